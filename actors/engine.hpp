@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The door to the actors: everything the HTTP server, the command line and the
+// benches need to know of the engine. No CAF here. All methods may be called
+// from any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/generation_request.hpp"
+#include "gpu/device.hpp"
+#include "gpu/networks/network.hpp"
+#include "telemetry/metrics.hpp"
+#include "text/chat_template.hpp"
+#include "text/tokenizer.hpp"
+
+namespace troupe {
+
+// Where a request's events go. Called on engine threads, one call at a time for
+// one request, in order; must not block.
+class ResponseSink {
+ public:
+  virtual ~ResponseSink() = default;
+  virtual void deliver(ResponseEvent event) = 0;
+  // Bytes delivered but not yet taken by the client. Above
+  // EngineOptions::pause_bytes the sequence leaves the batch until resume().
+  virtual std::size_t pending_bytes() const noexcept = 0;
+};
+
+// Makes a device; called again by the supervisor when a worker has to be
+// replaced. Throws std::runtime_error if it can't.
+using DeviceFactory = std::function<std::unique_ptr<Device>()>;
+
+// What the engine serves. Shared and immutable.
+struct ServedModel {
+  std::string name;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const ChatTemplate> chat_template;  // may be null
+  std::shared_ptr<const Network> network;             // null: the device needs no programs
+  std::vector<std::int32_t> eos_tokens;
+  std::int32_t bos_token = -1;
+  DataType compute_type = DataType::kF32;
+};
+
+struct EngineOptions {
+  std::uint32_t max_batch_tokens = 512;   // token budget of an iteration
+  std::uint32_t max_batch_sequences = 64;
+  std::uint32_t prefill_chunk = 256;      // most prompt tokens of one sequence in a batch
+  std::uint32_t max_in_flight = 2;        // batches submitted and not yet done
+  std::uint32_t max_waiting = 1024;       // requests queued; beyond: kOverloaded
+  std::chrono::milliseconds max_queue_time{30000};
+  std::uint32_t look_ahead_pages = 1;     // pages leased beyond the present need
+  std::size_t pause_bytes = 64 * 1024;
+  std::uint32_t max_restarts = 3;         // worker restarts within restart_window, then failure
+  std::chrono::seconds restart_window{60};
+  std::uint32_t actor_threads = 1;
+  bool prefix_cache = true;
+};
+
+enum class EngineState : std::uint8_t { kStarting, kReady, kDraining, kFailed, kStopped };
+
+struct EngineStatus {
+  EngineState state = EngineState::kStarting;
+  std::uint32_t num_waiting = 0;
+  std::uint32_t num_running = 0;
+  std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_running = 0;
+  // Is progress made? True while idle, and while the newest batch finished
+  // within max(10 s, 5 x its predicted time).
+  bool tokens_move = true;
+};
+
+using RequestId = std::uint64_t;
+
+class Engine {
+ public:
+  Engine(ServedModel model, DeviceFactory make_device, EngineOptions options, Metrics& metrics);
+  ~Engine();  // bounded: drain(0) if it has not been called
+
+  // Never blocks, never throws on account of the request: what is wrong with
+  // it comes as Failed. The sink is released after its terminal event.
+  RequestId submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
+
+  // Gives up everything the request holds, in whatever state it is. Its
+  // terminal event is Finished{kCancelled} unless it had ended already.
+  void cancel(RequestId id);
+
+  // The sink has drained; the sequence may run again.
+  void resume(RequestId id);
+
+  EngineStatus status() const;
+
+  // Refuses new requests, lets accepted ones finish until the deadline, then
+  // cancels them. Returns when nothing is left or the deadline has passed.
+  void drain(std::chrono::milliseconds deadline);
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+add_library(troupe_options INTERFACE)
+target_include_directories(troupe_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(troupe_options INTERFACE -Wall -Wextra)
+if(TROUPE_SANITIZE STREQUAL "address")
+  # CAF's headers bind null references on every spawn.
+  target_compile_options(troupe_options INTERFACE -fsanitize=address,undefined
+    -fno-sanitize=null -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(troupe_options INTERFACE -fsanitize=address,undefined)
+elseif(TROUPE_SANITIZE STREQUAL "thread")
+  target_compile_options(troupe_options INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(troupe_options INTERFACE -fsanitize=thread)
+endif()
+
+# A static library of one folder.
+function(troupe_library name)
+  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC troupe_options ${ARG_LIBRARIES})
+endfunction()
+
+# One doctest program, each test case shown by ctest under its own sentence.
+function(troupe_test name)
+  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/support/doctest_main.cpp)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} troupe_options)
+  target_compile_definitions(${name} PRIVATE
+    TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  doctest_discover_tests(${name} TEST_PREFIX "" PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+endfunction()

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program is bound to for one forward pass: which sequences take part,
+// how many tokens each advances by, where their KV pages are, how the next
+// token is drawn. Plain values: a batch travels in messages between actors and,
+// for workers in other processes, over a socket.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+using PageId = std::uint32_t;
+using SlotId = std::uint32_t;
+
+// How to draw the next token. Temperature 0 is the arg max, ties to the lowest
+// id. Draws use a counter-based generator keyed by (seed, position), so a
+// sequence that is restarted elsewhere draws the same tokens again.
+struct SamplingParameters {
+  float temperature = 1.0F;
+  float top_p = 1.0F;
+  float min_p = 0.0F;
+  std::int32_t top_k = 0;  // 0: all
+  std::uint64_t seed = 0;
+  auto operator<=>(const SamplingParameters&) const = default;
+};
+
+// One sequence's part of a batch: advance it by num_tokens.
+struct SequenceSlice {
+  std::uint64_t sequence = 0;        // the scheduler's id, for logs and simulation
+  SlotId slot = 0;                   // device-side state: its last sampled token
+  std::uint32_t num_tokens = 0;      // query tokens, >= 1
+  std::uint32_t context_length = 0;  // tokens whose KV is in the pages already
+  std::uint32_t first_page = 0;      // index into Batch::page_table
+  std::uint32_t num_pages = 0;       // >= ceil((context_length + num_tokens) / page_size)
+  bool input_from_slot = false;      // num_tokens == 1: the input is the slot's last token
+  bool sample = false;               // draw a token from the last query token's logits
+  SamplingParameters sampling;
+  std::vector<std::int32_t> suppressed;  // ids that must not be drawn (min_tokens, ignore_eos)
+};
+
+struct Batch {
+  std::uint64_t id = 0;
+  std::vector<SequenceSlice> slices;
+  // The query tokens of all slices, in order; a slice with input_from_slot
+  // has one entry whose value is ignored.
+  std::vector<std::int32_t> token_ids;
+  std::vector<PageId> page_table;
+
+  std::uint32_t num_tokens() const { return static_cast<std::uint32_t>(token_ids.size()); }
+  std::uint32_t num_output_rows() const {
+    std::uint32_t rows = 0;
+    for (const auto& slice : slices) rows += slice.sample ? 1 : 0;
+    return rows;
+  }
+};
+
+struct BatchResult {
+  std::uint64_t batch_id = 0;
+  std::vector<std::int32_t> tokens;  // one a slice; -1 where nothing was sampled
+  std::int64_t network_nanoseconds = 0;  // time the device spent on it
+  std::string error;                 // not empty: the batch failed and tokens are void
+};
+
+}  // namespace troupe

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element types of weights, activations and KV pages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace troupe {
+
+enum class DataType : std::uint8_t { kF32, kF16, kBF16, kI32 };
+
+constexpr std::size_t size_of(DataType type) {
+  return type == DataType::kF32 || type == DataType::kI32 ? 4 : 2;
+}
+
+constexpr std::string_view name_of(DataType type) {
+  switch (type) {
+    case DataType::kF32: return "f32";
+    case DataType::kF16: return "f16";
+    case DataType::kBF16: return "bf16";
+    case DataType::kI32: return "i32";
+  }
+  return "?";
+}
+
+}  // namespace troupe
