@@ -5,19 +5,27 @@ find_package(Boost 1.81 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(dnnl REQUIRED CONFIG)
+find_package(tomlplusplus REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 
-# Debian ships no CMake package for CAF.
-find_library(CAF_CORE_LIBRARY caf_core REQUIRED)
-find_path(CAF_INCLUDE_DIR caf/all.hpp REQUIRED)
-add_library(caf::core UNKNOWN IMPORTED)
-set_target_properties(caf::core PROPERTIES
-  IMPORTED_LOCATION ${CAF_CORE_LIBRARY}
-  INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${CAF_INCLUDE_DIR}
-  INTERFACE_LINK_LIBRARIES Threads::Threads)
+# A plain library and its headers. Debian ships no CMake package for CAF, and
+# those of oneDNN and prometheus-cpp ask for OpenCL, curl and zlib, which the
+# parts we link don't use.
+function(troupe_import target library header)
+  string(MAKE_C_IDENTIFIER ${target} id)
+  find_library(${id}_LIBRARY ${library} REQUIRED)
+  find_path(${id}_INCLUDE_DIR ${header} REQUIRED)
+  add_library(${target} UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(${target} PROPERTIES
+    IMPORTED_LOCATION ${${id}_LIBRARY}
+    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${${id}_INCLUDE_DIR}
+    INTERFACE_LINK_LIBRARIES Threads::Threads)
+endfunction()
+troupe_import(caf::core caf_core caf/actor_system.hpp)
+troupe_import(DNNL::dnnl dnnl oneapi/dnnl/dnnl.hpp)
+troupe_import(prometheus-cpp::core prometheus-cpp-core prometheus/registry.h)
 
 # The JSON of requests: Boost.JSON compiled into one translation unit of http/.
 add_library(troupe_boost INTERFACE)
