@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/options.hpp"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <stdexcept>
+
+namespace troupe {
+namespace {
+
+using Unit = OptionEntry::Unit;
+
+const OptionEntry* find_by_key(std::string_view key) {
+  const auto table = option_table();
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& e) { return e.key == key; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+const OptionEntry* find_by_flag(std::string_view flag) {
+  const auto table = option_table();
+  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& e) { return e.flag == flag; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  throw std::runtime_error(where + ": " + what);
+}
+
+[[noreturn]] void refuse_unknown(const std::string& where, std::string_view name,
+                                 const std::vector<std::string>& known) {
+  std::string text = "unknown option '" + std::string(name) + "'";
+  const auto nearest = nearest_name(name, known);
+  if (!nearest.empty()) text += "; did you mean '" + nearest + "'?";
+  refuse(where, text);
+}
+
+std::vector<std::string> known_keys() {
+  std::vector<std::string> keys;
+  for (const auto& entry : option_table()) keys.emplace_back(entry.key);
+  return keys;
+}
+
+std::vector<std::string> known_flags() {
+  std::vector<std::string> flags;
+  for (const auto& entry : option_table()) flags.emplace_back(entry.flag);
+  return flags;
+}
+
+std::optional<std::uint64_t> parse_number(std::string_view text, Unit unit) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return std::nullopt;
+  const std::string_view suffix(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (suffix.empty()) return value;
+  if (unit != Unit::kBytes) return std::nullopt;
+  constexpr std::array<std::pair<std::string_view, int>, 6> kSuffixes{
+      {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"K", 10}, {"M", 20}, {"G", 30}}};
+  for (const auto& [name, shift] : kSuffixes) {
+    if (suffix == name) {
+      if (value > (UINT64_MAX >> shift)) return std::nullopt;
+      return value << shift;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<bool> parse_bool(std::string_view text) {
+  if (text == "true" || text == "1" || text == "on" || text == "yes") return true;
+  if (text == "false" || text == "0" || text == "off" || text == "no") return false;
+  return std::nullopt;
+}
+
+std::string joined(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (const auto word : words) {
+    if (!text.empty()) text += ", ";
+    text += word;
+  }
+  return text;
+}
+
+std::optional<std::string> set_number(Options& options, const OptionEntry& entry,
+                                      std::uint64_t Options::*field, std::string_view text) {
+  const auto value = parse_number(text, entry.unit);
+  if (!value || *value < entry.minimum || *value > entry.maximum) {
+    std::string expected = "expected a whole number from " + std::to_string(entry.minimum);
+    if (entry.maximum != UINT64_MAX) expected += " to " + std::to_string(entry.maximum);
+    if (entry.unit == Unit::kBytes) expected += ", with KiB, MiB or GiB if you like";
+    return expected + ", got '" + std::string(text) + "'";
+  }
+  options.*field = *value;
+  return std::nullopt;
+}
+
+// A TOML scalar as the text a flag would carry; nullopt for tables and arrays.
+std::optional<std::string> scalar_text(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  return std::nullopt;
+}
+
+void apply_node(Options& options, const std::string& file, const std::string& key, const toml::node& node) {
+  const auto* entry = find_by_key(key);
+  if (entry == nullptr) refuse_unknown(file, key, known_keys());
+  const auto text = scalar_text(node);
+  if (!text) refuse(file, key + ": expected one value, got a table or a list");
+  const bool is_bool = std::holds_alternative<bool Options::*>(entry->field);
+  if (is_bool != node.is_boolean())
+    refuse(file, key + ": expected " + (is_bool ? "true or false" : "no boolean") + ", got " + *text);
+  if (const auto wrong = set_option(options, *entry, *text)) refuse(file, key + ": " + *wrong);
+}
+
+void apply_file(Options& options, const std::filesystem::path& path) {
+  const auto file = path.string();
+  toml::table root;
+  try {
+    root = toml::parse_file(file);
+  } catch (const toml::parse_error& error) {
+    std::string where = file;
+    if (error.source().begin.line > 0) where += ":" + std::to_string(error.source().begin.line);
+    refuse(where, std::string(error.description()));
+  }
+  for (const auto& [section, node] : root) {
+    const std::string name(section.str());
+    const auto* table = node.as_table();
+    if (table == nullptr) {
+      apply_node(options, file, name, node);
+      continue;
+    }
+    for (const auto& [key, value] : *table) apply_node(options, file, name + "." + std::string(key.str()), value);
+  }
+}
+
+void apply_environment(Options& options, const std::map<std::string, std::string>& environment) {
+  for (const auto& entry : option_table()) {
+    const auto found = environment.find(entry.environment_name());
+    if (found == environment.end()) continue;
+    if (const auto wrong = set_option(options, entry, found->second)) refuse(found->first, *wrong);
+  }
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::span<const OptionEntry> option_table() {
+  static const std::vector<OptionEntry> table = {
+      {"model.dir", "--model", "directory of the model, Hugging Face layout", &Options::model_dir},
+      {"model.name", "--model-name", "name clients call it by (default: the directory's name)",
+       &Options::model_name},
+
+      {"server.host", "--host", "address to listen on", &Options::host},
+      {"server.port", "--port", "port to listen on, 0 for any free one", &Options::port, 0, 65535},
+      {"server.io_threads", "--io-threads", "threads that serve connections", &Options::io_threads, 1, 64},
+      {"server.api_key", "--api-key", "bearer token asked for under /v1 (empty: none)", &Options::api_key},
+      {"server.cors_origins", "--cors-origins", "origins browsers may call from, comma separated, * for all",
+       &Options::cors_origins},
+      {"server.allow_open_network", "--allow-open-network",
+       "listen beyond this machine without an API key", &Options::allow_open_network},
+      {"server.drain_seconds", "--drain-seconds", "time that running answers get after SIGTERM",
+       &Options::drain_seconds, 0, 3600},
+      {"server.max_body_bytes", "--max-body-bytes", "largest request body", &Options::max_body_bytes, 1024,
+       16 << 20, {}, Unit::kBytes},
+
+      {"device.kind", "--device", "where the model runs: auto, host, or noop (no network, to measure the rest)",
+       &Options::device, 0, 0, {"auto", "host", "noop"}},
+      {"device.threads", "--threads", "compute threads, 0 for one a core", &Options::threads, 0, 1024},
+      {"device.pin_threads", "--pin-threads", "bind compute threads to cores", &Options::pin_threads},
+      {"device.compute_type", "--compute-type", "type of matrix products: auto, f32 or bf16",
+       &Options::compute_type, 0, 0, {"auto", "f32", "bf16"}},
+      {"device.deterministic", "--deterministic",
+       "a token never depends on what else is in the batch; false may be faster", &Options::deterministic},
+      {"device.memory", "--memory", "memory for weights, arena and KV pages, 0 for most of what is free",
+       &Options::memory_bytes, 0, UINT64_MAX, {}, Unit::kBytes},
+
+      {"scheduler.max_batch_tokens", "--max-batch-tokens", "token budget of an iteration",
+       &Options::max_batch_tokens, 1, 65536},
+      {"scheduler.max_batch_sequences", "--max-batch-sequences", "sequences that run at once",
+       &Options::max_batch_sequences, 1, 4096},
+      {"scheduler.prefill_chunk", "--prefill-chunk", "most prompt tokens of one sequence in an iteration",
+       &Options::prefill_chunk, 1, 65536},
+      {"scheduler.max_in_flight", "--max-in-flight", "batches submitted and not yet done",
+       &Options::max_in_flight, 1, 16},
+      {"scheduler.max_waiting", "--max-waiting", "requests that may wait; more get 429", &Options::max_waiting,
+       0, 65536},
+      {"scheduler.max_queue_seconds", "--max-queue-seconds", "longest wait before 429",
+       &Options::max_queue_seconds, 1, 3600},
+      {"scheduler.look_ahead_pages", "--look-ahead-pages", "KV pages leased beyond the present need",
+       &Options::look_ahead_pages, 0, 64},
+      {"scheduler.prefix_cache", "--prefix-cache", "share KV pages of equal prompt beginnings",
+       &Options::prefix_cache},
+
+      {"supervisor.max_restarts", "--max-restarts", "worker restarts within the window before giving up",
+       &Options::max_restarts, 0, 1000},
+      {"supervisor.restart_window_seconds", "--restart-window-seconds", "the window of max_restarts",
+       &Options::restart_window_seconds, 1, 86400},
+      {"supervisor.actor_threads", "--actor-threads", "threads that run actors", &Options::actor_threads, 1, 64},
+
+      {"log.level", "--log-level", "debug, info, warning, error or off", &Options::log_level, 0, 0,
+       {"debug", "info", "warning", "error", "off"}},
+      {"log.format", "--log-format", "text or json", &Options::log_format, 0, 0, {"text", "json"}},
+  };
+  return table;
+}
+
+std::string OptionEntry::environment_name() const {
+  std::string name = "TROUPE_";
+  for (const char c : key) name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+std::optional<std::string> set_option(Options& options, const OptionEntry& entry, std::string_view text) {
+  if (const auto* number = std::get_if<std::uint64_t Options::*>(&entry.field))
+    return set_number(options, entry, *number, text);
+  if (const auto* flag = std::get_if<bool Options::*>(&entry.field)) {
+    const auto value = parse_bool(text);
+    if (!value) return "expected true or false, got '" + std::string(text) + "'";
+    options.*(*flag) = *value;
+    return std::nullopt;
+  }
+  const auto& choices = entry.choices;
+  if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end())
+    return "expected one of " + joined(choices) + ", got '" + std::string(text) + "'";
+  options.*std::get<std::string Options::*>(entry.field) = std::string(text);
+  return std::nullopt;
+}
+
+std::string option_text(const Options& options, const OptionEntry& entry) {
+  if (const auto* number = std::get_if<std::uint64_t Options::*>(&entry.field))
+    return std::to_string(options.*(*number));
+  if (const auto* flag = std::get_if<bool Options::*>(&entry.field)) return options.*(*flag) ? "true" : "false";
+  return options.*std::get<std::string Options::*>(entry.field);
+}
+
+Options resolve_options(const OptionSources& sources) {
+  Options options;
+  if (sources.file) apply_file(options, *sources.file);
+  apply_environment(options, sources.environment);
+  for (const auto& [flag, value] : sources.flags) {
+    const auto* entry = find_by_flag(flag);
+    if (entry == nullptr) refuse_unknown("command line", flag, known_flags());
+    if (const auto wrong = set_option(options, *entry, value)) refuse(flag, *wrong);
+  }
+  return options;
+}
+
+std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t best_distance = 1 + std::max<std::size_t>(2, name.size() / 2);
+  for (const auto& candidate : known) {
+    const auto distance = edit_distance(name, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace troupe

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every option of troupe in one table: each is a flag, a key of the TOML file
+// and an environment variable. Precedence: flag, environment, file, default.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+struct Options {
+  // [model]
+  std::string model_dir = "models/demo";
+  std::string model_name;  // empty: the directory's name
+  // [server]
+  std::string host = "127.0.0.1";
+  std::uint64_t port = 8000;
+  std::uint64_t io_threads = 1;
+  std::string api_key;
+  std::string cors_origins;
+  bool allow_open_network = false;
+  std::uint64_t drain_seconds = 25;
+  std::uint64_t max_body_bytes = 1 << 20;
+  // [device]
+  std::string device = "auto";
+  std::uint64_t threads = 0;  // 0: one a core
+  bool pin_threads = true;
+  std::string compute_type = "auto";
+  bool deterministic = true;
+  std::uint64_t memory_bytes = 0;  // 0: from what the machine has free
+  // [scheduler]
+  std::uint64_t max_batch_tokens = 512;
+  std::uint64_t max_batch_sequences = 64;
+  std::uint64_t prefill_chunk = 256;
+  std::uint64_t max_in_flight = 2;
+  std::uint64_t max_waiting = 1024;
+  std::uint64_t max_queue_seconds = 30;
+  std::uint64_t look_ahead_pages = 1;
+  bool prefix_cache = true;
+  // [supervisor]
+  std::uint64_t max_restarts = 3;
+  std::uint64_t restart_window_seconds = 60;
+  std::uint64_t actor_threads = 1;
+  // [log]
+  std::string log_level = "info";
+  std::string log_format = "text";
+};
+
+// A size in bytes: "512MiB", "2GiB", "1048576". In Options it is a plain number.
+struct OptionEntry {
+  enum class Unit : std::uint8_t { kNone, kBytes };
+
+  std::string_view key;   // "server.port", in the file [server] port
+  std::string_view flag;  // "--port"
+  std::string_view help;
+  std::variant<std::string Options::*, std::uint64_t Options::*, bool Options::*> field;
+  std::uint64_t minimum = 0, maximum = UINT64_MAX;  // numbers
+  std::vector<std::string_view> choices = {};       // strings; empty: any
+  Unit unit = Unit::kNone;
+
+  std::string environment_name() const;  // "TROUPE_SERVER_PORT"
+};
+
+std::span<const OptionEntry> option_table();
+
+// Sets one option from text. Returns what is wrong, or nothing.
+[[nodiscard]] std::optional<std::string> set_option(Options& options, const OptionEntry& entry,
+                                                    std::string_view text);
+// The present value as text, as a file would say it.
+std::string option_text(const Options& options, const OptionEntry& entry);
+
+struct OptionSources {
+  std::optional<std::filesystem::path> file;
+  std::map<std::string, std::string> environment;      // only TROUPE_…
+  std::vector<std::pair<std::string, std::string>> flags;  // flag, value
+};
+
+// Throws std::runtime_error: unknown key or flag (with the nearest known name),
+// wrong type or range (key, what was expected, what came), unreadable file.
+Options resolve_options(const OptionSources& sources);
+
+// The known name nearest to `name` by edit distance; empty if none is near.
+std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
+
+}  // namespace troupe

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/options.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include <unistd.h>
+
+using namespace troupe;
+
+namespace {
+
+// A TOML file that is gone when the test is over.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& text) {
+    static int number = 0;
+    path_ = std::filesystem::temp_directory_path() /
+            ("troupe_options_" + std::to_string(::getpid()) + "_" + std::to_string(number++) + ".toml");
+    std::ofstream(path_) << text;
+  }
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string refusal(const OptionSources& sources) {
+  try {
+    resolve_options(sources);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("options: a flag beats the environment, which beats the file, which beats the default") {
+  const TemporaryFile file("[server]\nport = 1\nhost = \"::1\"\n[device]\nthreads = 3\n");
+  const auto options = resolve_options({.file = file.path(),
+                                        .environment = {{"TROUPE_SERVER_PORT", "2"}, {"TROUPE_DEVICE_THREADS", "4"}},
+                                        .flags = {{"--port", "5"}}});
+  CHECK(options.port == 5);
+  CHECK(options.threads == 4);
+  CHECK(options.host == "::1");
+  CHECK(options.max_in_flight == Options{}.max_in_flight);
+}
+
+TEST_CASE("options: an unknown key is refused with the nearest known name") {
+  const TemporaryFile file("[server]\nprot = 1\n");
+  const auto text = refusal({.file = file.path(), .environment = {}, .flags = {}});
+  CHECK(contains(text, "server.prot"));
+  CHECK(contains(text, "'server.port'"));
+}
+
+TEST_CASE("options: an unknown flag is refused with the nearest known name") {
+  const auto text = refusal({.file = {}, .environment = {}, .flags = {{"--modle", "x"}}});
+  CHECK(contains(text, "'--model'"));
+}
+
+TEST_CASE("options: values out of range and of the wrong type name the key, what was expected and what came") {
+  CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--port", "65536"}}}), "0 to 65535, got '65536'"));
+  CHECK(contains(refusal({.file = {}, .environment = {{"TROUPE_LOG_LEVEL", "loud"}}, .flags = {}}),
+                 "TROUPE_LOG_LEVEL: expected one of debug"));
+  const TemporaryFile wrong("[server]\nport = true\n");
+  CHECK(contains(refusal({.file = wrong.path(), .environment = {}, .flags = {}}), "server.port"));
+  const TemporaryFile list("[server]\nport = [1]\n");
+  CHECK(contains(refusal({.file = list.path(), .environment = {}, .flags = {}}), "server.port"));
+}
+
+TEST_CASE("options: a file that is missing or malformed is named") {
+  CHECK(contains(refusal({.file = "/nonexistent/t.toml", .environment = {}, .flags = {}}), "/nonexistent/t.toml"));
+  const TemporaryFile broken("[server\n");
+  CHECK(contains(refusal({.file = broken.path(), .environment = {}, .flags = {}}), broken.path().string() + ":"));
+}
+
+TEST_CASE("options: sizes carry units") {
+  CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--memory", "512MiB"}}}).memory_bytes == 512ULL << 20);
+  CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--memory", "2G"}}}).memory_bytes == 2ULL << 30);
+  CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--memory", "99999999999GiB"}}}), "--memory"));
+  CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--port", "8K"}}}), "--port"));
+}
+
+TEST_CASE("options: every entry has a key, a flag and an environment name of its own, and its default is valid") {
+  std::set<std::string> names;
+  for (const auto& entry : option_table()) {
+    CHECK(names.insert(std::string(entry.key)).second);
+    CHECK(names.insert(std::string(entry.flag)).second);
+    CHECK(names.insert(entry.environment_name()).second);
+    Options options;
+    CHECK_FALSE(set_option(options, entry, option_text(Options{}, entry)));
+  }
+}
+
+TEST_CASE("options: the shipped configurations are valid") {
+  for (const auto& file : std::filesystem::directory_iterator(TROUPE_SOURCE_DIR "/configs")) {
+    if (file.path().extension() == ".toml")
+      CHECK_NOTHROW(resolve_options({.file = file.path(), .environment = {}, .flags = {}}));
+  }
+}
