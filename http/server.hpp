@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP server: listens, speaks the OpenAI-compatible API and streams what
+// the engine generates. Owns its threads; everything of a connection happens on
+// the one io thread it was given to.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/limits.hpp"
+#include "http/served_model_info.hpp"
+
+namespace troupe {
+
+class Engine;
+class Metrics;
+
+// One answered request, for the access log. Never any content: what a client
+// wrote appears only as a known method, a known route and a checked id.
+struct AccessRecord {
+  std::string_view method;  // "GET" … or "other"
+  std::string_view route;   // "/v1/chat/completions" … or "other"
+  unsigned status = 0;      // 499: the client left before it was answered
+  std::chrono::microseconds duration{0};
+  std::string_view request_id;
+};
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";  // an address, no name
+  std::uint16_t port = 8000;       // 0: any free one
+  std::uint32_t io_threads = 1;
+  std::string api_key;  // empty: none is asked for
+  // A non-loopback host without a key is refused unless this is set.
+  bool allow_public_without_key = false;
+  std::vector<std::string> cors_origins;  // exact origins, or "*"
+  std::string version = "unknown";        // of troupe, for /version
+  Limits limits;
+  // Called on io threads after each answered request; must not block.
+  std::function<void(const AccessRecord&)> access_log;
+};
+
+class Server {
+ public:
+  // Engine and metrics must outlive the server.
+  Server(Engine& engine, Metrics& metrics, ServedModelInfo model, ServerOptions options);
+  ~Server();  // stop()
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Binds, listens and starts the threads. Throws std::runtime_error that names
+  // host and port if that can't be.
+  void start();
+
+  // The port listened on, once started.
+  std::uint16_t port() const;
+
+  // Stops serving politely: /ready says 503 at once, new generation requests
+  // get 503, idle connections are closed, answers under way may finish. Those
+  // that have not by the deadline are ended with an error. Probes and metrics
+  // go on being answered until stop(). Returns when no answer is under way.
+  // May be called from any thread but an io thread; only once.
+  void drain(std::chrono::milliseconds deadline);
+
+  // Cancels what is under way, closes everything, joins the threads. Idempotent.
+  void stop();
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace troupe
