@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks who includes whom: the layers of docs/architecture.md, and where CAF and CUDA may appear."""
+import pathlib
+import re
+import sys
+
+ALLOWED = {
+    "policy": set(),
+    "telemetry": set(),
+    "text": {"telemetry"},
+    "gpu": {"telemetry"},
+    "actors": {"policy", "gpu", "text", "store", "telemetry"},
+    "http": {"actors", "telemetry"},
+    "app": {"policy", "gpu", "text", "actors", "http", "telemetry"},
+}
+STD_ONLY_HEADERS = {"policy", "telemetry"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def folder_of(path):
+    return path.split("/", 1)[0]
+
+
+def problems_of(root, file):
+    folder = folder_of(str(file.relative_to(root)))
+    name = str(file.relative_to(root))
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        found = INCLUDE.match(line)
+        if not found:
+            continue
+        bracket, target = found.groups()
+        where = f"{name}:{number}"
+        if bracket == '"':
+            other = folder_of(target)
+            if other == "tests":
+                yield f"{where}: nothing includes tests/"
+            elif other not in ALLOWED and "/" in target:
+                yield f"{where}: '{target}' is in no known folder"
+            elif other in ALLOWED and other != folder and other not in ALLOWED[folder]:
+                yield f"{where}: {folder}/ may not include {other}/"
+            if folder == "policy" and name.endswith(".hpp") and other != "policy":
+                yield f"{where}: headers of policy/ include only the standard library"
+        else:
+            if target.startswith("caf/") and (folder != "actors" or name == "actors/messages.hpp"):
+                yield f"{where}: CAF stays inside actors/"
+            if target.startswith(("cuda", "cublas")) and not name.startswith("gpu/cuda/"):
+                yield f"{where}: CUDA stays inside gpu/cuda/"
+            if folder in STD_ONLY_HEADERS and name.endswith(".hpp") and "/" in target:
+                yield f"{where}: headers of {folder}/ include only the standard library"
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    files = [f for folder in ALLOWED for ending in ("hpp", "cpp", "cu", "cuh", "inc")
+             for f in sorted((root / folder).rglob(f"*.{ending}"))]
+    problems = [p for f in files for p in problems_of(root, f)]
+    for file in files:
+        text = file.read_text()
+        name = file.relative_to(root)
+        if "SPDX-License-Identifier" not in text.split("\n", 1)[0]:
+            problems.append(f"{name}:1: the first line must be the SPDX line")
+        if file.suffix in (".hpp", ".cuh") and "#pragma once" not in text:
+            problems.append(f"{name}:1: #pragma once is missing")
+        if re.search(r"std::regex|std::basic_regex", text):
+            problems.append(f"{name}: std::regex backtracks on untrusted text")
+        if re.search(r"\.await\(|caf::infinite", text):
+            problems.append(f"{name}: .await and infinite make an actor deaf")
+        if re.search(r"\bdlopen\(|[^_.>:]\bsystem\(|\bpopen\(", text):
+            problems.append(f"{name}: nothing here may run code it finds")
+    for problem in problems:
+        print(problem)
+    print(f"{len(files)} files, {len(problems)} problems")
+    return 1 if problems or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
