@@ -106,11 +106,13 @@ std::optional<std::string> scalar_text(const toml::node& node) {
 void apply_node(Options& options, const std::string& file, const std::string& key, const toml::node& node) {
   const auto* entry = find_by_key(key);
   if (entry == nullptr) refuse_unknown(file, key, known_keys());
-  const auto text = scalar_text(node);
+  auto text = scalar_text(node);
   if (!text) refuse(file, key + ": expected one value, got a table or a list");
   const bool is_bool = std::holds_alternative<bool Options::*>(entry->field);
   if (is_bool != node.is_boolean())
     refuse(file, key + ": expected " + (is_bool ? "true or false" : "no boolean") + ", got " + *text);
+  if (entry->unit == Unit::kPath && std::filesystem::path(*text).is_relative())
+    text = (std::filesystem::path(file).parent_path() / *text).lexically_normal().string();
   if (const auto wrong = set_option(options, *entry, *text)) refuse(file, key + ": " + *wrong);
 }
 
@@ -162,7 +164,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::span<const OptionEntry> option_table() {
   static const std::vector<OptionEntry> table = {
-      {"model.dir", "--model", "directory of the model, Hugging Face layout", &Options::model_dir},
+      {"model.dir", "--model", "directory of the model, Hugging Face layout", &Options::model_dir, 0, 0, {},
+       Unit::kPath},
       {"model.name", "--model-name", "name clients call it by (default: the directory's name)",
        &Options::model_name},
 

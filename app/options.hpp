@@ -53,14 +53,15 @@ struct Options {
   std::string log_format = "text";
 };
 
-// A size in bytes: "512MiB", "2GiB", "1048576". In Options it is a plain number.
 struct OptionEntry {
-  enum class Unit : std::uint8_t { kNone, kBytes };
+  // kPath: relative ones in a file are relative to the file's directory.
+  enum class Unit : std::uint8_t { kNone, kBytes, kPath };
 
   std::string_view key;   // "server.port", in the file [server] port
   std::string_view flag;  // "--port"
   std::string_view help;
   std::variant<std::string Options::*, std::uint64_t Options::*, bool Options::*> field;
+  // kBytes: "512MiB", "2GiB" or "1048576"; a plain number in Options.
   std::uint64_t minimum = 0, maximum = UINT64_MAX;  // numbers
   std::vector<std::string_view> choices = {};       // strings; empty: any
   Unit unit = Unit::kNone;

@@ -108,3 +108,11 @@ TEST_CASE("options: the shipped configurations are valid") {
       CHECK_NOTHROW(resolve_options({.file = file.path(), .environment = {}, .flags = {}}));
   }
 }
+
+TEST_CASE("options: a relative path in a file is relative to the file") {
+  const TemporaryFile file("[model]\ndir = \"../models/demo\"\n");
+  const auto options = resolve_options({.file = file.path(), .environment = {}, .flags = {}});
+  const auto expected = (file.path().parent_path() / "../models/demo").lexically_normal();
+  CHECK(options.model_dir == expected.string());
+  CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--model", "x/y"}}}).model_dir == "x/y");
+}
