@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model's chat template (the Jinja subset such templates use): messages to
+// the text the model was trained on. The output keeps apart what the template
+// wrote and what a client wrote, so that only the former yields special tokens.
+//
+// Bounded: source <= 256 KiB, nesting <= 64, evaluation steps <= 100,000 and 64
+// more for each value in the input, output <= 4 x input + 64 KiB.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "text/template_value.hpp"
+#include "text/token_id.hpp"
+#include "text/tokenizer.hpp"
+
+namespace troupe {
+
+// A part of a rendered template; neighbours differ in from_input.
+struct TemplatePiece {
+  std::string text;
+  bool from_input = false;
+  bool operator==(const TemplatePiece&) const = default;
+};
+
+// The template refused the messages (raise_exception), or they are not what it
+// expects, or a limit was reached: the client's fault, said in one sentence.
+struct TemplateError {
+  std::string message;
+};
+
+struct ChatTemplateInput {
+  TemplateValue::Array messages;
+  bool add_generation_prompt = true;
+  std::string bos_token;  // as spelled in the vocabulary
+  std::string eos_token;
+  // More variables; they come last and win over those above.
+  TemplateValue::Object extra;
+  // What strftime_now() shows, in local time.
+  std::chrono::system_clock::time_point now = std::chrono::system_clock::now();
+};
+
+// {"role": …, "content": …}. A role that is one of the usual names counts as
+// ours (templates build special tokens of it), any other as the client's.
+TemplateValue chat_message(const std::string& role, std::string content);
+
+struct TemplateProgram;
+
+// Immutable after parse(): render() may run in any thread at once.
+class ChatTemplate {
+ public:
+  // Throws std::runtime_error with line and reason.
+  static ChatTemplate parse(std::string source);
+
+  std::variant<std::vector<TemplatePiece>, TemplateError> render(
+      const ChatTemplateInput& input) const;
+
+ private:
+  explicit ChatTemplate(std::shared_ptr<const TemplateProgram> program);
+
+  std::shared_ptr<const TemplateProgram> program_;
+};
+
+// From chat_template.jinja, else tokenizer_config.json's "chat_template" (a
+// string, or a list with one named "default"). nullopt where neither has one;
+// throws std::runtime_error naming file and reason where it can't be used.
+std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& model_dir);
+
+// The ids Hugging Face gives for the rendered text in one piece, except that
+// special tokens are recognised only inside the template's own text. So
+// ordinary content gets exactly those ids (merges run across the border of
+// literal and content) and no content yields a special token.
+std::vector<TokenId> encode_chat(const Tokenizer& tokenizer,
+                                 const std::vector<TemplatePiece>& pieces);
+
+}  // namespace troupe
