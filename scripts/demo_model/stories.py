@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small story grammar. A story follows from five slots: hero's name, animal, place, treasure and number of parts.
+What the prompt leaves open is drawn at random; `slots_of` reads it back from a story, so that every story can be
+checked."""
+
+import re
+
+from words import ADJECTIVES, ANIMALS, NAMES, PLACES, TREASURES
+
+OPENING = "Once upon a time there was a {animal} called {name}. {name} lived near the {place} and dreamed of a golden {thing}."
+PARTS = [
+    "{name} packed some bread and walked to the {place}.",
+    "On the way {name} met an old owl. The owl said: look for the {thing} under a round stone.",
+    "It began to rain, and the {animal} waited in a warm cave until the sun came back.",
+    "{name} found a round stone, but there was only a letter under it.",
+    "The letter said: the {thing} is not in the {place}, it is across the river.",
+    "A kind beaver built a bridge, and {name} thanked him with bread.",
+    "Across the river lived a giant. He was not angry, only lonely.",
+    "The {animal} and the giant sang songs all night and became friends.",
+    "In the morning the giant gave {name} a small box made of silver.",
+    "{name} opened the box slowly. In it was the golden {thing}!",
+    "{name} carried the {thing} home, and everybody in the {place} came to see it.",
+    "From that day on, the {animal} and the giant had breakfast together every Sunday.",
+]
+ENDING = "That is the story of {name} the {animal}. The end."
+SHORT = "{name} looked for it all day, found it under a stone in the {place}, and went home happy."
+
+
+def write_story(name, animal, place, thing, num_parts):
+    slots = {"name": name, "animal": animal, "place": place, "thing": thing}
+    lines = [OPENING.format(**slots)]
+    if num_parts == 0:
+        lines.append(SHORT.format(**slots))
+    lines += [f"Part {i + 1}. " + PARTS[i].format(**slots) for i in range(num_parts)]
+    lines.append(ENDING.format(**slots))
+    return "\n".join(lines)
+
+
+def slots_of(text):
+    """Name, animal, place, treasure and number of parts of a story; None if it is not one of this grammar."""
+    match = re.match(r"Once upon a time there was a (\w+) called (\w+)\. \w+ lived near the (\w+) and dreamed of a "
+                     r"golden (\w+)\.", text)
+    if not match:
+        return None
+    animal, name, place, thing = match.groups()
+    slots = (name, animal, place, thing, len(re.findall(r"^Part \d+\. ", text, re.MULTILINE)))
+    return slots if slots[4] <= len(PARTS) and write_story(*slots) == text else None
+
+
+def story_turn(rng, vary):
+    """User text, answer, category and key. Only fully told prompts are category `story` and can be held out."""
+    animals = [a for a in ANIMALS if a[0] not in "aeiou"]
+    name, animal, place, thing = rng.choice(NAMES), rng.choice(animals), rng.choice(PLACES), rng.choice(TREASURES)
+    num_parts = rng.choice([0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+    length = {0: "short story", len(PARTS): "long story"}.get(num_parts, f"story in {num_parts} parts")
+    if num_parts == 1:
+        length = "story in 1 part"
+    if rng.random() < 0.6:
+        user = rng.choice([f"Tell me a {length} about {name} the {animal}, the {place} and the golden {thing}.",
+                           f"Write a {length} about {name} the {animal} who looks for a golden {thing} near the {place}."])
+        return vary(rng, user), write_story(name, animal, place, thing, num_parts), "story", \
+            f"story {name} {animal} {place} {thing} {num_parts}"
+    user = rng.choice([f"Tell me a {length}.", f"Tell me a {length} about a {animal}.", f"Write a {length}.",
+                       f"Tell me a {length} about {name} the {animal}.", f"Write a {length} about a {animal} called {name}.",
+                       f"Tell me a {rng.choice(ADJECTIVES)} {length}.", f"I want to hear a {length}."])
+    if num_parts == 0 and rng.random() < 0.5:
+        user = user.replace("short story", "story")
+    return vary(rng, user), write_story(name, animal, place, thing, num_parts), "story_open", None
