@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small blocking HTTP client for tests against a running server: one request
+// a connection, answers whole or as server-sent events.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::test {
+
+struct HttpAnswer {
+  unsigned status = 0;
+  std::string headers;  // as sent, without the status line
+  std::string body;     // chunks joined
+};
+
+// Throws std::runtime_error if the connection fails or the answer is malformed.
+HttpAnswer http_get(std::uint16_t port, std::string_view target);
+HttpAnswer http_post(std::uint16_t port, std::string_view target, std::string_view json);
+
+// The `data:` payloads of an event stream, comments left out.
+std::vector<std::string> sse_payloads(std::string_view body);
+
+// Posts, reads the stream, and closes the connection once `stop` says so of the
+// bytes received so far.
+void http_post_and_leave(std::uint16_t port, std::string_view target, std::string_view json,
+                         const std::function<bool(std::string_view)>& stop);
+
+}  // namespace troupe::test
