@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who takes part in the next batch and with how many tokens: decoding sequences
+// first, one token each, then prompts in order of arrival, cut into chunks so
+// that a long prompt never holds up those who are being answered.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "policy/sequence_progress.hpp"
+
+namespace troupe {
+
+struct BatchLimits {
+  std::uint32_t max_tokens = 0;     // query tokens of a batch
+  std::uint32_t max_sequences = 0;
+  std::uint32_t prefill_chunk = 0;  // most prompt tokens of one sequence
+};
+
+struct BatchCandidate {
+  const SequenceProgress* progress = nullptr;
+  std::uint32_t page_capacity = 0;  // tokens its pages hold
+};
+
+struct BatchShare {
+  std::size_t candidate = 0;
+  SequenceStep step;
+};
+
+// Candidates in order of arrival; shares come in that order too.
+std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
+                                   const BatchLimits& limits);
+
+}  // namespace troupe

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/sequence_progress.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace troupe {
+
+std::optional<SequenceStep> SequenceProgress::next_step(std::uint32_t max_tokens,
+                                                        std::uint32_t page_capacity) const {
+  if (!has_work() || max_tokens == 0 || page_capacity <= num_submitted_) return std::nullopt;
+  SequenceStep step{.num_tokens = 1, .context_length = num_submitted_};
+  if (num_pending_ > 0) {
+    step.input_from_slot = true;
+    step.sample = true;
+    return step;
+  }
+  step.num_tokens =
+      std::min({num_known_ - num_submitted_, max_tokens, page_capacity - num_submitted_});
+  step.sample = num_submitted_ + step.num_tokens == num_known_;
+  return step;
+}
+
+bool SequenceProgress::can_decode() const {
+  if (num_known_ + num_pending_ >= max_total_) return false;
+  if (num_pending_ > 0) return num_pending_ < kMaxPending;
+  return num_submitted_ < num_known_;
+}
+
+std::uint32_t SequenceProgress::capacity_needed(std::uint32_t num_ahead) const {
+  const std::uint32_t length = std::max(num_known_ + num_pending_, num_submitted_);
+  // The KV of the very last token is never needed.
+  return std::min(length + num_ahead, max_total_) - 1;
+}
+
+void SequenceProgress::start(std::uint32_t num_cached) {
+  assert(num_cached < num_known_ && num_in_flight_ == 0);
+  num_submitted_ = num_computed_ = num_cached;
+}
+
+void SequenceProgress::submitted(const SequenceStep& step) {
+  assert(step.context_length == num_submitted_);
+  num_submitted_ += step.num_tokens;
+  num_pending_ += step.sample ? 1 : 0;
+  num_in_flight_ += 1;
+}
+
+void SequenceProgress::completed(const SequenceStep& step) {
+  assert(step.context_length == num_computed_ && num_in_flight_ > 0);
+  num_computed_ += step.num_tokens;
+  num_in_flight_ -= 1;
+  if (!step.sample) return;
+  assert(num_pending_ > 0);
+  num_pending_ -= 1;
+  num_known_ += 1;
+}
+
+void SequenceProgress::restart() {
+  num_submitted_ = num_computed_ = num_pending_ = num_in_flight_ = 0;
+}
+
+void SequenceProgress::limit_total(std::uint32_t max_total) {
+  max_total_ = std::min(max_total_, max_total);
+}
+
+}  // namespace troupe

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a sequence has come: which of its tokens are known, submitted to the
+// device and computed, and what its next step may be. A step is submitted
+// before the one in front of it is done (its input is then read on the device),
+// but never more than one ahead, so a sequence that ends wastes at most one.
+//
+//   0 ......... num_computed ......... num_submitted ....... num_known + num_pending
+//   KV in its pages      in flight             tokens whose KV is still to do
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace troupe {
+
+struct SequenceStep {
+  std::uint32_t num_tokens = 0;
+  std::uint32_t context_length = 0;  // tokens in front of these
+  bool input_from_slot = false;      // the token is not known here yet
+  bool sample = false;
+  bool operator==(const SequenceStep&) const = default;
+};
+
+class SequenceProgress {
+ public:
+  SequenceProgress() = default;
+  // max_total: prompt and completion together, > prompt_tokens.
+  SequenceProgress(std::uint32_t prompt_tokens, std::uint32_t max_total)
+      : num_known_(prompt_tokens), max_total_(max_total) {}
+
+  // The next step of at most max_tokens tokens in pages for page_capacity
+  // tokens; nullopt if there is nothing to do, or no room, at present.
+  std::optional<SequenceStep> next_step(std::uint32_t max_tokens,
+                                        std::uint32_t page_capacity) const;
+  // Would next_step give one, were there pages enough?
+  bool has_work() const { return is_prefilling() || can_decode(); }
+  bool is_prefilling() const { return num_pending_ == 0 && num_submitted_ + 1 < num_known_; }
+  // Tokens its pages must hold for the next `num_ahead` steps of decoding.
+  std::uint32_t capacity_needed(std::uint32_t num_ahead) const;
+
+  // The first `num_cached` tokens' KV was found.
+  void start(std::uint32_t num_cached);
+  void submitted(const SequenceStep& step);
+  void completed(const SequenceStep& step);  // in order of submission
+  // Everything on the device is given up; known tokens stay known.
+  void restart();
+  void limit_total(std::uint32_t max_total);
+
+  std::uint32_t num_known() const { return num_known_; }
+  std::uint32_t num_computed() const { return num_computed_; }
+  std::uint32_t num_pending() const { return num_pending_; }
+  std::uint32_t num_in_flight() const { return num_in_flight_; }
+  std::uint32_t max_total() const { return max_total_; }
+  bool is_at_limit() const { return num_known_ >= max_total_; }
+
+ private:
+  static constexpr std::uint32_t kMaxPending = 2;
+
+  bool can_decode() const;
+
+  std::uint32_t num_known_ = 0;      // prompt and generated
+  std::uint32_t max_total_ = 0;
+  std::uint32_t num_submitted_ = 0;  // tokens whose KV is computed or in flight
+  std::uint32_t num_computed_ = 0;
+  std::uint32_t num_pending_ = 0;    // drawn on the device, not seen here yet
+  std::uint32_t num_in_flight_ = 0;  // steps
+};
+
+}  // namespace troupe
