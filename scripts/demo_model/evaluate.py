@@ -78,17 +78,23 @@ class CachedLlama:
 
 
 @torch.no_grad()
-def answer(model, chat, messages, max_tokens=1000):
-    """The greedy answer's text, and whether it ended with the end token."""
+def generate(model, chat, messages, max_tokens=1000):
+    """The greedy answer's token ids, the end token included if it came."""
     model.reset()
-    prompt = chat.prompt(messages)
-    logits, ids = model.feed(prompt), []
+    logits, ids = model.feed(chat.prompt(messages)), []
     while len(ids) < max_tokens and model.position < model.config["max_position_embeddings"]:
         ids.append(int(logits.argmax()))
         if ids[-1] == chat.end:
-            return chat.decode(ids[:-1]), True
+            break
         logits = model.feed(ids[-1:])
-    return chat.decode(ids), False
+    return ids
+
+
+def answer(model, chat, messages):
+    """The greedy answer's text, and whether it ended with the end token."""
+    ids = generate(model, chat, messages)
+    ended = ids[-1:] == [chat.end]
+    return chat.decode(ids[:-1] if ended else ids), ended
 
 
 def evaluate(model, chat, questions, show_wrong):

@@ -49,10 +49,9 @@ def main():
         cached.reset()
         difference = (cached.feed(ids) - tensors[f"{name}.float32"][-1]).abs().max()
         assert difference < 1e-3, f"the two implementations differ by {difference}"
-        text, ended = evaluate.answer(cached, chat, messages)
-        greedy = chat.tokenizer.encode(text).ids + [chat.end] * ended
+        greedy = evaluate.generate(cached, chat, messages)
         tensors[f"{name}.greedy"] = torch.tensor(greedy, dtype=torch.int32)
-        print(f"{name}: {len(ids)} tokens, implementations differ by {difference:.1e}, then {text!r}")
+        print(f"{name}: {len(ids)} tokens, implementations differ by {difference:.1e}, then {chat.decode(greedy)!r}")
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, str(arguments.output))
     print(f"{arguments.output}: {arguments.output.stat().st_size} bytes")

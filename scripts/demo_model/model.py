@@ -145,6 +145,7 @@ def save(model, directory):
         name = name.removeprefix("_orig_mod.")
         tensors[name if name.startswith("lm_head") else f"model.{name}"] = tensor.to(torch.bfloat16).contiguous()
     save_file(tensors, str(directory / "model.safetensors"), metadata={"format": "pt"})
+    (directory / "model.safetensors").chmod(0o644)
     configuration = {
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "bfloat16",
         **asdict(model.c), "hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "attention_dropout": 0.0,
