@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/host/host_device.hpp"
+
+#include <sched.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+// How long the executor looks for the next batch before it sleeps: the worker
+// usually needs a few microseconds to form it.
+constexpr std::chrono::microseconds kSubmissionSpin{20};
+
+DeviceDescription describe(const HostModel& model) {
+  DeviceDescription description;
+  description.name = "host (" + std::to_string(model.settings.num_threads) + " threads, " +
+                     std::string(name_of(best_isa())) + ", " +
+                     std::string(name_of(model.compute_type)) +
+                     (model.settings.deterministic ? "" : ", not deterministic") + ")";
+  description.page_size = kKvPageTokens;
+  description.num_pages = model.memory.num_pages;
+  description.num_slots = model.memory.request.num_slots;
+  description.max_batch_tokens = model.largest.max_tokens;
+  description.context_length = model.memory.request.context_length;
+  description.vocabulary_size = model.network->config().vocabulary_size;
+  return description;
+}
+
+ProgramRunnerSettings runner_settings(const HostModel& model, DeviceDescription description,
+                                      HostDeviceOptions&& options) {
+  return {.description = std::move(description),
+          .kv_layout = kv_layout_of(model.network->config(), model.compute_type,
+                                    model.memory.num_pages),
+          .num_heads = model.network->config().num_heads,
+          .on_logits = std::move(options.on_logits)};
+}
+
+}  // namespace
+
+HostDevice::HostDevice(std::shared_ptr<const HostModel> model, HostDeviceOptions options)
+    : model_(std::move(model)),
+      description_(describe(*model_)),
+      threads_({.num_threads = model_->settings.num_threads, .cpus = model_->settings.cpus}),
+      runner_(runner_settings(*model_, description_, std::move(options)), model_->weights,
+              model_->rotary,
+              model_->network->build_program("decoder_step", model_->largest,
+                                             model_->compute_type),
+              threads_),
+      executor_([this] { execute(); }) {}
+
+HostDevice::~HostDevice() {
+  set_listener({});
+  {
+    const std::lock_guard lock(queue_mutex_);
+    stop_.store(true);
+  }
+  queue_filled_.notify_one();
+  executor_.join();
+}
+
+Ticket HostDevice::submit(std::shared_ptr<const Program> program,
+                          std::shared_ptr<const Batch> batch) {
+  {
+    const std::lock_guard lock(queue_mutex_);
+    queue_.push_back({std::move(program), std::move(batch)});
+  }
+  offered_.store(++submitted_, std::memory_order_release);
+  queue_filled_.notify_one();
+  return submitted_;
+}
+
+BatchResult HostDevice::collect(Ticket ticket) {
+  if (ticket != collected_ + 1 || ticket > completed()) {
+    throw std::logic_error("ticket " + std::to_string(ticket) +
+                           " is not the next one to collect, or is not completed");
+  }
+  const std::lock_guard lock(queue_mutex_);
+  BatchResult result = std::move(results_.front());
+  results_.pop_front();
+  ++collected_;
+  return result;
+}
+
+void HostDevice::set_listener(std::function<void()> listener) {
+  const std::lock_guard lock(listener_mutex_);
+  listener_ = std::move(listener);
+}
+
+void HostDevice::execute() {
+  threads_.adopt_caller();
+  Submission submission;
+  while (wait_for_submission(submission)) {
+    BatchResult result = run(submission);
+    submission = {};  // the batch is the caller's again before the signal
+    publish(std::move(result));
+  }
+}
+
+bool HostDevice::wait_for_submission(Submission& submission) {
+  const auto deadline = std::chrono::steady_clock::now() + kSubmissionSpin;
+  while (offered_.load(std::memory_order_acquire) == completed_.load(std::memory_order_relaxed) &&
+         std::chrono::steady_clock::now() < deadline) {
+    sched_yield();
+  }
+  std::unique_lock lock(queue_mutex_);
+  queue_filled_.wait(lock, [this] { return stop_.load() || !queue_.empty(); });
+  if (stop_.load()) return false;
+  submission = std::move(queue_.front());
+  queue_.pop_front();
+  return true;
+}
+
+BatchResult HostDevice::run(const Submission& submission) {
+  const auto start = std::chrono::steady_clock::now();
+  BatchResult result{.batch_id = submission.batch->id, .tokens = {}, .error = {}};
+  try {
+    result.tokens = runner_.run(submission.program, *submission.batch, stop_);
+  } catch (const std::exception& error) {
+    runner_.void_slots(*submission.batch);
+    result.error = error.what();
+    if (result.error.empty()) result.error = "unknown failure";
+  }
+  result.network_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now() - start)
+                                   .count();
+  return result;
+}
+
+void HostDevice::publish(BatchResult result) {
+  {
+    const std::lock_guard lock(queue_mutex_);
+    results_.push_back(std::move(result));
+  }
+  completed_.fetch_add(1, std::memory_order_release);
+  const std::lock_guard lock(listener_mutex_);
+  if (listener_) listener_();
+}
+
+}  // namespace troupe

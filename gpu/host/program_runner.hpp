@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs programs over batches on the calling thread and its helpers, operator by
+// operator through the kernels. Owns the state between batches: KV pages, arena
+// and one last token a slot. HostDevice puts a queue in front of it; a test or
+// benchmark may call it directly.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gpu/batch.hpp"
+#include "gpu/device.hpp"
+#include "gpu/host/arena.hpp"
+#include "gpu/host/host_weights.hpp"
+#include "gpu/host/kernels/kv_pages.hpp"
+#include "gpu/host/kernels/paged_attention.hpp"
+#include "gpu/host/kernels/rotary.hpp"
+#include "gpu/host/kernels/sample.hpp"
+#include "gpu/host/page_memory.hpp"
+#include "gpu/host/thread_pool.hpp"
+#include "gpu/program.hpp"
+
+namespace troupe {
+
+// Called after the logits of a batch were computed, on the executor's thread:
+// [num_output_rows, vocabulary], valid during the call. For tests.
+using LogitsHook =
+    std::function<void(const Batch& batch, std::span<const float> logits)>;
+
+struct ProgramRunnerSettings {
+  DeviceDescription description;  // limits that every batch is checked against
+  KvLayout kv_layout;
+  std::size_t num_heads = 0;
+  LogitsHook on_logits;
+};
+
+// Not thread-safe: one thread calls run().
+class ProgramRunner {
+ public:
+  // `largest` fixes the arena; weights and table must fit the programs to come.
+  ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const HostWeights> weights,
+                std::shared_ptr<const RotaryTable> rotary, const Program& largest,
+                ThreadPool& threads);
+  ~ProgramRunner();
+
+  // One token a slice (-1: none asked for, or the logits allowed none). Throws
+  // std::runtime_error if program or batch do not fit or `stop` was raised.
+  std::vector<std::int32_t> run(const std::shared_ptr<const Program>& program,
+                                const Batch& batch, const std::atomic<bool>& stop);
+
+  // After a failed batch nobody may read what its slots would have held.
+  void void_slots(const Batch& batch);
+
+  const Arena& arena() const { return arena_; }
+
+ private:
+  struct BoundProgram;
+  class Execution;
+
+  void check_batch(const Program& program, const Batch& batch) const;
+  void check_slice(const Batch& batch, const SequenceSlice& slice) const;
+  void prepare(const Batch& batch);
+  const BoundProgram& bind(const std::shared_ptr<const Program>& program);
+  std::vector<std::int32_t> finish(const Batch& batch);
+
+  ProgramRunnerSettings settings_;
+  std::shared_ptr<const HostWeights> weights_;
+  std::shared_ptr<const RotaryTable> rotary_;
+  ThreadPool& threads_;
+  Arena arena_;
+  PageMemory kv_pool_;
+  std::vector<std::int32_t> last_tokens_;  // by slot; -1: none
+  std::map<const Program*, std::unique_ptr<BoundProgram>> bound_;
+
+  // Of the batch that runs, reused to avoid allocation.
+  std::vector<std::int32_t> token_ids_;
+  std::vector<TokenPlace> places_;
+  std::vector<AttentionBlock> attention_blocks_;
+  std::vector<std::uint32_t> output_rows_;
+  std::vector<SampleRow> sample_rows_;
+  std::vector<std::int32_t> sampled_;
+};
+
+}  // namespace troupe
