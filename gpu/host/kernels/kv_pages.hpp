@@ -13,49 +13,52 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gpu/batch.hpp"
 #include "gpu/data_type.hpp"
 
 namespace troupe {
 
 inline constexpr std::size_t kKvPageTokens = 32;
+inline constexpr std::size_t kMaxHeadDim = 256;
 
 struct KvLayout {
   std::size_t num_layers = 0;
   std::size_t num_pages = 0;
   std::size_t num_kv_heads = 0;
-  std::size_t head_dim = 0;          // a multiple of 8, at most 256
-  DataType type = DataType::kBF16;   // kF32 or kBF16
+  std::size_t head_dim = 0;         // a multiple of 8, at most kMaxHeadDim
+  DataType type = DataType::kBF16;  // kF32 or kBF16
 };
 
-constexpr std::size_t padded_head_dim(std::size_t head_dim) { return (head_dim + 15) / 16 * 16; }
+// always_inline: these are also compiled with wide instruction sets, and no
+// copy of them may end up where other code would call it.
+
+[[gnu::always_inline]] constexpr std::size_t padded_head_dim(std::size_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
 // One head's keys and values of one page.
-constexpr std::size_t kv_block_bytes(const KvLayout& layout) {
-  return kKvPageTokens * (layout.head_dim + padded_head_dim(layout.head_dim)) *
-         size_of(layout.type);
+[[gnu::always_inline]] constexpr std::size_t kv_block_bytes(const KvLayout& layout) {
+  const std::size_t element = layout.type == DataType::kF32 ? 4 : 2;
+  return kKvPageTokens * (layout.head_dim + padded_head_dim(layout.head_dim)) * element;
 }
 // One page of one layer.
-constexpr std::size_t kv_page_bytes(const KvLayout& layout) {
+[[gnu::always_inline]] constexpr std::size_t kv_page_bytes(const KvLayout& layout) {
   return layout.num_kv_heads * kv_block_bytes(layout);
 }
-constexpr std::size_t kv_pool_bytes(const KvLayout& layout) {
+[[gnu::always_inline]] constexpr std::size_t kv_pool_bytes(const KvLayout& layout) {
   return layout.num_layers * layout.num_pages * kv_page_bytes(layout);
 }
 
 // Bytes from the start of the pool to the block of (layer, page, head): the one
 // place that knows the order.
-constexpr std::size_t kv_block_offset(const KvLayout& layout, std::size_t layer, PageId page,
-                                      std::size_t kv_head) {
+[[gnu::always_inline]] constexpr std::size_t kv_block_offset(const KvLayout& layout, std::size_t layer, std::uint32_t page,
+                              std::size_t kv_head) {
   return (layer * layout.num_pages + page) * kv_page_bytes(layout) +
          kv_head * kv_block_bytes(layout);
 }
 // Elements from the start of a block to element d of a token's key or value.
-constexpr std::size_t kv_key_element(const KvLayout& layout, std::size_t token, std::size_t d) {
+[[gnu::always_inline]] constexpr std::size_t kv_key_element(const KvLayout& layout, std::size_t token, std::size_t d) {
   return layout.type == DataType::kBF16 ? (d / 2 * kKvPageTokens + token) * 2 + d % 2
                                         : d * kKvPageTokens + token;
 }
-constexpr std::size_t kv_value_element(const KvLayout& layout, std::size_t token, std::size_t d) {
+[[gnu::always_inline]] constexpr std::size_t kv_value_element(const KvLayout& layout, std::size_t token, std::size_t d) {
   return kKvPageTokens * layout.head_dim + token * padded_head_dim(layout.head_dim) + d;
 }
 

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/host/kernels/sample.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "gpu/host/kernels/kernel_table.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+struct Candidate {
+  float weight = 0.0F;  // exp((logit - highest) / temperature)
+  std::int32_t id = 0;
+};
+
+bool comes_before(const Candidate& left, const Candidate& right) {
+  return left.weight != right.weight ? left.weight > right.weight : left.id < right.id;
+}
+
+// Buffers of one thread, kept between rows.
+struct Scratch {
+  std::vector<float> logits;
+  std::vector<float> weights;
+  std::vector<Candidate> candidates;
+};
+
+std::int32_t first_equal(const float* logits, std::size_t count, float highest) {
+  return static_cast<std::int32_t>(std::find(logits, logits + count, highest) - logits);
+}
+
+double sum_of(std::span<const Candidate> candidates) {
+  double sum = 0.0;
+  for (const auto& candidate : candidates) sum += candidate.weight;
+  return sum;
+}
+
+// The shortest prefix of `candidates`, sorted as far as needed, whose weights
+// reach `share` of the total. At least one.
+std::size_t sort_until(std::vector<Candidate>& candidates, double share) {
+  const double wanted = share * sum_of(candidates);
+  double sum = 0.0;
+  std::size_t sorted = 0;
+  for (std::size_t step = 64; sorted < candidates.size(); step *= 4) {
+    const std::size_t end = std::min(candidates.size(), sorted + step);
+    std::partial_sort(candidates.begin() + static_cast<std::ptrdiff_t>(sorted),
+                      candidates.begin() + static_cast<std::ptrdiff_t>(end), candidates.end(),
+                      comes_before);
+    for (; sorted < end; ++sorted) {
+      sum += candidates[sorted].weight;
+      if (sum >= wanted) return sorted + 1;
+    }
+  }
+  return candidates.size();
+}
+
+// Of the weights that may be drawn, those that top_k, top_p and min_p leave.
+void keep_likely(const SamplingParameters& parameters, std::vector<Candidate>& candidates) {
+  const auto top_k = static_cast<std::size_t>(std::max(0, parameters.top_k));
+  if (top_k > 0 && top_k < candidates.size()) {
+    std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(top_k - 1),
+                     candidates.end(), comes_before);
+    candidates.resize(top_k);
+  }
+  if (parameters.top_p < 1.0F) {
+    candidates.resize(sort_until(candidates, std::max(0.0F, parameters.top_p)));
+  }
+  if (parameters.min_p > 0.0F) {
+    float highest = 0.0F;
+    for (const auto& candidate : candidates) highest = std::max(highest, candidate.weight);
+    const float lowest = std::min(1.0F, parameters.min_p) * highest;
+    std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < lowest; });
+  }
+  std::sort(candidates.begin(), candidates.end(), comes_before);
+}
+
+std::int32_t draw(std::span<const Candidate> candidates, double uniform) {
+  double left = uniform * sum_of(candidates);
+  for (const auto& candidate : candidates) {
+    left -= candidate.weight;
+    if (left < 0.0) return candidate.id;
+  }
+  return candidates.back().id;  // rounding kept the last one from being reached
+}
+
+// No cut: walk the vocabulary in order, block sums first.
+std::int32_t draw_from_all(std::span<const float> weights, double uniform) {
+  constexpr std::size_t kBlock = 256;
+  std::vector<double> sums;
+  double total = 0.0;
+  for (std::size_t first = 0; first < weights.size(); first += kBlock) {
+    double sum = 0.0;
+    for (std::size_t i = first; i < std::min(weights.size(), first + kBlock); ++i) sum += weights[i];
+    sums.push_back(sum);
+    total += sum;
+  }
+  double left = uniform * total;
+  std::size_t block = 0;
+  while (block + 1 < sums.size() && left >= sums[block]) left -= sums[block++];
+  std::int32_t last = kInvalidLogits;
+  for (std::size_t i = block * kBlock; i < weights.size(); ++i) {
+    if (weights[i] <= 0.0F) continue;
+    last = static_cast<std::int32_t>(i);
+    left -= weights[i];
+    if (left < 0.0) return last;
+  }
+  while (last < 0 && block > 0) {  // the end was reached by rounding: the last drawable one
+    --block;
+    for (std::size_t i = block * kBlock; i < (block + 1) * kBlock; ++i) {
+      if (weights[i] > 0.0F) last = static_cast<std::int32_t>(i);
+    }
+  }
+  return last;
+}
+
+std::int32_t sample_row(const SampleArguments& arguments, const SampleRow& row, const float* logits,
+                        Scratch& scratch) {
+  const auto& kernels = kernel_table(arguments.isa);
+  const std::size_t count = arguments.vocabulary;
+  if (!row.suppressed.empty()) {
+    scratch.logits.assign(logits, logits + count);
+    for (const auto id : row.suppressed) {
+      if (id >= 0 && static_cast<std::size_t>(id) < count) scratch.logits[static_cast<std::size_t>(id)] = kNever;
+    }
+  }
+  const LogitSummary given = kernels.summarize(logits, count);
+  if (!given.is_valid) return kInvalidLogits;
+  if (!row.suppressed.empty()) logits = scratch.logits.data();
+  const float highest = row.suppressed.empty() ? given.highest : kernels.summarize(logits, count).highest;
+  if (highest == kNever) return kInvalidLogits;
+  const auto& parameters = row.parameters;
+  if (!(parameters.temperature > 0.0F)) return first_equal(logits, count, highest);
+
+  // A temperature whose inverse is no float draws what the smallest such would.
+  const float inverse = std::min(1.0F / parameters.temperature, std::numeric_limits<float>::max());
+  scratch.weights.resize(count);
+  kernels.exponentiate(logits, highest, inverse, scratch.weights.data(), count);
+  const double uniform = uniform_draw(parameters.seed, row.position);
+  if (parameters.top_k <= 0 && !(parameters.top_p < 1.0F) && !(parameters.min_p > 0.0F)) {
+    return draw_from_all(scratch.weights, uniform);
+  }
+  scratch.candidates.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (scratch.weights[i] > 0.0F) {
+      scratch.candidates.push_back({scratch.weights[i], static_cast<std::int32_t>(i)});
+    }
+  }
+  keep_likely(parameters, scratch.candidates);
+  return draw(scratch.candidates, uniform);
+}
+
+}  // namespace
+
+std::size_t sample_num_tasks(const SampleArguments& arguments) { return arguments.rows.size(); }
+
+void sample_run_task(const SampleArguments& arguments, std::size_t task) {
+  thread_local Scratch scratch;
+  arguments.token_ids[task] = sample_row(arguments, arguments.rows[task],
+                                         arguments.logits + task * arguments.logits_stride, scratch);
+}
+
+std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
+                                           std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t first = std::uint64_t{0xD2511F53} * counter[0];
+    const std::uint64_t second = std::uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<std::uint32_t>(second >> 32) ^ counter[1] ^ key[0],
+               static_cast<std::uint32_t>(second),
+               static_cast<std::uint32_t>(first >> 32) ^ counter[3] ^ key[1],
+               static_cast<std::uint32_t>(first)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return counter;
+}
+
+double uniform_draw(std::uint64_t seed, std::uint64_t position) {
+  const auto words = philox4x32_10(
+      {static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32), 0, 0},
+      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+  const std::uint64_t bits = (std::uint64_t{words[1]} << 32 | words[0]) >> 11;
+  return static_cast<double>(bits) * 0x1p-53;
+}
+
+}  // namespace troupe

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The register tile of all products: some rows of a times some vectors of
+// outputs, one accumulator each, K in order. Scores of attention use it too: a
+// page of keys has the layout of a panel of weights.
+#pragma once
+
+#include "gpu/host/kernels/vector/simd.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kPanelWidth = 32;
+constexpr std::size_t kUnitBytes = 128;
+constexpr int kPanelVectors = static_cast<int>(kPanelWidth / kLanes);
+
+// What one 4-byte lane of a unit holds, and how it is multiplied.
+enum class Product {
+  kF32,      // one f32, times one f32 of a
+  kWidened,  // a bf16 pair, times two f32 of a
+  kDotBf16,  // a bf16 pair, times a bf16 pair of a (vdpbf16ps)
+};
+
+// Bytes of a packed row of a that one unit consumes.
+constexpr std::size_t unit_bytes_of_a(Product product) {
+  return product == Product::kWidened ? 8 : 4;
+}
+
+struct TileOperands {
+  const std::byte* a = nullptr;       // packed rows, kRowStride bytes apart
+  const std::byte* panel = nullptr;   // first unit of the first panel
+  std::size_t panel_stride = 0;       // bytes to the same unit of the next panel
+  std::size_t num_units = 0;
+  std::ptrdiff_t prefetch = 0;        // bytes from a unit to the one to prefetch
+  float* c = nullptr;
+  std::size_t c_stride = 0;           // floats
+  bool starts_at_zero = false;        // else it continues from c
+};
+
+template <Product kProduct>
+inline void multiply_unit(VecF& sum, VecU weights, const std::byte* a) {
+  if constexpr (kProduct == Product::kF32) {
+    sum = fma(bits_to_f32(weights), broadcast(*reinterpret_cast<const AliasF*>(a)), sum);
+  } else if constexpr (kProduct == Product::kDotBf16) {
+#if defined(__AVX512BF16__)
+    const VecU pair = VecU{} + *reinterpret_cast<const AliasU*>(a);
+    sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights),
+                           reinterpret_cast<__m512bh>(pair));
+#endif
+  }
+}
+
+template <Product kProduct, int kRows, int kVectors, std::size_t kRowStride>
+[[gnu::noinline]] void multiply_tile(const TileOperands& t) {
+  constexpr int kPanels = (kVectors + kPanelVectors - 1) / kPanelVectors;
+  constexpr std::size_t kStep = unit_bytes_of_a(kProduct);
+  VecF sums[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      sums[r][v] = t.starts_at_zero ? VecF{} : load(t.c + r * t.c_stride + v * kLanes);
+    }
+  }
+  const std::byte* a = t.a;
+  const std::byte* panels[kPanels];
+#pragma GCC unroll 16
+  for (int p = 0; p < kPanels; ++p) panels[p] = t.panel + p * t.panel_stride;
+  const std::ptrdiff_t prefetch = t.prefetch;
+
+  for (std::size_t unit = 0; unit < t.num_units; ++unit) {
+    const std::size_t at = unit * kUnitBytes;
+#pragma GCC unroll 16
+    for (int p = 0; p < kPanels; ++p) {
+      __builtin_prefetch(panels[p] + at + prefetch);
+      if constexpr (kPanelVectors <= kVectors) {
+        __builtin_prefetch(panels[p] + at + prefetch + 64);
+      }
+    }
+    VecU weights[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      weights[v] = load_u32(panels[v / kPanelVectors] + at + v % kPanelVectors * kLanes * 4);
+    }
+    if constexpr (kProduct == Product::kWidened) {
+#pragma GCC unroll 2
+      for (int half = 0; half < 2; ++half) {
+        VecF wide[kVectors];
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) {
+          wide[v] = half == 0 ? low_bf16(weights[v]) : high_bf16(weights[v]);
+        }
+#pragma GCC unroll 16
+        for (int r = 0; r < kRows; ++r) {
+          const VecF value =
+              broadcast(*reinterpret_cast<const AliasF*>(a + r * kRowStride + half * 4));
+#pragma GCC unroll 16
+          for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(wide[v], value, sums[r][v]);
+        }
+      }
+    } else {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) {
+          multiply_unit<kProduct>(sums[r][v], weights[v], a + r * kRowStride);
+        }
+      }
+    }
+    a += kStep;
+  }
+
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) store(t.c + r * t.c_stride + v * kLanes, sums[r][v]);
+  }
+}
+
+using TileFunction = void (*)(const TileOperands&);
+
+}  // namespace
+}  // namespace troupe
