@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/generate.hpp"
+
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+
+#include "app/model_loading.hpp"
+#include "telemetry/log.hpp"
+
+namespace troupe {
+namespace {
+
+// Writes text as it comes and remembers how the request ended.
+class TerminalSink final : public ResponseSink {
+ public:
+  void deliver(ResponseEvent event) override {
+    if (const auto* delta = std::get_if<TextDelta>(&event)) {
+      std::fwrite(delta->text.data(), 1, delta->text.size(), stdout);
+      std::fflush(stdout);
+    } else if (!std::holds_alternative<Accepted>(event)) {
+      const std::lock_guard lock(mutex_);
+      end_ = std::move(event);
+      ended_.notify_all();
+    }
+  }
+  std::size_t pending_bytes() const noexcept override { return 0; }
+
+  ResponseEvent wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return end_.has_value(); });
+    return *end_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::optional<ResponseEvent> end_;
+};
+
+GenerationRequest request_of(const GenerateCommand& command) {
+  GenerationRequest request;
+  request.id = "generate";
+  if (command.raw) {
+    request.prompt = TextPrompt{command.prompt};
+  } else {
+    ChatPrompt chat;
+    if (!command.system.empty()) chat.messages.push_back({"system", command.system});
+    chat.messages.push_back({"user", command.prompt});
+    request.prompt = std::move(chat);
+  }
+  request.sampling.temperature = static_cast<float>(command.temperature);
+  request.sampling.seed = command.seed;
+  if (command.max_tokens > 0) request.max_tokens = command.max_tokens;
+  return request;
+}
+
+}  // namespace
+
+int run_generate(const GenerateCommand& command) {
+  const auto model = load_model(command.options);
+  Metrics metrics(model.served.name);
+  Engine engine(model.served, model.make_device, engine_options(command.options), metrics);
+  const auto sink = std::make_shared<TerminalSink>();
+  engine.submit(request_of(command), sink);
+  const auto end = sink->wait();
+  std::fputc('\n', stdout);
+  if (const auto* failed = std::get_if<Failed>(&end)) {
+    std::fprintf(stderr, "troupe: %s\n", failed->error.message.c_str());
+    return 1;
+  }
+  const auto& finished = std::get<Finished>(end);
+  log(LogLevel::kInfo, "generated",
+      {{"prompt_tokens", finished.usage.prompt_tokens},
+       {"completion_tokens", finished.usage.completion_tokens},
+       {"finish_reason", finished.reason == FinishReason::kLength ? "length" : "stop"}});
+  return 0;
+}
+
+}  // namespace troupe

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/inspect.hpp"
+
+#include <cstdio>
+#include <exception>
+
+#include "app/model_loading.hpp"
+#include "gpu/model_directory.hpp"
+
+namespace troupe {
+namespace {
+
+void print_line(const char* label, const std::string& text) { std::printf("%-14s %s\n", label, text.c_str()); }
+
+std::string in_words(std::uint64_t count) {
+  if (count < 10'000) return std::to_string(count);
+  char text[32];
+  const bool is_large = count >= 1'000'000'000;
+  std::snprintf(text, sizeof text, "%.2f %s", static_cast<double>(count) / (is_large ? 1e9 : 1e6),
+                is_large ? "billion" : "million");
+  return text;
+}
+
+void print_shape(const ModelConfig& config) {
+  print_line("shape", std::to_string(config.num_layers) + " layers, width " + std::to_string(config.hidden_size) +
+                          ", " + std::to_string(config.num_heads) + " heads (" +
+                          std::to_string(config.num_kv_heads) + " for keys and values) of " +
+                          std::to_string(config.head_dim) + ", vocabulary " +
+                          std::to_string(config.vocabulary_size) + ", context " +
+                          std::to_string(config.context_length));
+}
+
+void print_directory(const ModelDirectory& directory) {
+  print_line("directory", directory.path.string());
+  for (const auto& file : directory.files) print_line("  file", file.name + ", " + shown_bytes(file.size_bytes));
+  if (!directory.architecture.empty()) print_line("architecture", directory.architecture);
+  if (directory.config) print_shape(*directory.config);
+  if (directory.num_parameters > 0)
+    print_line("parameters", in_words(directory.num_parameters) + ", " + shown_bytes(directory.weight_file_bytes));
+  for (const auto& [type, count] : directory.element_types)
+    print_line("  type", type + ": " + std::to_string(count.num_tensors) + " tensors, " + shown_bytes(count.size_bytes));
+}
+
+// Empty: fine.
+std::string tokenizer_problem(const std::string& directory) {
+  try {
+    const auto tokenizer = load_tokenizer(directory);
+    print_line("tokenizer", std::to_string(tokenizer->vocabulary_size()) + " tokens");
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+std::string template_problem(const std::string& directory) {
+  try {
+    print_line("chat template", load_chat_template(directory) ? "yes" : "none: only /v1/completions is served");
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+int run_inspect(const InspectCommand& command) {
+  const auto directory = inspect_model_directory(command.directory, host_settings(command.options));
+  print_directory(directory);
+  auto problem = directory.unsupported;
+  const auto in_tokenizer = tokenizer_problem(command.directory);
+  const auto in_template = template_problem(command.directory);
+  if (problem.empty()) problem = in_tokenizer;
+  if (problem.empty()) problem = in_template;
+  if (directory.compute_type) print_line("products in", std::string(name_of(*directory.compute_type)));
+  if (directory.memory) std::printf("%s", to_string(*directory.memory).c_str());
+  print_line("verdict", problem.empty() ? "supported" : "not supported: " + problem);
+  return problem.empty() ? 0 : 1;
+}
+
+}  // namespace troupe

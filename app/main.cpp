@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <exception>
+
+#include "app/command_line.hpp"
+#include "app/generate.hpp"
+#include "app/inspect.hpp"
+#include "app/serve.hpp"
+#include "telemetry/log.hpp"
+
+namespace {
+
+using namespace troupe;
+
+constexpr int kCannotStart = 1;
+
+void configure_logging_from(const Options& options) {
+  configure_logging(parse_log_level(options.log_level).value_or(LogLevel::kInfo),
+                    options.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
+}
+
+int run(const Command& command) {
+  if (const auto* message = std::get_if<Message>(&command)) {
+    std::fputs(message->text.c_str(), message->exit_status == 0 ? stdout : stderr);
+    return message->exit_status;
+  }
+  if (const auto* serve = std::get_if<ServeCommand>(&command)) {
+    configure_logging_from(serve->options);
+    return run_serve(serve->options);
+  }
+  if (const auto* generate = std::get_if<GenerateCommand>(&command)) {
+    configure_logging_from(generate->options);
+    return run_generate(*generate);
+  }
+  return run_inspect(std::get<InspectCommand>(command));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(parse_command_line(argc, argv));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "troupe: %s\n", error.what());
+    return kCannotStart;
+  }
+}

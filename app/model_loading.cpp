@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/model_loading.hpp"
+
+#include <sched.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include "gpu/host/host_device.hpp"
+#include "gpu/host/host_model.hpp"
+#include "gpu/noop/noop_device.hpp"
+#include "telemetry/log.hpp"
+
+namespace troupe {
+namespace {
+
+// The CPUs this process may use, in order.
+std::vector<int> usable_cpus() {
+  std::vector<int> cpus;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+void use_host_device(const Options& options, LoadedModel& model) {
+  const auto plan = plan_host_model(options.model_dir, host_settings(options));
+  model.memory_summary = to_string(plan.memory);
+  const auto host = load_host_model(plan);
+  model.config = host->network->config();
+  model.context_length = host->settings.context_length;
+  model.served.network = host->network;
+  model.served.compute_type = host->compute_type;
+  model.make_device = [host] { return std::make_unique<HostDevice>(host); };
+  model.device_summary = "host, " + std::string(name_of(host->compute_type)) + ", " +
+                         std::to_string(host->settings.num_threads) + " threads";
+}
+
+// Tokens run through the plain ASCII letters, so that every token is text.
+void use_noop_device(const Options& options, LoadedModel& model) {
+  model.config = load_model_config(options.model_dir);
+  model.context_length = model.config.context_length;
+  NoopDeviceSettings settings;
+  auto& description = settings.description;
+  description.name = "noop";
+  description.page_size = 32;
+  description.num_slots = static_cast<std::uint32_t>(options.max_batch_sequences);
+  description.context_length = model.context_length;
+  description.num_pages = 2 * description.num_slots * (model.context_length / description.page_size + 1);
+  description.max_batch_tokens = static_cast<std::uint32_t>(options.max_batch_tokens);
+  description.vocabulary_size = model.config.vocabulary_size;
+  const auto letter = model.served.tokenizer->token_id("a");
+  settings.first_token = letter.value_or(0);
+  settings.num_tokens = 1;
+  model.make_device = [settings] { return std::make_unique<NoopDevice>(settings); };
+  model.device_summary = "noop: no network is run, answers are one letter";
+}
+
+}  // namespace
+
+LoadedModel load_model(const Options& options) {
+  if (!std::filesystem::is_directory(options.model_dir))
+    throw std::runtime_error(options.model_dir + ": no such model directory");
+  LoadedModel model;
+  model.served.name = served_name(options);
+  model.served.tokenizer = load_tokenizer(options.model_dir);
+  if (auto chat_template = load_chat_template(options.model_dir))
+    model.served.chat_template = std::make_shared<const ChatTemplate>(std::move(*chat_template));
+  if (options.device == "noop") {
+    use_noop_device(options, model);
+  } else {
+    use_host_device(options, model);
+  }
+  model.served.eos_tokens = model.config.eos_tokens;
+  model.served.bos_token = model.config.bos_token.value_or(-1);
+  return model;
+}
+
+HostModelSettings host_settings(const Options& options) {
+  HostModelSettings settings;
+  if (options.compute_type == "f32") settings.compute_type = DataType::kF32;
+  if (options.compute_type == "bf16") settings.compute_type = DataType::kBF16;
+  settings.deterministic = options.deterministic;
+  settings.num_threads = static_cast<unsigned>(options.threads);
+  const auto cpus = usable_cpus();
+  const bool each_has_a_core = options.threads <= cpus.size();
+  if (options.pin_threads && each_has_a_core) settings.cpus = cpus;
+  settings.memory_budget_bytes = options.memory_bytes;
+  settings.num_slots = static_cast<std::uint32_t>(options.max_batch_sequences);
+  settings.max_batch_tokens = static_cast<std::uint32_t>(options.max_batch_tokens);
+  return settings;
+}
+
+EngineOptions engine_options(const Options& options) {
+  EngineOptions engine;
+  engine.max_batch_tokens = static_cast<std::uint32_t>(options.max_batch_tokens);
+  engine.max_batch_sequences = static_cast<std::uint32_t>(options.max_batch_sequences);
+  engine.prefill_chunk = static_cast<std::uint32_t>(options.prefill_chunk);
+  engine.max_in_flight = static_cast<std::uint32_t>(options.max_in_flight);
+  engine.max_waiting = static_cast<std::uint32_t>(options.max_waiting);
+  engine.max_queue_time = std::chrono::seconds(options.max_queue_seconds);
+  engine.look_ahead_pages = static_cast<std::uint32_t>(options.look_ahead_pages);
+  engine.prefix_cache = options.prefix_cache;
+  engine.max_restarts = static_cast<std::uint32_t>(options.max_restarts);
+  engine.restart_window = std::chrono::seconds(options.restart_window_seconds);
+  engine.actor_threads = static_cast<std::uint32_t>(options.actor_threads);
+  return engine;
+}
+
+std::string served_name(const Options& options) {
+  if (!options.model_name.empty()) return options.model_name;
+  const auto path = std::filesystem::absolute(options.model_dir).lexically_normal();
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
+
+}  // namespace troupe

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// From options to everything the engine serves: tokenizer, template, network,
+// and a factory of devices over weights that are packed once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "actors/engine.hpp"
+#include "app/options.hpp"
+#include "gpu/host/host_model.hpp"
+
+namespace troupe {
+
+struct LoadedModel {
+  ServedModel served;
+  DeviceFactory make_device;
+  ModelConfig config;
+  std::uint32_t context_length = 0;
+  std::string device_summary;  // "host, bf16, 2 threads"
+  std::string memory_summary;  // the plan, as a table; empty for a device without one
+};
+
+// Throws std::runtime_error that names the file and the reason.
+LoadedModel load_model(const Options& options);
+
+// How the host backend is asked to run the model.
+HostModelSettings host_settings(const Options& options);
+
+EngineOptions engine_options(const Options& options);
+
+// The name clients call it by: the option, else the directory's name.
+std::string served_name(const Options& options);
+
+}  // namespace troupe

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/serve.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <sstream>
+#include <thread>
+
+#include "app/command_line.hpp"
+#include "app/model_loading.hpp"
+#include "http/server.hpp"
+#include "telemetry/log.hpp"
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int kEngineFailed = 70;  // sysexits: EX_SOFTWARE
+constexpr seconds kShutdownGrace{5};
+
+// The signals that end the server, blocked in all threads and taken by one.
+sigset_t ending_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+// The signal that came within the time, or 0.
+int wait_for_signal(const sigset_t& signals, milliseconds time) {
+  const timespec limit{.tv_sec = time.count() / 1000, .tv_nsec = (time.count() % 1000) * 1'000'000};
+  const int signal = ::sigtimedwait(&signals, nullptr, &limit);
+  return signal > 0 ? signal : 0;
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+ServerOptions server_options(const Options& options) {
+  ServerOptions server;
+  server.host = options.host;
+  server.port = static_cast<std::uint16_t>(options.port);
+  server.io_threads = static_cast<std::uint32_t>(options.io_threads);
+  server.api_key = options.api_key;
+  server.allow_public_without_key = options.allow_open_network;
+  server.cors_origins = split_at_commas(options.cors_origins);
+  server.version = version_text();
+  server.limits.max_body_bytes = options.max_body_bytes;
+  server.access_log = [](const AccessRecord& record) {
+    log(LogLevel::kDebug, "request",
+        {{"method", record.method}, {"route", record.route}, {"status", record.status},
+         {"ms", static_cast<double>(record.duration.count()) / 1000}, {"request_id", record.request_id}});
+  };
+  return server;
+}
+
+ServedModelInfo served_model_info(const Options& options, const LoadedModel& model) {
+  ServedModelInfo info;
+  info.name = model.served.name;
+  info.created = static_cast<std::int64_t>(std::time(nullptr));
+  info.context_length = model.context_length;
+  const auto defaults = load_generation_defaults(options.model_dir);
+  info.defaults.temperature = defaults.temperature.value_or(info.defaults.temperature);
+  info.defaults.top_p = defaults.top_p.value_or(info.defaults.top_p);
+  info.defaults.top_k = defaults.top_k.value_or(info.defaults.top_k);
+  return info;
+}
+
+void say_ready(const Options& options, const std::string& model, std::uint16_t port, double start_seconds) {
+  const bool is_v6 = options.host.find(':') != std::string::npos;
+  const std::string host = is_v6 ? "[" + options.host + "]" : options.host;
+  const std::string address = "http://" + host + ":" + std::to_string(port);
+  const std::string key = options.api_key.empty() ? "" : " -H 'Authorization: Bearer KEY'";
+  std::printf(
+      "%s is ready at %s (%.2f s). Try:\n\n"
+      "  curl -N %s/v1/chat/completions%s -H 'Content-Type: application/json' -d '{\"model\": \"%s\", "
+      "\"stream\": true, \"messages\": [{\"role\": \"user\", \"content\": \"Count from 3 to 7.\"}]}'\n\n"
+      "Ctrl-C ends it.\n",
+      model.c_str(), address.c_str(), start_seconds, address.c_str(), key.c_str(), model.c_str());
+  std::fflush(stdout);
+}
+
+// Lets running answers finish. A second signal, or a shutdown that takes longer
+// than it may, ends the process on the spot.
+void drain(Server& server, Engine& engine, const sigset_t& signals, seconds deadline) {
+  log(LogLevel::kInfo, "draining", {{"seconds", static_cast<std::int64_t>(deadline.count())}});
+  std::atomic<bool> is_done{false};
+  const auto give_up = std::chrono::steady_clock::now() + deadline + kShutdownGrace;
+  std::jthread guard([&] {
+    while (!is_done) {
+      if (wait_for_signal(signals, milliseconds(100)) != 0) ::_exit(130);
+      if (std::chrono::steady_clock::now() > give_up) ::_exit(0);
+    }
+  });
+  server.drain(deadline);
+  engine.drain(milliseconds(0));
+  server.stop();
+  is_done = true;
+}
+
+}  // namespace
+
+int run_serve(const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto signals = ending_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+
+  const auto model = load_model(options);
+  if (!model.memory_summary.empty()) log(LogLevel::kInfo, "memory plan", {{"plan", model.memory_summary}});
+  Metrics metrics(model.served.name);
+  Engine engine(model.served, model.make_device, engine_options(options), metrics);
+  Server server(engine, metrics, served_model_info(options, model), server_options(options));
+  server.start();
+  const auto start_time = std::chrono::steady_clock::now() - start;
+  log(LogLevel::kInfo, "ready",
+      {{"model", model.served.name}, {"device", model.device_summary}, {"host", options.host}, {"port", server.port()}});
+  say_ready(options, model.served.name, server.port(), std::chrono::duration<double>(start_time).count());
+
+  for (;;) {
+    if (wait_for_signal(signals, milliseconds(200)) != 0) {
+      drain(server, engine, signals, seconds(options.drain_seconds));
+      log(LogLevel::kInfo, "stopped");
+      return 0;
+    }
+    if (engine.status().state == EngineState::kFailed) {
+      log(LogLevel::kError, "the engine has failed and gives up");
+      server.drain(seconds(1));
+      server.stop();
+      return kEngineFailed;
+    }
+  }
+}
+
+}  // namespace troupe

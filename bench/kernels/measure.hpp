@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel benchmarks share: a team of threads that run the tasks of one
+// kernel at a time, a clock, medians, and the memory bandwidth of this machine.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace troupe {
+
+class Team {
+ public:
+  explicit Team(std::size_t num_threads) : barrier_(static_cast<std::ptrdiff_t>(num_threads)) {
+    for (std::size_t i = 1; i < num_threads; ++i) threads_.emplace_back([this] { serve(); });
+  }
+  ~Team() {
+    run_ = nullptr;
+    barrier_.arrive_and_wait();
+  }
+
+  // Runs run(0 .. num_tasks - 1), returns the seconds it took.
+  double time(std::size_t num_tasks, const std::function<void(std::size_t)>& run) {
+    next_ = 0;
+    num_tasks_ = num_tasks;
+    run_ = &run;
+    const auto start = std::chrono::steady_clock::now();
+    barrier_.arrive_and_wait();
+    work();
+    barrier_.arrive_and_wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+ private:
+  void work() {
+    for (std::size_t task = next_++; task < num_tasks_; task = next_++) (*run_)(task);
+  }
+  void serve() {
+    for (;;) {
+      barrier_.arrive_and_wait();
+      if (run_ == nullptr) return;
+      work();
+      barrier_.arrive_and_wait();
+    }
+  }
+
+  std::barrier<> barrier_;
+  std::atomic<std::size_t> next_ = 0;
+  std::size_t num_tasks_ = 0;
+  const std::function<void(std::size_t)>* run_ = nullptr;
+  std::vector<std::jthread> threads_;
+};
+
+inline double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// Sums of four streams with software prefetch 4 KiB ahead, the best that plain
+// reads do (docs: the denominator of every bandwidth share). Bytes per second.
+inline double read_bandwidth(Team& team, std::size_t num_threads) {
+  constexpr std::size_t kBytes = std::size_t{512} << 20;
+  typedef std::uint64_t Line __attribute__((vector_size(64), aligned(64)));
+  static std::vector<Line> memory(kBytes / sizeof(Line), Line{1});
+  static std::atomic<std::uint64_t> sink;
+  std::vector<double> seconds;
+  for (int repeat = 0; repeat < 7; ++repeat) {
+    seconds.push_back(team.time(num_threads, [&](std::size_t thread) {
+      const std::size_t lines = memory.size() / num_threads / 4;
+      const Line* first = memory.data() + thread * 4 * lines;
+      Line sums[4] = {};
+      for (std::size_t i = 0; i < lines; ++i) {
+        for (std::size_t stream = 0; stream < 4; ++stream) {
+          __builtin_prefetch(first + stream * lines + i + 64);
+          sums[stream] += first[stream * lines + i];
+        }
+      }
+      sink += (sums[0] + sums[1] + sums[2] + sums[3])[0];
+    }));
+  }
+  return static_cast<double>(kBytes) / *std::min_element(seconds.begin(), seconds.end());
+}
+
+inline std::vector<float> random_floats(std::size_t count, std::uint32_t seed) {
+  std::minstd_rand generator(seed);
+  std::uniform_real_distribution<float> uniform(-1.0F, 1.0F);
+  std::vector<float> values(count);
+  for (auto& value : values) value = uniform(generator);
+  return values;
+}
+
+}  // namespace troupe
