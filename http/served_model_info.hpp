@@ -9,7 +9,7 @@
 namespace troupe {
 
 // Sampling defaults; the model's generation_config.json overrides them.
-struct GenerationDefaults {
+struct SamplingDefaults {
   float temperature = 1.0F;
   float top_p = 1.0F;
   float min_p = 0.0F;
@@ -20,7 +20,7 @@ struct ServedModelInfo {
   std::string name;
   std::int64_t created = 0;  // Unix seconds
   std::uint32_t context_length = 0;
-  GenerationDefaults defaults;
+  SamplingDefaults defaults;
 };
 
 }  // namespace troupe

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/client_stream.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kBytesAroundText = 200;  // of an event on the wire
+// Below any sensible EngineOptions::pause_bytes: who was never this far behind
+// has not been paused.
+constexpr std::size_t kFarBehindBytes = 2048;
+
+}  // namespace
+
+void ClientStream::deliver(ResponseEvent event) {
+  if (delivery_ == Delivery::kWhole) {
+    if (const auto* delta = std::get_if<TextDelta>(&event)) text_ += delta->text;
+    const bool is_last = std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event);
+    if (!is_last) return;
+  } else {
+    pending_bytes_.fetch_add(cost(event));
+  }
+  outbox_->put({shared_from_this(), std::move(event)});
+}
+
+bool ClientStream::take_all() {
+  if (num_handled_bytes_ == 0) return false;
+  const std::size_t before = pending_bytes_.fetch_sub(num_handled_bytes_);
+  num_handled_bytes_ = 0;
+  return before > kFarBehindBytes;
+}
+
+std::size_t ClientStream::cost(const ResponseEvent& event) {
+  const auto* delta = std::get_if<TextDelta>(&event);
+  return kBytesAroundText + (delta == nullptr ? 0 : delta->text.size());
+}
+
+}  // namespace troupe

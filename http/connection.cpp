@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/connection.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+
+#include "http/shard.hpp"
+#include "telemetry/metrics.hpp"
+
+namespace troupe {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr int kMaxReadsPerTurn = 4;              // then others have theirs
+constexpr std::size_t kKeptCapacityBytes = 4096;  // of an idle connection's buffer
+constexpr unsigned kClientGoneStatus = 499;       // in logs only
+constexpr std::chrono::seconds kRateGrace{5};     // before the body's rate is judged
+
+bool has_passed(Connection::Clock::time_point now, Connection::Clock::time_point since,
+                std::uint64_t limit_ms) {
+  return now - since >= std::chrono::milliseconds(limit_ms);
+}
+
+std::int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Connection::Connection(Shard& shard, asio::ip::tcp::socket socket)
+    : shard_(shard),
+      service_(shard.service()),
+      limits_(shard.service().options().limits),
+      socket_(std::move(socket)),
+      parser_(limits_),
+      idle_since_(Clock::now()) {}
+
+Connection::~Connection() = default;
+
+void Connection::start() {
+  error_code error;
+  socket_.non_blocking(true, error);
+  if (error) return close();
+  wait_readable();
+}
+
+// ---- reading
+
+// A read is armed at all times, above all while an answer is generated: that is
+// how a client that hangs up is noticed at once. Waiting costs no buffer.
+void Connection::wait_readable() {
+  if (is_waiting_readable_ || input_ended_ || phase_ == Phase::kClosed) return;
+  is_waiting_readable_ = true;
+  socket_.async_wait(asio::ip::tcp::socket::wait_read,
+                     [self = shared_from_this()](const error_code& error) {
+                       self->is_waiting_readable_ = false;
+                       if (!error) self->read_available();
+                     });
+}
+
+void Connection::read_available() {
+  auto& scratch = shard_.scratch();
+  for (int i = 0; i < kMaxReadsPerTurn && phase_ != Phase::kClosed; ++i) {
+    error_code error;
+    const std::size_t size = socket_.read_some(asio::buffer(scratch), error);
+    if (error == asio::error::would_block || error == asio::error::try_again) break;
+    if (error == asio::error::eof) return on_end_of_input();
+    if (error) return on_client_gone();
+    on_bytes({scratch.data(), size});
+    if (size < scratch.size()) break;  // waiting tells whether there is more
+  }
+  wait_readable();
+}
+
+void Connection::on_bytes(std::string_view bytes) {
+  if (phase_ == Phase::kLingering || phase_ == Phase::kClosed) return;
+  if (exchange_) {
+    num_read_ahead_ += bytes.size();
+    if (num_read_ahead_ > limits_.max_read_ahead_bytes) return on_client_gone();
+  }
+  parser_.feed(bytes);
+  serve();
+}
+
+void Connection::on_end_of_input() {
+  input_ended_ = true;
+  if (generation_ || !exchange_) return on_client_gone();
+  exchange_->context.keep_alive = false;  // the rest of the answer may still be wanted
+}
+
+void Connection::note_begin_of_request() {
+  if (!has_request_begun_ && parser_.has_started()) {
+    has_request_begun_ = true;
+    request_since_ = Clock::now();
+  }
+  if (!has_body_begun_ && parser_.state() == RequestParser::State::kBody) {
+    has_body_begun_ = true;
+    body_since_ = Clock::now();
+  }
+}
+
+// Answers what has been read, one request after the other: the next is not
+// looked at before the answer to the last has been written.
+void Connection::serve() {
+  while (phase_ == Phase::kReading && !exchange_) {
+    note_begin_of_request();
+    switch (parser_.state()) {
+      case RequestParser::State::kHeader: return;
+      case RequestParser::State::kBody:
+        if (!parser_.take_expectation()) return;
+        out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+        write_out();
+        return;
+      case RequestParser::State::kRefused:
+        answer_error(parser_.error());
+        break;
+      case RequestParser::State::kComplete:
+        begin_exchange(parser_.take());
+        break;
+    }
+    settle();
+  }
+}
+
+// ---- answering
+
+void Connection::begin_exchange(HttpRequest request) {
+  ++num_requests_;
+  num_read_ahead_ = parser_.num_buffered();
+  const RouteMatch route = match_route(request.target);
+  exchange_ = Exchange{.route = route,
+                       .method = method_label(request.method),
+                       .context = service_.context_for(request),
+                       .started = request_since_};
+  has_request_begun_ = has_body_begun_ = false;
+  if (num_requests_ >= limits_.max_requests_per_connection || service_.is_draining() ||
+      input_ended_) {
+    exchange_->context.keep_alive = false;
+  }
+  auto handled = service_.handle(request, route);
+  if (const auto* reply = std::get_if<Reply>(&handled)) return answer(*reply);
+  start_generation(std::move(std::get<ApiRequest>(handled)));
+}
+
+void Connection::answer(const Reply& reply) {
+  append_reply(out_, exchange_->context, reply);
+  exchange_->status = reply.status;
+  exchange_->is_answered = true;
+  Metrics& metrics = service_.metrics();
+  (reply.status < 400 ? metrics.http_2xx : reply.status < 500 ? metrics.http_4xx : metrics.http_5xx)
+      .add();
+  write_out();
+}
+
+void Connection::answer_error(HttpError error) {
+  if (phase_ == Phase::kStreaming) {
+    generation_->writer->error(out_, error);
+    exchange_->context.keep_alive = false;
+    exchange_->is_answered = true;
+    return end_generation();
+  }
+  if (!exchange_) {  // of a request that could not be read to its end
+    const HttpRequest& request = parser_.request();
+    exchange_ = Exchange{.route = match_route(request.target),
+                         .method = method_label(request.method),
+                         .context = service_.context_for(request),
+                         .started = request_since_};
+  }
+  if (error.close) exchange_->context.keep_alive = false;
+  if (generation_) end_generation();
+  answer(error_reply(error));
+}
+
+void Connection::start_generation(ApiRequest request) {
+  shard_.answers().add();
+  exchange_->is_generation = true;
+  // Looked at after being counted: a drain waits for this one or refuses it.
+  if (service_.is_draining()) return answer_error(http_error(503, "the server is shutting down"));
+  generation_ = std::make_unique<Generation>();
+  generation_->stream = std::make_shared<ClientStream>(
+      shard_.outbox(), this, request.stream ? Delivery::kEvents : Delivery::kWhole);
+  generation_->response_id = request.generation.id;
+  generation_->created = unix_seconds();
+  GenerationRequest generation = std::exchange(request.generation, {});
+  generation_->request = std::move(request);
+  phase_ = Phase::kGenerating;
+  generation_->id = service_.engine().submit(std::move(generation), generation_->stream);
+}
+
+void Connection::on_event(ClientStream& stream, ResponseEvent event) {
+  if (!generation_ || generation_->stream.get() != &stream) return;
+  stream.handled(event);
+  if (!is_dirty_) {
+    is_dirty_ = true;
+    shard_.flush_later(shared_from_this());
+  }
+  if (const auto* accepted = std::get_if<Accepted>(&event)) {
+    generation_->usage.prompt_tokens = accepted->prompt_tokens;
+    if (phase_ == Phase::kGenerating) begin_stream();
+  } else if (const auto* delta = std::get_if<TextDelta>(&event)) {
+    on_delta(*delta);
+  } else if (const auto* finished = std::get_if<Finished>(&event)) {
+    on_finished(*finished);
+  } else if (const auto* failed = std::get_if<Failed>(&event)) {
+    answer_error(to_http_error(failed->error));
+  }
+}
+
+void Connection::begin_stream() {
+  const ApiRequest& request = generation_->request;
+  generation_->writer.emplace(
+      identity(), exchange_->context.is_http_1_0 ? EventFraming::kPlain : EventFraming::kChunked,
+      request.include_usage, request.continuous_usage_stats);
+  if (exchange_->context.is_http_1_0) exchange_->context.keep_alive = false;  // ends with the body
+  phase_ = Phase::kStreaming;
+  exchange_->status = 200;
+  service_.metrics().http_2xx.add();
+  service_.metrics().sse_streams.add(1);
+  append_stream_head(out_, exchange_->context);
+  generation_->writer->role(out_, generation_->usage);
+}
+
+void Connection::on_delta(const TextDelta& delta) {
+  if (phase_ == Phase::kGenerating) begin_stream();
+  if (num_unsent() > limits_.max_stream_buffer_bytes) return on_client_gone();
+  if (delta.text.empty() && !generation_->request.continuous_usage_stats) return;
+  generation_->writer->delta(out_, delta.text, delta.usage);
+  service_.metrics().sse_events.add();
+}
+
+void Connection::on_finished(const Finished& finished) {
+  if (finished.reason == FinishReason::kCancelled) {
+    return answer_error(http_error(503, "the server is shutting down"));
+  }
+  if (finished.reason == FinishReason::kError) {
+    return answer_error(http_error(500, "the generation failed"));
+  }
+  if (!generation_->request.stream) {
+    const std::string body = completed_json(identity(), generation_->stream->whole_text(), finished);
+    end_generation();
+    return answer(Reply{.body = body});
+  }
+  if (phase_ == Phase::kGenerating) begin_stream();
+  generation_->writer->finish(out_, finished);
+  exchange_->is_answered = true;
+  end_generation();
+}
+
+void Connection::end_generation() {
+  if (phase_ == Phase::kStreaming) service_.metrics().sse_streams.add(-1);
+  generation_->stream->detach();
+  generation_.reset();
+  phase_ = Phase::kReading;
+}
+
+void Connection::end_exchange() {
+  const Exchange exchange = std::move(*exchange_);
+  exchange_.reset();
+  if (const auto& access_log = service_.options().access_log) {
+    access_log({.method = exchange.method,
+                .route = exchange.route.name,
+                .status = exchange.status,
+                .duration = std::chrono::duration_cast<std::chrono::microseconds>(
+                    Clock::now() - exchange.started),
+                .request_id = exchange.context.request_id});
+  }
+  if (exchange.is_generation) shard_.answers().remove();
+  idle_since_ = Clock::now();
+  num_read_ahead_ = 0;
+  if (phase_ != Phase::kClosed && !exchange.context.keep_alive) linger();
+}
+
+// ---- writing
+
+void Connection::flush() {
+  is_dirty_ = false;
+  if (phase_ == Phase::kClosed) return;
+  write_out();
+  settle();
+  serve();
+}
+
+// Writes what the socket takes now; the rest waits, and what comes meanwhile
+// is written together with it. Never more than one write is outstanding.
+void Connection::write_out() {
+  if (is_waiting_writable_ || phase_ == Phase::kClosed) return;
+  while (num_unsent() > 0) {
+    error_code error;
+    const std::size_t size = socket_.write_some(
+        asio::buffer(out_.data() + num_sent_, num_unsent()), error);
+    if (error == asio::error::would_block || error == asio::error::try_again) {
+      write_progress_ = Clock::now();
+      return wait_writable();
+    }
+    if (error) return on_client_gone();
+    num_sent_ += size;
+  }
+  write_progress_ = Clock::now();
+}
+
+void Connection::wait_writable() {
+  is_waiting_writable_ = true;
+  socket_.async_wait(asio::ip::tcp::socket::wait_write,
+                     [self = shared_from_this()](const error_code& error) {
+                       self->is_waiting_writable_ = false;
+                       if (!error) self->flush();
+                     });
+}
+
+// Once everything is written: the engine may go on, and an answer that was
+// complete is over.
+void Connection::settle() {
+  if (phase_ == Phase::kClosed || num_unsent() > 0) return;
+  out_.clear();
+  num_sent_ = 0;
+  if (generation_ && generation_->stream->take_all()) service_.engine().resume(generation_->id);
+  if (!exchange_ || !exchange_->is_answered) return;
+  if (out_.capacity() > kKeptCapacityBytes) std::string().swap(out_);
+  end_exchange();
+}
+
+// The last answer is written. Reading goes on for a moment: closing with unread
+// bytes would reset the connection and may destroy the answer on its way.
+void Connection::linger() {
+  phase_ = Phase::kLingering;
+  linger_since_ = Clock::now();
+  error_code ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);  // may be gone already
+  if (input_ended_) close();
+}
+
+// ---- time
+
+void Connection::check_deadlines(Clock::time_point now) {
+  if (num_unsent() > 0 && has_passed(now, write_progress_, limits_.stall_timeout_ms)) {
+    return on_client_gone();
+  }
+  switch (phase_) {
+    case Phase::kReading:
+      if (!exchange_) check_request_deadlines(now);
+      return;
+    case Phase::kStreaming:
+      if (num_unsent() > 0 || !has_passed(now, write_progress_, limits_.heartbeat_ms)) return;
+      generation_->writer->heartbeat(out_);
+      return flush();
+    case Phase::kLingering:
+      if (has_passed(now, linger_since_, limits_.linger_timeout_ms)) close();
+      return;
+    case Phase::kGenerating:
+    case Phase::kClosed: return;
+  }
+}
+
+void Connection::check_request_deadlines(Clock::time_point now) {
+  if (!has_request_begun_) {
+    if (has_passed(now, idle_since_, limits_.idle_timeout_ms)) close();
+    return;
+  }
+  std::string_view late;
+  if (!has_body_begun_) {
+    if (has_passed(now, request_since_, limits_.header_timeout_ms)) late = "the header";
+  } else {
+    const auto elapsed = now - body_since_;
+    const auto expected = limits_.min_body_bytes_per_second *
+                          static_cast<std::uint64_t>(
+                              std::chrono::duration_cast<std::chrono::seconds>(elapsed).count());
+    const bool is_trickle = elapsed >= kRateGrace && parser_.num_body_bytes() < expected;
+    if (is_trickle || has_passed(now, body_since_, limits_.body_timeout_ms)) late = "the body";
+  }
+  if (late.empty()) return;
+  HttpError error = http_error(408, std::string(late) + " took too long to arrive");
+  error.close = true;
+  answer_error(std::move(error));
+  settle();
+}
+
+// ---- leaving
+
+void Connection::start_draining() {
+  if (phase_ == Phase::kReading && !exchange_ && !parser_.has_started()) return close();
+  if (exchange_) exchange_->context.keep_alive = false;
+}
+
+void Connection::abort_answer() {
+  if (!generation_) return;
+  service_.engine().cancel(generation_->id);
+  answer_error(http_error(503, "the server is shutting down"));
+  flush();
+}
+
+void Connection::on_client_gone() {
+  if (generation_) service_.metrics().client_disconnects.add();
+  if (exchange_) exchange_->status = kClientGoneStatus;
+  close();
+}
+
+void Connection::close() {
+  if (phase_ == Phase::kClosed) return;
+  const auto self = shared_from_this();
+  if (generation_) {
+    service_.engine().cancel(generation_->id);
+    end_generation();
+  }
+  phase_ = Phase::kClosed;
+  if (exchange_) end_exchange();
+  error_code ignored;  // nothing is left to be done about it
+  socket_.close(ignored);
+  shard_.forget(this);
+}
+
+ResponseIdentity Connection::identity() const {
+  return {.id = generation_->response_id,
+          .created = generation_->created,
+          .model = service_.model().name,
+          .shape = generation_->request.shape};
+}
+
+}  // namespace troupe

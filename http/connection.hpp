@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// One client: reads requests, answers them in order, streams what is generated
+// and gives everything back the moment the client is gone. Lives on one io
+// thread, which alone calls it.
+//
+//   kReading --request--> kGenerating --accepted, stream--> kStreaming
+//      ^  \--other request: answered at once                     |
+//      \<--------- answer complete, connection kept --------------/
+//      any --last answer written--> kLingering --> kClosed <-- client gone, stalled
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include "http/request_parser.hpp"
+#include "http/client_stream.hpp"
+#include "http/service.hpp"
+#include "http/sse_writer.hpp"
+
+namespace troupe {
+
+class Shard;
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Connection(Shard& shard, boost::asio::ip::tcp::socket socket);
+  ~Connection();
+
+  void start();
+  // An event of the generation under way; flush() follows when the events at
+  // hand have all been handled.
+  void on_event(ClientStream& stream, ResponseEvent event);
+  void flush();
+
+  // Ends what has taken too long, sends heartbeats. Called a few times a second.
+  void check_deadlines(Clock::time_point now);
+  // Closes if idle; else finishes the answer under way and closes then.
+  void start_draining();
+  // Ends the answer under way with an error.
+  void abort_answer();
+  void close();
+
+ private:
+  enum class Phase : std::uint8_t { kReading, kGenerating, kStreaming, kLingering, kClosed };
+
+  // What is being answered.
+  struct Exchange {
+    RouteMatch route;  // its `rest` is not valid beyond the request
+    std::string_view method;
+    ResponseContext context;
+    Clock::time_point started;
+    unsigned status = 0;
+    bool is_generation = false;
+    bool is_answered = false;  // all of the answer is in out_
+  };
+  // The generation that answers it, until its terminal event.
+  struct Generation {
+    std::shared_ptr<ClientStream> stream;
+    RequestId id = 0;
+    std::string response_id;
+    std::int64_t created = 0;
+    ApiRequest request;  // without its prompt
+    std::optional<SseWriter> writer;
+    Usage usage;
+  };
+
+  // reading
+  void wait_readable();
+  void read_available();
+  void on_bytes(std::string_view bytes);
+  void on_end_of_input();
+  void note_begin_of_request();
+  void serve();
+
+  // answering
+  void begin_exchange(HttpRequest request);
+  void answer(const Reply& reply);
+  void answer_error(HttpError error);  // in whatever phase of the answer
+  void start_generation(ApiRequest request);
+  void begin_stream();
+  void on_delta(const TextDelta& delta);
+  void on_finished(const Finished& finished);
+  void end_generation();
+  void end_exchange();
+
+  // writing
+  void write_out();
+  void wait_writable();
+  void settle();
+  void linger();
+  std::size_t num_unsent() const { return out_.size() - num_sent_; }
+
+  // leaving
+  void on_client_gone();
+  void check_request_deadlines(Clock::time_point now);
+  ResponseIdentity identity() const;
+
+  Shard& shard_;
+  Service& service_;
+  const Limits& limits_;
+  boost::asio::ip::tcp::socket socket_;
+  RequestParser parser_;
+  Phase phase_ = Phase::kReading;
+
+  std::optional<Exchange> exchange_;
+  std::unique_ptr<Generation> generation_;
+  std::uint64_t num_requests_ = 0;
+  std::uint64_t num_read_ahead_ = 0;  // bytes that came while an answer is under way
+  bool input_ended_ = false;
+  bool is_waiting_readable_ = false;
+
+  std::string out_;  // what has to be written, in order
+  std::size_t num_sent_ = 0;
+  bool is_waiting_writable_ = false;
+  bool is_dirty_ = false;  // the shard is going to flush
+
+  bool has_request_begun_ = false;
+  bool has_body_begun_ = false;
+  Clock::time_point idle_since_, request_since_, body_since_, linger_since_;
+  Clock::time_point write_progress_;  // when the client last took something
+};
+
+}  // namespace troupe

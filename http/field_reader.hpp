@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes typed fields out of a JSON object and checks their ranges. The first
+// thing that is wrong is kept, with the name of its field; after that every
+// read returns nothing, so a caller checks once at the end. A field that is
+// null counts as absent.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <boost/json/object.hpp>
+
+#include "actors/api_error.hpp"
+
+namespace troupe {
+
+class FieldReader {
+ public:
+  explicit FieldReader(const boost::json::object& object, std::string prefix = {})
+      : object_(object), prefix_(std::move(prefix)) {}
+
+  // Null if absent or JSON null.
+  const boost::json::value* find(std::string_view name) const;
+
+  std::optional<bool> boolean(std::string_view name);
+  std::optional<std::string> string(std::string_view name);
+  // An integer in [min, max]; 3.0 counts as 3.
+  std::optional<std::int64_t> integer(std::string_view name, std::int64_t min, std::int64_t max);
+  // Any 64-bit integer, negative ones as two's complement.
+  std::optional<std::uint64_t> bits64(std::string_view name);
+  std::optional<double> number(std::string_view name, double min, double max);
+
+  // "<name><sentence>", and "<name> must be <expectation>, got <what it is>".
+  void fail(std::string_view name, std::string_view sentence);
+  void fail(std::string_view name, std::string_view expectation, const boost::json::value& got);
+  void fail_model(std::string_view asked, std::string_view served);
+  // Takes over what went wrong in an object inside this one.
+  void adopt(const FieldReader& inner);
+  std::string full_name(std::string_view name) const { return prefix_ + std::string(name); }
+  const std::optional<ApiError>& error() const { return error_; }
+
+ private:
+  const boost::json::object& object_;
+  std::string prefix_;
+  std::optional<ApiError> error_;
+};
+
+// What a value is, for error messages: its kind and, if it is a number, which.
+std::string describe(const boost::json::value& value);
+// The value as an integer, if it is one and fits.
+std::optional<std::int64_t> as_integer(const boost::json::value& value);
+
+}  // namespace troupe

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/generation_fields.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+
+#include "http/json_text.hpp"
+
+namespace troupe {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kMaxModelNameShown = 128;
+
+void read_model(FieldReader& fields, const ParseSettings& settings) {
+  const auto name = fields.string("model");
+  if (name && *name != settings.model.name) {
+    fields.fail_model(shorten(*name, kMaxModelNameShown), settings.model.name);
+  }
+}
+
+void read_sampling(FieldReader& fields, const ParseSettings& settings, SamplingParameters& sampling) {
+  const SamplingDefaults& defaults = settings.model.defaults;
+  sampling.temperature =
+      static_cast<float>(fields.number("temperature", 0.0, 2.0).value_or(defaults.temperature));
+  sampling.min_p = static_cast<float>(fields.number("min_p", 0.0, 1.0).value_or(defaults.min_p));
+  const auto top_p = fields.number("top_p", 0.0, 1.0);
+  if (top_p && *top_p <= 0.0) fields.fail("top_p", " must be greater than 0, got 0");
+  sampling.top_p = static_cast<float>(top_p.value_or(defaults.top_p));
+  const auto top_k = fields.integer("top_k", -1, static_cast<std::int64_t>(settings.limits.max_top_k));
+  sampling.top_k = static_cast<std::int32_t>(top_k.value_or(defaults.top_k));
+  if (sampling.top_k < 0) sampling.top_k = 0;  // both -1 and 0 mean all
+  sampling.seed = fields.bits64("seed").value_or(settings.default_seed);
+}
+
+void read_lengths(FieldReader& fields, const ParseSettings& settings, GenerationRequest& request) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t context = settings.model.context_length;
+  auto max_tokens = fields.integer("max_completion_tokens", 1, kMost);
+  const auto old_name = fields.integer("max_tokens", 1, kMost);
+  if (!max_tokens) max_tokens = old_name;
+  // More than the context holds is no error: it is what people write for "all".
+  if (max_tokens) request.max_tokens = static_cast<std::uint32_t>(std::min(*max_tokens, context));
+  const auto min_tokens = fields.integer("min_tokens", 0, kMost);
+  if (min_tokens) request.min_tokens = static_cast<std::uint32_t>(*min_tokens);
+  const std::int64_t most = request.max_tokens.value_or(settings.model.context_length);
+  if (request.min_tokens > most) {
+    fields.fail("min_tokens", " must not exceed max_tokens (" + std::to_string(most) + "), got " +
+                                  std::to_string(request.min_tokens));
+  }
+}
+
+void add_stop(FieldReader& fields, const ParseSettings& settings, const json::value& value,
+              std::vector<std::string>& stop) {
+  if (!value.is_string()) return fields.fail("stop", "a string or a list of strings", value);
+  const auto& text = value.get_string();
+  if (text.empty()) return fields.fail("stop", " must not contain an empty string");
+  if (text.size() > settings.limits.max_stop_string_bytes) {
+    return fields.fail("stop", " must not contain strings longer than " +
+                                   std::to_string(settings.limits.max_stop_string_bytes) +
+                                   " bytes, got one of " + std::to_string(text.size()));
+  }
+  stop.emplace_back(text.c_str(), text.size());
+}
+
+void read_stops(FieldReader& fields, const ParseSettings& settings, GenerationRequest& request) {
+  if (const auto* stop = fields.find("stop"); stop != nullptr && !stop->is_array()) {
+    add_stop(fields, settings, *stop, request.stop);
+  } else if (stop != nullptr) {
+    if (stop->get_array().size() > settings.limits.max_stop_strings) {
+      fields.fail("stop", "a list of at most " + std::to_string(settings.limits.max_stop_strings) +
+                              " strings", *stop);
+    }
+    for (const auto& entry : stop->get_array()) add_stop(fields, settings, entry, request.stop);
+  }
+  const auto* ids = fields.find("stop_token_ids");
+  const std::string expectation =
+      "a list of at most " + std::to_string(settings.limits.max_stop_token_ids) + " token ids";
+  if (ids == nullptr) return;
+  if (!ids->is_array() || ids->get_array().size() > settings.limits.max_stop_token_ids) {
+    return fields.fail("stop_token_ids", expectation, *ids);
+  }
+  for (const auto& entry : ids->get_array()) {
+    const auto id = as_integer(entry);
+    if (!id || *id < 0 || *id > std::numeric_limits<std::int32_t>::max()) {
+      return fields.fail("stop_token_ids", expectation, entry);
+    }
+    request.stop_token_ids.push_back(static_cast<std::int32_t>(*id));
+  }
+}
+
+void read_streaming(FieldReader& fields, ApiRequest& request) {
+  request.stream = fields.boolean("stream").value_or(false);
+  const auto* value = fields.find("stream_options");
+  if (value == nullptr) return;
+  if (!value->is_object()) return fields.fail("stream_options", "an object", *value);
+  FieldReader options(value->get_object(), "stream_options.");
+  request.include_usage = options.boolean("include_usage").value_or(false);
+  request.continuous_usage_stats = options.boolean("continuous_usage_stats").value_or(false);
+  fields.adopt(options);
+}
+
+}  // namespace
+
+void read_generation_fields(FieldReader& fields, const ParseSettings& settings,
+                            ApiRequest& request) {
+  GenerationRequest& generation = request.generation;
+  read_model(fields, settings);
+  read_sampling(fields, settings, generation.sampling);
+  read_lengths(fields, settings, generation);
+  read_stops(fields, settings, generation);
+  read_streaming(fields, request);
+  generation.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  generation.include_stop_in_output = fields.boolean("include_stop_str_in_output").value_or(false);
+}
+
+}  // namespace troupe

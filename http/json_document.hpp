@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a request body as JSON, strictly: besides what Boost.JSON refuses (bad
+// UTF-8, lone surrogates, NaN, comments) also what it lets through and two
+// readers may understand differently: repeated keys, numbers that do not fit,
+// NUL in a string.
+#pragma once
+
+#include <string_view>
+#include <variant>
+
+#include <boost/json/value.hpp>
+
+#include "actors/api_error.hpp"
+#include "http/limits.hpp"
+
+namespace troupe {
+
+std::variant<boost::json::value, ApiError> parse_json(std::string_view text, const Limits& limits);
+
+}  // namespace troupe

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/response_json.hpp"
+
+#include "http/json_text.hpp"
+
+namespace troupe {
+
+std::string_view finish_reason_name(FinishReason reason) {
+  return reason == FinishReason::kLength ? "length" : "stop";
+}
+
+void append_usage(std::string& out, const Usage& usage) {
+  out += "{\"prompt_tokens\":";
+  append_json_integer(out, usage.prompt_tokens);
+  out += ",\"completion_tokens\":";
+  append_json_integer(out, usage.completion_tokens);
+  out += ",\"total_tokens\":";
+  append_json_integer(out, std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
+  out += ",\"prompt_tokens_details\":{\"cached_tokens\":";
+  append_json_integer(out, usage.cached_tokens);
+  out += "}}";
+}
+
+void append_finish(std::string& out, const Finished& finished) {
+  out += "\"finish_reason\":\"";
+  out += finish_reason_name(finished.reason);
+  out += "\",\"stop_reason\":";
+  if (finished.stop_string) {
+    append_json_string(out, *finished.stop_string);
+  } else if (finished.stop_token) {
+    append_json_integer(out, *finished.stop_token);
+  } else {
+    out += "null";
+  }
+}
+
+std::string completed_json(const ResponseIdentity& identity, std::string_view text,
+                           const Finished& finished) {
+  const bool is_chat = identity.shape == ResponseShape::kChat;
+  std::string out;
+  out.reserve(text.size() + 512);
+  out += "{\"id\":";
+  append_json_string(out, identity.id);
+  out += is_chat ? ",\"object\":\"chat.completion\"" : ",\"object\":\"text_completion\"";
+  out += ",\"created\":";
+  append_json_integer(out, identity.created);
+  out += ",\"model\":";
+  append_json_string(out, identity.model);
+  out += ",\"choices\":[{\"index\":0,";
+  out += is_chat ? "\"message\":{\"role\":\"assistant\",\"content\":" : "\"text\":";
+  append_json_string(out, text);
+  if (is_chat) out += ",\"refusal\":null}";
+  out += ",\"logprobs\":null,";
+  append_finish(out, finished);
+  out += "}],\"usage\":";
+  append_usage(out, finished.usage);
+  out += ",\"system_fingerprint\":null}";
+  return out;
+}
+
+std::string model_json(const ServedModelInfo& model) {
+  std::string out = "{\"id\":";
+  append_json_string(out, model.name);
+  out += ",\"object\":\"model\",\"created\":";
+  append_json_integer(out, model.created);
+  out += ",\"owned_by\":\"troupe\",\"max_model_len\":";
+  append_json_integer(out, model.context_length);
+  out += "}";
+  return out;
+}
+
+std::string model_list_json(const ServedModelInfo& model) {
+  return "{\"object\":\"list\",\"data\":[" + model_json(model) + "]}";
+}
+
+}  // namespace troupe

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Status line and fields of an answer, as bytes. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+// What an answer's fields take from the request it belongs to.
+struct ResponseContext {
+  std::string request_id;
+  std::string cors_origin;  // empty: no CORS fields
+  bool keep_alive = true;
+  bool is_http_1_0 = false;
+  bool is_head = false;  // fields only
+};
+
+struct Reply {
+  unsigned status = 200;
+  std::string_view content_type = "application/json";
+  std::string body = {};
+  std::uint32_t retry_after_s = 0;
+  std::string_view allow = {};
+  std::string cors_headers = {};  // not empty: this answers a preflight
+};
+
+void append_reply(std::string& out, const ResponseContext& context, const Reply& reply);
+
+// The head of an SSE stream; its body is chunked unless the client speaks 1.0.
+void append_stream_head(std::string& out, const ResponseContext& context);
+
+// A client's id if it is 1 to 64 of [A-Za-z0-9_-], longer ones cut; else empty.
+std::string checked_request_id(std::string_view id, std::size_t max_bytes);
+
+}  // namespace troupe

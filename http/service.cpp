@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/service.hpp"
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "http/framing.hpp"
+#include "http/json_text.hpp"
+#include "http/response_json.hpp"
+#include "telemetry/metrics.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kMaxCorsHeadersBytes = 1024;
+constexpr std::string_view kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+
+// Takes the same time wherever the two differ.
+bool equal_in_constant_time(std::string_view given, std::string_view expected) {
+  unsigned difference = given.size() == expected.size() ? 0 : 1;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const char other = expected.empty() ? '\0' : expected[i % expected.size()];
+    difference |= static_cast<unsigned char>(given[i] ^ other);
+  }
+  return difference == 0;
+}
+
+std::string hex(std::uint64_t number) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out(16, '0');
+  for (std::size_t i = out.size(); i > 0; --i, number >>= 4) out[i - 1] = kDigits[number & 15];
+  return out;
+}
+
+bool is_json(std::string_view content_type) {
+  std::string_view type = content_type.substr(0, content_type.find(';'));
+  while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.remove_suffix(1);
+  return equal_ignoring_case(type, "application/json");
+}
+
+std::string_view name_of(EngineState state) {
+  constexpr std::array<std::string_view, 5> kNames = {"loading", "ready", "draining", "failed",
+                                                      "stopped"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+std::string status_json(std::string_view status, const EngineStatus& engine) {
+  std::string out = "{\"status\":" + json_string(status);
+  out += ",\"engine\":" + json_string(name_of(engine.state));
+  out += ",\"requests_running\":";
+  append_json_integer(out, engine.num_running);
+  out += ",\"requests_waiting\":";
+  append_json_integer(out, engine.num_waiting);
+  out += "}";
+  return out;
+}
+
+Reply unavailable(std::string why) { return error_reply(http_error(503, std::move(why))); }
+
+}  // namespace
+
+Service::Service(Engine& engine, Metrics& metrics, const ServedModelInfo& model,
+                 const ServerOptions& options)
+    : engine_(engine), metrics_(metrics), model_(model), options_(options) {
+  std::random_device device;
+  random_state_ = (std::uint64_t{device()} << 32) | device();
+}
+
+std::variant<Reply, ApiRequest> Service::handle(const HttpRequest& request,
+                                                const RouteMatch& route) {
+  const bool is_preflight = request.method == "OPTIONS" && !request.cors_headers.empty();
+  if (is_preflight && !allowed_origin(request.origin).empty()) return preflight(request, route);
+  if (!route.is_public && !has_key(request)) {
+    return error_reply(http_error(401, "an API key is required: Authorization: Bearer <key>"));
+  }
+  if (route.route == Route::kUnknown) {
+    return error_reply(http_error(404, "there is nothing at this path"));
+  }
+  if (request.method == "OPTIONS") {
+    return Reply{.status = 204, .body = {}, .allow = route.allow};
+  }
+  if (!is_allowed(route, request.method)) {
+    Reply reply = error_reply(
+        http_error(405, "this path takes " + std::string(route.allow) + ", not this method"));
+    reply.allow = route.allow;
+    return reply;
+  }
+  switch (route.route) {
+    case Route::kChatCompletions: return generation(request, ResponseShape::kChat);
+    case Route::kCompletions: return generation(request, ResponseShape::kCompletion);
+    case Route::kModels: return Reply{.body = model_list_json(model_)};
+    case Route::kModel: return model(route.rest);
+    case Route::kHealth: return health();
+    case Route::kReady: return readiness();
+    case Route::kLive:
+    case Route::kPing: return Reply{.body = "{\"status\":\"ok\"}"};
+    case Route::kMetrics: return Reply{.content_type = kMetricsType, .body = metrics_.expose()};
+    case Route::kVersion:
+      return Reply{.body = "{\"version\":" + json_string(options_.version) + "}"};
+    case Route::kUnknown: break;
+  }
+  return error_reply(http_error(404, "there is nothing at this path"));
+}
+
+ResponseContext Service::context_for(const HttpRequest& request) {
+  ResponseContext context;
+  context.request_id =
+      checked_request_id(request.request_id, options_.limits.max_request_id_bytes);
+  if (context.request_id.empty()) context.request_id = "req-" + hex(random());
+  context.cors_origin = allowed_origin(request.origin);
+  context.keep_alive = request.keep_alive;
+  context.is_http_1_0 = request.is_http_1_0;
+  context.is_head = request.method == "HEAD";
+  return context;
+}
+
+bool Service::has_key(const HttpRequest& request) const {
+  if (options_.api_key.empty()) return true;
+  constexpr std::string_view kScheme = "Bearer ";
+  const std::string_view given = request.authorization;
+  return given.size() > kScheme.size() &&
+         equal_ignoring_case(given.substr(0, kScheme.size()), kScheme) &&
+         equal_in_constant_time(given.substr(kScheme.size()), options_.api_key);
+}
+
+// The origin as it goes into the answer; empty if it may not read it.
+std::string Service::allowed_origin(const std::string& origin) const {
+  if (origin.empty()) return {};
+  for (const auto& allowed : options_.cors_origins) {
+    if (allowed == "*" || allowed == origin) return allowed;
+  }
+  return {};
+}
+
+// Browsers ask before they send; the official client adds fields of its own,
+// so what it asks for is what it may send.
+Reply Service::preflight(const HttpRequest& request, const RouteMatch& route) const {
+  const std::string_view asked = request.cors_headers;
+  const bool is_plain = std::all_of(asked.begin(), asked.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           c == '-' || c == ',' || c == ' ';
+  });
+  if (!is_plain || asked.size() > kMaxCorsHeadersBytes) {
+    return error_reply(http_error(400, "Access-Control-Request-Headers is not understood"));
+  }
+  return Reply{.status = 204, .body = {}, .allow = route.allow, .cors_headers = request.cors_headers};
+}
+
+std::variant<Reply, ApiRequest> Service::generation(const HttpRequest& request,
+                                                    ResponseShape shape) {
+  const auto refuse = [this](Reply reply) {
+    metrics_.requests_refused.add();
+    return reply;
+  };
+  if (is_draining_) return refuse(unavailable("the server is shutting down"));
+  if (!is_json(request.content_type)) {
+    return refuse(error_reply(http_error(415, "send JSON, with Content-Type: application/json")));
+  }
+  const auto parse =
+      shape == ResponseShape::kChat ? parse_chat_request : parse_completion_request;
+  auto parsed = parse(request.body, model_, options_.limits, random());
+  if (const auto* error = std::get_if<ApiError>(&parsed)) {
+    return refuse(error_reply(to_http_error(*error)));
+  }
+  auto& generation = std::get<ApiRequest>(parsed);
+  generation.generation.id =
+      (shape == ResponseShape::kChat ? "chatcmpl-" : "cmpl-") + hex(random()) + hex(random());
+  return std::move(generation);
+}
+
+Reply Service::model(std::string_view id) const {
+  if (id == model_.name) return Reply{.body = model_json(model_)};
+  HttpError error = http_error(404, "there is no such model; this server has \"" + model_.name + "\"");
+  error.code = "model_not_found";
+  error.field = "model";
+  return error_reply(error);
+}
+
+// Healthy means: tokens move when there is work.
+Reply Service::health() const {
+  const EngineStatus status = engine_.status();
+  const bool works = status.state == EngineState::kReady || status.state == EngineState::kDraining;
+  if (works && status.tokens_move) return Reply{.body = status_json("ok", status)};
+  Reply reply = unavailable("");
+  reply.body = status_json(works ? "stuck" : name_of(status.state), status);
+  return reply;
+}
+
+// Ready means: send requests here.
+Reply Service::readiness() const {
+  const EngineStatus status = engine_.status();
+  const bool is_ready =
+      status.state == EngineState::kReady && status.tokens_move && !is_draining_;
+  if (is_ready) return Reply{.body = status_json("ready", status)};
+  Reply reply = unavailable("");
+  reply.body = status_json(is_draining_ ? "draining" : name_of(status.state), status);
+  return reply;
+}
+
+// splitmix64 over a counter: distinct for every call in this process.
+std::uint64_t Service::random() {
+  std::uint64_t z = random_state_.fetch_add(0x9E3779B97F4A7C15ULL) + 0x9E3779B97F4A7C15ULL;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+  return z ^ (z >> 31);
+}
+
+Reply error_reply(const HttpError& error) {
+  return Reply{.status = error.status,
+               .body = error_json(error),
+               .retry_after_s = error.retry_after_s};
+}
+
+}  // namespace troupe

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a complete request leads to: an answer at once, or a generation to
+// start. Knows the API and the engine, nothing of sockets. All methods may be
+// called from any io thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "actors/engine.hpp"
+#include "http/error_response.hpp"
+#include "http/openai_api.hpp"
+#include "http/request_parser.hpp"
+#include "http/response_writer.hpp"
+#include "http/router.hpp"
+#include "http/server.hpp"
+
+namespace troupe {
+
+class Service {
+ public:
+  Service(Engine& engine, Metrics& metrics, const ServedModelInfo& model,
+          const ServerOptions& options);
+
+  // A generation comes back with its id set.
+  std::variant<Reply, ApiRequest> handle(const HttpRequest& request, const RouteMatch& route);
+
+  // The fields of the answer that follow from the request.
+  ResponseContext context_for(const HttpRequest& request);
+
+  void start_draining() { is_draining_ = true; }
+  bool is_draining() const { return is_draining_; }
+
+  Engine& engine() const { return engine_; }
+  Metrics& metrics() const { return metrics_; }
+  const ServedModelInfo& model() const { return model_; }
+  const ServerOptions& options() const { return options_; }
+
+ private:
+  bool has_key(const HttpRequest& request) const;
+  std::string allowed_origin(const std::string& origin) const;
+  Reply preflight(const HttpRequest& request, const RouteMatch& route) const;
+  std::variant<Reply, ApiRequest> generation(const HttpRequest& request, ResponseShape shape);
+  Reply model(std::string_view id) const;
+  Reply health() const;
+  Reply readiness() const;
+  std::uint64_t random();
+
+  Engine& engine_;
+  Metrics& metrics_;
+  const ServedModelInfo& model_;
+  const ServerOptions& options_;
+  std::atomic<bool> is_draining_ = false;
+  std::atomic<std::uint64_t> random_state_;
+};
+
+Reply error_reply(const HttpError& error);
+
+}  // namespace troupe

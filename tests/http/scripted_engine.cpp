@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scripted_engine.hpp"
+
+#include <chrono>
+#include <thread>
+
+namespace troupe::test {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::map<const Engine*, std::unique_ptr<EngineScript>> scripts;
+};
+Registry& registry() {
+  static Registry instance;
+  return instance;
+}
+
+}  // namespace
+
+EngineScript& script_of(const Engine& engine) {
+  const std::lock_guard lock(registry().mutex);
+  auto& script = registry().scripts[&engine];
+  if (!script) script = std::make_unique<EngineScript>();
+  return *script;
+}
+
+bool EngineScript::wait_until(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (std::chrono::steady_clock::now() < deadline) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (condition()) return true;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return false;
+}
+
+RequestId EngineScript::wait_for_request(RequestId n) {
+  return wait_until([&] { return requests_.size() >= n; }) ? n : 0;
+}
+bool EngineScript::wait_until_cancelled(RequestId id) {
+  return wait_until([&] { return requests_.at(id).is_cancelled; });
+}
+bool EngineScript::wait_until_resumed(RequestId id) {
+  return wait_until([&] { return requests_.at(id).num_resumes > 0; });
+}
+
+void EngineScript::deliver(RequestId id, ResponseEvent event) {
+  std::shared_ptr<ResponseSink> sink;
+  {
+    const std::lock_guard lock(mutex_);
+    sink = requests_.at(id).sink;
+    const bool is_terminal =
+        std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event);
+    if (is_terminal) {
+      ended_[id] = true;
+      requests_.at(id).sink.reset();
+    }
+  }
+  if (sink) sink->deliver(std::move(event));
+}
+
+void EngineScript::answer(RequestId id, const std::vector<std::string>& texts,
+                          FinishReason reason) {
+  Usage usage{.prompt_tokens = 5};
+  deliver(id, Accepted{.prompt_tokens = 5});
+  for (const auto& text : texts) {
+    ++usage.completion_tokens;
+    deliver(id, TextDelta{.text = text, .usage = usage});
+  }
+  deliver(id, Finished{.reason = reason, .stop_string = {}, .stop_token = {}, .usage = usage});
+}
+
+EngineScript::Submitted EngineScript::submitted(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  return requests_.at(id);
+}
+std::size_t EngineScript::num_submitted() {
+  const std::lock_guard lock(mutex_);
+  return requests_.size();
+}
+std::size_t EngineScript::num_unfinished() {
+  const std::lock_guard lock(mutex_);
+  std::size_t num = 0;
+  for (const auto& [id, request] : requests_) num += !request.is_cancelled && !ended_[id] ? 1 : 0;
+  return num;
+}
+
+RequestId EngineScript::submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink) {
+  RequestId id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = requests_.size() + 1;
+    requests_[id] = Submitted{.request = std::move(request), .sink = std::move(sink)};
+  }
+  if (on_submit) on_submit(id);
+  return id;
+}
+void EngineScript::cancel(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  requests_.at(id).is_cancelled = true;
+}
+void EngineScript::resume(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  ++requests_.at(id).num_resumes;
+}
+
+}  // namespace troupe::test
+
+namespace troupe {
+
+using test::script_of;
+
+struct Engine::Implementation {};
+
+Engine::Engine(ServedModel, DeviceFactory, EngineOptions, Metrics&) { script_of(*this); }
+Engine::~Engine() {
+  const std::lock_guard lock(test::registry().mutex);
+  test::registry().scripts.erase(this);
+}
+RequestId Engine::submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink) {
+  return script_of(*this).submit(std::move(request), std::move(sink));
+}
+void Engine::cancel(RequestId id) { script_of(*this).cancel(id); }
+void Engine::resume(RequestId id) { script_of(*this).resume(id); }
+EngineStatus Engine::status() const { return script_of(*this).status; }
+void Engine::drain(std::chrono::milliseconds) {}
+
+}  // namespace troupe

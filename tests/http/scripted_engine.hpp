@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// An engine whose every event the test decides, linked in place of the real
+// one: what the HTTP side does with it can be tested one event at a time.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "actors/engine.hpp"
+
+namespace troupe::test {
+
+class EngineScript {
+ public:
+  struct Submitted {
+    GenerationRequest request;
+    std::shared_ptr<ResponseSink> sink;
+    bool is_cancelled = false;
+    int num_resumes = 0;
+  };
+
+  // Called at the end of each submit, on the caller's thread; may be empty.
+  std::function<void(RequestId)> on_submit;
+  EngineStatus status{.state = EngineState::kReady};
+
+  // Any thread. Waits until the n-th request (from 1) has been submitted.
+  RequestId wait_for_request(RequestId n);
+  bool wait_until_cancelled(RequestId id);
+  bool wait_until_resumed(RequestId id);
+  void deliver(RequestId id, ResponseEvent event);
+  // Accepted, the texts one by one, Finished.
+  void answer(RequestId id, const std::vector<std::string>& texts,
+              FinishReason reason = FinishReason::kStop);
+  Submitted submitted(RequestId id);
+  std::size_t num_submitted();
+  std::size_t num_unfinished();  // neither ended nor cancelled
+
+  RequestId submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
+  void cancel(RequestId id);
+  void resume(RequestId id);
+
+ private:
+  bool wait_until(const std::function<bool()>& condition);
+
+  std::mutex mutex_;
+  std::map<RequestId, Submitted> requests_;
+  std::map<RequestId, bool> ended_;
+};
+
+// The script of an engine made here.
+EngineScript& script_of(const Engine& engine);
+
+}  // namespace troupe::test
