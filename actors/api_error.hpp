@@ -21,7 +21,7 @@ enum class ApiErrorKind : std::uint8_t {
 struct ApiError {
   ApiErrorKind kind = ApiErrorKind::kInternal;
   std::string message;  // what was expected and what came; safe to show
-  std::optional<std::string> field;  // the request field at fault ("param")
+  std::optional<std::string> field = std::nullopt;  // the request field at fault ("param")
 };
 
 }  // namespace troupe

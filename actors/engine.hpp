@@ -77,8 +77,10 @@ using RequestId = std::uint64_t;
 
 class Engine {
  public:
+  // Returns at once; the device starts in the background (kStarting). Requests
+  // submitted meanwhile wait. If it can't start, the state becomes kFailed.
   Engine(ServedModel model, DeviceFactory make_device, EngineOptions options, Metrics& metrics);
-  ~Engine();  // bounded: drain(0) if it has not been called
+  ~Engine();  // bounded: stop() if it has not been called
 
   // Never blocks, never throws on account of the request: what is wrong with
   // it comes as Failed. The sink is released after its terminal event.
@@ -93,9 +95,18 @@ class Engine {
 
   EngineStatus status() const;
 
+  // Why the state is kFailed; empty otherwise.
+  std::string failure() const;
+
   // Refuses new requests, lets accepted ones finish until the deadline, then
   // cancels them. Returns when nothing is left or the deadline has passed.
   void drain(std::chrono::milliseconds deadline);
+
+  // Ends the actors and their threads; drains first, without waiting, if that
+  // has not been done. False if some did not end (a device that hangs): the
+  // process should then leave by std::_Exit. Nothing but status() and failure()
+  // may be called afterwards. The destructor does this too.
+  [[nodiscard]] bool stop(std::chrono::milliseconds deadline);
 
  private:
   struct Implementation;

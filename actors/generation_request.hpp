@@ -34,6 +34,8 @@ struct GenerationRequest {
   std::string id;  // ours: "chatcmpl-…"; used in logs and traces
   std::variant<ChatPrompt, TextPrompt, TokenPrompt> prompt;
   SamplingParameters sampling;
+  // sampling.seed was asked for, be it 0; if not, and it is 0, the engine draws one.
+  bool has_seed = false;
   std::optional<std::uint32_t> max_tokens;  // absent: up to the context limit
   std::uint32_t min_tokens = 0;
   std::vector<std::string> stop;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules every actor here keeps, in one place, because CAF 0.17.6 does
+// otherwise by itself (all measured, see docs/decisions/):
+//  * exit and cancel messages have normal priority: ours are urgent;
+//  * the default handlers print messages, content and all: ours count;
+//  * an exception loses its text: ours is logged and counted before the actor
+//    dies, and whoever supervises it hears of it by a monitor;
+//  * a short-lived actor that monitors a long-lived one leaks: only the
+//    supervisor and the scheduler monitor;
+//  * promises that are dropped answer nobody: there are none; what has to be
+//    answered is owned by an object whose destructor answers (ResponseStream,
+//    PageLease);
+//  * destroying an actor_system waits for ever for an actor that does not end:
+//    a census is taken, with a deadline, before that.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/scheduled_actor.hpp>
+#include <caf/send.hpp>
+
+#include "actors/engine.hpp"
+#include "actors/status_board.hpp"
+#include "telemetry/metrics.hpp"
+
+namespace troupe {
+
+class RequestRegistry;
+
+// How many actors' states exist. Any thread.
+class ActorCensus {
+ public:
+  void enter();
+  void leave();
+  std::size_t count() const;
+  bool wait_until_empty(std::chrono::milliseconds deadline) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable is_empty_;
+  std::size_t count_ = 0;
+};
+
+// A member of every actor's state: counted from its first to its last moment.
+class CensusEntry {
+ public:
+  explicit CensusEntry(std::shared_ptr<ActorCensus> census);
+  ~CensusEntry();
+  CensusEntry(const CensusEntry&) = delete;
+  CensusEntry& operator=(const CensusEntry&) = delete;
+
+ private:
+  std::shared_ptr<ActorCensus> census_;
+};
+
+// What all actors of an engine share; outlives them.
+struct ActorEnvironment {
+  ServedModel model;
+  EngineOptions options;
+  Metrics& metrics;
+  std::shared_ptr<StatusBoard> board;
+  std::shared_ptr<RequestRegistry> registry;
+  std::shared_ptr<ActorCensus> census;
+  bool has_threads = true;  // false in tests: what would be detached is scheduled
+};
+using Environment = std::shared_ptr<const ActorEnvironment>;
+
+// Every actor calls this first.
+void follow_rules(caf::scheduled_actor* self, Environment environment);
+
+// Overtakes everything that waits in the mailbox already.
+template <class Handle, class Message>
+void send_urgent(const Handle& receiver, Message message) {
+  caf::anon_send<caf::message_priority::high>(receiver, std::move(message));
+}
+
+template <class Handle>
+void send_stop(const Handle& receiver) {
+  if (!receiver) return;
+  const auto plain = caf::actor_cast<caf::actor>(receiver);
+  caf::anon_send<caf::message_priority::high>(
+      plain, caf::exit_msg{plain.address(), caf::exit_reason::user_shutdown});
+}
+
+// On a thread of its own, except where tests want to run every step.
+template <class Function, class... Arguments>
+auto spawn_on_thread(caf::actor_system& system, bool has_threads, Function function,
+                     Arguments&&... arguments) {
+  if (has_threads)
+    return system.spawn<caf::detached>(function, std::forward<Arguments>(arguments)...);
+  return system.spawn(function, std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace troupe

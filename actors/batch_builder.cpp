@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/batch_builder.hpp"
+
+namespace troupe {
+namespace {
+
+// The slot's token is read on the device; the entry only keeps its place.
+constexpr std::int32_t kTokenOnDevice = 0;
+
+}  // namespace
+
+void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
+               std::uint32_t page_size) {
+  SequenceSlice slice;
+  slice.sequence = sequence.id();
+  slice.slot = sequence.slot;
+  slice.num_tokens = step.num_tokens;
+  slice.context_length = step.context_length;
+  slice.first_page = static_cast<std::uint32_t>(batch.page_table.size());
+  slice.num_pages = (step.context_length + step.num_tokens + page_size - 1) / page_size;
+  slice.input_from_slot = step.input_from_slot;
+  slice.sample = step.sample;
+  slice.sampling = sequence.ticket->sampling;
+  const std::uint32_t num_drawn = sequence.num_generated() + sequence.progress.num_pending();
+  if (step.sample && num_drawn < sequence.ticket->min_tokens)
+    slice.suppressed = sequence.ticket->suppressed_early;
+  batch.slices.push_back(std::move(slice));
+
+  batch.page_table.insert(batch.page_table.end(), sequence.pages.begin(),
+                          sequence.pages.begin() + batch.slices.back().num_pages);
+  if (step.input_from_slot) {
+    batch.token_ids.push_back(kTokenOnDevice);
+    return;
+  }
+  const auto first = sequence.tokens.begin() + step.context_length;
+  batch.token_ids.insert(batch.token_ids.end(), first, first + step.num_tokens);
+}
+
+}  // namespace troupe

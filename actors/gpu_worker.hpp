@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owns one device: starts it, feeds it batches, sees which are done and says
+// what they gave. It is told of completions by the device's listener, at most
+// one message outstanding, or looks itself where the device must be polled;
+// either way it collects all that is done in one go.
+//
+// A batch that fails, or a device that throws, ends it: it says which batch it
+// was and dies; the supervisor starts another with a new device.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "actors/actor_rules.hpp"
+#include "actors/message_types.hpp"
+#include "gpu/program_cache.hpp"
+
+namespace troupe {
+
+class GpuWorkerState {
+ public:
+  using Self = WorkerActor::stateful_pointer<GpuWorkerState>;
+  static inline const char* name = "gpu_worker";
+
+  void initialize(Self self, Environment environment, DeviceFactory make_device, Epoch epoch,
+                  SupervisorActor supervisor, SchedulerActor scheduler);
+
+  void start_device();
+  void submit(const SubmitBatch& message);
+  void answer_doorbell();
+  void poll();
+
+ private:
+  struct Submitted {
+    Ticket ticket = 0;
+    std::uint64_t batch_id = 0;
+  };
+
+  void listen();
+  std::shared_ptr<const Program> program_for(const Batch& batch);
+  void collect();
+  void poll_later();
+  void fail(std::uint64_t batch_id, const std::string& reason);
+
+  Self self_ = nullptr;
+  Environment environment_;
+  std::unique_ptr<CensusEntry> census_;
+  DeviceFactory make_device_;
+  Epoch epoch_ = 0;
+  SupervisorActor supervisor_;
+  SchedulerActor scheduler_;
+  std::shared_ptr<std::atomic<bool>> is_rung_;  // a doorbell message is on its way
+  bool is_poll_due_ = false;
+  bool has_failed_ = false;
+  std::unique_ptr<ProgramCache> programs_;
+  std::deque<Submitted> submitted_;
+  // Last: its destructor ends its threads, before what they touch is gone.
+  std::unique_ptr<Device> device_;
+};
+
+WorkerActor::behavior_type make_gpu_worker(GpuWorkerState::Self self, Environment environment,
+                                           DeviceFactory make_device, Epoch epoch,
+                                           SupervisorActor supervisor, SchedulerActor scheduler);
+
+}  // namespace troupe

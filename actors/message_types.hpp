@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// CAF's names for the messages and the typed handles of the actors. Messages
+// never leave the process through CAF, so none of them has an inspector; that
+// also keeps prompts out of anything CAF might print.
+#pragma once
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/replies_to.hpp>
+#include <caf/type_id.hpp>
+#include <caf/typed_actor.hpp>
+
+#include "actors/messages.hpp"
+
+#define TROUPE_MESSAGES(ADD)                                                                     \
+  ADD(BeginRequest) ADD(CancelRequest) ADD(ResumeRequest) ADD(EncodePrompt) ADD(PromptEncoded)   \
+  ADD(Admit) ADD(StopSequence) ADD(PauseSequence) ADD(ResumeSequence) ADD(Admitted)              \
+  ADD(NewToken) ADD(RequestFailed) ADD(ResetPages) ADD(ReservePages) ADD(PagesReserved)          \
+  ADD(ExtendPages) ADD(PagesExtended) ADD(CommitPages) ADD(CollectPages) ADD(WorkerReady)        \
+  ADD(SubmitBatch) ADD(BatchDone) ADD(StartDevice) ADD(Doorbell) ADD(PollDevice) ADD(WorkerFailed) \
+  ADD(WorkerLost) ADD(WorkerStalled) ADD(MeetSupervisor) ADD(StopActors) ADD(SchedulerTick)
+
+CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
+#define TROUPE_ADD_TYPE_ID(name) CAF_ADD_TYPE_ID(troupe, (troupe::name))
+TROUPE_MESSAGES(TROUPE_ADD_TYPE_ID)
+#undef TROUPE_ADD_TYPE_ID
+CAF_END_TYPE_ID_BLOCK(troupe)
+
+#define TROUPE_ALLOW(name) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::name)
+TROUPE_MESSAGES(TROUPE_ALLOW)
+#undef TROUPE_ALLOW
+#undef TROUPE_MESSAGES
+
+namespace troupe {
+
+using RequestActor =
+    caf::typed_actor<caf::reacts_to<BeginRequest>, caf::reacts_to<CancelRequest>,
+                     caf::reacts_to<ResumeRequest>, caf::reacts_to<PromptEncoded>,
+                     caf::reacts_to<Admitted>, caf::reacts_to<NewToken>,
+                     caf::reacts_to<RequestFailed>>;
+
+using PromptEncoderActor = caf::typed_actor<caf::reacts_to<EncodePrompt>>;
+
+using SchedulerActor =
+    caf::typed_actor<caf::reacts_to<Admit>, caf::reacts_to<StopSequence>,
+                     caf::reacts_to<PauseSequence>, caf::reacts_to<ResumeSequence>,
+                     caf::reacts_to<PagesReserved>, caf::reacts_to<PagesExtended>,
+                     caf::reacts_to<WorkerReady>, caf::reacts_to<BatchDone>,
+                     caf::reacts_to<WorkerLost>, caf::reacts_to<MeetSupervisor>,
+                     caf::reacts_to<SchedulerTick>>;
+
+using CacheTierActor =
+    caf::typed_actor<caf::reacts_to<ResetPages>, caf::reacts_to<ReservePages>,
+                     caf::reacts_to<ExtendPages>, caf::reacts_to<CommitPages>,
+                     caf::reacts_to<CollectPages>>;
+
+using WorkerActor =
+    caf::typed_actor<caf::reacts_to<StartDevice>, caf::reacts_to<SubmitBatch>,
+                     caf::reacts_to<Doorbell>, caf::reacts_to<PollDevice>>;
+
+using SupervisorActor =
+    caf::typed_actor<caf::reacts_to<WorkerReady>, caf::reacts_to<WorkerFailed>,
+                     caf::reacts_to<WorkerStalled>, caf::reacts_to<StopActors>>;
+
+}  // namespace troupe

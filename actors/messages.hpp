@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every message between actors: plain copyable values, no CAF. Big payloads
+// travel as shared_ptr<const T>; KV pages travel as leases, so a message that
+// nobody receives gives them back. Most go one way and are answered, if at all,
+// by a message of their own: nothing waits on a time-out.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/api_error.hpp"
+#include "actors/generation_request.hpp"
+#include "actors/page_lease.hpp"
+#include "gpu/batch.hpp"
+#include "gpu/device.hpp"
+
+namespace troupe {
+
+// The engine's number of a request; the scheduler's sequence has the same one.
+using SequenceId = std::uint64_t;
+// Counts the devices a scheduler has had; what was said of an older one is void.
+using Epoch = std::uint64_t;
+
+// ── engine → request ────────────────────────────────────────────────────────
+struct BeginRequest {};
+struct CancelRequest {};
+struct ResumeRequest {};
+
+// ── request ↔ prompt encoder ────────────────────────────────────────────────
+struct EncodePrompt {
+  std::shared_ptr<const GenerationRequest> request;
+  std::shared_ptr<const std::atomic<bool>> is_abandoned;
+};
+struct PromptEncoded {
+  std::shared_ptr<const std::vector<std::int32_t>> tokens;  // null: error says why
+  ApiError error;
+};
+
+// ── request → scheduler ─────────────────────────────────────────────────────
+struct AdmissionTicket {
+  SequenceId sequence = 0;
+  std::vector<std::int32_t> prompt;
+  SamplingParameters sampling;
+  std::optional<std::uint32_t> max_tokens;
+  std::uint32_t min_tokens = 0;
+  std::vector<std::int32_t> end_tokens;  // end the sequence when drawn
+  std::vector<std::int32_t> suppressed_early;  // not drawn before min_tokens
+};
+struct Admit {
+  std::shared_ptr<const AdmissionTicket> ticket;
+};
+struct StopSequence {
+  SequenceId sequence = 0;
+};
+struct PauseSequence {
+  SequenceId sequence = 0;
+};
+struct ResumeSequence {
+  SequenceId sequence = 0;
+};
+
+// ── scheduler → request ─────────────────────────────────────────────────────
+struct Admitted {};
+enum class SequenceEnd : std::uint8_t { kNotYet, kEndToken, kLength };
+struct NewToken {
+  std::int32_t token = -1;  // -1: none came with the end
+  std::uint32_t cached_tokens = 0;
+  SequenceEnd end = SequenceEnd::kNotYet;
+};
+// Refused at admission, given up later, or the engine has failed.
+struct RequestFailed {
+  ApiError error;
+};
+
+// ── scheduler ↔ cache tier ──────────────────────────────────────────────────
+struct ResetPages {  // a new device: everything known of the old one is void
+  Epoch epoch = 0;
+  std::uint32_t num_pages = 0;
+  std::uint32_t page_size = 0;
+};
+struct PageRequest {
+  SequenceId sequence = 0;
+  std::uint64_t run = 0;  // which run of the sequence asks; comes back unchanged
+  std::uint32_t required = 0;
+  std::uint32_t wanted = 0;
+};
+struct ReservePages {
+  Epoch epoch = 0;
+  PageRequest request;
+  std::shared_ptr<const std::vector<std::int32_t>> tokens;
+  std::uint32_t keep_free = 0;
+};
+struct PagesReserved {
+  Epoch epoch = 0;
+  PageRequest request;
+  LeasePtr lease;  // null: not enough pages now
+  std::vector<PageId> pages;
+  std::uint32_t cached_tokens = 0;
+};
+struct PageExtension {
+  PageRequest request;
+  LeasePtr lease;
+};
+struct ExtendPages {
+  Epoch epoch = 0;
+  std::vector<PageExtension> extensions;
+};
+struct ExtendedPages {
+  PageRequest request;
+  std::vector<PageId> pages;  // empty: refused
+};
+struct PagesExtended {
+  Epoch epoch = 0;
+  std::vector<ExtendedPages> extensions;
+};
+struct PageCommit {
+  LeasePtr lease;
+  std::vector<std::int32_t> tokens;  // one or more full pages, in order
+};
+struct CommitPages {
+  Epoch epoch = 0;
+  std::vector<PageCommit> commits;
+};
+struct CollectPages {};  // leases were let go of: look into the return bin
+
+// ── scheduler ↔ worker ──────────────────────────────────────────────────────
+struct WorkerReady {  // also to the supervisor
+  Epoch epoch = 0;
+  DeviceDescription description;
+};
+struct SubmitBatch {
+  Epoch epoch = 0;
+  std::shared_ptr<const Batch> batch;
+};
+struct BatchDone {
+  Epoch epoch = 0;
+  BatchResult result;
+};
+
+// ── within and around the worker ────────────────────────────────────────────
+struct StartDevice {};
+struct Doorbell {};  // the device says that a batch is done
+struct PollDevice {};
+
+// ── supervision ─────────────────────────────────────────────────────────────
+struct WorkerFailed {  // worker → supervisor, its last words
+  Epoch epoch = 0;
+  std::uint64_t batch_id = 0;  // the batch that did it; 0: unknown
+  bool was_starting = false;
+  std::string reason;
+};
+struct WorkerLost {  // supervisor → scheduler; a new one will say WorkerReady
+  Epoch epoch = 0;
+  std::uint64_t batch_id = 0;
+};
+struct MeetSupervisor {};  // supervisor → scheduler, at start
+struct WorkerStalled {  // scheduler → supervisor: nothing has come for far too long
+  Epoch epoch = 0;
+  std::string reason;
+};
+struct StopActors {};  // engine → supervisor: end everything, in order
+
+// scheduler → itself, while any request is open
+struct SchedulerTick {};
+
+}  // namespace troupe

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/prompt_encoder.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/prompt_encoding.hpp"
+
+namespace troupe {
+namespace {
+
+PromptEncoded encode(const ServedModel& model, const GenerationRequest& request) {
+  auto encoded = encode_prompt(model, request);
+  if (auto* error = std::get_if<ApiError>(&encoded))
+    return {.tokens = nullptr, .error = std::move(*error)};
+  return {.tokens = std::make_shared<const std::vector<std::int32_t>>(
+              std::get<std::vector<std::int32_t>>(std::move(encoded))),
+          .error = {}};
+}
+
+}  // namespace
+
+PromptEncoderActor::behavior_type make_prompt_encoder(
+    PromptEncoderActor::stateful_pointer<PromptEncoderState> self, Environment environment) {
+  follow_rules(self, environment);
+  self->state.census = std::make_unique<CensusEntry>(environment->census);
+  return {
+      [self, environment](const EncodePrompt& message) {
+        if (message.is_abandoned->load()) return;
+        const auto requester = caf::actor_cast<RequestActor>(self->current_sender());
+        self->send(requester, encode(environment->model, *message.request));
+      },
+  };
+}
+
+}  // namespace troupe

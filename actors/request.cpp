@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/request.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/prompt_encoding.hpp"
+
+namespace troupe {
+namespace {
+
+// Encoding this much text takes a few hundred microseconds.
+constexpr std::size_t kShortPromptBytes = 4096;
+
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+RequestActor::behavior_type make_request(RequestState::Self self, Environment environment,
+                                         SchedulerActor scheduler, PromptEncoderActor encoder,
+                                         RequestStart start) {
+  follow_rules(self, environment);
+  self->state.initialize(self, std::move(environment), std::move(scheduler), std::move(encoder),
+                         std::move(start));
+  return {
+      [self](const BeginRequest&) { self->state.begin_request(); },
+      [self](const CancelRequest&) { self->state.cancel(); },
+      [self](const ResumeRequest&) { self->state.resume(); },
+      [self](const PromptEncoded& prompt) { self->state.take_prompt(prompt); },
+      [self](const Admitted&) { self->state.take_admission(); },
+      [self](const NewToken& token) { self->state.take_token(token); },
+      [self](const RequestFailed& failed) { self->state.fail(failed.error); },
+  };
+}
+
+void RequestState::initialize(Self self, Environment environment, SchedulerActor scheduler,
+                              PromptEncoderActor encoder, RequestStart start) {
+  census_ = std::make_unique<CensusEntry>(environment->census);
+  self_ = self;
+  environment_ = std::move(environment);
+  scheduler_ = std::move(scheduler);
+  encoder_ = std::move(encoder);
+  start_ = std::move(start);
+}
+
+RequestState::~RequestState() {
+  if (is_abandoned_) is_abandoned_->store(true);
+  set_paused(false);
+}
+
+void RequestState::begin_request() {
+  if (start_.refusal) return fail(*start_.refusal);
+  if (prompt_text_bytes(*start_.request) > kShortPromptBytes) {
+    is_abandoned_ = std::make_shared<std::atomic<bool>>(false);
+    self_->send(encoder_, EncodePrompt{start_.request, is_abandoned_});
+    return;
+  }
+  auto encoded = encode_prompt(environment_->model, *start_.request);
+  if (const auto* error = std::get_if<ApiError>(&encoded)) return fail(*error);
+  admit(std::get<std::vector<std::int32_t>>(std::move(encoded)));
+}
+
+void RequestState::take_prompt(const PromptEncoded& prompt) {
+  if (start_.stream->is_over()) return;
+  if (!prompt.tokens) return fail(prompt.error);
+  admit(*prompt.tokens);
+}
+
+void RequestState::admit(std::vector<std::int32_t> tokens) {
+  ticket_ = std::make_shared<const AdmissionTicket>(make_ticket(std::move(tokens)));
+  is_with_scheduler_ = true;
+  self_->send(scheduler_, Admit{ticket_});
+}
+
+AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) const {
+  const GenerationRequest& request = *start_.request;
+  const auto& eos_tokens = environment_->model.eos_tokens;
+  AdmissionTicket ticket;
+  ticket.sequence = start_.id;
+  ticket.prompt = std::move(tokens);
+  ticket.sampling = request.sampling;
+  if (!request.has_seed && request.sampling.seed == 0) ticket.sampling.seed = start_.drawn_seed;
+  ticket.max_tokens = request.max_tokens;
+  ticket.min_tokens = request.min_tokens;
+  ticket.end_tokens = request.stop_token_ids;
+  if (request.min_tokens > 0) {
+    ticket.suppressed_early = request.stop_token_ids;
+    ticket.suppressed_early.insert(ticket.suppressed_early.end(), eos_tokens.begin(),
+                                   eos_tokens.end());
+  }
+  if (!request.ignore_eos)
+    ticket.end_tokens.insert(ticket.end_tokens.end(), eos_tokens.begin(), eos_tokens.end());
+  return ticket;
+}
+
+void RequestState::take_admission() {
+  if (start_.stream->is_over()) return;
+  start_.stream->mark_admitted();
+  usage_.prompt_tokens = static_cast<std::uint32_t>(ticket_->prompt.size());
+  environment_->metrics.prompt_tokens.add(usage_.prompt_tokens);
+  environment_->metrics.prompt_length.observe(usage_.prompt_tokens);
+  detokenizer_.emplace(*environment_->model.tokenizer);
+  stop_matcher_.emplace(start_.request->stop, start_.request->include_stop_in_output);
+  start_.stream->accept(usage_.prompt_tokens);
+  if (start_.request->echo) send_echo();
+}
+
+void RequestState::send_echo() {
+  if (const auto* text = std::get_if<TextPrompt>(&start_.request->prompt))
+    return deliver(text->text);
+  deliver(environment_->model.tokenizer->decode(ticket_->prompt));
+}
+
+void RequestState::take_token(const NewToken& token) {
+  if (start_.stream->is_over()) return;
+  std::optional<std::size_t> matched_stop;
+  if (token.token >= 0) {
+    usage_.completion_tokens += 1;
+    usage_.cached_tokens = token.cached_tokens;
+    observe_token(self_->clock().now());
+  }
+  std::string text = text_of(token, matched_stop);
+  if (token.token >= 0 || !text.empty()) deliver(std::move(text));
+  if (matched_stop || token.end != SequenceEnd::kNotYet) return finish(token, matched_stop);
+  pause_if_unread();
+}
+
+// What this token adds for the client to see, all that is left if it is the last.
+std::string RequestState::text_of(const NewToken& token,
+                                  std::optional<std::size_t>& matched_stop) {
+  const bool is_end_token = token.end == SequenceEnd::kEndToken;
+  const bool is_shown =
+      token.token >= 0 &&
+      (!is_end_token ||
+       (start_.request->include_stop_in_output && is_stop_token(token.token)));
+  std::string fresh = is_shown ? detokenizer_->push(token.token) : std::string();
+  if (token.end != SequenceEnd::kNotYet) fresh += detokenizer_->finish();
+  // Stop strings, like stop tokens, do not count before min_tokens.
+  if (usage_.completion_tokens < start_.request->min_tokens) return fresh;
+  auto output = stop_matcher_->push(fresh);
+  matched_stop = output.matched;
+  if (!matched_stop && token.end != SequenceEnd::kNotYet) output.text += stop_matcher_->finish();
+  return std::move(output.text);
+}
+
+bool RequestState::is_stop_token(std::int32_t token) const {
+  const auto& ids = start_.request->stop_token_ids;
+  return std::find(ids.begin(), ids.end(), token) != ids.end();
+}
+
+void RequestState::deliver(std::string text) { start_.stream->add_text(std::move(text), usage_); }
+
+void RequestState::finish(const NewToken& token, std::optional<std::size_t> matched_stop) {
+  Finished finished{.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {},
+                    .usage = usage_};
+  if (matched_stop) {
+    finished.stop_string = start_.request->stop[*matched_stop];
+  } else if (token.end == SequenceEnd::kLength) {
+    finished.reason = FinishReason::kLength;
+  } else if (is_stop_token(token.token)) {
+    finished.stop_token = token.token;
+  }
+  observe_end(self_->clock().now());
+  if (token.end != SequenceEnd::kNotYet) is_with_scheduler_ = false;  // it knows already
+  start_.stream->finish(std::move(finished));
+  leave();
+}
+
+void RequestState::pause_if_unread() {
+  if (is_paused_ || start_.stream->pending_bytes() <= environment_->options.pause_bytes) return;
+  set_paused(true);
+  self_->send(scheduler_, PauseSequence{start_.id});
+}
+
+void RequestState::resume() {
+  if (!is_paused_) return;
+  set_paused(false);
+  environment_->board->mark_progress(self_->clock().now());
+  self_->send(scheduler_, ResumeSequence{start_.id});
+}
+
+void RequestState::set_paused(bool paused) {
+  if (paused == is_paused_) return;
+  is_paused_ = paused;
+  environment_->board->num_paused += paused ? 1 : -1;
+}
+
+void RequestState::cancel() {
+  if (start_.stream->is_over()) return;
+  start_.stream->finish({.reason = FinishReason::kCancelled, .stop_string = {}, .stop_token = {},
+                         .usage = usage_});
+  leave();
+}
+
+void RequestState::fail(const ApiError& error) {
+  if (start_.stream->is_over()) return;
+  start_.stream->fail(error);
+  leave();
+}
+
+// The sequence may still be running, or its admission be on the way: the
+// scheduler is told at once, and again by its monitor when this actor ends.
+void RequestState::leave() {
+  if (is_with_scheduler_) send_urgent(scheduler_, StopSequence{start_.id});
+  set_paused(false);
+  self_->quit();
+}
+
+void RequestState::observe_token(TimePoint now) {
+  Metrics& metrics = environment_->metrics;
+  metrics.generation_tokens.add();
+  if (usage_.completion_tokens == 1) {
+    metrics.time_to_first_token.observe(seconds(now - start_.arrived));
+    first_token_ = now;
+    metrics.cached_prompt_tokens.add(usage_.cached_tokens);
+  } else {
+    metrics.inter_token_latency.observe(seconds(now - last_token_));
+  }
+  last_token_ = now;
+}
+
+void RequestState::observe_end(TimePoint now) {
+  Metrics& metrics = environment_->metrics;
+  metrics.end_to_end_latency.observe(seconds(now - start_.arrived));
+  metrics.generation_length.observe(usage_.completion_tokens);
+  if (usage_.completion_tokens > 1)
+    metrics.time_per_output_token.observe(seconds(last_token_ - first_token_) /
+                                          (usage_.completion_tokens - 1));
+}
+
+}  // namespace troupe

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// One actor a request, for as long as it lives: encodes the prompt, has the
+// scheduler run the sequence, turns its tokens into text, looks for stop
+// strings, and is the only one to speak to the client.
+//
+//   begin ─► encoding ─► admitting ─► streaming ─► over
+//              (own thread if long)      │  ▲
+//                                        ▼  │ the client has read
+//                                       paused
+// Cancel and failure lead to `over` from everywhere.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/actor_rules.hpp"
+#include "actors/message_types.hpp"
+#include "actors/response_stream.hpp"
+#include "text/detokenizer.hpp"
+#include "text/stop_matcher.hpp"
+
+namespace troupe {
+
+struct RequestStart {
+  RequestId id = 0;
+  std::shared_ptr<const GenerationRequest> request;
+  std::shared_ptr<ResponseStream> stream;
+  std::uint64_t drawn_seed = 0;  // used if the client gave none
+  std::optional<ApiError> refusal;  // known before it began: overload, draining
+  std::chrono::steady_clock::time_point arrived;
+};
+
+class RequestState {
+ public:
+  using Self = RequestActor::stateful_pointer<RequestState>;
+  static inline const char* name = "request";
+
+  void initialize(Self self, Environment environment, SchedulerActor scheduler,
+                  PromptEncoderActor encoder, RequestStart start);
+  ~RequestState();
+
+  void begin_request();
+  void cancel();
+  void resume();
+  void take_prompt(const PromptEncoded& prompt);
+  void take_admission();
+  void take_token(const NewToken& token);
+  void fail(const ApiError& error);
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  void admit(std::vector<std::int32_t> tokens);
+  AdmissionTicket make_ticket(std::vector<std::int32_t> tokens) const;
+  void send_echo();
+  std::string text_of(const NewToken& token, std::optional<std::size_t>& matched_stop);
+  void deliver(std::string text);
+  void finish(const NewToken& token, std::optional<std::size_t> matched_stop);
+  bool is_stop_token(std::int32_t token) const;
+  void pause_if_unread();
+  void observe_token(TimePoint now);
+  void observe_end(TimePoint now);
+  void set_paused(bool paused);
+  void leave();
+
+  Self self_ = nullptr;
+  Environment environment_;
+  SchedulerActor scheduler_;
+  PromptEncoderActor encoder_;
+  RequestStart start_;
+  std::unique_ptr<CensusEntry> census_;
+  std::shared_ptr<std::atomic<bool>> is_abandoned_;  // tells the encoder
+  std::shared_ptr<const AdmissionTicket> ticket_;
+  std::optional<StreamingDetokenizer> detokenizer_;
+  std::optional<StopMatcher> stop_matcher_;
+  Usage usage_;
+  bool is_with_scheduler_ = false;
+  bool is_paused_ = false;
+  TimePoint first_token_, last_token_;
+};
+
+RequestActor::behavior_type make_request(RequestState::Self self, Environment environment,
+                                         SchedulerActor scheduler, PromptEncoderActor encoder,
+                                         RequestStart start);
+
+}  // namespace troupe

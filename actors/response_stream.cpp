@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/response_stream.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "actors/request_registry.hpp"
+#include "actors/status_board.hpp"
+#include "telemetry/log.hpp"
+
+namespace troupe {
+
+ResponseStream::ResponseStream(RequestId id, std::shared_ptr<ResponseSink> sink,
+                               std::shared_ptr<RequestRegistry> registry,
+                               std::shared_ptr<StatusBoard> board, Metrics& metrics)
+    : id_(id),
+      sink_(std::move(sink)),
+      registry_(std::move(registry)),
+      board_(std::move(board)),
+      metrics_(metrics) {
+  board_->num_unadmitted += 1;
+  board_->num_open += 1;
+}
+
+ResponseStream::~ResponseStream() {
+  if (is_over()) return;
+  try {
+    fail({.kind = ApiErrorKind::kInternal, .message = "The request was lost inside the server."});
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, "a client was not told of its end", {{"reason", error.what()}});
+  }
+}
+
+void ResponseStream::mark_admitted() {
+  if (!std::exchange(is_unadmitted_, false)) return;
+  board_->num_unadmitted -= 1;
+}
+
+void ResponseStream::accept(std::uint32_t prompt_tokens) {
+  is_accepted_ = true;
+  sink_->deliver(Accepted{prompt_tokens});
+}
+
+void ResponseStream::add_text(std::string text, const Usage& usage) {
+  sink_->deliver(TextDelta{std::move(text), usage});
+}
+
+void ResponseStream::finish(Finished finished) {
+  switch (finished.reason) {
+    case FinishReason::kStop: metrics_.requests_stop.add(); break;
+    case FinishReason::kLength: metrics_.requests_length.add(); break;
+    case FinishReason::kCancelled: metrics_.requests_cancelled.add(); break;
+    case FinishReason::kError: metrics_.requests_error.add(); break;
+  }
+  end(std::move(finished));
+}
+
+void ResponseStream::fail(ApiError error) {
+  (is_accepted_ ? metrics_.requests_error : metrics_.requests_refused).add();
+  end(Failed{std::move(error)});
+}
+
+void ResponseStream::end(ResponseEvent event) {
+  const auto sink = std::exchange(sink_, nullptr);
+  mark_admitted();
+  board_->num_open -= 1;
+  registry_->remove(id_);
+  sink->deliver(std::move(event));
+}
+
+}  // namespace troupe

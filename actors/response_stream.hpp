@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request's way out: its sink, and the promise that exactly one terminal
+// event ends it. If whoever owns this is destroyed before that, for whatever
+// reason, the destructor says so to the client.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "actors/engine.hpp"
+
+namespace troupe {
+
+class RequestRegistry;
+class StatusBoard;
+
+// One thread at a time.
+class ResponseStream {
+ public:
+  ResponseStream(RequestId id, std::shared_ptr<ResponseSink> sink,
+                 std::shared_ptr<RequestRegistry> registry, std::shared_ptr<StatusBoard> board,
+                 Metrics& metrics);
+  ~ResponseStream();
+  ResponseStream(const ResponseStream&) = delete;
+  ResponseStream& operator=(const ResponseStream&) = delete;
+
+  // The scheduler knows of it, or it ended before that.
+  void mark_admitted();
+  void accept(std::uint32_t prompt_tokens);
+  void add_text(std::string text, const Usage& usage);
+  void finish(Finished finished);
+  void fail(ApiError error);
+
+  bool is_over() const { return sink_ == nullptr; }
+  std::size_t pending_bytes() const { return sink_ ? sink_->pending_bytes() : 0; }
+
+ private:
+  void end(ResponseEvent event);
+
+  RequestId id_;
+  std::shared_ptr<ResponseSink> sink_;  // null after the terminal event
+  std::shared_ptr<RequestRegistry> registry_;
+  std::shared_ptr<StatusBoard> board_;
+  Metrics& metrics_;
+  bool is_unadmitted_ = true;
+  bool is_accepted_ = false;
+};
+
+}  // namespace troupe

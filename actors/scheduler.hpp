@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// One a model: owns the waiting and the running sequences and decides, whenever
+// something has happened, who joins, who gets pages, and what the next batch
+// is; keeps up to max_in_flight batches submitted, so that the device finds the
+// next one when it has finished one.
+//
+//            pages + slot              token by token
+//   waiting ─────────────► running ─────────────────────► ended
+//      ▲                    │    │ client does not read
+//      │ preempted, or      │    ▼
+//      └─ worker lost ◄─────┘  paused ──resume──► waiting
+//
+// Waiting sequences are taken in order of arrival, so one that was preempted
+// comes before all who never ran. Nothing here waits for a reply: pages are
+// asked for ahead, and a sequence without them just is not in the batch.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/actor_rules.hpp"
+#include "actors/message_types.hpp"
+#include "actors/sequence.hpp"
+#include "policy/admission.hpp"
+#include "policy/batch_former.hpp"
+#include "policy/iteration_time.hpp"
+
+namespace troupe {
+
+class SchedulerState {
+ public:
+  using Self = SchedulerActor::stateful_pointer<SchedulerState>;
+  static inline const char* name = "scheduler";
+
+  void initialize(Self self, Environment environment, CacheTierActor tier);
+
+  // one for each message
+  void admit(const Admit& message, RequestActor request);
+  void stop(SequenceId id);
+  void pause(SequenceId id);
+  void resume(SequenceId id);
+  void take_reserved(const PagesReserved& message);
+  void take_extended(const PagesExtended& message);
+  void take_worker(const WorkerReady& message, WorkerActor worker);
+  void take_batch(const BatchDone& message);
+  void lose_worker(const WorkerLost& message);
+  void take_down(caf::actor_id request);
+  void tick();
+  void set_supervisor(SupervisorActor supervisor) { supervisor_ = std::move(supervisor); }
+
+  std::size_t num_sequences() const { return sequences_.size(); }
+  std::size_t num_in_flight() const { return in_flight_.size(); }
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using ByArrival = std::map<std::uint64_t, Sequence*>;
+
+  struct FlightEntry {
+    SequenceId sequence = 0;
+    std::uint64_t run = 0;
+    SequenceStep step;
+    LeasePtr lease;  // the pages stay while the device may write to them
+  };
+  struct Flight {
+    std::uint64_t batch_id = 0;
+    TimePoint submitted;
+    std::uint32_t num_tokens = 0;
+    std::vector<FlightEntry> entries;
+  };
+
+  // scheduler.cpp: what happens to one sequence
+  bool check(Sequence& sequence);
+  void refuse(const RequestActor& request, ApiErrorKind kind, std::string message,
+              std::optional<std::string> field = std::nullopt);
+  void fail(Sequence& sequence, ApiErrorKind kind, std::string message);
+  void enqueue(Sequence& sequence);
+  void start(Sequence& sequence, const PagesReserved& reserved);
+  void preempt(Sequence& sequence);
+  void give_up_device(Sequence& sequence);
+  void release(Sequence& sequence);
+  void settle_pause(Sequence& sequence);
+  Sequence* find(SequenceId id);
+  Sequence* find(SequenceId id, std::uint64_t run);
+
+  // scheduler_iteration.cpp: what happens in every iteration
+  void advance();
+  void request_admission();
+  Sequence* next_to_admit();
+  void request_extensions();
+  PageRequest extension_for(const Sequence& sequence) const;
+  void relieve_shortage(const Sequence& needy);
+  bool submit_batch();
+  std::vector<Sequence*> choose_participants();
+  void absorb(const Flight& flight, const BatchResult& result);
+  void absorb_token(Sequence& sequence, std::int32_t token);
+  void commit_pages(Sequence& sequence, std::vector<PageCommit>& commits) const;
+  void observe_iteration(const Flight& flight, const BatchResult& result);
+  void publish() const;
+  void expire_waiting(TimePoint now);
+  void check_stall(TimePoint now);
+  void keep_ticking();
+
+  std::uint32_t max_running() const;
+  std::uint32_t pages_for(std::uint32_t num_tokens) const;
+  Sequence* running_suspect() const;
+  bool has_worker() const { return static_cast<bool>(worker_); }
+  TimePoint now() const;
+
+  Self self_ = nullptr;
+  Environment environment_;
+  std::unique_ptr<CensusEntry> census_;
+  CacheTierActor tier_;
+  SupervisorActor supervisor_;
+
+  WorkerActor worker_;  // null while there is none
+  Epoch epoch_ = 0;
+  DeviceDescription device_;
+  ServingLimits limits_;
+  BatchLimits batch_limits_;
+
+  std::unordered_map<SequenceId, Sequence> sequences_;
+  std::unordered_map<caf::actor_id, SequenceId> by_request_;
+  ByArrival waiting_;  // kWaiting and kReserving
+  ByArrival running_;
+  std::vector<SlotId> free_slots_;
+  std::deque<Flight> in_flight_;
+
+  std::uint64_t last_arrival_ = 0;
+  std::uint64_t last_batch_ = 0;
+  std::uint64_t last_run_ = 0;
+  bool is_reserving_ = false;          // one sequence at a time
+  bool is_admission_blocked_ = false;  // no pages for the next; until some come back
+  bool is_extension_blocked_ = false;
+  bool is_ticking_ = false;
+  TimePoint last_done_, lost_;
+  IterationTime iteration_time_;
+};
+
+SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environment environment,
+                                             CacheTierActor tier);
+
+}  // namespace troupe

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the scheduler that runs in every iteration: admission, pages
+// ahead, the next batch, its results.
+#include <algorithm>
+#include <utility>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/batch_builder.hpp"
+#include "actors/scheduler.hpp"
+#include "policy/preemption.hpp"
+
+namespace troupe {
+namespace {
+
+// Coarse: only queue times and a device that hangs depend on it.
+constexpr std::chrono::milliseconds kTickInterval{250};
+// So many times the time after which tokens are said not to move, and the
+// device is given up.
+constexpr int kStallsUntilFailure = 6;
+// Loading the weights of a large model takes minutes.
+constexpr std::chrono::minutes kLongestRestart{10};
+
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+void SchedulerState::advance() {
+  if (has_worker()) {
+    request_admission();
+    request_extensions();
+    while (in_flight_.size() < environment_->options.max_in_flight && submit_batch()) {
+    }
+  }
+  publish();
+}
+
+void SchedulerState::request_admission() {
+  if (is_reserving_ || is_admission_blocked_ || free_slots_.empty()) return;
+  Sequence* sequence = next_to_admit();
+  if (!sequence) return;
+  sequence->phase = Sequence::Phase::kReserving;
+  sequence->run = ++last_run_;
+  is_reserving_ = true;
+  const SequenceProgress& progress = sequence->progress;
+  const std::uint32_t ahead = environment_->options.look_ahead_pages * device_.page_size;
+  ReservePages message;
+  message.epoch = epoch_;
+  message.request = {.sequence = sequence->id(),
+                     .run = sequence->run,
+                     .required = pages_for(progress.capacity_needed(1)),
+                     .wanted = pages_for(progress.capacity_needed(1 + ahead))};
+  message.tokens =
+      sequence->num_generated() == 0
+          ? std::shared_ptr<const std::vector<std::int32_t>>(sequence->ticket,
+                                                             &sequence->ticket->prompt)
+          : std::make_shared<const std::vector<std::int32_t>>(sequence->tokens);
+  // Whoever runs must be able to take another page, or would soon preempt the newcomer.
+  message.keep_free = static_cast<std::uint32_t>(running_.size());
+  self_->send(tier_, std::move(message));
+}
+
+// Suspects go first and alone, so that the one that kills workers is found.
+Sequence* SchedulerState::next_to_admit() {
+  if (running_suspect()) return nullptr;
+  for (const auto& [arrival, sequence] : waiting_)
+    if (sequence->is_suspect()) return sequence;
+  return waiting_.empty() ? nullptr : waiting_.begin()->second;
+}
+
+void SchedulerState::request_extensions() {
+  if (is_extension_blocked_) return;
+  ExtendPages message;
+  message.epoch = epoch_;
+  for (const auto& [arrival, sequence] : running_) {
+    if (sequence->is_extending || sequence->is_paused) continue;
+    const PageRequest request = extension_for(*sequence);
+    if (request.wanted == 0) continue;
+    sequence->is_extending = true;
+    message.extensions.push_back({.request = request, .lease = sequence->lease});
+  }
+  if (!message.extensions.empty()) self_->send(tier_, std::move(message));
+}
+
+PageRequest SchedulerState::extension_for(const Sequence& sequence) const {
+  const auto held = static_cast<std::uint32_t>(sequence.pages.size());
+  const std::uint32_t ahead = environment_->options.look_ahead_pages * device_.page_size;
+  const std::uint32_t required = pages_for(sequence.progress.capacity_needed(1));
+  const std::uint32_t wanted = pages_for(sequence.progress.capacity_needed(1 + ahead));
+  return {.sequence = sequence.id(),
+          .run = sequence.run,
+          .required = required > held ? required - held : 0,
+          .wanted = wanted > held ? wanted - held : 0};
+}
+
+void SchedulerState::relieve_shortage(const Sequence& needy) {
+  std::vector<PreemptionCandidate> candidates;
+  std::vector<Sequence*> running;
+  for (const auto& [arrival, sequence] : running_) {
+    candidates.push_back({.arrival = arrival, .has_progressed = sequence->has_progressed});
+    running.push_back(sequence);
+  }
+  const auto victim = choose_victim(candidates, needy.arrival);
+  if (victim) preempt(*running[*victim]);
+}
+
+bool SchedulerState::submit_batch() {
+  const std::vector<Sequence*> participants = choose_participants();
+  std::vector<BatchCandidate> candidates;
+  candidates.reserve(participants.size());
+  for (const Sequence* sequence : participants)
+    candidates.push_back(
+        {.progress = &sequence->progress,
+         .page_capacity = static_cast<std::uint32_t>(sequence->pages.size()) * device_.page_size});
+  const auto shares = form_batch(candidates, batch_limits_);
+  if (shares.empty()) return false;
+
+  auto batch = std::make_shared<Batch>();
+  batch->id = ++last_batch_;
+  batch->slices.reserve(shares.size());
+  Flight flight{.batch_id = batch->id, .submitted = now(), .num_tokens = 0, .entries = {}};
+  flight.entries.reserve(shares.size());
+  for (const BatchShare& share : shares) {
+    Sequence& sequence = *participants[share.candidate];
+    add_slice(*batch, sequence, share.step, device_.page_size);
+    sequence.progress.submitted(share.step);
+    flight.entries.push_back({.sequence = sequence.id(),
+                              .run = sequence.run,
+                              .step = share.step,
+                              .lease = sequence.lease});
+  }
+  flight.num_tokens = batch->num_tokens();
+  in_flight_.push_back(std::move(flight));
+  self_->send(worker_, SubmitBatch{.epoch = epoch_, .batch = std::move(batch)});
+  return true;
+}
+
+std::vector<Sequence*> SchedulerState::choose_participants() {
+  if (Sequence* suspect = running_suspect()) {
+    if (in_flight_.empty()) return {suspect};
+    return {};
+  }
+  std::vector<Sequence*> participants;
+  participants.reserve(running_.size());
+  for (const auto& [arrival, sequence] : running_)
+    if (!sequence->is_paused) participants.push_back(sequence);
+  return participants;
+}
+
+void SchedulerState::take_batch(const BatchDone& message) {
+  if (message.epoch != epoch_ || in_flight_.empty() ||
+      in_flight_.front().batch_id != message.result.batch_id)
+    return;  // of a worker that is gone
+  {
+    const Flight flight = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    observe_iteration(flight, message.result);
+    absorb(flight, message.result);
+  }  // its leases are let go of here
+  is_admission_blocked_ = is_extension_blocked_ = false;
+  advance();
+}
+
+void SchedulerState::absorb(const Flight& flight, const BatchResult& result) {
+  CommitPages commits{.epoch = epoch_, .commits = {}};
+  for (std::size_t i = 0; i < flight.entries.size(); ++i) {
+    const FlightEntry& entry = flight.entries[i];
+    Sequence* sequence = find(entry.sequence, entry.run);
+    if (!sequence) continue;  // it ended, or lost its pages, meanwhile
+    sequence->progress.completed(entry.step);
+    commit_pages(*sequence, commits.commits);
+    if (entry.step.sample) absorb_token(*sequence, i < result.tokens.size() ? result.tokens[i] : -1);
+    if (Sequence* still_there = find(entry.sequence, entry.run)) settle_pause(*still_there);
+  }
+  if (!commits.commits.empty()) self_->send(tier_, std::move(commits));
+}
+
+void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token) {
+  if (token < 0 || static_cast<std::uint32_t>(token) >= device_.vocabulary_size)
+    return fail(sequence, ApiErrorKind::kInternal, "The device drew no valid token.");
+  sequence.tokens.push_back(token);
+  sequence.has_progressed = true;
+  if (sequence.tokens.size() >= sequence.strike_length + 2) sequence.num_strikes = 0;
+  const AdmissionTicket& ticket = *sequence.ticket;
+  NewToken message{.token = token, .cached_tokens = sequence.cached_tokens};
+  if (sequence.num_generated() > ticket.min_tokens &&
+      std::find(ticket.end_tokens.begin(), ticket.end_tokens.end(), token) !=
+          ticket.end_tokens.end()) {
+    message.end = SequenceEnd::kEndToken;
+  } else if (sequence.progress.is_at_limit()) {
+    message.end = SequenceEnd::kLength;
+  }
+  self_->send(sequence.request, message);
+  if (message.end != SequenceEnd::kNotYet) release(sequence);
+}
+
+// Full pages become shareable once their KV is there.
+void SchedulerState::commit_pages(Sequence& sequence, std::vector<PageCommit>& commits) const {
+  if (!environment_->options.prefix_cache) return;
+  const std::uint32_t full = sequence.progress.num_computed() / device_.page_size * device_.page_size;
+  if (full <= sequence.num_committed) return;
+  const auto begin = sequence.tokens.begin();
+  commits.push_back({.lease = sequence.lease,
+                     .tokens = {begin + sequence.num_committed, begin + full}});
+  sequence.num_committed = full;
+}
+
+void SchedulerState::observe_iteration(const Flight& flight, const BatchResult& result) {
+  const TimePoint finished = now();
+  const auto time = finished - std::max(flight.submitted, last_done_);
+  last_done_ = finished;
+  iteration_time_.observe(flight.num_tokens, time);
+  environment_->board->mark_progress(finished);
+  const Metrics& metrics = environment_->metrics;
+  metrics.iterations.add();
+  metrics.batch_tokens.observe(flight.num_tokens);
+  metrics.batch_sequences.observe(static_cast<double>(flight.entries.size()));
+  metrics.iteration_time.observe(seconds(time));
+  metrics.network_time.observe(seconds(std::chrono::nanoseconds(result.network_nanoseconds)));
+}
+
+void SchedulerState::publish() const {
+  std::uint32_t most_tokens = 0;
+  for (const Flight& flight : in_flight_) most_tokens = std::max(most_tokens, flight.num_tokens);
+  StatusBoard& board = *environment_->board;
+  board.predicted_nanoseconds = iteration_time_.predict(most_tokens).count();
+  board.num_waiting = static_cast<std::uint32_t>(waiting_.size());
+  board.num_running = static_cast<std::uint32_t>(running_.size());
+  environment_->metrics.requests_waiting.set(static_cast<double>(waiting_.size()));
+  environment_->metrics.requests_running.set(static_cast<double>(running_.size()));
+}
+
+void SchedulerState::tick() {
+  is_ticking_ = false;
+  const TimePoint time = now();
+  expire_waiting(time);
+  check_stall(time);
+  is_admission_blocked_ = is_extension_blocked_ = false;
+  advance();
+  keep_ticking();
+}
+
+// Deadlines run from arrival and end when a sequence has run once.
+void SchedulerState::expire_waiting(TimePoint time) {
+  const auto limit = environment_->options.max_queue_time;
+  std::vector<Sequence*> expired;
+  for (const auto& [arrival, sequence] : waiting_)
+    if (!sequence->has_started && time - sequence->arrived > limit) expired.push_back(sequence);
+  for (Sequence* sequence : expired)
+    fail(*sequence, ApiErrorKind::kOverloaded,
+         "The request waited longer than " + std::to_string(limit.count()) +
+             " ms for its turn; try again later.");
+}
+
+void SchedulerState::check_stall(TimePoint time) {
+  if (!supervisor_ || epoch_ == 0) return;
+  if (!has_worker()) {
+    if (time - lost_ > kLongestRestart)
+      self_->send(supervisor_, WorkerStalled{.epoch = epoch_, .reason = "no new device comes up"});
+    return;
+  }
+  if (in_flight_.empty()) return;
+  const Flight& oldest = in_flight_.front();
+  const auto limit =
+      kStallsUntilFailure * stall_threshold(iteration_time_.predict(oldest.num_tokens));
+  if (time - std::max(oldest.submitted, last_done_) > limit)
+    self_->send(supervisor_, WorkerStalled{.epoch = epoch_,
+                                           .reason = "the device does not finish its batch"});
+}
+
+// Only while there is something to watch over.
+void SchedulerState::keep_ticking() {
+  if (is_ticking_ || sequences_.empty()) return;
+  is_ticking_ = true;
+  self_->delayed_send(self_, kTickInterval, SchedulerTick{});
+}
+
+std::uint32_t SchedulerState::max_running() const {
+  return std::min(batch_limits_.max_sequences, batch_limits_.max_tokens);
+}
+
+std::uint32_t SchedulerState::pages_for(std::uint32_t num_tokens) const {
+  return (num_tokens + device_.page_size - 1) / device_.page_size;
+}
+
+Sequence* SchedulerState::running_suspect() const {
+  for (const auto& [arrival, sequence] : running_)
+    if (sequence->is_suspect() && !sequence->is_paused) return sequence;
+  return nullptr;
+}
+
+SchedulerState::TimePoint SchedulerState::now() const { return self_->clock().now(); }
+
+}  // namespace troupe

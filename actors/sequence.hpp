@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The running state of a request, as the scheduler keeps it. Its raw tokens
+// are all that is needed to rebuild it on any device; everything on a device is
+// held through the lease and the slot, and goes with them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "actors/message_types.hpp"
+#include "policy/sequence_progress.hpp"
+
+namespace troupe {
+
+struct Sequence {
+  enum class Phase : std::uint8_t {
+    kWaiting,    // for pages and a slot
+    kReserving,  // waiting too; the cache tier has been asked
+    kRunning,    // has both
+    kPaused,     // has neither: its client does not read
+  };
+
+  std::shared_ptr<const AdmissionTicket> ticket;
+  RequestActor request;
+  std::uint64_t arrival = 0;  // order of arrival
+  std::chrono::steady_clock::time_point arrived;
+
+  Phase phase = Phase::kWaiting;
+  std::uint64_t run = 0;  // how often it was given pages; replies to older runs are void
+  bool is_checked = false;    // against the device's limits
+  bool is_paused = false;     // leaves the batch when nothing of it is in flight
+  bool has_started = false;   // has been running once
+  bool has_progressed = true;  // has got a token since it was last preempted
+  bool is_extending = false;  // the cache tier has been asked for more pages
+
+  std::vector<std::int32_t> tokens;  // prompt, then completion
+  SequenceProgress progress;
+  LeasePtr lease;
+  std::vector<PageId> pages;
+  SlotId slot = 0;
+  std::uint32_t cached_tokens = 0;
+  std::uint32_t num_committed = 0;  // tokens, whole pages
+
+  std::uint32_t num_strikes = 0;  // workers that died with it
+  std::uint32_t strike_length = 0;
+
+  SequenceId id() const { return ticket->sequence; }
+  std::uint32_t num_generated() const {
+    return static_cast<std::uint32_t>(tokens.size() - ticket->prompt.size());
+  }
+  // One more death with it alone and it is failed.
+  bool is_suspect() const { return num_strikes >= 2; }
+};
+
+}  // namespace troupe
