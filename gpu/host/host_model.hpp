@@ -29,7 +29,7 @@ struct HostModelSettings {
   // oneDNN for batches of many rows, at the price of a second copy of the weights.
   bool deterministic = true;
   unsigned num_threads = 0;         // 0: one a CPU this process may use
-  std::vector<int> cpus;            // pins compute thread i to cpus[i]; empty: not pinned
+  std::vector<int> cpus = {};       // pins compute thread i to cpus[i]; empty: not pinned
   std::uint64_t memory_budget_bytes = 0;  // 0: three quarters of what is available now
   std::uint32_t num_slots = 64;           // sequences that may run at once
   std::uint32_t max_batch_tokens = 512;

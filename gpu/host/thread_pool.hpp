@@ -21,8 +21,8 @@
 namespace troupe {
 
 struct ThreadPoolOptions {
-  unsigned num_threads = 1;  // the caller included; at least 1
-  std::vector<int> cpus;     // thread i is pinned to cpus[i]; empty: not pinned
+  unsigned num_threads = 1;    // the caller included; at least 1
+  std::vector<int> cpus = {};  // thread i is pinned to cpus[i]; empty: not pinned
   // How long an idle thread looks for work before it gives its core away.
   std::chrono::microseconds spin{20};
 };

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/noop/noop_device.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+
+std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice& slice) {
+  const auto count = static_cast<std::uint64_t>(settings.num_tokens);
+  const std::uint64_t position = std::uint64_t{slice.context_length} + slice.num_tokens;
+  for (std::uint64_t step = 0; step < count; ++step) {
+    const auto token =
+        settings.first_token + static_cast<std::int32_t>((position + step) % count);
+    const auto& suppressed = slice.suppressed;
+    if (std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end()) return token;
+  }
+  return settings.first_token;
+}
+
+NoopDevice::NoopDevice(NoopDeviceSettings settings) : settings_(std::move(settings)) {
+  const auto vocabulary = std::int64_t{settings_.description.vocabulary_size};
+  if (settings_.first_token < 0 || settings_.num_tokens < 1 ||
+      std::int64_t{settings_.first_token} + settings_.num_tokens > vocabulary) {
+    throw std::runtime_error("the no-op device's tokens must lie in its vocabulary of " +
+                             std::to_string(vocabulary));
+  }
+  if (settings_.immediate &&
+      (settings_.iteration_time.count() > 0 || settings_.token_time.count() > 0)) {
+    throw std::runtime_error("a no-op device that completes at once cannot take time");
+  }
+  if (settings_.description.name.empty()) settings_.description.name = "no-op";
+  if (!settings_.immediate) executor_ = std::thread([this] { execute(); });
+}
+
+NoopDevice::~NoopDevice() {
+  set_listener({});
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_one();
+  if (executor_.joinable()) executor_.join();
+}
+
+Ticket NoopDevice::submit(std::shared_ptr<const Program> /*program*/,
+                          std::shared_ptr<const Batch> batch) {
+  ++submitted_;
+  if (settings_.immediate) {
+    complete(*batch, std::chrono::nanoseconds{0});
+    return submitted_;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(batch));
+  }
+  changed_.notify_one();
+  return submitted_;
+}
+
+BatchResult NoopDevice::collect(Ticket ticket) {
+  if (ticket != collected_ + 1 || ticket > completed()) {
+    throw std::logic_error("ticket " + std::to_string(ticket) +
+                           " is not the next one to collect, or is not completed");
+  }
+  const std::lock_guard lock(mutex_);
+  BatchResult result = std::move(results_.front());
+  results_.pop_front();
+  ++collected_;
+  return result;
+}
+
+void NoopDevice::set_listener(std::function<void()> listener) {
+  const std::lock_guard lock(listener_mutex_);
+  listener_ = std::move(listener);
+}
+
+void NoopDevice::execute() {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point free_at = Clock::now();
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+    if (stop_) return;
+    const auto batch = std::move(queue_.front());
+    queue_.pop_front();
+    const auto cost = settings_.iteration_time + settings_.token_time * batch->num_tokens();
+    if (cost.count() > 0) {
+      free_at = std::max(free_at, Clock::now()) + cost;
+      if (changed_.wait_until(lock, free_at, [this] { return stop_; })) return;
+    }
+    lock.unlock();
+    complete(*batch, cost);
+    lock.lock();
+  }
+}
+
+void NoopDevice::complete(const Batch& batch, std::chrono::nanoseconds cost) {
+  BatchResult result{.batch_id = batch.id,
+                     .tokens = {},
+                     .network_nanoseconds = cost.count(),
+                     .error = {}};
+  result.tokens.reserve(batch.slices.size());
+  for (const auto& slice : batch.slices) {
+    result.tokens.push_back(slice.sample ? noop_token(settings_, slice) : -1);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    results_.push_back(std::move(result));
+  }
+  completed_.fetch_add(1, std::memory_order_release);
+  const std::lock_guard lock(listener_mutex_);
+  if (listener_) listener_();
+}
+
+}  // namespace troupe

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device whose network costs nothing: the next token is a simple function of
+// the slice. With it the engine itself is measured and tested: actors, HTTP,
+// batching, everything but compute.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "gpu/device.hpp"
+
+namespace troupe {
+
+struct NoopDeviceSettings {
+  DeviceDescription description;  // name may be empty; vocabulary_size >= 1
+  // Tokens run through [first_token, first_token + num_tokens), so that a
+  // tokenizer finds printable text in them.
+  std::int32_t first_token = 0;
+  std::int32_t num_tokens = 1;
+  // What a batch pretends to cost: a fixed time plus a time a query token.
+  std::chrono::nanoseconds iteration_time{0};
+  std::chrono::nanoseconds token_time{0};
+  // Complete inside submit, on the caller's thread, the listener included;
+  // otherwise on a thread of the device. Costs must be zero then.
+  bool immediate = false;
+};
+
+// The token after `position` tokens of a sequence; ids in `suppressed` are
+// stepped over if any other is left.
+std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice& slice);
+
+// Threads as in Device.
+class NoopDevice final : public Device {
+ public:
+  explicit NoopDevice(NoopDeviceSettings settings);
+  ~NoopDevice() override;
+  NoopDevice(const NoopDevice&) = delete;
+  NoopDevice& operator=(const NoopDevice&) = delete;
+
+  const DeviceDescription& description() const override { return settings_.description; }
+  // The program is ignored and may be null.
+  Ticket submit(std::shared_ptr<const Program> program,
+                std::shared_ptr<const Batch> batch) override;
+  Ticket completed() const noexcept override {
+    return completed_.load(std::memory_order_acquire);
+  }
+  BatchResult collect(Ticket ticket) override;
+  void set_listener(std::function<void()> listener) override;
+  std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }
+
+ private:
+  void execute();
+  void complete(const Batch& batch, std::chrono::nanoseconds cost);
+
+  NoopDeviceSettings settings_;
+  std::mutex mutex_;  // guards queue_, results_, stop_
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<const Batch>> queue_;
+  std::deque<BatchResult> results_;
+  bool stop_ = false;
+  Ticket submitted_ = 0;  // caller only
+  Ticket collected_ = 0;  // caller only
+  std::atomic<Ticket> completed_{0};
+  std::mutex listener_mutex_;  // held while the listener is called
+  std::function<void()> listener_;
+  std::thread executor_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/random_model.hpp"
+
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "gpu/networks/network.hpp"
+
+namespace troupe {
+namespace {
+
+// splitmix64 (Steele, Lea, Flood 2014): one word of state, any seed is good.
+class RandomBits {
+ public:
+  explicit RandomBits(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15ULL);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+    return z ^ (z >> 31);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// The sum of four 16-bit uniform numbers, centred, of unit variance: close
+// enough to normal, exact on every machine and fast.
+float nearly_normal(RandomBits& random) {
+  const std::uint64_t bits = random.next();
+  const auto sum = static_cast<std::int32_t>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) +
+                                             (bits >> 32 & 0xFFFF) + (bits >> 48));
+  constexpr float kStandardDeviation = 65536.0F * 0.57735027F;  // sqrt(4 / 12) * 2^16
+  return static_cast<float>(sum - 2 * 65535) / kStandardDeviation;
+}
+
+std::uint16_t rounded_to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16);
+}
+
+// A tensor of the file: the rows of a source belong to exactly one weight.
+struct FileTensor {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+  float mean = 0.0F;
+  float deviation = 0.0F;
+  std::uint64_t size() const {
+    std::uint64_t product = 1;
+    for (const auto dimension : shape) product *= dimension;
+    return product;
+  }
+};
+
+// Rows of the sources of a stacked weight.
+std::vector<std::uint32_t> source_rows(const WeightSpec& spec, const ModelConfig& config) {
+  const std::uint32_t total = spec.rows == 1 ? spec.columns : spec.rows;
+  if (spec.sources.size() == 3) {  // query, key, value
+    const std::uint32_t kv = config.num_kv_heads * config.head_dim;
+    return {total - 2 * kv, kv, kv};
+  }
+  return std::vector<std::uint32_t>(
+      spec.sources.size(), total / static_cast<std::uint32_t>(spec.sources.size()));
+}
+
+std::vector<FileTensor> file_tensors(const Network& network) {
+  std::vector<FileTensor> tensors;
+  for (const auto& spec : network.weights()) {
+    if (spec.name == "lm_head" && network.config().tied_embeddings) continue;
+    const auto rows = source_rows(spec, network.config());
+    for (std::size_t i = 0; i < spec.sources.size(); ++i) {
+      FileTensor tensor{.name = spec.sources[i], .shape = {}};
+      if (spec.rows == 1) {
+        const bool is_norm = !spec.name.ends_with("_bias");
+        tensor.shape = {rows[i]};
+        tensor.mean = is_norm ? 1.0F : 0.0F;
+        tensor.deviation = is_norm ? 0.05F : 0.02F;
+      } else {
+        tensor.shape = {rows[i], spec.columns};
+        tensor.deviation =
+            spec.name == "embedding" ? 1.0F : 1.0F / std::sqrt(static_cast<float>(spec.columns));
+      }
+      tensors.push_back(std::move(tensor));
+    }
+  }
+  return tensors;
+}
+
+void write_config(const std::filesystem::path& path, const ModelConfig& config) {
+  nlohmann::ordered_json document = {
+      {"architectures", {config.architecture}},
+      {"model_type", "llama"},
+      {"hidden_size", config.hidden_size},
+      {"intermediate_size", config.intermediate_size},
+      {"num_hidden_layers", config.num_layers},
+      {"num_attention_heads", config.num_heads},
+      {"num_key_value_heads", config.num_kv_heads},
+      {"head_dim", config.head_dim},
+      {"vocab_size", config.vocabulary_size},
+      {"max_position_embeddings", config.context_length},
+      {"rms_norm_eps", config.norm_epsilon},
+      {"rope_theta", config.rope_theta},
+      {"hidden_act", "silu"},
+      {"tie_word_embeddings", config.tied_embeddings},
+      {"attention_bias", config.attention_bias},
+      {"mlp_bias", config.mlp_bias},
+      {"torch_dtype", "bfloat16"}};
+  if (config.bos_token) document["bos_token_id"] = *config.bos_token;
+  if (!config.eos_tokens.empty()) document["eos_token_id"] = config.eos_tokens;
+  if (config.rope_scaling) {
+    const RopeScaling& scaling = *config.rope_scaling;
+    document["rope_scaling"] = {{"rope_type", scaling.type}, {"factor", scaling.factor}};
+    if (scaling.type == "llama3") {
+      document["rope_scaling"]["low_freq_factor"] = scaling.low_frequency_factor;
+      document["rope_scaling"]["high_freq_factor"] = scaling.high_frequency_factor;
+      document["rope_scaling"]["original_max_position_embeddings"] =
+          scaling.original_context_length;
+    }
+  }
+  std::ofstream file(path);
+  file << document.dump(2) << '\n';
+  if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written");
+}
+
+std::string header_of(const std::vector<FileTensor>& tensors) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  std::uint64_t offset = 0;
+  for (const auto& tensor : tensors) {
+    const std::uint64_t end = offset + tensor.size() * 2;
+    header[tensor.name] = {
+        {"dtype", "BF16"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 63) / 64 * 64, ' ');  // keeps the data aligned
+  return text;
+}
+
+}  // namespace
+
+ModelConfig llama_100m() {
+  ModelConfig config;
+  config.architecture = "LlamaForCausalLM";
+  config.hidden_size = 768;
+  config.intermediate_size = 2560;
+  config.num_layers = 12;
+  config.num_heads = 12;
+  config.num_kv_heads = 4;
+  config.head_dim = 64;
+  config.vocabulary_size = 8192;
+  config.context_length = 4096;
+  config.tied_embeddings = true;
+  config.weight_type = DataType::kBF16;
+  config.bos_token = 1;
+  config.eos_tokens = {2};
+  return config;
+}
+
+void write_random_llama(const std::filesystem::path& model_dir, const ModelConfig& config,
+                        std::uint64_t seed) {
+  std::filesystem::create_directories(model_dir);
+  write_config(model_dir / "config.json", config);
+
+  const auto tensors = file_tensors(*make_network(config));
+  const auto path = model_dir / "model.safetensors";
+  std::ofstream file(path, std::ios::binary);
+  const std::string header = header_of(tensors);
+  for (int i = 0; i < 8; ++i) {
+    file.put(static_cast<char>(header.size() >> (8 * i) & 0xFF));
+  }
+  file << header;
+  RandomBits random(seed);
+  std::vector<std::uint16_t> values;
+  for (const auto& tensor : tensors) {
+    values.resize(tensor.size());
+    for (auto& value : values) {
+      value = rounded_to_bf16(tensor.mean + tensor.deviation * nearly_normal(random));
+    }
+    file.write(reinterpret_cast<const char*>(values.data()),
+               static_cast<std::streamsize>(values.size() * 2));
+  }
+  if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written");
+}
+
+}  // namespace troupe

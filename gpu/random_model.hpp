@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a model of random weights in Hugging Face layout, for benchmarks and
+// tests that need a shape and not a meaning.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "gpu/model_config.hpp"
+
+namespace troupe {
+
+// A Llama of about 100 million parameters: width 768, 12 layers, 12 heads with
+// 4 KV heads, 8192 tokens, tied embeddings.
+ModelConfig llama_100m();
+
+// Creates model_dir with config.json and model.safetensors (bf16); no
+// tokenizer. Normally distributed weights, scaled so that activations keep
+// their size through the layers; the same seed gives the same bytes. Throws
+// std::runtime_error if a file cannot be written.
+void write_random_llama(const std::filesystem::path& model_dir, const ModelConfig& config,
+                        std::uint64_t seed);
+
+}  // namespace troupe
