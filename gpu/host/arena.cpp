@@ -2,6 +2,7 @@
 #include "gpu/host/arena.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -58,6 +59,10 @@ void Arena::finish_batch(const std::vector<bool>& used_chunks) {
       chunk.memory.release_physical();
     }
   }
+}
+
+void Arena::poison() {
+  for (auto& chunk : chunks_) std::memset(chunk.memory.get(), 0xFF, chunk.memory.size_bytes());
 }
 
 std::uint64_t Arena::size_bytes() const {

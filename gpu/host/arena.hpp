@@ -35,6 +35,9 @@ class Arena {
   // After a batch: notes which chunks it used and releases idle ones.
   void finish_batch(const std::vector<bool>& used_chunks);
 
+  // Fills everything with NaN; for tests.
+  void poison();
+
   std::size_t num_chunks() const { return chunks_.size(); }
   std::uint64_t size_bytes() const;
   std::uint64_t committed_bytes() const;  // of chunks in use lately

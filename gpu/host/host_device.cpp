@@ -34,7 +34,8 @@ ProgramRunnerSettings runner_settings(const HostModel& model, DeviceDescription 
           .kv_layout = kv_layout_of(model.network->config(), model.compute_type,
                                     model.memory.num_pages),
           .num_heads = model.network->config().num_heads,
-          .on_logits = std::move(options.on_logits)};
+          .on_logits = std::move(options.on_logits),
+          .poison_memory = options.poison_memory};
 }
 
 }  // namespace

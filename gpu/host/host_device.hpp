@@ -25,7 +25,8 @@
 namespace troupe {
 
 struct HostDeviceOptions {
-  LogitsHook on_logits;  // for tests
+  LogitsHook on_logits = {};   // for tests, as is
+  bool poison_memory = false;  // fills KV pages and temporaries with NaN first
 };
 
 // Threads as in Device; the destructor lets the running operator finish,

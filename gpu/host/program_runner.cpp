@@ -2,6 +2,7 @@
 #include "gpu/host/program_runner.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -245,7 +246,12 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings,
       threads_(threads),
       arena_(largest),
       kv_pool_(kv_pool_bytes(settings_.kv_layout)),
-      last_tokens_(settings_.description.num_slots, -1) {}
+      last_tokens_(settings_.description.num_slots, -1) {
+  if (settings_.poison_memory) {
+    std::memset(kv_pool_.get(), 0xFF, kv_pool_.size_bytes());
+    arena_.poison();
+  }
+}
 
 ProgramRunner::~ProgramRunner() = default;
 

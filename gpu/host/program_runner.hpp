@@ -36,7 +36,10 @@ struct ProgramRunnerSettings {
   DeviceDescription description;  // limits that every batch is checked against
   KvLayout kv_layout;
   std::size_t num_heads = 0;
-  LogitsHook on_logits;
+  LogitsHook on_logits = {};
+  // Fills KV pages and arena with NaN first, so that a test sees any number that
+  // is read before it was written.
+  bool poison_memory = false;
 };
 
 // Not thread-safe: one thread calls run().
