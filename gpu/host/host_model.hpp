@@ -24,7 +24,7 @@ namespace troupe {
 struct HostModelSettings {
   // Type of matmul operands and KV pages; none: bf16 where the CPU has
   // AVX512-BF16 and the weights are 16-bit, else f32.
-  std::optional<DataType> compute_type;
+  std::optional<DataType> compute_type = {};
   // A sequence's tokens do not depend on what else is in its batches. false:
   // oneDNN for batches of many rows, at the price of a second copy of the weights.
   bool deterministic = true;

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/host/host_device.hpp"
+
+#include <atomic>
+#include <random>
+#include <stdexcept>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "generation.hpp"
+#include "gpu/random_model.hpp"
+#include "temporary_directory.hpp"
+
+namespace troupe {
+namespace {
+
+ModelConfig tiny_llama() {
+  ModelConfig config = llama_100m();
+  config.hidden_size = 64;
+  config.intermediate_size = 96;
+  config.num_layers = 2;
+  config.num_heads = 4;
+  config.num_kv_heads = 2;
+  config.head_dim = 16;
+  config.vocabulary_size = 100;
+  config.context_length = 256;
+  return config;
+}
+
+// A model that lives as long as the tests.
+const std::shared_ptr<const HostModel>& tiny_model() {
+  static const std::shared_ptr<const HostModel> model = [] {
+    const TemporaryDirectory directory;  // weights are packed: the files may go
+    write_random_llama(directory.path(), tiny_llama(), 1);
+    return load_host_model(plan_host_model(directory.path(), {.num_threads = 2,
+                                                              .num_slots = 8,
+                                                              .max_batch_tokens = 64,
+                                                              .max_pages = 64}));
+  }();
+  return model;
+}
+
+ProgramCache make_programs() {
+  return {tiny_model()->network, tiny_model()->compute_type, tiny_model()->largest};
+}
+
+Batch good_batch() {
+  Batch batch{.id = 5, .slices = {}, .token_ids = {3, 4, 5}, .page_table = {0, 1}};
+  batch.slices.push_back({.sequence = 42,
+                          .num_tokens = 3,
+                          .num_pages = 2,
+                          .sample = true,
+                          .sampling = {.temperature = 0.0F},
+                          .suppressed = {}});
+  return batch;
+}
+
+BatchResult run(HostDevice& device, ProgramCache& programs, const Batch& batch) {
+  const auto program = programs.find("decoder_step", 64, 8);
+  return wait_for(device, device.submit(program, std::make_shared<Batch>(batch)));
+}
+
+}  // namespace
+
+TEST_CASE("host device: it describes itself") {
+  const HostDevice device(tiny_model());
+  const auto& description = device.description();
+  CHECK(description.name.find("host (2 threads") == 0);
+  CHECK(description.page_size == 32);
+  CHECK(description.num_pages == 64);
+  CHECK(description.num_slots == 8);
+  CHECK(description.context_length == 256);
+  CHECK(description.vocabulary_size == 100);
+}
+
+TEST_CASE("host device: a batch that does not fit fails alone") {
+  HostDevice device(tiny_model());
+  ProgramCache programs = make_programs();
+  const auto expected = run(device, programs, good_batch());
+  REQUIRE(expected.error.empty());
+  struct Case {
+    void (*spoil)(Batch&);
+    const char* reason;
+  };
+  const Case cases[] = {
+      {[](Batch& b) { b.token_ids[1] = 100; }, "token id 100 is outside the vocabulary of 100"},
+      {[](Batch& b) { b.token_ids[1] = -1; }, "outside the vocabulary"},
+      {[](Batch& b) { b.token_ids.push_back(1); }, "advance 3 tokens, the batch has 4"},
+      {[](Batch& b) { b.slices[0].num_tokens = 0; }, "without tokens"},
+      {[](Batch& b) { b.slices[0].slot = 8; }, "slot 8 does not exist"},
+      {[](Batch& b) { b.slices[0].context_length = 254; }, "257 tokens, at most 256"},
+      {[](Batch& b) { b.slices[0].context_length = 4294967295U; }, "at most 256"},
+      {[](Batch& b) { b.slices[0].num_pages = 0; }, "pages do not hold"},
+      {[](Batch& b) { b.slices[0].num_pages = 3; }, "pages do not hold"},
+      {[](Batch& b) { b.slices[0].first_page = 4294967295U; }, "pages do not hold"},
+      {[](Batch& b) { b.slices[0].context_length = 62; }, "pages do not hold"},
+      {[](Batch& b) { b.page_table[1] = 64; }, "page 64 does not exist"},
+      {[](Batch& b) { b.slices[0].input_from_slot = true; }, "input comes from the slot"},
+      {[](Batch& b) { b.token_ids.resize(65); b.slices[0].num_tokens = 65; }, "does not fit its"},
+  };
+  for (const auto& [spoil, reason] : cases) {
+    CAPTURE(reason);
+    Batch bad = good_batch();
+    spoil(bad);
+    const auto result = run(device, programs, bad);
+    CHECK(result.error.find(reason) != std::string::npos);
+    CHECK(result.batch_id == 5);
+    CHECK(run(device, programs, good_batch()).tokens == expected.tokens);
+  }
+}
+
+TEST_CASE("host device: a program of another network is refused, not run") {
+  HostDevice device(tiny_model());
+  ModelConfig other = tiny_llama();
+  other.num_layers = 3;
+  ProgramCache programs(make_network(other), tiny_model()->compute_type, {64, 8});
+  CHECK(run(device, programs, good_batch()).error.find("is not on this device") !=
+        std::string::npos);
+}
+
+TEST_CASE("host device: a failed batch voids its slot, and only that sequence") {
+  HostDevice device(tiny_model());
+  ProgramCache programs = make_programs();
+  Batch first = good_batch();
+  Batch other = good_batch();
+  other.slices[0].slot = 1;
+  other.page_table = {2, 3};
+  REQUIRE(run(device, programs, first).error.empty());
+  const auto other_token = run(device, programs, other).tokens[0];
+  Batch failing = good_batch();
+  failing.token_ids[0] = 1000;
+  REQUIRE_FALSE(run(device, programs, failing).error.empty());
+
+  Batch next{.id = 9, .slices = {}, .token_ids = {0, 0}, .page_table = {0, 1, 2, 3}};
+  next.slices.push_back(first.slices[0]);
+  next.slices.push_back(other.slices[0]);
+  for (auto& slice : next.slices) {
+    slice.num_tokens = 1;
+    slice.context_length = 3;
+    slice.input_from_slot = true;
+  }
+  next.slices[1].first_page = 2;
+  const auto result = run(device, programs, next);
+  CHECK(result.error.empty());
+  CHECK(result.tokens[0] == -1);
+
+  Batch known = other;
+  known.token_ids = {other_token};
+  known.slices[0].num_tokens = 1;
+  known.slices[0].context_length = 3;
+  CHECK(run(device, programs, known).tokens[0] == result.tokens[1]);
+}
+
+TEST_CASE("host device: many batches in flight complete in order, with one call each") {
+  HostDevice device(tiny_model());
+  ProgramCache programs = make_programs();
+  std::atomic<int> calls{0};
+  std::atomic<bool> moved_before_call{true};
+  device.set_listener([&] {
+    const int call = calls.fetch_add(1) + 1;
+    if (device.completed() < static_cast<Ticket>(call)) moved_before_call = false;
+  });
+  const auto program = programs.find("decoder_step", 64, 8);
+  constexpr Ticket kNumBatches = 300;
+  for (Ticket i = 1; i <= kNumBatches; ++i) {
+    Batch batch = good_batch();
+    batch.id = i;
+    if (i % 10 == 0) batch.token_ids[0] = -5;
+    CHECK(device.submit(program, std::make_shared<Batch>(batch)) == i);
+  }
+  std::int32_t token = -2;
+  for (Ticket i = 1; i <= kNumBatches; ++i) {
+    const auto result = wait_for(device, i);
+    CHECK(result.batch_id == i);
+    CHECK(result.error.empty() == (i % 10 != 0));
+    if (!result.error.empty()) continue;
+    CHECK(result.network_nanoseconds > 0);
+    if (token == -2) token = result.tokens[0];
+    CHECK(result.tokens[0] == token);
+  }
+  device.set_listener({});
+  CHECK(calls.load() == static_cast<int>(kNumBatches));
+  CHECK(moved_before_call.load());
+}
+
+TEST_CASE("host device: tickets are collected once, in order") {
+  HostDevice device(tiny_model());
+  ProgramCache programs = make_programs();
+  CHECK_THROWS_AS(device.collect(1), std::logic_error);
+  run(device, programs, good_batch());
+  CHECK_THROWS_AS(device.collect(1), std::logic_error);
+  CHECK_THROWS_AS(device.collect(3), std::logic_error);
+}
+
+TEST_CASE("host device: it can go at any moment, and the next one gives the same tokens") {
+  ProgramCache programs = make_programs();
+  const auto program = programs.find("decoder_step", 64, 8);
+  std::int32_t token = -2;
+  std::mt19937 random(4);
+  for (int round = 0; round < 20; ++round) {
+    HostDevice device(tiny_model(), {.poison_memory = true});
+    device.set_listener([] {});
+    const auto result = run(device, programs, good_batch());
+    if (token == -2) token = result.tokens[0];
+    CHECK(result.tokens[0] == token);
+    for (unsigned n = random() % 20; n > 0; --n) {
+      device.submit(program, std::make_shared<Batch>(good_batch()));
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds{random() % 300});
+  }
+}
+
+TEST_CASE("host device: the same seed and position draw the same token again") {
+  HostDevice device(tiny_model());
+  ProgramCache programs = make_programs();
+  GenerationRequest request{.prompt = {1, 2, 3}, .num_new = 40,
+                            .sampling = {.temperature = 1.2F, .seed = 99}};
+  const auto whole = generate(device, programs, {request})[0];
+  GenerationRequest resumed = request;
+  resumed.prompt.insert(resumed.prompt.end(), whole.begin(), whole.begin() + 15);
+  resumed.num_new = 25;
+  const auto rest = generate(device, programs, {resumed})[0];
+  CHECK(std::equal(rest.begin(), rest.end(), whole.begin() + 15, whole.end()));
+}
+
+TEST_CASE("host device: suppressed tokens are never drawn") {
+  HostDevice device(tiny_model());
+  ProgramCache programs = make_programs();
+  Batch batch = good_batch();
+  std::vector<std::int32_t> suppressed;
+  for (int i = 0; i < 99; ++i) {
+    const auto token = run(device, programs, batch).tokens[0];
+    REQUIRE(token >= 0);
+    CHECK(std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end());
+    suppressed.push_back(token);
+    batch.slices[0].suppressed = suppressed;
+  }
+}
+
+TEST_CASE("host device: oneDNN gives the same tokens up to rounding") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  CapturedLogits ours;
+  CapturedLogits theirs;
+  for (const bool deterministic : {true, false}) {
+    const auto model = load_host_model(plan_host_model(
+        directory.path(), {.compute_type = DataType::kF32, .deterministic = deterministic,
+                           .num_threads = 2}));
+    HostDevice device(model, {.on_logits = capture_logits(deterministic ? ours : theirs)});
+    ProgramCache programs(model->network, model->compute_type, model->largest);
+    generate(device, programs, {{.prompt = std::vector<std::int32_t>(100, 7), .num_new = 1}});
+  }
+  REQUIRE(ours[0].size() == 1);
+  for (std::size_t i = 0; i < ours[0][0].size(); ++i) {
+    CHECK(theirs[0][0][i] == doctest::Approx(ours[0][0][i]).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("host model: settings that cannot be are refused") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  CHECK_THROWS_AS(plan_host_model(directory.path(), {.num_slots = 0}), std::runtime_error);
+  CHECK_THROWS_AS(plan_host_model(directory.path(), {.compute_type = DataType::kF16}),
+                  std::runtime_error);
+  CHECK_THROWS_WITH_AS(plan_host_model(directory.path(), {.memory_budget_bytes = 1000}),
+                       doctest::Contains("does not fit"), std::runtime_error);
+}
+
+TEST_CASE("host model: a shorter context is kept, a longer one is cut") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  CHECK(plan_host_model(directory.path(), {.context_length = 100}).settings.context_length ==
+        100);
+  CHECK(plan_host_model(directory.path(), {.context_length = 9999}).settings.context_length ==
+        256);
+}
+
+TEST_CASE("host model: a tensor that is missing or misshapen is named before anything is loaded") {
+  const TemporaryDirectory directory;
+  ModelConfig config = tiny_llama();
+  write_random_llama(directory.path(), config, 1);
+  const auto weights = directory.path() / "model.safetensors";
+  const TemporaryDirectory other;
+  config.num_layers = 3;
+  write_random_llama(other.path(), config, 1);
+  std::filesystem::copy_file(weights, other.path() / "model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK_THROWS_WITH_AS(plan_host_model(other.path(), {}),
+                       doctest::Contains("model.layers.2.input_layernorm.weight"),
+                       std::runtime_error);
+  config = tiny_llama();
+  config.vocabulary_size = 101;
+  write_random_llama(other.path(), config, 1);
+  std::filesystem::copy_file(weights, other.path() / "model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK_THROWS_WITH_AS(plan_host_model(other.path(), {}), doctest::Contains("expected [101, 64]"),
+                       std::runtime_error);
+}
+
+}  // namespace troupe

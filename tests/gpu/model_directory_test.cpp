@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/model_directory.hpp"
+
+#include <fstream>
+#include <iterator>
+
+#include <doctest/doctest.h>
+
+#include "gpu/random_model.hpp"
+#include "temporary_directory.hpp"
+
+namespace troupe {
+namespace {
+
+ModelConfig small_llama() {
+  ModelConfig config = llama_100m();
+  config.hidden_size = 64;
+  config.intermediate_size = 128;
+  config.num_layers = 2;
+  config.num_heads = 4;
+  config.num_kv_heads = 2;
+  config.head_dim = 16;
+  config.vocabulary_size = 100;
+  config.context_length = 128;
+  return config;
+}
+
+std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("model directory: a good one is described") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), small_llama(), 1);
+  directory.write("modeling_evil.py", "raise SystemExit");
+  const auto seen = inspect_model_directory(directory.path(), {.compute_type = DataType::kBF16});
+  CHECK(seen.unsupported.empty());
+  CHECK(seen.architecture == "LlamaForCausalLM");
+  REQUIRE(seen.files.size() == 2);
+  CHECK(seen.files[0].name == "config.json");
+  CHECK(seen.files[1].name == "model.safetensors");
+  const std::uint64_t layer = 64 * (4 + 2 * 2) * 16 + 64 * 64 + 3 * 64 * 128 + 2 * 64;
+  CHECK(seen.num_parameters == 100 * 64 + 2 * layer + 64);
+  REQUIRE(seen.element_types.count("BF16") == 1);
+  CHECK(seen.element_types.at("BF16").size_bytes == 2 * seen.num_parameters);
+  CHECK(seen.compute_type == DataType::kBF16);
+  // Keys and values of two layers, two heads of 16, two bytes each.
+  CHECK(seen.kv_bytes_per_token == 2 * 2 * 2 * 16 * 2);
+  CHECK(seen.memory->num_pages >= 4);
+}
+
+TEST_CASE("model directory: what is wrong is said, and what is known is still shown") {
+  const TemporaryDirectory directory;
+  directory.write("config.json", R"({"architectures":["FancyForCausalLM"]})");
+  auto seen = inspect_model_directory(directory.path(), {});
+  CHECK(seen.architecture == "FancyForCausalLM");
+  CHECK(seen.unsupported.find("FancyForCausalLM\" is not supported") != std::string::npos);
+  CHECK(seen.files.size() == 1);
+
+  write_random_llama(directory.path(), small_llama(), 1);
+  std::filesystem::resize_file(directory.path() / "model.safetensors", 5000);
+  seen = inspect_model_directory(directory.path(), {});
+  CHECK(seen.config.has_value());
+  CHECK(seen.unsupported.find("model.safetensors: is truncated") != std::string::npos);
+
+  CHECK(inspect_model_directory(directory.path() / "nothing", {}).unsupported.find(
+            "is not a directory") != std::string::npos);
+}
+
+TEST_CASE("random model: the same seed gives the same bytes, another one others") {
+  const TemporaryDirectory a;
+  const TemporaryDirectory b;
+  write_random_llama(a.path(), small_llama(), 1);
+  write_random_llama(b.path(), small_llama(), 1);
+  CHECK(bytes_of(a.path() / "model.safetensors") == bytes_of(b.path() / "model.safetensors"));
+  write_random_llama(b.path(), small_llama(), 2);
+  CHECK(bytes_of(a.path() / "model.safetensors") != bytes_of(b.path() / "model.safetensors"));
+}
+
+TEST_CASE("random model: what was written is read back") {
+  const TemporaryDirectory directory;
+  ModelConfig config = small_llama();
+  config.attention_bias = true;
+  config.tied_embeddings = false;
+  config.rope_scaling = RopeScaling{.type = "llama3", .factor = 8.0F,
+                                    .low_frequency_factor = 1.0F, .high_frequency_factor = 4.0F,
+                                    .original_context_length = 64};
+  write_random_llama(directory.path(), config, 1);
+  const ModelConfig read = load_model_config(directory.path());
+  CHECK(read.head_dim == config.head_dim);
+  CHECK(read.attention_bias);
+  CHECK_FALSE(read.tied_embeddings);
+  CHECK(read.rope_scaling->original_context_length == 64);
+  CHECK(read.eos_tokens == config.eos_tokens);
+  CHECK_NOTHROW(check_weights(WeightStore(directory.path()), *make_network(read)));
+}
+
+}  // namespace troupe
