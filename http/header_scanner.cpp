@@ -12,8 +12,8 @@ std::size_t HeaderScanner::scan(std::string_view bytes) {
 void HeaderScanner::take(char byte) {
   ++num_bytes_;
   if (num_bytes_ > limits_.max_header_bytes) return refuse(431, "the header is too long");
-  if (num_lines_ <= 1 && num_bytes_ > limits_.max_request_line_bytes &&
-      state_ != State::kLineStart) {
+  if (num_lines_ == 1 && state_ == State::kLine && byte != '\r' &&
+      num_bytes_ > limits_.max_request_line_bytes) {
     return refuse(414, "the request line is too long");
   }
   if (byte == '\0') return refuse(400, "the header contains NUL");

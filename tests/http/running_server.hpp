@@ -33,7 +33,7 @@ class RunningServer {
   // A sample of /metrics, as text; empty if there is none.
   std::string metric(std::string_view name) {
     const std::string all = metrics_.expose();
-    const std::size_t at = all.find("\n" + std::string(name) + "{");
+    const std::size_t at = all.find(std::string("\n").append(name).append("{"));
     if (at == std::string::npos) return {};
     const std::size_t space = all.find("} ", at) + 2;
     return all.substr(space, all.find('\n', space) - space);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/openai_api.hpp"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "running_server.hpp"
+
+using namespace troupe;
+
+namespace {
+
+std::variant<ApiRequest, ApiError> parse(const std::string& body) {
+  return parse_completion_request(body, test::demo_model(), {}, 7);
+}
+ApiRequest accepted(const std::string& fields) {
+  const auto parsed = parse("{" + fields + "}");
+  const auto* error = std::get_if<ApiError>(&parsed);
+  INFO(fields, " -> ", error == nullptr ? "" : error->message);
+  REQUIRE(error == nullptr);
+  return std::get<ApiRequest>(parsed);
+}
+std::string wrong_field(const std::string& fields) {
+  const auto parsed = parse("{" + fields + "}");
+  CAPTURE(fields);
+  REQUIRE(std::holds_alternative<ApiError>(parsed));
+  return std::get<ApiError>(parsed).field.value_or("");
+}
+
+}  // namespace
+
+TEST_CASE("completion request: 16 tokens unless said otherwise") {
+  CHECK(accepted(R"("prompt":"x")").generation.max_tokens == 16);
+  CHECK(accepted(R"("prompt":"x","max_tokens":null)").generation.max_tokens == 16);
+  CHECK(accepted(R"("prompt":"x","max_tokens":99)").generation.max_tokens == 99);
+  CHECK(accepted(R"("prompt":"x")").shape == ResponseShape::kCompletion);
+}
+
+TEST_CASE("completion request: a prompt is text or token ids, alone or the only one in a list") {
+  CHECK(std::get<TextPrompt>(accepted(R"("prompt":"x")").generation.prompt).text == "x");
+  CHECK(std::get<TextPrompt>(accepted(R"("prompt":["y"])").generation.prompt).text == "y");
+  const std::vector<std::int32_t> ids = {1, 2, 3};
+  CHECK(std::get<TokenPrompt>(accepted(R"("prompt":[1,2,3])").generation.prompt).tokens == ids);
+  CHECK(std::get<TokenPrompt>(accepted(R"("prompt":[[1,2,3]])").generation.prompt).tokens == ids);
+}
+
+TEST_CASE("completion request: other prompts are refused") {
+  for (const std::string prompt :
+       {"null", "7", "true", "{}", "[]", "[[]]", R"(["a","b"])", "[[1],[2]]", "[-1]", "[1,\"a\"]",
+        "[2147483648]", "[1.5]", "[null]", "[[1,[2]]]", "[[\"a\"]]"}) {
+    CHECK(wrong_field("\"prompt\":" + prompt) == "prompt");
+  }
+  CHECK(wrong_field(R"("max_tokens":3)") == "prompt");
+}
+
+TEST_CASE("completion request: echo is passed on; suffix and logprobs are refused by name") {
+  CHECK(accepted(R"("prompt":"x","echo":true)").generation.echo);
+  accepted(R"("prompt":"x","suffix":null,"logprobs":null,"best_of":1)");
+  CHECK(wrong_field(R"("prompt":"x","suffix":"y")") == "suffix");
+  CHECK(wrong_field(R"("prompt":"x","logprobs":0)") == "logprobs");
+  CHECK(wrong_field(R"("prompt":"x","echo":1)") == "echo");
+  CHECK(wrong_field(R"("prompt":"x","add_special_tokens":false)") == "add_special_tokens");
+}
+
+TEST_CASE("completion request: what load generators send is understood") {
+  const ApiRequest request = accepted(
+      R"("model":"demo","prompt":[5,6],"max_tokens":64,"min_tokens":64,"ignore_eos":true,
+         "stop":null,"temperature":0,"stream":true,"repetition_penalty":1.0,"logprobs":null,
+         "stream_options":{"include_usage":true,"continuous_usage_stats":true})");
+  CHECK(request.generation.ignore_eos);
+  CHECK(request.generation.min_tokens == 64);
+  CHECK(request.stream);
+  CHECK(request.continuous_usage_stats);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/outbox.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include "http/client_stream.hpp"
+#include "http/connection_counter.hpp"
+#include "http/socket_options.hpp"
+
+using namespace troupe;
+
+namespace {
+
+TextDelta delta(std::string text) { return {.text = std::move(text), .usage = {}}; }
+
+int option(int socket, int level, int name) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  REQUIRE(::getsockopt(socket, level, name, &value, &size) == 0);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("outbox: the bell rings once, however much is put, until nothing is found") {
+  int num_rings = 0;
+  Outbox outbox([&] { ++num_rings; });
+  for (int i = 0; i < 64; ++i) outbox.put({nullptr, delta("x")});
+  CHECK(num_rings == 1);
+  std::vector<Outbox::Entry> entries;
+  CHECK(outbox.take(entries));
+  CHECK(entries.size() == 64);
+  outbox.put({nullptr, delta("y")});
+  CHECK(num_rings == 1);  // the thread is awake and will look again
+  CHECK(outbox.take(entries));
+  CHECK(entries.size() == 1);
+  CHECK(!outbox.take(entries));
+  outbox.put({nullptr, delta("z")});
+  CHECK(num_rings == 2);
+}
+
+TEST_CASE("outbox: once closed it drops what comes and stays silent") {
+  int num_rings = 0;
+  Outbox outbox([&] { ++num_rings; });
+  outbox.close();
+  outbox.put({nullptr, delta("x")});
+  std::vector<Outbox::Entry> entries;
+  CHECK(!outbox.take(entries));
+  CHECK(num_rings == 0);
+}
+
+TEST_CASE("client stream: what is pending grows with deliveries and goes when the client took it") {
+  auto outbox = std::make_shared<Outbox>([] {});
+  auto stream = std::make_shared<ClientStream>(outbox, nullptr, Delivery::kEvents);
+  CHECK(stream->pending_bytes() == 0);
+  stream->deliver(delta(std::string(5000, 'x')));
+  const std::size_t first = stream->pending_bytes();
+  CHECK(first >= 5000);
+  stream->deliver(delta("y"));
+  std::vector<Outbox::Entry> entries;
+  outbox->take(entries);
+  stream->handled(entries[0].event);
+  CHECK(stream->take_all());  // so far behind that the engine may have paused
+  CHECK(stream->pending_bytes() > 0);
+  CHECK(stream->pending_bytes() < 1000);
+  stream->handled(entries[1].event);
+  CHECK(!stream->take_all());
+  CHECK(stream->pending_bytes() == 0);
+}
+
+TEST_CASE("client stream: a whole answer is collected and only its end is told") {
+  int num_rings = 0;
+  auto outbox = std::make_shared<Outbox>([&] { ++num_rings; });
+  auto stream = std::make_shared<ClientStream>(outbox, nullptr, Delivery::kWhole);
+  stream->deliver(Accepted{});
+  stream->deliver(delta("a"));
+  stream->deliver(delta("b"));
+  CHECK(num_rings == 0);
+  CHECK(stream->pending_bytes() == 0);  // nothing waits for the client
+  stream->deliver(Finished{});
+  CHECK(num_rings == 1);
+  CHECK(stream->whole_text() == "ab");
+}
+
+TEST_CASE("connection counter: total and per address, loopback exempt from the latter") {
+  using boost::asio::ip::make_address;
+  const auto a = make_address("10.0.0.1"), b = make_address("10.0.0.2"), home = make_address("127.0.0.1");
+  ConnectionCounter counter(5, 2);
+  CHECK(counter.admit(a));
+  CHECK(counter.admit(a));
+  CHECK(!counter.admit(a));
+  CHECK(counter.admit(home));
+  CHECK(counter.admit(home));
+  CHECK(counter.admit(home));
+  CHECK(counter.is_full());
+  CHECK(!counter.admit(b));
+  counter.release(a);
+  CHECK(counter.admit(a));
+  for (int i = 0; i < 3; ++i) counter.release(home);
+  counter.release(a);
+  counter.release(a);
+  CHECK(counter.total() == 0);
+}
+
+TEST_CASE("socket options: the kernel has what the table says") {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  const Limits limits;
+  apply_socket_options(socket, limits);
+  CHECK(option(socket, IPPROTO_TCP, TCP_NODELAY) != 0);
+  CHECK(option(socket, SOL_SOCKET, SO_SNDBUF) == static_cast<int>(limits.send_buffer_bytes));
+  CHECK(option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT) == 15'000);
+  CHECK(option(socket, SOL_SOCKET, SO_KEEPALIVE) != 0);
+  CHECK(option(socket, IPPROTO_TCP, TCP_KEEPIDLE) == 15);
+  CHECK(option(socket, IPPROTO_TCP, TCP_KEEPINTVL) == 5);
+  CHECK(option(socket, IPPROTO_TCP, TCP_KEEPCNT) == 3);
+  ::close(socket);
+  CHECK_THROWS(apply_socket_options(-1, limits));
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/response_json.hpp"
+
+#include <doctest/doctest.h>
+
+#include "http/error_response.hpp"
+#include "running_server.hpp"
+
+using namespace troupe;
+
+namespace {
+
+const Finished kLength{.reason = FinishReason::kLength, .stop_string = {}, .stop_token = {},
+                       .usage = {.prompt_tokens = 3, .completion_tokens = 2, .cached_tokens = 0}};
+
+}  // namespace
+
+TEST_CASE("response json: a chat completion") {
+  CHECK(completed_json({.id = "chatcmpl-1", .created = 12, .model = "demo",
+                        .shape = ResponseShape::kChat}, "a\nb", kLength) ==
+        R"({"id":"chatcmpl-1","object":"chat.completion","created":12,"model":"demo","choices":[{"index":0,)"
+        R"("message":{"role":"assistant","content":"a\nb","refusal":null},"logprobs":null,"finish_reason":"length","stop_reason":null}],)"
+        R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":null})");
+}
+
+TEST_CASE("response json: a text completion") {
+  CHECK(completed_json({.id = "cmpl-1", .created = 12, .model = "demo",
+                        .shape = ResponseShape::kCompletion}, "x", kLength) ==
+        R"({"id":"cmpl-1","object":"text_completion","created":12,"model":"demo","choices":[{"index":0,)"
+        R"("text":"x","logprobs":null,"finish_reason":"length","stop_reason":null}],)"
+        R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":null})");
+}
+
+TEST_CASE("response json: models") {
+  CHECK(model_list_json(test::demo_model()) ==
+        R"({"object":"list","data":[{"id":"demo","object":"model","created":1700000000,"owned_by":"troupe","max_model_len":2048}]})");
+}
+
+TEST_CASE("response json: every kind of error has its status, type, code and time to come back") {
+  struct Row {
+    ApiErrorKind kind;
+    unsigned status;
+    std::string type, code;
+    bool comes_back;
+  };
+  const Row rows[] = {
+      {ApiErrorKind::kInvalidRequest, 400, "invalid_request_error", "", false},
+      {ApiErrorKind::kContextTooLong, 400, "invalid_request_error", "context_length_exceeded", false},
+      {ApiErrorKind::kModelNotFound, 404, "invalid_request_error", "model_not_found", false},
+      {ApiErrorKind::kOverloaded, 429, "rate_limit_error", "overloaded", true},
+      {ApiErrorKind::kUnavailable, 503, "server_error", "unavailable", true},
+      {ApiErrorKind::kInternal, 500, "server_error", "internal_error", false},
+  };
+  for (const auto& row : rows) {
+    const HttpError error = to_http_error({.kind = row.kind, .message = "m", .field = "f"});
+    CHECK(error.status == row.status);
+    CHECK(error.type == row.type);
+    CHECK(error.code == row.code);
+    CHECK((error.retry_after_s > 0) == row.comes_back);
+    const std::string code = row.code.empty() ? "null" : "\"" + row.code + "\"";
+    CHECK(error_json(error) == R"({"error":{"message":"m","type":")" + row.type +
+                                   R"(","param":"f","code":)" + code + "}}");
+  }
+}

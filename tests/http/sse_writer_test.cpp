@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/sse_writer.hpp"
+
+#include <doctest/doctest.h>
+
+#include "test_client.hpp"
+
+using namespace troupe;
+
+namespace {
+
+const ResponseIdentity kChat{.id = "chatcmpl-1", .created = 12, .model = "de\"mo",
+                             .shape = ResponseShape::kChat};
+const ResponseIdentity kText{.id = "cmpl-1", .created = 12, .model = "demo",
+                             .shape = ResponseShape::kCompletion};
+const Usage kUsage{.prompt_tokens = 3, .completion_tokens = 2, .cached_tokens = 1};
+const Finished kStop{.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {},
+                     .usage = kUsage};
+
+constexpr std::string_view kChatHead =
+    R"(data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":12,"model":"de\"mo","choices":[)";
+constexpr std::string_view kUsageJson =
+    R"({"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":1}})";
+
+}  // namespace
+
+TEST_CASE("sse: the bytes of a whole chat stream") {
+  const SseWriter writer(kChat, EventFraming::kPlain, false, false);
+  std::string out;
+  writer.role(out, {});
+  writer.delta(out, "a\"\n", kUsage);
+  writer.heartbeat(out);
+  writer.finish(out, kStop);
+  const std::string head(kChatHead);
+  CHECK(out ==
+        head + R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})" "\n\n" +
+        head + R"({"index":0,"delta":{"content":"a\"\n"},"logprobs":null,"finish_reason":null}]})" "\n\n" +
+        ": ping\n\n" +
+        head + R"({"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":null}]})" "\n\n" +
+        "data: [DONE]\n\n");
+}
+
+TEST_CASE("sse: the bytes of a whole completion stream") {
+  const SseWriter writer(kText, EventFraming::kPlain, false, false);
+  std::string out;
+  writer.role(out, {});
+  writer.delta(out, "x", kUsage);
+  writer.finish(out, {.reason = FinishReason::kLength, .stop_string = {}, .stop_token = {},
+                      .usage = kUsage});
+  const std::string head =
+      R"(data: {"id":"cmpl-1","object":"text_completion","created":12,"model":"demo","choices":[)";
+  CHECK(out ==
+        head + R"({"index":0,"text":"x","logprobs":null,"finish_reason":null}]})" "\n\n" +
+        head + R"({"index":0,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]})" "\n\n" +
+        "data: [DONE]\n\n");
+}
+
+TEST_CASE("sse: with include_usage every chunk has usage null and the last one has no choices") {
+  const SseWriter writer(kChat, EventFraming::kPlain, true, false);
+  std::string out;
+  writer.role(out, {});
+  writer.delta(out, "x", kUsage);
+  writer.finish(out, kStop);
+  const auto data = test::sse_data(out);
+  REQUIRE(data.size() == 5);
+  for (int i = 0; i < 3; ++i) CHECK(data[static_cast<std::size_t>(i)].ends_with(R"(],"usage":null})"));
+  CHECK("data: " + data[3] == std::string(kChatHead) + "],\"usage\":" + std::string(kUsageJson) + "}");
+  CHECK(data[4] == "[DONE]");
+}
+
+TEST_CASE("sse: continuous usage statistics are in every chunk") {
+  const SseWriter writer(kChat, EventFraming::kPlain, true, true);
+  std::string out;
+  writer.role(out, {.prompt_tokens = 3});
+  writer.delta(out, "x", kUsage);
+  writer.finish(out, kStop);
+  const auto data = test::sse_data(out);
+  REQUIRE(data.size() == 5);
+  CHECK(data[0].find(R"("usage":{"prompt_tokens":3,"completion_tokens":0,"total_tokens":3,)") !=
+        std::string::npos);
+  CHECK(data[1].ends_with("\"usage\":" + std::string(kUsageJson) + "}"));
+  CHECK(data[2].ends_with("\"usage\":" + std::string(kUsageJson) + "}"));
+}
+
+TEST_CASE("sse: what stopped the answer is told") {
+  const SseWriter writer(kChat, EventFraming::kPlain, false, false);
+  std::string by_string, by_token;
+  writer.finish(by_string, {.reason = FinishReason::kStop, .stop_string = "\n", .stop_token = {}, .usage = {}});
+  writer.finish(by_token, {.reason = FinishReason::kStop, .stop_string = {}, .stop_token = 7, .usage = {}});
+  CHECK(by_string.find(R"("finish_reason":"stop","stop_reason":"\n")") != std::string::npos);
+  CHECK(by_token.find(R"("finish_reason":"stop","stop_reason":7)") != std::string::npos);
+}
+
+TEST_CASE("sse: an error is one event with OpenAI's error object and no [DONE]") {
+  const SseWriter writer(kChat, EventFraming::kPlain, true, false);
+  std::string out;
+  writer.error(out, http_error(500, "broken\n"));
+  CHECK(out == R"(data: {"error":{"message":"broken\n","type":"server_error","param":null,"code":null}})" "\n\n");
+}
+
+TEST_CASE("sse: each event is one HTTP chunk whose length is right") {
+  const SseWriter plain(kChat, EventFraming::kPlain, true, false);
+  const SseWriter chunked(kChat, EventFraming::kChunked, true, false);
+  const auto write = [](const SseWriter& writer) {
+    std::string out;
+    writer.role(out, {});
+    writer.delta(out, std::string(100'000, '\n'), kUsage);
+    writer.heartbeat(out);
+    writer.finish(out, kStop);
+    return out;
+  };
+  std::string rest = write(chunked);
+  std::string joined;
+  int num_chunks = 0;
+  for (std::size_t size = 1; size != 0; ++num_chunks) {
+    const std::size_t line = rest.find("\r\n");
+    REQUIRE(line != std::string::npos);
+    size = std::stoul(rest.substr(0, line), nullptr, 16);
+    joined += rest.substr(line + 2, size);
+    CHECK(rest.substr(line + 2 + size, 2) == "\r\n");
+    rest.erase(0, line + 2 + size + 2);
+  }
+  CHECK(rest.empty());
+  CHECK(num_chunks == 5);
+  CHECK(joined == write(plain));
+}
