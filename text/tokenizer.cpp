@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/tokenizer.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "text/bpe_tokenizer.hpp"
+#include "text/model_file.hpp"
+#include "text/tokenizer_file.hpp"
+#include "text/utf8.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 64u << 20;
+
+void refuse_other_models(const nlohmann::json& tokenizer) {
+  if (!tokenizer.is_object()) throw std::runtime_error("expected an object");
+  const auto model = tokenizer.find("model");
+  if (model == tokenizer.end() || !model->is_object()) {
+    throw std::runtime_error("model: expected an object");
+  }
+  // Files of before 2022 name no type; only BPE has merges.
+  const std::string type = model->value("type", model->contains("merges") ? "BPE" : "unknown");
+  if (type != "BPE") {
+    throw std::runtime_error("model.type: " + type + " is not supported, only BPE is");
+  }
+}
+
+}  // namespace
+
+std::vector<TokenId> Tokenizer::encode(std::string_view text) const {
+  return encode_trusting(text, {});
+}
+
+std::vector<TokenId> Tokenizer::encode_with_specials(std::string_view text) const {
+  const TextRange all{0, text.size()};
+  return encode_trusting(text, std::span(&all, 1));
+}
+
+std::string Tokenizer::decode(std::span<const TokenId> tokens, bool skip_special) const {
+  std::string bytes;
+  for (const TokenId token : tokens) {
+    if (!is_special(token)) {
+      bytes += token_bytes(token);
+    } else if (!skip_special) {
+      bytes += token_content(token);
+    }
+  }
+  std::size_t begin = 0;
+  while (begin < std::min(bytes.size(), num_stripped_leading_spaces()) && bytes[begin] == ' ') {
+    ++begin;
+  }
+  std::string text;
+  Utf8Assembler assembler;
+  assembler.push(std::string_view(bytes).substr(begin), text);
+  assembler.finish(text);
+  return text;
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model_dir) {
+  const std::filesystem::path path = model_dir / "tokenizer.json";
+  const std::optional<std::string> text = read_model_file(path, kMaxFileBytes);
+  if (!text) throw std::runtime_error(path.string() + ": no such file");
+  const nlohmann::json tokenizer = parse_model_json(path, *text);
+
+  const std::filesystem::path config_path = model_dir / "tokenizer_config.json";
+  const std::optional<std::string> config_text = read_model_file(config_path, kMaxFileBytes);
+  const nlohmann::json config =
+      config_text ? parse_model_json(config_path, *config_text) : nlohmann::json();
+  try {
+    refuse_other_models(tokenizer);
+    return std::make_unique<BpeTokenizer>(read_bpe_tokenizer(tokenizer, config));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(path.string() + ": " + error.what());
+  }
+}
+
+}  // namespace troupe
