@@ -2,11 +2,11 @@
 // Decode attention against the memory's read bandwidth (keys and values are read
 // once), prefill in GFLOP/s.
 //
-//   bench_attention [threads] [heads] [kv heads] [head_dim] [context]
+//   bench_attention [threads] [heads] [kv heads] [head_dim] [context] [elapsed|processor]
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
+#include <string>
 
 #include "bench/kernels/measure.hpp"
 #include "gpu/host/kernels/number_formats.hpp"
@@ -90,7 +90,8 @@ int main(int argc, char** argv) {
   Setting s;
   std::size_t* const fields[] = {&s.num_threads, &s.num_heads, &s.num_kv_heads, &s.head_dim, &s.context};
   for (int i = 1; i < argc && i <= 5; ++i) *fields[i - 1] = std::strtoul(argv[i], nullptr, 10);
-  Team team(s.num_threads);
+  const bool is_shared = argc > 6 && std::string(argv[6]) == "processor";
+  Team team(s.num_threads, is_shared ? Clock::kProcessor : Clock::kElapsed);
   const double bandwidth = read_bandwidth(team, s.num_threads);
   std::printf("%s, %zu threads, %zu heads, %zu KV heads, head_dim %zu, context %zu\n",
               name_of(best_isa()).data(), s.num_threads, s.num_heads, s.num_kv_heads, s.head_dim, s.context);

@@ -3,7 +3,7 @@
 // bandwidth, many rows against oneDNN with prepacked weights, everything in one
 // run and interleaved, since machines are shared and clocks move.
 //
-//   bench_matmul [threads] [K] [N] [pairs] [isa]
+//   bench_matmul [threads] [K] [N] [pairs] [isa] [elapsed|processor]
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -117,7 +117,8 @@ int main(int argc, char** argv) {
   for (const Isa isa : kAllIsas) {
     if (argc > 5 && name_of(isa) == argv[5]) setting.isa = isa;
   }
-  Team team(setting.num_threads);
+  const bool is_shared = argc > 6 && std::string(argv[6]) == "processor";
+  Team team(setting.num_threads, is_shared ? Clock::kProcessor : Clock::kElapsed);
   const double bandwidth = read_bandwidth(team, setting.num_threads);
   std::printf("%s, %zu threads, K %zu, N %zu, %d pairs, weights rotated over %zu MiB\n",
               name_of(setting.isa).data(), setting.num_threads, setting.num_inputs,

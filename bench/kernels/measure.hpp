@@ -3,22 +3,33 @@
 // kernel at a time, a clock, medians, and the memory bandwidth of this machine.
 #pragma once
 
+#include <sys/mman.h>
+#include <time.h>
+
 #include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
 namespace troupe {
 
+// What is measured: elapsed time, or the most processor time a thread used. The
+// latter is for shared machines, where threads of others take turns with ours.
+enum class Clock { kElapsed, kProcessor };
+
 class Team {
  public:
-  explicit Team(std::size_t num_threads) : barrier_(static_cast<std::ptrdiff_t>(num_threads)) {
+  Team(std::size_t num_threads, Clock clock)
+      : barrier_(static_cast<std::ptrdiff_t>(num_threads)), clock_(clock) {
     for (std::size_t i = 1; i < num_threads; ++i) threads_.emplace_back([this] { serve(); });
   }
   ~Team() {
@@ -29,18 +40,29 @@ class Team {
   // Runs run(0 .. num_tasks - 1), returns the seconds it took.
   double time(std::size_t num_tasks, const std::function<void(std::size_t)>& run) {
     next_ = 0;
+    longest_ = 0.0;
     num_tasks_ = num_tasks;
     run_ = &run;
     const auto start = std::chrono::steady_clock::now();
     barrier_.arrive_and_wait();
     work();
     barrier_.arrive_and_wait();
+    if (clock_ == Clock::kProcessor) return longest_;
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
  private:
+  static double processor_seconds() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+  }
   void work() {
+    const double start = processor_seconds();
     for (std::size_t task = next_++; task < num_tasks_; task = next_++) (*run_)(task);
+    const double used = processor_seconds() - start;
+    for (double seen = longest_; seen < used && !longest_.compare_exchange_weak(seen, used);) {
+    }
   }
   void serve() {
     for (;;) {
@@ -52,6 +74,8 @@ class Team {
   }
 
   std::barrier<> barrier_;
+  Clock clock_;
+  std::atomic<double> longest_ = 0.0;
   std::atomic<std::size_t> next_ = 0;
   std::size_t num_tasks_ = 0;
   const std::function<void(std::size_t)>* run_ = nullptr;
@@ -63,23 +87,36 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// Memory in huge pages where the kernel gives them, as the weights are, touched.
+template <typename T>
+T* allocate_huge(std::size_t bytes) {
+  void* memory = std::aligned_alloc(std::size_t{2} << 20, bytes);
+  (void)madvise(memory, bytes, MADV_HUGEPAGE);
+  std::memset(memory, 1, bytes);
+  return static_cast<T*>(memory);
+}
+
 // Sums of four streams with software prefetch 4 KiB ahead, the best that plain
 // reads do (docs: the denominator of every bandwidth share). Bytes per second.
 inline double read_bandwidth(Team& team, std::size_t num_threads) {
   constexpr std::size_t kBytes = std::size_t{512} << 20;
-  typedef std::uint64_t Line __attribute__((vector_size(64), aligned(64)));
-  static std::vector<Line> memory(kBytes / sizeof(Line), Line{1});
+  typedef std::uint64_t Vector __attribute__((vector_size(64), aligned(64)));
+  struct Line {
+    Vector value;
+  };
+  static const std::unique_ptr<Line[], void (*)(Line*)> memory(allocate_huge<Line>(kBytes),
+                                                               [](Line* lines) { std::free(lines); });
   static std::atomic<std::uint64_t> sink;
   std::vector<double> seconds;
   for (int repeat = 0; repeat < 7; ++repeat) {
     seconds.push_back(team.time(num_threads, [&](std::size_t thread) {
-      const std::size_t lines = memory.size() / num_threads / 4;
-      const Line* first = memory.data() + thread * 4 * lines;
-      Line sums[4] = {};
+      const std::size_t lines = kBytes / sizeof(Line) / num_threads / 4;
+      const Line* first = memory.get() + thread * 4 * lines;
+      Vector sums[4] = {};
       for (std::size_t i = 0; i < lines; ++i) {
         for (std::size_t stream = 0; stream < 4; ++stream) {
           __builtin_prefetch(first + stream * lines + i + 64);
-          sums[stream] += first[stream * lines + i];
+          sums[stream] += first[stream * lines + i].value;
         }
       }
       sink += (sums[0] + sums[1] + sums[2] + sums[3])[0];

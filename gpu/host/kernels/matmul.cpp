@@ -16,8 +16,8 @@ struct Cut {
   std::size_t num_row_groups = 0;
 };
 
-constexpr std::size_t kMaxPanels = 16;      // one K chunk of so many stays in the L2 cache
-constexpr std::size_t kRowsOfTask = 16 * 14;  // whole register tiles
+constexpr std::size_t kMaxPanels = 8;      // one K chunk of so many stays in the L2 cache
+constexpr std::size_t kRowsOfTask = 9 * 14;  // whole register tiles
 constexpr std::size_t kStreamPanels = 4;    // read side by side when there is one row
 constexpr std::size_t kSmallTaskBytes = std::size_t{256} << 10;
 

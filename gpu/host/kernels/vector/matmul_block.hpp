@@ -34,6 +34,7 @@ constexpr int tile_vectors(int rows) {
 // Bytes of a row of a in the buffer. One row streams its weights with long runs.
 constexpr std::size_t row_bytes(int rows) { return rows == 1 ? 16384 : rows <= 3 ? 4096 : 1024; }
 constexpr std::size_t row_stride(int rows) { return row_bytes(rows) + 64; }
+constexpr std::size_t kMaxFetchedRun = 65536;  // of one panel
 constexpr std::size_t kRowBufferBytes = 16384 + 64;
 static_assert(kMaxTileRows * row_stride(kMaxTileRows) <= kRowBufferBytes);
 static_assert(3 * row_stride(3) <= kRowBufferBytes);
@@ -111,9 +112,23 @@ inline void multiply_ragged(TileFunction multiply, TileOperands t, std::size_t r
   }
 }
 
+// Bytes from the tile at `column` to the next one to be read from memory: the
+// next panels or, behind the last, the next chunk of the first ones. While one
+// tile is multiplied the next is fetched. Long runs fetch from themselves.
+inline std::ptrdiff_t bytes_to_next_tile(const MatmulBlock& block, std::size_t column,
+                                         std::size_t width, std::size_t units,
+                                         std::size_t panel_bytes) {
+  constexpr std::ptrdiff_t kOwnRun = 2048;
+  if (units * kUnitBytes > kMaxFetchedRun || width < kPanelWidth) return kOwnRun;
+  const std::size_t next = column + width;
+  if (next < block.num_columns) return static_cast<std::ptrdiff_t>(width / kPanelWidth * panel_bytes);
+  return static_cast<std::ptrdiff_t>(units * kUnitBytes) -
+         static_cast<std::ptrdiff_t>(column / kPanelWidth * panel_bytes);
+}
+
 // One chunk of K for one row tile over all panels of the block.
 inline void multiply_panels(const MatmulBlock& block, const TileShape& shape, TileOperands t,
-                            std::size_t rows, std::size_t panel_bytes) {
+                            std::size_t rows, std::size_t panel_bytes, bool is_from_memory) {
   const std::byte* const panels = t.panel;
   float* const c = t.c;
   t.panel_stride = panel_bytes;
@@ -124,6 +139,7 @@ inline void multiply_panels(const MatmulBlock& block, const TileShape& shape, Ti
     const std::size_t width = (is_wide ? shape.vectors : shape.last_vectors) * kLanes;
     t.panel = panels + column / kPanelWidth * panel_bytes + column % kPanelWidth * 4;
     t.c = c + column;
+    if (is_from_memory) t.prefetch = bytes_to_next_tile(block, column, width, t.num_units, panel_bytes);
     const TileFunction multiply = is_wide ? shape.multiply : shape.multiply_last;
     if (left < width) {
       multiply_ragged(multiply, t, rows, left);
@@ -170,16 +186,14 @@ void multiply_block(const MatmulBlock& block) {
         copy_row<kProduct>(block, row + r, first, count, padded,
                            rows_of_a + r * (shape.row_bytes + 64));
       }
-      const bool is_streaming = row_bytes(1) <= shape.row_bytes || num_tiles == 1;
       multiply_panels(block, shape,
                       {.a = rows_of_a,
                        .panel = block.panels + unit * kUnitBytes,
                        .num_units = units,
-                       .prefetch = is_streaming ? 4096 : 512,
                        .c = block.c + row * block.c_stride,
                        .c_stride = block.c_stride,
                        .starts_at_zero = unit == 0 && block.bias == nullptr},
-                      rows, panel_bytes);
+                      rows, panel_bytes, row == 0);
     }
   }
 }

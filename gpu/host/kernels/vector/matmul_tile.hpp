@@ -30,7 +30,7 @@ struct TileOperands {
   const std::byte* panel = nullptr;   // first unit of the first panel
   std::size_t panel_stride = 0;       // bytes to the same unit of the next panel
   std::size_t num_units = 0;
-  std::ptrdiff_t prefetch = 0;        // bytes from a unit to the one to prefetch
+  std::ptrdiff_t prefetch = 0;        // bytes from a unit to the one to prefetch; 0: none
   float* c = nullptr;
   std::size_t c_stride = 0;           // floats
   bool starts_at_zero = false;        // else it continues from c
@@ -49,18 +49,11 @@ inline void multiply_unit(VecF& sum, VecU weights, const std::byte* a) {
   }
 }
 
-template <Product kProduct, int kRows, int kVectors, std::size_t kRowStride>
-[[gnu::noinline]] void multiply_tile(const TileOperands& t) {
+// All units of a tile. kPrefetch: the weights come from memory.
+template <Product kProduct, int kRows, int kVectors, std::size_t kRowStride, bool kPrefetch>
+[[gnu::always_inline]] inline void multiply_units(const TileOperands& t,
+                                                  VecF (&sums)[kRows][kVectors]) {
   constexpr int kPanels = (kVectors + kPanelVectors - 1) / kPanelVectors;
-  constexpr std::size_t kStep = unit_bytes_of_a(kProduct);
-  VecF sums[kRows][kVectors];
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) {
-      sums[r][v] = t.starts_at_zero ? VecF{} : load(t.c + r * t.c_stride + v * kLanes);
-    }
-  }
   const std::byte* a = t.a;
   const std::byte* panels[kPanels];
 #pragma GCC unroll 16
@@ -69,11 +62,11 @@ template <Product kProduct, int kRows, int kVectors, std::size_t kRowStride>
 
   for (std::size_t unit = 0; unit < t.num_units; ++unit) {
     const std::size_t at = unit * kUnitBytes;
+    if constexpr (kPrefetch) {
 #pragma GCC unroll 16
-    for (int p = 0; p < kPanels; ++p) {
-      __builtin_prefetch(panels[p] + at + prefetch);
-      if constexpr (kPanelVectors <= kVectors) {
-        __builtin_prefetch(panels[p] + at + prefetch + 64);
+      for (int p = 0; p < kPanels; ++p) {
+        __builtin_prefetch(panels[p] + at + prefetch, 0, 2);
+        __builtin_prefetch(panels[p] + at + prefetch + 64, 0, 2);
       }
     }
     VecU weights[kVectors];
@@ -106,13 +99,36 @@ template <Product kProduct, int kRows, int kVectors, std::size_t kRowStride>
         }
       }
     }
-    a += kStep;
+    a += unit_bytes_of_a(kProduct);
   }
+}
 
+template <Product kProduct, int kRows, int kVectors, std::size_t kRowStride>
+[[gnu::noinline]] void multiply_tile(const TileOperands& t) {
+  float* const c = t.c;
+  const std::size_t c_stride = t.c_stride;
+  VecF sums[kRows][kVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) store(t.c + r * t.c_stride + v * kLanes, sums[r][v]);
+    for (int v = 0; v < kVectors; ++v) {
+      if (t.starts_at_zero) {
+        sums[r][v] = VecF{};
+        __builtin_prefetch(c + r * c_stride + v * kLanes, 1);
+      } else {
+        sums[r][v] = load(c + r * c_stride + v * kLanes);
+      }
+    }
+  }
+  if (t.prefetch != 0) {
+    multiply_units<kProduct, kRows, kVectors, kRowStride, true>(t, sums);
+  } else {
+    multiply_units<kProduct, kRows, kVectors, kRowStride, false>(t, sums);
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) store(c + r * c_stride + v * kLanes, sums[r][v]);
   }
 }
 
