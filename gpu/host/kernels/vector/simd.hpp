@@ -41,7 +41,8 @@ inline VecF load(const void* from) { return *static_cast<const UnalignedF*>(from
 inline VecU load_u32(const void* from) { return *static_cast<const UnalignedU*>(from); }
 inline void store(void* to, VecF value) { *static_cast<UnalignedF*>(to) = value; }
 
-inline VecF broadcast(float value) { return VecF{} + value; }
+// Minus zero is exact for every value, so nothing is left of it but the broadcast.
+inline VecF broadcast(float value) { return value - VecF{}; }
 inline VecF bits_to_f32(VecU bits) { return reinterpret_cast<VecF>(bits); }
 inline VecU f32_to_bits(VecF value) { return reinterpret_cast<VecU>(value); }
 
