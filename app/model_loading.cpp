@@ -26,9 +26,23 @@ std::vector<int> usable_cpus() {
   return cpus;
 }
 
+// Said before the first large allocation.
+void log_memory_plan(const MemoryPlan& plan) {
+  const auto& request = plan.request;
+  log(LogLevel::kInfo, "memory plan",
+      {{"weights", shown_bytes(request.weight_bytes)},
+       {"tables", shown_bytes(request.table_bytes)},
+       {"temporaries", shown_bytes(request.arena_bytes)},
+       {"kv_pages", plan.num_pages},
+       {"kv_tokens", std::uint64_t{plan.num_pages} * request.page_size},
+       {"kv", shown_bytes(plan.kv_bytes)},
+       {"total", shown_bytes(plan.total_bytes)},
+       {"budget", shown_bytes(request.budget_bytes)}});
+}
+
 void use_host_device(const Options& options, LoadedModel& model) {
   const auto plan = plan_host_model(options.model_dir, host_settings(options));
-  model.memory_summary = to_string(plan.memory);
+  log_memory_plan(plan.memory);
   const auto host = load_host_model(plan);
   model.config = host->network->config();
   model.context_length = host->settings.context_length;

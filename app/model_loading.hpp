@@ -18,7 +18,6 @@ struct LoadedModel {
   ModelConfig config;
   std::uint32_t context_length = 0;
   std::string device_summary;  // "host, bf16, 2 threads"
-  std::string memory_summary;  // the plan, as a table; empty for a device without one
 };
 
 // Throws std::runtime_error that names the file and the reason.

@@ -120,7 +120,6 @@ int run_serve(const Options& options) {
   ::signal(SIGPIPE, SIG_IGN);
 
   const auto model = load_model(options);
-  if (!model.memory_summary.empty()) log(LogLevel::kInfo, "memory plan", {{"plan", model.memory_summary}});
   Metrics metrics(model.served.name);
   Engine engine(model.served, model.make_device, engine_options(options), metrics);
   Server server(engine, metrics, served_model_info(options, model), server_options(options));
