@@ -97,8 +97,7 @@ void read_messages(FieldReader& fields, const Limits& limits, std::vector<ChatMe
 
 std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body,
                                                       const ServedModelInfo& model,
-                                                      const Limits& limits,
-                                                      std::uint64_t default_seed) {
+                                                      const Limits& limits) {
   auto document = parse_json(body, limits);
   if (auto* error = std::get_if<ApiError>(&document)) return std::move(*error);
   const auto& value = std::get<json::value>(document);
@@ -110,7 +109,7 @@ std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body,
   FieldReader fields(value.get_object());
   ApiRequest request;
   request.shape = ResponseShape::kChat;
-  read_generation_fields(fields, {model, limits, default_seed}, request);
+  read_generation_fields(fields, {model, limits}, request);
   refuse_unsupported_fields(fields, request.shape);
   ChatPrompt prompt;
   read_messages(fields, limits, prompt.messages);

@@ -56,8 +56,7 @@ void read_prompt(FieldReader& fields, GenerationRequest& request) {
 
 std::variant<ApiRequest, ApiError> parse_completion_request(std::string_view body,
                                                             const ServedModelInfo& model,
-                                                            const Limits& limits,
-                                                            std::uint64_t default_seed) {
+                                                            const Limits& limits) {
   auto document = parse_json(body, limits);
   if (auto* error = std::get_if<ApiError>(&document)) return std::move(*error);
   const auto& value = std::get<json::value>(document);
@@ -70,7 +69,7 @@ std::variant<ApiRequest, ApiError> parse_completion_request(std::string_view bod
   ApiRequest request;
   request.shape = ResponseShape::kCompletion;
   request.generation.max_tokens = std::min(kDefaultMaxTokens, model.context_length);
-  read_generation_fields(fields, {model, limits, default_seed}, request);
+  read_generation_fields(fields, {model, limits}, request);
   refuse_unsupported_fields(fields, request.shape);
   request.generation.echo = fields.boolean("echo").value_or(false);
   read_prompt(fields, request.generation);

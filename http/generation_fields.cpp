@@ -23,7 +23,8 @@ void read_model(FieldReader& fields, const ParseSettings& settings) {
   }
 }
 
-void read_sampling(FieldReader& fields, const ParseSettings& settings, SamplingParameters& sampling) {
+void read_sampling(FieldReader& fields, const ParseSettings& settings, GenerationRequest& request) {
+  SamplingParameters& sampling = request.sampling;
   const SamplingDefaults& defaults = settings.model.defaults;
   sampling.temperature =
       static_cast<float>(fields.number("temperature", 0.0, 2.0).value_or(defaults.temperature));
@@ -34,7 +35,9 @@ void read_sampling(FieldReader& fields, const ParseSettings& settings, SamplingP
   const auto top_k = fields.integer("top_k", -1, static_cast<std::int64_t>(settings.limits.max_top_k));
   sampling.top_k = static_cast<std::int32_t>(top_k.value_or(defaults.top_k));
   if (sampling.top_k < 0) sampling.top_k = 0;  // both -1 and 0 mean all
-  sampling.seed = fields.bits64("seed").value_or(settings.default_seed);
+  const auto seed = fields.bits64("seed");
+  request.has_seed = seed.has_value();
+  sampling.seed = seed.value_or(0);
 }
 
 void read_lengths(FieldReader& fields, const ParseSettings& settings, GenerationRequest& request) {
@@ -110,7 +113,7 @@ void read_generation_fields(FieldReader& fields, const ParseSettings& settings,
                             ApiRequest& request) {
   GenerationRequest& generation = request.generation;
   read_model(fields, settings);
-  read_sampling(fields, settings, generation.sampling);
+  read_sampling(fields, settings, generation);
   read_lengths(fields, settings, generation);
   read_stops(fields, settings, generation);
   read_streaming(fields, request);

@@ -10,7 +10,6 @@ namespace troupe {
 struct ParseSettings {
   const ServedModelInfo& model;
   const Limits& limits;
-  std::uint64_t default_seed = 0;
 };
 
 // Model name, sampling, lengths, stops, streaming; what is wrong is in `fields`.

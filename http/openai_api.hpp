@@ -25,14 +25,11 @@ struct ApiRequest {
   bool continuous_usage_stats = false;  // the usage so far in every chunk
 };
 
-// A seed for requests that bring none comes from outside: this stays a function.
 std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body,
                                                       const ServedModelInfo& model,
-                                                      const Limits& limits,
-                                                      std::uint64_t default_seed);
+                                                      const Limits& limits);
 std::variant<ApiRequest, ApiError> parse_completion_request(std::string_view body,
                                                             const ServedModelInfo& model,
-                                                            const Limits& limits,
-                                                            std::uint64_t default_seed);
+                                                            const Limits& limits);
 
 }  // namespace troupe

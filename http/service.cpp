@@ -159,7 +159,7 @@ std::variant<Reply, ApiRequest> Service::generation(const HttpRequest& request,
   }
   const auto parse =
       shape == ResponseShape::kChat ? parse_chat_request : parse_completion_request;
-  auto parsed = parse(request.body, model_, options_.limits, random());
+  auto parsed = parse(request.body, model_, options_.limits);
   if (const auto* error = std::get_if<ApiError>(&parsed)) {
     return refuse(error_reply(to_http_error(*error)));
   }

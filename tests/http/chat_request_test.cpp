@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kMessages = R"("messages":[{"role":"user","content":"hi"}])";
 
 std::variant<ApiRequest, ApiError> parse(std::string_view body, const Limits& limits = {}) {
-  return parse_chat_request(body, test::demo_model(), limits, 7);
+  return parse_chat_request(body, test::demo_model(), limits);
 }
 ApiRequest accepted(const std::string& more_fields) {
   const auto parsed = parse("{" + std::string(kMessages) +
@@ -54,7 +54,7 @@ TEST_CASE("chat request: what is left out has OpenAI's defaults") {
   CHECK(generation.sampling.top_p == 1.0F);
   CHECK(generation.sampling.top_k == 0);
   CHECK(generation.sampling.min_p == 0.0F);
-  CHECK(generation.sampling.seed == 7);
+  CHECK(!generation.has_seed);
   CHECK(!generation.max_tokens.has_value());
   CHECK(generation.min_tokens == 0);
   CHECK(generation.stop.empty());
@@ -67,7 +67,7 @@ TEST_CASE("chat request: what is left out has OpenAI's defaults") {
 TEST_CASE("chat request: the model's generation_config replaces the defaults") {
   ServedModelInfo model = test::demo_model();
   model.defaults = {.temperature = 0.5F, .top_p = 0.9F, .min_p = 0.1F, .top_k = 40};
-  const auto parsed = parse_chat_request("{" + std::string(kMessages) + ",\"top_k\":-1}", model, {}, 0);
+  const auto parsed = parse_chat_request("{" + std::string(kMessages) + ",\"top_k\":-1}", model, {});
   const auto& sampling = std::get<ApiRequest>(parsed).generation.sampling;
   CHECK(sampling.temperature == 0.5F);
   CHECK(sampling.top_p == 0.9F);
@@ -125,6 +125,12 @@ TEST_CASE("chat request: min_tokens beyond max_tokens is refused with both numbe
   CHECK(error.field == "min_tokens");
   CHECK(error.message.find("(5), got 6") != std::string::npos);
   CHECK(accepted("\"max_tokens\":5,\"min_tokens\":5").generation.min_tokens == 5);
+}
+
+TEST_CASE("chat request: a seed is a seed, 0 too, and negative ones as other servers take them") {
+  CHECK(accepted("\"seed\":0").generation.has_seed);
+  CHECK(accepted("\"seed\":42").generation.sampling.seed == 42);
+  CHECK(accepted("\"seed\":-1").generation.sampling.seed == ~0ULL);
 }
 
 TEST_CASE("chat request: booleans are booleans") {

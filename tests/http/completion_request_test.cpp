@@ -12,7 +12,7 @@ using namespace troupe;
 namespace {
 
 std::variant<ApiRequest, ApiError> parse(const std::string& body) {
-  return parse_completion_request(body, test::demo_model(), {}, 7);
+  return parse_completion_request(body, test::demo_model(), {});
 }
 ApiRequest accepted(const std::string& fields) {
   const auto parsed = parse("{" + fields + "}");

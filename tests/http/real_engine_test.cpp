@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP side before the engine as it is shipped, over a device that costs
+// nothing: after every kind of request and hang-up nothing may be left running.
+#include "http/server.hpp"
+
+#include <chrono>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "actors/engine.hpp"
+#include "gpu/noop/noop_device.hpp"
+#include "telemetry/metrics.hpp"
+#include "test_client.hpp"
+#include "tests/actors/byte_tokenizer.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+NoopDeviceSettings letters_device(std::chrono::nanoseconds iteration_time) {
+  NoopDeviceSettings settings;
+  settings.description = {.name = "no-op",
+                          .page_size = 16,
+                          .num_pages = 1024,
+                          .num_slots = 64,
+                          .max_batch_tokens = 256,
+                          .context_length = 512,
+                          .vocabulary_size = ByteTokenizer::kVocabularySize};
+  settings.first_token = 'a';
+  settings.num_tokens = 26;
+  settings.iteration_time = iteration_time;
+  return settings;
+}
+
+ServedModel byte_model() {
+  ServedModel model;
+  model.name = "bytes";
+  model.tokenizer = std::make_shared<const ByteTokenizer>();
+  model.eos_tokens = {ByteTokenizer::kEos};
+  return model;
+}
+
+struct Stack {
+  explicit Stack(std::chrono::nanoseconds iteration_time = {}, EngineOptions engine_options = {})
+      : engine(byte_model(),
+               [iteration_time] {
+                 return std::make_unique<NoopDevice>(letters_device(iteration_time));
+               },
+               engine_options, metrics),
+        server(engine, metrics, {.name = "bytes", .created = 1, .context_length = 512, .defaults = {}},
+               options()) {
+    server.start();
+    for (int i = 0; i < 2000 && engine.status().state != EngineState::kReady; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  static ServerOptions options() {
+    ServerOptions options;
+    options.port = 0;
+    return options;
+  }
+
+  // Nothing runs, nothing waits, every page is free or merely cached.
+  bool is_quiet() {
+    for (int i = 0; i < 5000; ++i) {
+      const EngineStatus status = engine.status();
+      const bool quiet = status.num_running == 0 && status.num_waiting == 0 &&
+                         status.pages_running == 0 &&
+                         status.pages_free + status.pages_cached == status.pages_total;
+      if (quiet && status.pages_total > 0) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+
+  Metrics metrics{"bytes"};
+  Engine engine;
+  Server server;
+};
+
+std::string completion(int num_tokens, bool stream, std::string_view more = "") {
+  return post_request("/v1/completions",
+                      R"({"prompt":"hello","max_tokens":)" + std::to_string(num_tokens) +
+                          ",\"stream\":" + (stream ? "true" : "false") + std::string(more) + "}");
+}
+
+std::string text_of(const TestResponse& response) {
+  std::string text;
+  constexpr std::string_view kText = "\"text\":\"";
+  for (const auto& data : sse_data(response.body)) {
+    const std::size_t at = data.find(kText);
+    if (at == std::string::npos) continue;
+    const std::size_t start = at + kText.size();
+    text += data.substr(start, data.find('"', start) - start);
+  }
+  return text;
+}
+
+std::string letters(std::size_t num) {
+  std::string text;
+  for (std::size_t i = 0; i < num; ++i) text += static_cast<char>('a' + (5 + i) % 26);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("http and engine: streamed and whole, the text is the device's") {
+  Stack stack;
+  TestClient client(stack.server.port());
+  client.send(completion(30, true));
+  const TestResponse streamed = client.read_response();
+  CHECK(text_of(streamed) == letters(30));
+  CHECK(streamed.body.find("\"finish_reason\":\"length\"") != std::string::npos);
+  client.send(completion(30, false));
+  const TestResponse whole = client.read_response();
+  CHECK(whole.body.find("\"text\":\"" + letters(30) + "\"") != std::string::npos);
+  CHECK(whole.body.find("\"prompt_tokens\":5,\"completion_tokens\":30,\"total_tokens\":35") !=
+        std::string::npos);
+  client.send(completion(30, false, R"(,"stop":"klm","echo":true)"));
+  CHECK(client.read_response().body.find(
+            R"("text":"hellofghij","logprobs":null,"finish_reason":"stop","stop_reason":"klm")") !=
+        std::string::npos);
+  CHECK(stack.is_quiet());
+}
+
+TEST_CASE("http and engine: what the engine refuses is told with its numbers") {
+  Stack stack;
+  TestClient client(stack.server.port());
+  client.send(post_request("/v1/completions", R"({"prompt":")" + std::string(600, 'x') + "\",\"stream\":true}"));
+  const TestResponse too_long = client.read_response();
+  CHECK(too_long.status == 400);
+  CHECK(too_long.body.find("context_length_exceeded") != std::string::npos);
+  CHECK(too_long.body.find("600") != std::string::npos);
+  CHECK(too_long.body.find("512") != std::string::npos);
+  client.send(post_request("/v1/completions", R"({"prompt":[1,99999]})"));
+  CHECK(client.read_response().status == 400);
+  client.send(post_request("/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}]})"));
+  CHECK(client.read_response().status == 400);  // this model has no template
+  CHECK(stack.is_quiet());
+}
+
+TEST_CASE("http and engine: 64 streams at once, each whole and right") {
+  Stack stack(std::chrono::microseconds(200));
+  std::vector<TestClient> clients;
+  for (int i = 0; i < 64; ++i) {
+    clients.emplace_back(stack.server.port());
+    clients.back().send(completion(100, true));
+  }
+  for (auto& client : clients) CHECK(text_of(client.read_response()) == letters(100));
+  CHECK(stack.is_quiet());
+}
+
+TEST_CASE("http and engine: an overloaded engine answers 429 with a time to come back") {
+  EngineOptions options;
+  options.max_waiting = 4;
+  Stack stack(std::chrono::milliseconds(5), options);
+  std::vector<TestClient> clients;
+  for (int i = 0; i < 120; ++i) {
+    clients.emplace_back(stack.server.port());
+    clients.back().send(completion(200, true));
+  }
+  int num_refused = 0;
+  for (auto& client : clients) {
+    if (client.read_until("\r\n").find("429") == std::string::npos) continue;
+    ++num_refused;
+  }
+  CHECK(num_refused > 0);
+  CHECK(num_refused < 120);
+  clients.clear();
+  CHECK(stack.is_quiet());
+}
+
+TEST_CASE("http and engine: clients leaving at any moment leave nothing behind") {
+  Stack stack(std::chrono::microseconds(300));
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    TestClient client(stack.server.port());
+    const std::string request = completion(300, random() % 2 == 0);
+    client.send(std::string_view(request).substr(0, random() % 3 == 0 ? random() % request.size()
+                                                                       : request.size()));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+    switch (random() % 3) {
+      case 0: client.reset(); break;
+      case 1: client.half_close(); break;
+      default: break;
+    }
+  }
+  CHECK(stack.is_quiet());
+  TestClient client(stack.server.port());
+  client.send(completion(10, true));
+  CHECK(text_of(client.read_response()) == letters(10));
+}
+
+TEST_CASE("http and engine: a reader that stops is paused, and goes on where it was") {
+  EngineOptions options;
+  options.pause_bytes = 4096;
+  Stack stack({}, options);
+  TestClient client(stack.server.port(), 2048);
+  client.send(completion(500, true, R"(,"ignore_eos":true)"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(text_of(client.read_response()) == letters(500));
+  CHECK(stack.is_quiet());
+}
+
+TEST_CASE("http and engine: draining lets answers finish, then says it is done") {
+  Stack stack(std::chrono::microseconds(500));
+  std::vector<TestClient> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.emplace_back(stack.server.port());
+    clients.back().send(completion(200, true));
+    clients.back().read_until("\"text\"");
+  }
+  stack.server.drain(std::chrono::seconds(20));
+  stack.engine.drain(std::chrono::milliseconds(0));
+  for (auto& client : clients) CHECK(client.read_to_end().find("[DONE]") != std::string::npos);
+  stack.server.stop();
+}
