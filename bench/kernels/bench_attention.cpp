@@ -27,9 +27,10 @@ class AttentionBench {
     const std::size_t pages = (setting.context + kKvPageTokens - 1) / kKvPageTokens;
     layout_ = {.num_layers = 1, .num_pages = pages * num_sequences, .num_kv_heads = setting.num_kv_heads,
                .head_dim = setting.head_dim, .type = type};
-    pool_.resize(kv_pool_bytes(layout_) / 64 + 1);
+    const std::size_t huge = std::size_t{2} << 20;
+    pool_.reset(allocate_huge<std::byte>((kv_pool_bytes(layout_) + huge - 1) / huge * huge));
     const auto noise = random_floats(1 << 20, 1);
-    auto* bytes = reinterpret_cast<std::byte*>(pool_.data());
+    std::byte* bytes = pool_.get();
     const std::size_t elements = kv_pool_bytes(layout_) / size_of(type);
     for (std::size_t i = 0; i < elements; i += noise.size()) {
       const std::size_t count = std::min(noise.size(), elements - i);
@@ -57,7 +58,7 @@ class AttentionBench {
     attended_.resize(queries_.size());
     const auto blocks = plan_attention(slices, setting_.num_heads, setting_.num_kv_heads);
     const PagedAttentionArguments arguments{
-        .blocks = blocks, .page_table = page_table_.data(), .kv_pool = pool_.data(), .layout = layout_,
+        .blocks = blocks, .page_table = page_table_.data(), .kv_pool = pool_.get(), .layout = layout_,
         .num_heads = setting_.num_heads, .queries = queries_.data(), .query_stride = width,
         .attended = attended_.data(), .attended_stride = width,
         .scale = 1.0F / std::sqrt(static_cast<float>(setting_.head_dim))};
@@ -73,13 +74,13 @@ class AttentionBench {
   double pool_bytes() const { return static_cast<double>(kv_pool_bytes(layout_)); }
 
  private:
-  struct alignas(64) Line {
-    std::byte bytes[64];
+  struct Release {
+    void operator()(std::byte* memory) const { std::free(memory); }
   };
   Setting setting_;
   std::size_t num_sequences_, num_pages_ = 0;
   KvLayout layout_;
-  std::vector<Line> pool_;
+  std::unique_ptr<std::byte, Release> pool_;
   std::vector<PageId> page_table_;
   std::vector<float> queries_, attended_;
 };
@@ -95,7 +96,7 @@ int main(int argc, char** argv) {
   const double bandwidth = read_bandwidth(team, s.num_threads);
   std::printf("%s, %zu threads, %zu heads, %zu KV heads, head_dim %zu, context %zu\n",
               name_of(best_isa()).data(), s.num_threads, s.num_heads, s.num_kv_heads, s.head_dim, s.context);
-  std::printf("read, 4 streams a thread: %.1f GB/s\n", bandwidth / 1e9);
+  std::printf("read: %.1f GB/s\n", bandwidth / 1e9);
   for (const DataType type : {DataType::kBF16, DataType::kF32}) {
     AttentionBench decode(s, type, 64);
     const double decode_rate = decode.pool_bytes() / decode.time(team, 1);

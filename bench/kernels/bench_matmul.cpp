@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
   std::printf("%s, %zu threads, K %zu, N %zu, %d pairs, weights rotated over %zu MiB\n",
               name_of(setting.isa).data(), setting.num_threads, setting.num_inputs,
               setting.num_outputs, setting.num_pairs, kRotatedBytes >> 20);
-  std::printf("read, 4 streams a thread: %.1f GB/s\n", bandwidth / 1e9);
+  std::printf("read: %.1f GB/s\n", bandwidth / 1e9);
   for (const DataType type : {DataType::kBF16, DataType::kF32}) {
     Comparison comparison(setting, type, team);
     for (const std::size_t rows : {1, 4, 16, 64, 256, 512}) comparison.print(rows, bandwidth);

@@ -96,10 +96,12 @@ T* allocate_huge(std::size_t bytes) {
   return static_cast<T*>(memory);
 }
 
-// Sums of four streams with software prefetch 4 KiB ahead, the best that plain
-// reads do (docs: the denominator of every bandwidth share). Bytes per second.
+// The best of plain reads with one or four streams a thread, with and without
+// software prefetch: which wins differs between machines. Bytes per second; the
+// denominator of every bandwidth share.
 inline double read_bandwidth(Team& team, std::size_t num_threads) {
   constexpr std::size_t kBytes = std::size_t{512} << 20;
+  constexpr std::size_t kRun = (std::size_t{132} << 10) / 64;  // lines of a stream at a time
   typedef std::uint64_t Vector __attribute__((vector_size(64), aligned(64)));
   struct Line {
     Vector value;
@@ -107,22 +109,28 @@ inline double read_bandwidth(Team& team, std::size_t num_threads) {
   static const std::unique_ptr<Line[], void (*)(Line*)> memory(allocate_huge<Line>(kBytes),
                                                                [](Line* lines) { std::free(lines); });
   static std::atomic<std::uint64_t> sink;
-  std::vector<double> seconds;
-  for (int repeat = 0; repeat < 7; ++repeat) {
-    seconds.push_back(team.time(num_threads, [&](std::size_t thread) {
-      const std::size_t lines = kBytes / sizeof(Line) / num_threads / 4;
-      const Line* first = memory.get() + thread * 4 * lines;
+  const std::size_t lines = kBytes / sizeof(Line) / num_threads;
+  double best = 1e9;
+  for (int repeat = 0; repeat < 12; ++repeat) {
+    const std::size_t num_streams = repeat % 2 == 0 ? 1 : 4;
+    const std::size_t ahead = repeat % 4 < 2 ? 0 : 64;
+    best = std::min(best, team.time(num_threads, [&](std::size_t thread) {
+      const Line* first = memory.get() + thread * lines;
       Vector sums[4] = {};
-      for (std::size_t i = 0; i < lines; ++i) {
-        for (std::size_t stream = 0; stream < 4; ++stream) {
-          __builtin_prefetch(first + stream * lines + i + 64);
-          sums[stream] += first[stream * lines + i].value;
+      for (std::size_t block = 0; block < lines; block += kRun * num_streams) {
+        const std::size_t run = std::min(kRun, (lines - block) / num_streams);
+        for (std::size_t i = 0; i < run; ++i) {
+          for (std::size_t stream = 0; stream < num_streams; ++stream) {
+            const Line* line = first + block + stream * run + i;
+            if (ahead != 0) __builtin_prefetch(line + ahead);
+            sums[stream] += line->value;
+          }
         }
       }
       sink += (sums[0] + sums[1] + sums[2] + sums[3])[0];
     }));
   }
-  return static_cast<double>(kBytes) / *std::min_element(seconds.begin(), seconds.end());
+  return static_cast<double>(kBytes) / best;
 }
 
 inline std::vector<float> random_floats(std::size_t count, std::uint32_t seed) {

@@ -110,17 +110,26 @@ SequenceSlice slice_of(const Pool& pool, std::size_t s, std::size_t context, std
   return slice;
 }
 
-// One row in f64: `query` points at the head's query.
+// One row in f64: `query` points at the head's query. Where the kernel rounds
+// scaled queries to bf16, so does the reference.
 std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::size_t s,
-                                  std::size_t position, std::size_t head, const float* query) {
+                                  std::size_t position, std::size_t head, const float* query,
+                                  Isa isa) {
+  std::vector<float> scaled(shape.head_dim);
+  for (std::size_t d = 0; d < shape.head_dim; ++d) {
+    scaled[d] = query[d] * (1.0F / std::sqrt(static_cast<float>(shape.head_dim)));
+    if (shape.type == DataType::kBF16 && isa == Isa::kAvx512Bf16) {
+      scaled[d] = f32_from_bf16(bf16_from_f32(scaled[d]));
+    }
+  }
   const std::size_t kv_head = head / (shape.heads / shape.kv_heads);
   std::vector<double> weights(position + 1), result(shape.head_dim);
   double highest = -1e300, total = 0.0;
   for (std::size_t t = 0; t <= position; ++t) {
     const float* key = pool.keys[s].data() + t * pool.width() + kv_head * shape.head_dim;
     double score = 0.0;
-    for (std::size_t d = 0; d < shape.head_dim; ++d) score += double{query[d]} * key[d];
-    weights[t] = score / std::sqrt(static_cast<double>(shape.head_dim));
+    for (std::size_t d = 0; d < shape.head_dim; ++d) score += double{scaled[d]} * key[d];
+    weights[t] = score;
     highest = std::max(highest, weights[t]);
   }
   for (auto& weight : weights) total += weight = std::exp(weight - highest);
@@ -162,7 +171,7 @@ TEST_CASE("attention: prefill and decode together equal f64 within 2e-5") {
         for (std::size_t t = 0; t < tokens[s]; ++t, ++row) {
           for (std::size_t head = 0; head < shape.heads; ++head) {
             const std::size_t at = row * width + head * shape.head_dim;
-            const auto expected = reference_row(shape, pool, s, contexts[s] + t, head, &queries[at]);
+            const auto expected = reference_row(shape, pool, s, contexts[s] + t, head, &queries[at], isa);
             for (std::size_t d = 0; d < shape.head_dim; ++d) {
               worst = std::max(worst, std::abs(attended[at + d] - expected[d]));
             }
@@ -183,7 +192,7 @@ TEST_CASE("attention: a long context equals f64 within 2e-5") {
     const auto attended = attend(shape, pool, {slice_of(pool, 0, 3000, 1)}, queries, isa);
     double worst = 0.0;
     for (std::size_t head = 0; head < shape.heads; ++head) {
-      const auto expected = reference_row(shape, pool, 0, 3000, head, &queries[head * 64]);
+      const auto expected = reference_row(shape, pool, 0, 3000, head, &queries[head * 64], isa);
       for (std::size_t d = 0; d < 64; ++d) {
         worst = std::max(worst, std::abs(attended[head * 64 + d] - expected[d]));
       }

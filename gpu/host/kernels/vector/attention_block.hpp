@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of a block of query rows over the pages of one sequence and KV head.
 // A row is one query token and one head of the group; rows are ordered token by
-// token. Pages that every row sees in full are done for all rows at once, so
-// keys and values come from cache; the last pages token by token, since each
-// token ends elsewhere. What is done to one row is the same either way.
+// token, so a later row sees at least as much of a page as an earlier one. All
+// rows go through a page together and keys and values come from cache; a row
+// stops at its own position. What is done to one row does not depend on which
+// rows are beside it: one accumulator per result, tokens in order.
+//
+// Queries are f32 unless keys are bf16 and the CPU multiplies bf16 pairs; then
+// they are rounded to bf16 too. Weights and sums are always f32.
 #pragma once
 
 #include "gpu/host/kernels/kernel_table.hpp"
@@ -24,12 +28,19 @@ constexpr std::size_t kSumStride = kMaxHeadDim + 16;  // floats
 
 // The state of the online softmax of some rows.
 struct AttentionRows {
-  alignas(64) std::byte queries[kMaxAttentionRows * kQueryStrideBytes];  // f32, scaled
+  alignas(64) std::byte queries[kMaxAttentionRows * kQueryStrideBytes];  // scaled
   alignas(64) float sums[kMaxAttentionRows * kSumStride];  // of weighted values
   alignas(64) float scores[kMaxAttentionRows * kKvPageTokens];
   alignas(64) float totals[kMaxAttentionRows * kLanes];    // of weights, lane by lane
   float highest[kMaxAttentionRows];
+  std::size_t visible[kMaxAttentionRows];  // tokens of this page
 };
+
+#if defined(__AVX512BF16__)
+constexpr Product kBf16Scores = Product::kDotBf16;
+#else
+constexpr Product kBf16Scores = Product::kWidened;
+#endif
 
 struct PageView {
   const std::byte* keys = nullptr;
@@ -63,7 +74,12 @@ template <DataType kType, int kRows, int kVectors>
   }
   const std::byte* values = o.values;
   for (std::size_t t = 0; t < o.num_tokens; ++t) {
-    __builtin_prefetch(values + o.prefetch);
+    if (o.prefetch != 0) {
+#pragma GCC unroll 16
+      for (std::size_t at = 0; at < kVectors * kVectorBytes; at += 64) {
+        __builtin_prefetch(values + o.prefetch + at, 0, 2);
+      }
+    }
     VecF value[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) value[v] = load_value<kType>(values + v * kVectorBytes);
@@ -84,28 +100,34 @@ template <DataType kType, int kRows, int kVectors>
 
 using ValueFunction = void (*)(const ValueOperands&);
 
-struct AttentionTile {
-  TileFunction score;
-  ValueFunction add_many;  // kManyVectors vectors of a value
-  ValueFunction add_few;   // 16 elements of a value
-};
-constexpr int kFewVectors = static_cast<int>(16 / kLanes);
-
-// Few rows hold more of a value at once, to have enough independent sums.
-constexpr int many_vectors(std::size_t rows) {
+// Vectors of a value that are summed at once: few rows take more of them, to
+// have enough independent sums. Steps of a value are at least 16 elements.
+constexpr int kFewestVectors = static_cast<int>(16 / kLanes);
+constexpr int most_vectors(std::size_t rows) {
 #if defined(__AVX512F__)
-  return rows <= 2 ? 4 : 2;
+  return rows <= 4 ? 4 : 2;
 #else
-  return rows == 0 ? 0 : kFewVectors < 2 ? 2 : kFewVectors;
+  return rows == 0 ? 0 : kFewestVectors;
 #endif
 }
 
+struct AttentionTile {
+  TileFunction score;
+  struct Values {
+    ValueFunction add;
+    int vectors;
+  } values[3];  // widest first; the last is kFewestVectors wide
+};
+
 template <DataType kType, int kRows>
 constexpr AttentionTile attention_tile() {
-  constexpr Product kProduct = kType == DataType::kF32 ? Product::kF32 : Product::kWidened;
+  constexpr Product kProduct = kType == DataType::kF32 ? Product::kF32 : kBf16Scores;
+  constexpr int kMost = most_vectors(kRows);
+  constexpr int kMiddle = kMost / 2 > kFewestVectors ? kMost / 2 : kFewestVectors;
   return {multiply_tile<kProduct, kRows, kScoreVectors, kQueryStrideBytes>,
-          add_weighted_values<kType, kRows, many_vectors(kRows)>,
-          add_weighted_values<kType, kRows, kFewVectors>};
+          {{add_weighted_values<kType, kRows, kMost>, kMost},
+           {add_weighted_values<kType, kRows, kMiddle>, kMiddle},
+           {add_weighted_values<kType, kRows, kFewestVectors>, kFewestVectors}}};
 }
 
 template <DataType kType>
@@ -138,31 +160,30 @@ void score_page(const KvLayout& layout, const PageView& page, AttentionRows& sta
 }
 
 // Turns scores into weights and rescales what was summed before.
-inline void update_softmax(AttentionRows& state, std::size_t row, std::size_t num_tokens,
-                           std::size_t num_columns) {
-  constexpr VecF kMinusInfinity = VecF{} - __builtin_inff();
+inline void update_softmax(AttentionRows& state, std::size_t row, std::size_t num_columns) {
+  const VecF minus_infinity = broadcast(-__builtin_inff());
   float* scores = state.scores + row * kKvPageTokens;
+  const auto visible = static_cast<std::int32_t>(state.visible[row]);
   VecF masked[kPanelVectors];
-  VecF page_highest = kMinusInfinity;
+  VecF highest = broadcast(state.highest[row]);
+  const VecF before = highest;
+#pragma GCC unroll 8
   for (int v = 0; v < kPanelVectors; ++v) {
-    VecI lane;
-    for (std::size_t i = 0; i < kLanes; ++i) lane[i] = static_cast<int>(v * kLanes + i);
-    const VecF score = load(scores + v * kLanes);
-    masked[v] = lane < static_cast<int>(num_tokens) ? score : kMinusInfinity;
-    page_highest = maximum(masked[v], page_highest);
+    const VecI token = kLaneIndex + static_cast<std::int32_t>(v * kLanes);
+    masked[v] = token < visible ? load(scores + v * kLanes) : minus_infinity;
+    highest = maximum(masked[v], highest);
   }
-  const float before = state.highest[row];
-  const float candidate = max_of_lanes(page_highest);
-  const float highest = candidate > before ? candidate : before;
+  highest = max_in_all_lanes(highest);
   float* totals = state.totals + row * kLanes;
   VecF total = load(totals);
-  if (highest > before) {
-    const VecF factor = exponential(broadcast(before - highest));
+  if (highest[0] > before[0]) {
+    const VecF factor = exponential(before - highest);
     total *= factor;
     float* sums = state.sums + row * kSumStride;
     for (std::size_t d = 0; d < num_columns; d += kLanes) store(sums + d, load(sums + d) * factor);
-    state.highest[row] = highest;
+    state.highest[row] = highest[0];
   }
+#pragma GCC unroll 8
   for (int v = 0; v < kPanelVectors; ++v) {
     const VecF weight = exponential(masked[v] - highest);
     store(scores + v * kLanes, weight);
@@ -171,38 +192,50 @@ inline void update_softmax(AttentionRows& state, std::size_t row, std::size_t nu
   store(totals, total);
 }
 
+// Tokens [first_token, last_token) of the page for all rows of a tile.
 template <DataType kType>
-void add_page_values(const KvLayout& layout, const PageView& page, AttentionRows& state,
-                     std::size_t first, std::size_t rows, std::size_t num_tokens) {
+void add_values(const KvLayout& layout, const PageView& page, AttentionRows& state,
+                std::size_t first_row, std::size_t rows, std::size_t first_token,
+                std::size_t last_token) {
   constexpr std::size_t kElement = kType == DataType::kF32 ? 4 : 2;
-  const AttentionTile& tile = attention_tile_of<kType>(rows);
   const std::size_t num_columns = padded_head_dim(layout.head_dim);
-  const std::size_t many = many_vectors(rows) * kLanes;
+  const std::size_t stride = num_columns * kElement;
   std::size_t column = 0;
-  while (column < num_columns) {
-    const bool is_wide = num_columns - column >= many;
-    (is_wide ? tile.add_many : tile.add_few)(
-        {.weights = state.scores + first * kKvPageTokens,
-         .values = page.values + column * kElement,
-         .value_stride = num_columns * kElement,
-         .num_tokens = num_tokens,
-         .prefetch = page.next,
-         .sums = state.sums + first * kSumStride + column});
-    column += is_wide ? many : 16;
+  for (const auto& values : attention_tile_of<kType>(rows).values) {
+    const std::size_t width = values.vectors * kLanes;
+    for (; num_columns - column >= width; column += width) {
+      values.add({.weights = state.scores + first_row * kKvPageTokens + first_token,
+                  .values = page.values + first_token * stride + column * kElement,
+                  .value_stride = stride,
+                  .num_tokens = last_token - first_token,
+                  .prefetch = page.next,
+                  .sums = state.sums + first_row * kSumStride + column});
+    }
   }
 }
 
 template <DataType kType>
 void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows& state,
-                    std::size_t first_row, std::size_t num_rows, std::size_t num_tokens) {
-  const std::size_t end = first_row + num_rows;
-  for (std::size_t row = first_row; row < end; row += kAttentionTileRows) {
-    const std::size_t rows = end - row < kAttentionTileRows ? end - row : kAttentionTileRows;
-    score_page<kType>(layout, page, state, row, rows);
-    for (std::size_t r = 0; r < rows; ++r) {
-      update_softmax(state, row + r, num_tokens, padded_head_dim(layout.head_dim));
+                    std::size_t num_rows) {
+  PageView view = page;
+  std::size_t row = 0;
+  while (state.visible[row] == 0) ++row;  // the last row sees a token of every page
+  for (; row < num_rows; row += kAttentionTileRows) {
+    const std::size_t rows =
+        num_rows - row < kAttentionTileRows ? num_rows - row : kAttentionTileRows;
+    score_page<kType>(layout, view, state, row, rows);
+    for (std::size_t r = row; r < row + rows; ++r) {
+      update_softmax(state, r, padded_head_dim(layout.head_dim));
     }
-    add_page_values<kType>(layout, page, state, row, rows, num_tokens);
+    // What the first row sees, all see; the rest of the others row by row.
+    const std::size_t shared = state.visible[row];
+    add_values<kType>(layout, view, state, row, rows, 0, shared);
+    for (std::size_t r = row + 1; r < row + rows; ++r) {
+      if (state.visible[r] > shared) {
+        add_values<kType>(layout, view, state, r, 1, shared, state.visible[r]);
+      }
+    }
+    view.next = 0;  // the first tile has fetched the next page
   }
 }
 
@@ -221,8 +254,14 @@ inline void load_queries(const AttentionWork& work, std::size_t first_head, std:
   for (std::size_t row = 0; row < tokens * heads; ++row) {
     const float* query = work.queries + (first_token + row / heads) * work.query_stride +
                          (first_head + row % heads) * head_dim;
-    auto* scaled = reinterpret_cast<float*>(state.queries + row * kQueryStrideBytes);
-    for (std::size_t d = 0; d < head_dim; ++d) scaled[d] = query[d] * work.scale;
+    std::byte* scaled = state.queries + row * kQueryStrideBytes;
+    if (kBf16Scores == Product::kDotBf16 && work.layout.type == DataType::kBF16) {
+      auto* rounded = reinterpret_cast<std::uint16_t*>(scaled);
+      for (std::size_t d = 0; d < head_dim; ++d) rounded[d] = scalar_bf16(query[d] * work.scale);
+    } else {
+      auto* exact = reinterpret_cast<float*>(scaled);
+      for (std::size_t d = 0; d < head_dim; ++d) exact[d] = query[d] * work.scale;
+    }
     for (std::size_t d = 0; d < kSumStride; ++d) state.sums[row * kSumStride + d] = 0.0F;
     for (std::size_t d = 0; d < kLanes; ++d) state.totals[row * kLanes + d] = 0.0F;
     state.highest[row] = -__builtin_inff();
@@ -254,20 +293,13 @@ void attend_rows(const AttentionWork& work, std::size_t first_head, std::size_t 
   load_queries(work, first_head, heads, first_token, tokens, state);
   const std::size_t first_position = work.first_position + first_token;
   const std::size_t num_pages = (first_position + tokens - 1) / kKvPageTokens + 1;
-  const std::size_t num_full_pages = (first_position + 1) / kKvPageTokens;
   for (std::size_t index = 0; index < num_pages; ++index) {
-    const PageView page = view_page(work, index, num_pages);
-    if (index < num_full_pages) {
-      attend_to_page<kType>(work.layout, page, state, 0, tokens * heads, kKvPageTokens);
-      continue;
+    for (std::size_t row = 0; row < tokens * heads; ++row) {
+      const std::size_t end = first_position + row / heads + 1;
+      const std::size_t begin = index * kKvPageTokens;
+      state.visible[row] = end <= begin ? 0 : end - begin < kKvPageTokens ? end - begin : kKvPageTokens;
     }
-    for (std::size_t token = 0; token < tokens; ++token) {
-      const std::size_t visible = first_position + token + 1;
-      if (visible <= index * kKvPageTokens) continue;
-      const std::size_t left = visible - index * kKvPageTokens;
-      attend_to_page<kType>(work.layout, page, state, token * heads, heads,
-                            left < kKvPageTokens ? left : kKvPageTokens);
-    }
+    attend_to_page<kType>(work.layout, view_page(work, index, num_pages), state, tokens * heads);
   }
   store_results(work, first_head, heads, first_token, tokens, state);
 }

@@ -195,7 +195,7 @@ inline LogitSummary summarize(const float* logits, std::size_t count) {
     broken |= ~(value < __builtin_inff());
     if (lanes == kLanes) highest = maximum(value, highest);
   }
-  LogitSummary summary{max_of_lanes(highest), true};
+  LogitSummary summary{max_in_all_lanes(highest)[0], true};
   for (std::size_t i = count / kLanes * kLanes; i < count; ++i) {
     if (logits[i] > summary.highest) summary.highest = logits[i];
   }

@@ -37,6 +37,14 @@ typedef std::uint16_t UnalignedH __attribute__((vector_size(kLanes * 2), aligned
 typedef float AliasF __attribute__((aligned(1), may_alias));
 typedef std::uint32_t AliasU __attribute__((aligned(1), may_alias));
 
+#if defined(__AVX512F__)
+constexpr VecI kLaneIndex = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#elif defined(__AVX2__)
+constexpr VecI kLaneIndex = {0, 1, 2, 3, 4, 5, 6, 7};
+#else
+constexpr VecI kLaneIndex = {0, 1, 2, 3};
+#endif
+
 inline VecF load(const void* from) { return *static_cast<const UnalignedF*>(from); }
 inline VecU load_u32(const void* from) { return *static_cast<const UnalignedU*>(from); }
 inline void store(void* to, VecF value) { *static_cast<UnalignedF*>(to) = value; }
@@ -76,23 +84,25 @@ inline void store_first(float* to, VecF value, std::size_t count) {
 #endif
 }
 
-inline float sum_of_lanes(VecF value) {
-  float lanes[kLanes];
-  store(lanes, value);
-  for (std::size_t width = kLanes / 2; width > 0; width /= 2) {
-    for (std::size_t i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
+// Lane i of the result is lane (i + distance) % kLanes.
+inline VecF rotate_lanes(VecF value, int distance) {
+  return __builtin_shuffle(value, kLaneIndex + distance);  // taken modulo the lanes
 }
-inline float max_of_lanes(VecF value) {
-  float lanes[kLanes];
-  store(lanes, value);
-  for (std::size_t width = kLanes / 2; width > 0; width /= 2) {
-    for (std::size_t i = 0; i < width; ++i) {
-      lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
-    }
+
+// Halves are folded onto each other: one order of summation for every caller.
+inline float sum_of_lanes(VecF value) {
+#pragma GCC unroll 4
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+    value += rotate_lanes(value, distance);
   }
-  return lanes[0];
+  return value[0];
+}
+inline VecF max_in_all_lanes(VecF value) {
+#pragma GCC unroll 4
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+    value = maximum(value, rotate_lanes(value, distance));
+  }
+  return value;
 }
 
 // ---- bf16 ----
