@@ -25,6 +25,7 @@ ActorEngine::ActorEngine(caf::actor_system& system, ServedModel model, DeviceFac
                        .registry = std::make_shared<RequestRegistry>(),
                        .census = std::make_shared<ActorCensus>(),
                        .has_threads = settings.has_threads});
+  const SpawnGuard guard;
   actors_.tier = system_.spawn(
       make_cache_tier, environment_,
       CacheTierOptions{.secret = settings.secret, .hash_bits = settings.page_hash_bits});
@@ -40,6 +41,7 @@ ActorEngine::ActorEngine(caf::actor_system& system, ServedModel model, DeviceFac
 }
 
 RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink) {
+  const SpawnGuard guard;
   const RequestId id = ++last_request_;
   RequestStart start;
   start.id = id;

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include <caf/error.hpp>
+#include <caf/logger.hpp>
 #include <caf/message_view.hpp>
 #include <caf/result.hpp>
 #include <caf/sec.hpp>
@@ -38,6 +39,8 @@ CensusEntry::CensusEntry(std::shared_ptr<ActorCensus> census) : census_(std::mov
 }
 
 CensusEntry::~CensusEntry() { census_->leave(); }
+
+SpawnGuard::~SpawnGuard() { caf::logger::set_current_actor_system(nullptr); }
 
 void follow_rules(caf::scheduled_actor* self, Environment environment) {
   self->set_default_handler(

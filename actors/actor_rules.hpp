@@ -89,6 +89,17 @@ void send_stop(const Handle& receiver) {
       plain, caf::exit_msg{plain.address(), caf::exit_reason::user_shutdown});
 }
 
+// Spawning leaves a reference to the system's logger with the thread, and the
+// system's destructor waits until it is gone: for ever, if the thread is not one
+// of CAF's. So threads of others spawn while one of these is alive.
+class SpawnGuard {
+ public:
+  SpawnGuard() = default;
+  ~SpawnGuard();
+  SpawnGuard(const SpawnGuard&) = delete;
+  SpawnGuard& operator=(const SpawnGuard&) = delete;
+};
+
 // On a thread of its own, except where tests want to run every step.
 template <class Function, class... Arguments>
 auto spawn_on_thread(caf::actor_system& system, bool has_threads, Function function,

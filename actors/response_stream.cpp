@@ -60,12 +60,19 @@ void ResponseStream::fail(ApiError error) {
   end(Failed{std::move(error)});
 }
 
+// Told first, forgotten then: who finds no open request left may rely on all
+// clients having been told. Forgotten even if the sink throws.
 void ResponseStream::end(ResponseEvent event) {
   const auto sink = std::exchange(sink_, nullptr);
+  const std::unique_ptr<ResponseStream, void (*)(ResponseStream*)> forget(
+      this, [](ResponseStream* stream) { stream->forget(); });
+  sink->deliver(std::move(event));
+}
+
+void ResponseStream::forget() {
   mark_admitted();
   board_->num_open -= 1;
   registry_->remove(id_);
-  sink->deliver(std::move(event));
 }
 
 }  // namespace troupe

@@ -37,6 +37,7 @@ class ResponseStream {
 
  private:
   void end(ResponseEvent event);
+  void forget();
 
   RequestId id_;
   std::shared_ptr<ResponseSink> sink_;  // null after the terminal event

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine as it is shipped: real threads, a device that costs nothing.
+#include "actors/engine.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gpu/noop/noop_device.hpp"
+#include "tests/actors/byte_tokenizer.hpp"
+#include "tests/actors/recording_sink.hpp"
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+NoopDeviceSettings letters_device() {
+  NoopDeviceSettings settings;
+  settings.description = {.name = "no-op",
+                          .page_size = 16,
+                          .num_pages = 256,
+                          .num_slots = 32,
+                          .max_batch_tokens = 256,
+                          .context_length = 512,
+                          .vocabulary_size = ByteTokenizer::kVocabularySize};
+  settings.first_token = 'a';
+  settings.num_tokens = 26;
+  return settings;
+}
+
+ServedModel byte_model() {
+  ServedModel model;
+  model.name = "bytes";
+  model.tokenizer = std::make_shared<const ByteTokenizer>();
+  model.eos_tokens = {ByteTokenizer::kEos};
+  return model;
+}
+
+struct Fixture {
+  explicit Fixture(NoopDeviceSettings settings = letters_device(), EngineOptions options = {})
+      : engine(byte_model(), [settings] { return std::make_unique<NoopDevice>(settings); },
+               options, metrics) {}
+
+  Metrics metrics{"bytes"};
+  Engine engine;
+};
+
+GenerationRequest text_request(std::string text, std::uint32_t max_tokens) {
+  GenerationRequest request;
+  request.id = "test";
+  request.prompt = TextPrompt{std::move(text)};
+  request.max_tokens = max_tokens;
+  return request;
+}
+
+TEST_CASE("engine: a prompt is answered token by token and ends once") {
+  Fixture fixture;
+  auto sink = std::make_shared<RecordingSink>();
+  fixture.engine.submit(text_request("hello", 10), sink);
+  REQUIRE(sink->wait_for_end());
+  CHECK(sink->text() == "fghijklmno");
+  REQUIRE(sink->finished());
+  CHECK(sink->finished()->reason == FinishReason::kLength);
+  CHECK(sink->finished()->usage.prompt_tokens == 5);
+  CHECK(sink->finished()->usage.completion_tokens == 10);
+  CHECK(sink->events().size() == 12);
+}
+
+TEST_CASE("engine: many requests at once all end with their own text") {
+  Fixture fixture;
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 200; ++i) {
+    sinks.push_back(std::make_shared<RecordingSink>());
+    fixture.engine.submit(text_request(std::string(1 + i % 26, 'x'), 40), sinks.back());
+  }
+  for (int i = 0; i < 200; ++i) {
+    REQUIRE(sinks[i]->wait_for_end());
+    CHECK(sinks[i]->num_terminal() == 1);
+    CHECK(sinks[i]->text().size() == 40);
+    CHECK(sinks[i]->text().front() == 'a' + (1 + i % 26) % 26);
+  }
+  CHECK(fixture.engine.status().tokens_move);
+}
+
+TEST_CASE("engine: cancel ends a request of a device that is busy") {
+  auto settings = letters_device();
+  settings.iteration_time = milliseconds(5);
+  Fixture fixture(settings);
+  auto sink = std::make_shared<RecordingSink>();
+  const RequestId id = fixture.engine.submit(text_request("hello", 400), sink);
+  fixture.engine.cancel(id);
+  REQUIRE(sink->wait_for_end());
+  REQUIRE(sink->finished());
+  CHECK(sink->finished()->reason == FinishReason::kCancelled);
+}
+
+TEST_CASE("engine: drain refuses new requests and lets old ones finish") {
+  auto settings = letters_device();
+  settings.iteration_time = milliseconds(1);
+  Fixture fixture(settings);
+  auto old_one = std::make_shared<RecordingSink>();
+  fixture.engine.submit(text_request("hello", 50), old_one);
+  std::thread draining([&] { fixture.engine.drain(seconds(20)); });
+  while (fixture.engine.status().state != EngineState::kDraining) std::this_thread::yield();
+  auto late_one = std::make_shared<RecordingSink>();
+  fixture.engine.submit(text_request("hello", 5), late_one);
+  draining.join();
+  REQUIRE(late_one->wait_for_end());
+  REQUIRE(late_one->error());
+  CHECK(late_one->error()->kind == ApiErrorKind::kUnavailable);
+  REQUIRE(old_one->wait_for_end());
+  CHECK(old_one->text().size() == 50);
+}
+
+TEST_CASE("engine: drain cancels what has not finished by the deadline") {
+  auto settings = letters_device();
+  settings.iteration_time = milliseconds(20);
+  Fixture fixture(settings);
+  auto sink = std::make_shared<RecordingSink>();
+  fixture.engine.submit(text_request("hello", 400), sink);
+  fixture.engine.drain(milliseconds(50));
+  REQUIRE(sink->num_terminal() == 1);
+  CHECK(sink->finished()->reason == FinishReason::kCancelled);
+}
+
+TEST_CASE("engine: a device that can't start fails the engine with its reason") {
+  Metrics metrics("bytes");
+  Engine engine(
+      byte_model(),
+      []() -> std::unique_ptr<Device> { throw std::runtime_error("no weights in model.bin"); }, {},
+      metrics);
+  auto sink = std::make_shared<RecordingSink>();
+  engine.submit(text_request("hello", 5), sink);
+  REQUIRE(sink->wait_for_end());
+  REQUIRE(sink->error());
+  CHECK(sink->error()->kind == ApiErrorKind::kUnavailable);
+  CHECK(sink->error()->message.find("no weights in model.bin") != std::string::npos);
+  CHECK(engine.status().state == EngineState::kFailed);
+  CHECK(engine.failure() == "no weights in model.bin");
+}
+
+TEST_CASE("engine: it can be stopped at any moment, open requests are told") {
+  for (int round = 0; round < 20; ++round) {
+    auto sink = std::make_shared<RecordingSink>();
+    {
+      Fixture fixture;
+      fixture.engine.submit(text_request("hello", 400), sink);
+      for (int i = 0; i < round * 20; ++i) std::this_thread::yield();
+      CHECK(fixture.engine.stop(seconds(10)));
+    }
+    CHECK(sink->num_terminal() == 1);
+  }
+}
+
+TEST_CASE("engine: long prompts are encoded aside and answered alike") {
+  auto settings = letters_device();
+  settings.description.num_pages = 2048;
+  settings.description.context_length = 20000;
+  Fixture fixture(settings);
+  auto sink = std::make_shared<RecordingSink>();
+  fixture.engine.submit(text_request(std::string(10000, 'x'), 3), sink);
+  REQUIRE(sink->wait_for_end());
+  CHECK(sink->text() == std::string({static_cast<char>('a' + 10000 % 26),
+                                     static_cast<char>('a' + 10001 % 26),
+                                     static_cast<char>('a' + 10002 % 26)}));
+}
+
+}  // namespace
+}  // namespace troupe
