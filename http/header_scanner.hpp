@@ -16,7 +16,9 @@ namespace troupe {
 
 class HeaderScanner {
  public:
+  // The limits must outlive the scanner.
   explicit HeaderScanner(const Limits& limits) : limits_(limits) {}
+  explicit HeaderScanner(Limits&&) = delete;
 
   // Scans on; returns how many bytes of `bytes` belong to the header. Stops at
   // its end or at the first error.

@@ -33,7 +33,9 @@ class RequestParser {
     kRefused,   // error() says why; nothing that follows is looked at
   };
 
+  // The limits must outlive the parser.
   explicit RequestParser(const Limits& limits);
+  explicit RequestParser(Limits&&) = delete;
   ~RequestParser();
 
   State feed(std::string_view bytes);

@@ -67,8 +67,8 @@ void Shard::abort_answers() {
 }
 
 void Shard::stop() {
-  if (!thread_.joinable()) return;
   outbox_->close();
+  if (!thread_.joinable()) return;
   boost::asio::post(io_, [this] {
     timer_.cancel();
     for_each([](Connection& connection) { connection.close(); });

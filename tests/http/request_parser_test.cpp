@@ -11,6 +11,8 @@ using namespace troupe;
 
 namespace {
 
+const Limits kDefaults;
+
 struct Outcome {
   std::vector<std::string> requests;  // "METHOD target [body]"
   unsigned refused = 0;               // status, 0: not refused
@@ -66,7 +68,7 @@ TEST_CASE("request parser: requests come out whole, one after the other") {
 }
 
 TEST_CASE("request parser: the fields that matter are handed out") {
-  RequestParser parser({});
+  RequestParser parser(kDefaults);
   parser.feed(header("authorization: Bearer k\r\nContent-TYPE: application/json\r\n"
                      "Origin: http://o\r\nX-Request-Id: r\r\nConnection: x, Close\r\n"));
   REQUIRE(parser.state() == RequestParser::State::kComplete);
@@ -80,7 +82,7 @@ TEST_CASE("request parser: the fields that matter are handed out") {
 
 TEST_CASE("request parser: keep-alive as each version has it") {
   const auto keeps = [](std::string_view start, std::string_view fields) {
-    RequestParser parser({});
+    RequestParser parser(kDefaults);
     parser.feed(header(fields, start));
     REQUIRE(parser.state() == RequestParser::State::kComplete);
     return parser.take().keep_alive;
@@ -141,7 +143,7 @@ TEST_CASE("framing: what leaves the end of a request in doubt is refused, howeve
       {"no version", header("", "GET / x"), 505},
       {"trailers", header("Transfer-Encoding: chunked\r\n") + "5\r\nhello\r\n0\r\nA: b\r\n\r\n", 400},
       {"chunk size 2^64", header("Transfer-Encoding: chunked\r\n") + "10000000000000000\r\nx", 400},
-      {"chunk size of no digits", header("Transfer-Encoding: chunked\r\n") + ";x\r\n", 400},
+      {"chunk size of no digits", header("Transfer-Encoding: chunked\r\n") + ";x\r\nx\r\n", 400},
       {"chunk without its CRLF", header("Transfer-Encoding: chunked\r\n") + "1\r\nab0\r\n\r\n", 400},
       {"gzip body", header("Content-Encoding: gzip\r\nContent-Length: 1\r\n") + "x", 415},
       {"unknown expectation", header("Expect: miracles\r\nContent-Length: 1\r\n") + "x", 417},
@@ -224,7 +226,7 @@ TEST_CASE("framing: bodies end at their limit, by length and by chunks") {
 }
 
 TEST_CASE("request parser: an expectation is told once, and not if the body is there") {
-  RequestParser parser({});
+  RequestParser parser(kDefaults);
   parser.feed(header("Expect: 100-continue\r\nContent-Length: 2\r\n"));
   CHECK(parser.take_expectation());
   CHECK(!parser.take_expectation());
