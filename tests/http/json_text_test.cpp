@@ -18,9 +18,9 @@ TEST_CASE("json text: control characters, quotes and backslashes are escaped") {
 TEST_CASE("json text: every byte below 0x80 comes back as it was") {
   for (int c = 1; c < 0x80; ++c) {
     const std::string text = std::string("x") + static_cast<char>(c) + "y";
-    const auto parsed = parse_json("[" + json_string(text) + "]", {});
+    const auto parsed = parse_json(json_string(text), {});
     REQUIRE(std::holds_alternative<boost::json::value>(parsed));
-    const auto& read = std::get<boost::json::value>(parsed).as_array()[0].as_string();
+    const auto& read = std::get<boost::json::value>(parsed).as_string();
     CHECK(std::string(read.c_str()) == text);
   }
 }

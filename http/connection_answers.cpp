@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a connection answers: replies at once, generations as their events come.
+#include "http/connection.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "http/shard.hpp"
+#include "telemetry/metrics.hpp"
+
+namespace troupe {
+namespace {
+
+std::int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+void Connection::begin_exchange(HttpRequest request) {
+  ++num_requests_;
+  num_read_ahead_ = parser_.num_buffered();
+  const RouteMatch route = match_route(request.target);
+  exchange_ = Exchange{.route = route,
+                       .method = method_label(request.method),
+                       .context = service_.context_for(request),
+                       .started = request_since_};
+  has_request_begun_ = has_body_begun_ = false;
+  if (num_requests_ >= limits_.max_requests_per_connection || service_.is_draining() ||
+      input_ended_) {
+    exchange_->context.keep_alive = false;
+  }
+  auto handled = service_.handle(request, route);
+  if (const auto* reply = std::get_if<Reply>(&handled)) return answer(*reply);
+  start_generation(std::move(std::get<ApiRequest>(handled)));
+}
+
+void Connection::answer(const Reply& reply) {
+  append_reply(out_, exchange_->context, reply);
+  exchange_->status = reply.status;
+  exchange_->is_answered = true;
+  Metrics& metrics = service_.metrics();
+  (reply.status < 400 ? metrics.http_2xx : reply.status < 500 ? metrics.http_4xx : metrics.http_5xx)
+      .add();
+  write_out();
+}
+
+void Connection::answer_error(HttpError error) {
+  if (phase_ == Phase::kStreaming) {
+    generation_->writer->error(out_, error);
+    exchange_->context.keep_alive = false;
+    exchange_->is_answered = true;
+    return end_generation();
+  }
+  if (!exchange_) {  // of a request that could not be read to its end
+    const HttpRequest& request = parser_.request();
+    exchange_ = Exchange{.route = match_route(request.target),
+                         .method = method_label(request.method),
+                         .context = service_.context_for(request),
+                         .started = request_since_};
+  }
+  if (error.close) exchange_->context.keep_alive = false;
+  if (generation_) end_generation();
+  answer(error_reply(error));
+}
+
+void Connection::start_generation(ApiRequest request) {
+  shard_.answers().add();
+  exchange_->is_generation = true;
+  // Looked at after being counted: a drain waits for this one or refuses it.
+  if (service_.is_draining()) return answer_error(http_error(503, "the server is shutting down"));
+  generation_ = std::make_unique<Generation>();
+  generation_->stream = std::make_shared<ClientStream>(
+      shard_.outbox(), this, request.stream ? Delivery::kEvents : Delivery::kWhole);
+  generation_->response_id = request.generation.id;
+  generation_->created = unix_seconds();
+  GenerationRequest generation = std::exchange(request.generation, {});
+  generation_->request = std::move(request);
+  phase_ = Phase::kGenerating;
+  generation_->id = service_.engine().submit(std::move(generation), generation_->stream);
+}
+
+void Connection::on_event(ClientStream& stream, ResponseEvent event) {
+  if (!generation_ || generation_->stream.get() != &stream) return;
+  stream.handled(event);
+  if (!is_dirty_) {
+    is_dirty_ = true;
+    shard_.flush_later(shared_from_this());
+  }
+  if (const auto* accepted = std::get_if<Accepted>(&event)) {
+    generation_->usage.prompt_tokens = accepted->prompt_tokens;
+    if (phase_ == Phase::kGenerating) begin_stream();
+  } else if (const auto* delta = std::get_if<TextDelta>(&event)) {
+    on_delta(*delta);
+  } else if (const auto* finished = std::get_if<Finished>(&event)) {
+    on_finished(*finished);
+  } else if (const auto* failed = std::get_if<Failed>(&event)) {
+    answer_error(to_http_error(failed->error));
+  }
+}
+
+void Connection::begin_stream() {
+  const ApiRequest& request = generation_->request;
+  generation_->writer.emplace(
+      identity(), exchange_->context.is_http_1_0 ? EventFraming::kPlain : EventFraming::kChunked,
+      request.include_usage, request.continuous_usage_stats);
+  if (exchange_->context.is_http_1_0) exchange_->context.keep_alive = false;  // ends with the body
+  phase_ = Phase::kStreaming;
+  exchange_->status = 200;
+  service_.metrics().http_2xx.add();
+  service_.metrics().sse_streams.add(1);
+  append_stream_head(out_, exchange_->context);
+  generation_->writer->role(out_, generation_->usage);
+}
+
+void Connection::on_delta(const TextDelta& delta) {
+  if (phase_ == Phase::kGenerating) begin_stream();
+  if (num_unsent() > limits_.max_stream_buffer_bytes) return on_client_gone();
+  if (delta.text.empty() && !generation_->request.continuous_usage_stats) return;
+  generation_->writer->delta(out_, delta.text, delta.usage);
+  service_.metrics().sse_events.add();
+}
+
+void Connection::on_finished(const Finished& finished) {
+  if (finished.reason == FinishReason::kCancelled) {
+    return answer_error(http_error(503, "the server is shutting down"));
+  }
+  if (finished.reason == FinishReason::kError) {
+    return answer_error(http_error(500, "the generation failed"));
+  }
+  if (!generation_->request.stream) {
+    const std::string body = completed_json(identity(), generation_->stream->whole_text(), finished);
+    end_generation();
+    return answer(Reply{.body = body});
+  }
+  if (phase_ == Phase::kGenerating) begin_stream();
+  generation_->writer->finish(out_, finished);
+  exchange_->is_answered = true;
+  end_generation();
+}
+
+void Connection::end_generation() {
+  if (phase_ == Phase::kStreaming) service_.metrics().sse_streams.add(-1);
+  generation_->stream->detach();
+  generation_.reset();
+  phase_ = Phase::kReading;
+}
+
+void Connection::end_exchange() {
+  const Exchange exchange = std::move(*exchange_);
+  exchange_.reset();
+  if (const auto& access_log = service_.options().access_log) {
+    access_log({.method = exchange.method,
+                .route = exchange.route.name,
+                .status = exchange.status,
+                .duration = std::chrono::duration_cast<std::chrono::microseconds>(
+                    Clock::now() - exchange.started),
+                .request_id = exchange.context.request_id});
+  }
+  if (exchange.is_generation) shard_.answers().remove();
+  idle_since_ = Clock::now();
+  num_read_ahead_ = 0;
+  if (phase_ != Phase::kClosed && !exchange.context.keep_alive) linger();
+}
+
+ResponseIdentity Connection::identity() const {
+  return {.id = generation_->response_id,
+          .created = generation_->created,
+          .model = service_.model().name,
+          .shape = generation_->request.shape};
+}
+
+}  // namespace troupe
