@@ -34,7 +34,8 @@ class Comparison {
       : setting_(setting), type_(type), team_(team) {
     const auto weights = random_floats(setting.num_outputs * setting.num_inputs, 1);
     const std::vector<MatrixSource> sources{{weights.data(), DataType::kF32, setting.num_outputs}};
-    const std::size_t bytes = PackedMatrix::packed_bytes(setting.num_outputs, setting.num_inputs, type);
+    const std::size_t bytes =
+        PackedMatrix::packed_bytes(setting.num_outputs, setting.num_inputs, type);
     for (std::size_t i = 0; i <= kRotatedBytes / bytes; ++i) {
       ours_.emplace_back(sources, setting.num_inputs, type);
       ours_.back().pack();
@@ -47,18 +48,26 @@ class Comparison {
   }
 
   double ours(std::size_t rows) {
-    const MatmulArguments arguments{.weight = &ours_[turn_++ % ours_.size()], .a = a(), .a_type = type_,
-                                    .a_stride = setting_.num_inputs, .c = c_.data(),
-                                    .c_stride = setting_.num_outputs, .num_rows = rows,
-                                    .num_threads = setting_.num_threads, .isa = setting_.isa};
+    const MatmulArguments arguments{.weight = &ours_[turn_++ % ours_.size()],
+                                    .a = a(),
+                                    .a_type = type_,
+                                    .a_stride = setting_.num_inputs,
+                                    .c = c_.data(),
+                                    .c_stride = setting_.num_outputs,
+                                    .num_rows = rows,
+                                    .num_threads = setting_.num_threads,
+                                    .isa = setting_.isa};
     return team_.time(matmul_num_tasks(arguments),
                       [&](std::size_t task) { matmul_run_task(arguments, task); });
   }
 
   double theirs(std::size_t rows) {
-    const OnednnMatmulArguments arguments{.weight = &theirs_[turn_++ % theirs_.size()], .a = a(),
-                                          .a_stride = setting_.num_inputs, .c = c_.data(),
-                                          .c_stride = setting_.num_outputs, .num_rows = rows};
+    const OnednnMatmulArguments arguments{.weight = &theirs_[turn_++ % theirs_.size()],
+                                          .a = a(),
+                                          .a_stride = setting_.num_inputs,
+                                          .c = c_.data(),
+                                          .c_stride = setting_.num_outputs,
+                                          .num_rows = rows};
     return team_.time(onednn_matmul_num_tasks(arguments),
                       [&](std::size_t task) { onednn_matmul_run_task(arguments, task); });
   }
@@ -76,13 +85,16 @@ class Comparison {
       their_times.push_back(theirs_sum / repeats);
       ratios.push_back(theirs_sum / ours_sum);
     }
-    const double flops = 2.0 * static_cast<double>(rows * setting_.num_inputs * setting_.num_outputs);
+    const double flops =
+        2.0 * static_cast<double>(rows * setting_.num_inputs * setting_.num_outputs);
     const double bytes = static_cast<double>(ours_[0].size_bytes());
     const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
-    std::printf("%-5s %4zu  %8.1f GFLOP/s  %6.1f GB/s  %5.2f of read   onednn %8.1f GFLOP/s   ours/onednn %.2f (%.2f-%.2f)\n",
-                name_of(type_).data(), rows, flops / median(our_times) / 1e9,
-                bytes / median(our_times) / 1e9, bytes / median(our_times) / bandwidth,
-                flops / median(their_times) / 1e9, median(ratios), *low, *high);
+    std::printf(
+        "%-5s %4zu  %8.1f GFLOP/s  %6.1f GB/s  %5.2f of read   onednn %8.1f GFLOP/s   ours/onednn "
+        "%.2f (%.2f-%.2f)\n",
+        name_of(type_).data(), rows, flops / median(our_times) / 1e9,
+        bytes / median(our_times) / 1e9, bytes / median(our_times) / bandwidth,
+        flops / median(their_times) / 1e9, median(ratios), *low, *high);
     std::fflush(stdout);
   }
 

@@ -19,10 +19,10 @@ void gated_activation_run_task(const GatedActivationArguments& arguments, std::s
   const std::size_t last = std::min(arguments.num_rows, (task + 1) * kRowsOfTask);
   for (std::size_t row = task * kRowsOfTask; row < last; ++row) {
     const float* gate = arguments.gate_up + row * arguments.gate_up_stride;
-    kernels.activate(gate, gate + arguments.width,
-                     static_cast<std::byte*>(arguments.h) +
-                         row * arguments.h_stride * size_of(arguments.h_type),
-                     arguments.h_type, arguments.width);
+    kernels.activate(
+        gate, gate + arguments.width,
+        static_cast<std::byte*>(arguments.h) + row * arguments.h_stride * size_of(arguments.h_type),
+        arguments.h_type, arguments.width);
   }
 }
 

@@ -12,7 +12,7 @@ namespace troupe {
 struct GatedActivationArguments {
   const float* gate_up = nullptr;  // [num_rows, 2 * width]: gate first
   std::size_t gate_up_stride = 0;
-  void* h = nullptr;               // [num_rows, width]
+  void* h = nullptr;                 // [num_rows, width]
   DataType h_type = DataType::kF32;  // kF32 or kBF16
   std::size_t h_stride = 0;
   std::size_t num_rows = 0;

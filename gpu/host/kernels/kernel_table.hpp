@@ -78,8 +78,7 @@ struct KernelTable {
   void (*attend)(const AttentionWork& work);
   void (*rotate_and_append)(const RotaryWork& work);
   void (*normalize)(const RmsNormRow& row);
-  void (*activate)(const float* gate, const float* up, void* h, DataType h_type,
-                   std::size_t width);
+  void (*activate)(const float* gate, const float* up, void* h, DataType h_type, std::size_t width);
   void (*add)(const float* x, const float* y, float* sum, std::size_t width);
   LogitSummary (*summarize)(const float* logits, std::size_t count);
   // weights[i] = exp((logits[i] - highest) * inverse_temperature)

@@ -16,9 +16,9 @@ struct Cut {
   std::size_t num_row_groups = 0;
 };
 
-constexpr std::size_t kMaxPanels = 8;      // one K chunk of so many stays in the L2 cache
+constexpr std::size_t kMaxPanels = 8;        // one K chunk of so many stays in the L2 cache
 constexpr std::size_t kRowsOfTask = 9 * 14;  // whole register tiles
-constexpr std::size_t kStreamPanels = 4;    // read side by side when there is one row
+constexpr std::size_t kStreamPanels = 4;     // read side by side when there is one row
 constexpr std::size_t kSmallTaskBytes = std::size_t{256} << 10;
 
 std::size_t divide_up(std::size_t value, std::size_t by) { return (value + by - 1) / by; }
@@ -43,7 +43,8 @@ Cut cut_of(const MatmulArguments& arguments) {
   if (arguments.num_rows <= 32) {
     cut.panels = streaming_panels(arguments);
   } else {
-    const std::size_t wanted = divide_up(num_panels, 4 * std::max<std::size_t>(1, arguments.num_threads));
+    const std::size_t wanted =
+        divide_up(num_panels, 4 * std::max<std::size_t>(1, arguments.num_threads));
     cut.panels = std::clamp<std::size_t>(wanted, 1, kMaxPanels);
   }
   cut.num_panel_groups = divide_up(num_panels, cut.panels);
@@ -70,8 +71,8 @@ void matmul_run_task(const MatmulArguments& arguments, std::size_t task) {
           .panels = weight.panel(first_panel),
           .num_panels = num_panels,
           .num_inputs = weight.num_inputs(),
-          .num_columns = std::min(num_panels * PackedMatrix::kPanelWidth,
-                                  weight.num_outputs() - first_column),
+          .num_columns =
+              std::min(num_panels * PackedMatrix::kPanelWidth, weight.num_outputs() - first_column),
           .weight_type = weight.type(),
           .a = static_cast<const std::byte*>(arguments.a) +
                first_row * arguments.a_stride * size_of(arguments.a_type),

@@ -104,13 +104,13 @@ struct OnednnMatrix::State {
     const auto f32 = dnnl::memory::data_type::f32;
     const dnnl::memory::desc a(dims_of(key.rows, num_inputs), dnnl_type(type),
                                dims_of(key.a_stride, 1));
-    const dnnl::memory::desc c(dims_of(key.rows, slice.num_columns), f32,
-                               dims_of(key.c_stride, 1));
-    const dnnl::memory::desc bias(dims_of(1, slice.num_columns), f32, dims_of(slice.num_columns, 1));
+    const dnnl::memory::desc c(dims_of(key.rows, slice.num_columns), f32, dims_of(key.c_stride, 1));
+    const dnnl::memory::desc bias(dims_of(1, slice.num_columns), f32,
+                                  dims_of(slice.num_columns, 1));
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const auto description = key.has_bias ? dnnl::matmul::desc(a, weights, bias, c)
-                                          : dnnl::matmul::desc(a, weights, c);
+    const auto description =
+        key.has_bias ? dnnl::matmul::desc(a, weights, bias, c) : dnnl::matmul::desc(a, weights, c);
     return {description, attributes, engine};
   }
 
@@ -136,7 +136,8 @@ struct OnednnMatrix::State {
     auto found = slice.primitives.find(key);
     if (found == slice.primitives.end()) {
       const auto description = describe(slice, key, slice.weights.get_desc());
-      found = slice.primitives.emplace(key, std::pair{description, dnnl::matmul(description)}).first;
+      found =
+          slice.primitives.emplace(key, std::pair{description, dnnl::matmul(description)}).first;
     }
     return found->second;
   }

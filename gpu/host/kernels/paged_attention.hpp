@@ -23,7 +23,7 @@ namespace troupe {
 
 // One query block: some consecutive query tokens of one sequence.
 struct AttentionBlock {
-  std::uint32_t first_token = 0;   // row of the batch
+  std::uint32_t first_token = 0;  // row of the batch
   std::uint32_t num_tokens = 0;
   std::uint32_t first_position = 0;  // position in the sequence of the first one
   std::uint32_t first_page = 0;      // index into the batch's page table
@@ -40,14 +40,14 @@ struct PagedAttentionArguments {
   const void* kv_pool = nullptr;       // 64-byte aligned
   KvLayout layout;
   std::size_t layer = 0;
-  std::size_t num_heads = 0;     // a multiple of layout.num_kv_heads
-  const float* queries = nullptr;  // [tokens, num_heads * head_dim], rotated; the
-                                   // first columns of qkv with qkv's stride
-  std::size_t query_stride = 0;  // elements from token to token
-  void* attended = nullptr;      // [tokens, num_heads * head_dim]
+  std::size_t num_heads = 0;                // a multiple of layout.num_kv_heads
+  const float* queries = nullptr;           // [tokens, num_heads * head_dim], rotated; the
+                                            // first columns of qkv with qkv's stride
+  std::size_t query_stride = 0;             // elements from token to token
+  void* attended = nullptr;                 // [tokens, num_heads * head_dim]
   DataType attended_type = DataType::kF32;  // kF32 or kBF16
   std::size_t attended_stride = 0;
-  float scale = 0.0F;            // 1 / sqrt(head_dim) as a rule
+  float scale = 0.0F;  // 1 / sqrt(head_dim) as a rule
   Isa isa = best_isa();
 };
 

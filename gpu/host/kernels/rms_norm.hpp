@@ -11,12 +11,12 @@
 namespace troupe {
 
 struct RmsNormArguments {
-  float* x = nullptr;               // [num_rows, width]; written only with a residual
+  float* x = nullptr;  // [num_rows, width]; written only with a residual
   std::size_t x_stride = 0;
   const float* residual = nullptr;  // [num_rows, width] or none
   std::size_t residual_stride = 0;
-  const float* weight = nullptr;    // [width]
-  void* normed = nullptr;           // [num_rows, width]
+  const float* weight = nullptr;          // [width]
+  void* normed = nullptr;                 // [num_rows, width]
   DataType normed_type = DataType::kF32;  // kF32 or kBF16
   std::size_t normed_stride = 0;
   std::size_t num_rows = 0;

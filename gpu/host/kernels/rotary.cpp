@@ -30,10 +30,11 @@ double scale_llama3(const RotaryParameters& p, double frequency) {
 std::vector<float> rotary_frequencies(const RotaryParameters& parameters) {
   std::vector<float> frequencies(parameters.head_dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    double frequency = std::pow(parameters.theta, -2.0 * static_cast<double>(i) /
-                                                      static_cast<double>(parameters.head_dim));
+    double frequency = std::pow(
+        parameters.theta, -2.0 * static_cast<double>(i) / static_cast<double>(parameters.head_dim));
     if (parameters.scaling == RotaryScaling::kLinear) frequency /= parameters.factor;
-    if (parameters.scaling == RotaryScaling::kLlama3) frequency = scale_llama3(parameters, frequency);
+    if (parameters.scaling == RotaryScaling::kLlama3)
+      frequency = scale_llama3(parameters, frequency);
     frequencies[i] = static_cast<float>(frequency);
   }
   return frequencies;
@@ -61,8 +62,8 @@ void place_tokens(std::span<const SequenceSlice> slices, std::span<const PageId>
   for (const auto& slice : slices) {
     for (std::uint32_t i = 0; i < slice.num_tokens; ++i) {
       const std::uint32_t position = slice.context_length + i;
-      places.push_back({.position = position,
-                        .page = page_table[slice.first_page + position / kKvPageTokens]});
+      places.push_back(
+          {.position = position, .page = page_table[slice.first_page + position / kKvPageTokens]});
     }
   }
 }

@@ -21,9 +21,9 @@ struct RotaryParameters {
   std::size_t max_positions = 0;
   double theta = 10000.0;
   RotaryScaling scaling = RotaryScaling::kNone;
-  double factor = 1.0;  // kLinear, kLlama3
-  double low_frequency_factor = 1.0;   // kLlama3
-  double high_frequency_factor = 4.0;  // kLlama3
+  double factor = 1.0;                   // kLinear, kLlama3
+  double low_frequency_factor = 1.0;     // kLlama3
+  double high_frequency_factor = 4.0;    // kLlama3
   double original_max_positions = 8192;  // kLlama3
 };
 

@@ -26,6 +26,7 @@ struct Scratch {
   std::vector<float> logits;
   std::vector<float> weights;
   std::vector<Candidate> candidates;
+  std::vector<Candidate> pool;
 };
 
 std::int32_t first_equal(const float* logits, std::size_t count, float highest) {
@@ -38,43 +39,62 @@ double sum_of(std::span<const Candidate> candidates) {
   return sum;
 }
 
-// The shortest prefix of `candidates`, sorted as far as needed, whose weights
-// reach `share` of the total. At least one.
-std::size_t sort_until(std::vector<Candidate>& candidates, double share) {
-  const double wanted = share * sum_of(candidates);
-  double sum = 0.0;
-  std::size_t sorted = 0;
-  for (std::size_t step = 64; sorted < candidates.size(); step *= 4) {
-    const std::size_t end = std::min(candidates.size(), sorted + step);
-    std::partial_sort(candidates.begin() + static_cast<std::ptrdiff_t>(sorted),
-                      candidates.begin() + static_cast<std::ptrdiff_t>(end), candidates.end(),
-                      comes_before);
-    for (; sorted < end; ++sorted) {
-      sum += candidates[sorted].weight;
-      if (sum >= wanted) return sorted + 1;
-    }
-  }
-  return candidates.size();
+// The last of the `count` best. Reorders `pool`.
+Candidate last_of_best(std::span<Candidate> pool, std::size_t count) {
+  const auto last = pool.begin() + static_cast<std::ptrdiff_t>(count - 1);
+  std::nth_element(pool.begin(), last, pool.end(), comes_before);
+  return *last;
 }
 
-// Of the weights that may be drawn, those that top_k, top_p and min_p leave.
-void keep_likely(const SamplingParameters& parameters, std::vector<Candidate>& candidates) {
+// The last of the fewest best whose weights reach `wanted`: halves the range
+// that holds it, then walks what is left in order. Reorders `pool`.
+Candidate last_to_reach(std::span<Candidate> pool, double wanted) {
+  constexpr std::size_t kFew = 64;
+  double before = 0.0;
+  while (pool.size() > kFew) {
+    const std::size_t half = pool.size() / 2;
+    last_of_best(pool, half);
+    const double sum = sum_of(pool.first(half));
+    if (before + sum >= wanted) {
+      pool = pool.first(half);
+    } else {
+      before += sum;
+      pool = pool.subspan(half);
+    }
+  }
+  std::sort(pool.begin(), pool.end(), comes_before);
+  for (const auto& candidate : pool) {
+    before += candidate.weight;
+    if (before >= wanted) return candidate;
+  }
+  return pool.back();
+}
+
+void drop_behind(const Candidate& last, std::vector<Candidate>& candidates) {
+  std::erase_if(candidates,
+                [&](const Candidate& candidate) { return comes_before(last, candidate); });
+}
+
+// Of the weights that may be drawn, in order of ids, those that top_k, top_p and
+// min_p leave.
+void keep_likely(const SamplingParameters& parameters, std::vector<Candidate>& candidates,
+                 std::vector<Candidate>& pool) {
   const auto top_k = static_cast<std::size_t>(std::max(0, parameters.top_k));
   if (top_k > 0 && top_k < candidates.size()) {
-    std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(top_k - 1),
-                     candidates.end(), comes_before);
-    candidates.resize(top_k);
+    pool = candidates;
+    drop_behind(last_of_best(pool, top_k), candidates);
   }
   if (parameters.top_p < 1.0F) {
-    candidates.resize(sort_until(candidates, std::max(0.0F, parameters.top_p)));
+    pool = candidates;
+    drop_behind(last_to_reach(pool, std::max(0.0F, parameters.top_p) * sum_of(pool)), candidates);
   }
   if (parameters.min_p > 0.0F) {
     float highest = 0.0F;
     for (const auto& candidate : candidates) highest = std::max(highest, candidate.weight);
     const float lowest = std::min(1.0F, parameters.min_p) * highest;
-    std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < lowest; });
+    std::erase_if(candidates,
+                  [&](const Candidate& candidate) { return candidate.weight < lowest; });
   }
-  std::sort(candidates.begin(), candidates.end(), comes_before);
 }
 
 std::int32_t draw(std::span<const Candidate> candidates, double uniform) {
@@ -92,10 +112,12 @@ std::int32_t draw_from_all(std::span<const float> weights, double uniform) {
   std::vector<double> sums;
   double total = 0.0;
   for (std::size_t first = 0; first < weights.size(); first += kBlock) {
-    double sum = 0.0;
-    for (std::size_t i = first; i < std::min(weights.size(), first + kBlock); ++i) sum += weights[i];
-    sums.push_back(sum);
-    total += sum;
+    // Four sums side by side: one alone would wait for each addition.
+    double parts[4] = {};
+    const std::size_t end = std::min(weights.size(), first + kBlock);
+    for (std::size_t i = first; i < end; ++i) parts[i % 4] += weights[i];
+    sums.push_back((parts[0] + parts[1]) + (parts[2] + parts[3]));
+    total += sums.back();
   }
   double left = uniform * total;
   std::size_t block = 0;
@@ -123,13 +145,15 @@ std::int32_t sample_row(const SampleArguments& arguments, const SampleRow& row, 
   if (!row.suppressed.empty()) {
     scratch.logits.assign(logits, logits + count);
     for (const auto id : row.suppressed) {
-      if (id >= 0 && static_cast<std::size_t>(id) < count) scratch.logits[static_cast<std::size_t>(id)] = kNever;
+      const auto index = static_cast<std::size_t>(id);
+      if (id >= 0 && index < count) scratch.logits[index] = kNever;
     }
   }
   const LogitSummary given = kernels.summarize(logits, count);
   if (!given.is_valid) return kInvalidLogits;
   if (!row.suppressed.empty()) logits = scratch.logits.data();
-  const float highest = row.suppressed.empty() ? given.highest : kernels.summarize(logits, count).highest;
+  const float highest =
+      row.suppressed.empty() ? given.highest : kernels.summarize(logits, count).highest;
   if (highest == kNever) return kInvalidLogits;
   const auto& parameters = row.parameters;
   if (!(parameters.temperature > 0.0F)) return first_equal(logits, count, highest);
@@ -148,7 +172,7 @@ std::int32_t sample_row(const SampleArguments& arguments, const SampleRow& row, 
       scratch.candidates.push_back({scratch.weights[i], static_cast<std::int32_t>(i)});
     }
   }
-  keep_likely(parameters, scratch.candidates);
+  keep_likely(parameters, scratch.candidates, scratch.pool);
   return draw(scratch.candidates, uniform);
 }
 
@@ -158,8 +182,8 @@ std::size_t sample_num_tasks(const SampleArguments& arguments) { return argument
 
 void sample_run_task(const SampleArguments& arguments, std::size_t task) {
   thread_local Scratch scratch;
-  arguments.token_ids[task] = sample_row(arguments, arguments.rows[task],
-                                         arguments.logits + task * arguments.logits_stride, scratch);
+  arguments.token_ids[task] = sample_row(
+      arguments, arguments.rows[task], arguments.logits + task * arguments.logits_stride, scratch);
 }
 
 std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,

@@ -26,7 +26,7 @@ inline constexpr std::int32_t kInvalidLogits = -1;
 
 struct SampleRow {
   SamplingParameters parameters{};
-  std::uint64_t position = 0;  // of the token to be drawn in its sequence
+  std::uint64_t position = 0;                  // of the token to be drawn in its sequence
   std::span<const std::int32_t> suppressed{};  // ids outside the vocabulary are ignored
 };
 

@@ -28,10 +28,21 @@ TEST_CASE("activation: silu(gate) * up equals f64 within 5e-7 relative") {
         const auto gate_up = random_values(rows * 2 * width, 1, 8.0F);
         std::vector<float> h(rows * width);
         std::vector<std::uint16_t> narrow(rows * width);
-        run({.gate_up = gate_up.data(), .gate_up_stride = 2 * width, .h = h.data(),
-             .h_stride = width, .num_rows = rows, .width = width, .isa = isa});
-        run({.gate_up = gate_up.data(), .gate_up_stride = 2 * width, .h = narrow.data(),
-             .h_type = DataType::kBF16, .h_stride = width, .num_rows = rows, .width = width, .isa = isa});
+        run({.gate_up = gate_up.data(),
+             .gate_up_stride = 2 * width,
+             .h = h.data(),
+             .h_stride = width,
+             .num_rows = rows,
+             .width = width,
+             .isa = isa});
+        run({.gate_up = gate_up.data(),
+             .gate_up_stride = 2 * width,
+             .h = narrow.data(),
+             .h_type = DataType::kBF16,
+             .h_stride = width,
+             .num_rows = rows,
+             .width = width,
+             .isa = isa});
         CHECK(narrow == to_bf16(h));
         for (std::size_t row = 0; row < rows; ++row) {
           for (std::size_t i = 0; i < width; ++i) {
@@ -48,11 +59,17 @@ TEST_CASE("activation: silu(gate) * up equals f64 within 5e-7 relative") {
 
 TEST_CASE("activation: extreme gates give limits, not NaN; NaN stays NaN") {
   const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> gate_up{-1000.0F, -100.0F, 1000.0F, std::nanf(""), 1.0F, 1.0F, 1.0F, 1.0F};
+  const std::vector<float> gate_up{-1000.0F, -100.0F, 1000.0F, std::nanf(""),
+                                   1.0F,     1.0F,    1.0F,    1.0F};
   for (const Isa isa : supported_isas()) {
     float h[4];
-    run({.gate_up = gate_up.data(), .gate_up_stride = 8, .h = h, .h_stride = 4, .num_rows = 1,
-         .width = 4, .isa = isa});
+    run({.gate_up = gate_up.data(),
+         .gate_up_stride = 8,
+         .h = h,
+         .h_stride = 4,
+         .num_rows = 1,
+         .width = 4,
+         .isa = isa});
     CHECK(h[0] == 0.0F);
     CHECK(std::abs(h[1]) < 1e-37F);
     CHECK(h[2] == 1000.0F);
@@ -75,7 +92,8 @@ TEST_CASE("exp: below 2 ulp over its whole range") {
       worst = std::max(worst, std::abs(y[i] - expected) / ulp);
     }
     CHECK(worst < 2.0);
-    const std::vector<float> limits{-88.0F, -std::numeric_limits<float>::infinity(), 89.0F, std::nanf("")};
+    const std::vector<float> limits{-88.0F, -std::numeric_limits<float>::infinity(), 89.0F,
+                                    std::nanf("")};
     y.resize(4);
     kernel_table(isa).exponentiate(limits.data(), 0.0F, 1.0F, y.data(), 4);
     CHECK(y[0] == 0.0F);

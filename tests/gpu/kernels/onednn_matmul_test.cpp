@@ -22,20 +22,31 @@ void compare(std::size_t rows, std::size_t outputs, std::size_t inputs, DataType
   const auto a = random_values(rows * inputs, 2);
   const auto a_bf16 = to_bf16(a);
   const auto bias = random_values(outputs, 3);
-  const std::vector<MatrixSource> sources{{w.data(), DataType::kF32, outputs / 2},
-                                          {w.data() + outputs / 2 * inputs, DataType::kF32,
-                                           outputs - outputs / 2}};
+  const std::vector<MatrixSource> sources{
+      {w.data(), DataType::kF32, outputs / 2},
+      {w.data() + outputs / 2 * inputs, DataType::kF32, outputs - outputs / 2}};
   const OnednnMatrix theirs(sources, inputs, type, num_slices);
   PackedMatrix ours(sources, inputs, type);
   ours.pack();
   std::vector<float> expected(rows * outputs), c(rows * outputs, -1.0F);
-  const void* operand = type == DataType::kBF16 ? static_cast<const void*>(a_bf16.data()) : a.data();
-  const MatmulArguments reference{.weight = &ours, .a = operand, .a_type = type, .a_stride = inputs,
-                                  .bias = bias.data(), .c = expected.data(), .c_stride = outputs,
+  const void* operand =
+      type == DataType::kBF16 ? static_cast<const void*>(a_bf16.data()) : a.data();
+  const MatmulArguments reference{.weight = &ours,
+                                  .a = operand,
+                                  .a_type = type,
+                                  .a_stride = inputs,
+                                  .bias = bias.data(),
+                                  .c = expected.data(),
+                                  .c_stride = outputs,
                                   .num_rows = rows};
-  for (std::size_t task = 0; task < matmul_num_tasks(reference); ++task) matmul_run_task(reference, task);
-  const OnednnMatmulArguments arguments{.weight = &theirs, .a = operand, .a_stride = inputs,
-                                        .bias = bias.data(), .c = c.data(), .c_stride = outputs,
+  for (std::size_t task = 0; task < matmul_num_tasks(reference); ++task)
+    matmul_run_task(reference, task);
+  const OnednnMatmulArguments arguments{.weight = &theirs,
+                                        .a = operand,
+                                        .a_stride = inputs,
+                                        .bias = bias.data(),
+                                        .c = c.data(),
+                                        .c_stride = outputs,
                                         .num_rows = rows};
   {
     std::vector<std::jthread> threads;

@@ -21,7 +21,7 @@ struct Shape {
 };
 
 struct Free {
-  void operator()(std::byte* memory) const { ::operator delete(memory, std::align_val_t{64}); }
+  void operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{64}); }
 };
 
 // Sequences with random keys and values in shuffled pages of a poisoned pool.
@@ -30,9 +30,13 @@ class Pool {
   Pool(const Shape& shape, std::vector<std::size_t> lengths) : shape_(shape) {
     std::size_t num_pages = 0;
     for (const auto length : lengths) num_pages += (length + 31) / 32;
-    layout = {.num_layers = 2, .num_pages = num_pages + 1, .num_kv_heads = shape.kv_heads,
-              .head_dim = shape.head_dim, .type = shape.type};
-    memory.reset(static_cast<std::byte*>(::operator new(kv_pool_bytes(layout), std::align_val_t{64})));
+    layout = {.num_layers = 2,
+              .num_pages = num_pages + 1,
+              .num_kv_heads = shape.kv_heads,
+              .head_dim = shape.head_dim,
+              .type = shape.type};
+    memory.reset(
+        static_cast<std::byte*>(::operator new (kv_pool_bytes(layout), std::align_val_t{64})));
     std::fill_n(memory.get(), kv_pool_bytes(layout), std::byte{0xFF});  // NaN in both types
     page_table.resize(num_pages);
     std::iota(page_table.begin(), page_table.end(), 0);
@@ -54,7 +58,8 @@ class Pool {
   void append(std::size_t s, std::size_t begin, std::size_t end) {
     for (std::size_t t = begin; t < end; ++t) {
       for (std::size_t head = 0; head < shape_.kv_heads; ++head) {
-        std::byte* block = memory.get() + kv_block_offset(layout, 1, page_table[first_page[s] + t / 32], head);
+        std::byte* block =
+            memory.get() + kv_block_offset(layout, 1, page_table[first_page[s] + t / 32], head);
         for (std::size_t d = 0; d < shape_.head_dim; ++d) {
           const std::size_t i = t * width() + head * shape_.head_dim + d;
           put(block, kv_key_element(layout, t % 32, d), keys[s][i]);
@@ -91,11 +96,19 @@ std::vector<float> attend(const Shape& shape, const Pool& pool,
   std::vector<float> attended(queries.size(), -1.0F);
   const auto blocks = plan_attention(slices, shape.heads, shape.kv_heads);
   const PagedAttentionArguments arguments{
-      .blocks = blocks, .page_table = pool.page_table.data(), .kv_pool = pool.memory.get(),
-      .layout = pool.layout, .layer = 1, .num_heads = shape.heads, .queries = queries.data(),
-      .query_stride = width, .attended = attended.data(), .attended_type = DataType::kF32,
+      .blocks = blocks,
+      .page_table = pool.page_table.data(),
+      .kv_pool = pool.memory.get(),
+      .layout = pool.layout,
+      .layer = 1,
+      .num_heads = shape.heads,
+      .queries = queries.data(),
+      .query_stride = width,
+      .attended = attended.data(),
+      .attended_type = DataType::kF32,
       .attended_stride = width,
-      .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)), .isa = isa};
+      .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
+      .isa = isa};
   for (std::size_t task = paged_attention_num_tasks(arguments); task-- > 0;) {
     paged_attention_run_task(arguments, task);
   }
@@ -171,7 +184,8 @@ TEST_CASE("attention: prefill and decode together equal f64 within 2e-5") {
         for (std::size_t t = 0; t < tokens[s]; ++t, ++row) {
           for (std::size_t head = 0; head < shape.heads; ++head) {
             const std::size_t at = row * width + head * shape.head_dim;
-            const auto expected = reference_row(shape, pool, s, contexts[s] + t, head, &queries[at], isa);
+            const auto expected =
+                reference_row(shape, pool, s, contexts[s] + t, head, &queries[at], isa);
             for (std::size_t d = 0; d < shape.head_dim; ++d) {
               worst = std::max(worst, std::abs(attended[at + d] - expected[d]));
             }
@@ -241,11 +255,18 @@ TEST_CASE("attention: bf16 output is the f32 output rounded") {
   const auto expected = to_bf16(attend(shape, pool, slices, queries, best_isa()));
   std::vector<std::uint16_t> attended(40 * width);
   const auto blocks = plan_attention(slices, shape.heads, shape.kv_heads);
-  const PagedAttentionArguments arguments{
-      .blocks = blocks, .page_table = pool.page_table.data(), .kv_pool = pool.memory.get(),
-      .layout = pool.layout, .layer = 1, .num_heads = shape.heads, .queries = queries.data(),
-      .query_stride = width, .attended = attended.data(), .attended_type = DataType::kBF16,
-      .attended_stride = width, .scale = 0.125F};
+  const PagedAttentionArguments arguments{.blocks = blocks,
+                                          .page_table = pool.page_table.data(),
+                                          .kv_pool = pool.memory.get(),
+                                          .layout = pool.layout,
+                                          .layer = 1,
+                                          .num_heads = shape.heads,
+                                          .queries = queries.data(),
+                                          .query_stride = width,
+                                          .attended = attended.data(),
+                                          .attended_type = DataType::kBF16,
+                                          .attended_stride = width,
+                                          .scale = 0.125F};
   for (std::size_t task = 0; task < paged_attention_num_tasks(arguments); ++task) {
     paged_attention_run_task(arguments, task);
   }

@@ -12,7 +12,8 @@ using namespace troupe;
 namespace {
 
 void run(const RmsNormArguments& arguments) {
-  for (std::size_t task = rms_norm_num_tasks(arguments); task-- > 0;) rms_norm_run_task(arguments, task);
+  for (std::size_t task = rms_norm_num_tasks(arguments); task-- > 0;)
+    rms_norm_run_task(arguments, task);
 }
 
 }  // namespace
@@ -29,10 +30,17 @@ TEST_CASE("rms_norm: equals f64 within 2e-6 relative, with and without a residua
           const auto residual = random_values(rows * width, 2);
           const auto weight = random_values(width, 3);
           std::vector<float> normed(rows * width);
-          run({.x = x.data(), .x_stride = width,
-               .residual = has_residual ? residual.data() : nullptr, .residual_stride = width,
-               .weight = weight.data(), .normed = normed.data(), .normed_stride = width,
-               .num_rows = rows, .width = width, .epsilon = 1e-5F, .isa = isa});
+          run({.x = x.data(),
+               .x_stride = width,
+               .residual = has_residual ? residual.data() : nullptr,
+               .residual_stride = width,
+               .weight = weight.data(),
+               .normed = normed.data(),
+               .normed_stride = width,
+               .num_rows = rows,
+               .width = width,
+               .epsilon = 1e-5F,
+               .isa = isa});
           for (std::size_t row = 0; row < rows; ++row) {
             double squares = 0.0;
             for (std::size_t i = 0; i < width; ++i) {
@@ -44,7 +52,8 @@ TEST_CASE("rms_norm: equals f64 within 2e-6 relative, with and without a residua
             const double scale = 1.0 / std::sqrt(squares / static_cast<double>(width) + 1e-5);
             for (std::size_t i = 0; i < width; ++i) {
               const double expected = x[row * width + i] * scale * weight[i];
-              REQUIRE(std::abs(normed[row * width + i] - expected) <= 2e-6 * std::abs(expected) + 1e-7);
+              REQUIRE(std::abs(normed[row * width + i] - expected) <=
+                      2e-6 * std::abs(expected) + 1e-7);
             }
           }
         }
@@ -60,17 +69,28 @@ TEST_CASE("rms_norm: a row's bits do not depend on its neighbours; bf16 is f32 r
     const auto weight = random_values(width, 3);
     std::vector<float> all(rows * width), alone(width);
     std::vector<std::uint16_t> narrow(rows * width);
-    RmsNormArguments arguments{.x = x.data(), .x_stride = width, .weight = weight.data(),
-                               .normed = all.data(), .normed_stride = width, .num_rows = rows,
-                               .width = width, .isa = isa};
+    RmsNormArguments arguments{.x = x.data(),
+                               .x_stride = width,
+                               .weight = weight.data(),
+                               .normed = all.data(),
+                               .normed_stride = width,
+                               .num_rows = rows,
+                               .width = width,
+                               .isa = isa};
     run(arguments);
     arguments.normed = narrow.data();
     arguments.normed_type = DataType::kBF16;
     run(arguments);
     CHECK(narrow == to_bf16(all));
     for (std::size_t row = 0; row < rows; ++row) {
-      run({.x = x.data() + row * width, .x_stride = width, .weight = weight.data(),
-           .normed = alone.data(), .normed_stride = width, .num_rows = 1, .width = width, .isa = isa});
+      run({.x = x.data() + row * width,
+           .x_stride = width,
+           .weight = weight.data(),
+           .normed = alone.data(),
+           .normed_stride = width,
+           .num_rows = 1,
+           .width = width,
+           .isa = isa});
       REQUIRE(same_bits(alone.data(), &all[row * width], width));
     }
   }

@@ -16,10 +16,15 @@ namespace {
 
 const float kInf = std::numeric_limits<float>::infinity();
 
-std::int32_t sample_one(const std::vector<float>& logits, const SampleRow& row, Isa isa = best_isa()) {
+std::int32_t sample_one(const std::vector<float>& logits, const SampleRow& row,
+                        Isa isa = best_isa()) {
   std::int32_t id = -2;
-  const SampleArguments arguments{.logits = logits.data(), .logits_stride = logits.size(),
-                                  .vocabulary = logits.size(), .rows = {&row, 1}, .token_ids = &id, .isa = isa};
+  const SampleArguments arguments{.logits = logits.data(),
+                                  .logits_stride = logits.size(),
+                                  .vocabulary = logits.size(),
+                                  .rows = {&row, 1},
+                                  .token_ids = &id,
+                                  .isa = isa};
   sample_run_task(arguments, 0);
   return id;
 }
@@ -30,11 +35,14 @@ std::vector<double> exact_distribution(const std::vector<float>& logits, const S
   std::vector<double> probability(logits.size());
   std::vector<std::size_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  for (std::size_t i = 0; i < logits.size(); ++i) probability[i] = std::exp(double{logits[i]} / p.temperature);
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    probability[i] = std::exp(double{logits[i]} / p.temperature);
   for (const auto id : row.suppressed) probability[static_cast<std::size_t>(id)] = 0.0;
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return probability[a] > probability[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return probability[a] > probability[b]; });
   if (p.top_k > 0) {
-    for (std::size_t i = static_cast<std::size_t>(p.top_k); i < order.size(); ++i) probability[order[i]] = 0.0;
+    for (std::size_t i = static_cast<std::size_t>(p.top_k); i < order.size(); ++i)
+      probability[order[i]] = 0.0;
   }
   const double total = std::accumulate(probability.begin(), probability.end(), 0.0);
   double before = 0.0;
@@ -92,9 +100,11 @@ void check_distribution(const std::vector<float>& logits, SampleRow row) {
 
 TEST_CASE("philox: the known answers of its authors") {
   using Words = std::array<std::uint32_t, 4>;
-  CHECK(philox4x32_10({0, 0, 0, 0}, {0, 0}) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(philox4x32_10({0, 0, 0, 0}, {0, 0}) ==
+        Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   const std::uint32_t f = 0xffffffff;
-  CHECK(philox4x32_10({f, f, f, f}, {f, f}) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(philox4x32_10({f, f, f, f}, {f, f}) ==
+        Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(philox4x32_10({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
         Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
@@ -123,7 +133,10 @@ TEST_CASE("sample: top_k 1 and a tiny top_p are the arg max, ties included") {
     CHECK(sample_one(logits, {.parameters = {.top_k = 1, .seed = seed}}) == expected);
     CHECK(sample_one(logits, {.parameters = {.top_p = 1e-6F, .seed = seed}}) == expected);
     CHECK(sample_one(logits, {.parameters = {.top_p = 0.0F, .seed = seed}}) == expected);
-    CHECK(sample_one(logits, {.parameters = {.temperature = 1e-30F, .min_p = 1.0F, .top_k = 1, .seed = seed}}) == expected);
+    CHECK(sample_one(
+              logits,
+              {.parameters = {.temperature = 1e-30F, .min_p = 1.0F, .top_k = 1, .seed = seed}}) ==
+          expected);
   }
 }
 
@@ -135,7 +148,9 @@ TEST_CASE("sample: draws follow the exact distribution") {
   check_distribution(logits, {.parameters = {.temperature = 2.0F, .top_k = 9, .seed = 3}});
   check_distribution(logits, {.parameters = {.top_p = 0.8F, .seed = 4}});
   check_distribution(logits, {.parameters = {.min_p = 0.05F, .seed = 5}});
-  check_distribution(logits, {.parameters = {.temperature = 1.5F, .top_p = 0.9F, .min_p = 0.02F, .top_k = 30, .seed = 6}});
+  check_distribution(
+      logits,
+      {.parameters = {.temperature = 1.5F, .top_p = 0.9F, .min_p = 0.02F, .top_k = 30, .seed = 6}});
   check_distribution(logits, {.parameters = {.seed = 7}, .suppressed = suppressed});
   check_distribution(logits, {.parameters = {.top_p = 0.9F, .seed = 8}, .suppressed = suppressed});
   check_distribution(random_values(1000, 5, 1.0F), {.parameters = {.top_p = 0.95F, .seed = 9}});
@@ -162,12 +177,16 @@ TEST_CASE("sample: a draw depends on seed and position, not on the other rows") 
     rows[i] = {.parameters = {.top_p = i % 2 ? 1.0F : 0.9F, .seed = i}, .position = 100 + i};
   }
   std::vector<std::int32_t> ids(32);
-  const SampleArguments arguments{.logits = logits.data(), .logits_stride = vocabulary,
-                                  .vocabulary = vocabulary, .rows = rows, .token_ids = ids.data()};
+  const SampleArguments arguments{.logits = logits.data(),
+                                  .logits_stride = vocabulary,
+                                  .vocabulary = vocabulary,
+                                  .rows = rows,
+                                  .token_ids = ids.data()};
   REQUIRE(sample_num_tasks(arguments) == 32);
   for (std::size_t task = 32; task-- > 0;) sample_run_task(arguments, task);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::vector<float> alone(logits.begin() + i * vocabulary, logits.begin() + (i + 1) * vocabulary);
+    const std::vector<float> alone(logits.begin() + i * vocabulary,
+                                   logits.begin() + (i + 1) * vocabulary);
     CHECK(sample_one(alone, rows[i]) == ids[i]);
   }
   CHECK(uniform_draw(1, 2) == uniform_draw(1, 2));
@@ -192,7 +211,8 @@ TEST_CASE("sample: NaN, +Inf or nothing to draw is an error, -Inf a token that c
       }
       SampleRow row{.parameters = {.temperature = temperature}, .suppressed = both};
       CHECK(sample_one({1.0F, 2.0F}, row, isa) == kInvalidLogits);
-      CHECK(sample_one({-kInf, -kInf}, {.parameters = {.temperature = temperature}}, isa) == kInvalidLogits);
+      CHECK(sample_one({-kInf, -kInf}, {.parameters = {.temperature = temperature}}, isa) ==
+            kInvalidLogits);
     }
   }
 }

@@ -29,9 +29,9 @@ constexpr std::size_t kSumStride = kMaxHeadDim + 16;  // floats
 // The state of the online softmax of some rows.
 struct AttentionRows {
   alignas(64) std::byte queries[kMaxAttentionRows * kQueryStrideBytes];  // scaled
-  alignas(64) float sums[kMaxAttentionRows * kSumStride];  // of weighted values
+  alignas(64) float sums[kMaxAttentionRows * kSumStride];                // of weighted values
   alignas(64) float scores[kMaxAttentionRows * kKvPageTokens];
-  alignas(64) float totals[kMaxAttentionRows * kLanes];    // of weights, lane by lane
+  alignas(64) float totals[kMaxAttentionRows * kLanes];  // of weights, lane by lane
   float highest[kMaxAttentionRows];
   std::size_t visible[kMaxAttentionRows];  // tokens of this page
 };
@@ -49,12 +49,12 @@ struct PageView {
 };
 
 struct ValueOperands {
-  const float* weights = nullptr;   // [rows][32]
+  const float* weights = nullptr;  // [rows][32]
   const std::byte* values = nullptr;
-  std::size_t value_stride = 0;     // bytes from token to token
+  std::size_t value_stride = 0;  // bytes from token to token
   std::size_t num_tokens = 0;
   std::ptrdiff_t prefetch = 0;
-  float* sums = nullptr;            // [rows][kSumStride]
+  float* sums = nullptr;  // [rows][kSumStride]
 };
 
 template <DataType kType>
@@ -133,11 +133,15 @@ constexpr AttentionTile attention_tile() {
 template <DataType kType>
 const AttentionTile& attention_tile_of(std::size_t rows) {
   static constexpr AttentionTile kTiles[] = {
-      attention_tile<kType, 1>(), attention_tile<kType, 2>(), attention_tile<kType, 3>(),
-      attention_tile<kType, 4>(),
+    attention_tile<kType, 1>(),
+    attention_tile<kType, 2>(),
+    attention_tile<kType, 3>(),
+    attention_tile<kType, 4>(),
 #if defined(__AVX512F__)
-      attention_tile<kType, 5>(), attention_tile<kType, 6>(), attention_tile<kType, 7>(),
-      attention_tile<kType, 8>(),
+    attention_tile<kType, 5>(),
+    attention_tile<kType, 6>(),
+    attention_tile<kType, 7>(),
+    attention_tile<kType, 8>(),
 #endif
   };
   return kTiles[rows - 1];
@@ -274,8 +278,8 @@ inline void store_results(const AttentionWork& work, std::size_t first_head, std
   for (std::size_t row = 0; row < tokens * heads; ++row) {
     const float inverse = 1.0F / sum_of_lanes(load(state.totals + row * kLanes));
     const float* sums = state.sums + row * kSumStride;
-    const std::size_t offset = (first_token + row / heads) * work.attended_stride +
-                               (first_head + row % heads) * head_dim;
+    const std::size_t offset =
+        (first_token + row / heads) * work.attended_stride + (first_head + row % heads) * head_dim;
     if (work.attended_type == DataType::kF32) {
       float* out = static_cast<float*>(work.attended) + offset;
       for (std::size_t d = 0; d < head_dim; ++d) out[d] = sums[d] * inverse;
@@ -297,7 +301,9 @@ void attend_rows(const AttentionWork& work, std::size_t first_head, std::size_t 
     for (std::size_t row = 0; row < tokens * heads; ++row) {
       const std::size_t end = first_position + row / heads + 1;
       const std::size_t begin = index * kKvPageTokens;
-      state.visible[row] = end <= begin ? 0 : end - begin < kKvPageTokens ? end - begin : kKvPageTokens;
+      state.visible[row] = end <= begin                  ? 0
+                           : end - begin < kKvPageTokens ? end - begin
+                                                         : kKvPageTokens;
     }
     attend_to_page<kType>(work.layout, view_page(work, index, num_pages), state, tokens * heads);
   }

@@ -59,15 +59,23 @@ constexpr TileShape tile_shape() {
 template <Product kProduct>
 const TileShape& shape_of(std::size_t rows) {
   static constexpr TileShape kShapes[] = {
-      tile_shape<kProduct, 1>(), tile_shape<kProduct, 2>(),  tile_shape<kProduct, 3>(),
-      tile_shape<kProduct, 4>(),
+    tile_shape<kProduct, 1>(),
+    tile_shape<kProduct, 2>(),
+    tile_shape<kProduct, 3>(),
+    tile_shape<kProduct, 4>(),
 #if defined(__AVX2__)
-      tile_shape<kProduct, 5>(), tile_shape<kProduct, 6>(),
+    tile_shape<kProduct, 5>(),
+    tile_shape<kProduct, 6>(),
 #endif
 #if defined(__AVX512F__)
-      tile_shape<kProduct, 7>(), tile_shape<kProduct, 8>(),  tile_shape<kProduct, 9>(),
-      tile_shape<kProduct, 10>(), tile_shape<kProduct, 11>(), tile_shape<kProduct, 12>(),
-      tile_shape<kProduct, 13>(), tile_shape<kProduct, 14>(),
+    tile_shape<kProduct, 7>(),
+    tile_shape<kProduct, 8>(),
+    tile_shape<kProduct, 9>(),
+    tile_shape<kProduct, 10>(),
+    tile_shape<kProduct, 11>(),
+    tile_shape<kProduct, 12>(),
+    tile_shape<kProduct, 13>(),
+    tile_shape<kProduct, 14>(),
 #endif
   };
   return kShapes[rows - 1];
@@ -121,7 +129,8 @@ inline std::ptrdiff_t bytes_to_next_tile(const MatmulBlock& block, std::size_t c
   constexpr std::ptrdiff_t kOwnRun = 2048;
   if (units * kUnitBytes > kMaxFetchedRun || width < kPanelWidth) return kOwnRun;
   const std::size_t next = column + width;
-  if (next < block.num_columns) return static_cast<std::ptrdiff_t>(width / kPanelWidth * panel_bytes);
+  if (next < block.num_columns)
+    return static_cast<std::ptrdiff_t>(width / kPanelWidth * panel_bytes);
   return static_cast<std::ptrdiff_t>(units * kUnitBytes) -
          static_cast<std::ptrdiff_t>(column / kPanelWidth * panel_bytes);
 }
@@ -139,7 +148,8 @@ inline void multiply_panels(const MatmulBlock& block, const TileShape& shape, Ti
     const std::size_t width = (is_wide ? shape.vectors : shape.last_vectors) * kLanes;
     t.panel = panels + column / kPanelWidth * panel_bytes + column % kPanelWidth * 4;
     t.c = c + column;
-    if (is_from_memory) t.prefetch = bytes_to_next_tile(block, column, width, t.num_units, panel_bytes);
+    if (is_from_memory)
+      t.prefetch = bytes_to_next_tile(block, column, width, t.num_units, panel_bytes);
     const TileFunction multiply = is_wide ? shape.multiply : shape.multiply_last;
     if (left < width) {
       multiply_ragged(multiply, t, rows, left);
@@ -167,8 +177,7 @@ void multiply_block(const MatmulBlock& block) {
   const std::size_t panel_bytes = num_units * kUnitBytes;
   const std::size_t num_tiles = (block.num_rows + kMaxTileRows - 1) / kMaxTileRows;
   const std::size_t tile_rows = num_tiles == 0 ? 1 : (block.num_rows + num_tiles - 1) / num_tiles;
-  const std::size_t chunk =
-      shape_of<kProduct>(tile_rows).row_bytes / unit_bytes_of_a(kProduct);
+  const std::size_t chunk = shape_of<kProduct>(tile_rows).row_bytes / unit_bytes_of_a(kProduct);
 
   if (block.bias != nullptr || num_units == 0) fill_with_bias(block);
   for (std::size_t unit = 0; unit < num_units; unit += chunk) {
@@ -178,8 +187,7 @@ void multiply_block(const MatmulBlock& block) {
     const std::size_t left = block.num_inputs - first;
     const std::size_t count = left < padded ? left : padded;
     for (std::size_t row = 0; row < block.num_rows; row += tile_rows) {
-      const std::size_t rows =
-          block.num_rows - row < tile_rows ? block.num_rows - row : tile_rows;
+      const std::size_t rows = block.num_rows - row < tile_rows ? block.num_rows - row : tile_rows;
       const TileShape& shape = shape_of<kProduct>(rows);
       // A last, smaller tile may have longer rows in its buffer: it fits.
       for (std::size_t r = 0; r < rows; ++r) {

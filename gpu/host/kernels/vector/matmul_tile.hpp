@@ -26,14 +26,14 @@ constexpr std::size_t unit_bytes_of_a(Product product) {
 }
 
 struct TileOperands {
-  const std::byte* a = nullptr;       // packed rows, kRowStride bytes apart
-  const std::byte* panel = nullptr;   // first unit of the first panel
-  std::size_t panel_stride = 0;       // bytes to the same unit of the next panel
+  const std::byte* a = nullptr;      // packed rows, kRowStride bytes apart
+  const std::byte* panel = nullptr;  // first unit of the first panel
+  std::size_t panel_stride = 0;      // bytes to the same unit of the next panel
   std::size_t num_units = 0;
-  std::ptrdiff_t prefetch = 0;        // bytes from a unit to the one to prefetch; 0: none
+  std::ptrdiff_t prefetch = 0;  // bytes from a unit to the one to prefetch; 0: none
   float* c = nullptr;
-  std::size_t c_stride = 0;           // floats
-  bool starts_at_zero = false;        // else it continues from c
+  std::size_t c_stride = 0;     // floats
+  bool starts_at_zero = false;  // else it continues from c
 };
 
 template <Product kProduct>
