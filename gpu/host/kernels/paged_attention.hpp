@@ -7,6 +7,9 @@
 // at a token behind its own position, so its result is the same bits whatever
 // else is in the batch and however the prompt was cut into chunks. The keys and
 // values of the batch's own tokens are appended before (rotary_append_kv).
+//
+// Scores of bf16 keys use vdpbf16ps on kAvx512Bf16, with scaled queries rounded
+// to bf16; everywhere else, and for weights and sums always, it is f32.
 #pragma once
 
 #include <cstddef>
