@@ -41,57 +41,32 @@ ActorEngineSettings random_settings() {
           .page_hash_bits = 128};
 }
 
-// Makes an actor system and destroys it again, both on one thread of its own:
-// the destructor waits for the logger, which the thread that made the system
-// holds on to, so on any other thread it would wait for ever (CAF 0.17.6). A
-// thread of its own, because the destructor has no deadline.
-class SystemOwner {
- public:
-  explicit SystemOwner(std::uint32_t num_threads) {
-    std::promise<caf::actor_system*> made;
-    auto system = made.get_future();
-    std::promise<void> ended;
-    is_ended_ = ended.get_future();
-    std::thread([num_threads, made = std::move(made), ended = std::move(ended),
-                 may_end = may_end_.get_future()]() mutable {
-      {
-        SystemConfig config(num_threads);
-        caf::actor_system owned(config);
-        made.set_value(&owned);
-        may_end.wait();
-      }
-      ended.set_value();
-    }).detach();
-    system_ = system.get();
-  }
-
-  caf::actor_system& system() { return *system_; }
-
-  // Once, without actors left; false if its threads don't end by the deadline.
-  bool end(std::chrono::milliseconds deadline) {
-    may_end_.set_value();
-    return is_ended_.wait_for(deadline) == std::future_status::ready;
-  }
-
- private:
-  caf::actor_system* system_ = nullptr;
-  std::promise<void> may_end_;
-  std::future<void> is_ended_;
-};
+// Waits for the threads of a system without actors; false if they don't end.
+bool destroy(std::unique_ptr<caf::actor_system> system, std::chrono::milliseconds deadline) {
+  auto promise = std::make_shared<std::promise<void>>();
+  auto is_done = promise->get_future();
+  std::thread([promise, system = std::move(system)]() mutable {
+    system.reset();
+    promise->set_value();
+  }).detach();
+  return is_done.wait_for(deadline) == std::future_status::ready;
+}
 
 }  // namespace
 
 struct Engine::Implementation {
   Implementation(ServedModel model, DeviceFactory make_device, EngineOptions options,
                  Metrics& metrics)
-      : owner(options.actor_threads),
-        engine(std::make_unique<ActorEngine>(owner.system(), std::move(model), std::move(make_device),
+      : config(std::make_unique<SystemConfig>(options.actor_threads)),
+        system(std::make_unique<caf::actor_system>(*config)),
+        engine(std::make_unique<ActorEngine>(*system, std::move(model), std::move(make_device),
                                              options, metrics, random_settings())),
         board(engine->environment().board),
         registry(engine->environment().registry),
         census(engine->environment().census) {}
 
-  SystemOwner owner;
+  std::unique_ptr<SystemConfig> config;
+  std::unique_ptr<caf::actor_system> system;
   std::unique_ptr<ActorEngine> engine;
   std::shared_ptr<StatusBoard> board;
   std::shared_ptr<RequestRegistry> registry;
@@ -143,7 +118,7 @@ bool Engine::stop(std::chrono::milliseconds deadline) {
         {{"actors", static_cast<std::uint64_t>(implementation_->census->count())}});
     return false;
   }
-  if (!implementation_->owner.end(deadline)) {
+  if (implementation_->system && !destroy(std::move(implementation_->system), deadline)) {
     log(LogLevel::kError, "threads did not end by the deadline");
     return false;
   }
