@@ -3,6 +3,7 @@
 // connection_answers.cpp.
 #include "http/connection.hpp"
 
+#include <utility>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
