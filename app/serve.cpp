@@ -93,6 +93,14 @@ void say_ready(const Options& options, const std::string& model, std::uint16_t p
   std::fflush(stdout);
 }
 
+// The worker makes its device while the server listens already; /ready says 503
+// until then. False if it can't be made, or a signal came first.
+bool wait_until_ready(const Engine& engine, const sigset_t& signals) {
+  while (engine.status().state == EngineState::kStarting)
+    if (wait_for_signal(signals, milliseconds(1)) != 0) return false;
+  return engine.status().state == EngineState::kReady;
+}
+
 // Lets running answers finish. A second signal, or a shutdown that takes longer
 // than it may, ends the process on the spot.
 void drain(Server& server, Engine& engine, const sigset_t& signals, seconds deadline) {
@@ -124,6 +132,10 @@ int run_serve(const Options& options) {
   Engine engine(model.served, model.make_device, engine_options(options), metrics);
   Server server(engine, metrics, served_model_info(options, model), server_options(options));
   server.start();
+  if (!wait_until_ready(engine, signals)) {
+    server.stop();
+    return engine.status().state == EngineState::kFailed ? kEngineFailed : 0;
+  }
   const auto start_time = std::chrono::steady_clock::now() - start;
   log(LogLevel::kInfo, "ready",
       {{"model", model.served.name}, {"device", model.device_summary}, {"host", options.host}, {"port", server.port()}});
