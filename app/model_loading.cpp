@@ -69,6 +69,9 @@ void use_noop_device(const Options& options, LoadedModel& model) {
   const auto letter = model.served.tokenizer->token_id("a");
   settings.first_token = letter.value_or(0);
   settings.num_tokens = 1;
+  settings.iteration_time = std::chrono::microseconds(options.noop_iteration_us);
+  // Without a time to wait for, no thread of its own: only the engine is measured.
+  settings.immediate = options.noop_iteration_us == 0;
   model.make_device = [settings] { return std::make_unique<NoopDevice>(settings); };
   model.device_summary = "noop: no network is run, answers are one letter";
 }

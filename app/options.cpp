@@ -193,6 +193,9 @@ std::span<const OptionEntry> option_table() {
       {"device.memory", "--memory", "memory for weights, arena and KV pages, 0 for most of what is free",
        &Options::memory_bytes, 0, UINT64_MAX, {}, Unit::kBytes},
 
+      {"device.noop_iteration_us", "--noop-iteration-us", "time the noop device pretends a batch takes",
+       &Options::noop_iteration_us, 0, 10'000'000},
+
       {"scheduler.max_batch_tokens", "--max-batch-tokens", "token budget of an iteration",
        &Options::max_batch_tokens, 1, 65536},
       {"scheduler.max_batch_sequences", "--max-batch-sequences", "sequences that run at once",

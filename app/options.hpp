@@ -34,6 +34,7 @@ struct Options {
   bool pin_threads = true;
   std::string compute_type = "auto";
   bool deterministic = true;
+  std::uint64_t noop_iteration_us = 0;
   std::uint64_t memory_bytes = 0;  // 0: from what the machine has free
   // [scheduler]
   std::uint64_t max_batch_tokens = 512;
