@@ -89,7 +89,8 @@ Value integer_result(BinaryOperator op, std::int64_t a, std::int64_t b) {
     case BinaryOperator::kFloorDivide: return floor_quotient(a, b);
     case BinaryOperator::kModulo: return b == -1 ? std::int64_t{0} : a - floor_quotient(a, b) * b;
     case BinaryOperator::kPower:
-      if (b >= 0 && b <= kMaxExponent) return power(a, b);
+      if (b > kMaxExponent) fail("an exponent is too large");
+      if (b >= 0) return power(a, b);
       return std::pow(static_cast<double>(a), static_cast<double>(b));
     default:
       if (b == 0) fail("division by zero");

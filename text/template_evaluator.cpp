@@ -84,7 +84,6 @@ class Evaluator {
   Flow run_node(const For& statement) {
     const std::shared_ptr<Loop> loop = make_loop(statement);
     const std::size_t count = loop->items->elements.size();
-    ++loop_depth_;
     for (; loop->index < count; ++loop->index) {
       budget_.spend_steps(1);
       scopes_.emplace_back();
@@ -94,7 +93,6 @@ class Evaluator {
       scopes_.pop_back();
       if (flow == Flow::kBreak) break;
     }
-    --loop_depth_;
     return count == 0 ? run_body(statement.otherwise) : Flow::kNext;
   }
 
@@ -114,7 +112,6 @@ class Evaluator {
     items->elements = std::move(elements);
     auto loop = std::make_shared<Loop>();
     loop->items = std::move(items);
-    loop->depth = loop_depth_ + 1;
     return loop;
   }
 
@@ -362,13 +359,11 @@ class Evaluator {
       }
     }
     const std::size_t outer_first_scope = std::exchange(first_scope_, scopes_.size());
-    const std::size_t outer_loop_depth = std::exchange(loop_depth_, 0);
     scopes_.emplace_back();
     bind_parameters(macro, arguments);
     Value result = captured(macro.body);
     scopes_.pop_back();
     first_scope_ = outer_first_scope;
-    loop_depth_ = outer_loop_depth;
     return result;
   }
 
@@ -393,7 +388,6 @@ class Evaluator {
   std::size_t first_scope_ = 0;    // the first one that the running macro sees
   MarkedString output_;
   std::size_t depth_ = 0;
-  std::size_t loop_depth_ = 0;
 };
 
 }  // namespace

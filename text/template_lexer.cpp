@@ -137,7 +137,7 @@ class Lexer {
     if (!strips && !look.starts_with("%}")) return false;
     const int line = line_;
     skip(rest_.size() - look.size() + (strips ? 3 : 2));
-    skip_space_after_tag(strips, true);
+    skip_space_after_tag(strips, false);
     for (std::size_t begin = rest_.find("{%"); begin != std::string_view::npos;
          begin = rest_.find("{%", begin + 2)) {
       look = rest_.substr(begin + 2);

@@ -306,8 +306,8 @@ Value attribute_of_loop(const Loop& loop, const std::string& name) {
   if (name == "first") return loop.index == 0;
   if (name == "last") return loop.index + 1 == items.size();
   if (name == "length") return number(items.size());
-  if (name == "depth") return number(loop.depth);
-  if (name == "depth0") return number(loop.depth - 1);
+  if (name == "depth") return number(1);  // of recursion, which we don't have
+  if (name == "depth0") return number(0);
   if (name == "previtem") return loop.index > 0 ? items[loop.index - 1] : Value();
   if (name == "nextitem") return loop.index + 1 < items.size() ? items[loop.index + 1] : Value();
   return Value();

@@ -46,7 +46,7 @@ class StatementParser {
       const int line = tokens_.line();
       if (tokens_.is(Kind::kEnd)) {
         if (endings.size() == 0) return;
-        fail_at_line(first_line, std::string(*endings.begin()) + " is missing");
+        fail_at_line(first_line, std::string(*(endings.end() - 1)) + " is missing");
       }
       for (const std::string_view ending : endings) {
         if (tokens_.is_statement(ending)) return;

@@ -357,7 +357,9 @@ MarkedString repr(const Value& value) {
     result.append("}", false);
     return result;
   }
-  return MarkedString("<" + type_name(value) + ">");
+  MarkedString result("<");
+  result.append(type_name(value) + ">", false);
+  return result;
 }
 
 // As Python: the fewest digits that give the same number, exponents only below

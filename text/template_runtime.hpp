@@ -129,7 +129,6 @@ class Value {
 struct Loop {
   std::shared_ptr<const List> items;
   std::size_t index = 0;
-  std::size_t depth = 1;
   std::vector<Value> last_changed;  // arguments of the last loop.changed()
   bool has_changed = false;
 };

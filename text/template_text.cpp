@@ -130,7 +130,7 @@ std::vector<MarkedString> split_at_space(const MarkedString& string, std::int64_
     if (i == text.size()) return parts;
     const std::size_t begin = i;
     if (max_splits >= 0 && static_cast<std::int64_t>(parts.size()) == max_splits) {
-      parts.push_back(stripped(string.substring(begin, text.size()), std::nullopt, Ends::kRight));
+      parts.push_back(string.substring(begin, text.size()));
       return parts;
     }
     while (i < text.size() && !is_space_at(text, i)) i += character_size(text, i);

@@ -308,9 +308,9 @@ TEST_CASE("tokenizer: broken files are refused with file and reason") {
 
 TEST_CASE("tokenizer: every wrong or unsupported field is named") {
   struct Case {
-    const char* pointer;
-    const char* value;  // JSON
-    const char* complaint;
+    std::string pointer;
+    std::string value;  // JSON
+    std::string complaint;
   };
   const std::vector<Case> cases = {
       {"/model/vocab", "[]", "model.vocab: expected an object"},
