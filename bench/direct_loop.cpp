@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 namespace troupe::bench {
@@ -23,7 +22,13 @@ DirectLoop::DirectLoop(std::shared_ptr<const HostModel> model, std::uint32_t num
       num_sequences_(num_sequences),
       pages_each_((length + device_.description().page_size - 1) / device_.description().page_size) {
   if (pages_each_ * num_sequences_ > device_.description().num_pages) throw std::runtime_error("too few KV pages");
+  device_.set_listener([this] {
+    ++rings_;
+    rings_.notify_one();
+  });
 }
+
+DirectLoop::~DirectLoop() { device_.set_listener(nullptr); }
 
 double DirectLoop::prefill(std::uint32_t num_tokens) {
   const auto start = std::chrono::steady_clock::now();
@@ -92,7 +97,8 @@ void DirectLoop::submit(std::shared_ptr<const Batch> batch) {
 }
 
 BatchResult DirectLoop::wait_for(Ticket ticket) {
-  while (device_.completed() < ticket) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  // Sleeps until the device rings: polling would take a core from the network.
+  for (auto seen = rings_.load(); device_.completed() < ticket; seen = rings_.load()) rings_.wait(seen);
   auto result = device_.collect(ticket);
   if (!result.error.empty()) throw std::runtime_error(result.error);
   return result;

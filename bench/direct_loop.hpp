@@ -3,6 +3,7 @@
 // What the engine adds is measured against this.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,6 +17,9 @@ class DirectLoop {
  public:
   // Sequences get fixed pages for `length` tokens each.
   DirectLoop(std::shared_ptr<const HostModel> model, std::uint32_t num_sequences, std::uint32_t length);
+  ~DirectLoop();
+  DirectLoop(const DirectLoop&) = delete;
+  DirectLoop& operator=(const DirectLoop&) = delete;
 
   // Prefills every sequence with `num_tokens` tokens, whole prompts, one
   // sequence a batch. Seconds.
@@ -37,6 +41,7 @@ class DirectLoop {
   std::uint32_t pages_each_;
   std::uint32_t position_ = 0;  // tokens in every sequence
   Ticket submitted_ = 0;
+  std::atomic<std::uint32_t> rings_{0};
 };
 
 }  // namespace troupe::bench
