@@ -276,6 +276,8 @@ GenerationDefaults load_generation_defaults(const std::filesystem::path& model_d
   const json document = read_json_file(path);
   const Fields fields(document, path.string());
   defaults.temperature = fields.number("temperature", 0.0F, 100.0F);
+  // A model that says it is not to be sampled from is answered greedily.
+  if (!fields.flag("do_sample", true)) defaults.temperature = 0.0F;
   defaults.top_p = fields.number("top_p", 0.0F, 1.0F);
   if (const json* top_k = fields.find("top_k")) {
     const bool is_valid = top_k->is_number_integer() && top_k->get<std::int64_t>() >= -1 &&

@@ -73,6 +73,12 @@ TEST_CASE("model config: end tokens of both files are joined") {
   CHECK(defaults.top_k == 40);
 }
 
+TEST_CASE("model config: a model that is not to be sampled from is answered greedily") {
+  const TemporaryDirectory directory;
+  directory.write("generation_config.json", R"({"do_sample": false, "temperature": 0.7})");
+  CHECK(load_generation_defaults(directory.path()).temperature == 0.0F);
+}
+
 TEST_CASE("model config: without generation_config.json nothing is recommended") {
   const TemporaryDirectory directory;
   const auto defaults = load_generation_defaults(directory.path());
