@@ -22,8 +22,10 @@ bool is_word_character(char32_t code_point) {
     case UTF8PROC_CATEGORY_MC:
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_PC: return true;
-    default: return false;
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -39,7 +41,8 @@ Utf8Character character_before(std::string_view text, std::size_t end) {
 }
 
 bool is_word_at(std::string_view text, std::size_t begin) {
-  return begin < text.size() && is_word_character(next_utf8_character(text.substr(begin)).code_point);
+  return begin < text.size() &&
+         is_word_character(next_utf8_character(text.substr(begin)).code_point);
 }
 
 std::size_t skip_space_left(std::string_view text, std::size_t from, std::size_t begin) {
@@ -138,8 +141,8 @@ const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, std::size
     if (nodes_[node].token < 0) continue;
     const AddedToken& token = tokens_[static_cast<std::size_t>(nodes_[node].token)];
     if (token.needs_trust() && !is_inside({begin, end}, trusted)) continue;
-    if (token.is_single_word && (is_word_character(character_before(text, begin).code_point) ||
-                                 is_word_at(text, end))) {
+    if (token.is_single_word &&
+        (is_word_character(character_before(text, begin).code_point) || is_word_at(text, end))) {
       continue;
     }
     longest = &token;

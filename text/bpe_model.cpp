@@ -48,7 +48,8 @@ BpeModel::BpeModel(BpeModelParts parts)
   for (const BpeEntry& entry : parts.entries) {
     if (!entry.is_reachable) continue;
     characters_.add(entry.bytes, entry.token);
-    if (entry.bytes.size() == 1) byte_tokens_[static_cast<std::uint8_t>(entry.bytes[0])] = entry.token;
+    if (entry.bytes.size() == 1)
+      byte_tokens_[static_cast<std::uint8_t>(entry.bytes[0])] = entry.token;
     if (parts.ignores_merges) whole_words_.add(entry.bytes, entry.token);
   }
   for (const BpeMerge& merge : parts.merges) merges_.add(merge.left, merge.right, merge.result);

@@ -146,14 +146,12 @@ void BpeTokenizer::encode_valid_text(std::string_view text, bool is_beginning,
     normalized = normalizer_.apply(text, scratch.patterns);
     text = normalized;
   }
-  split_at_added_tokens(normalized_tokens_, text, is_beginning, {}, scratch.tokens,
-                        [&](std::string_view segment, bool begins) {
-                          encode_words(segment, begins, scratch);
-                        });
+  split_at_added_tokens(
+      normalized_tokens_, text, is_beginning, {}, scratch.tokens,
+      [&](std::string_view segment, bool begins) { encode_words(segment, begins, scratch); });
 }
 
-void BpeTokenizer::encode_words(std::string_view text, bool is_beginning,
-                                Scratch& scratch) const {
+void BpeTokenizer::encode_words(std::string_view text, bool is_beginning, Scratch& scratch) const {
   pre_tokenizer_.cut(text, is_beginning, scratch.patterns, scratch.pieces);
   for (const TextRange range : scratch.pieces.ranges) {
     model_.encode(scratch.pieces.text.substr(range.begin, range.end - range.begin), scratch.bpe,

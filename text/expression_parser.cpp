@@ -291,7 +291,8 @@ Suffix ExpressionParser::parse_attribute() {
   tokens_.expect_operator(".");
   if (tokens_.is(Kind::kInteger)) {
     const int line = tokens_.line();
-    return Item{make(line, Literal{static_cast<std::int64_t>(std::atoll(tokens_.next().text.c_str()))})};
+    return Item{
+        make(line, Literal{static_cast<std::int64_t>(std::atoll(tokens_.next().text.c_str()))})};
   }
   return Attribute{tokens_.expect_name()};
 }
@@ -341,8 +342,8 @@ TestUse ExpressionParser::parse_test() {
 ExpressionPtr ExpressionParser::parse_test_argument() {
   const bool is_word = tokens_.is(Kind::kName) && !tokens_.is_name("else") &&
                        !tokens_.is_name("or") && !tokens_.is_name("and") &&
-                       !tokens_.is_name("if") && !tokens_.is_name("is") &&
-                       !tokens_.is_name("in") && !tokens_.is_name("not");
+                       !tokens_.is_name("if") && !tokens_.is_name("is") && !tokens_.is_name("in") &&
+                       !tokens_.is_name("not");
   const bool is_value = tokens_.is(Kind::kString) || tokens_.is(Kind::kInteger) ||
                         tokens_.is(Kind::kFloat) || tokens_.is_operator("[") ||
                         tokens_.is_operator("{");

@@ -8,9 +8,8 @@ namespace {
 
 // The first range that ends behind `position`.
 auto first_behind(const std::vector<TextRange>& ranges, std::size_t position) {
-  return std::upper_bound(
-      ranges.begin(), ranges.end(), position,
-      [](std::size_t at, const TextRange& range) { return at < range.end; });
+  return std::upper_bound(ranges.begin(), ranges.end(), position,
+                          [](std::size_t at, const TextRange& range) { return at < range.end; });
 }
 
 }  // namespace
@@ -35,7 +34,8 @@ void MarkedString::append(const MarkedString& other, std::size_t begin, std::siz
   text_.append(other.text_, begin, end - begin);
   for (auto range = first_behind(other.input_ranges_, begin);
        range != other.input_ranges_.end() && range->begin < end; ++range) {
-    mark(offset + std::max(range->begin, begin) - begin, offset + std::min(range->end, end) - begin);
+    mark(offset + std::max(range->begin, begin) - begin,
+         offset + std::min(range->end, end) - begin);
   }
 }
 

@@ -45,8 +45,8 @@ std::optional<std::string> read_model_file(const std::filesystem::path& path,
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) throw std::runtime_error(path.string() + ": " + error.message());
   if (size > max_bytes) {
-    throw std::runtime_error(path.string() + ": " + std::to_string(size) +
-                             " bytes, at most " + std::to_string(max_bytes) + " are read");
+    throw std::runtime_error(path.string() + ": " + std::to_string(size) + " bytes, at most " +
+                             std::to_string(max_bytes) + " are read");
   }
   std::string text(size, '\0');
   std::ifstream file(path, std::ios::binary);

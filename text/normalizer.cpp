@@ -15,10 +15,14 @@ namespace {
 
 int utf8proc_options(UnicodeForm form) {
   switch (form) {
-    case UnicodeForm::kNfc: return UTF8PROC_STABLE | UTF8PROC_COMPOSE;
-    case UnicodeForm::kNfd: return UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
-    case UnicodeForm::kNfkc: return UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT;
-    case UnicodeForm::kNfkd: return UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT;
+    case UnicodeForm::kNfc:
+      return UTF8PROC_STABLE | UTF8PROC_COMPOSE;
+    case UnicodeForm::kNfd:
+      return UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
+    case UnicodeForm::kNfkc:
+      return UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT;
+    case UnicodeForm::kNfkd:
+      return UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT;
   }
   return 0;
 }

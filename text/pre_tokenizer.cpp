@@ -44,13 +44,20 @@ void join_cuts(const std::vector<Cut>& cuts, SplitBehavior behavior,
     const bool follows_match = i > 0 && cuts[i - 1].is_match;
     bool join = false;
     switch (behavior) {
-      case SplitBehavior::kIsolated: break;
+      case SplitBehavior::kIsolated:
+        break;
       case SplitBehavior::kRemoved:
         if (is_match) continue;
         break;
-      case SplitBehavior::kContiguous: join = i > 0 && is_match == follows_match; break;
-      case SplitBehavior::kMergedWithPrevious: join = is_match && !follows_match; break;
-      case SplitBehavior::kMergedWithNext: join = !is_match && follows_match; break;
+      case SplitBehavior::kContiguous:
+        join = i > 0 && is_match == follows_match;
+        break;
+      case SplitBehavior::kMergedWithPrevious:
+        join = is_match && !follows_match;
+        break;
+      case SplitBehavior::kMergedWithNext:
+        join = !is_match && follows_match;
+        break;
     }
     if (join && ranges.size() > first) {
       ranges.back().end = cuts[i].range.end;

@@ -63,9 +63,15 @@ std::int64_t checked(Operation operation, std::int64_t a, std::int64_t b) {
 }
 
 using Integer = std::int64_t;
-constexpr auto kAdd = [](Integer a, Integer b, Integer& r) { return __builtin_add_overflow(a, b, &r); };
-constexpr auto kSubtract = [](Integer a, Integer b, Integer& r) { return __builtin_sub_overflow(a, b, &r); };
-constexpr auto kMultiply = [](Integer a, Integer b, Integer& r) { return __builtin_mul_overflow(a, b, &r); };
+constexpr auto kAdd = [](Integer a, Integer b, Integer& r) {
+  return __builtin_add_overflow(a, b, &r);
+};
+constexpr auto kSubtract = [](Integer a, Integer b, Integer& r) {
+  return __builtin_sub_overflow(a, b, &r);
+};
+constexpr auto kMultiply = [](Integer a, Integer b, Integer& r) {
+  return __builtin_mul_overflow(a, b, &r);
+};
 
 // Towards minus infinity, as Python divides.
 std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
@@ -83,11 +89,16 @@ std::int64_t power(std::int64_t base, std::int64_t exponent) {
 
 Value integer_result(BinaryOperator op, std::int64_t a, std::int64_t b) {
   switch (op) {
-    case BinaryOperator::kAdd: return checked(kAdd, a, b);
-    case BinaryOperator::kSubtract: return checked(kSubtract, a, b);
-    case BinaryOperator::kMultiply: return checked(kMultiply, a, b);
-    case BinaryOperator::kFloorDivide: return floor_quotient(a, b);
-    case BinaryOperator::kModulo: return b == -1 ? std::int64_t{0} : a - floor_quotient(a, b) * b;
+    case BinaryOperator::kAdd:
+      return checked(kAdd, a, b);
+    case BinaryOperator::kSubtract:
+      return checked(kSubtract, a, b);
+    case BinaryOperator::kMultiply:
+      return checked(kMultiply, a, b);
+    case BinaryOperator::kFloorDivide:
+      return floor_quotient(a, b);
+    case BinaryOperator::kModulo:
+      return b == -1 ? std::int64_t{0} : a - floor_quotient(a, b) * b;
     case BinaryOperator::kPower:
       if (b > kMaxExponent) fail("an exponent is too large");
       if (b >= 0) return power(a, b);
@@ -103,26 +114,41 @@ Value float_result(BinaryOperator op, double a, double b) {
                        op == BinaryOperator::kModulo;
   if (divides && b == 0) fail("division by zero");
   switch (op) {
-    case BinaryOperator::kAdd: return a + b;
-    case BinaryOperator::kSubtract: return a - b;
-    case BinaryOperator::kMultiply: return a * b;
-    case BinaryOperator::kFloorDivide: return std::floor(a / b);
-    case BinaryOperator::kModulo: return a - std::floor(a / b) * b;
-    case BinaryOperator::kPower: return std::pow(a, b);
-    default: return a / b;
+    case BinaryOperator::kAdd:
+      return a + b;
+    case BinaryOperator::kSubtract:
+      return a - b;
+    case BinaryOperator::kMultiply:
+      return a * b;
+    case BinaryOperator::kFloorDivide:
+      return std::floor(a / b);
+    case BinaryOperator::kModulo:
+      return a - std::floor(a / b) * b;
+    case BinaryOperator::kPower:
+      return std::pow(a, b);
+    default:
+      return a / b;
   }
 }
 
 std::string_view sign_of(BinaryOperator op) {
   switch (op) {
-    case BinaryOperator::kAdd: return "+";
-    case BinaryOperator::kSubtract: return "-";
-    case BinaryOperator::kMultiply: return "*";
-    case BinaryOperator::kDivide: return "/";
-    case BinaryOperator::kFloorDivide: return "//";
-    case BinaryOperator::kModulo: return "%";
-    case BinaryOperator::kPower: return "**";
-    case BinaryOperator::kConcatenate: return "~";
+    case BinaryOperator::kAdd:
+      return "+";
+    case BinaryOperator::kSubtract:
+      return "-";
+    case BinaryOperator::kMultiply:
+      return "*";
+    case BinaryOperator::kDivide:
+      return "/";
+    case BinaryOperator::kFloorDivide:
+      return "//";
+    case BinaryOperator::kModulo:
+      return "%";
+    case BinaryOperator::kPower:
+      return "**";
+    case BinaryOperator::kConcatenate:
+      return "~";
   }
   return "";
 }
@@ -209,7 +235,8 @@ Value apply_unary(UnaryOperator op, const Value& operand) {
   if (operand.is_undefined()) fail_undefined(operand);
   if (!operand.is_number()) fail("a '" + type_name(operand) + "' has no sign");
   if (op == UnaryOperator::kPlus) return operand;
-  if (operand.is_integer()) return integer_result(BinaryOperator::kSubtract, 0, operand.as_integer());
+  if (operand.is_integer())
+    return integer_result(BinaryOperator::kSubtract, 0, operand.as_integer());
   return -operand.as_double();
 }
 
@@ -219,14 +246,22 @@ bool apply_comparison(ComparisonOperator op, const Value& left, const Value& rig
                          ? weight(right)
                          : std::min(weight(left), weight(right)));
   switch (op) {
-    case ComparisonOperator::kEqual: return are_equal(left, right);
-    case ComparisonOperator::kNotEqual: return !are_equal(left, right);
-    case ComparisonOperator::kLess: return compare(left, right) < 0;
-    case ComparisonOperator::kLessOrEqual: return compare(left, right) <= 0;
-    case ComparisonOperator::kGreater: return compare(left, right) > 0;
-    case ComparisonOperator::kGreaterOrEqual: return compare(left, right) >= 0;
-    case ComparisonOperator::kIn: return contains(right, left);
-    case ComparisonOperator::kNotIn: return !contains(right, left);
+    case ComparisonOperator::kEqual:
+      return are_equal(left, right);
+    case ComparisonOperator::kNotEqual:
+      return !are_equal(left, right);
+    case ComparisonOperator::kLess:
+      return compare(left, right) < 0;
+    case ComparisonOperator::kLessOrEqual:
+      return compare(left, right) <= 0;
+    case ComparisonOperator::kGreater:
+      return compare(left, right) > 0;
+    case ComparisonOperator::kGreaterOrEqual:
+      return compare(left, right) >= 0;
+    case ComparisonOperator::kIn:
+      return contains(right, left);
+    case ComparisonOperator::kNotIn:
+      return !contains(right, left);
   }
   return false;
 }

@@ -9,8 +9,7 @@ namespace troupe::jinja {
 
 Value apply_binary(BinaryOperator op, const Value& left, const Value& right, Budget& budget);
 Value apply_unary(UnaryOperator op, const Value& operand);
-bool apply_comparison(ComparisonOperator op, const Value& left, const Value& right,
-                      Budget& budget);
+bool apply_comparison(ComparisonOperator op, const Value& left, const Value& right, Budget& budget);
 // value[index]; undefined where there is no such element.
 Value item_of(const Value& value, const Value& index, Budget& budget);
 // value[begin:end:step]; undefined bounds are open.

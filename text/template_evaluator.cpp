@@ -50,7 +50,8 @@ class Evaluator {
   Flow run_body(const Body& body) {
     for (const Statement& statement : body) {
       const Level level(*this);
-      const Flow flow = std::visit([&](const auto& node) { return run_node(node); }, statement.node);
+      const Flow flow =
+          std::visit([&](const auto& node) { return run_node(node); }, statement.node);
       if (flow != Flow::kNext) return flow;
     }
     return Flow::kNext;
@@ -241,7 +242,9 @@ class Evaluator {
     return Value::dict(std::move(dict));
   }
 
-  Value value_of_node(const Unary& unary) { return apply_unary(unary.op, value_of(*unary.operand)); }
+  Value value_of_node(const Unary& unary) {
+    return apply_unary(unary.op, value_of(*unary.operand));
+  }
 
   Value value_of_node(const BinaryChain& chain) {
     Value result = value_of(*chain.first);
@@ -300,7 +303,8 @@ class Evaluator {
 
   Value with_suffix(const Value& value, const Item& item) {
     const Value index = value_of(*item.index);
-    const bool is_named = value.get<std::shared_ptr<Namespace>>() || value.get<std::shared_ptr<Loop>>();
+    const bool is_named =
+        value.get<std::shared_ptr<Namespace>>() || value.get<std::shared_ptr<Loop>>();
     if (is_named && index.string() != nullptr) return attribute_of_copy(value, *index.string());
     return item_of(value, index, budget_);
   }

@@ -7,6 +7,7 @@
 
 #include "text/template_builtins.hpp"
 #include "text/template_json.hpp"
+#include "text/template_sequence_filters.hpp"
 #include "text/template_text.hpp"
 
 namespace troupe::jinja {
@@ -52,11 +53,6 @@ constexpr std::array<std::pair<std::string_view, Filter>, 37> kFilters = {{
     {"upper", Filter::kUpper},
 }};
 
-bool flag(const Arguments& arguments, std::size_t position, std::string_view name) {
-  const Value* value = arguments.find(position, name);
-  return value != nullptr && is_true(*value);
-}
-
 MarkedString text_of(const Value& value, Budget& budget) {
   budget.spend_steps(weight(value));
   MarkedString text = to_text(value);
@@ -64,205 +60,13 @@ MarkedString text_of(const Value& value, Budget& budget) {
   return text;
 }
 
-// Where letters' case doesn't count, what is compared instead.
-Value sort_key(const Value& value, bool is_case_sensitive) {
-  const MarkedString* string = value.string();
-  if (string == nullptr || is_case_sensitive) return value;
-  return lower(*string);
-}
-
-// "a.b.0" of a value.
-Value path_of(const Value& value, const std::string& path) {
-  Value current = value;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('.', begin), path.size());
-    const std::string name = path.substr(begin, end - begin);
-    begin = end + 1;
-    std::size_t index = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), index);
-    const List* list = current.list();
-    if (list != nullptr && parsed.ptr == name.data() + name.size() && !name.empty()) {
-      current = index < list->elements.size() ? Value(list->elements[index]) : Value();
-    } else {
-      if (current.is_undefined()) fail_undefined(current);
-      const Dict* dict = current.dict();
-      const Value* found = dict != nullptr ? dict->find(name) : nullptr;
-      current = found != nullptr ? Value(*found) : Value();
-    }
-  }
-  return current;
-}
-
-std::string name_argument(const Value& value) {
-  const MarkedString* name = value.string();
-  if (name == nullptr) fail("expected a name, got " + type_name(value));
-  return name->text();
-}
-
-// A sort's or similar filter's way to look at elements.
-Value looked_at(const Value& element, const Value* attribute, bool is_case_sensitive) {
-  if (attribute == nullptr || attribute->is_none()) return sort_key(element, is_case_sensitive);
-  return sort_key(path_of(element, to_text(*attribute).text()), is_case_sensitive);
-}
-
-Arguments without_first(const Arguments& arguments, std::size_t count) {
-  Arguments rest;
-  if (arguments.positional.size() > count) {
-    rest.positional.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(count),
-                           arguments.positional.end());
-  }
-  return rest;
-}
-
-Value select(const Value& value, const Arguments& arguments, bool by_attribute, bool wanted,
-             Budget& budget) {
-  const std::size_t num_names = by_attribute ? 1 : 0;
-  std::string attribute;
-  if (by_attribute) attribute = name_argument(arguments.require(0, "attribute"));
-  const Value* test_name = arguments.find(num_names, "test");
-  std::optional<Test> test;
-  if (test_name != nullptr) {
-    test = test_named(name_argument(*test_name));
-    if (!test) fail("unknown test '" + name_argument(*test_name) + "'");
-  }
-  const Arguments rest = without_first(arguments, num_names + 1);
-  std::vector<Value> chosen;
-  if (!is_true(value)) return Value::generator({});  // none, too
-  for (const Value& element : iterate(value, budget)) {
-    const Value looked = by_attribute ? path_of(element, attribute) : element;
-    const bool holds = test ? apply_test(*test, looked, rest, budget) : is_true(looked);
-    if (holds == wanted) chosen.push_back(element);
-  }
-  return Value::generator(std::move(chosen));
-}
-
-Value map(const Value& value, const Arguments& arguments, Budget& budget) {
-  std::vector<Value> results;
-  const Value* attribute = arguments.find(SIZE_MAX, "attribute");
-  const Value* fallback = arguments.find(SIZE_MAX, "default");
-  std::optional<Filter> filter;
-  if (attribute == nullptr) {
-    const std::string name = name_argument(arguments.require(0, "filter"));
-    filter = filter_named(name);
-    if (!filter) fail("unknown filter '" + name + "'");
-    if (*filter == Filter::kMap) fail("map of map is not supported");
-  }
-  const Arguments rest = without_first(arguments, 1);
-  if (!is_true(value)) return Value::generator({});  // none, too
-  for (const Value& element : iterate(value, budget)) {
-    if (filter) {
-      results.push_back(apply_filter(*filter, element, rest, budget));
-    } else {
-      Value found = path_of(element, to_text(*attribute).text());
-      if (found.is_undefined() && fallback != nullptr) found = *fallback;
-      results.push_back(std::move(found));
-    }
-  }
-  return Value::generator(std::move(results));
-}
-
-Value sorted(std::vector<Value> elements, const Arguments& arguments, Budget& budget) {
-  const Value* attribute = arguments.find(2, "attribute");
-  const bool is_case_sensitive = flag(arguments, 1, "case_sensitive");
-  const bool is_reversed = flag(arguments, 0, "reverse");
-  budget.spend_steps(elements.size() * 8);
-  std::stable_sort(elements.begin(), elements.end(), [&](const Value& a, const Value& b) {
-    const int order = compare(looked_at(a, attribute, is_case_sensitive),
-                              looked_at(b, attribute, is_case_sensitive));
-    return is_reversed ? order > 0 : order < 0;
-  });
-  return Value::list(std::move(elements));
-}
-
-Value dictsorted(const Value& value, const Arguments& arguments, Budget& budget) {
-  const Dict* dict = value.dict();
-  if (dict == nullptr) fail("dictsort: expected a dict, got " + type_name(value));
-  const bool is_case_sensitive = flag(arguments, 0, "case_sensitive");
-  const bool is_reversed = flag(arguments, 2, "reverse");
-  const Value* by = arguments.find(1, "by");
-  const bool by_value = by != nullptr && to_text(*by).text() == "value";
-  budget.spend_steps(dict->entries.size() * 8);
-  std::vector<Pair> entries = dict->entries;
-  std::stable_sort(entries.begin(), entries.end(), [&](const Pair& a, const Pair& b) {
-    const int order = compare(sort_key(by_value ? a.second : a.first, is_case_sensitive),
-                              sort_key(by_value ? b.second : b.first, is_case_sensitive));
-    return is_reversed ? order > 0 : order < 0;
-  });
-  std::vector<Value> items;
-  for (Pair& entry : entries) {
-    items.push_back(Value::list({std::move(entry.first), std::move(entry.second)}, true));
-  }
-  return Value::list(std::move(items));
-}
-
-Value unique(const std::vector<Value>& elements, const Arguments& arguments, Budget& budget) {
-  const bool is_case_sensitive = flag(arguments, 0, "case_sensitive");
-  const Value* attribute = arguments.find(1, "attribute");
-  std::vector<Value> seen;
-  std::vector<Value> chosen;
-  for (const Value& element : elements) {
-    const Value key = looked_at(element, attribute, is_case_sensitive);
-    budget.spend_steps(1 + seen.size() / 8);
-    if (std::any_of(seen.begin(), seen.end(), [&](const Value& s) { return are_equal(s, key); })) {
-      continue;
-    }
-    seen.push_back(key);
-    chosen.push_back(element);
-  }
-  return Value::generator(std::move(chosen));
-}
-
-Value extreme(const std::vector<Value>& elements, const Arguments& arguments, int sign) {
-  const bool is_case_sensitive = flag(arguments, 0, "case_sensitive");
-  const Value* attribute = arguments.find(1, "attribute");
-  const Value* best = nullptr;
-  for (const Value& element : elements) {
-    if (best == nullptr || sign * compare(looked_at(element, attribute, is_case_sensitive),
-                                          looked_at(*best, attribute, is_case_sensitive)) > 0) {
-      best = &element;
-    }
-  }
-  return best != nullptr ? *best : Value();
-}
-
-Value join(const Value& value, const Arguments& arguments, Budget& budget) {
-  const Value* given = arguments.find(0, "d");
-  const MarkedString separator = given != nullptr ? to_text(*given) : MarkedString();
-  const Value* attribute = arguments.find(1, "attribute");
-  MarkedString result;
-  bool is_first = true;
-  for (const Value& element : iterate(value, budget)) {
-    if (!is_first) result.append(separator);
-    is_first = false;
-    const Value shown =
-        attribute != nullptr ? path_of(element, to_text(*attribute).text()) : element;
-    result.append(text_of(shown, budget));
-    budget.check_bytes(result.size());
-  }
-  budget.spend_bytes(result.size());
-  return result;
-}
-
-Value sum(const std::vector<Value>& elements, const Arguments& arguments) {
-  const Value* attribute = arguments.find(0, "attribute");
-  double total = 0;
-  bool is_integer = true;
-  for (const Value& element : elements) {
-    const Value number = looked_at(element, attribute, true);
-    is_integer = is_integer && number.is_integer();
-    total += number.as_double();
-  }
-  if (!is_integer) return total;
-  if (std::fabs(total) > 9e15) fail("sum: too large");
-  return static_cast<std::int64_t>(total);
-}
-
 Value length(const Value& value) {
   if (const MarkedString* string = value.string()) {
     return static_cast<std::int64_t>(num_characters(string->text()));
   }
   const List* list = value.list();
-  if (list != nullptr && !list->is_generator) return static_cast<std::int64_t>(list->elements.size());
+  if (list != nullptr && !list->is_generator)
+    return static_cast<std::int64_t>(list->elements.size());
   if (const Dict* dict = value.dict()) return static_cast<std::int64_t>(dict->entries.size());
   if (value.is_undefined()) return std::int64_t{0};
   fail("object of type '" + type_name(value) + "' has no length");
@@ -344,7 +148,8 @@ Value with_indent(const MarkedString& text, const Arguments& arguments, Budget& 
     } else {
       const std::int64_t count = width->as_integer();
       if (count > 1024) fail("indent: at most 1024 spaces");
-      prefix = MarkedString(std::string(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), ' '));
+      prefix = MarkedString(
+          std::string(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), ' '));
     }
   }
   const auto num_lines =
@@ -421,40 +226,74 @@ const Value& Arguments::require(std::size_t position, std::string_view name) con
 Value apply_filter(Filter filter, const Value& value, const Arguments& arguments, Budget& budget) {
   const auto text = [&] { return text_of(value, budget); };
   switch (filter) {
-    case Filter::kAbs: return absolute(value);
-    case Filter::kCapitalize: return capitalized(text());
-    case Filter::kDefault: return with_default(value, arguments);
-    case Filter::kDictsort: return dictsorted(value, arguments, budget);
-    case Filter::kFirst: return end_element(value, true, budget);
-    case Filter::kFloat: return as_number(value, arguments, false);
-    case Filter::kFromJson: return from_json(text(), budget);
-    case Filter::kIndent: return with_indent(text(), arguments, budget);
-    case Filter::kInt: return as_number(value, arguments, true);
-    case Filter::kItems: return items_of(value, budget);
-    case Filter::kJoin: return join(value, arguments, budget);
-    case Filter::kLast: return end_element(value, false, budget);
-    case Filter::kLength: return length(value);
-    case Filter::kList: return Value::list(iterate(value, budget));
-    case Filter::kLower: return lower(text());
-    case Filter::kMap: return map(value, arguments, budget);
-    case Filter::kMax: return extreme(iterate(value, budget), arguments, 1);
-    case Filter::kMin: return extreme(iterate(value, budget), arguments, -1);
-    case Filter::kReject: return select(value, arguments, false, false, budget);
-    case Filter::kRejectattr: return select(value, arguments, true, false, budget);
-    case Filter::kReplace: return replace(text(), arguments, budget);
-    case Filter::kReverse: return reversed(value, budget);
-    case Filter::kRound: return rounded(value, arguments);
-    case Filter::kSafe: return text();
-    case Filter::kSelect: return select(value, arguments, false, true, budget);
-    case Filter::kSelectattr: return select(value, arguments, true, true, budget);
-    case Filter::kSort: return sorted(iterate(value, budget), arguments, budget);
-    case Filter::kString: return text();
-    case Filter::kSum: return sum(iterate(value, budget), arguments);
-    case Filter::kTitle: return titled(text());
-    case Filter::kTojson: return json_text(value, arguments, budget);
-    case Filter::kTrim: return trimmed(text(), arguments);
-    case Filter::kUnique: return unique(iterate(value, budget), arguments, budget);
-    case Filter::kUpper: return upper(text());
+    case Filter::kAbs:
+      return absolute(value);
+    case Filter::kCapitalize:
+      return capitalized(text());
+    case Filter::kDefault:
+      return with_default(value, arguments);
+    case Filter::kDictsort:
+      return sorted_dict(value, arguments, budget);
+    case Filter::kFirst:
+      return end_element(value, true, budget);
+    case Filter::kFloat:
+      return as_number(value, arguments, false);
+    case Filter::kFromJson:
+      return from_json(text(), budget);
+    case Filter::kIndent:
+      return with_indent(text(), arguments, budget);
+    case Filter::kInt:
+      return as_number(value, arguments, true);
+    case Filter::kItems:
+      return items_of(value, budget);
+    case Filter::kJoin:
+      return joined(value, arguments, budget);
+    case Filter::kLast:
+      return end_element(value, false, budget);
+    case Filter::kLength:
+      return length(value);
+    case Filter::kList:
+      return Value::list(iterate(value, budget));
+    case Filter::kLower:
+      return lower(text());
+    case Filter::kMap:
+      return mapped(value, arguments, budget);
+    case Filter::kMax:
+      return extreme(value, arguments, true, budget);
+    case Filter::kMin:
+      return extreme(value, arguments, false, budget);
+    case Filter::kReject:
+      return selected(value, arguments, false, false, budget);
+    case Filter::kRejectattr:
+      return selected(value, arguments, true, false, budget);
+    case Filter::kReplace:
+      return replace(text(), arguments, budget);
+    case Filter::kReverse:
+      return reversed(value, budget);
+    case Filter::kRound:
+      return rounded(value, arguments);
+    case Filter::kSafe:
+      return text();
+    case Filter::kSelect:
+      return selected(value, arguments, false, true, budget);
+    case Filter::kSelectattr:
+      return selected(value, arguments, true, true, budget);
+    case Filter::kSort:
+      return sorted_list(value, arguments, budget);
+    case Filter::kString:
+      return text();
+    case Filter::kSum:
+      return summed(value, arguments, budget);
+    case Filter::kTitle:
+      return titled(text());
+    case Filter::kTojson:
+      return json_text(value, arguments, budget);
+    case Filter::kTrim:
+      return trimmed(text(), arguments);
+    case Filter::kUnique:
+      return without_repetitions(value, arguments, budget);
+    case Filter::kUpper:
+      return upper(text());
   }
   return Value();
 }

@@ -26,14 +26,22 @@ std::string unicode_escape(char32_t code_point) {
 // The escape of a character, or nothing where it stands for itself.
 std::string escape_of(char32_t c, bool is_ascii) {
   switch (c) {
-    case '"': return "\\\"";
-    case '\\': return "\\\\";
-    case '\n': return "\\n";
-    case '\r': return "\\r";
-    case '\t': return "\\t";
-    case '\b': return "\\b";
-    case '\f': return "\\f";
-    default: return c < 0x20 || (is_ascii && c > 0x7E) ? unicode_escape(c) : "";
+    case '"':
+      return "\\\"";
+    case '\\':
+      return "\\\\";
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    case '\b':
+      return "\\b";
+    case '\f':
+      return "\\f";
+    default:
+      return c < 0x20 || (is_ascii && c > 0x7E) ? unicode_escape(c) : "";
   }
 }
 

@@ -44,7 +44,16 @@ struct Unary {
   ExpressionPtr operand;
 };
 
-enum class BinaryOperator { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower, kConcatenate };
+enum class BinaryOperator {
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kFloorDivide,
+  kModulo,
+  kPower,
+  kConcatenate
+};
 // first op operand op operand …, from left to right.
 struct BinaryChain {
   ExpressionPtr first;
@@ -58,7 +67,16 @@ struct LogicChain {
   std::vector<ExpressionPtr> operands;
 };
 
-enum class ComparisonOperator { kEqual, kNotEqual, kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kIn, kNotIn };
+enum class ComparisonOperator {
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessOrEqual,
+  kGreater,
+  kGreaterOrEqual,
+  kIn,
+  kNotIn
+};
 // a < b < c: every neighbouring pair.
 struct ComparisonChain {
   ExpressionPtr first;

@@ -107,7 +107,9 @@ class Value {
   static Value from(const TemplateValue& value);
 
   template <class T>
-  const T* get() const { return std::get_if<T>(&variant_); }
+  const T* get() const {
+    return std::get_if<T>(&variant_);
+  }
   const Variant& variant() const { return variant_; }
 
   bool is_undefined() const { return get<Undefined>() != nullptr; }

@@ -83,33 +83,61 @@ bool apply_test(Test test, const Value& value, const Arguments& arguments, Budge
     return argument;
   };
   switch (test) {
-    case Test::kBoolean: return value.get<bool>() != nullptr;
-    case Test::kCallable: return value.get<const Macro*>() || value.get<Builtin>();
-    case Test::kDefined: return !value.is_undefined();
-    case Test::kDivisibleby: return remainder(value, arguments.require(0, "num").as_integer()) == 0;
-    case Test::kEqual: return are_equal(value, other());
-    case Test::kEven: return remainder(value, 2) == 0;
-    case Test::kFalse: return is_truth(value, false);
-    case Test::kFloat: return value.get<double>() != nullptr;
-    case Test::kGreater: return compare(value, other()) > 0;
-    case Test::kGreaterOrEqual: return compare(value, other()) >= 0;
-    case Test::kIn: return contains(other(), value);
-    case Test::kInteger: return value.get<std::int64_t>() != nullptr;
-    case Test::kIterable: return is_iterable(value);
-    case Test::kLess: return compare(value, other()) < 0;
-    case Test::kLessOrEqual: return compare(value, other()) <= 0;
-    case Test::kLower: return consists_of(to_text(value).text(), CharacterClass::kLower);
-    case Test::kMapping: return value.dict() != nullptr;
-    case Test::kNone: return value.is_none();
-    case Test::kNotEqual: return !are_equal(value, other());
-    case Test::kNumber: return value.is_number();
-    case Test::kOdd: return remainder(value, 2) == 1;
-    case Test::kSameas: return are_equal(value, other());
-    case Test::kSequence: return value.string() || value.dict() || value.is_undefined() || (value.list() && !value.list()->is_generator);
-    case Test::kString: return value.string() != nullptr;
-    case Test::kTrue: return is_truth(value, true);
-    case Test::kUndefined: return value.is_undefined();
-    case Test::kUpper: return consists_of(to_text(value).text(), CharacterClass::kUpper);
+    case Test::kBoolean:
+      return value.get<bool>() != nullptr;
+    case Test::kCallable:
+      return value.get<const Macro*>() || value.get<Builtin>();
+    case Test::kDefined:
+      return !value.is_undefined();
+    case Test::kDivisibleby:
+      return remainder(value, arguments.require(0, "num").as_integer()) == 0;
+    case Test::kEqual:
+      return are_equal(value, other());
+    case Test::kEven:
+      return remainder(value, 2) == 0;
+    case Test::kFalse:
+      return is_truth(value, false);
+    case Test::kFloat:
+      return value.get<double>() != nullptr;
+    case Test::kGreater:
+      return compare(value, other()) > 0;
+    case Test::kGreaterOrEqual:
+      return compare(value, other()) >= 0;
+    case Test::kIn:
+      return contains(other(), value);
+    case Test::kInteger:
+      return value.get<std::int64_t>() != nullptr;
+    case Test::kIterable:
+      return is_iterable(value);
+    case Test::kLess:
+      return compare(value, other()) < 0;
+    case Test::kLessOrEqual:
+      return compare(value, other()) <= 0;
+    case Test::kLower:
+      return consists_of(to_text(value).text(), CharacterClass::kLower);
+    case Test::kMapping:
+      return value.dict() != nullptr;
+    case Test::kNone:
+      return value.is_none();
+    case Test::kNotEqual:
+      return !are_equal(value, other());
+    case Test::kNumber:
+      return value.is_number();
+    case Test::kOdd:
+      return remainder(value, 2) == 1;
+    case Test::kSameas:
+      return are_equal(value, other());
+    case Test::kSequence:
+      return value.string() || value.dict() || value.is_undefined() ||
+             (value.list() && !value.list()->is_generator);
+    case Test::kString:
+      return value.string() != nullptr;
+    case Test::kTrue:
+      return is_truth(value, true);
+    case Test::kUndefined:
+      return value.is_undefined();
+    case Test::kUpper:
+      return consists_of(to_text(value).text(), CharacterClass::kUpper);
   }
   return false;
 }

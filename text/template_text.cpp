@@ -105,8 +105,8 @@ std::vector<MarkedString> split(const MarkedString& string, const std::string& s
   return parts;
 }
 
-std::vector<MarkedString> split_from_right(const MarkedString& string,
-                                           const std::string& separator, std::int64_t max_splits) {
+std::vector<MarkedString> split_from_right(const MarkedString& string, const std::string& separator,
+                                           std::int64_t max_splits) {
   std::vector<MarkedString> parts;
   std::size_t end = string.size();
   while (max_splits < 0 || static_cast<std::int64_t>(parts.size()) < max_splits) {
@@ -186,9 +186,8 @@ MarkedString lower(const MarkedString& string) {
 }
 
 MarkedString capitalized(const MarkedString& string) {
-  return mapped(string, [](char32_t c, std::size_t index) {
-    return index == 0 ? to_upper(c) : to_lower(c);
-  });
+  return mapped(
+      string, [](char32_t c, std::size_t index) { return index == 0 ? to_upper(c) : to_lower(c); });
 }
 
 // As Jinja: after white space and opening or dashing characters.

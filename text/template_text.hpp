@@ -27,8 +27,8 @@ MarkedString stripped(const MarkedString& string, const std::optional<std::strin
 // At most `max_splits` cuts; negative: any number.
 std::vector<MarkedString> split(const MarkedString& string, const std::string& separator,
                                 std::int64_t max_splits);
-std::vector<MarkedString> split_from_right(const MarkedString& string,
-                                           const std::string& separator, std::int64_t max_splits);
+std::vector<MarkedString> split_from_right(const MarkedString& string, const std::string& separator,
+                                           std::int64_t max_splits);
 std::vector<MarkedString> split_at_space(const MarkedString& string, std::int64_t max_splits);
 std::vector<MarkedString> split_lines(const MarkedString& string, bool keeps_ends);
 

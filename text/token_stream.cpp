@@ -8,14 +8,22 @@ constexpr std::size_t kMaxDepth = 64;
 
 std::string shown(const Token& token) {
   switch (token.kind) {
-    case Token::Kind::kText: return "text";
-    case Token::Kind::kOutputBegin: return "{{";
-    case Token::Kind::kOutputEnd: return "}}";
-    case Token::Kind::kStatementBegin: return "{%";
-    case Token::Kind::kStatementEnd: return "%}";
-    case Token::Kind::kString: return "a string";
-    case Token::Kind::kEnd: return "the end";
-    default: return "'" + token.text + "'";
+    case Token::Kind::kText:
+      return "text";
+    case Token::Kind::kOutputBegin:
+      return "{{";
+    case Token::Kind::kOutputEnd:
+      return "}}";
+    case Token::Kind::kStatementBegin:
+      return "{%";
+    case Token::Kind::kStatementEnd:
+      return "%}";
+    case Token::Kind::kString:
+      return "a string";
+    case Token::Kind::kEnd:
+      return "the end";
+    default:
+      return "'" + token.text + "'";
   }
 }
 

@@ -13,8 +13,7 @@ std::uint32_t hash_of(std::string_view text) {
 
 }  // namespace
 
-TokenTable::TokenTable(std::size_t max_entries)
-    : slots_(std::bit_ceil(2 * max_entries + 2)) {}
+TokenTable::TokenTable(std::size_t max_entries) : slots_(std::bit_ceil(2 * max_entries + 2)) {}
 
 bool TokenTable::add(std::string_view text, TokenId token) {
   const std::uint32_t hash = hash_of(text);

@@ -61,8 +61,7 @@ std::vector<AddedToken> read_added_tokens(const TokenizerField& field, std::size
     token.token = read_id(entry["id"], max_id);
     token.content = entry["content"].as_string();
     if (token.content.empty() || token.content.size() > kMaxAddedTokenBytes) {
-      entry["content"].fail("expected 1 to 512 bytes, got " +
-                            std::to_string(token.content.size()));
+      entry["content"].fail("expected 1 to 512 bytes, got " + std::to_string(token.content.size()));
     }
     token.is_single_word = entry.bool_or("single_word", false);
     token.strips_left = entry.bool_or("lstrip", false);
@@ -208,8 +207,8 @@ void place_added_tokens(const TokenizerField& field, const BpeTokenizerParts& pa
   for (const AddedToken& token : parts.added_tokens) {
     const std::optional<TokenId> known = ids.find(token.content);
     if (known && *known != token.token) {
-      field.fail("\"" + token.content + "\" has id " + std::to_string(token.token) +
-                 ", but " + std::to_string(*known) + " in the vocabulary");
+      field.fail("\"" + token.content + "\" has id " + std::to_string(token.token) + ", but " +
+                 std::to_string(*known) + " in the vocabulary");
     }
     place(field, token.token, token.content, vocabulary);
   }
@@ -244,8 +243,7 @@ std::optional<TokenId> read_config_token(const TokenizerField& config, const cha
                                          const TokenTable& ids) {
   if (config.is_null() || config[name].is_null()) return std::nullopt;
   const TokenizerField field = config[name];
-  const std::string content =
-      field.is_string() ? field.as_string() : field["content"].as_string();
+  const std::string content = field.is_string() ? field.as_string() : field["content"].as_string();
   const std::optional<TokenId> token = ids.find(content);
   if (!token && !content.empty()) field.fail("\"" + content + "\" is not in the vocabulary");
   return token;
@@ -272,8 +270,7 @@ BpeTokenizerParts read_bpe_tokenizer(const json& tokenizer, const json& config) 
   const TokenizerField model = file["model"];
   const TokenizerField added = file["added_tokens"];
   // Ids far beyond the number of entries would only be there to waste memory.
-  const std::size_t max_id =
-      65'536 + 4 * (model["vocab"].value().size() + added.value().size());
+  const std::size_t max_id = 65'536 + 4 * (model["vocab"].value().size() + added.value().size());
 
   BpeTokenizerParts parts;
   std::vector<VocabularyEntry> vocabulary = read_vocabulary(model["vocab"], max_id);

@@ -10,7 +10,6 @@ namespace troupe {
 
 // `config` may be null. Throws std::runtime_error saying which field is wrong,
 // or names the construct that is not supported.
-BpeTokenizerParts read_bpe_tokenizer(const nlohmann::json& tokenizer,
-                                     const nlohmann::json& config);
+BpeTokenizerParts read_bpe_tokenizer(const nlohmann::json& tokenizer, const nlohmann::json& config);
 
 }  // namespace troupe

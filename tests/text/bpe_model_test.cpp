@@ -40,7 +40,8 @@ Vocabulary random_vocabulary(std::mt19937& random) {
   if (random() % 2 == 0) {
     std::shuffle(vocabulary.parts.merges.begin(), vocabulary.parts.merges.end(), random);
   }
-  for (const auto& [word, id] : vocabulary.ids) vocabulary.parts.entries.push_back({word, id, true});
+  for (const auto& [word, id] : vocabulary.ids)
+    vocabulary.parts.entries.push_back({word, id, true});
   return vocabulary;
 }
 
@@ -105,7 +106,8 @@ TEST_CASE("bpe model: cutting at word borders changes nothing") {
   BpeScratch scratch;
   for (int round = 0; round < 2000; ++round) {
     std::string text;
-    for (std::size_t n = random() % 30; n > 0; --n) text += std::vector{m, std::string("a"), std::string("b")}[random() % 3];
+    for (std::size_t n = random() % 30; n > 0; --n)
+      text += std::vector{m, std::string("a"), std::string("b")}[random() % 3];
     std::vector<TokenId> cut, whole;
     with_borders.encode(text, scratch, cut);
     without_borders.encode(text, scratch, whole);

@@ -51,7 +51,9 @@ std::string repeated(const std::string& text, std::size_t count) {
 
 TEST_CASE("chat template: content is kept apart from what the template writes") {
   CHECK(pieces(kChatMl, one_message("Hi")) ==
-        Pieces{{"<|im_start|>user\n", false}, {"Hi", true}, {"<|im_end|>\n<|im_start|>assistant\n", false}});
+        Pieces{{"<|im_start|>user\n", false},
+               {"Hi", true},
+               {"<|im_end|>\n<|im_start|>assistant\n", false}});
 }
 
 TEST_CASE("chat template: marks follow the bytes through every operation") {
@@ -66,7 +68,8 @@ TEST_CASE("chat template: marks follow the bytes through every operation") {
       {"'x' ~ c[1:3] ~ 'y'", {{"x", false}, {"<|", true}, {"y", false}}},
       {"c | upper", {{" <|A|> ", true}}},
       {"c.split('|')[1]", {{"a", true}}},
-      {"c.split('|') | join('|')", {{" <", true}, {"|", false}, {"a", true}, {"|", false}, {"> ", true}}},
+      {"c.split('|') | join('|')",
+       {{" <", true}, {"|", false}, {"a", true}, {"|", false}, {"> ", true}}},
       {"c.replace('a', 'b')", {{" <|", true}, {"b", false}, {"|> ", true}}},
       {"'[a]'.replace('a', c)", {{"[", false}, {" <|a|> ", true}, {"]", false}}},
       {"c | tojson", {{"\"", false}, {" <|a|> ", true}, {"\"", false}}},
@@ -83,8 +86,7 @@ TEST_CASE("chat template: marks follow the bytes through every operation") {
   };
   for (const Case& c : cases) {
     CAPTURE(c.expression);
-    const std::string source =
-        "{% set c = messages[0].content %}{{ " + c.expression + " }}";
+    const std::string source = "{% set c = messages[0].content %}{{ " + c.expression + " }}";
     CHECK(pieces(source, one_message(" <|a|> ")) == c.expected);
   }
 }
@@ -146,7 +148,8 @@ TEST_CASE("chat template: ordinary content is encoded as the rendered text in on
   for (int round = 0; round < 500; ++round) {
     std::string content;
     for (std::size_t i = random() % 12; i > 0; --i) {
-      content += std::vector<std::string>{"the", " ", "\n", "world", "12", "\u00e9", "'s"}[random() % 7];
+      content +=
+          std::vector<std::string>{"the", " ", "\n", "world", "12", "\u00e9", "'s"}[random() % 7];
     }
     const Pieces rendered = pieces(kChatMl, one_message(content));
     std::string whole;
@@ -256,12 +259,15 @@ TEST_CASE("chat template: long chains without nesting are fine") {
   const ChatTemplateInput input;
   CHECK(joined(ChatTemplate::parse("{{ 0" + repeated(" + 1", 20000) + " }}").render(input)).text ==
         "20000");
-  CHECK(joined(ChatTemplate::parse("{{ 'a'" + repeated(" | trim", 10000) + " }}").render(input)).text ==
-        "a");
-  CHECK(joined(ChatTemplate::parse("{{ 1" + repeated(" and 1", 20000) + " }}").render(input)).text ==
-        "1");
-  CHECK(joined(ChatTemplate::parse("{% if 0 %}" + repeated("{% elif 0 %}", 10000) + "{% else %}x{% endif %}")
-                   .render(input)).text == "x");
+  CHECK(joined(ChatTemplate::parse("{{ 'a'" + repeated(" | trim", 10000) + " }}").render(input))
+            .text == "a");
+  CHECK(
+      joined(ChatTemplate::parse("{{ 1" + repeated(" and 1", 20000) + " }}").render(input)).text ==
+      "1");
+  CHECK(joined(ChatTemplate::parse("{% if 0 %}" + repeated("{% elif 0 %}", 10000) +
+                                   "{% else %}x{% endif %}")
+                   .render(input))
+            .text == "x");
 }
 
 TEST_CASE("chat template: hostile templates stop at a limit, soon") {
@@ -269,12 +275,18 @@ TEST_CASE("chat template: hostile templates stop at a limit, soon") {
       "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
       "{% for i in range(1000000000) %}{% endfor %}",
       "{{ range(99999) | list * 100000 }}",
-      "{% set ns = namespace(s='x') %}{% for i in range(1000) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
-      "{% set ns = namespace(s=[1]) %}{% for i in range(1000) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
-      "{% set ns = namespace(s=[1]) %}{% for i in range(1000) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}",
-      "{% set ns = namespace(s=[]) %}{% for i in range(60) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s }}",
-      "{% set ns = namespace(s={}) %}{% for i in range(60) %}{% set ns.s = {'a': ns.s, 'b': ns.s} %}{% endfor %}{{ ns.s | tojson }}",
-      "{% set ns = namespace(s=[]) %}{% for i in range(99999) %}{% set ns.s = [ns.s] %}{% endfor %}",
+      "{% set ns = namespace(s='x') %}{% for i in range(1000) %}{% set ns.s = ns.s + ns.s %}{% "
+      "endfor %}",
+      "{% set ns = namespace(s=[1]) %}{% for i in range(1000) %}{% set ns.s = ns.s + ns.s %}{% "
+      "endfor %}",
+      "{% set ns = namespace(s=[1]) %}{% for i in range(1000) %}{% set ns.s = [ns.s, ns.s] %}{% "
+      "endfor %}",
+      "{% set ns = namespace(s=[]) %}{% for i in range(60) %}{% set ns.s = [ns.s, ns.s] %}{% "
+      "endfor %}{{ ns.s }}",
+      "{% set ns = namespace(s={}) %}{% for i in range(60) %}{% set ns.s = {'a': ns.s, 'b': ns.s} "
+      "%}{% endfor %}{{ ns.s | tojson }}",
+      "{% set ns = namespace(s=[]) %}{% for i in range(99999) %}{% set ns.s = [ns.s] %}{% endfor "
+      "%}",
       "{% set ns = namespace() %}{% set ns.x = ns %}",
       "{% set ns = namespace() %}{% set ns.x = [ns] %}",
       "{% for x in [1] %}{% set l = [loop] %}{% endfor %}",
@@ -301,7 +313,8 @@ TEST_CASE("chat template: hostile templates stop at a limit, soon") {
       "{% set s = 'x' * 60000 %}{% for i in range(90000) %}{% set t = s + 'y' %}{% endfor %}",
       "{% set s = 'x' * 60000 %}{% for i in range(90000) %}{% set t = s | upper %}{% endfor %}",
       "{% set l = range(9999) | list %}{% for i in range(9999) %}{{ l == l and '' }}{% endfor %}",
-      "{% set l = range(9999) | list %}{% for i in range(9999) %}{{ (-1 in l) and '' }}{% endfor %}",
+      "{% set l = range(9999) | list %}{% for i in range(9999) %}{{ (-1 in l) and '' }}{% endfor "
+      "%}",
       "{% set l = range(90000) | list %}{{ l | unique | list | length }}",
       "{{ strftime_now('%c' * 10000) }}",
       "{{ ('[' * 10000) | from_json }}",
@@ -329,8 +342,8 @@ TEST_CASE("chat template: steps grow with the conversation, not beyond") {
 TEST_CASE("chat template: output is at most four times the input and 64 KiB") {
   const std::string content(100'000, 'x');
   const auto times = [&](int count) {
-    const std::string source = "{% for i in range(" + std::to_string(count) +
-                               ") %}{{ messages[0].content }}{% endfor %}";
+    const std::string source =
+        "{% for i in range(" + std::to_string(count) + ") %}{{ messages[0].content }}{% endfor %}";
     return joined(ChatTemplate::parse(source).render(one_message(content)));
   };
   CHECK_FALSE(times(4).is_error);
@@ -338,11 +351,30 @@ TEST_CASE("chat template: output is at most four times the input and 64 KiB") {
 }
 
 TEST_CASE("chat template: any source and any bytes end in a value or a clear error") {
-  static const std::vector<std::string> kParts = {
-      "{{ ", " }}", "{% ", " %}", "if ", "for x in ", "endif", "endfor", "set a = ", "messages", "[0]",
-      ".content", " | ", "trim", "tojson", "length", "(", ")", "[", "]", "'x'", "1", " + ", " == ",
-      "loop.index", "{#", "#}", "-", "\n", "\xff", "macro m(a)", "endmacro", "m(1)", "is ", "defined",
-      "x", ":", ",", "{", "}", "not ", "in ", "else", "~", "range(9)", "namespace(a=1)", "a.b"};
+  static const std::vector<std::string> kParts = {"{{ ",        " }}",
+                                                  "{% ",        " %}",
+                                                  "if ",        "for x in ",
+                                                  "endif",      "endfor",
+                                                  "set a = ",   "messages",
+                                                  "[0]",        ".content",
+                                                  " | ",        "trim",
+                                                  "tojson",     "length",
+                                                  "(",          ")",
+                                                  "[",          "]",
+                                                  "'x'",        "1",
+                                                  " + ",        " == ",
+                                                  "loop.index", "{#",
+                                                  "#}",         "-",
+                                                  "\n",         "\xff",
+                                                  "macro m(a)", "endmacro",
+                                                  "m(1)",       "is ",
+                                                  "defined",    "x",
+                                                  ":",          ",",
+                                                  "{",          "}",
+                                                  "not ",       "in ",
+                                                  "else",       "~",
+                                                  "range(9)",   "namespace(a=1)",
+                                                  "a.b"};
   std::mt19937 random(31);
   for (int round = 0; round < 20000; ++round) {
     std::string source;

@@ -11,8 +11,7 @@
 namespace troupe {
 
 TEST_CASE("jinja: every small template renders as Jinja renders it") {
-  const auto fixture =
-      nlohmann::ordered_json::parse(file_text(fixture_dir() / "jinja_cases.json"));
+  const auto fixture = nlohmann::ordered_json::parse(file_text(fixture_dir() / "jinja_cases.json"));
   ChatTemplateInput input;
   input.extra = template_object(fixture["variables"]);
   for (const auto& c : fixture["cases"]) {

@@ -88,8 +88,8 @@ TEST_CASE("template data: models' own templates render as Jinja renders them") {
   for (const auto& [name, expected] : outputs.items()) {
     CAPTURE(name);
     const auto path = directory / "templates" / name;
-    const std::string source = file_text(
-        std::filesystem::exists(path) ? path : directory / "templates_simple" / name);
+    const std::string source =
+        file_text(std::filesystem::exists(path) ? path : directory / "templates_simple" / name);
     const ChatTemplate chat = ChatTemplate::parse(source);
     ++num_templates;
     for (const auto& [context, output] : expected.items()) {

@@ -136,7 +136,9 @@ void check_vectors(const Tokenizer& tokenizer, const std::string& file, const st
 void check_swift_vectors(const Tokenizer& tokenizer, const std::string& model) {
   const auto path =
       data_dir() / "tokenizers" / "vectors" / "swift_transformers" / "tokenizer_tests.json";
-  for (const json& vector : file_json(path)[model]) {
+  const json vectors = file_json(path)[model];
+  CHECK(vectors.size() == 18);
+  for (const json& vector : vectors) {
     const auto text = vector["input"].get<std::string>();
     CAPTURE(text);
     const auto expected = vector["encoded"]["input_ids"].get<Tokens>();
@@ -179,11 +181,12 @@ TEST_CASE("tokenizer data: Llama 2, whose vocabulary Phi-3 shares") {
   const auto tokenizer = load_tokenizer(data_dir() / "tokenizers" / "phi3");
   check_vectors(*tokenizer, "llama.json", "Xenova/llama-tokenizer", 37);
   check_swift_vectors(*tokenizer, "coreml-projects/Llama-2-7b-chat-coreml");
-  const json article =
-      file_json(data_dir() / "tokenizers" / "vectors" / "swift_transformers" / "llama_encoded.json");
+  const json article = file_json(data_dir() / "tokenizers" / "vectors" / "swift_transformers" /
+                                 "llama_encoded.json");
   CHECK(with_prefix(*tokenizer, article["text"].get<std::string>()) ==
         article["token_ids"].get<Tokens>());
-  CHECK(tokenizer->decode(article["token_ids"].get<Tokens>()) == article["text"].get<std::string>());
+  CHECK(tokenizer->decode(article["token_ids"].get<Tokens>()) ==
+        article["text"].get<std::string>());
   check_round_trip(*tokenizer);
   check_no_specials_from_text(*tokenizer);
 }

@@ -48,8 +48,9 @@ std::vector<std::string> contents(const Tokenizer& tokenizer, const Tokens& toke
 
 std::string random_text(std::mt19937& random, std::size_t max_length) {
   static const std::vector<std::string> kParts = {
-      "the", " ", "  ", "\n", "\r\n", "world", "Hello", "12", "345", "'s", "\u00e9", "e\u0301",
-      "\u4e2d", "\U0001F600", "<", "|", ">", "<|im_end|>", "<think>", "cat", "_", "\t", "\u00a0"};
+      "the", " ",          "  ",      "\n",      "\r\n",   "world",      "Hello", "12",
+      "345", "'s",         "\u00e9",  "e\u0301", "\u4e2d", "\U0001F600", "<",     "|",
+      ">",   "<|im_end|>", "<think>", "cat",     "_",      "\t",         "\u00a0"};
   std::string text;
   for (std::size_t i = random() % (max_length + 1); i > 0; --i) {
     text += kParts[random() % kParts.size()];
@@ -64,8 +65,8 @@ void check_no_specials_from_text(const Tokenizer& tokenizer) {
     if (!tokenizer.is_special(static_cast<TokenId>(id))) continue;
     const std::string content(tokenizer.token_content(static_cast<TokenId>(id)));
     all += content;
-    for (const std::string& text : {content, " " + content + " ", "a" + content + "b",
-                                    content + content, "x\n" + content}) {
+    for (const std::string& text :
+         {content, " " + content + " ", "a" + content + "b", content + content, "x\n" + content}) {
       for (const TokenId token : tokenizer.encode(text)) {
         REQUIRE_MESSAGE(!tokenizer.is_special(token), content);
       }
@@ -123,7 +124,8 @@ TEST_CASE("tokenizer: not even merges make a special token") {
   tokenizer["model"]["merges"].push_back("<| x");
   tokenizer["model"]["merges"].push_back("<|x |>");
   tokenizer["added_tokens"].push_back({{"id", 401}, {"content", "<|x|>"}, {"special", true}});
-  tokenizer["pre_tokenizer"] = {{"type", "ByteLevel"}, {"use_regex", false}, {"add_prefix_space", false}};
+  tokenizer["pre_tokenizer"] = {
+      {"type", "ByteLevel"}, {"use_regex", false}, {"add_prefix_space", false}};
   for (const bool ignores_merges : {false, true}) {
     tokenizer["model"]["ignore_merges"] = ignores_merges;
     const auto loaded = load_json(tokenizer);
@@ -222,8 +224,10 @@ TEST_CASE("tokenizer: Metaspace puts its prefix where its scheme says") {
   tokenizer["normalizer"] = nullptr;
   tokenizer["decoder"] = {{"type", "Metaspace"}, {"replacement", "\u2581"}};
   const auto encoded = [&](const std::string& scheme, bool split, const std::string& text) {
-    tokenizer["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "\u2581"},
-                                  {"prepend_scheme", scheme}, {"split", split}};
+    tokenizer["pre_tokenizer"] = {{"type", "Metaspace"},
+                                  {"replacement", "\u2581"},
+                                  {"prepend_scheme", scheme},
+                                  {"split", split}};
     const auto loaded = load_json(tokenizer);
     return contents(*loaded, loaded->encode_with_specials(text));
   };
@@ -291,7 +295,8 @@ TEST_CASE("tokenizer: broken files are refused with file and reason") {
     }
   };
   const auto says = [](const std::string& error, const std::string& part) {
-    return error.find("tokenizer.json") != std::string::npos && error.find(part) != std::string::npos;
+    return error.find("tokenizer.json") != std::string::npos &&
+           error.find(part) != std::string::npos;
   };
   const std::string good = file_text(fixture_dir() / "byte_level" / "tokenizer.json");
   CHECK(says(error_of(""), "malformed or truncated"));
@@ -353,6 +358,36 @@ TEST_CASE("tokenizer: every wrong or unsupported field is named") {
     CHECK_MESSAGE(error.find(c.complaint) != std::string::npos,
                   c.pointer << " = " << c.value << " gave: " << error);
   }
+}
+
+TEST_CASE("tokenizer: a damaged file loads or is refused, nothing else") {
+  std::mt19937 random(8);
+  std::size_t num_loaded = 0;
+  for (int round = 0; round < 1500; ++round) {
+    const char* name = round % 2 == 0 ? "byte_level" : "sentencepiece";
+    std::string text = file_text(fixture_dir() / name / "tokenizer.json");
+    for (std::size_t i = 1 + random() % 3; i > 0; --i) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0: text[at] = "0123456789\"{}[],:ab"[random() % 19]; break;
+        case 1: text.erase(at, 1 + random() % 20); break;
+        case 2: text.insert(at, text.substr(random() % text.size(), random() % 20)); break;
+        default: text[at] = static_cast<char>(random() % 256);
+      }
+    }
+    const ModelDirectory directory;
+    directory.write("tokenizer.json", text);
+    try {
+      const auto tokenizer = load_tokenizer(directory.path());
+      ++num_loaded;
+      const std::string sample = random_text(random, 20);
+      tokenizer->decode(tokenizer->encode(sample), false);
+      tokenizer->encode_with_specials(sample);
+    } catch (const std::runtime_error& error) {
+      REQUIRE(std::string(error.what()).find("tokenizer.json") != std::string::npos);
+    }
+  }
+  CHECK(num_loaded > 0);
 }
 
 TEST_CASE("tokenizer: a megabyte of one character takes less than a second") {

@@ -31,8 +31,8 @@ TEST_CASE("utf8: valid text stays as it is") {
 TEST_CASE("utf8: each maximal part of a broken character becomes one U+FFFD") {
   CHECK(assembled("\x80") == kBad);
   CHECK(assembled("a\xE2\x82z") == "a" + kBad + "z");
-  CHECK(assembled("\xC0\xAF") == kBad + kBad);              // overlong
-  CHECK(assembled("\xED\xA0\x80") == kBad + kBad + kBad);   // surrogate
+  CHECK(assembled("\xC0\xAF") == kBad + kBad);             // overlong
+  CHECK(assembled("\xED\xA0\x80") == kBad + kBad + kBad);  // surrogate
   CHECK(assembled("\xF4\x90\x80\x80") == kBad + kBad + kBad + kBad);
   CHECK(assembled("\xF0\x9F\x98") == kBad);
   CHECK(assembled("\xF0\x9F\xF0\x9F\x98\x80") == kBad + "\U0001F600");

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The filters of chat templates that look at each element of a list.
+#pragma once
+
+#include "text/template_builtins.hpp"
+
+namespace troupe::jinja {
+
+// Whether an argument is given and true.
+bool flag(const Arguments& arguments, std::size_t position, std::string_view name);
+
+// select, reject and their …attr: the elements for which a test holds or not.
+Value selected(const Value& value, const Arguments& arguments, bool by_attribute, bool wanted,
+               Budget& budget);
+Value mapped(const Value& value, const Arguments& arguments, Budget& budget);
+Value sorted_list(const Value& value, const Arguments& arguments, Budget& budget);
+Value sorted_dict(const Value& value, const Arguments& arguments, Budget& budget);
+Value without_repetitions(const Value& value, const Arguments& arguments, Budget& budget);
+Value extreme(const Value& value, const Arguments& arguments, bool is_greatest, Budget& budget);
+Value joined(const Value& value, const Arguments& arguments, Budget& budget);
+Value summed(const Value& value, const Arguments& arguments, Budget& budget);
+
+}  // namespace troupe::jinja
