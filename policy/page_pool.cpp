@@ -49,7 +49,7 @@ std::vector<std::uint32_t> PagePool::match(std::span<const std::int32_t> tokens,
     const PageKey key = key_of(chain.key, page_tokens);
     const auto page = find(chain, key, page_tokens);
     if (!page) break;
-    chain = Chain{.key = key, .serial = pages_[*page].serial, .page = *page, .is_broken = false};
+    chain = Chain{.key = key, .serial = pages_[*page].serial, .is_broken = false};
     pages.push_back(*page);
   }
   return pages;
@@ -64,6 +64,11 @@ std::optional<std::uint32_t> PagePool::find(const Chain& parent, const PageKey& 
   if (!std::equal(tokens.begin(), tokens.end(), page.tokens.begin(), page.tokens.end()))
     return std::nullopt;
   return found->second;
+}
+
+bool PagePool::is_indexed(const Chain& chain) const {
+  const auto found = index_.find(chain.key);
+  return found != index_.end() && pages_[found->second].serial == chain.serial;
 }
 
 PageKey PagePool::key_of(const PageKey& parent, std::span<const std::int32_t> tokens) const {
@@ -101,11 +106,44 @@ void PagePool::unrefer(std::uint32_t page) {
   Page& record = pages_[page];
   assert(record.num_references > 0);
   if (--record.num_references > 0) return;
+  if (!record.copies.empty()) return hand_over(page);
+  if (record.is_copy) remove_copy(page);
   if (record.serial == 0) {
     free_.push_back(page);
   } else {
     record.unused = unused_.insert(unused_.end(), page);
   }
+}
+
+void PagePool::add_copy(std::uint32_t original, std::uint32_t copy) {
+  Page& record = pages_[original];
+  pages_[copy].is_copy = true;
+  pages_[copy].key = record.key;
+  record.copies.push_back(copy);
+  if (record.num_references > 0) return;
+  unused_.erase(record.unused);
+  hand_over(original);
+}
+
+void PagePool::remove_copy(std::uint32_t copy) {
+  pages_[copy].is_copy = false;
+  std::erase(pages_[index_.at(pages_[copy].key)].copies, copy);
+}
+
+// The index goes on with a copy, which somebody holds; nobody holds this page.
+// Were it evicted instead, what hangs on it could no longer be found.
+void PagePool::hand_over(std::uint32_t page) {
+  Page& from = pages_[page];
+  const std::uint32_t heir = from.copies.back();
+  from.copies.pop_back();
+  Page& to = pages_[heir];
+  to.is_copy = false;
+  to.serial = std::exchange(from.serial, 0);
+  to.parent_serial = from.parent_serial;
+  to.tokens = std::exchange(from.tokens, {});
+  to.copies = std::exchange(from.copies, {});
+  index_[to.key] = heir;
+  free_.push_back(page);
 }
 
 std::optional<std::vector<std::uint32_t>> PagePool::extend(ReservationId id, PageDemand demand) {
@@ -130,13 +168,14 @@ void PagePool::commit(ReservationId id, std::span<const std::int32_t> page_token
   Reservation& reservation = found->second;
   Chain& chain = reservation.chain;
   const std::uint32_t page = reservation.pages.at(reservation.num_committed++);
-  if (chain.page != kNoPage && pages_[chain.page].serial != chain.serial) chain.is_broken = true;
+  if (chain.serial != 0 && !is_indexed(chain)) chain.is_broken = true;
   if (chain.is_broken) return;
 
   const PageKey key = key_of(chain.key, page_tokens);
   if (const auto twin = find(chain, key, page_tokens)) {
     // Computed by two at once: the first one's page is the one to share.
-    chain = Chain{.key = key, .serial = pages_[*twin].serial, .page = *twin, .is_broken = false};
+    chain = Chain{.key = key, .serial = pages_[*twin].serial, .is_broken = false};
+    add_copy(*twin, page);
     return;
   }
   const auto [slot, is_new] = index_.try_emplace(key, page);
@@ -158,7 +197,7 @@ void PagePool::commit(ReservationId id, std::span<const std::int32_t> page_token
   record.parent_serial = chain.serial;
   record.key = key;
   record.tokens.assign(page_tokens.begin(), page_tokens.end());
-  chain = Chain{.key = key, .serial = record.serial, .page = page, .is_broken = false};
+  chain = Chain{.key = key, .serial = record.serial, .is_broken = false};
 }
 
 void PagePool::release(ReservationId id) {
@@ -191,17 +230,22 @@ bool PagePool::is_consistent() const {
     idle[page] += 1;
     if (pages_[page].serial == 0) return false;
   }
-  std::size_t num_indexed = 0;
+  std::size_t num_indexed = 0, num_copies = 0, num_copies_known = 0;
   for (std::size_t page = 0; page < pages_.size(); ++page) {
     const Page& record = pages_[page];
     if (record.num_references != references[page]) return false;
     if (idle[page] != (references[page] == 0 ? 1 : 0)) return false;
+    if (references[page] == 0 && (record.is_copy || !record.copies.empty())) return false;
+    num_copies += record.is_copy ? 1 : 0;
+    num_copies_known += record.copies.size();
+    for (const std::uint32_t copy : record.copies)
+      if (!pages_[copy].is_copy || pages_[copy].key != record.key) return false;
     if (record.serial == 0) continue;
     num_indexed += 1;
     const auto found = index_.find(record.key);
     if (found == index_.end() || found->second != page) return false;
   }
-  return num_indexed == index_.size();
+  return num_indexed == index_.size() && num_copies == num_copies_known;
 }
 
 }  // namespace troupe

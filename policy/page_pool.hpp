@@ -3,7 +3,9 @@
 // full pages whose KV has been computed are kept in a prefix index, so that a
 // later sequence with the same beginning shares them. Pages nobody refers to
 // stay in the index until their space is needed and go least recently used
-// first, the deepest of a chain before those it hangs on.
+// first, the deepest of a chain before those it hangs on. Of pages that several
+// computed at once one is in the index; when nobody holds it any more while a
+// copy is held, the copy takes its place.
 //
 //   free ──reserve/extend──► running ──release──► free, or cached if indexed
 //                               ▲                              │
@@ -75,8 +77,6 @@ class PagePool {
   bool is_consistent() const;
 
  private:
-  static constexpr std::uint32_t kNoPage = UINT32_MAX;
-
   // A page in the index. Serial numbers tell apart what the same page held at
   // different times; a child is only valid below the very parent it was
   // computed with, so a chain of hits is a chain of equal tokens.
@@ -87,12 +87,13 @@ class PagePool {
     PageKey key;
     std::vector<std::int32_t> tokens;
     std::list<std::uint32_t>::iterator unused;  // valid if indexed and unreferenced
+    std::vector<std::uint32_t> copies;  // held pages of the same tokens and parent
+    bool is_copy = false;               // of the indexed page with this key
   };
 
   struct Chain {  // where a reservation's next commit hangs in the index
     PageKey key;
-    std::uint64_t serial = 0;
-    std::uint32_t page = kNoPage;
+    std::uint64_t serial = 0;  // 0: at the beginning
     bool is_broken = false;
   };
 
@@ -109,11 +110,15 @@ class PagePool {
   std::vector<std::uint32_t> match(std::span<const std::int32_t> tokens, Chain& chain) const;
   std::optional<std::uint32_t> find(const Chain& parent, const PageKey& key,
                                     std::span<const std::int32_t> tokens) const;
+  bool is_indexed(const Chain& chain) const;
   PageKey key_of(const PageKey& parent, std::span<const std::int32_t> tokens) const;
   std::uint32_t num_available() const;
   std::uint32_t take_page();
   void refer(std::uint32_t page);
   void unrefer(std::uint32_t page);
+  void add_copy(std::uint32_t original, std::uint32_t copy);
+  void remove_copy(std::uint32_t copy);
+  void hand_over(std::uint32_t page);
 
   PagePoolOptions options_;
   std::vector<Page> pages_;
