@@ -97,6 +97,10 @@ EngineStatus ActorEngine::status() const {
 void ActorEngine::stop() {
   environment_->board->become_stopped();
   send_urgent(supervisor_, StopActors{});
+  // Should there be no supervisor any more.
+  send_stop(actors_.encoder);
+  send_stop(actors_.scheduler);
+  send_stop(actors_.tier);
   supervisor_ = nullptr;
   actors_ = {};
 }

@@ -36,6 +36,11 @@ void GpuWorkerState::initialize(Self self, Environment environment, DeviceFactor
   supervisor_ = std::move(supervisor);
   scheduler_ = std::move(scheduler);
   is_rung_ = std::make_shared<std::atomic<bool>>(false);
+  // Without its supervisor nobody could end it, and its thread would keep the
+  // process from ending.
+  self_->monitor(supervisor_);
+  self_->set_down_handler(
+      [](caf::scheduled_actor* actor, caf::down_msg&) { actor->quit(); });
 }
 
 // Loads weights, so it may take long; this actor has a thread of its own.

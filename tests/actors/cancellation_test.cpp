@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Giving up a request frees what it holds, in whatever state it is.
+#include "actors/request.hpp"
+
+#include <doctest/doctest.h>
+
+#include <caf/exit_reason.hpp>
+
+#include "tests/actors/recording_sink.hpp"
+#include "tests/actors/world.hpp"
+
+namespace troupe {
+namespace {
+
+void check_cancelled(sim::SimWorld& world, sim::SimClient& client) {
+  client.cancel();
+  world.settle();
+  REQUIRE(client.finished());
+  CHECK(client.finished()->reason == FinishReason::kCancelled);
+  CHECK(world.engine().status().num_waiting == 0);
+  CHECK(world.engine().status().num_running == 0);
+  world.devices().ended.insert(client.id());  // not in any further batch
+  REQUIRE(world.run());
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("cancel: before anything has happened") {
+  sim::SimWorld world(sim::small_settings());
+  world.run();
+  const auto client = submit(world, letters("hello", 20));
+  check_cancelled(world, *client);
+}
+
+TEST_CASE("cancel: after any number of messages") {
+  for (int num_steps = 1; num_steps < 60; ++num_steps) {
+    sim::SimWorld world(sim::small_settings());
+    const auto client = submit(world, letters(std::string(40, 'x'), 20));
+    for (int i = 0; i < num_steps; ++i)
+      if (!world.step()) world.advance();
+    if (client->has_ended()) break;
+    check_cancelled(world, *client);
+  }
+}
+
+TEST_CASE("cancel: while waiting behind others, who go on") {
+  auto settings = sim::small_settings();
+  settings.options.max_batch_sequences = 1;
+  sim::SimWorld world(settings);
+  const auto first = submit(world, letters("hello", 40));
+  const auto second = submit(world, letters("hello", 40, 2));
+  world.run([&] { return first->text().size() > 3; });
+  CHECK(world.engine().status().num_waiting == 1);
+  second->cancel();
+  world.settle();
+  CHECK(second->finished()->reason == FinishReason::kCancelled);
+  REQUIRE(world.run());
+  CHECK(first->finished()->reason == FinishReason::kLength);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("cancel: pages in flight come back when the batch is done, not before") {
+  auto settings = sim::small_settings();
+  settings.options.prefix_cache = false;
+  settings.options.max_in_flight = 1;
+  sim::SimWorld world(settings);
+  const auto client = submit(world, letters("hello", 40));
+  world.run([&] { return client->text().size() > 10; });
+  REQUIRE(world.scheduler().num_in_flight() == 1);
+  client->cancel();
+  world.settle();
+  CHECK(world.tier().counts().running > 0);
+  world.advance();
+  world.settle();
+  CHECK(world.tier().counts().running == 0);
+  CHECK(world.engine().status().pages_running == 0);
+}
+
+TEST_CASE("cancel: while its prompt is encoded elsewhere") {
+  auto settings = sim::small_settings();
+  settings.device.description.context_length = 8192;
+  settings.device.description.num_pages = 4096;
+  sim::SimWorld world(settings);
+  world.run();
+  const auto client = submit(world, letters(std::string(5000, 'x'), 20));
+  world.step();  // begin: off to the encoder
+  check_cancelled(world, *client);
+}
+
+TEST_CASE("cancel: while it is paused") {
+  auto settings = sim::small_settings();
+  settings.options.pause_bytes = 5;
+  sim::SimWorld world(settings);
+  sim::ClientPlan plan;
+  plan.request = letters("hello", 60);
+  plan.read_interval = std::chrono::hours(1);
+  const auto client = submit(world, plan);
+  world.run_for(std::chrono::seconds(1));
+  CHECK(client->text().size() > 5);
+  CHECK(world.engine().environment().board->num_paused == 1);
+  client->cancel();
+  world.settle();
+  CHECK(client->finished()->reason == FinishReason::kCancelled);
+  CHECK(world.engine().environment().board->num_paused == 0);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("cancel: twice, after the end, or of nobody, does nothing") {
+  sim::SimWorld world(sim::small_settings());
+  const auto client = submit(world, letters("hello", 5));
+  REQUIRE(world.run());
+  world.engine().cancel(client->id());
+  world.engine().cancel(999);
+  world.engine().resume(999);
+  world.settle();
+  CHECK(client->finished()->reason == FinishReason::kLength);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("cancel: a request actor that dies still answers and frees its sequence") {
+  sim::SimWorld world(sim::small_settings());
+  const auto sink = std::make_shared<RecordingSink>();
+  // A sink that throws kills the actor that delivers to it.
+  class ThrowingSink final : public ResponseSink {
+   public:
+    explicit ThrowingSink(std::shared_ptr<RecordingSink> sink) : sink_(std::move(sink)) {}
+    void deliver(ResponseEvent event) override {
+      if (std::holds_alternative<TextDelta>(event)) throw std::runtime_error("no more room");
+      sink_->deliver(std::move(event));
+    }
+    std::size_t pending_bytes() const noexcept override { return 0; }
+
+   private:
+    std::shared_ptr<RecordingSink> sink_;
+  };
+  world.engine().submit(letters("hello", 50), std::make_shared<ThrowingSink>(sink));
+  REQUIRE(world.run());
+  CHECK(sink->num_terminal() == 1);
+  REQUIRE(sink->error());
+  CHECK(sink->error()->kind == ApiErrorKind::kInternal);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("actors: a message that nobody expects is counted, not printed") {
+  sim::SimWorld world(sim::small_settings());
+  const auto plain = caf::actor_cast<caf::actor>(world.engine().actors().scheduler);
+  caf::anon_send(plain, std::string("a secret prompt"));
+  world.settle();
+  CHECK(world.metric("troupe_unexpected_messages_total") == 1);
+}
+
+}  // namespace
+}  // namespace troupe

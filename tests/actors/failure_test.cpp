@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers die, streams go on: no token twice, none lost (the simulated clients
+// see to that).
+#include "actors/supervisor.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/actors/recording_sink.hpp"
+#include "tests/actors/world.hpp"
+
+namespace troupe {
+namespace {
+
+using sim::Fault;
+
+constexpr Fault kEveryFault[] = {Fault::kBatchError, Fault::kThrowInSubmit, Fault::kThrowInCollect,
+                                 Fault::kThrowSomethingElse};
+
+TEST_CASE("failure: a worker dies at any batch, however, and the streams go on") {
+  for (const Fault fault : kEveryFault) {
+    for (std::uint64_t fatal = 1; fatal <= 19; fatal += 3) {
+      sim::SimWorld world(sim::small_settings());
+      world.devices().choose_fault = [=](const Batch&, std::uint64_t number) {
+        return number == fatal ? fault : Fault::kNone;
+      };
+      std::vector<std::shared_ptr<sim::SimClient>> clients;
+      for (int i = 0; i < 5; ++i) clients.push_back(submit(world, letters("hello", 20, i)));
+      REQUIRE(world.run());
+      for (const auto& client : clients) CHECK(client->finished());
+      CHECK(world.devices().num_devices == 2);
+      CHECK(leftovers(world) == "");
+    }
+  }
+}
+
+TEST_CASE("failure: what was known of the old device's pages is void") {
+  sim::SimWorld world(sim::small_settings());
+  const auto first = submit(world, letters(std::string(40, 'x'), 5));
+  REQUIRE(world.run());
+  world.devices().choose_fault = [](const Batch&, std::uint64_t number) {
+    return number == 12 ? Fault::kBatchError : Fault::kNone;
+  };
+  // The same prompt: its pages are shared, until the device is gone.
+  const auto second = submit(world, letters(std::string(40, 'x'), 30));
+  const auto third = submit(world, letters(std::string(40, 'x'), 30, 3));
+  REQUIRE(world.run());
+  CHECK(second->finished());
+  CHECK(third->finished());
+  CHECK(world.devices().num_devices == 2);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("failure: too many deaths fail the engine and tell everybody") {
+  auto settings = sim::small_settings();
+  settings.options.max_restarts = 2;
+  sim::SimWorld world(settings);
+  world.devices().choose_fault = [](const Batch&, std::uint64_t number) {
+    return number % 3 == 0 ? Fault::kBatchError : Fault::kNone;
+  };
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 5; ++i) {
+    sinks.push_back(std::make_shared<RecordingSink>());
+    world.engine().submit(letters("hello", 50, i), sinks.back());
+  }
+  REQUIRE(world.run());
+  CHECK(world.engine().status().state == EngineState::kFailed);
+  CHECK_FALSE(world.engine().status().tokens_move);
+  CHECK(world.devices().num_devices == 3);
+  int num_blamed = 0;
+  for (const auto& sink : sinks) {
+    CHECK(sink->num_terminal() == 1);
+    REQUIRE(sink->error());
+    // The last death may be blamed on the one that was alone with it.
+    num_blamed += sink->error()->kind == ApiErrorKind::kInternal ? 1 : 0;
+  }
+  CHECK(num_blamed <= 1);
+  const auto late = std::make_shared<RecordingSink>();
+  world.engine().submit(letters("hello", 5), late);
+  REQUIRE(world.run());
+  CHECK(late->error()->kind == ApiErrorKind::kUnavailable);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("failure: deaths far apart are forgiven") {
+  auto settings = sim::small_settings();
+  settings.options.max_restarts = 1;
+  settings.options.restart_window = std::chrono::seconds(1);
+  settings.device.batch_time = std::chrono::milliseconds(100);
+  sim::SimWorld world(settings);
+  world.devices().choose_fault = [](const Batch&, std::uint64_t number) {
+    return number % 20 == 0 ? Fault::kBatchError : Fault::kNone;
+  };
+  const auto client = submit(world, letters("hello", 100));
+  REQUIRE(world.run());
+  CHECK(client->finished());
+  CHECK(world.devices().num_devices > 4);
+}
+
+TEST_CASE("failure: the request that kills workers is found and given up, others go on") {
+  sim::SimWorld world(sim::small_settings());
+  std::vector<std::shared_ptr<sim::SimClient>> clients;
+  for (int i = 0; i < 6; ++i) clients.push_back(submit(world, letters("hello", 30, i)));
+  const auto poison = clients[2]->id();
+  world.devices().choose_fault = [=](const Batch& batch, std::uint64_t) {
+    for (const auto& slice : batch.slices)
+      if (slice.sequence == poison && slice.context_length >= 15) return Fault::kBatchError;
+    return Fault::kNone;
+  };
+  REQUIRE(world.run());
+  for (const auto& client : clients) {
+    if (client->id() == poison) {
+      REQUIRE(client->error());
+      CHECK(client->error()->kind == ApiErrorKind::kInternal);
+      CHECK(client->text().size() > 5);
+    } else {
+      CHECK(client->finished());
+    }
+  }
+  CHECK(world.devices().num_devices == 4);
+  CHECK(world.engine().status().state == EngineState::kReady);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("failure: a device that does not come up again counts as a death") {
+  auto settings = sim::small_settings();
+  settings.options.max_restarts = 2;
+  int num_refusals = 0;
+  settings.fails_to_start = [&](std::uint64_t number) { return number > 1 && ++num_refusals > 0; };
+  sim::SimWorld world(settings);
+  world.devices().choose_fault = [](const Batch&, std::uint64_t number) {
+    return number == 5 ? Fault::kBatchError : Fault::kNone;
+  };
+  const auto sink = std::make_shared<RecordingSink>();
+  world.engine().submit(letters("hello", 50), sink);
+  REQUIRE(world.run());
+  CHECK(num_refusals == 2);
+  CHECK(world.engine().status().state == EngineState::kFailed);
+  CHECK(sink->error()->message.find("simulated failure to start") != std::string::npos);
+}
+
+TEST_CASE("failure: a device that hangs is noticed and fails the engine") {
+  sim::SimWorld world(sim::small_settings());
+  world.devices().choose_fault = [](const Batch&, std::uint64_t number) {
+    return number == 5 ? Fault::kNeverCompletes : Fault::kNone;
+  };
+  const auto sink = std::make_shared<RecordingSink>();
+  world.engine().submit(letters("hello", 50), sink);
+  world.run_for(std::chrono::seconds(5));
+  CHECK(world.engine().status().tokens_move);
+  world.run_for(std::chrono::seconds(10));
+  CHECK_FALSE(world.engine().status().tokens_move);
+  CHECK(sink->num_terminal() == 0);
+  world.run_for(std::chrono::seconds(60));
+  CHECK(world.engine().status().state == EngineState::kFailed);
+  REQUIRE(sink->error());
+  CHECK(sink->error()->message.find("does not finish") != std::string::npos);
+}
+
+TEST_CASE("failure: the death of any other long-lived actor fails the engine") {
+  for (int victim = 0; victim < 4; ++victim) {
+    auto owner = std::make_unique<sim::SimWorld>(sim::small_settings());
+    sim::SimWorld& world = *owner;
+    const auto census = world.engine().environment().census;
+    std::vector<std::shared_ptr<RecordingSink>> sinks;
+    for (int i = 0; i < 3; ++i) {
+      sinks.push_back(std::make_shared<RecordingSink>());
+      world.engine().submit(letters("hello", 50, i), sinks.back());
+    }
+    world.run_for(std::chrono::milliseconds(3));
+    const auto& actors = world.engine().actors();
+    if (victim == 0) send_stop(actors.scheduler);
+    if (victim == 1) send_stop(actors.tier);
+    if (victim == 2) send_stop(actors.encoder);
+    if (victim == 3) send_stop(world.engine().supervisor());
+    REQUIRE(world.run());
+    CHECK(world.engine().status().state == EngineState::kFailed);
+    CHECK(world.engine().environment().board->failure().find("has died") != std::string::npos);
+    for (const auto& sink : sinks) CHECK(sink->num_terminal() == 1);
+    owner.reset();
+    CHECK(census->count() == 0);
+  }
+}
+
+TEST_CASE("failure: every actor is gone when the engine has stopped") {
+  std::shared_ptr<ActorCensus> census;
+  {
+    sim::SimWorld world(sim::small_settings());
+    census = world.engine().environment().census;
+    submit(world, letters("hello", 50));
+    world.run_for(std::chrono::milliseconds(1));
+    CHECK(census->count() == 6);  // scheduler, tier, encoder, supervisor, worker, request
+    world.engine().environment().registry->cancel_all();
+  }
+  CHECK(census->count() == 0);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a request asks for is what it gets. The simulated clients check every
+// event against the answer worked out without an engine.
+#include "actors/request.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/actors/recording_sink.hpp"
+#include "tests/actors/world.hpp"
+
+namespace troupe {
+namespace {
+
+TEST_CASE("generation: tokens are those of the model, alone and with others") {
+  sim::SimWorld world(sim::small_settings());
+  std::vector<std::shared_ptr<sim::SimClient>> clients;
+  for (int i = 0; i < 20; ++i)
+    clients.push_back(submit(world, letters(std::string(1 + i * 3, 'q'), 5 + i, i)));
+  REQUIRE(world.run());
+  for (const auto& client : clients) CHECK(client->finished());
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: the end token ends an answer and is not shown") {
+  sim::SimWorld world(sim::small_settings());
+  int num_stopped = 0;
+  std::vector<std::shared_ptr<sim::SimClient>> clients;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    auto request = letters("prompt", 100, seed);
+    request.ignore_eos = false;
+    clients.push_back(submit(world, request));
+  }
+  REQUIRE(world.run());
+  for (const auto& client : clients)
+    num_stopped += client->finished()->reason == FinishReason::kStop ? 1 : 0;
+  CHECK(num_stopped > 5);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: min_tokens keeps the end token away until then") {
+  sim::SimWorld world(sim::small_settings());
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    auto request = letters("prompt", 100, seed);
+    request.ignore_eos = false;
+    request.min_tokens = 60;
+    request.stop_token_ids = {'e'};
+    submit(world, request);
+  }
+  REQUIRE(world.run());
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: a stop string ends an answer and is cut off, or kept if asked") {
+  for (const bool keeps : {false, true}) {
+    sim::SimWorld world(sim::small_settings());
+    const auto whole = submit(world, letters("prompt", 60));
+    REQUIRE(world.run());
+    const std::string stop = whole->text().substr(20, 3);
+    auto request = letters("prompt", 60);
+    request.stop = {"never", stop};
+    request.include_stop_in_output = keeps;
+    const auto client = submit(world, request);
+    REQUIRE(world.run());
+    CHECK(client->finished()->reason == FinishReason::kStop);
+    CHECK(client->finished()->stop_string == stop);
+    CHECK(client->text() == whole->text().substr(0, keeps ? 23 : 20));
+    CHECK(leftovers(world) == "");
+  }
+}
+
+TEST_CASE("generation: a stop token ends an answer and is named") {
+  sim::SimWorld world(sim::small_settings());
+  const auto whole = submit(world, letters("prompt", 60));
+  REQUIRE(world.run());
+  auto request = letters("prompt", 60);
+  request.stop_token_ids = {whole->text()[30]};
+  const auto client = submit(world, request);
+  REQUIRE(world.run());
+  CHECK(client->finished()->reason == FinishReason::kStop);
+  CHECK(client->finished()->stop_token == whole->text()[30]);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: echo says the prompt first, for text and for tokens") {
+  sim::SimWorld world(sim::small_settings());
+  auto request = letters("prompt", 4);
+  request.echo = true;
+  const auto text = submit(world, request);
+  request.prompt = TokenPrompt{{'p', 'r', 'o', 'm', 'p', 't'}};
+  const auto tokens = submit(world, request);
+  REQUIRE(world.run());
+  CHECK(text->text().starts_with("prompt"));
+  CHECK(text->text() == tokens->text());
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: no tokens asked for, none given") {
+  sim::SimWorld world(sim::small_settings());
+  const auto client = submit(world, letters("prompt", 0));
+  REQUIRE(world.run());
+  CHECK(client->finished()->reason == FinishReason::kLength);
+  CHECK(client->text() == "");
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: without max_tokens it goes on to the end of the context") {
+  sim::SimWorld world(sim::small_settings());
+  auto request = letters("prompt", 1);
+  request.max_tokens.reset();
+  const auto client = submit(world, request);
+  REQUIRE(world.run());
+  CHECK(client->finished()->usage.completion_tokens == 128 - 6);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: a prompt of several chunks does not hold up who is answered") {
+  auto settings = sim::small_settings();
+  settings.options.prefill_chunk = 4;
+  settings.options.max_in_flight = 1;
+  sim::SimWorld world(settings);
+  const auto quick = submit(world, letters("q", 30));
+  world.run([&] { return quick->text().size() >= 5; });
+  const auto before = quick->text().size();
+  const auto slow = submit(world, letters(std::string(100, 's'), 5));
+  world.run([&] { return !slow->text().empty(); });
+  CHECK(quick->text().size() >= before + 100 / 4);
+  REQUIRE(world.run());
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: a request without a seed gets one of its own") {
+  sim::SimWorld world(sim::small_settings());
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 2; ++i) {
+    auto request = letters("prompt", 30, 0);
+    request.has_seed = false;
+    sinks.push_back(std::make_shared<RecordingSink>());
+    world.engine().submit(request, sinks.back());
+  }
+  REQUIRE(world.run());
+  CHECK(sinks[0]->finished()->usage.completion_tokens == 30);
+  CHECK(sinks[0]->text() != sinks[1]->text());
+}
+
+TEST_CASE("generation: a device that must be polled serves as well") {
+  auto settings = sim::small_settings();
+  settings.device.is_polled = true;
+  sim::SimWorld world(settings);
+  const auto client = submit(world, letters("prompt", 50));
+  REQUIRE(world.run());
+  CHECK(client->finished());
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: two batches are in flight, and one wasted step at most") {
+  sim::SimWorld world(sim::small_settings());
+  auto request = letters("prompt", 40);
+  const auto client = submit(world, request);
+  std::size_t most = 0;
+  while (world.step() || world.advance()) most = std::max(most, world.scheduler().num_in_flight());
+  CHECK(most == 2);
+  // The length was known: a prefill of one chunk and a step for each further token.
+  CHECK(world.devices().num_batches == 40);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: a slow reader's sequence leaves the batch until it has read") {
+  auto settings = sim::small_settings();
+  settings.options.pause_bytes = 10;
+  sim::SimWorld world(settings);
+  sim::ClientPlan plan;
+  plan.request = letters("prompt", 60);
+  plan.read_interval = std::chrono::seconds(1);
+  const auto slow = submit(world, plan);
+  const auto quick = submit(world, letters("prompt two", 60));
+  world.run_for(std::chrono::milliseconds(900));
+  CHECK(quick->has_ended());
+  CHECK(slow->text().size() > 10);
+  CHECK(slow->text().size() <= 10 + 3);  // and what was in flight
+  CHECK(world.engine().status().num_running == 0);
+  CHECK(world.tier().counts().running == 0);
+  CHECK(world.engine().status().tokens_move);
+  REQUIRE(world.run());
+  CHECK(slow->finished());
+  CHECK(leftovers(world) == "");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/expected_answer.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/actors/byte_tokenizer.hpp"
+#include "tests/simulation/sim_device.hpp"
+
+namespace troupe::sim {
+namespace {
+
+bool contains(const std::vector<std::int32_t>& tokens, std::int32_t token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+// The longest stop string that ends where the text ends; text from
+// `first_byte` on counts.
+std::optional<std::string> stop_at_end(const std::string& text, std::size_t first_byte,
+                                       const std::vector<std::string>& stops) {
+  std::optional<std::string> found;
+  for (const auto& stop : stops)
+    if (text.size() - first_byte >= stop.size() && text.ends_with(stop) &&
+        (!found || stop.size() > found->size()))
+      found = stop;
+  return found;
+}
+
+std::uint32_t longest_sequence(const DeviceDescription& device) {
+  return std::min(device.context_length, device.num_pages * device.page_size);
+}
+
+}  // namespace
+
+ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDescription& device) {
+  std::vector<std::int32_t> tokens;
+  ExpectedAnswer answer;
+  if (const auto* text = std::get_if<TextPrompt>(&request.prompt)) {
+    tokens = ByteTokenizer().encode(text->text);
+  } else {
+    tokens = std::get<TokenPrompt>(request.prompt).tokens;
+  }
+  if (request.echo) answer.text = ByteTokenizer().decode(tokens);
+  const auto max_tokens = request.max_tokens.value_or(
+      longest_sequence(device) - static_cast<std::uint32_t>(tokens.size()));
+  std::vector<std::int32_t> suppressed = request.stop_token_ids;
+  suppressed.push_back(ByteTokenizer::kEos);
+  std::size_t first_matched_byte = answer.text.size();
+
+  while (true) {
+    if (answer.completion_tokens == max_tokens) {
+      answer.reason = FinishReason::kLength;
+      return answer;
+    }
+    const bool is_early = answer.completion_tokens < request.min_tokens;
+    const std::int32_t token = sim_token(tokens, request.sampling.seed,
+                                         is_early ? suppressed : std::vector<std::int32_t>{});
+    tokens.push_back(token);
+    answer.completion_tokens += 1;
+    const bool is_stop_token = contains(request.stop_token_ids, token);
+    const bool is_end =
+        is_stop_token || (token == ByteTokenizer::kEos && !request.ignore_eos);
+    if (token != ByteTokenizer::kEos && (!is_end || request.include_stop_in_output))
+      answer.text += static_cast<char>(token);
+    if (answer.completion_tokens < request.min_tokens) {
+      first_matched_byte = answer.text.size();
+    } else if (const auto stop = stop_at_end(answer.text, first_matched_byte, request.stop);
+               stop && token != ByteTokenizer::kEos &&
+               (!is_end || request.include_stop_in_output)) {
+      answer.stop_string = stop;
+      if (!request.include_stop_in_output) answer.text.resize(answer.text.size() - stop->size());
+      return answer;
+    }
+    if (!is_end) continue;
+    if (is_stop_token) answer.stop_token = token;
+    return answer;
+  }
+}
+
+}  // namespace troupe::sim

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/scenario.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "tests/actors/byte_tokenizer.hpp"
+#include "tests/simulation/sim_client.hpp"
+#include "tests/simulation/sim_world.hpp"
+
+namespace troupe::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Long after any scenario should be over, in virtual time.
+constexpr std::chrono::minutes kPatience{15};
+constexpr std::uint64_t kMaxSteps = 300'000;
+
+enum class Kind : std::uint8_t {
+  kChurn,         // many come, many hang up at any moment
+  kWorkerDeath,   // devices die, now and then or on one request
+  kDoom,          // so often, or so badly, that the engine fails
+  kOverload,      // far more than it can take
+  kDrain,         // shut down with requests open
+  kStarvation,    // hardly any pages
+  kSharing,       // common beginnings, follow-up turns
+};
+constexpr const char* kNames[] = {"churn",    "worker death", "doom",   "overload",
+                                  "drain",    "starvation",   "sharing"};
+
+class Scenario {
+ public:
+  explicit Scenario(std::uint64_t seed);
+  ScenarioResult run();
+
+ private:
+  std::uint64_t draw(std::uint64_t below) { return random_() % below; }
+  bool chance(unsigned percent) { return draw(100) < percent; }
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
+    return low + draw(high - low + 1);
+  }
+
+  SimSettings draw_settings();
+  void plan_faults();
+  void plan_misfortunes();
+  ClientPlan draw_client();
+  GenerationRequest draw_request();
+  std::string draw_prompt();
+  bool has_hung() const;
+  void check_moment();
+  void check_end(bool was_in_time);
+  bool is_allowed(const SimClient& client, const ApiError& error) const;
+  void violate(const std::string& what) { world_->devices().violations.push_back(what); }
+
+  std::uint64_t seed_;
+  std::mt19937_64 random_;
+  Kind kind_;
+  std::uint64_t poison_ = 0;  // the request that kills workers
+  bool may_fail_ = false;     // the engine
+  bool may_hang_ = false;     // a device
+  bool may_overload_ = false;
+  bool is_drained_ = false;
+  std::unique_ptr<SimWorld> world_;
+  std::vector<std::shared_ptr<SimClient>> clients_;
+};
+
+Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
+  kind_ = static_cast<Kind>(draw(std::size(kNames)));
+  world_ = std::make_unique<SimWorld>(draw_settings());
+  const std::uint64_t num_clients =
+      kind_ == Kind::kOverload ? between(20, 60) : between(1, 16);
+  for (std::uint64_t i = 0; i < num_clients; ++i)
+    clients_.push_back(std::make_shared<SimClient>(*world_, draw_client()));
+  plan_faults();
+  plan_misfortunes();
+}
+
+SimSettings Scenario::draw_settings() {
+  SimSettings settings = small_settings();
+  settings.seed = seed_;
+  settings.page_hash_bits = chance(20) ? static_cast<unsigned>(between(1, 8)) : 128;
+  DeviceDescription& device = settings.device.description;
+  device.page_size = static_cast<std::uint32_t>(between(1, 8));
+  device.num_pages = 512 / device.page_size;
+  device.num_slots = static_cast<std::uint32_t>(between(1, 10));
+  device.max_batch_tokens = static_cast<std::uint32_t>(between(4, 48));
+  device.context_length = static_cast<std::uint32_t>(between(40, 120));
+  settings.device.is_polled = chance(30);
+  settings.device.batch_time = microseconds(between(20, 2000));
+  EngineOptions& options = settings.options;
+  options.max_batch_tokens = static_cast<std::uint32_t>(between(4, 48));
+  options.max_batch_sequences = static_cast<std::uint32_t>(between(1, 10));
+  options.prefill_chunk = static_cast<std::uint32_t>(between(1, 32));
+  options.max_in_flight = static_cast<std::uint32_t>(between(1, 3));
+  options.look_ahead_pages = static_cast<std::uint32_t>(between(0, 2));
+  options.pause_bytes = between(4, 30);
+  options.prefix_cache = chance(80);
+  options.max_restarts = 1000;
+  if (kind_ == Kind::kStarvation)
+    device.num_pages = static_cast<std::uint32_t>(
+        between(40 / device.page_size + 2, 160 / device.page_size + 3));
+  if (kind_ == Kind::kOverload) {
+    may_overload_ = true;
+    options.max_waiting = static_cast<std::uint32_t>(between(1, 12));
+    if (chance(50)) options.max_queue_time = milliseconds(between(1, 60));
+  }
+  if (kind_ == Kind::kDoom) {
+    may_fail_ = may_overload_ = true;  // queues stand still when a device hangs
+    options.max_restarts = static_cast<std::uint32_t>(between(0, 3));
+    if (chance(30))
+      settings.fails_to_start = [first = between(1, 3)](std::uint64_t number) {
+        return number >= first;
+      };
+  }
+  return settings;
+}
+
+// Which batches kill: at token 0, 1, in the middle, again and again.
+void Scenario::plan_faults() {
+  if (kind_ != Kind::kWorkerDeath && kind_ != Kind::kDoom) return;
+  constexpr Fault kFaults[] = {Fault::kBatchError, Fault::kThrowInSubmit, Fault::kThrowInCollect,
+                               Fault::kThrowSomethingElse};
+  may_hang_ = kind_ == Kind::kDoom && chance(30);
+  const std::uint64_t first = between(1, 40);
+  const std::uint64_t interval = between(7, 60);
+  const std::uint64_t salt = random_();
+  if (kind_ == Kind::kWorkerDeath && chance(40)) poison_ = between(1, clients_.size());
+  const std::uint64_t poison_length = between(0, 60);
+  world_->devices().choose_fault = [=, this](const Batch& batch, std::uint64_t number) {
+    const Fault fault = kFaults[(salt ^ number) % std::size(kFaults)];
+    for (const auto& slice : batch.slices)
+      if (slice.sequence == poison_ && slice.context_length >= poison_length) return fault;
+    if (number < first || (number - first) % interval != 0) return Fault::kNone;
+    return may_hang_ ? Fault::kNeverCompletes : fault;
+  };
+}
+
+void Scenario::plan_misfortunes() {
+  for (const auto& client : clients_)
+    world_->after(client->plan().submit_after, [client] { client->start(); });
+  if (kind_ == Kind::kDrain) {
+    const auto start = milliseconds(between(0, 40));
+    world_->after(start, [this] {
+      is_drained_ = true;
+      world_->engine().environment().board->become_draining();
+    });
+    world_->after(start + milliseconds(between(0, 40)), [this] {
+      for (const auto& client : clients_) client->expect_cancel();
+      world_->engine().environment().registry->cancel_all();
+    });
+  }
+  if (kind_ == Kind::kDoom && chance(30)) {
+    const auto victim = draw(4);
+    world_->after(milliseconds(between(0, 30)), [this, victim] {
+      const auto& actors = world_->engine().actors();
+      if (victim == 0) send_stop(actors.scheduler);
+      if (victim == 1) send_stop(actors.tier);
+      if (victim == 2) send_stop(actors.encoder);
+      if (victim == 3) send_stop(world_->engine().supervisor());
+    });
+  }
+}
+
+ClientPlan Scenario::draw_client() {
+  ClientPlan plan;
+  plan.request = draw_request();
+  plan.submit_after = microseconds(draw(kind_ == Kind::kOverload ? 2'000 : 40'000));
+  const unsigned hang_up = kind_ == Kind::kChurn ? 60 : 15;
+  if (chance(hang_up / 2)) plan.cancel_at_event = static_cast<std::uint32_t>(between(1, 40));
+  if (chance(hang_up / 2)) plan.cancel_after = microseconds(draw(60'000));
+  if (chance(20)) plan.read_interval = microseconds(between(100, 50'000));
+  return plan;
+}
+
+GenerationRequest Scenario::draw_request() {
+  const DeviceDescription& device = world_->engine_settings().device.description;
+  const std::uint32_t longest =
+      std::min(device.context_length, device.page_size * device.num_pages);
+  GenerationRequest request;
+  request.id = "simulated";
+  std::string prompt = draw_prompt();
+  if (prompt.size() > longest - 1) prompt.resize(longest - 1);
+  const std::uint64_t room = longest - prompt.size();
+  if (chance(80)) request.max_tokens = static_cast<std::uint32_t>(between(1, room));
+  const std::uint64_t most = request.max_tokens.value_or(static_cast<std::uint32_t>(room));
+  if (chance(20)) request.min_tokens = static_cast<std::uint32_t>(draw(most + 1));
+  if (chance(20)) request.ignore_eos = true;
+  if (chance(10)) request.echo = true;
+  if (chance(10)) request.stop_token_ids.push_back('a' + static_cast<std::int32_t>(draw(26)));
+  if (chance(10)) request.include_stop_in_output = true;
+  for (std::uint64_t i = chance(30) ? between(1, 3) : 0; i > 0; --i) {
+    std::string stop(between(1, 2), 'a');
+    for (char& letter : stop) letter = static_cast<char>('a' + draw(26));
+    request.stop.push_back(stop);
+  }
+  request.sampling.seed = draw(1000);
+  request.has_seed = true;
+  if (chance(20)) {
+    request.prompt = TokenPrompt{ByteTokenizer().encode(prompt)};
+  } else {
+    request.prompt = TextPrompt{std::move(prompt)};
+  }
+  return request;
+}
+
+std::string Scenario::draw_prompt() {
+  std::string prompt;
+  if (kind_ == Kind::kSharing || chance(20)) prompt.assign(between(1, 40), chance(50) ? 'x' : 'y');
+  const std::uint64_t own = between(1, chance(30) ? 60 : 12);
+  for (std::uint64_t i = 0; i < own; ++i) prompt += static_cast<char>('a' + draw(26));
+  return prompt;
+}
+
+ScenarioResult Scenario::run() {
+  const TimePoint deadline = world_->now() + kPatience;
+  bool is_late = false;
+  const bool has_settled = world_->run(
+      [&] {
+        check_moment();
+        is_late = world_->now() > deadline;
+        return is_late || has_hung() || !world_->devices().violations.empty();
+      },
+      kMaxSteps);
+  check_end(has_settled && !is_late);
+  ScenarioResult result;
+  result.name = kNames[static_cast<std::size_t>(kind_)];
+  result.violations = world_->devices().violations;
+  result.trace_hash = world_->trace_hash();
+  result.num_steps = world_->num_steps();
+  result.num_requests = clients_.size();
+  result.num_devices = world_->devices().num_devices;
+  result.num_preemptions = static_cast<std::uint64_t>(world_->metric("troupe_preemptions_total"));
+  return result;
+}
+
+// Its worker goes on polling for ever, though nobody waits any more.
+bool Scenario::has_hung() const {
+  return may_hang_ && std::all_of(clients_.begin(), clients_.end(),
+                                  [](const auto& client) { return client->has_ended(); });
+}
+
+// Whenever nobody has a message.
+void Scenario::check_moment() {
+  for (const auto& client : clients_)
+    if (client->has_ended()) world_->devices().ended.insert(client->id());
+  if (world_->engine().status().state == EngineState::kFailed) return;
+  if (!world_->tier().is_consistent()) violate("pages are inconsistent");
+  const PageCounts counts = world_->tier().counts();
+  if (counts.free + counts.cached + counts.running != counts.total) violate("pages are lost");
+}
+
+void Scenario::check_end(bool was_in_time) {
+  if (!world_->devices().violations.empty()) return;
+  if (!was_in_time) violate("it does not come to an end");
+  for (const auto& client : clients_) {
+    const std::string who = "request " + std::to_string(client->id()) + ": ";
+    if (!client->has_ended()) violate(who + "never ended");
+    if (client->error() && !is_allowed(*client, *client->error()))
+      violate(who + "failed: " + client->error()->message);
+  }
+  const ActorEnvironment& environment = world_->engine().environment();
+  if (environment.registry->size() > 0) violate("requests are left in the registry");
+  if (environment.board->num_open != 0) violate("requests are counted as open");
+  if (environment.board->num_unadmitted != 0) violate("requests are counted as unadmitted");
+  if (environment.board->num_paused != 0) violate("requests are counted as paused");
+  if (environment.board->state() == EngineState::kFailed) {
+    if (!may_fail_) violate("the engine failed: " + environment.board->failure());
+    return;
+  }
+  if (may_hang_) return;
+  if (world_->scheduler().num_sequences() > 0) violate("sequences are left in the scheduler");
+  if (world_->tier().counts().running > 0) violate("pages are held by nobody");
+  if (environment.board->pages_running != 0) violate("pages are shown as held");
+  if (environment.census->count() != 5) violate("actors are left over");
+}
+
+bool Scenario::is_allowed(const SimClient& client, const ApiError& error) const {
+  if (error.kind == ApiErrorKind::kOverloaded) return may_overload_;
+  if (error.kind == ApiErrorKind::kUnavailable) return may_fail_ || is_drained_;
+  // Whoever was alone with a device that died twice is taken for the cause.
+  if (error.kind == ApiErrorKind::kInternal)
+    return client.id() == poison_ || kind_ == Kind::kWorkerDeath || kind_ == Kind::kDoom;
+  return false;
+}
+
+}  // namespace
+
+ScenarioResult run_scenario(std::uint64_t seed) { return Scenario(seed).run(); }
+
+}  // namespace troupe::sim

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A seed unfolds into a scenario: a server, its clients, its misfortunes. It is
+// run to its end and every invariant is checked on the way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::sim {
+
+struct ScenarioResult {
+  std::string name;
+  std::vector<std::string> violations;  // empty: all is well
+  std::uint64_t trace_hash = 0;
+  std::uint64_t num_steps = 0;  // messages handled
+  std::uint64_t num_requests = 0;
+  std::uint64_t num_devices = 0;
+  std::uint64_t num_preemptions = 0;
+};
+
+ScenarioResult run_scenario(std::uint64_t seed);
+
+}  // namespace troupe::sim

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/sim_client.hpp"
+
+#include <functional>
+#include <utility>
+#include <variant>
+
+namespace troupe::sim {
+
+SimClient::SimClient(SimWorld& world, ClientPlan plan) : world_(world), plan_(std::move(plan)) {
+  if (!plan_.is_refused)
+    expected_ = expected_answer(plan_.request, world_.engine_settings().device.description);
+}
+
+void SimClient::start() {
+  id_ = world_.engine().submit(plan_.request, shared_from_this());
+  if (plan_.cancel_after) {
+    const std::weak_ptr<SimClient> weak = weak_from_this();
+    world_.after(*plan_.cancel_after, [weak] {
+      if (const auto client = weak.lock()) client->cancel();
+    });
+  }
+  if (plan_.read_interval) read_later();
+}
+
+void SimClient::cancel() {
+  if (has_ended()) return;
+  was_cancelled_ = true;
+  world_.engine().cancel(id_);
+}
+
+void SimClient::read_later() {
+  const std::weak_ptr<SimClient> weak = weak_from_this();
+  world_.after(*plan_.read_interval, [weak] {
+    const auto client = weak.lock();
+    if (!client || client->has_ended()) return;
+    if (client->unread_bytes_ > 0) {
+      client->unread_bytes_ = 0;
+      client->world_.engine().resume(client->id_);
+    }
+    client->read_later();
+  });
+}
+
+void SimClient::deliver(ResponseEvent event) {
+  if (has_ended()) violate("an event after the last one");
+  num_events_ += 1;
+  world_.trace(id_ << 8 | event.index());
+  std::visit([this](const auto& value) { take(value); }, event);
+  if (plan_.cancel_at_event == num_events_) cancel();
+}
+
+void SimClient::take(const Accepted&) {
+  if (is_accepted_) violate("accepted twice");
+  if (plan_.is_refused) violate("accepted, but must be refused");
+  is_accepted_ = true;
+}
+
+void SimClient::take(const TextDelta& delta) {
+  if (!is_accepted_) violate("text before it was accepted");
+  text_ += delta.text;
+  if (plan_.read_interval) unread_bytes_ += delta.text.size();
+  cached_tokens_ = delta.usage.cached_tokens;
+  const bool is_echo = plan_.request.echo && num_events_ == 2;
+  if (!is_echo) num_tokens_ += 1;
+  if (delta.usage.completion_tokens != num_tokens_) violate("a token lost or repeated");
+  if (!expected_.text.starts_with(text_)) violate("wrong text: " + text_);
+}
+
+void SimClient::take(const Finished& finished) {
+  num_terminal_ += 1;
+  finished_ = finished;
+  if (finished.usage.completion_tokens != num_tokens_) violate("wrong usage at the end");
+  if (finished.reason == FinishReason::kCancelled) {
+    if (!was_cancelled_) violate("cancelled by nobody");
+    return;
+  }
+  if (text_ != expected_.text) violate("incomplete: " + text_ + ", not " + expected_.text);
+  if (finished.reason != expected_.reason) violate("wrong finish reason");
+  if (finished.stop_string != expected_.stop_string) violate("wrong stop string");
+  if (finished.stop_token != expected_.stop_token) violate("wrong stop token");
+  if (num_tokens_ != expected_.completion_tokens) violate("wrong number of tokens");
+}
+
+void SimClient::take(const Failed& failed) {
+  num_terminal_ += 1;
+  error_ = failed.error;
+}
+
+void SimClient::violate(const std::string& what) {
+  world_.devices().violations.push_back("request " + std::to_string(id_) + ": " + what);
+}
+
+}  // namespace troupe::sim

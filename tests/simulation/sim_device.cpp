@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/sim_device.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "tests/actors/byte_tokenizer.hpp"
+
+namespace troupe::sim {
+namespace {
+
+// One end in so many tokens.
+constexpr std::uint64_t kEndInterval = 48;
+constexpr std::uint64_t kNumLetters = 26;
+
+std::uint64_t mix(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15ULL;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  return value ^ (value >> 31);
+}
+
+}  // namespace
+
+std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
+                       std::span<const std::int32_t> suppressed) {
+  std::uint64_t hash = mix(seed + 1);
+  for (const std::int32_t token : tokens) hash = mix(hash ^ static_cast<std::uint32_t>(token));
+  while (true) {
+    const std::int32_t token =
+        hash % kEndInterval == 0
+            ? ByteTokenizer::kEos
+            : static_cast<std::int32_t>('a' + hash / kEndInterval % kNumLetters);
+    if (std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end()) return token;
+    hash = mix(hash);
+  }
+}
+
+SimDevice::SimDevice(SimDeviceSettings settings, std::shared_ptr<SimDevices> shared)
+    : settings_(std::move(settings)),
+      shared_(std::move(shared)),
+      pages_(settings_.description.num_pages,
+             std::vector<std::int32_t>(settings_.description.page_size, kUnwritten)),
+      slots_(settings_.description.num_slots, kUnwritten) {
+  shared_->num_devices += 1;
+  shared_->alive.insert(this);
+  if (shared_->alive.size() > 1) shared_->violations.push_back("two devices at once");
+}
+
+SimDevice::~SimDevice() { shared_->alive.erase(this); }
+
+Ticket SimDevice::submit(std::shared_ptr<const Program>, std::shared_ptr<const Batch> batch) {
+  const std::uint64_t number = ++shared_->num_batches;
+  check(*batch);
+  const Fault fault = shared_->choose_fault ? shared_->choose_fault(*batch, number) : Fault::kNone;
+  if (fault == Fault::kThrowInSubmit) throw std::runtime_error("simulated failure of submit");
+  if (fault == Fault::kThrowSomethingElse) throw 42;  // NOLINT
+  const auto cost = settings_.batch_time + settings_.token_time * batch->num_tokens();
+  const TimePoint start = std::max(busy_until_, shared_->now());
+  busy_until_ = fault == Fault::kNeverCompletes || busy_until_ == TimePoint::max()
+                    ? TimePoint::max()
+                    : start + cost;
+  queue_.push_back({.batch = std::move(batch), .done = busy_until_, .fault = fault});
+  return ++num_submitted_;
+}
+
+void SimDevice::check(const Batch& batch) {
+  const DeviceDescription& device = settings_.description;
+  std::uint32_t num_tokens = 0;
+  std::set<SlotId> slots;
+  for (const auto& slice : batch.slices) {
+    num_tokens += slice.num_tokens;
+    if (slice.num_tokens == 0) report(batch, slice, "no tokens");
+    if (slice.slot >= device.num_slots || !slots.insert(slice.slot).second)
+      report(batch, slice, "a slot that is not its own");
+    if (slice.num_pages * device.page_size < slice.context_length + slice.num_tokens)
+      report(batch, slice, "too few pages");
+    if (slice.first_page + slice.num_pages > batch.page_table.size())
+      report(batch, slice, "pages beyond the table");
+    if (slice.context_length + slice.num_tokens > device.context_length)
+      report(batch, slice, "longer than the context");
+    if (shared_->ended.contains(slice.sequence)) report(batch, slice, "it had ended before");
+  }
+  if (num_tokens != batch.num_tokens() || num_tokens > device.max_batch_tokens ||
+      batch.slices.size() > device.num_slots)
+    shared_->violations.push_back("batch " + std::to_string(batch.id) + ": wrong size");
+}
+
+Ticket SimDevice::completed() const noexcept {
+  const TimePoint now = shared_->now();
+  Ticket ticket = num_collected_;
+  for (const auto& submitted : queue_) {
+    if (submitted.done > now) break;
+    ticket += 1;
+  }
+  return ticket;
+}
+
+BatchResult SimDevice::collect(Ticket ticket) {
+  if (ticket != num_collected_ + 1 || ticket > completed())
+    throw std::logic_error("collected out of order");
+  const Submitted submitted = std::move(queue_.front());
+  queue_.pop_front();
+  num_collected_ += 1;
+  if (submitted.fault == Fault::kThrowInCollect)
+    throw std::runtime_error("simulated failure of collect");
+  BatchResult result;
+  result.batch_id = submitted.batch->id;
+  if (submitted.fault == Fault::kBatchError) {
+    result.error = "simulated failure of a batch";
+    return result;
+  }
+  std::size_t first_token = 0;
+  for (const auto& slice : submitted.batch->slices) {
+    result.tokens.push_back(execute(*submitted.batch, slice, first_token));
+    first_token += slice.num_tokens;
+  }
+  return result;
+}
+
+std::int32_t SimDevice::execute(const Batch& batch, const SequenceSlice& slice,
+                                std::size_t first_token) {
+  for (std::uint32_t i = 0; i < slice.num_tokens; ++i)
+    kv(batch, slice, slice.context_length + i) =
+        slice.input_from_slot ? slots_[slice.slot] : batch.token_ids[first_token + i];
+  if (!slice.sample) return -1;
+  std::vector<std::int32_t> tokens;
+  for (std::uint32_t i = 0; i < slice.context_length + slice.num_tokens; ++i) {
+    tokens.push_back(kv(batch, slice, i));
+    if (tokens.back() == kUnwritten) report(batch, slice, "KV that was never written");
+  }
+  slots_[slice.slot] = sim_token(tokens, slice.sampling.seed, slice.suppressed);
+  return slots_[slice.slot];
+}
+
+std::int32_t& SimDevice::kv(const Batch& batch, const SequenceSlice& slice,
+                            std::uint32_t position) {
+  const std::uint32_t page_size = settings_.description.page_size;
+  const PageId page = batch.page_table.at(slice.first_page + position / page_size);
+  return pages_.at(page)[position % page_size];
+}
+
+void SimDevice::report(const Batch& batch, const SequenceSlice& slice, const std::string& what) {
+  shared_->violations.push_back("batch " + std::to_string(batch.id) + ", sequence " +
+                                std::to_string(slice.sequence) + ": " + what);
+}
+
+std::optional<std::chrono::nanoseconds> SimDevice::poll_delay() const {
+  if (!settings_.is_polled) return std::nullopt;
+  constexpr std::chrono::nanoseconds kShortest{1'000};
+  constexpr std::chrono::seconds kLongest{1};
+  if (queue_.empty() || queue_.front().done == TimePoint::max()) return kLongest;
+  return std::max<std::chrono::nanoseconds>(kShortest, queue_.front().done - shared_->now());
+}
+
+TimePoint SimDevice::next_completion() const {
+  if (settings_.is_polled) return TimePoint::max();
+  const std::size_t num_told = num_rung_ > num_collected_ ? num_rung_ - num_collected_ : 0;
+  return num_told < queue_.size() ? queue_[num_told].done : TimePoint::max();
+}
+
+void SimDevice::ring_if_due() {
+  if (settings_.is_polled || completed() <= num_rung_) return;
+  num_rung_ = completed();
+  if (listener_) listener_();
+}
+
+}  // namespace troupe::sim

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device in virtual time. Its KV pages really hold the token ids that are
+// written through page tables, and the next token is a hash of all tokens of
+// the sequence as read back through its page table: a page that is wrong, stale
+// or somebody else's gives a wrong token. It fails on command.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpu/device.hpp"
+
+namespace troupe::sim {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+enum class Fault : std::uint8_t {
+  kNone,
+  kBatchError,      // the result says error
+  kThrowInSubmit,
+  kThrowInCollect,
+  kThrowSomethingElse,  // nothing a worker knows: it dies without a word
+  kNeverCompletes,  // this batch and all behind it
+};
+
+struct SimDeviceSettings {
+  DeviceDescription description;
+  std::chrono::nanoseconds batch_time{100'000};
+  std::chrono::nanoseconds token_time{2'000};
+  bool is_polled = false;  // otherwise it calls its listener
+};
+
+class SimDevice;
+
+// What all devices of a simulation share; outlives them.
+struct SimDevices {
+  std::function<TimePoint()> now;
+  // Asked for every batch, in order of submission.
+  std::function<Fault(const Batch&, std::uint64_t number)> choose_fault;
+  std::uint64_t num_batches = 0;
+  std::uint64_t num_devices = 0;
+  std::set<SimDevice*> alive;  // never more than one
+  std::set<std::uint64_t> ended;  // sequences that must not be seen again
+  std::vector<std::string> violations;
+};
+
+// The token after `tokens`: letters, and now and then the end.
+std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
+                       std::span<const std::int32_t> suppressed);
+
+class SimDevice final : public Device {
+ public:
+  SimDevice(SimDeviceSettings settings, std::shared_ptr<SimDevices> shared);
+  ~SimDevice() override;
+
+  const DeviceDescription& description() const override { return settings_.description; }
+  Ticket submit(std::shared_ptr<const Program> program,
+                std::shared_ptr<const Batch> batch) override;
+  Ticket completed() const noexcept override;
+  BatchResult collect(Ticket ticket) override;
+  void set_listener(std::function<void()> listener) override { listener_ = std::move(listener); }
+  std::optional<std::chrono::nanoseconds> poll_delay() const override;
+
+  // When the listener has to be called next; max() if never.
+  TimePoint next_completion() const;
+  void ring_if_due();
+
+ private:
+  static constexpr std::int32_t kUnwritten = -1;
+
+  struct Submitted {
+    std::shared_ptr<const Batch> batch;
+    TimePoint done;
+    Fault fault = Fault::kNone;
+  };
+
+  void check(const Batch& batch);
+  std::int32_t execute(const Batch& batch, const SequenceSlice& slice, std::size_t first_token);
+  std::int32_t& kv(const Batch& batch, const SequenceSlice& slice, std::uint32_t position);
+  void report(const Batch& batch, const SequenceSlice& slice, const std::string& what);
+
+  SimDeviceSettings settings_;
+  std::shared_ptr<SimDevices> shared_;
+  std::function<void()> listener_;
+  std::deque<Submitted> queue_;  // submitted, not collected
+  Ticket num_submitted_ = 0;
+  Ticket num_collected_ = 0;
+  Ticket num_rung_ = 0;
+  TimePoint busy_until_;
+  std::vector<std::vector<std::int32_t>> pages_;
+  std::vector<std::int32_t> slots_;
+};
+
+}  // namespace troupe::sim

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/sim_world.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include <caf/actor_cast.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include "tests/actors/byte_tokenizer.hpp"
+
+namespace troupe::sim {
+namespace {
+
+template <class Handle, class State>
+State& state_of(const Handle& handle) {
+  using Implementation = typename Handle::template stateful_base<State>;
+  auto* actor = caf::actor_cast<caf::abstract_actor*>(handle);
+  return dynamic_cast<Implementation&>(*actor).state;
+}
+
+ServedModel byte_model() {
+  ServedModel model;
+  model.name = "bytes";
+  model.tokenizer = std::make_shared<const ByteTokenizer>();
+  model.eos_tokens = {ByteTokenizer::kEos};
+  return model;
+}
+
+}  // namespace
+
+SimSettings small_settings() {
+  SimSettings settings;
+  settings.device.description = {.name = "simulated",
+                                 .page_size = 4,
+                                 .num_pages = 64,
+                                 .num_slots = 8,
+                                 .max_batch_tokens = 32,
+                                 .context_length = 128,
+                                 .vocabulary_size = ByteTokenizer::kVocabularySize};
+  settings.options.max_batch_tokens = 32;
+  settings.options.max_batch_sequences = 8;
+  settings.options.prefill_chunk = 8;
+  settings.options.max_waiting = 64;
+  return settings;
+}
+
+SimWorld::Config::Config() {
+  add_message_types<caf::id_block::troupe>();
+  set("scheduler.policy", caf::atom("testing"));
+  set("logger.verbosity", caf::atom("quiet"));
+}
+
+SimWorld::SimWorld(SimSettings settings)
+    : settings_(std::move(settings)),
+      random_(settings_.seed.value_or(0)),
+      devices_(std::make_shared<SimDevices>()),
+      system_(std::make_unique<caf::actor_system>(config_)) {
+  devices_->now = [this] { return now(); };
+  DeviceFactory make_device = [this]() -> std::unique_ptr<Device> {
+    if (settings_.fails_to_start && settings_.fails_to_start(devices_->num_devices + 1))
+      throw std::runtime_error("simulated failure to start");
+    return std::make_unique<SimDevice>(settings_.device, devices_);
+  };
+  engine_ = std::make_unique<ActorEngine>(
+      *system_, byte_model(), make_device, settings_.options, metrics_,
+      ActorEngineSettings{.has_threads = false,
+                          .seed = random_(),
+                          .secret = {.k0 = random_(), .k1 = random_()},
+                          .page_hash_bits = settings_.page_hash_bits});
+}
+
+SimWorld::~SimWorld() {
+  const auto census = engine_->environment().census;
+  engine_->stop();
+  engine_.reset();
+  settle();
+  // Would wait for ever; the tests look at the census themselves.
+  if (census->count() > 0) system_->await_actors_before_shutdown(false);
+}
+
+TimePoint SimWorld::now() const { return system_->clock().now(); }
+
+void SimWorld::at(TimePoint time, std::function<void()> action) {
+  agenda_.emplace(std::max(time, now()), std::move(action));
+}
+
+void SimWorld::after(std::chrono::nanoseconds delay, std::function<void()> action) {
+  at(now() + delay, std::move(action));
+}
+
+bool SimWorld::step() {
+  auto& jobs = coordinator().jobs;
+  if (jobs.empty()) return false;
+  if (settings_.seed) pick_job();
+  if (const auto* actor = dynamic_cast<caf::scheduled_actor*>(jobs.front())) trace(actor->id());
+  num_steps_ += 1;
+  coordinator().run_once();
+  return true;
+}
+
+void SimWorld::pick_job() {
+  auto& jobs = coordinator().jobs;
+  const auto chosen = random_() % jobs.size();
+  std::swap(jobs.front(), jobs[chosen]);
+}
+
+void SimWorld::settle() {
+  while (step()) {
+  }
+}
+
+TimePoint SimWorld::next_event() const {
+  TimePoint next = TimePoint::max();
+  if (!agenda_.empty()) next = agenda_.begin()->first;
+  const auto& timers = coordinator().clock().schedule();
+  if (!timers.empty()) next = std::min(next, timers.begin()->first);
+  for (const SimDevice* device : devices_->alive) next = std::min(next, device->next_completion());
+  return next;
+}
+
+bool SimWorld::advance() {
+  const TimePoint next = next_event();
+  if (next == TimePoint::max()) return false;
+  coordinator().advance_time(std::max(next - now(), std::chrono::steady_clock::duration(0)));
+  trace(static_cast<std::uint64_t>(now().time_since_epoch().count()));
+  for (SimDevice* device : std::vector(devices_->alive.begin(), devices_->alive.end()))
+    device->ring_if_due();
+  while (!agenda_.empty() && agenda_.begin()->first <= now()) {
+    const auto action = std::move(agenda_.begin()->second);
+    agenda_.erase(agenda_.begin());
+    action();
+  }
+  return true;
+}
+
+bool SimWorld::run(const std::function<bool()>& is_enough, std::uint64_t max_steps) {
+  const std::uint64_t last = num_steps_ + max_steps;
+  do {
+    while (step())
+      if (num_steps_ > last) return false;
+    if (is_enough && is_enough()) return true;
+  } while (advance());
+  return true;
+}
+
+void SimWorld::run_for(std::chrono::nanoseconds time) {
+  bool is_over = false;
+  after(time, [&] { is_over = true; });
+  run([&] { return is_over; });
+}
+
+CacheTierState& SimWorld::tier() {
+  return state_of<CacheTierActor, CacheTierState>(engine_->actors().tier);
+}
+
+SchedulerState& SimWorld::scheduler() {
+  return state_of<SchedulerActor, SchedulerState>(engine_->actors().scheduler);
+}
+
+double SimWorld::metric(const std::string& name) const {
+  std::istringstream lines(metrics_.expose());
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(name + " ") || line.starts_with(name + "{"))
+      return std::stod(line.substr(line.rfind(' ') + 1));
+  return 0.0;
+}
+
+void SimWorld::trace(std::uint64_t value) {
+  trace_hash_ = (trace_hash_ ^ value) * 0x9e3779b97f4a7c15ULL;
+  trace_hash_ ^= trace_hash_ >> 29;
+}
+
+caf::scheduler::test_coordinator& SimWorld::coordinator() const {
+  return static_cast<caf::scheduler::test_coordinator&>(system_->scheduler());
+}
+
+}  // namespace troupe::sim

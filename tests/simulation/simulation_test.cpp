@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deterministic simulation of the whole engine. TROUPE_SIM_SEED=n runs the one
+// scenario of that seed and says what it was, TROUPE_SIM_SEEDS=n runs so many.
+#include "tests/simulation/scenario.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "telemetry/log.hpp"
+
+namespace troupe::sim {
+namespace {
+
+constexpr std::uint64_t kSeedsInEveryRun = 2100;
+
+std::optional<std::uint64_t> number_from(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (!text) return std::nullopt;
+  return std::strtoull(text, nullptr, 10);
+}
+
+void check_seed(std::uint64_t seed, std::map<std::string, ScenarioResult>& totals) {
+  const ScenarioResult result = run_scenario(seed);
+  std::string violations;
+  for (const auto& violation : result.violations) violations += "  " + violation + "\n";
+  CHECK_MESSAGE(result.violations.empty(), "replay with TROUPE_SIM_SEED=", seed,
+                " test_simulation (", result.name, ")\n", violations);
+  ScenarioResult& total = totals[result.name];
+  total.num_steps += result.num_steps;
+  total.num_requests += result.num_requests;
+  total.num_devices += result.num_devices;
+  total.num_preemptions += result.num_preemptions;
+}
+
+TEST_CASE("simulation: every invariant holds, whatever the seed") {
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  std::map<std::string, ScenarioResult> totals;
+  if (const auto seed = number_from("TROUPE_SIM_SEED")) {
+    configure_logging(LogLevel::kInfo, LogFormat::kText);
+    check_seed(*seed, totals);
+  } else {
+    const std::uint64_t num_seeds = number_from("TROUPE_SIM_SEEDS").value_or(kSeedsInEveryRun);
+    const std::uint64_t first = number_from("TROUPE_SIM_FIRST_SEED").value_or(0);
+    for (std::uint64_t seed = first; seed < first + num_seeds; ++seed) check_seed(seed, totals);
+  }
+  for (const auto& [name, total] : totals)
+    MESSAGE(name, ": ", total.num_requests, " requests, ", total.num_devices, " devices, ",
+            total.num_preemptions, " preemptions, ", total.num_steps, " messages");
+}
+
+TEST_CASE("simulation: the same seed gives the same run, another one another") {
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  for (std::uint64_t seed = 1; seed <= 21; ++seed) {
+    const auto first = run_scenario(seed);
+    CHECK(run_scenario(seed).trace_hash == first.trace_hash);
+    CHECK(run_scenario(seed + 1000).trace_hash != first.trace_hash);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::sim
