@@ -2,6 +2,7 @@
 #include "http/json_document.hpp"
 
 #include "http/json_text.hpp"
+#include "text/utf8.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -151,6 +152,10 @@ std::variant<json::value, ApiError> parse_json(std::string_view text, const Limi
     return invalid("the body is refused: " + parser.handler().refusal());
   }
   if (error) {
+    const std::size_t num_valid = valid_utf8_prefix(text);
+    if (num_valid < text.size()) {
+      return invalid("the body is not valid UTF-8 at byte " + std::to_string(num_valid));
+    }
     return invalid("the body is not valid JSON: " + error.message() + " at byte " +
                    std::to_string(consumed));
   }

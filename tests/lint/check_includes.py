@@ -11,7 +11,7 @@ ALLOWED = {
     "text": {"telemetry"},
     "gpu": {"telemetry"},
     "actors": {"policy", "gpu", "text", "store", "telemetry"},
-    "http": {"actors", "telemetry"},
+    "http": {"actors", "text", "telemetry"},
     "app": {"policy", "gpu", "text", "actors", "http", "telemetry"},
 }
 STD_ONLY_HEADERS = {"policy", "telemetry"}
