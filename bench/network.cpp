@@ -4,7 +4,6 @@
 // size; and what batch invariance costs against `deterministic = false`,
 // the two arms in turn. Usage: bench_network [demo|100m]
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -17,8 +16,13 @@ using namespace troupe;
 namespace {
 
 constexpr int kRuns = 5;
-constexpr std::uint32_t kPrompt = 128;
-constexpr std::uint32_t kSteps = 32;
+constexpr std::uint32_t kLongPrompt = 512;
+constexpr std::uint32_t kPrompt = 32;
+constexpr std::uint32_t kSteps = 24;
+
+struct HostModelPair {
+  std::shared_ptr<const HostModel> deterministic, free_order;
+};
 
 std::shared_ptr<const HostModel> load(const std::string& directory, bool deterministic) {
   HostModelSettings settings;
@@ -28,46 +32,51 @@ std::shared_ptr<const HostModel> load(const std::string& directory, bool determi
   return load_host_model(plan_host_model(directory, settings));
 }
 
-struct Rates {
-  double prefill = 0, decode = 0;  // tokens/s
-};
+// Tokens a second of one prompt in chunks of the largest batch.
+double prefill_rate(const std::shared_ptr<const HostModel>& model) {
+  bench::DirectLoop loop(model, 1, kLongPrompt + 1);
+  return kLongPrompt / loop.prefill(kLongPrompt);
+}
 
-Rates measure(const std::shared_ptr<const HostModel>& model, std::uint32_t num_sequences) {
-  bench::DirectLoop loop(model, num_sequences, kPrompt + 2 * kSteps + 8);
-  const double prefill_seconds = loop.prefill(kPrompt);
+double decode_rate(const std::shared_ptr<const HostModel>& model, std::uint32_t num_sequences) {
+  bench::DirectLoop loop(model, num_sequences, kPrompt + 2 * kSteps);
+  loop.prefill(kPrompt);
   double network = 0;
   loop.decode(4, network);
-  const double decode_seconds = loop.decode(kSteps, network);
-  return {kPrompt * num_sequences / prefill_seconds, kSteps * num_sequences / decode_seconds};
+  return kSteps * num_sequences / loop.decode(kSteps, network);
+}
+
+// measure: tokens a second of a model. Both arms in turn; one more run warms up.
+template <typename Measure>
+void compare(const char* what, const HostModelPair& models, Measure measure) {
+  std::vector<double> rates, ratios;
+  for (int run = -1; run < kRuns; ++run) {
+    const double ours = measure(models.deterministic);
+    const double other = measure(models.free_order);
+    if (run < 0) continue;
+    rates.push_back(ours);
+    ratios.push_back(ours / other);
+  }
+  const auto ratio = bench::spread_of(ratios);
+  std::printf("  %-18s %9.0f tok/s   to deterministic=false %.2f (%.2f-%.2f)\n", what,
+              bench::spread_of(rates).median, ratio.median, ratio.minimum, ratio.maximum);
 }
 
 void report(const char* name, const std::string& directory) {
-  const auto invariant = load(directory, true);
-  const auto free_order = load(directory, false);
-  std::printf("%s, %s, %u threads; prompt %u, %u steps; median of %d\n", name,
-              std::string(name_of(invariant->compute_type)).c_str(), invariant->settings.num_threads, kPrompt, kSteps,
-              kRuns);
-  std::printf("  batch   prefill tok/s   decode tok/s   ratio to deterministic=false: prefill, decode (min-max)\n");
-  for (const std::uint32_t batch : {1U, 4U, 16U, 32U}) {
-    std::vector<double> prefill, decode, prefill_ratio, decode_ratio;
-    for (int run = 0; run < kRuns; ++run) {
-      const auto ours = measure(invariant, batch);
-      const auto other = measure(free_order, batch);
-      prefill.push_back(ours.prefill);
-      decode.push_back(ours.decode);
-      prefill_ratio.push_back(ours.prefill / other.prefill);
-      decode_ratio.push_back(ours.decode / other.decode);
-    }
-    const auto p = bench::spread_of(prefill_ratio);
-    const auto d = bench::spread_of(decode_ratio);
-    std::printf("  %5u %15.0f %14.0f   %.2f (%.2f-%.2f), %.2f (%.2f-%.2f)\n", batch, bench::spread_of(prefill).median,
-                bench::spread_of(decode).median, p.median, p.minimum, p.maximum, d.median, d.minimum, d.maximum);
-  }
+  const HostModelPair models{load(directory, true), load(directory, false)};
+  std::printf("%s, %s, %u threads, median of %d\n", name,
+              std::string(name_of(models.deterministic->compute_type)).c_str(),
+              models.deterministic->settings.num_threads, kRuns);
+  compare("prefill of 512", models, prefill_rate);
+  for (const std::uint32_t batch : {1U, 4U, 16U, 32U})
+    compare(("decode, batch " + std::to_string(batch)).c_str(), models,
+            [&](const auto& model) { return decode_rate(model, batch); });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::string only = argc > 1 ? argv[1] : "";
   if (only != "100m") report("demo model", bench::demo_model());
   if (only != "demo") report("random Llama, 100 M", bench::llama_100m_model());

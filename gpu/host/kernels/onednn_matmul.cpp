@@ -44,7 +44,6 @@ class OneOpenMpThread {
 struct PrimitiveKey {
   std::size_t rows = 0;
   std::size_t a_stride = 0;
-  std::size_t c_stride = 0;
   bool has_bias = false;
   auto operator<=>(const PrimitiveKey&) const = default;
 };
@@ -104,7 +103,8 @@ struct OnednnMatrix::State {
     const auto f32 = dnnl::memory::data_type::f32;
     const dnnl::memory::desc a(dims_of(key.rows, num_inputs), dnnl_type(type),
                                dims_of(key.a_stride, 1));
-    const dnnl::memory::desc c(dims_of(key.rows, slice.num_columns), f32, dims_of(key.c_stride, 1));
+    const dnnl::memory::desc c(dims_of(key.rows, slice.num_columns), f32,
+                               dims_of(slice.num_columns, 1));
     const dnnl::memory::desc bias(dims_of(1, slice.num_columns), f32,
                                   dims_of(slice.num_columns, 1));
     dnnl::primitive_attr attributes;
@@ -119,7 +119,7 @@ struct OnednnMatrix::State {
     const dnnl::memory::desc any(dims_of(num_inputs, slice.num_columns), dnnl_type(type),
                                  dnnl::memory::format_tag::any);
     const auto wanted = describe(
-        slice, {.rows = kMaxRows, .a_stride = num_inputs, .c_stride = slice.num_columns}, any);
+        slice, {.rows = kMaxRows, .a_stride = num_inputs}, any);
     auto rows = collect_rows(sources, num_inputs, type, slice.first_column, slice.num_columns);
     const dnnl::memory::desc plain(dims_of(num_inputs, slice.num_columns), dnnl_type(type),
                                    dims_of(1, num_inputs));
@@ -159,20 +159,24 @@ struct OnednnMatmulRun {
   static void run_piece(const OnednnMatmulArguments& arguments, const OnednnMatrix::State& state,
                         OnednnMatrix::State::Slice& slice, std::size_t row, std::size_t rows) {
     thread_local std::vector<std::byte> scratchpad;
+    thread_local std::vector<float> dense;  // [rows, columns of the slice]
     const auto [description, primitive] =
         state.find(slice, {.rows = rows,
                            .a_stride = arguments.a_stride,
-                           .c_stride = arguments.c_stride,
                            .has_bias = arguments.bias != nullptr});
     scratchpad.resize(std::max(scratchpad.size(), description.scratchpad_desc().get_size() + 64));
     // oneDNN takes pointers to mutable memory for inputs too; it only reads them.
     auto* a = const_cast<std::byte*>(static_cast<const std::byte*>(arguments.a)) +
               row * arguments.a_stride * size_of(state.type);
     float* c = arguments.c + row * arguments.c_stride + slice.first_column;
+    // For a result with gaps between its rows oneDNN 2.6 has only its reference
+    // code, hundreds of times slower.
+    const bool has_gaps = arguments.c_stride != slice.num_columns;
+    if (has_gaps) dense.resize(std::max(dense.size(), rows * slice.num_columns));
     std::unordered_map<int, dnnl::memory> operands{
         {DNNL_ARG_SRC, {description.src_desc(), state.engine, a}},
         {DNNL_ARG_WEIGHTS, slice.weights},
-        {DNNL_ARG_DST, {description.dst_desc(), state.engine, c}},
+        {DNNL_ARG_DST, {description.dst_desc(), state.engine, has_gaps ? dense.data() : c}},
         {DNNL_ARG_SCRATCHPAD, {description.scratchpad_desc(), state.engine, scratchpad.data()}}};
     if (arguments.bias != nullptr) {
       operands.insert({DNNL_ARG_BIAS,
@@ -182,6 +186,9 @@ struct OnednnMatmulRun {
     dnnl::stream stream(state.engine);
     primitive.execute(stream, operands);
     stream.wait();
+    for (std::size_t i = 0; has_gaps && i < rows; ++i)
+      std::copy_n(dense.data() + i * slice.num_columns, slice.num_columns,
+                  c + i * arguments.c_stride);
   }
 };
 
