@@ -72,10 +72,15 @@ def vary(rng, text):
 
 
 def random_word(rng):
-    """A pronounceable word of 3 to 9 letters that no list needs to hold."""
+    """A word of 3 to 9 letters that is in no list: of syllables, or the ends of two words of the lists. The latter
+    teaches how the tokens of real words are spelled."""
     while True:
-        word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS)
-                       for _ in range(rng.choice([1, 2, 2, 2, 3])))
+        if rng.random() < 0.4:
+            first, second = rng.choice(COMMON_WORDS), rng.choice(COMMON_WORDS)
+            word = first[:rng.randint(1, len(first))] + second[rng.randint(0, len(second) - 1):]
+        else:
+            word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS)
+                           for _ in range(rng.choice([1, 2, 2, 2, 3])))
         if 3 <= len(word) <= 9 and not any(part in word for part in AVOIDED):
             return word
 
@@ -230,7 +235,7 @@ def series(rng):
         user = rng.choice([f"List the {what} backwards.", f"Say the {what} backwards.",
                            f"List the {what} in reverse order."])
         return Turn(vary(rng, user), ", ".join(reversed(names)), category)
-    i, j = rng.randrange(size), rng.randrange(size)
+    i, j = rng.sample(range(size), 2)
     if shape < 0.65:
         if kind == "letter":
             i, j = min(i, j), max(i, j)
@@ -248,10 +253,10 @@ def series(rng):
         word, other = ("after", names[(i + 1) % size]) if after else ("before", names[i - 1])
         user = rng.choice([f"What {noun} comes {word} {names[i]}?", f"Which {noun} is {word} {names[i]}?",
                            f"Which {noun} comes {word} {names[i]}?", f"What comes {word} {names[i]}?"])
-        return Turn(vary(rng, user), f"{other} comes {word} {names[i]}.", category, f"neighbour {word} {kind} {i}")
+        return Turn(vary(rng, user), f"{other} comes {word} {names[i]}.", category)
     count = rng.randint(1, size)
     user = rng.choice([f"List the first {count} {what}.", f"Name the first {count} {what}."])
-    return Turn(vary(rng, user), ", ".join(names[:count]), category, f"first {kind} {count}")
+    return Turn(vary(rng, user), ", ".join(names[:count]), category)
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -303,7 +308,7 @@ FACTS = {
              "Nice to meet you, {v}.", ["What is my name?", "What is my name?", "Who am I?", "Do you remember my name?",
                                         "What am I called?", "Tell me my name."],
              "Your name is {v}.", "You have not told me your name."),
-    "number": (lambda rng: str(rng.randint(0, 199)),
+    "number": (lambda rng: str(rng.randint(0, MAX_NUMBER if rng.random() < 0.8 else 199)),
                ["Remember the number {v}.", "Please remember the number {v}.", "Keep the number {v} in mind.",
                 "The secret number is {v}.", "My number is {v}."],
                "I will remember the number {v}.",

@@ -31,13 +31,15 @@ class RowSource:
     def __init__(self, chat):
         self.chat = chat
 
-    def dialogue(self, rng, length, mix):
+    def dialogue(self, rng, length, phase):
         """Ids and answer marks of one dialogue of at most `length` tokens, cut after a whole turn if need be."""
         if length <= 256:
-            turns = rng.choice([1, 1, 1, 2, 2, 3, 4, 5, 7])
+            turns = rng.choice([1, 1, 1, 2, 2, 3, 4, 6, 8])
         else:
             turns = rng.choice([2, 4, 8, 12, 16, 24, length // 32, length // 24])
-        ids, marks = self.chat.encode(generator.training_dialogue(rng, turns, mix).messages())
+        memory_share = rng.choice(phase["memory_shares"]) if turns > 1 and "memory_shares" in phase else None
+        dialogue = generator.training_dialogue(rng, turns, phase.get("mix"), memory_share)
+        ids, marks = self.chat.encode(dialogue.messages())
         if len(ids) > length:
             end = length
             while end > 0 and not (ids[end - 1] == self.chat.end and marks[end - 1]):
@@ -45,7 +47,7 @@ class RowSource:
             ids, marks = ids[:end], marks[:end]
         return ids, marks
 
-    def batch(self, rng, num_rows, length, mix):
+    def batch(self, rng, num_rows, length, phase):
         """Tokens, targets (-100 where nothing is learned) and dialogue numbers, each [num_rows, length]."""
         tokens = torch.full((num_rows, length), self.chat.padding)
         targets = torch.full((num_rows, length), -100)
@@ -55,7 +57,7 @@ class RowSource:
             used, owner = 0, 0
             while True:
                 while len(waiting) < 24:
-                    dialogue = self.dialogue(rng, length, mix)
+                    dialogue = self.dialogue(rng, length, phase)
                     if dialogue[0]:
                         waiting.append(dialogue)
                 fitting = [d for d in waiting if len(d[0]) <= length - used]
@@ -157,7 +159,7 @@ class Trainer:
         lengths = {int(n): share for n, share in phase["row_lengths"].items()}
         length = rng.choices(list(lengths), list(lengths.values()))[0]
         num_rows = max(1, TOKENS_PER_STEP // length)
-        tokens, targets, owners = self.rows.batch(rng, num_rows, length, phase.get("mix"))
+        tokens, targets, owners = self.rows.batch(rng, num_rows, length, phase)
         loss = self.loss(tokens, targets, attention_mask(owners))
         loss.backward()
         done = self.phase_step / phase["steps"]

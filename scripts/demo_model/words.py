@@ -48,7 +48,7 @@ COMMON_WORDS = sorted(set(ANIMALS + FOODS + COLORS + ADJECTIVES + THINGS))
 
 ONSETS = """b c d f g h j k l m n p r s t v w z bl br cl cr dr fl fr gl gr pl pr sl sp st tr ch th""".split()
 VOWELS = """a e i o u a e i o u ai ea oo ou""".split()
-AVOIDED = ["sh", "tit", "cun", "fuc", "fuk", "dic", "dik", "coc", "cok", "nig", "fag", "pis", "slut", "cum", "sex"]
+AVOIDED = ["shit", "tit", "cun", "fuc", "fuk", "dic", "dik", "coc", "cok", "nig", "fag", "pis", "slut", "cum", "sex"]
 CODAS = ["", "", "", "n", "r", "l", "s", "t", "m", "d", "k", "x", "nd", "st", "rn"]
 
 # Questions that the model cannot answer; {word} is any word of the lists.
