@@ -25,9 +25,9 @@ struct ServingLimits {
 
 struct AdmissionQuestion {
   std::span<const std::int32_t> prompt;
-  std::optional<std::uint32_t> max_tokens;
+  std::optional<std::uint32_t> max_tokens = std::nullopt;
   std::uint32_t min_tokens = 0;
-  std::span<const std::int32_t> stop_token_ids;
+  std::span<const std::int32_t> stop_token_ids = {};
 };
 
 struct Refusal {

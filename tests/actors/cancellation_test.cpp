@@ -132,7 +132,9 @@ TEST_CASE("cancel: a request actor that dies still answers and frees its sequenc
    private:
     std::shared_ptr<RecordingSink> sink_;
   };
-  world.engine().submit(letters("hello", 50), std::make_shared<ThrowingSink>(sink));
+  const auto id = world.engine().submit(letters("hello", 50), std::make_shared<ThrowingSink>(sink));
+  world.run([&] { return sink->num_terminal() > 0; });
+  world.devices().ended.insert(id);
   REQUIRE(world.run());
   CHECK(sink->num_terminal() == 1);
   REQUIRE(sink->error());

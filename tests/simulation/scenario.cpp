@@ -72,8 +72,9 @@ class Scenario {
 Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
   kind_ = static_cast<Kind>(draw(std::size(kNames)));
   world_ = std::make_unique<SimWorld>(draw_settings());
-  const std::uint64_t num_clients =
-      kind_ == Kind::kOverload ? between(20, 60) : between(1, 16);
+  const std::uint64_t num_clients = kind_ == Kind::kOverload     ? between(20, 60)
+                                    : kind_ == Kind::kStarvation ? between(6, 20)
+                                                                 : between(1, 16);
   for (std::uint64_t i = 0; i < num_clients; ++i)
     clients_.push_back(std::make_shared<SimClient>(*world_, draw_client()));
   plan_faults();
@@ -170,9 +171,13 @@ ClientPlan Scenario::draw_client() {
   ClientPlan plan;
   plan.request = draw_request();
   plan.submit_after = microseconds(draw(kind_ == Kind::kOverload ? 2'000 : 40'000));
-  const unsigned hang_up = kind_ == Kind::kChurn ? 60 : 15;
-  if (chance(hang_up / 2)) plan.cancel_at_event = static_cast<std::uint32_t>(between(1, 40));
-  if (chance(hang_up / 2)) plan.cancel_after = microseconds(draw(60'000));
+  const unsigned hang_up = kind_ == Kind::kChurn        ? 60
+                           : kind_ == Kind::kSharing    ? 40
+                           : kind_ == Kind::kStarvation ? 6
+                                                        : 15;
+  if (chance(hang_up / 3)) plan.cancel_at_event = static_cast<std::uint32_t>(between(1, 40));
+  if (chance(hang_up / 3)) plan.cancel_after = microseconds(draw(60'000));
+  if (chance(hang_up / 3)) plan.cancel_after_steps = static_cast<std::uint32_t>(draw(200));
   if (chance(20)) plan.read_interval = microseconds(between(100, 50'000));
   return plan;
 }
@@ -234,7 +239,7 @@ ScenarioResult Scenario::run() {
   result.num_steps = world_->num_steps();
   result.num_requests = clients_.size();
   result.num_devices = world_->devices().num_devices;
-  result.num_preemptions = static_cast<std::uint64_t>(world_->metric("troupe_preemptions_total"));
+  result.num_preemptions = static_cast<std::uint64_t>(world_->metric("troupe_num_preemptions_total"));
   return result;
 }
 

@@ -14,12 +14,11 @@ SimClient::SimClient(SimWorld& world, ClientPlan plan) : world_(world), plan_(st
 
 void SimClient::start() {
   id_ = world_.engine().submit(plan_.request, shared_from_this());
-  if (plan_.cancel_after) {
-    const std::weak_ptr<SimClient> weak = weak_from_this();
-    world_.after(*plan_.cancel_after, [weak] {
-      if (const auto client = weak.lock()) client->cancel();
-    });
-  }
+  const auto cancel = [weak = weak_from_this()] {
+    if (const auto client = weak.lock()) client->cancel();
+  };
+  if (plan_.cancel_after) world_.after(*plan_.cancel_after, cancel);
+  if (plan_.cancel_after_steps) world_.after_steps(*plan_.cancel_after_steps, cancel);
   if (plan_.read_interval) read_later();
 }
 

@@ -81,10 +81,27 @@ void SimDevice::check(const Batch& batch) {
     if (slice.context_length + slice.num_tokens > device.context_length)
       report(batch, slice, "longer than the context");
     if (shared_->ended.contains(slice.sequence)) report(batch, slice, "it had ended before");
+    if (is_in_flight_elsewhere(batch, slice)) report(batch, slice, "a page still in use");
   }
   if (num_tokens != batch.num_tokens() || num_tokens > device.max_batch_tokens ||
       batch.slices.size() > device.num_slots)
     shared_->violations.push_back("batch " + std::to_string(batch.id) + ": wrong size");
+}
+
+// Does it write to a page that a batch in flight has for another sequence?
+bool SimDevice::is_in_flight_elsewhere(const Batch& batch, const SequenceSlice& slice) const {
+  const std::uint32_t first = slice.context_length / settings_.description.page_size;
+  for (const auto& submitted : queue_) {
+    for (const auto& other : submitted.batch->slices) {
+      if (other.sequence == slice.sequence) continue;
+      const auto begin = submitted.batch->page_table.begin() + other.first_page;
+      for (std::uint32_t i = first; i < slice.num_pages; ++i)
+        if (std::find(begin, begin + other.num_pages, batch.page_table[slice.first_page + i]) !=
+            begin + other.num_pages)
+          return true;
+    }
+  }
+  return false;
 }
 
 Ticket SimDevice::completed() const noexcept {

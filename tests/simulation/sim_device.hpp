@@ -82,6 +82,7 @@ class SimDevice final : public Device {
   };
 
   void check(const Batch& batch);
+  bool is_in_flight_elsewhere(const Batch& batch, const SequenceSlice& slice) const;
   std::int32_t execute(const Batch& batch, const SequenceSlice& slice, std::size_t first_token);
   std::int32_t& kv(const Batch& batch, const SequenceSlice& slice, std::uint32_t position);
   void report(const Batch& batch, const SequenceSlice& slice, const std::string& what);

@@ -92,7 +92,22 @@ void SimWorld::after(std::chrono::nanoseconds delay, std::function<void()> actio
   at(now() + delay, std::move(action));
 }
 
+void SimWorld::after_steps(std::uint64_t num_steps, std::function<void()> action) {
+  step_agenda_.emplace(num_steps_ + num_steps, std::move(action));
+}
+
+bool SimWorld::act_at_step() {
+  if (step_agenda_.empty()) return false;
+  if (step_agenda_.begin()->first > num_steps_ && !coordinator().jobs.empty()) return false;
+  const auto action = std::move(step_agenda_.begin()->second);
+  step_agenda_.erase(step_agenda_.begin());
+  action();
+  return true;
+}
+
 bool SimWorld::step() {
+  while (act_at_step()) {
+  }
   auto& jobs = coordinator().jobs;
   if (jobs.empty()) return false;
   if (settings_.seed) pick_job();

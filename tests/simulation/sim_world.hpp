@@ -56,6 +56,9 @@ class SimWorld {
   // `action` happens when virtual time has come so far.
   void at(TimePoint time, std::function<void()> action);
   void after(std::chrono::nanoseconds delay, std::function<void()> action);
+  // `action` happens in the midst of things: after so many more messages, or
+  // when nobody has any.
+  void after_steps(std::uint64_t num_steps, std::function<void()> action);
 
   // One message; false if no actor has any.
   bool step();
@@ -88,12 +91,14 @@ class SimWorld {
   caf::scheduler::test_coordinator& coordinator() const;
   TimePoint next_event() const;
   void pick_job();
+  bool act_at_step();
 
   SimSettings settings_;
   std::mt19937_64 random_;
   Metrics metrics_{"simulation"};
   std::shared_ptr<SimDevices> devices_;
   std::multimap<TimePoint, std::function<void()>> agenda_;
+  std::multimap<std::uint64_t, std::function<void()>> step_agenda_;
   std::uint64_t trace_hash_ = 0;
   std::uint64_t num_steps_ = 0;
   Config config_;
