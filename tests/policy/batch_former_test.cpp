@@ -4,83 +4,294 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <deque>
 #include <random>
 #include <vector>
 
 namespace troupe {
 namespace {
 
-SequenceProgress prefilling(std::uint32_t prompt) { return {prompt, prompt + 100}; }
+constexpr std::uint32_t kPlenty = 1000;
+constexpr BatchLimits kWide{
+    .max_tokens = kPlenty, .max_sequences = kPlenty, .prefill_chunk = kPlenty};
 
-SequenceProgress decoding(std::uint32_t length) {
-  SequenceProgress progress(length, length + 100);
-  progress.start(length - 1);
+SequenceProgress prompt_of(std::uint32_t num_tokens) { return {num_tokens, kPlenty}; }
+
+// Its prompt is computed and its first token known.
+SequenceProgress decoding() {
+  SequenceProgress progress(4, kPlenty);
+  const auto step = progress.next_step(kPlenty, kPlenty);
+  progress.submitted(*step);
+  progress.completed(*step);
   return progress;
 }
 
-std::vector<BatchCandidate> candidates(const std::vector<SequenceProgress>& sequences) {
-  std::vector<BatchCandidate> result;
-  for (const auto& sequence : sequences)
-    result.push_back({.progress = &sequence, .page_capacity = 1000});
-  return result;
+std::vector<BatchCandidate> with_room(const std::vector<SequenceProgress>& sequences) {
+  std::vector<BatchCandidate> candidates;
+  for (const auto& progress : sequences)
+    candidates.push_back({.progress = &progress, .page_capacity = kPlenty});
+  return candidates;
 }
 
-constexpr BatchLimits kLimits{.max_tokens = 10, .max_sequences = 4, .prefill_chunk = 6};
+using Tokens = std::vector<std::uint32_t>;  // of each candidate, 0 for those left out
 
-TEST_CASE("batch: who decodes comes first, prompts share what is left by arrival") {
-  const std::vector sequences{prefilling(20), decoding(5), prefilling(20), decoding(7)};
-  const auto shares = form_batch(candidates(sequences), kLimits);
-  REQUIRE(shares.size() == 4);
-  CHECK(shares[0].step.num_tokens == 6);
-  CHECK(shares[1].step.num_tokens == 1);
-  CHECK(shares[2].step.num_tokens == 2);
-  CHECK(shares[3].step.num_tokens == 1);
+Tokens tokens_of(const std::vector<BatchShare>& shares, std::size_t num_candidates) {
+  Tokens tokens(num_candidates, 0);
+  for (const auto& share : shares) tokens.at(share.candidate) = share.step.num_tokens;
+  return tokens;
 }
 
-TEST_CASE("batch: no more sequences than the limit") {
-  const std::vector<SequenceProgress> sequences(9, decoding(3));
-  CHECK(form_batch(candidates(sequences), kLimits).size() == 4);
+Tokens formed(const std::vector<SequenceProgress>& sequences, const BatchLimits& limits) {
+  return tokens_of(form_batch(with_room(sequences), limits), sequences.size());
 }
 
-TEST_CASE("batch: nobody, or nobody with pages, gives no batch") {
-  CHECK(form_batch({}, kLimits).empty());
-  const auto waiting = decoding(5);
-  const BatchCandidate candidate{.progress = &waiting, .page_capacity = 4};
-  CHECK(form_batch({&candidate, 1}, kLimits).empty());
+TEST_CASE("batch_former: nobody makes an empty batch") {
+  CHECK(form_batch({}, kWide).empty());
 }
 
-TEST_CASE("batch: random candidates, within every limit and never wasting budget") {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    std::mt19937_64 random(seed);
-    std::vector<SequenceProgress> sequences;
-    for (std::uint64_t i = random() % 12; i > 0; --i)
-      sequences.push_back(random() % 2 ? prefilling(2 + static_cast<std::uint32_t>(random() % 30))
-                                       : decoding(2 + static_cast<std::uint32_t>(random() % 30)));
-    const BatchLimits limits{.max_tokens = 1 + static_cast<std::uint32_t>(random() % 40),
-                             .max_sequences = 1 + static_cast<std::uint32_t>(random() % 12),
-                             .prefill_chunk = 1 + static_cast<std::uint32_t>(random() % 20)};
-    const auto all = candidates(sequences);
-    const auto shares = form_batch(all, limits);
-    std::uint32_t num_tokens = 0;
-    std::size_t num_decoding = 0;
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-      num_tokens += shares[i].step.num_tokens;
-      if (i > 0) REQUIRE(shares[i - 1].candidate < shares[i].candidate);
-      if (all[shares[i].candidate].progress->is_prefilling()) {
-        REQUIRE(shares[i].step.num_tokens <= limits.prefill_chunk);
-      } else {
-        num_decoding += 1;
+TEST_CASE("batch_former: decoding sequences come first, whoever arrived first") {
+  const BatchLimits limits{.max_tokens = 6, .max_sequences = 10, .prefill_chunk = 10};
+  CHECK(formed({prompt_of(9), decoding(), decoding()}, limits) == Tokens{4, 1, 1});
+}
+
+TEST_CASE("batch_former: prompts take what is left in order of arrival") {
+  const BatchLimits limits{.max_tokens = 8, .max_sequences = 10, .prefill_chunk = 10};
+  CHECK(formed({prompt_of(3), prompt_of(4), prompt_of(5)}, limits) == Tokens{3, 4, 1});
+}
+
+TEST_CASE("batch_former: no prompt takes more than a chunk") {
+  const BatchLimits limits{.max_tokens = 8, .max_sequences = 10, .prefill_chunk = 3};
+  CHECK(formed({prompt_of(9), prompt_of(9), prompt_of(9)}, limits) == Tokens{3, 3, 2});
+}
+
+TEST_CASE("batch_former: max_sequences counts those who decode and those who prefill") {
+  const BatchLimits limits{.max_tokens = 100, .max_sequences = 2, .prefill_chunk = 100};
+  CHECK(formed({prompt_of(3), decoding(), prompt_of(4)}, limits) == Tokens{3, 1, 0});
+}
+
+TEST_CASE("batch_former: one without room for its next token is passed over") {
+  const std::vector<SequenceProgress> sequences{decoding(), decoding(), prompt_of(3)};
+  auto candidates = with_room(sequences);
+  candidates[0].page_capacity = 4;
+  const BatchLimits limits{.max_tokens = 4, .max_sequences = 2, .prefill_chunk = 4};
+  CHECK(tokens_of(form_batch(candidates, limits), 3) == Tokens{0, 1, 3});
+}
+
+TEST_CASE("batch_former: a prompt goes as far as its pages do") {
+  const std::vector<SequenceProgress> sequences{prompt_of(9), prompt_of(9)};
+  auto candidates = with_room(sequences);
+  candidates[0].page_capacity = 2;
+  const BatchLimits limits{.max_tokens = 6, .max_sequences = 2, .prefill_chunk = 6};
+  CHECK(tokens_of(form_batch(candidates, limits), 2) == Tokens{2, 4});
+}
+
+TEST_CASE("batch_former: one that waits for its results takes no place") {
+  SequenceProgress busy = decoding();
+  for (int i = 0; i < 2; ++i) busy.submitted(*busy.next_step(1, kPlenty));
+  const BatchLimits limits{.max_tokens = 1, .max_sequences = 1, .prefill_chunk = 1};
+  CHECK(formed({busy, decoding()}, limits) == Tokens{0, 1});
+}
+
+TEST_CASE("batch_former: a budget of nothing makes an empty batch") {
+  const std::vector<SequenceProgress> sequences{decoding(), prompt_of(3)};
+  BatchLimits limits = kWide;
+  limits.max_tokens = 0;
+  CHECK(formed(sequences, limits) == Tokens{0, 0});
+  limits = kWide;
+  limits.max_sequences = 0;
+  CHECK(formed(sequences, limits) == Tokens{0, 0});
+}
+
+TEST_CASE("batch_former: without chunks for prompts decoding goes on") {
+  BatchLimits limits = kWide;
+  limits.prefill_chunk = 0;
+  CHECK(formed({prompt_of(3), decoding()}, limits) == Tokens{0, 1});
+}
+
+// Some sequences somewhere in their lives, in pages that may not be enough.
+struct RandomCrowd {
+  std::mt19937_64 random;
+  std::vector<SequenceProgress> sequences;
+  std::vector<BatchCandidate> candidates;
+  BatchLimits limits;
+
+  RandomCrowd(std::uint64_t seed, std::uint32_t max_candidates, std::uint32_t max_tokens)
+      : random(seed) {
+    const std::uint32_t num_candidates = pick(max_candidates + 1);
+    for (std::uint32_t i = 0; i < num_candidates; ++i) sequences.push_back(sequence());
+    for (const auto& progress : sequences)
+      candidates.push_back(
+          {.progress = &progress,
+           .page_capacity = std::max(progress.num_computed(), progress.capacity_needed(1)) -
+                            (pick(3) == 0 ? pick(2) : 0)});
+    limits = {.max_tokens = pick(max_tokens + 1),
+              .max_sequences = pick(max_candidates + 1),
+              .prefill_chunk = pick(max_tokens + 1)};
+  }
+
+  std::uint32_t pick(std::uint32_t bound) { return static_cast<std::uint32_t>(random() % bound); }
+
+  SequenceProgress sequence() {
+    const std::uint32_t num_prompt = 1 + pick(5);
+    SequenceProgress progress(num_prompt, num_prompt + 1 + pick(4));
+    std::deque<SequenceStep> in_flight;
+    for (std::uint32_t i = pick(8); i > 0; --i) {
+      if (const auto step = progress.next_step(1 + pick(4), kPlenty)) {
+        progress.submitted(*step);
+        in_flight.push_back(*step);
       }
+      if (pick(2) == 0 || in_flight.empty()) continue;
+      progress.completed(in_flight.front());
+      in_flight.pop_front();
     }
-    REQUIRE(num_tokens <= limits.max_tokens);
-    REQUIRE(shares.size() <= limits.max_sequences);
-    std::size_t able = 0;
-    for (const auto& sequence : sequences) able += sequence.is_prefilling() ? 0 : 1;
-    REQUIRE(num_decoding ==
-            std::min({able, std::size_t{limits.max_tokens}, std::size_t{limits.max_sequences}}));
-    const bool is_full = num_tokens == limits.max_tokens || shares.size() == limits.max_sequences ||
-                         shares.size() == sequences.size();
-    REQUIRE(is_full);
+    return progress;
+  }
+};
+
+// All ways to share the budget, tried one by one. The best gives most to the
+// first in turn, then most to the second, and so on.
+class ExhaustiveSearch {
+ public:
+  explicit ExhaustiveSearch(const RandomCrowd& crowd) : crowd_(crowd) {
+    for (const bool prefilling : {false, true})
+      for (std::size_t i = 0; i < crowd.candidates.size(); ++i)
+        if (crowd.sequences[i].is_prefilling() == prefilling) turns_.push_back(i);
+    Tokens tokens(crowd.candidates.size(), 0);
+    best_ = tokens;
+    try_all(0, tokens);
+  }
+
+  const Tokens& best() const { return best_; }
+
+ private:
+  void try_all(std::size_t turn, Tokens& tokens) {
+    if (turn == turns_.size()) {
+      if (is_allowed(tokens) && is_better(tokens)) best_ = tokens;
+      return;
+    }
+    const std::size_t candidate = turns_[turn];
+    const std::uint32_t most = most_of(candidate);
+    for (std::uint32_t n = 0; n <= most; ++n) {
+      tokens[candidate] = n;
+      try_all(turn + 1, tokens);
+    }
+    tokens[candidate] = 0;
+  }
+
+  std::uint32_t most_of(std::size_t candidate) const {
+    const SequenceProgress& progress = crowd_.sequences[candidate];
+    const std::uint32_t most = progress.is_prefilling() ? crowd_.limits.prefill_chunk : 1;
+    const auto step = progress.next_step(most, crowd_.candidates[candidate].page_capacity);
+    return step ? step->num_tokens : 0;
+  }
+
+  bool is_allowed(const Tokens& tokens) const {
+    std::uint32_t num_tokens = 0, num_sequences = 0;
+    for (const std::uint32_t n : tokens) {
+      num_tokens += n;
+      num_sequences += n > 0 ? 1 : 0;
+    }
+    return num_tokens <= crowd_.limits.max_tokens && num_sequences <= crowd_.limits.max_sequences;
+  }
+
+  bool is_better(const Tokens& tokens) const {
+    for (const std::size_t candidate : turns_)
+      if (tokens[candidate] != best_[candidate]) return tokens[candidate] > best_[candidate];
+    return false;
+  }
+
+  const RandomCrowd& crowd_;
+  std::vector<std::size_t> turns_;
+  Tokens best_;
+};
+
+TEST_CASE("batch_former: the batch is the best of all that could be formed") {
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    const RandomCrowd crowd(seed, 5, 7);
+    const auto shares = form_batch(crowd.candidates, crowd.limits);
+    const Tokens tokens = tokens_of(shares, crowd.candidates.size());
+    CAPTURE(seed);
+    REQUIRE(tokens == ExhaustiveSearch(crowd).best());
+  }
+}
+
+TEST_CASE("batch_former: no budget is exceeded and every share is its candidate's next step") {
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    const RandomCrowd crowd(seed, 40, 60);
+    const auto shares = form_batch(crowd.candidates, crowd.limits);
+    CAPTURE(seed);
+    REQUIRE(shares.size() <= crowd.limits.max_sequences);
+    std::uint32_t num_tokens = 0;
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      if (i > 0) REQUIRE(shares[i - 1].candidate < shares[i].candidate);
+      const BatchCandidate& candidate = crowd.candidates.at(shares[i].candidate);
+      const SequenceStep& step = shares[i].step;
+      num_tokens += step.num_tokens;
+      REQUIRE(step.num_tokens >= 1);
+      if (!candidate.progress->is_prefilling()) REQUIRE(step.num_tokens == 1);
+      if (candidate.progress->is_prefilling())
+        REQUIRE(step.num_tokens <= crowd.limits.prefill_chunk);
+      REQUIRE(step == candidate.progress->next_step(step.num_tokens, candidate.page_capacity));
+    }
+    REQUIRE(num_tokens <= crowd.limits.max_tokens);
+  }
+}
+
+// As the scheduler runs it: no more sequences than tokens or places in a batch,
+// and up to two batches on the device.
+TEST_CASE("batch_former: every sequence that runs is finished") {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto pick = [&](std::uint32_t bound) {
+      return static_cast<std::uint32_t>(random() % bound);
+    };
+    const BatchLimits limits{
+        .max_tokens = 1 + pick(6), .max_sequences = 1 + pick(6), .prefill_chunk = 1 + pick(6)};
+    std::vector<SequenceProgress> sequences;
+    std::uint32_t num_left = 0;  // tokens
+    for (std::uint32_t i = std::min(limits.max_tokens, limits.max_sequences); i > 0; --i) {
+      const std::uint32_t num_prompt = 1 + pick(30);
+      sequences.emplace_back(num_prompt, num_prompt + 1 + pick(10));
+      num_left += sequences.back().max_total() - 1;
+    }
+    const auto candidates = with_room(sequences);
+    std::deque<std::vector<BatchShare>> in_flight;
+    while (num_left > 0) {
+      if (in_flight.size() < 2) {
+        auto shares = form_batch(candidates, limits);
+        REQUIRE((!shares.empty() || !in_flight.empty()));
+        for (const auto& share : shares) {
+          sequences[share.candidate].submitted(share.step);
+          num_left -= share.step.num_tokens;
+        }
+        if (!shares.empty()) in_flight.push_back(std::move(shares));
+      }
+      if (in_flight.empty() || (in_flight.size() < 2 && pick(2) == 0)) continue;
+      for (const auto& share : in_flight.front())
+        sequences[share.candidate].completed(share.step);
+      in_flight.pop_front();
+    }
+    for (const auto& shares : in_flight)
+      for (const auto& share : shares) sequences[share.candidate].completed(share.step);
+    for (const auto& progress : sequences) CHECK(progress.is_at_limit());
+  }
+}
+
+// A sequence that decodes has its token in every batch, however long the
+// prompts are that come and go beside it.
+TEST_CASE("batch_former: prompts never hold up those who are being answered") {
+  const BatchLimits limits{.max_tokens = 5, .max_sequences = 5, .prefill_chunk = 5};
+  std::vector<SequenceProgress> sequences{prompt_of(500), decoding(), prompt_of(500), decoding()};
+  const auto candidates = with_room(sequences);
+  for (int i = 0; i < 200; ++i) {
+    const auto shares = form_batch(candidates, limits);
+    const Tokens tokens = tokens_of(shares, 4);
+    REQUIRE(tokens[1] == 1);
+    REQUIRE(tokens[3] == 1);
+    for (const auto& share : shares) {
+      sequences[share.candidate].submitted(share.step);
+      sequences[share.candidate].completed(share.step);
+    }
   }
 }
 
