@@ -105,7 +105,7 @@ class Engine {
   // Ends the actors and their threads; drains first, without waiting, if that
   // has not been done. False if some did not end (a device that hangs): the
   // process should then leave by std::_Exit. Nothing but status() and failure()
-  // may be called afterwards. The destructor does this too.
+  // may be called afterwards, or stop() once more. The destructor does this too.
   [[nodiscard]] bool stop(std::chrono::milliseconds deadline);
 
  private:

@@ -4,7 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -58,6 +61,30 @@ GenerationRequest text_request(std::string text, std::uint32_t max_tokens) {
   request.max_tokens = max_tokens;
   return request;
 }
+
+// A no-op device with something of the test's in front of submit and at its end.
+class HookedDevice final : public Device {
+ public:
+  HookedDevice(std::function<void()> before_submit, std::function<void()> at_end)
+      : before_submit_(std::move(before_submit)), at_end_(std::move(at_end)) {}
+  ~HookedDevice() override { at_end_(); }
+  const DeviceDescription& description() const override { return device_.description(); }
+  Ticket submit(std::shared_ptr<const Program> program,
+                std::shared_ptr<const Batch> batch) override {
+    before_submit_();
+    return device_.submit(std::move(program), std::move(batch));
+  }
+  Ticket completed() const noexcept override { return device_.completed(); }
+  BatchResult collect(Ticket ticket) override { return device_.collect(ticket); }
+  void set_listener(std::function<void()> listener) override {
+    device_.set_listener(std::move(listener));
+  }
+  std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }
+
+ private:
+  std::function<void()> before_submit_, at_end_;
+  NoopDevice device_{letters_device()};
+};
 
 TEST_CASE("engine: a prompt is answered token by token and ends once") {
   Fixture fixture;
@@ -156,6 +183,78 @@ TEST_CASE("engine: it can be stopped at any moment, open requests are told") {
     }
     CHECK(sink->num_terminal() == 1);
   }
+}
+
+TEST_CASE("engine: a device that throws is replaced and the streams go on") {
+  const auto num_submits = std::make_shared<std::atomic<int>>(0);
+  Metrics metrics("bytes");
+  Engine engine(
+      byte_model(),
+      [num_submits] {
+        return std::make_unique<HookedDevice>(
+            [num_submits] {
+              if (++*num_submits % 20 == 0) throw std::runtime_error("out of order");
+            },
+            [] {});
+      },
+      {}, metrics);
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 8; ++i) {
+    sinks.push_back(std::make_shared<RecordingSink>());
+    engine.submit(text_request("hello", 40), sinks.back());
+  }
+  for (const auto& sink : sinks) {
+    REQUIRE(sink->wait_for_end());
+    CHECK(sink->text() == "fghijklmnopqrstuvwxyzabcdefghijklmnopqrs");
+  }
+  CHECK(*num_submits > 40);
+  CHECK(engine.status().state == EngineState::kReady);
+}
+
+TEST_CASE("engine: a device that hangs while it ends does not hold up stop for ever") {
+  const auto may_end = std::make_shared<std::atomic<bool>>(false);
+  Metrics metrics("bytes");
+  Engine engine(
+      byte_model(),
+      [may_end] {
+        return std::make_unique<HookedDevice>([] {}, [may_end] {
+          while (!*may_end) std::this_thread::sleep_for(milliseconds(1));
+        });
+      },
+      {}, metrics);
+  const auto sink = std::make_shared<RecordingSink>();
+  engine.submit(text_request("hello", 5), sink);
+  REQUIRE(sink->wait_for_end());
+  CHECK_FALSE(engine.stop(milliseconds(50)));
+  *may_end = true;
+  CHECK(engine.stop(seconds(10)));
+}
+
+TEST_CASE("engine: with several actor threads, clients that come and go") {
+  EngineOptions options;
+  options.actor_threads = 3;
+  options.max_waiting = 10000;
+  auto settings = letters_device();
+  settings.description.num_pages = 64;  // so that some are preempted
+  Fixture fixture(settings, options);
+  std::vector<std::shared_ptr<RecordingSink>> sinks(600);
+  std::vector<std::thread> clients;
+  for (std::size_t first = 0; first < 3; ++first) {
+    clients.emplace_back([&, first] {
+      for (std::size_t i = first; i < sinks.size(); i += 3) {
+        sinks[i] = std::make_shared<RecordingSink>();
+        const auto id = fixture.engine.submit(text_request("hello there", 60), sinks[i]);
+        if (i % 4 == 0) fixture.engine.cancel(id);
+      }
+    });
+  }
+  for (auto& client : clients) client.join();
+  for (std::size_t i = 0; i < sinks.size(); ++i) {
+    REQUIRE(sinks[i]->wait_for_end());
+    if (i % 4 != 0) CHECK(sinks[i]->text().size() == 60);
+  }
+  REQUIRE(fixture.engine.stop(seconds(10)));
+  for (const auto& sink : sinks) CHECK(sink->num_terminal() == 1);
 }
 
 TEST_CASE("engine: long prompts are encoded aside and answered alike") {
