@@ -35,6 +35,7 @@ std::shared_ptr<const HostModel> load(const std::string& directory, bool determi
 // Tokens a second of one prompt in chunks of the largest batch.
 double prefill_rate(const std::shared_ptr<const HostModel>& model) {
   bench::DirectLoop loop(model, 1, kLongPrompt + 1);
+  loop.prefill(kLongPrompt);  // touches the device's memory
   return kLongPrompt / loop.prefill(kLongPrompt);
 }
 
@@ -42,7 +43,7 @@ double decode_rate(const std::shared_ptr<const HostModel>& model, std::uint32_t 
   bench::DirectLoop loop(model, num_sequences, kPrompt + 2 * kSteps);
   loop.prefill(kPrompt);
   double network = 0;
-  loop.decode(4, network);
+  loop.decode(kSteps / 2, network);
   return kSteps * num_sequences / loop.decode(kSteps, network);
 }
 
