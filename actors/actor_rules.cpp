@@ -62,7 +62,8 @@ void follow_rules(caf::scheduled_actor* self, Environment environment) {
         try {
           std::rethrow_exception(exception);
         } catch (const std::exception& error) {
-          log(LogLevel::kError, "actor failed", {{"actor", actor->name()}, {"reason", error.what()}});
+          log(LogLevel::kError, "actor failed",
+              {{"actor", actor->name()}, {"reason", error.what()}});
         } catch (...) {
           log(LogLevel::kError, "actor failed", {{"actor", actor->name()}});
         }

@@ -25,12 +25,12 @@ using SequenceId = std::uint64_t;
 // Counts the devices a scheduler has had; what was said of an older one is void.
 using Epoch = std::uint64_t;
 
-// ── engine → request ────────────────────────────────────────────────────────
+// engine → request
 struct BeginRequest {};
 struct CancelRequest {};
 struct ResumeRequest {};
 
-// ── request ↔ prompt encoder ────────────────────────────────────────────────
+// request ↔ prompt encoder
 struct EncodePrompt {
   std::shared_ptr<const GenerationRequest> request;
   std::shared_ptr<const std::atomic<bool>> is_abandoned;
@@ -40,7 +40,7 @@ struct PromptEncoded {
   ApiError error;
 };
 
-// ── request → scheduler ─────────────────────────────────────────────────────
+// request → scheduler
 struct AdmissionTicket {
   SequenceId sequence = 0;
   std::vector<std::int32_t> prompt;
@@ -63,7 +63,7 @@ struct ResumeSequence {
   SequenceId sequence = 0;
 };
 
-// ── scheduler → request ─────────────────────────────────────────────────────
+// scheduler → request
 struct Admitted {};
 enum class SequenceEnd : std::uint8_t { kNotYet, kEndToken, kLength };
 struct NewToken {
@@ -76,7 +76,7 @@ struct RequestFailed {
   ApiError error;
 };
 
-// ── scheduler ↔ cache tier ──────────────────────────────────────────────────
+// scheduler ↔ cache tier
 struct ResetPages {  // a new device: everything known of the old one is void
   Epoch epoch = 0;
   std::uint32_t num_pages = 0;
@@ -127,7 +127,7 @@ struct CommitPages {
 };
 struct CollectPages {};  // leases were let go of: look into the return bin
 
-// ── scheduler ↔ worker ──────────────────────────────────────────────────────
+// scheduler ↔ worker
 struct WorkerReady {  // also to the supervisor
   Epoch epoch = 0;
   DeviceDescription description;
@@ -141,12 +141,12 @@ struct BatchDone {
   BatchResult result;
 };
 
-// ── within and around the worker ────────────────────────────────────────────
+// within and around the worker
 struct StartDevice {};
 struct Doorbell {};  // the device says that a batch is done
 struct PollDevice {};
 
-// ── supervision ─────────────────────────────────────────────────────────────
+// supervision
 struct WorkerFailed {  // worker → supervisor, its last words
   Epoch epoch = 0;
   std::uint64_t batch_id = 0;  // the batch that did it; 0: unknown

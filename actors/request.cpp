@@ -15,7 +15,9 @@ namespace {
 // Encoding this much text takes a few hundred microseconds.
 constexpr std::size_t kShortPromptBytes = 4096;
 
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 }  // namespace
 

@@ -22,7 +22,9 @@ constexpr int kStallsUntilFailure = 6;
 // Loading the weights of a large model takes minutes.
 constexpr std::chrono::minutes kLongestRestart{10};
 
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+double seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 }  // namespace
 
@@ -170,7 +172,8 @@ void SchedulerState::absorb(const Flight& flight, const BatchResult& result) {
     if (!sequence) continue;  // it ended, or lost its pages, meanwhile
     sequence->progress.completed(entry.step);
     commit_pages(*sequence, commits.commits);
-    if (entry.step.sample) absorb_token(*sequence, i < result.tokens.size() ? result.tokens[i] : -1);
+    if (entry.step.sample)
+      absorb_token(*sequence, i < result.tokens.size() ? result.tokens[i] : -1);
     if (Sequence* still_there = find(entry.sequence, entry.run)) settle_pause(*still_there);
   }
   if (!commits.commits.empty()) self_->send(tier_, std::move(commits));
@@ -198,7 +201,8 @@ void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token) {
 // Full pages become shareable once their KV is there.
 void SchedulerState::commit_pages(Sequence& sequence, std::vector<PageCommit>& commits) const {
   if (!environment_->options.prefix_cache) return;
-  const std::uint32_t full = sequence.progress.num_computed() / device_.page_size * device_.page_size;
+  const std::uint32_t full =
+      sequence.progress.num_computed() / device_.page_size * device_.page_size;
   if (full <= sequence.num_committed) return;
   const auto begin = sequence.tokens.begin();
   commits.push_back({.lease = sequence.lease,
