@@ -51,6 +51,7 @@ GenerationRequest request_of(const GenerateCommand& command) {
   }
   request.sampling.temperature = static_cast<float>(command.temperature);
   request.sampling.seed = command.seed;
+  request.has_seed = true;  // the same call gives the same text
   if (command.max_tokens > 0) request.max_tokens = command.max_tokens;
   return request;
 }
