@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a load experiment is going to send, before anything is sent: the common
+// language of workloads (which make it), the client and the simulator (which
+// play it). A lone request is a conversation of one turn.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::loadgen {
+
+// The leading tokens of a prompt that others may have too: equal ids stand for
+// equal tokens. Blocks of a prompt follow one another.
+struct PrefixBlock {
+  std::uint64_t id = 0;
+  std::uint32_t num_tokens = 0;
+};
+
+struct PlannedTurn {
+  // From the end of the turn before; of no meaning for the first.
+  std::chrono::nanoseconds think_time{0};
+  std::uint32_t prompt_tokens = 0;  // new ones: without prefix blocks and history
+  std::uint32_t output_tokens = 0;  // 0: until the model ends, at most the class's limit
+  std::string text;    // what to say; empty: synthesized, prompt_tokens long
+  std::string answer;  // the right one, to be compared; empty: any
+};
+
+struct PlannedConversation {
+  std::uint64_t number = 0;            // from 0, in the order of the plan
+  std::uint32_t request_class = 0;     // index into the workload's classes
+  std::chrono::nanoseconds start{0};   // intended, from the begin of the run; closed loop: 0
+  std::vector<PrefixBlock> prefix;     // in front of the first turn's prompt
+  std::vector<PlannedTurn> turns;      // never empty
+};
+
+// Promises to keep, each optional (0: none); a request that misses one does not
+// count as good.
+struct Objectives {
+  std::chrono::nanoseconds time_to_first_token{0};
+  std::chrono::nanoseconds time_per_output_token{0};
+  std::chrono::nanoseconds end_to_end{0};
+};
+
+struct RequestClass {
+  std::string name = "default";
+  Objectives objectives;
+  bool ignore_eos = false;           // exact output lengths
+  std::uint32_t max_tokens = 256;    // where a turn says nothing
+};
+
+// Yields conversations in order of their intended start. The same seed yields
+// the same plan. One thread.
+class ConversationSource {
+ public:
+  virtual ~ConversationSource() = default;
+  // False when there are no more.
+  virtual bool next(PlannedConversation& conversation) = 0;
+};
+
+}  // namespace troupe::loadgen
