@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/command_line.hpp"
 
+#include "telemetry/nearest_name.hpp"
+
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 

@@ -88,7 +88,4 @@ struct OptionSources {
 // wrong type or range (key, what was expected, what came), unreadable file.
 Options resolve_options(const OptionSources& sources);
 
-// The known name nearest to `name` by edit distance; empty if none is near.
-std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
-
 }  // namespace troupe

@@ -12,6 +12,7 @@ ALLOWED = {
     "gpu": {"telemetry"},
     "actors": {"policy", "gpu", "text", "store", "telemetry"},
     "http": {"actors", "text", "telemetry"},
+    "loadgen": {"policy", "telemetry"},
     "app": {"policy", "gpu", "text", "actors", "http", "telemetry"},
 }
 STD_ONLY_HEADERS = {"policy", "telemetry"}
