@@ -98,15 +98,9 @@ void read_messages(FieldReader& fields, const Limits& limits, std::vector<ChatMe
 std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body,
                                                       const ServedModelInfo& model,
                                                       const Limits& limits) {
-  auto document = parse_json(body, limits);
-  if (auto* error = std::get_if<ApiError>(&document)) return std::move(*error);
-  const auto& value = std::get<json::value>(document);
-  if (!value.is_object()) {
-    return ApiError{.kind = ApiErrorKind::kInvalidRequest,
-                    .message = "the body must be a JSON object, got " + describe(value),
-                    .field = {}};
-  }
-  FieldReader fields(value.get_object());
+  const auto document = parse_json_object(body, limits);
+  if (const auto* error = std::get_if<ApiError>(&document)) return *error;
+  FieldReader fields(std::get<json::object>(document));
   ApiRequest request;
   request.shape = ResponseShape::kChat;
   read_generation_fields(fields, {model, limits}, request);

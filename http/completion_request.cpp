@@ -57,15 +57,9 @@ void read_prompt(FieldReader& fields, GenerationRequest& request) {
 std::variant<ApiRequest, ApiError> parse_completion_request(std::string_view body,
                                                             const ServedModelInfo& model,
                                                             const Limits& limits) {
-  auto document = parse_json(body, limits);
-  if (auto* error = std::get_if<ApiError>(&document)) return std::move(*error);
-  const auto& value = std::get<json::value>(document);
-  if (!value.is_object()) {
-    return ApiError{.kind = ApiErrorKind::kInvalidRequest,
-                    .message = "the body must be a JSON object, got " + describe(value),
-                    .field = {}};
-  }
-  FieldReader fields(value.get_object());
+  const auto document = parse_json_object(body, limits);
+  if (const auto* error = std::get_if<ApiError>(&document)) return *error;
+  FieldReader fields(std::get<json::object>(document));
   ApiRequest request;
   request.shape = ResponseShape::kCompletion;
   request.generation.max_tokens = std::min(kDefaultMaxTokens, model.context_length);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/json_document.hpp"
 
+#include "http/field_reader.hpp"
 #include "http/json_text.hpp"
 #include "text/utf8.hpp"
 
@@ -164,6 +165,17 @@ std::variant<json::value, ApiError> parse_json(std::string_view text, const Limi
                    std::to_string(consumed));
   }
   return parser.handler().release();
+}
+
+std::variant<boost::json::object, ApiError> parse_json_object(std::string_view text,
+                                                              const Limits& limits) {
+  auto document = parse_json(text, limits);
+  if (auto* error = std::get_if<ApiError>(&document)) return std::move(*error);
+  auto& value = std::get<boost::json::value>(document);
+  if (value.is_object()) return std::move(value.get_object());
+  return ApiError{.kind = ApiErrorKind::kInvalidRequest,
+                  .message = "the body must be a JSON object, got " + describe(value),
+                  .field = {}};
 }
 
 }  // namespace troupe

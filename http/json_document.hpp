@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
 #include "actors/api_error.hpp"
@@ -16,5 +17,8 @@
 namespace troupe {
 
 std::variant<boost::json::value, ApiError> parse_json(std::string_view text, const Limits& limits);
+// The same for a body that must be an object.
+std::variant<boost::json::object, ApiError> parse_json_object(std::string_view text,
+                                                              const Limits& limits);
 
 }  // namespace troupe

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "gpu/noop/noop_device.hpp"
-#include "tests/actors/byte_tokenizer.hpp"
+#include "tests/actors/byte_model.hpp"
 #include "tests/actors/recording_sink.hpp"
 
 namespace troupe {
@@ -22,28 +22,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-NoopDeviceSettings letters_device() {
-  NoopDeviceSettings settings;
-  settings.description = {.name = "no-op",
-                          .page_size = 16,
-                          .num_pages = 256,
-                          .num_slots = 32,
-                          .max_batch_tokens = 256,
-                          .context_length = 512,
-                          .vocabulary_size = ByteTokenizer::kVocabularySize};
-  settings.first_token = 'a';
-  settings.num_tokens = 26;
-  return settings;
-}
-
-ServedModel byte_model() {
-  ServedModel model;
-  model.name = "bytes";
-  model.tokenizer = std::make_shared<const ByteTokenizer>();
-  model.eos_tokens = {ByteTokenizer::kEos};
-  return model;
-}
 
 struct Fixture {
   explicit Fixture(NoopDeviceSettings settings = letters_device(), EngineOptions options = {})

@@ -3,17 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/actors/byte_tokenizer.hpp"
+#include "tests/actors/byte_model.hpp"
 
 namespace troupe {
 namespace {
-
-ServedModel byte_model() {
-  ServedModel model;
-  model.name = "bytes";
-  model.tokenizer = std::make_shared<const ByteTokenizer>();
-  return model;
-}
 
 TEST_CASE("prompt encoding: texts are tokenized, tokens taken as they are") {
   GenerationRequest request;

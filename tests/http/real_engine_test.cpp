@@ -16,35 +16,12 @@
 #include "gpu/noop/noop_device.hpp"
 #include "telemetry/metrics.hpp"
 #include "test_client.hpp"
-#include "tests/actors/byte_tokenizer.hpp"
+#include "tests/actors/byte_model.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
 
 namespace {
-
-NoopDeviceSettings letters_device(std::chrono::nanoseconds iteration_time) {
-  NoopDeviceSettings settings;
-  settings.description = {.name = "no-op",
-                          .page_size = 16,
-                          .num_pages = 1024,
-                          .num_slots = 64,
-                          .max_batch_tokens = 256,
-                          .context_length = 512,
-                          .vocabulary_size = ByteTokenizer::kVocabularySize};
-  settings.first_token = 'a';
-  settings.num_tokens = 26;
-  settings.iteration_time = iteration_time;
-  return settings;
-}
-
-ServedModel byte_model() {
-  ServedModel model;
-  model.name = "bytes";
-  model.tokenizer = std::make_shared<const ByteTokenizer>();
-  model.eos_tokens = {ByteTokenizer::kEos};
-  return model;
-}
 
 struct Stack {
   explicit Stack(std::chrono::nanoseconds iteration_time = {}, EngineOptions engine_options = {})

@@ -10,7 +10,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include "tests/actors/byte_tokenizer.hpp"
+#include "tests/actors/byte_model.hpp"
 
 namespace troupe::sim {
 namespace {
@@ -20,14 +20,6 @@ State& state_of(const Handle& handle) {
   using Implementation = typename Handle::template stateful_base<State>;
   auto* actor = caf::actor_cast<caf::abstract_actor*>(handle);
   return dynamic_cast<Implementation&>(*actor).state;
-}
-
-ServedModel byte_model() {
-  ServedModel model;
-  model.name = "bytes";
-  model.tokenizer = std::make_shared<const ByteTokenizer>();
-  model.eos_tokens = {ByteTokenizer::kEos};
-  return model;
 }
 
 }  // namespace
