@@ -30,6 +30,7 @@
 #include "policy/admission.hpp"
 #include "policy/batch_former.hpp"
 #include "policy/iteration_time.hpp"
+#include "policy/page_demand.hpp"
 
 namespace troupe {
 
@@ -93,7 +94,6 @@ class SchedulerState {
   void request_admission();
   Sequence* next_to_admit();
   void request_extensions();
-  PageRequest extension_for(const Sequence& sequence) const;
   void relieve_shortage(const Sequence& needy);
   bool submit_batch();
   std::vector<Sequence*> choose_participants();
@@ -106,8 +106,7 @@ class SchedulerState {
   void check_stall(TimePoint now);
   void keep_ticking();
 
-  std::uint32_t max_running() const;
-  std::uint32_t pages_for(std::uint32_t num_tokens) const;
+  PageSizing page_sizing() const;
   Sequence* running_suspect() const;
   bool has_worker() const { return static_cast<bool>(worker_); }
   TimePoint now() const;

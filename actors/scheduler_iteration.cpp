@@ -14,8 +14,6 @@
 namespace troupe {
 namespace {
 
-// Coarse: only queue times and a device that hangs depend on it.
-constexpr std::chrono::milliseconds kTickInterval{250};
 // So many times the time after which tokens are said not to move, and the
 // device is given up.
 constexpr int kStallsUntilFailure = 6;
@@ -45,21 +43,20 @@ void SchedulerState::request_admission() {
   sequence->phase = Sequence::Phase::kReserving;
   sequence->run = ++last_run_;
   is_reserving_ = true;
-  const SequenceProgress& progress = sequence->progress;
-  const std::uint32_t ahead = environment_->options.look_ahead_pages * device_.page_size;
+  const PageDemand demand = admission_demand(sequence->progress, page_sizing(),
+                                             static_cast<std::uint32_t>(running_.size()));
   ReservePages message;
   message.epoch = epoch_;
   message.request = {.sequence = sequence->id(),
                      .run = sequence->run,
-                     .required = pages_for(progress.capacity_needed(1)),
-                     .wanted = pages_for(progress.capacity_needed(1 + ahead))};
+                     .required = demand.required,
+                     .wanted = demand.wanted};
   message.tokens =
       sequence->num_generated() == 0
           ? std::shared_ptr<const std::vector<std::int32_t>>(sequence->ticket,
                                                              &sequence->ticket->prompt)
           : std::make_shared<const std::vector<std::int32_t>>(sequence->tokens);
-  // Whoever runs must be able to take another page, or would soon preempt the newcomer.
-  message.keep_free = static_cast<std::uint32_t>(running_.size());
+  message.keep_free = demand.keep_free;
   self_->send(tier_, std::move(message));
 }
 
@@ -77,23 +74,17 @@ void SchedulerState::request_extensions() {
   message.epoch = epoch_;
   for (const auto& [arrival, sequence] : running_) {
     if (sequence->is_extending || sequence->is_paused) continue;
-    const PageRequest request = extension_for(*sequence);
-    if (request.wanted == 0) continue;
+    const auto num_held = static_cast<std::uint32_t>(sequence->pages.size());
+    const PageDemand demand = extension_demand(sequence->progress, page_sizing(), num_held);
+    if (demand.wanted == 0) continue;
     sequence->is_extending = true;
-    message.extensions.push_back({.request = request, .lease = sequence->lease});
+    message.extensions.push_back({.request = {.sequence = sequence->id(),
+                                              .run = sequence->run,
+                                              .required = demand.required,
+                                              .wanted = demand.wanted},
+                                  .lease = sequence->lease});
   }
   if (!message.extensions.empty()) self_->send(tier_, std::move(message));
-}
-
-PageRequest SchedulerState::extension_for(const Sequence& sequence) const {
-  const auto held = static_cast<std::uint32_t>(sequence.pages.size());
-  const std::uint32_t ahead = environment_->options.look_ahead_pages * device_.page_size;
-  const std::uint32_t required = pages_for(sequence.progress.capacity_needed(1));
-  const std::uint32_t wanted = pages_for(sequence.progress.capacity_needed(1 + ahead));
-  return {.sequence = sequence.id(),
-          .run = sequence.run,
-          .required = required > held ? required - held : 0,
-          .wanted = wanted > held ? wanted - held : 0};
 }
 
 void SchedulerState::relieve_shortage(const Sequence& needy) {
@@ -277,15 +268,12 @@ void SchedulerState::check_stall(TimePoint time) {
 void SchedulerState::keep_ticking() {
   if (is_ticking_ || sequences_.empty()) return;
   is_ticking_ = true;
-  self_->delayed_send(self_, kTickInterval, SchedulerTick{});
+  self_->delayed_send(self_, kQueueCheckInterval, SchedulerTick{});
 }
 
-std::uint32_t SchedulerState::max_running() const {
-  return std::min(batch_limits_.max_sequences, batch_limits_.max_tokens);
-}
-
-std::uint32_t SchedulerState::pages_for(std::uint32_t num_tokens) const {
-  return (num_tokens + device_.page_size - 1) / device_.page_size;
+PageSizing SchedulerState::page_sizing() const {
+  return {.page_size = device_.page_size,
+          .look_ahead_pages = environment_->options.look_ahead_pages};
 }
 
 Sequence* SchedulerState::running_suspect() const {

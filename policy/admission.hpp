@@ -3,6 +3,7 @@
 // it; every refusal says what was expected and what came.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,9 @@
 #include <variant>
 
 namespace troupe {
+
+// How often those who wait are looked through for any that waited too long.
+inline constexpr std::chrono::milliseconds kQueueCheckInterval{250};
 
 struct ServingLimits {
   std::uint32_t context_length = 0;  // of the model

@@ -17,6 +17,11 @@ struct BatchLimits {
   std::uint32_t max_tokens = 0;     // query tokens of a batch
   std::uint32_t max_sequences = 0;
   std::uint32_t prefill_chunk = 0;  // most prompt tokens of one sequence
+
+  // Sequences that may hold a slot: more could not all decode in one batch.
+  std::uint32_t max_running() const {
+    return max_sequences < max_tokens ? max_sequences : max_tokens;
+  }
 };
 
 struct BatchCandidate {

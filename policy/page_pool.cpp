@@ -25,14 +25,13 @@ std::optional<PagePool::Grant> PagePool::reserve(ReservationId id,
   std::uint32_t available = num_available();
   for (const std::uint32_t page : reservation.pages)
     available -= pages_[page].num_references == 0 ? 1 : 0;
-  const std::uint32_t required = demand.required > num_shared ? demand.required - num_shared : 0;
-  const std::uint32_t wanted = demand.wanted > num_shared ? demand.wanted - num_shared : 0;
-  if (available < required + demand.keep_free) return std::nullopt;
-  const std::uint32_t num_new =
-      std::clamp(available - demand.keep_free, required, std::max(required, wanted));
+  demand.required -= std::min(demand.required, num_shared);
+  demand.wanted -= std::min(demand.wanted, num_shared);
+  const auto num_new = pages_to_grant(demand, available);
+  if (!num_new) return std::nullopt;
 
   for (const std::uint32_t page : reservation.pages) refer(page);
-  for (std::uint32_t i = 0; i < num_new; ++i) reservation.pages.push_back(take_page());
+  for (std::uint32_t i = 0; i < *num_new; ++i) reservation.pages.push_back(take_page());
   Grant grant{.pages = reservation.pages, .cached_tokens = num_shared * options_.page_size};
   reservations_.emplace(id, std::move(reservation));
   return grant;
@@ -149,13 +148,11 @@ void PagePool::hand_over(std::uint32_t page) {
 std::optional<std::vector<std::uint32_t>> PagePool::extend(ReservationId id, PageDemand demand) {
   const auto found = reservations_.find(id);
   if (found == reservations_.end()) return std::nullopt;
-  const std::uint32_t available = num_available();
-  if (available < demand.required + demand.keep_free) return std::nullopt;
-  const std::uint32_t num_new = std::clamp(available - demand.keep_free, demand.required,
-                                           std::max(demand.required, demand.wanted));
+  const auto num_new = pages_to_grant(demand, num_available());
+  if (!num_new) return std::nullopt;
   std::vector<std::uint32_t> pages;
-  pages.reserve(num_new);
-  for (std::uint32_t i = 0; i < num_new; ++i) pages.push_back(take_page());
+  pages.reserve(*num_new);
+  for (std::uint32_t i = 0; i < *num_new; ++i) pages.push_back(take_page());
   auto& held = found->second.pages;
   held.insert(held.end(), pages.begin(), pages.end());
   return pages;

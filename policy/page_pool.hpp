@@ -22,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "policy/page_demand.hpp"
 #include "policy/page_key.hpp"
 
 namespace troupe {
@@ -38,12 +39,6 @@ struct PagePoolOptions {
 
 struct PageCounts {
   std::uint32_t total = 0, free = 0, cached = 0, running = 0;
-};
-
-struct PageDemand {
-  std::uint32_t required = 0;   // pages without which the call fails
-  std::uint32_t wanted = 0;     // >= required: taken if there are enough
-  std::uint32_t keep_free = 0;  // free or cached pages to leave to others
 };
 
 class PagePool {
