@@ -6,9 +6,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::loadgen {
@@ -22,6 +24,11 @@ enum class Outcome : std::uint8_t {
   kBroken,        // the stream ended early, held an error event, or made no sense
   kUnfinished,    // still going when the run ended
 };
+inline constexpr std::size_t kNumOutcomes = 7;
+
+// "completed", "timed_out": as files and tables name it.
+std::string_view outcome_name(Outcome outcome);
+std::optional<Outcome> outcome_from_name(std::string_view name);
 
 struct RequestRecord {
   using Time = std::chrono::nanoseconds;
