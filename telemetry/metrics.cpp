@@ -117,6 +117,15 @@ Metrics::Metrics(std::string_view model_name) : implementation_(std::make_unique
   sse_events = make.counter("troupe_http_sse_events_total", "Events written to streams.");
   sse_wakeups = make.counter("troupe_http_sse_wakeups_total",
                              "Times an I/O thread was woken to write events.");
+
+  trace_spans_exported = make.counter("troupe_trace_spans_exported_total",
+                                      "Spans that arrived in the trace file or at the collector.");
+  const std::string dropped = "troupe_trace_spans_dropped_total";
+  const std::string dropped_help = "Spans that were recorded and did not arrive, by reason.";
+  trace_spans_dropped_queue_full = make.counter(dropped, dropped_help, {{"reason", "queue_full"}});
+  trace_spans_dropped_export_failed =
+      make.counter(dropped, dropped_help, {{"reason", "export_failed"}});
+  trace_spans_dropped_shutdown = make.counter(dropped, dropped_help, {{"reason", "shutdown"}});
 }
 
 Metrics::~Metrics() = default;

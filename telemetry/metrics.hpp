@@ -71,6 +71,11 @@ class Metrics {
   Gauge connections, sse_streams;
   Counter http_2xx, http_4xx, http_5xx;  // http_responses_total{class}
   Counter client_disconnects, sse_events, sse_wakeups;
+  // traces
+  Counter trace_spans_exported;
+  // trace_spans_dropped_total{reason}
+  Counter trace_spans_dropped_queue_full, trace_spans_dropped_export_failed;
+  Counter trace_spans_dropped_shutdown;
 
  private:
   struct Implementation;
