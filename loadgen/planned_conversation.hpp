@@ -19,7 +19,8 @@ struct PrefixBlock {
 };
 
 struct PlannedTurn {
-  // From the end of the turn before; of no meaning for the first.
+  // From the end of the turn before; the first turn's in closed loop: from the
+  // end of the same user's conversation before. Otherwise 0 for the first.
   std::chrono::nanoseconds think_time{0};
   std::uint32_t prompt_tokens = 0;  // new ones: without prefix blocks and history
   std::uint32_t output_tokens = 0;  // 0: until the model ends, at most the class's limit
@@ -31,6 +32,7 @@ struct PlannedConversation {
   std::uint64_t number = 0;            // from 0, in the order of the plan
   std::uint32_t request_class = 0;     // index into the workload's classes
   std::chrono::nanoseconds start{0};   // intended, from the begin of the run; closed loop: 0
+  std::string system_text;             // the system message; empty: none
   std::vector<PrefixBlock> prefix;     // in front of the first turn's prompt
   std::vector<PlannedTurn> turns;      // never empty
 };
