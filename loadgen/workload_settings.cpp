@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/workload_settings.hpp"
+
+#include <stdexcept>
+
+#include "loadgen/arrival_process.hpp"
+#include "loadgen/distribution.hpp"
+#include "loadgen/rate_profile.hpp"
+#include "loadgen/setting_check.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+using ArrivalKind = ArrivalSettings::Kind;
+using Content = ClassSettings::Content;
+
+double markov_rate(const std::vector<MarkovState>& states) {
+  double count = 0;
+  double duration_s = 0;
+  for (const auto& state : states) {
+    count += state.rate * state.mean_dwell_s;
+    duration_s += state.mean_dwell_s;
+  }
+  return duration_s > 0 ? count / duration_s : 0;
+}
+
+void check_prefix(const PrefixSettings& prefix, const std::string& key) {
+  if (prefix.count == 0) return;
+  expect_at_least(key + ".tokens", 1, prefix.tokens);
+  expect_at_least(key + ".zipf_exponent", 0, prefix.zipf_exponent);
+  if (prefix.count > 1'000'000)
+    refuse_setting(key + ".count", "at most 1000000", std::to_string(prefix.count));
+}
+
+void check_trace(const TraceSettings& trace, const std::string& key) {
+  if (trace.file.empty()) refuse_setting(key + ".file", "the path of a trace", "none");
+  expect_at_least(key + ".from_s", 0, trace.from_s);
+  if (!(trace.until_s > trace.from_s))
+    refuse_setting(key + ".until_s", "more than from_s " + number_text(trace.from_s), number_text(trace.until_s));
+  expect_above_zero(key + ".length_factor", trace.length_factor);
+  if (trace.max_context_tokens == 1) refuse_setting(key + ".max_context_tokens", "0 or at least 2", "1");
+}
+
+void check_class(const ClassSettings& settings, const std::string& key) {
+  expect_above_zero(key + ".share", settings.share);
+  expect_at_least(key + ".max_tokens", 1, settings.request_class.max_tokens);
+  check(settings.think_time_s, key + ".think_time_s");
+  switch (settings.content) {
+    case Content::kSynthetic:
+      check(settings.prompt_tokens, key + ".prompt_tokens");
+      check(settings.output_tokens, key + ".output_tokens");
+      check(settings.num_turns, key + ".num_turns");
+      return check_prefix(settings.prefix, key + ".prefix");
+    case Content::kQuestions:
+      if (settings.questions_file.empty()) refuse_setting(key + ".file", "the path of questions", "none");
+      return;
+    case Content::kTrace: return check_trace(settings.trace, key + ".trace");
+  }
+}
+
+bool uses_trace_times(const WorkloadSettings& settings) {
+  return settings.arrivals.kind == ArrivalKind::kReplay && settings.arrivals.times_s.empty();
+}
+
+bool is_endless(const WorkloadSettings& settings) {
+  if (settings.max_conversations > 0 || settings.duration_s > 0) return false;
+  const auto kind = settings.arrivals.kind;
+  if (kind == ArrivalKind::kProfile) return false;
+  if (kind == ArrivalKind::kReplay && !settings.arrivals.times_s.empty()) return false;
+  for (const auto& c : settings.classes)
+    if (c.content == Content::kTrace && !c.repeats) return false;
+  return true;
+}
+
+}  // namespace
+
+DistributionSettings fixed(double value) {
+  DistributionSettings settings;
+  settings.mean = value;
+  return settings;
+}
+
+DistributionSettings uniform(double min, double max) {
+  DistributionSettings settings;
+  settings.kind = DistributionSettings::Kind::kUniform;
+  settings.min = min;
+  settings.max = max;
+  return settings;
+}
+
+double mean_rate(const ArrivalSettings& arrivals) {
+  switch (arrivals.kind) {
+    case ArrivalKind::kConstant:
+    case ArrivalKind::kPoisson:
+    case ArrivalKind::kGamma: return arrivals.rate;
+    case ArrivalKind::kMarkov: return markov_rate(arrivals.states);
+    case ArrivalKind::kProfile: {
+      const RateProfile profile(arrivals.segments);
+      return profile.duration_s() > 0 ? profile.expected_count() / profile.duration_s() : 0;
+    }
+    case ArrivalKind::kAtOnce:
+    case ArrivalKind::kReplay:
+    case ArrivalKind::kClosed: break;
+  }
+  return 0;
+}
+
+void set_mean_rate(ArrivalSettings& arrivals, double rate) {
+  expect_above_zero("arrivals.rate", rate);
+  const double present = mean_rate(arrivals);
+  if (!(present > 0)) refuse_setting("arrivals.kind", "one with a rate to set", "another");
+  arrivals.rate = rate;
+  for (auto& state : arrivals.states) state.rate *= rate / present;
+  for (auto& segment : arrivals.segments) {
+    segment.begin_rate *= rate / present;
+    segment.end_rate *= rate / present;
+  }
+}
+
+void check(const WorkloadSettings& settings) {
+  check(settings.arrivals);
+  if (settings.classes.empty()) refuse_setting("class", "at least one class", "none");
+  for (std::size_t i = 0; i < settings.classes.size(); ++i)
+    check_class(settings.classes[i], "class[" + std::to_string(i) + "]");
+  expect_at_least("workload.duration_s", 0, settings.duration_s);
+  if (is_endless(settings))
+    refuse_setting("workload", "max_conversations or duration_s above 0, or a trace", "a plan without end");
+  if (uses_trace_times(settings) &&
+      (settings.classes.size() != 1 || settings.classes.front().content != Content::kTrace))
+    refuse_setting("arrivals.kind", "times_s with \"replay\", or one class with a trace", "neither");
+}
+
+std::vector<RequestClass> request_classes(const WorkloadSettings& settings) {
+  std::vector<RequestClass> classes;
+  for (const auto& c : settings.classes) classes.push_back(c.request_class);
+  return classes;
+}
+
+}  // namespace troupe::loadgen
