@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,5 +44,14 @@ struct RunResult {
   bool is_beyond_honest_rate = false;
   std::vector<std::string> warnings;
 };
+
+// Settings by which runs of a sweep are grouped: the server's configuration,
+// the users of a closed loop (elsewhere offered_rate counts), the seed.
+inline constexpr std::string_view kServerSetting = "server";
+inline constexpr std::string_view kUsersSetting = "users";
+inline constexpr std::string_view kSeedSetting = "seed";
+
+// The value of the first setting of that name; empty if there is none.
+std::string_view setting(const RunResult& result, std::string_view name);
 
 }  // namespace troupe::loadgen
