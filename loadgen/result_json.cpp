@@ -24,16 +24,16 @@ double in_milliseconds(Duration time) { return std::chrono::duration<double, std
 
 // ---- writing
 
-void put_distribution(ordered_json& out, const std::string& name, const Distribution& distribution) {
-  out["mean_" + name + "_ms"] = in_milliseconds(distribution.mean);
-  out["median_" + name + "_ms"] = in_milliseconds(distribution.p50);
-  out["std_" + name + "_ms"] = in_milliseconds(distribution.standard_deviation);
-  out["p90_" + name + "_ms"] = in_milliseconds(distribution.p90);
-  out["p95_" + name + "_ms"] = in_milliseconds(distribution.p95);
-  out["p98_" + name + "_ms"] = in_milliseconds(distribution.p98);
-  out["p99_" + name + "_ms"] = in_milliseconds(distribution.p99);
-  out["max_" + name + "_ms"] = in_milliseconds(distribution.max);
-  out["num_" + name] = distribution.count;
+void put_statistics(ordered_json& out, const std::string& name, const LatencyStatistics& statistics) {
+  out["mean_" + name + "_ms"] = in_milliseconds(statistics.mean);
+  out["median_" + name + "_ms"] = in_milliseconds(statistics.p50);
+  out["std_" + name + "_ms"] = in_milliseconds(statistics.standard_deviation);
+  out["p90_" + name + "_ms"] = in_milliseconds(statistics.p90);
+  out["p95_" + name + "_ms"] = in_milliseconds(statistics.p95);
+  out["p98_" + name + "_ms"] = in_milliseconds(statistics.p98);
+  out["p99_" + name + "_ms"] = in_milliseconds(statistics.p99);
+  out["max_" + name + "_ms"] = in_milliseconds(statistics.max);
+  out["num_" + name] = statistics.count;
 }
 
 void put_measures(ordered_json& out, const Measures& measures) {
@@ -55,13 +55,13 @@ void put_measures(ordered_json& out, const Measures& measures) {
   out["output_throughput"] = measures.output_throughput;
   out["total_token_throughput"] = measures.total_throughput;
   const auto& latencies = measures.latencies;
-  put_distribution(out, "ttft", latencies.time_to_first_token);
-  put_distribution(out, "tpot", latencies.time_per_output_token);
-  put_distribution(out, "itl", latencies.inter_token_latency);
-  put_distribution(out, "e2el", latencies.end_to_end);
-  put_distribution(out, "normalized_latency", latencies.normalized_latency);
-  put_distribution(out, "client_delay", latencies.client_delay);
-  put_distribution(out, "server_queue", latencies.server_queue);
+  put_statistics(out, "ttft", latencies.time_to_first_token);
+  put_statistics(out, "tpot", latencies.time_per_output_token);
+  put_statistics(out, "itl", latencies.inter_token_latency);
+  put_statistics(out, "e2el", latencies.end_to_end);
+  put_statistics(out, "normalized_latency", latencies.normalized_latency);
+  put_statistics(out, "client_delay", latencies.client_delay);
+  put_statistics(out, "server_queue", latencies.server_queue);
 }
 
 ordered_json class_json(const RequestClass& request_class, const Measures& measures) {

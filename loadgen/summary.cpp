@@ -28,7 +28,7 @@ void collect(PerLatency<LatencyHistogram>& latencies, const RequestRecord& recor
   for (const auto gap : record.gaps_us) latencies.inter_token_latency.record(std::chrono::microseconds(gap));
 }
 
-Distribution distribution_of(const LatencyHistogram& histogram) {
+LatencyStatistics statistics_of(const LatencyHistogram& histogram) {
   return {.count = histogram.count(),
           .mean = histogram.mean(),
           .standard_deviation = histogram.standard_deviation(),
@@ -40,14 +40,14 @@ Distribution distribution_of(const LatencyHistogram& histogram) {
           .max = histogram.maximum()};
 }
 
-PerLatency<Distribution> distributions_of(const PerLatency<LatencyHistogram>& latencies) {
-  return {.time_to_first_token = distribution_of(latencies.time_to_first_token),
-          .time_per_output_token = distribution_of(latencies.time_per_output_token),
-          .inter_token_latency = distribution_of(latencies.inter_token_latency),
-          .normalized_latency = distribution_of(latencies.normalized_latency),
-          .end_to_end = distribution_of(latencies.end_to_end),
-          .client_delay = distribution_of(latencies.client_delay),
-          .server_queue = distribution_of(latencies.server_queue)};
+PerLatency<LatencyStatistics> statistics_of_each(const PerLatency<LatencyHistogram>& latencies) {
+  return {.time_to_first_token = statistics_of(latencies.time_to_first_token),
+          .time_per_output_token = statistics_of(latencies.time_per_output_token),
+          .inter_token_latency = statistics_of(latencies.inter_token_latency),
+          .normalized_latency = statistics_of(latencies.normalized_latency),
+          .end_to_end = statistics_of(latencies.end_to_end),
+          .client_delay = statistics_of(latencies.client_delay),
+          .server_queue = statistics_of(latencies.server_queue)};
 }
 
 void count(Measures& measures, const RequestRecord& record, const Objectives& objectives) {
@@ -91,7 +91,7 @@ Measures measure(const RunResult& result, std::optional<std::uint32_t> request_c
     count(measures, record, is_known ? result.classes[record.request_class].objectives : Objectives{});
   }
   finish_rates(measures, in_seconds(window.length()));
-  measures.latencies = distributions_of(collect_latencies(result, request_class));
+  measures.latencies = statistics_of_each(collect_latencies(result, request_class));
   return measures;
 }
 

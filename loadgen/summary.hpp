@@ -34,7 +34,7 @@
 
 namespace troupe::loadgen {
 
-struct Distribution {
+struct LatencyStatistics {
   using Duration = std::chrono::nanoseconds;
 
   std::uint64_t count = 0;
@@ -73,7 +73,7 @@ struct Measures {
   double total_throughput = 0;    // prompt and output tokens a second
   double goodput = 0;             // num_good a second
 
-  PerLatency<Distribution> latencies;
+  PerLatency<LatencyStatistics> latencies;
 
   std::uint64_t num_failed() const { return num_requests - num_completed; }
   double cached_share() const;   // of prompt tokens; 0 where there are none

@@ -29,14 +29,14 @@ std::string milliseconds(std::chrono::nanoseconds time) {
   return number(std::chrono::duration<double, std::milli>(time).count());
 }
 
-void add_distribution(std::vector<Column>& columns, const std::string& name, const Distribution& distribution) {
-  columns.emplace_back("mean_" + name + "_ms", milliseconds(distribution.mean));
-  columns.emplace_back("median_" + name + "_ms", milliseconds(distribution.p50));
-  columns.emplace_back("p90_" + name + "_ms", milliseconds(distribution.p90));
-  columns.emplace_back("p95_" + name + "_ms", milliseconds(distribution.p95));
-  columns.emplace_back("p98_" + name + "_ms", milliseconds(distribution.p98));
-  columns.emplace_back("p99_" + name + "_ms", milliseconds(distribution.p99));
-  columns.emplace_back("max_" + name + "_ms", milliseconds(distribution.max));
+void add_statistics(std::vector<Column>& columns, const std::string& name, const LatencyStatistics& statistics) {
+  columns.emplace_back("mean_" + name + "_ms", milliseconds(statistics.mean));
+  columns.emplace_back("median_" + name + "_ms", milliseconds(statistics.p50));
+  columns.emplace_back("p90_" + name + "_ms", milliseconds(statistics.p90));
+  columns.emplace_back("p95_" + name + "_ms", milliseconds(statistics.p95));
+  columns.emplace_back("p98_" + name + "_ms", milliseconds(statistics.p98));
+  columns.emplace_back("p99_" + name + "_ms", milliseconds(statistics.p99));
+  columns.emplace_back("max_" + name + "_ms", milliseconds(statistics.max));
 }
 
 // Header and lines come from the same table, so they cannot disagree.
@@ -62,12 +62,12 @@ std::vector<Column> columns_of(const RunResult& result, const Summary& summary) 
       {"total_token_throughput", number(total.total_throughput)},
       {"cached_share", number(total.cached_share())},
   };
-  add_distribution(columns, "ttft", total.latencies.time_to_first_token);
-  add_distribution(columns, "tpot", total.latencies.time_per_output_token);
-  add_distribution(columns, "itl", total.latencies.inter_token_latency);
-  add_distribution(columns, "e2el", total.latencies.end_to_end);
-  add_distribution(columns, "normalized_latency", total.latencies.normalized_latency);
-  add_distribution(columns, "client_delay", total.latencies.client_delay);
+  add_statistics(columns, "ttft", total.latencies.time_to_first_token);
+  add_statistics(columns, "tpot", total.latencies.time_per_output_token);
+  add_statistics(columns, "itl", total.latencies.inter_token_latency);
+  add_statistics(columns, "e2el", total.latencies.end_to_end);
+  add_statistics(columns, "normalized_latency", total.latencies.normalized_latency);
+  add_statistics(columns, "client_delay", total.latencies.client_delay);
   return columns;
 }
 

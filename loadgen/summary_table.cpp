@@ -27,26 +27,26 @@ std::string padded(std::string text, std::size_t width) {
   return text;
 }
 
-void print_distribution(std::ostream& out, const char* name, const Distribution& distribution) {
-  if (distribution.count == 0) return;
+void print_statistics(std::ostream& out, const char* name, const LatencyStatistics& statistics) {
+  if (statistics.count == 0) return;
   std::array<char, 24> label{};
   std::snprintf(label.data(), label.size(), "  %-18s", name);
   out << label.data();
-  for (const auto time : {distribution.mean, distribution.p50, distribution.p90, distribution.p95,
-                          distribution.p98, distribution.p99, distribution.max})
+  for (const auto time : {statistics.mean, statistics.p50, statistics.p90, statistics.p95,
+                          statistics.p98, statistics.p99, statistics.max})
     out << padded(short_number(in_milliseconds(time)), 8);
   out << '\n';
 }
 
-void print_latencies(std::ostream& out, const PerLatency<Distribution>& latencies) {
+void print_latencies(std::ostream& out, const PerLatency<LatencyStatistics>& latencies) {
   out << "  milliseconds          mean     p50     p90     p95     p98     p99     max\n";
-  print_distribution(out, "first token", latencies.time_to_first_token);
-  print_distribution(out, "per output token", latencies.time_per_output_token);
-  print_distribution(out, "inter token", latencies.inter_token_latency);
-  print_distribution(out, "normalized", latencies.normalized_latency);
-  print_distribution(out, "end to end", latencies.end_to_end);
-  print_distribution(out, "client delay", latencies.client_delay);
-  print_distribution(out, "server queue", latencies.server_queue);
+  print_statistics(out, "first token", latencies.time_to_first_token);
+  print_statistics(out, "per output token", latencies.time_per_output_token);
+  print_statistics(out, "inter token", latencies.inter_token_latency);
+  print_statistics(out, "normalized", latencies.normalized_latency);
+  print_statistics(out, "end to end", latencies.end_to_end);
+  print_statistics(out, "client delay", latencies.client_delay);
+  print_statistics(out, "server queue", latencies.server_queue);
 }
 
 void print_counts(std::ostream& out, const Measures& measures) {

@@ -84,7 +84,7 @@ std::vector<RequestRecord> counted(const RunResult& result, std::optional<std::u
   return found;
 }
 
-void check_distribution(const Distribution& found, std::vector<nanoseconds> values) {
+void check_statistics(const LatencyStatistics& found, std::vector<nanoseconds> values) {
   REQUIRE(found.count == values.size());
   if (values.empty()) return;
   std::sort(values.begin(), values.end());
@@ -106,7 +106,7 @@ void check_distribution(const Distribution& found, std::vector<nanoseconds> valu
   CHECK(std::abs(static_cast<double>(found.mean.count()) - sum / static_cast<double>(values.size())) <= 1);
 }
 
-void check_latencies(const PerLatency<Distribution>& found, const std::vector<RequestRecord>& records) {
+void check_latencies(const PerLatency<LatencyStatistics>& found, const std::vector<RequestRecord>& records) {
   PerLatency<std::vector<nanoseconds>> values;
   for (const auto& r : records) {
     values.client_delay.push_back(r.sent - r.intended);
@@ -119,13 +119,13 @@ void check_latencies(const PerLatency<Distribution>& found, const std::vector<Re
     for (const auto gap : r.gaps_us) values.inter_token_latency.push_back(microseconds(gap));
     if (r.server_queue) values.server_queue.push_back(*r.server_queue);
   }
-  check_distribution(found.time_to_first_token, values.time_to_first_token);
-  check_distribution(found.time_per_output_token, values.time_per_output_token);
-  check_distribution(found.inter_token_latency, values.inter_token_latency);
-  check_distribution(found.normalized_latency, values.normalized_latency);
-  check_distribution(found.end_to_end, values.end_to_end);
-  check_distribution(found.client_delay, values.client_delay);
-  check_distribution(found.server_queue, values.server_queue);
+  check_statistics(found.time_to_first_token, values.time_to_first_token);
+  check_statistics(found.time_per_output_token, values.time_per_output_token);
+  check_statistics(found.inter_token_latency, values.inter_token_latency);
+  check_statistics(found.normalized_latency, values.normalized_latency);
+  check_statistics(found.end_to_end, values.end_to_end);
+  check_statistics(found.client_delay, values.client_delay);
+  check_statistics(found.server_queue, values.server_queue);
 }
 
 bool is_good(const RequestRecord& r, bool has_objectives) {
