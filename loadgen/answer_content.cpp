@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/answer_content.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace troupe::loadgen {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxErrorBytes = 200;
+
+// Inside a JSON string a quote has a backslash before it, so that a key with
+// its quotes and colon is found nowhere but where it is a key. Empty if the
+// key is not there or has no string.
+std::string_view string_after_key(std::string_view json_text, std::string_view key) {
+  const auto at = json_text.find(key);
+  if (at == std::string_view::npos) return {};
+  const auto rest = json_text.substr(at + key.size());
+  return rest.starts_with('"') ? rest : std::string_view();
+}
+
+// True for {"a":1}, false for {"a": 1}: the scan knows only what all the fast
+// servers write.
+bool is_compact(std::string_view object) {
+  const auto colon = object.find("\":");
+  return object.starts_with("{\"") && object.ends_with('}') && colon != std::string_view::npos &&
+         object[colon + 2] != ' ';
+}
+
+// Appends the string that begins with the quote at `quoted`. False if it has
+// escapes that need a real parser, or no end.
+bool append_plain_string(std::string& out, std::string_view quoted) {
+  const auto begin = quoted.substr(1);
+  std::size_t from = 0;
+  for (;;) {
+    const auto at = begin.find_first_of("\"\\", from);
+    if (at == std::string_view::npos) return false;
+    if (begin[at] == '"') {
+      out += begin.substr(from, at - from);
+      return true;
+    }
+    const char escaped = at + 1 < begin.size() ? begin[at + 1] : '\0';
+    out += begin.substr(from, at - from);
+    switch (escaped) {
+      case 'n': out += '\n'; break;
+      case 't': out += '\t'; break;
+      case '"':
+      case '\\':
+      case '/': out += escaped; break;
+      default: return false;
+    }
+    from = at + 2;
+  }
+}
+
+// A chunk with text and nothing else that matters. Nothing is changed if this
+// is not one.
+std::optional<ChunkKind> add_plain_text_chunk(AnswerContent& content, std::string_view payload) {
+  if (!is_compact(payload)) return std::nullopt;
+  auto quoted = string_after_key(payload, "\"content\":");
+  if (quoted.empty()) quoted = string_after_key(payload, "\"text\":");
+  if (quoted.empty()) return std::nullopt;
+  for (const std::string_view rare : {"\"finish_reason\":\"", "\"usage\":{", "\"error\":{", "\"error\":\"",
+                                      "\"tool_calls\":[{", "\"reasoning_content\":\"", "\"reasoning\":\"",
+                                      "\"timings\":{"})
+    if (payload.find(rare) != std::string_view::npos) return std::nullopt;
+  const auto size_before = content.text.size();
+  if (!append_plain_string(content.text, quoted)) {
+    content.text.resize(size_before);
+    return std::nullopt;
+  }
+  return content.text.size() > size_before ? ChunkKind::kText : ChunkKind::kOther;
+}
+
+// Valid UTF-8 stays so.
+std::string one_line(std::string_view text) {
+  auto size = std::min(text.size(), kMaxErrorBytes);
+  while (size < text.size() && size > 0 && (text[size] & 0xC0) == 0x80) --size;
+  std::string line;
+  for (const char c : text.substr(0, size)) {
+    const bool is_space = static_cast<unsigned char>(c) <= ' ';
+    if (!is_space) line += c;
+    else if (!line.empty() && line.back() != ' ') line += ' ';
+  }
+  if (size < text.size()) line += "...";
+  return line;
+}
+
+std::string error_message(const json& error) {
+  if (error.is_string()) return error.get<std::string>();
+  if (error.is_object())
+    for (const char* name : {"message", "detail", "error"})
+      if (const auto found = error.find(name); found != error.end()) return error_message(*found);
+  return error.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::uint32_t count_of(const json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_number_unsigned()) return 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(found->get<std::uint64_t>(), UINT32_MAX));
+}
+
+void add_usage(AnswerContent& content, const json& usage) {
+  AnswerUsage counts{.prompt_tokens = count_of(usage, "prompt_tokens"),
+                     .output_tokens = count_of(usage, "completion_tokens"),
+                     .cached_tokens = 0};
+  const auto details = usage.find("prompt_tokens_details");
+  if (details != usage.end() && details->is_object()) counts.cached_tokens = count_of(*details, "cached_tokens");
+  content.usage = counts;
+}
+
+// Members outside the choices; false if there is an error among them.
+bool add_envelope(AnswerContent& content, const json& answer) {
+  if (const auto error = answer.find("error"); error != answer.end() && !error->is_null()) {
+    content.error = one_line(error_message(*error));
+    return false;
+  }
+  if (const auto usage = answer.find("usage"); usage != answer.end() && usage->is_object()) add_usage(content, *usage);
+  if (const auto timings = answer.find("timings"); timings != answer.end() && timings->is_object())
+    if (const auto queue = timings->find("queue_ms"); queue != timings->end() && queue->is_number())
+      content.queue_ms = queue->get<double>();
+  return true;
+}
+
+// True if the message or delta holds output.
+bool add_message(AnswerContent& content, const json& message) {
+  bool has_output = false;
+  for (const char* name : {"content", "text", "reasoning_content", "reasoning"}) {
+    const auto found = message.find(name);
+    if (found == message.end() || !found->is_string()) continue;
+    const auto& text = found->get_ref<const std::string&>();
+    has_output = has_output || !text.empty();
+    if (name[0] != 'r') content.text += text;  // thoughts are output, not the answer
+  }
+  const auto calls = message.find("tool_calls");
+  return has_output || (calls != message.end() && calls->is_array() && !calls->empty());
+}
+
+ChunkKind add_parsed(AnswerContent& content, std::string_view text, const char* message_name) {
+  const auto answer = json::parse(text, nullptr, false);
+  if (!answer.is_object()) return ChunkKind::kMalformed;
+  if (!add_envelope(content, answer)) return ChunkKind::kError;
+  const auto choices = answer.find("choices");
+  if (choices == answer.end() || !choices->is_array()) return ChunkKind::kMalformed;
+  bool has_output = false;
+  for (const auto& choice : *choices) {
+    if (!choice.is_object()) return ChunkKind::kMalformed;
+    const auto message = choice.find(message_name);
+    if (add_message(content, message != choice.end() && message->is_object() ? *message : choice)) has_output = true;
+    if (const auto reason = choice.find("finish_reason"); reason != choice.end() && reason->is_string())
+      content.finish_reason = reason->get<std::string>();
+  }
+  return has_output ? ChunkKind::kText : ChunkKind::kOther;
+}
+
+}  // namespace
+
+ChunkKind add_chunk(AnswerContent& content, std::string_view json) {
+  if (const auto kind = add_plain_text_chunk(content, json)) return *kind;
+  return add_parsed(content, json, "delta");
+}
+
+ChunkKind add_whole_answer(AnswerContent& content, std::string_view json) {
+  const auto kind = add_parsed(content, json, "message");
+  return kind == ChunkKind::kOther ? ChunkKind::kText : kind;
+}
+
+std::string error_text(std::string_view body) {
+  const auto parsed = json::parse(body, nullptr, false);
+  if (parsed.is_object()) return one_line(error_message(parsed));
+  std::string text(body.substr(0, kMaxErrorBytes + 1));  // in who knows what encoding
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c >= 0x7F; }, '?');
+  return one_line(text);
+}
+
+}  // namespace troupe::loadgen

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request to an OpenAI-compatible server as JSON, with the fields that
+// load generators send.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::loadgen {
+
+enum class Endpoint : std::uint8_t { kChat, kCompletions };
+
+std::string_view endpoint_path(Endpoint endpoint);  // "/v1/chat/completions"
+
+struct ChatMessage {
+  std::string_view role;  // "user", "assistant"
+  std::string text;
+};
+
+struct SamplingFields {
+  std::string model;
+  bool is_streamed = true;
+  double temperature = 0;
+  std::optional<std::int64_t> seed;
+  // With ignore_eos exactly this many tokens are asked for, else at most.
+  std::uint32_t max_tokens = 256;
+  bool ignore_eos = false;
+};
+
+// Bytes that are no UTF-8 are replaced.
+std::string chat_body(const SamplingFields& fields, const std::vector<ChatMessage>& messages);
+std::string completion_body(const SamplingFields& fields, std::string_view prompt);
+
+}  // namespace troupe::loadgen

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a server is: "http://127.0.0.1:8000" or "http://host:9000/some/prefix".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace troupe::loadgen {
+
+struct ServerAddress {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8000;
+  std::string prefix;  // of all paths, without a slash at its end; a /v1 there is dropped
+
+  std::string url() const;
+  std::string host_field() const;  // of HTTP; with the port, unless it is 80
+};
+
+// Throws std::runtime_error: not http://, no host, a port that is none.
+ServerAddress parse_server_address(std::string_view url);
+
+}  // namespace troupe::loadgen
