@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/simulated_worker.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "policy/preemption.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+// Admission looks at the ids of a prompt; here all are the same valid one.
+std::span<const std::int32_t> any_tokens(std::uint32_t count, std::uint32_t longest) {
+  static thread_local std::vector<std::int32_t> tokens;
+  const auto needed = std::min(count, longest);  // beyond, only the number matters
+  if (tokens.size() < needed) tokens.resize(needed, 0);
+  return {tokens.data(), needed};
+}
+
+}  // namespace
+
+SimulatedWorker::SimulatedWorker(const CostProfile& profile, bool says_each_token)
+    : profile_(profile),
+      says_each_token_(says_each_token),
+      pages_(profile.serving),
+      num_free_slots_(profile.serving.batch.max_running()) {}
+
+void SimulatedWorker::admit(Time now, const WorkerRequest& request) {
+  now_ = now;
+  if (waiting_.size() >= profile_.serving.max_waiting) {
+    events_.push_back({.kind = WorkerEvent::Kind::kOverloaded, .request = request.id});
+    return;
+  }
+  const Index index = take_sequence();
+  Sequence& sequence = sequences_[index];
+  sequence.request = request;
+  sequence.arrival = ++last_arrival_;
+  sequence.arrived = now;
+  if (!check(index)) return;
+  waiting_.emplace(sequence.arrival, index);
+  load_.num_waiting += 1;
+  load_.outstanding_tokens += request.prompt_tokens + request.max_tokens;
+  settle();
+  if (!next_check_) next_check_ = now + kQueueCheckInterval;
+}
+
+// False if it can never be served, or has nothing to generate, and is gone.
+bool SimulatedWorker::check(Index index) {
+  Sequence& sequence = sequences_[index];
+  const WorkerRequest& request = sequence.request;
+  const ServingLimits& limits = profile_.serving.limits;
+  const auto verdict =
+      check_admission({.prompt = any_tokens(request.prompt_tokens, limits.longest_sequence()),
+                       .max_tokens = request.max_tokens},
+                      limits);
+  const auto* max_total = std::get_if<std::uint32_t>(&verdict);
+  if (max_total && *max_total > request.prompt_tokens) {
+    sequence.progress = SequenceProgress(request.prompt_tokens, *max_total);
+    return true;
+  }
+  say(max_total ? WorkerEvent::Kind::kFinished : WorkerEvent::Kind::kRejected, sequence);
+  free_sequences_.push_back(index);
+  return false;
+}
+
+std::optional<SimulatedWorker::Time> SimulatedWorker::next_done() const {
+  if (in_flight_.empty()) return std::nullopt;
+  return in_flight_.front().done;
+}
+
+void SimulatedWorker::complete_batch() {
+  Flight flight = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  now_ = flight.done;
+  absorb(flight);
+  flight.entries.clear();
+  spare_entries_.push_back(std::move(flight.entries));
+  is_admission_blocked_ = is_extension_blocked_ = false;
+  settle();
+}
+
+void SimulatedWorker::check_queue() {
+  now_ = *next_check_;
+  next_check_.reset();
+  expire_waiting();
+  is_admission_blocked_ = is_extension_blocked_ = false;
+  settle();
+  if (load_.num_requests() > 0) next_check_ = now_ + kQueueCheckInterval;
+}
+
+// Goes on until the cache tier has nothing left to say.
+void SimulatedWorker::settle() {
+  advance();
+  while (!tier_.empty()) {
+    const TierMessage message = std::move(tier_.front());
+    tier_.pop_front();
+    answer(message);
+    advance();
+  }
+}
+
+void SimulatedWorker::advance() {
+  request_admission();
+  request_extensions();
+  while (in_flight_.size() < profile_.serving.max_in_flight && submit_batch()) {
+  }
+}
+
+void SimulatedWorker::request_admission() {
+  if (is_reserving_ || is_admission_blocked_ || num_free_slots_ == 0 || waiting_.empty()) return;
+  const Index index = waiting_.begin()->second;
+  Sequence& sequence = sequences_[index];
+  sequence.run = ++last_run_;
+  is_reserving_ = true;
+  const auto demand = admission_demand(sequence.progress, profile_.serving.pages,
+                                       static_cast<std::uint32_t>(running_.size()));
+  tier_.push_back({.is_reservation = true,
+                   .questions = {{.sequence = index, .run = sequence.run, .demand = demand}}});
+}
+
+void SimulatedWorker::request_extensions() {
+  if (is_extension_blocked_) return;
+  TierMessage message;
+  for (const Index index : running_) {
+    Sequence& sequence = sequences_[index];
+    if (sequence.is_extending) continue;
+    const auto demand =
+        extension_demand(sequence.progress, profile_.serving.pages, sequence.num_pages);
+    if (demand.wanted == 0) continue;
+    sequence.is_extending = true;
+    message.questions.push_back({.sequence = index, .run = sequence.run, .demand = demand});
+  }
+  if (!message.questions.empty()) tier_.push_back(std::move(message));
+}
+
+bool SimulatedWorker::submit_batch() {
+  candidates_.clear();
+  for (const Index index : running_)
+    candidates_.push_back(
+        {.progress = &sequences_[index].progress,
+         .page_capacity = sequences_[index].num_pages * profile_.serving.pages.page_size});
+  const auto shares = form_batch(candidates_, profile_.serving.batch);
+  if (shares.empty()) return false;
+
+  Flight flight;
+  if (!spare_entries_.empty()) {
+    flight.entries = std::move(spare_entries_.back());
+    spare_entries_.pop_back();
+  }
+  flight.entries.reserve(shares.size());
+  IterationShape shape;
+  for (const BatchShare& share : shares) {
+    const Index index = running_[share.candidate];
+    Sequence& sequence = sequences_[index];
+    shape.add(share.step);
+    sequence.progress.submitted(share.step);
+    flight.entries.push_back({.sequence = index, .run = sequence.run, .step = share.step});
+  }
+  const Time handed_in = now_ + Time(static_cast<Time::rep>(profile_.overheads.turnaround));
+  device_free_ = std::max(device_free_, handed_in) + profile_.iteration(shape) +
+                 profile_.overheads.of_iteration(shape.num_sequences);
+  flight.done = device_free_;
+  in_flight_.push_back(std::move(flight));
+  totals_.num_batches += 1;
+  totals_.batch_tokens += shape.num_tokens;
+  return true;
+}
+
+void SimulatedWorker::answer(const TierMessage& message) {
+  if (message.is_reservation) {
+    take_reserved(message.questions.front());
+  } else {
+    take_extended(message.questions);
+  }
+}
+
+void SimulatedWorker::take_reserved(const PageQuestion& question) {
+  is_reserving_ = false;
+  const Sequence* sequence = find(question.sequence, question.run);
+  if (!sequence) return;
+  std::span<const std::int32_t> known;
+  if (pages_.shares_prefixes() && sequence->request.tokens)
+    known = std::span(*sequence->request.tokens).first(sequence->progress.num_known());
+  const auto grant = pages_.reserve(last_reservation_ + 1, known, question.demand);
+  if (grant) {
+    last_reservation_ += 1;
+    start(question.sequence, *grant);
+  } else {
+    is_admission_blocked_ = true;
+  }
+}
+
+void SimulatedWorker::take_extended(const std::vector<PageQuestion>& questions) {
+  const Sequence* needy = nullptr;  // the first to arrive
+  for (const PageQuestion& question : questions) {
+    Sequence* sequence = find(question.sequence, question.run);
+    if (!sequence) continue;
+    sequence->is_extending = false;
+    const auto granted = pages_.extend(sequence->reservation, question.demand);
+    sequence->num_pages += granted.value_or(0);
+    if (granted.value_or(0) > 0) continue;
+    is_extension_blocked_ = true;
+    if (question.demand.required > 0 && !needy) needy = sequence;
+  }
+  if (needy) relieve_shortage(*needy);
+}
+
+void SimulatedWorker::relieve_shortage(const Sequence& needy) {
+  std::vector<PreemptionCandidate> candidates;
+  for (const Index index : running_)
+    candidates.push_back({.arrival = sequences_[index].arrival,
+                          .has_progressed = sequences_[index].has_progressed});
+  const auto victim = choose_victim(candidates, needy.arrival);
+  if (victim) preempt(running_[*victim]);
+}
+
+void SimulatedWorker::start(Index index, const SimulatedPages::Grant& grant) {
+  Sequence& sequence = sequences_[index];
+  waiting_.erase(sequence.arrival);
+  const auto place = std::upper_bound(
+      running_.begin(), running_.end(), sequence.arrival,
+      [this](std::uint64_t arrival, Index other) { return arrival < sequences_[other].arrival; });
+  running_.insert(place, index);
+  num_free_slots_ -= 1;
+  load_.num_waiting -= 1;
+  load_.num_running += 1;
+  sequence.reservation = last_reservation_;
+  sequence.num_pages = grant.num_pages;
+  sequence.progress.start(grant.cached_tokens);
+  sequence.num_committed = grant.cached_tokens;
+  if (sequence.has_started) return;
+  sequence.has_started = true;
+  sequence.cached_tokens = grant.cached_tokens;
+  sequence.queue_time = now_ - sequence.arrived;
+}
+
+void SimulatedWorker::preempt(Index index) {
+  totals_.num_preemptions += 1;
+  Sequence& sequence = sequences_[index];
+  sequence.has_progressed = false;
+  give_up_device(index);
+  waiting_.emplace(sequence.arrival, index);
+  load_.num_waiting += 1;
+}
+
+// Batches in flight keep the pages until they are done.
+void SimulatedWorker::give_up_device(Index index) {
+  Sequence& sequence = sequences_[index];
+  running_.erase(std::find(running_.begin(), running_.end(), index));
+  num_free_slots_ += 1;
+  load_.num_running -= 1;
+  if (sequence.progress.num_in_flight() == 0) {
+    is_admission_blocked_ = is_extension_blocked_ = false;
+    pages_.release(sequence.reservation, sequence.num_pages);
+  } else {
+    departed_.push_back({.run = sequence.run,
+                         .reservation = sequence.reservation,
+                         .num_pages = sequence.num_pages,
+                         .num_in_flight = sequence.progress.num_in_flight()});
+  }
+  sequence.num_pages = 0;
+  sequence.progress.restart();
+  sequence.num_committed = 0;
+  sequence.is_extending = false;
+  sequence.run = ++last_run_;
+}
+
+void SimulatedWorker::release(Index index) {
+  Sequence& sequence = sequences_[index];
+  give_up_device(index);
+  load_.outstanding_tokens -= sequence.request.prompt_tokens + sequence.request.max_tokens;
+  sequence.request.tokens.reset();
+  free_sequences_.push_back(index);
+}
+
+void SimulatedWorker::absorb(const Flight& flight) {
+  for (const FlightEntry& entry : flight.entries) {
+    Sequence* sequence = find(entry.sequence, entry.run);
+    if (!sequence) {  // it ended, or lost its pages, meanwhile
+      drop_departed(entry.run);
+      continue;
+    }
+    sequence->progress.completed(entry.step);
+    commit_pages(*sequence);
+    if (entry.step.sample) absorb_token(entry.sequence);
+  }
+}
+
+void SimulatedWorker::absorb_token(Index index) {
+  Sequence& sequence = sequences_[index];
+  sequence.has_progressed = true;
+  totals_.output_tokens += 1;
+  if (sequence.num_generated() == 1) {
+    say(WorkerEvent::Kind::kFirstToken, sequence);
+  } else if (says_each_token_) {
+    say(WorkerEvent::Kind::kToken, sequence);
+  }
+  if (sequence.num_generated() < sequence.request.output_tokens) return;
+  say(WorkerEvent::Kind::kFinished, sequence);
+  release(index);
+}
+
+void SimulatedWorker::commit_pages(Sequence& sequence) {
+  if (!pages_.shares_prefixes() || !sequence.request.tokens) return;
+  const std::uint32_t page_size = profile_.serving.pages.page_size;
+  const std::uint32_t full = sequence.progress.num_computed() / page_size * page_size;
+  if (full <= sequence.num_committed) return;
+  pages_.commit(sequence.reservation,
+                std::span(*sequence.request.tokens)
+                    .subspan(sequence.num_committed, full - sequence.num_committed));
+  sequence.num_committed = full;
+}
+
+void SimulatedWorker::drop_departed(std::uint64_t run) {
+  const auto found = std::find_if(departed_.begin(), departed_.end(),
+                                  [run](const Departed& departed) { return departed.run == run; });
+  assert(found != departed_.end());
+  if (--found->num_in_flight > 0) return;
+  pages_.release(found->reservation, found->num_pages);
+  departed_.erase(found);
+}
+
+// Deadlines run from arrival and end when a sequence has run once.
+void SimulatedWorker::expire_waiting() {
+  std::vector<Index> expired;
+  for (const auto& [arrival, index] : waiting_)
+    if (!sequences_[index].has_started &&
+        now_ - sequences_[index].arrived > profile_.serving.max_queue_time)
+      expired.push_back(index);
+  for (const Index index : expired) refuse(index, WorkerEvent::Kind::kOverloaded);
+}
+
+void SimulatedWorker::refuse(Index index, WorkerEvent::Kind kind) {
+  Sequence& sequence = sequences_[index];
+  say(kind, sequence);
+  waiting_.erase(sequence.arrival);
+  load_.num_waiting -= 1;
+  load_.outstanding_tokens -= sequence.request.prompt_tokens + sequence.request.max_tokens;
+  sequence.run = ++last_run_;
+  sequence.request.tokens.reset();
+  free_sequences_.push_back(index);
+}
+
+SimulatedWorker::Sequence* SimulatedWorker::find(Index index, std::uint64_t run) {
+  Sequence& sequence = sequences_[index];
+  return sequence.run == run ? &sequence : nullptr;
+}
+
+SimulatedWorker::Index SimulatedWorker::take_sequence() {
+  if (free_sequences_.empty()) {
+    sequences_.emplace_back();
+    return static_cast<Index>(sequences_.size() - 1);
+  }
+  const Index index = free_sequences_.back();
+  free_sequences_.pop_back();
+  sequences_[index] = {};
+  return index;
+}
+
+void SimulatedWorker::say(WorkerEvent::Kind kind, const Sequence& sequence) {
+  events_.push_back({.kind = kind,
+                     .request = sequence.request.id,
+                     .cached_tokens = sequence.cached_tokens,
+                     .queue_time = sequence.queue_time});
+}
+
+}  // namespace troupe::loadgen
