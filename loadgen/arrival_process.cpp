@@ -16,12 +16,10 @@ namespace {
 using std::chrono::nanoseconds;
 using Kind = ArrivalSettings::Kind;
 
-// Past this, a rate is so low that its arrivals never come.
-constexpr double kEndOfTimeS = 9e9;
-
+// Rates can be so low that arrivals never come.
 std::optional<nanoseconds> at_seconds(double seconds) {
   if (!(seconds < kEndOfTimeS)) return std::nullopt;
-  return nanoseconds(std::llround(seconds * 1e9));
+  return seconds_to_nanoseconds(seconds);
 }
 
 class AllAtOnce final : public ArrivalProcess {

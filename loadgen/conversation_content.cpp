@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/conversation_content.hpp"
 
-#include <stdexcept>
-
+#include "loadgen/question_content.hpp"
 #include "loadgen/synthetic_content.hpp"
+#include "loadgen/trace_content.hpp"
 
 namespace troupe::loadgen {
 
-std::unique_ptr<ConversationContent> make_content(const ClassSettings& settings, std::uint32_t class_index,
+std::unique_ptr<ConversationContent> make_content(const WorkloadSettings& settings, std::uint32_t class_index,
                                                   std::uint64_t seed) {
-  switch (settings.content) {
-    case ClassSettings::Content::kSynthetic:
-      return std::make_unique<SyntheticContent>(settings, class_index, seed);
-    case ClassSettings::Content::kQuestions:
-    case ClassSettings::Content::kTrace: break;
+  const auto& c = settings.classes[class_index];
+  switch (c.content) {
+    case ClassSettings::Content::kQuestions: return std::make_unique<QuestionContent>(c, seed);
+    case ClassSettings::Content::kTrace: return std::make_unique<TraceContent>(c, is_plan_replay(settings), seed);
+    case ClassSettings::Content::kSynthetic: break;
   }
-  throw std::runtime_error("questions and traces are not there yet");
+  return std::make_unique<SyntheticContent>(c, class_index, seed);
 }
 
 }  // namespace troupe::loadgen

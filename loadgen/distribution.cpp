@@ -78,7 +78,7 @@ double Distribution::unclamped(RandomSource& random) const {
 
 std::chrono::nanoseconds seconds_to_nanoseconds(double seconds) {
   using std::chrono::nanoseconds;
-  return seconds < 9e9 ? nanoseconds(std::llround(seconds * 1e9)) : nanoseconds::max();
+  return seconds < kEndOfTimeS ? nanoseconds(std::llround(seconds * 1e9)) : nanoseconds::max();
 }
 
 void check(const DistributionSettings& settings, const std::string& key) {

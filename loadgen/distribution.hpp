@@ -26,7 +26,10 @@ class Distribution {
   DistributionSettings settings_;
 };
 
-// Rounded; what is beyond any run's end becomes 292 years.
+// 285 years; 64 bits of nanoseconds end soon after.
+constexpr double kEndOfTimeS = 9e9;
+
+// Rounded; from the end of time on, the largest value there is.
 std::chrono::nanoseconds seconds_to_nanoseconds(double seconds);
 
 // Throws std::runtime_error that begins with `key`: "class[0].prompt_tokens.max:

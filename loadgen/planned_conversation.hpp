@@ -57,8 +57,11 @@ struct RequestClass {
 class ConversationSource {
  public:
   virtual ~ConversationSource() = default;
-  // False when there are no more.
+  // False when there are no more. Throws std::runtime_error where the plan comes
+  // from a file and that makes no sense: what was expected, file and line.
   virtual bool next(PlannedConversation& conversation) = 0;
+  // What its reader should know of the plan so far: lines of a trace left out, …
+  virtual std::vector<std::string> warnings() const { return {}; }
 };
 
 }  // namespace troupe::loadgen

@@ -83,6 +83,17 @@ void TableReader::read(std::string_view key, std::vector<double>& value) {
   }
 }
 
+void TableReader::read(std::string_view key, std::vector<std::string>& value) {
+  const auto* node = find(key);
+  if (node == nullptr) return;
+  if (!node->is_array()) refuse(*node, key, "a list of texts");
+  value.clear();
+  for (const auto& element : *node->as_array()) {
+    if (!element.is_string()) refuse(element, key, "a list of texts");
+    value.push_back(*element.value<std::string>());
+  }
+}
+
 std::string TableReader::read_choice(std::string_view key, const std::vector<std::string>& choices,
                                      std::string_view otherwise) {
   std::string value(otherwise);

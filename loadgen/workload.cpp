@@ -26,11 +26,10 @@ class Workload final : public ConversationSource {
         pause_s_(settings.arrivals.pause_s) {
     double total = 0;
     for (const auto& c : settings.classes) {
-      contents_.push_back(make_content(c, static_cast<std::uint32_t>(contents_.size()), seed));
+      contents_.push_back(make_content(settings, static_cast<std::uint32_t>(contents_.size()), seed));
       class_shares_.push_back(total += c.share);
     }
-    const bool has_own_times = settings.arrivals.kind != Kind::kReplay || !settings.arrivals.times_s.empty();
-    if (!is_closed_ && has_own_times)
+    if (!is_closed_ && !uses_trace_times(settings))
       arrivals_ = make_arrival_process(settings.arrivals, RandomSource(seed, RandomStream::kArrivals));
   }
 
@@ -48,6 +47,13 @@ class Workload final : public ConversationSource {
     }
     ++number_;
     return true;
+  }
+
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> all;
+    for (const auto& content : contents_)
+      for (auto& warning : content->warnings()) all.push_back(std::move(warning));
+    return all;
   }
 
  private:

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/workload_settings.hpp"
 
+#include <cmath>
 #include <stdexcept>
 
 #include "loadgen/arrival_process.hpp"
 #include "loadgen/distribution.hpp"
 #include "loadgen/rate_profile.hpp"
 #include "loadgen/setting_check.hpp"
+#include "loadgen/traces/plan_file.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -38,6 +40,9 @@ void check_trace(const TraceSettings& trace, const std::string& key) {
   if (!(trace.until_s > trace.from_s))
     refuse_setting(key + ".until_s", "more than from_s " + number_text(trace.from_s), number_text(trace.until_s));
   expect_above_zero(key + ".length_factor", trace.length_factor);
+  const bool has_window = trace.from_s > 0 || !std::isinf(trace.until_s);
+  if (trace.format == TraceSettings::Format::kShareGpt && has_window)
+    refuse_setting(key + ".from_s", "no window of time, as this format has no times", "one");
   if (trace.max_context_tokens == 1) refuse_setting(key + ".max_context_tokens", "0 or at least 2", "1");
 }
 
@@ -58,10 +63,6 @@ void check_class(const ClassSettings& settings, const std::string& key) {
   }
 }
 
-bool uses_trace_times(const WorkloadSettings& settings) {
-  return settings.arrivals.kind == ArrivalKind::kReplay && settings.arrivals.times_s.empty();
-}
-
 bool is_endless(const WorkloadSettings& settings) {
   if (settings.max_conversations > 0 || settings.duration_s > 0) return false;
   const auto kind = settings.arrivals.kind;
@@ -70,6 +71,15 @@ bool is_endless(const WorkloadSettings& settings) {
   for (const auto& c : settings.classes)
     if (c.content == Content::kTrace && !c.repeats) return false;
   return true;
+}
+
+void check_trace_times(const WorkloadSettings& settings) {
+  const auto& first = settings.classes.front();
+  if (settings.classes.size() != 1 || first.content != Content::kTrace)
+    refuse_setting("arrivals.kind", "times_s with \"replay\", or one class with a trace", "neither");
+  if (first.trace.format == TraceSettings::Format::kShareGpt)
+    refuse_setting("arrivals.kind", "a trace with times for \"replay\"", "one without, \"sharegpt\"");
+  if (first.repeats) refuse_setting("class[0].repeats", "false where the trace's times are replayed", "true");
 }
 
 }  // namespace
@@ -125,12 +135,20 @@ void check(const WorkloadSettings& settings) {
   expect_at_least("workload.duration_s", 0, settings.duration_s);
   if (is_endless(settings))
     refuse_setting("workload", "max_conversations or duration_s above 0, or a trace", "a plan without end");
-  if (uses_trace_times(settings) &&
-      (settings.classes.size() != 1 || settings.classes.front().content != Content::kTrace))
-    refuse_setting("arrivals.kind", "times_s with \"replay\", or one class with a trace", "neither");
+  if (uses_trace_times(settings)) check_trace_times(settings);
+}
+
+bool uses_trace_times(const WorkloadSettings& settings) {
+  return settings.arrivals.kind == ArrivalKind::kReplay && settings.arrivals.times_s.empty();
+}
+
+bool is_plan_replay(const WorkloadSettings& settings) {
+  return settings.classes.size() == 1 && settings.classes.front().content == Content::kTrace &&
+         settings.classes.front().trace.format == TraceSettings::Format::kPlan;
 }
 
 std::vector<RequestClass> request_classes(const WorkloadSettings& settings) {
+  if (is_plan_replay(settings)) return read_plan_classes(open_trace_input(settings.classes.front().trace.file));
   std::vector<RequestClass> classes;
   for (const auto& c : settings.classes) classes.push_back(c.request_class);
   return classes;

@@ -112,7 +112,8 @@ struct ClassSettings {
   DistributionSettings num_turns = fixed(1);
   DistributionSettings think_time_s;  // kQuestions and kTrace too, where they have none of their own
   PrefixSettings prefix;
-  std::string questions_file;  // kQuestions
+  std::string questions_file;            // kQuestions, as question_content.hpp says
+  std::vector<std::string> categories;   // kQuestions: only these; empty: all
   TraceSettings trace;         // kTrace
   bool repeats = false;        // kTrace: begins anew at its end, else the plan ends there
 };
@@ -133,7 +134,13 @@ std::vector<std::string> preset_names();
 // Throws std::runtime_error: "arrivals.rate: expected a number above 0, got -3".
 void check(const WorkloadSettings& settings);
 
-// What RequestRecord::request_class counts.
+// Conversations begin when the trace says, at arrivals.speed.
+bool uses_trace_times(const WorkloadSettings& settings);
+// The one class is a saved plan, which has classes of its own.
+bool is_plan_replay(const WorkloadSettings& settings);
+
+// What RequestRecord::request_class counts. A saved plan's are read from its
+// file, which may throw std::runtime_error.
 std::vector<RequestClass> request_classes(const WorkloadSettings& settings);
 
 // Checks the settings and opens the files they name; throws std::runtime_error

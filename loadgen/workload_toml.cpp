@@ -192,6 +192,7 @@ void WorkloadReader::read_class(const toml::table& table, const std::string& nam
     settings.content = ClassSettings::Content::kQuestions;
     reader.read("questions", settings.questions_file);
     settings.questions_file = path_of(settings.questions_file);
+    reader.read("categories", settings.categories);
     if (reader.find("trace") != nullptr) reader.refuse(*node, "questions", "either questions or a trace");
   } else if (const auto* trace = reader.find("trace")) {
     settings.content = ClassSettings::Content::kTrace;

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/traces/trace_selection.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "loadgen/distribution.hpp"
+#include "loadgen/setting_check.hpp"
+#include "loadgen/traces/azure_trace.hpp"
+#include "loadgen/traces/burstgpt_trace.hpp"
+#include "loadgen/traces/mooncake_trace.hpp"
+#include "loadgen/traces/plan_file.hpp"
+#include "loadgen/traces/sharegpt_file.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+using std::chrono::nanoseconds;
+using Format = TraceSettings::Format;
+
+class TraceSelection final : public ConversationSource {
+ public:
+  TraceSelection(std::unique_ptr<ConversationSource> trace, TraceSettings settings)
+      : trace_(std::move(trace)),
+        settings_(std::move(settings)),
+        from_(seconds_to_nanoseconds(settings_.from_s)),
+        until_(seconds_to_nanoseconds(settings_.until_s)) {}
+
+  bool next(PlannedConversation& conversation) override {
+    if (settings_.max_conversations > 0 && num_selected_ == settings_.max_conversations) return false;
+    while (trace_->next(conversation) && conversation.start < until_) {
+      last_start_ = conversation.start;
+      if (conversation.start < from_ || !fit(conversation)) continue;
+      conversation.start -= from_;
+      ++num_selected_;
+      return true;
+    }
+    if (num_selected_ == 0) refuse_empty();
+    return false;
+  }
+
+  std::vector<std::string> warnings() const override {
+    auto warnings = trace_->warnings();
+    if (num_too_long_ > 0)
+      warnings.push_back(settings_.file + ": left out " + std::to_string(num_too_long_) +
+                         " conversations that are longer than the context");
+    return warnings;
+  }
+
+ private:
+  bool fit(PlannedConversation& conversation);
+  [[noreturn]] void refuse_empty() const;
+
+  std::unique_ptr<ConversationSource> trace_;
+  TraceSettings settings_;
+  nanoseconds from_;
+  nanoseconds until_;
+  nanoseconds last_start_{0};
+  std::uint64_t num_selected_ = 0;
+  std::uint64_t num_too_long_ = 0;
+};
+
+std::uint32_t scaled(std::uint32_t num_tokens, double factor) {
+  if (num_tokens == 0) return 0;
+  return static_cast<std::uint32_t>(std::clamp(std::round(num_tokens * factor), 1.0, 1e9));
+}
+
+bool has_text(const PlannedConversation& conversation) {
+  return std::any_of(conversation.turns.begin(), conversation.turns.end(),
+                     [](const auto& turn) { return !turn.text.empty(); });
+}
+
+// Blocks keep their ids: equal blocks of all conversations shrink alike.
+void scale_lengths(PlannedConversation& conversation, double factor) {
+  for (auto& block : conversation.prefix) block.num_tokens = scaled(block.num_tokens, factor);
+  for (auto& turn : conversation.turns) {
+    turn.prompt_tokens = scaled(turn.prompt_tokens, factor);
+    turn.output_tokens = scaled(turn.output_tokens, factor);
+    turn.text.clear();
+    turn.answer.clear();
+  }
+}
+
+bool TraceSelection::fit(PlannedConversation& conversation) {
+  if (settings_.length_factor != 1) scale_lengths(conversation, settings_.length_factor);
+  if (settings_.max_context_tokens == 0 || shrink_to_fit(conversation, settings_.max_context_tokens)) return true;
+  ++num_too_long_;
+  return false;
+}
+
+void TraceSelection::refuse_empty() const {
+  const auto seconds = [](nanoseconds time) { return number_text(std::chrono::duration<double>(time).count()); };
+  throw std::runtime_error(settings_.file + ": expected conversations between " + number_text(settings_.from_s) +
+                           " s and " + number_text(settings_.until_s) + " s, got none; the last one read is at " +
+                           seconds(last_start_) + " s");
+}
+
+std::uint64_t prefix_tokens_of(const PlannedConversation& conversation) {
+  std::uint64_t total = 0;
+  for (const auto& block : conversation.prefix) total += block.num_tokens;
+  return total;
+}
+
+std::uint64_t tokens_of(const PlannedConversation& conversation) {
+  std::uint64_t total = prefix_tokens_of(conversation);
+  for (const auto& turn : conversation.turns) total += std::uint64_t{turn.prompt_tokens} + turn.output_tokens;
+  return total;
+}
+
+void cut_prefix(std::vector<PrefixBlock>& prefix, std::uint64_t max_tokens) {
+  for (auto& block : prefix) {
+    block.num_tokens = static_cast<std::uint32_t>(std::min<std::uint64_t>(block.num_tokens, max_tokens));
+    max_tokens -= block.num_tokens;
+  }
+  std::erase_if(prefix, [](const auto& block) { return block.num_tokens == 0; });
+}
+
+}  // namespace
+
+std::unique_ptr<ConversationSource> open_trace(const TraceSettings& settings) {
+  auto input = open_trace_input(settings.file);
+  std::unique_ptr<ConversationSource> trace;
+  switch (settings.format) {
+    case Format::kAzure: trace = read_azure_trace(std::move(input)); break;
+    case Format::kMooncake: trace = read_mooncake_trace(std::move(input)); break;
+    case Format::kBurstGpt: trace = read_burstgpt_trace(std::move(input)); break;
+    case Format::kShareGpt:
+      trace = read_sharegpt_file(std::move(input), {.keeps_text = settings.keeps_text,
+                                                    .only_usual_lengths = settings.only_usual_lengths});
+      break;
+    case Format::kPlan: trace = read_plan_file(std::move(input)); break;
+  }
+  return select_from_trace(std::move(trace), settings);
+}
+
+std::unique_ptr<ConversationSource> select_from_trace(std::unique_ptr<ConversationSource> trace,
+                                                      const TraceSettings& settings) {
+  return std::make_unique<TraceSelection>(std::move(trace), settings);
+}
+
+bool shrink_to_fit(PlannedConversation& conversation, std::uint32_t max_tokens) {
+  auto& turns = conversation.turns;
+  if (has_text(conversation)) {
+    while (!turns.empty() && tokens_of(conversation) > max_tokens) turns.pop_back();
+    return !turns.empty();
+  }
+  // Each turn keeps at least one token in and one out.
+  while (turns.size() > std::max(1U, max_tokens / 2)) turns.pop_back();
+  for (auto total = tokens_of(conversation); total > max_tokens;) {
+    const double factor = static_cast<double>(max_tokens) / static_cast<double>(total);
+    cut_prefix(conversation.prefix,
+               static_cast<std::uint64_t>(static_cast<double>(prefix_tokens_of(conversation)) * factor));
+    for (auto& turn : turns) {
+      turn.prompt_tokens = std::max(std::min(1U, turn.prompt_tokens), static_cast<std::uint32_t>(turn.prompt_tokens * factor));
+      turn.output_tokens = std::max(std::min(1U, turn.output_tokens), static_cast<std::uint32_t>(turn.output_tokens * factor));
+    }
+    const auto now = tokens_of(conversation);
+    if (now == total) break;
+    total = now;
+  }
+  return tokens_of(conversation) <= max_tokens;
+}
+
+}  // namespace troupe::loadgen
