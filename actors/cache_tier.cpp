@@ -40,6 +40,7 @@ void CacheTierState::reset(const ResetPages& message) {
                                 .prefix_cache = environment_->options.prefix_cache,
                                 .secret = options_.secret,
                                 .hash_bits = options_.hash_bits});
+  published_evictions_ = 0;
   // Weak: a lease on its way somewhere must not keep this actor alive.
   bin_ = std::make_shared<LeaseReturnBin>([tier = self_->address()] {
     if (const auto strong = caf::actor_cast<CacheTierActor>(tier))
@@ -118,7 +119,7 @@ void CacheTierState::take_returned() {
   for (const std::uint64_t lease : bin_->take_all()) pool_->release(lease);
 }
 
-void CacheTierState::publish() const {
+void CacheTierState::publish() {
   if (!pool_) return;
   const PageCounts counts = pool_->counts();
   StatusBoard& board = *environment_->board;
@@ -127,10 +128,14 @@ void CacheTierState::publish() const {
   board.pages_cached = counts.cached;
   board.pages_running = counts.running;
   const Metrics& metrics = environment_->metrics;
-  metrics.pages_total.set(counts.total);
+  metrics.pages_capacity.set(counts.total);
+  metrics.page_tokens.set(page_size_);
   metrics.pages_free.set(counts.free);
   metrics.pages_cached.set(counts.cached);
   metrics.pages_running.set(counts.running);
+  const std::uint64_t evicted = pool_->num_evicted();
+  metrics.pages_evicted.add(static_cast<double>(evicted - published_evictions_));
+  published_evictions_ = evicted;
 }
 
 }  // namespace troupe

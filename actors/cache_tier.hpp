@@ -39,13 +39,14 @@ class CacheTierState {
 
  private:
   void take_returned();
-  void publish() const;
+  void publish();
 
   Self self_ = nullptr;
   Environment environment_;
   CacheTierOptions options_;
   std::unique_ptr<CensusEntry> census_;
   Epoch epoch_ = 0;
+  std::uint64_t published_evictions_ = 0;  // of this pool
   std::uint32_t page_size_ = 1;
   std::optional<PagePool> pool_;
   // One an epoch: leases of a device that is gone return to nowhere.

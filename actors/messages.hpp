@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -70,6 +71,7 @@ struct NewToken {
   std::int32_t token = -1;  // -1: none came with the end
   std::uint32_t cached_tokens = 0;
   SequenceEnd end = SequenceEnd::kNotYet;
+  std::chrono::steady_clock::time_point started = {};  // when its first turn came
 };
 // Refused at admission, given up later, or the engine has failed.
 struct RequestFailed {

@@ -102,8 +102,6 @@ void RequestState::take_admission() {
   if (start_.stream->is_over()) return;
   start_.stream->mark_admitted();
   usage_.prompt_tokens = static_cast<std::uint32_t>(ticket_->prompt.size());
-  environment_->metrics.prompt_tokens.add(usage_.prompt_tokens);
-  environment_->metrics.prompt_length.observe(usage_.prompt_tokens);
   detokenizer_.emplace(*environment_->model.tokenizer);
   stop_matcher_.emplace(start_.request->stop, start_.request->include_stop_in_output);
   start_.stream->accept(usage_.prompt_tokens);
@@ -122,7 +120,7 @@ void RequestState::take_token(const NewToken& token) {
   if (token.token >= 0) {
     usage_.completion_tokens += 1;
     usage_.cached_tokens = token.cached_tokens;
-    observe_token(self_->clock().now());
+    observe_token(self_->clock().now(), token.started);
   }
   std::string text = text_of(token, matched_stop);
   if (token.token >= 0 || !text.empty()) deliver(std::move(text));
@@ -188,6 +186,7 @@ void RequestState::set_paused(bool paused) {
   if (paused == is_paused_) return;
   is_paused_ = paused;
   environment_->board->num_paused += paused ? 1 : -1;
+  environment_->metrics.requests_paused.add(paused ? 1 : -1);
 }
 
 void RequestState::cancel() {
@@ -211,13 +210,17 @@ void RequestState::leave() {
   self_->quit();
 }
 
-void RequestState::observe_token(TimePoint now) {
+void RequestState::observe_token(TimePoint now, TimePoint started) {
   Metrics& metrics = environment_->metrics;
   metrics.generation_tokens.add();
   if (usage_.completion_tokens == 1) {
     metrics.time_to_first_token.observe(seconds(now - start_.arrived));
-    first_token_ = now;
+    metrics.prefill_time.observe(seconds(now - started));
+    metrics.prompt_tokens.add(usage_.prompt_tokens);
     metrics.cached_prompt_tokens.add(usage_.cached_tokens);
+    metrics.computed_prompt_tokens.add(usage_.prompt_tokens - usage_.cached_tokens);
+    started_ = started;
+    first_token_ = now;
   } else {
     metrics.inter_token_latency.observe(seconds(now - last_token_));
   }
@@ -227,7 +230,14 @@ void RequestState::observe_token(TimePoint now) {
 void RequestState::observe_end(TimePoint now) {
   Metrics& metrics = environment_->metrics;
   metrics.end_to_end_latency.observe(seconds(now - start_.arrived));
+  metrics.prompt_length.observe(usage_.prompt_tokens);
   metrics.generation_length.observe(usage_.completion_tokens);
+  metrics.asked_choices.observe(1);  // others are refused
+  if (start_.request->max_tokens) metrics.asked_max_tokens.observe(*start_.request->max_tokens);
+  if (usage_.completion_tokens == 0) return;  // nothing was asked for
+  metrics.normalized_latency.observe(seconds(now - start_.arrived) / usage_.completion_tokens);
+  metrics.decode_time.observe(seconds(last_token_ - first_token_));
+  metrics.inference_time.observe(seconds(last_token_ - started_));
   if (usage_.completion_tokens > 1)
     metrics.time_per_output_token.observe(seconds(last_token_ - first_token_) /
                                           (usage_.completion_tokens - 1));

@@ -60,7 +60,7 @@ class RequestState {
   void finish(const NewToken& token, std::optional<std::size_t> matched_stop);
   bool is_stop_token(std::int32_t token) const;
   void pause_if_unread();
-  void observe_token(TimePoint now);
+  void observe_token(TimePoint now, TimePoint started);
   void observe_end(TimePoint now);
   void set_paused(bool paused);
   void leave();
@@ -78,7 +78,7 @@ class RequestState {
   Usage usage_;
   bool is_with_scheduler_ = false;
   bool is_paused_ = false;
-  TimePoint first_token_, last_token_;
+  TimePoint started_, first_token_, last_token_;
 };
 
 RequestActor::behavior_type make_request(RequestState::Self self, Environment environment,

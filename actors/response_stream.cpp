@@ -56,8 +56,25 @@ void ResponseStream::finish(Finished finished) {
 }
 
 void ResponseStream::fail(ApiError error) {
-  (is_accepted_ ? metrics_.requests_error : metrics_.requests_refused).add();
+  count_failure(error.kind);
   end(Failed{std::move(error)});
+}
+
+// Who was accepted and is told of too much load has waited too long for a turn.
+void ResponseStream::count_failure(ApiErrorKind kind) const {
+  switch (kind) {
+    case ApiErrorKind::kOverloaded:
+      return (is_accepted_ ? metrics_.refused_queue_time : metrics_.refused_overload).add();
+    case ApiErrorKind::kInvalidRequest:
+    case ApiErrorKind::kModelNotFound: return metrics_.refused_invalid.add();
+    case ApiErrorKind::kContextTooLong: return metrics_.refused_too_long.add();
+    case ApiErrorKind::kUnavailable: {
+      if (is_accepted_) return metrics_.requests_error.add();
+      const bool is_draining = board_->state() == EngineState::kDraining;
+      return (is_draining ? metrics_.refused_draining : metrics_.refused_unavailable).add();
+    }
+    case ApiErrorKind::kInternal: return metrics_.requests_error.add();
+  }
 }
 
 // Told first, forgotten then: who finds no open request left may rely on all

@@ -36,6 +36,7 @@ class ResponseStream {
   std::size_t pending_bytes() const { return sink_ ? sink_->pending_bytes() : 0; }
 
  private:
+  void count_failure(ApiErrorKind kind) const;
   void end(ResponseEvent event);
   void forget();
 

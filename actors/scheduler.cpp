@@ -158,11 +158,14 @@ void SchedulerState::start(Sequence& sequence, const PagesReserved& reserved) {
   sequence.pages = reserved.pages;
   sequence.progress.start(reserved.cached_tokens);
   sequence.num_committed = reserved.cached_tokens;
+  if (sequence.num_given_up > reserved.cached_tokens)
+    environment_->metrics.recomputed_tokens.add(sequence.num_given_up - reserved.cached_tokens);
   if (sequence.has_started) return;
   sequence.has_started = true;
+  sequence.started = now();
   sequence.cached_tokens = reserved.cached_tokens;
   environment_->metrics.queue_time.observe(
-      std::chrono::duration<double>(now() - sequence.arrived).count());
+      std::chrono::duration<double>(sequence.started - sequence.arrived).count());
 }
 
 void SchedulerState::preempt(Sequence& sequence) {
@@ -186,6 +189,7 @@ void SchedulerState::give_up_device(Sequence& sequence) {
     is_admission_blocked_ = is_extension_blocked_ = false;
   sequence.lease.reset();
   sequence.pages.clear();
+  sequence.num_given_up = sequence.progress.num_computed();
   sequence.progress.restart();
   sequence.num_committed = 0;
   sequence.is_extending = false;

@@ -177,7 +177,8 @@ void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token) {
   sequence.has_progressed = true;
   if (sequence.tokens.size() >= sequence.strike_length + 2) sequence.num_strikes = 0;
   const AdmissionTicket& ticket = *sequence.ticket;
-  NewToken message{.token = token, .cached_tokens = sequence.cached_tokens};
+  NewToken message{
+      .token = token, .cached_tokens = sequence.cached_tokens, .started = sequence.started};
   if (sequence.num_generated() > ticket.min_tokens &&
       std::find(ticket.end_tokens.begin(), ticket.end_tokens.end(), token) !=
           ticket.end_tokens.end()) {
@@ -210,6 +211,11 @@ void SchedulerState::observe_iteration(const Flight& flight, const BatchResult& 
   const Metrics& metrics = environment_->metrics;
   metrics.iterations.add();
   metrics.batch_tokens.observe(flight.num_tokens);
+  std::uint32_t num_decodes = 0;
+  for (const FlightEntry& entry : flight.entries)
+    if (entry.step.sample && entry.step.num_tokens == 1) ++num_decodes;
+  metrics.decode_tokens.add(num_decodes);
+  metrics.prefill_tokens.add(flight.num_tokens - num_decodes);
   metrics.batch_sequences.observe(static_cast<double>(flight.entries.size()));
   metrics.iteration_time.observe(seconds(time));
   metrics.network_time.observe(seconds(std::chrono::nanoseconds(result.network_nanoseconds)));
@@ -222,8 +228,11 @@ void SchedulerState::publish() const {
   board.predicted_nanoseconds = iteration_time_.predict(most_tokens).count();
   board.num_waiting = static_cast<std::uint32_t>(waiting_.size());
   board.num_running = static_cast<std::uint32_t>(running_.size());
-  environment_->metrics.requests_waiting.set(static_cast<double>(waiting_.size()));
-  environment_->metrics.requests_running.set(static_cast<double>(running_.size()));
+  const Metrics& metrics = environment_->metrics;
+  metrics.requests_waiting.set(static_cast<double>(waiting_.size()));
+  metrics.requests_running.set(static_cast<double>(running_.size()));
+  metrics.batches_in_flight.set(static_cast<double>(in_flight_.size()));
+  metrics.scheduler_mailbox.set(static_cast<double>(self_->mailbox().size()));
 }
 
 void SchedulerState::tick() {

@@ -33,6 +33,7 @@ struct Sequence {
   bool is_checked = false;    // against the device's limits
   bool is_paused = false;     // leaves the batch when nothing of it is in flight
   bool has_started = false;   // has been running once
+  std::chrono::steady_clock::time_point started;  // when that began
   bool has_progressed = true;  // has got a token since it was last preempted
   bool is_extending = false;  // the cache tier has been asked for more pages
 
@@ -43,6 +44,7 @@ struct Sequence {
   SlotId slot = 0;
   std::uint32_t cached_tokens = 0;
   std::uint32_t num_committed = 0;  // tokens, whole pages
+  std::uint32_t num_given_up = 0;   // tokens computed when it last lost its pages
 
   std::uint32_t num_strikes = 0;  // workers that died with it
   std::uint32_t strike_length = 0;

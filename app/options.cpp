@@ -206,6 +206,9 @@ std::span<const OptionEntry> option_table() {
        &Options::restart_window_seconds, 1, 86400},
       {"supervisor.actor_threads", "--actor-threads", "threads that run actors", &Options::actor_threads, 1, 64},
 
+      {"metrics.vllm_names", "--vllm-names", "show what means the same under vLLM's metric names too",
+       &Options::vllm_names},
+
       {"log.level", "--log-level", "debug, info, warning, error or off", &Options::log_level, 0, 0,
        {"debug", "info", "warning", "error", "off"}},
       {"log.format", "--log-format", "text or json", &Options::log_format, 0, 0, {"text", "json"}},

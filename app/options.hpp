@@ -49,6 +49,8 @@ struct Options {
   std::uint64_t max_restarts = 3;
   std::uint64_t restart_window_seconds = 60;
   std::uint64_t actor_threads = 1;
+  // [metrics]
+  bool vllm_names = true;
   // [log]
   std::string log_level = "info";
   std::string log_format = "text";

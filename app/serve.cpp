@@ -128,7 +128,9 @@ int run_serve(const Options& options) {
   ::signal(SIGPIPE, SIG_IGN);
 
   const auto model = load_model(options);
-  Metrics metrics(model.served.name);
+  Metrics metrics(model.served.name, {.version = TROUPE_VERSION,
+                                      .vllm_names = options.vllm_names,
+                                      .context_length = model.context_length});
   Engine engine(model.served, model.make_device, engine_options(options), metrics);
   Server server(engine, metrics, served_model_info(options, model), server_options(options));
   server.start();

@@ -11,13 +11,19 @@ constexpr std::size_t kFarBehindBytes = 2048;
 
 }  // namespace
 
+ClientStream::~ClientStream() {
+  if (const std::size_t left = pending_bytes_.load(); left > 0) backlog_.add(-static_cast<double>(left));
+}
+
 void ClientStream::deliver(ResponseEvent event) {
   if (delivery_ == Delivery::kWhole) {
     if (const auto* delta = std::get_if<TextDelta>(&event)) text_ += delta->text;
     const bool is_last = std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event);
     if (!is_last) return;
   } else {
-    pending_bytes_.fetch_add(cost(event));
+    const std::size_t bytes = cost(event);
+    pending_bytes_.fetch_add(bytes);
+    backlog_.add(static_cast<double>(bytes));
   }
   outbox_->put({shared_from_this(), std::move(event)});
 }
@@ -25,6 +31,7 @@ void ClientStream::deliver(ResponseEvent event) {
 bool ClientStream::take_all() {
   if (num_handled_bytes_ == 0) return false;
   const std::size_t before = pending_bytes_.fetch_sub(num_handled_bytes_);
+  backlog_.add(-static_cast<double>(num_handled_bytes_));
   num_handled_bytes_ = 0;
   return before > kFarBehindBytes;
 }

@@ -9,6 +9,7 @@
 
 #include "actors/engine.hpp"
 #include "http/outbox.hpp"
+#include "telemetry/metrics.hpp"
 
 namespace troupe {
 
@@ -22,8 +23,13 @@ enum class Delivery : std::uint8_t {
 class ClientStream final : public ResponseSink,
                              public std::enable_shared_from_this<ClientStream> {
  public:
-  ClientStream(std::shared_ptr<Outbox> outbox, Connection* connection, Delivery delivery)
-      : outbox_(std::move(outbox)), delivery_(delivery), connection_(connection) {}
+  ClientStream(std::shared_ptr<Outbox> outbox, Connection* connection, Delivery delivery,
+               Gauge backlog)
+      : outbox_(std::move(outbox)),
+        delivery_(delivery),
+        backlog_(backlog),
+        connection_(connection) {}
+  ~ClientStream() override;
 
   // Engine threads.
   void deliver(ResponseEvent event) override;
@@ -48,6 +54,7 @@ class ClientStream final : public ResponseSink,
 
   const std::shared_ptr<Outbox> outbox_;
   const Delivery delivery_;
+  const Gauge backlog_;  // of all streams, bytes
   std::string text_;  // engine threads until the terminal event, then the io thread
   std::atomic<std::size_t> pending_bytes_ = 0;
   std::size_t num_handled_bytes_ = 0;

@@ -70,10 +70,14 @@ void Connection::start_generation(ApiRequest request) {
   shard_.answers().add();
   exchange_->is_generation = true;
   // Looked at after being counted: a drain waits for this one or refuses it.
-  if (service_.is_draining()) return answer_error(http_error(503, "the server is shutting down"));
+  if (service_.is_draining()) {
+    service_.metrics().refused_draining.add();
+    return answer_error(http_error(503, "the server is shutting down"));
+  }
   generation_ = std::make_unique<Generation>();
   generation_->stream = std::make_shared<ClientStream>(
-      shard_.outbox(), this, request.stream ? Delivery::kEvents : Delivery::kWhole);
+      shard_.outbox(), this, request.stream ? Delivery::kEvents : Delivery::kWhole,
+      service_.metrics().sse_backlog);
   generation_->response_id = request.generation.id;
   generation_->created = unix_seconds();
   GenerationRequest generation = std::exchange(request.generation, {});

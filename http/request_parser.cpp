@@ -79,6 +79,7 @@ struct RequestParser::Implementation {
     request.is_http_1_0 = header.is_http_1_0;
     request.authorization = header.value("Authorization");
     request.content_type = header.value("Content-Type");
+    request.accept = header.value("Accept");
     request.origin = header.value("Origin");
     request.request_id = header.value("X-Request-Id");
     request.cors_headers = header.value("Access-Control-Request-Headers");

@@ -20,7 +20,8 @@ struct HttpRequest {
   std::string target;
   bool is_http_1_0 = false;
   bool keep_alive = true;
-  std::string authorization, content_type, origin, request_id, cors_headers;  // empty if absent
+  // empty if absent
+  std::string authorization, content_type, accept, origin, request_id, cors_headers;
   std::string body;
 };
 

@@ -14,7 +14,6 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kMaxCorsHeadersBytes = 1024;
-constexpr std::string_view kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
 // Takes the same time wherever the two differ.
 bool equal_in_constant_time(std::string_view given, std::string_view expected) {
@@ -37,6 +36,10 @@ bool is_json(std::string_view content_type) {
   std::string_view type = content_type.substr(0, content_type.find(';'));
   while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.remove_suffix(1);
   return equal_ignoring_case(type, "application/json");
+}
+
+bool is_generation(Route route) {
+  return route == Route::kChatCompletions || route == Route::kCompletions;
 }
 
 std::string_view name_of(EngineState state) {
@@ -72,6 +75,7 @@ std::variant<Reply, ApiRequest> Service::handle(const HttpRequest& request,
   const bool is_preflight = request.method == "OPTIONS" && !request.cors_headers.empty();
   if (is_preflight && !allowed_origin(request.origin).empty()) return preflight(request, route);
   if (!route.is_public && !has_key(request)) {
+    if (is_generation(route.route)) metrics_.refused_unauthorized.add();
     return error_reply(http_error(401, "an API key is required: Authorization: Bearer <key>"));
   }
   if (route.route == Route::kUnknown) {
@@ -95,7 +99,7 @@ std::variant<Reply, ApiRequest> Service::handle(const HttpRequest& request,
     case Route::kReady: return readiness();
     case Route::kLive:
     case Route::kPing: return Reply{.body = "{\"status\":\"ok\"}"};
-    case Route::kMetrics: return Reply{.content_type = kMetricsType, .body = metrics_.expose()};
+    case Route::kMetrics: return metrics(request.accept);
     case Route::kVersion:
       return Reply{.body = "{\"version\":" + json_string(options_.version) + "}"};
     case Route::kUnknown: break;
@@ -149,19 +153,20 @@ Reply Service::preflight(const HttpRequest& request, const RouteMatch& route) co
 
 std::variant<Reply, ApiRequest> Service::generation(const HttpRequest& request,
                                                     ResponseShape shape) {
-  const auto refuse = [this](Reply reply) {
-    metrics_.requests_refused.add();
-    return reply;
-  };
-  if (is_draining_) return refuse(unavailable("the server is shutting down"));
+  if (is_draining_) {
+    metrics_.refused_draining.add();
+    return unavailable("the server is shutting down");
+  }
   if (!is_json(request.content_type)) {
-    return refuse(error_reply(http_error(415, "send JSON, with Content-Type: application/json")));
+    metrics_.refused_invalid.add();
+    return error_reply(http_error(415, "send JSON, with Content-Type: application/json"));
   }
   const auto parse =
       shape == ResponseShape::kChat ? parse_chat_request : parse_completion_request;
   auto parsed = parse(request.body, model_, options_.limits);
   if (const auto* error = std::get_if<ApiError>(&parsed)) {
-    return refuse(error_reply(to_http_error(*error)));
+    metrics_.refused_invalid.add();
+    return error_reply(to_http_error(*error));
   }
   auto& generation = std::get<ApiRequest>(parsed);
   generation.generation.id =
@@ -188,14 +193,22 @@ Reply Service::health() const {
 }
 
 // Ready means: send requests here.
+bool Service::is_ready(const EngineStatus& status) const {
+  return status.state == EngineState::kReady && status.tokens_move && !is_draining_;
+}
+
 Reply Service::readiness() const {
   const EngineStatus status = engine_.status();
-  const bool is_ready =
-      status.state == EngineState::kReady && status.tokens_move && !is_draining_;
-  if (is_ready) return Reply{.body = status_json("ready", status)};
+  if (is_ready(status)) return Reply{.body = status_json("ready", status)};
   Reply reply = unavailable("");
   reply.body = status_json(is_draining_ ? "draining" : name_of(status.state), status);
   return reply;
+}
+
+Reply Service::metrics(std::string_view accept) const {
+  metrics_.ready.set(is_ready(engine_.status()) ? 1 : 0);
+  const ExpositionFormat format = choose_exposition(accept);
+  return Reply{.content_type = content_type(format), .body = metrics_.expose(format)};
 }
 
 // splitmix64 over a counter: distinct for every call in this process.

@@ -45,7 +45,9 @@ class Service {
   std::variant<Reply, ApiRequest> generation(const HttpRequest& request, ResponseShape shape);
   Reply model(std::string_view id) const;
   Reply health() const;
+  bool is_ready(const EngineStatus& status) const;
   Reply readiness() const;
+  Reply metrics(std::string_view accept) const;
   std::uint64_t random();
 
   Engine& engine_;

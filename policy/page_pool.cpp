@@ -92,6 +92,7 @@ std::uint32_t PagePool::take_page() {
     index_.erase(pages_[page].key);
     pages_[page].serial = 0;
     pages_[page].tokens.clear();
+    ++num_evicted_;
   }
   pages_[page].num_references = 1;
   return page;

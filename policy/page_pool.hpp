@@ -67,6 +67,8 @@ class PagePool {
   void release(ReservationId id);
 
   PageCounts counts() const;
+  // Pages that were cached and had to give way, since the beginning.
+  std::uint64_t num_evicted() const { return num_evicted_; }
   std::size_t num_reservations() const { return reservations_.size(); }
   // Every invariant, the slow way: for tests and debug builds.
   bool is_consistent() const;
@@ -122,6 +124,7 @@ class PagePool {
   std::unordered_map<PageKey, std::uint32_t, KeyHash> index_;
   std::unordered_map<ReservationId, Reservation> reservations_;
   std::uint64_t last_serial_ = 0;
+  std::uint64_t num_evicted_ = 0;
 };
 
 }  // namespace troupe

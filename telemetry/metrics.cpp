@@ -3,135 +3,308 @@
 
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "telemetry/collected_metrics.hpp"
+#include "telemetry/exponential_histogram.hpp"
+#include "telemetry/metrics_protobuf.hpp"
+#include "telemetry/process_metrics.hpp"
+#include "telemetry/vllm_names.hpp"
 
 namespace troupe {
 namespace {
 
-using Labels = prometheus::Labels;
-using Buckets = prometheus::Histogram::BucketBoundaries;
+using prometheus::ClientMetric;
+using prometheus::Labels;
+using prometheus::MetricFamily;
+using Bounds = std::vector<double>;
 
-// Seconds, from a tenth of a millisecond to two minutes.
-const Buckets kSeconds = {0.0001, 0.0003, 0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,
-                          0.2,    0.3,    0.5,   0.75,  1,     2.5,  5,    10,   30,   60,  120};
-const Buckets kTokens = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
-const Buckets kSequences = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+// How fine the exponential buckets are: 2^(1/16), or 4.4 % from one to the next.
+constexpr int kSchema = 4;
+
+// Small models give a token in less than a millisecond.
+const Bounds kGaps = {.0001, .00025, .0005, .001, .0015, .002, .003, .004, .006, .008, .01, .015, .02,
+                      .03,   .04,    .05,   .075, .1,    .15,  .2,   .3,   .5,   .75,  1,   2.5,  5,    10};
+const Bounds kWaits = {.001, .0025, .005, .01, .02, .04, .06, .08, .1,  .25,
+                       .5,   .75,   1,    2.5, 5,   7.5, 10,  20,  40,  80, 160};
+const Bounds kLatencies = {.01, .025, .05, .1, .2, .3, .5, .8, 1,   1.5, 2,   2.5,
+                           5,   10,   15,  20, 30, 40, 50, 60, 120, 240, 480, 960};
+const Bounds kTokens = {1,   2,   4,    8,    16,   32,   64,    128,   256,
+                        512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
+const Bounds kSequences = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024};
+const Bounds kChoices = {1, 2, 5, 10, 20};
+
+enum class Unit { kSeconds, kCount };
+
+HistogramLayout::Settings layout_of(Unit unit, Bounds cuts) {
+  const bool is_time = unit == Unit::kSeconds;  // a microsecond to four and a half hours
+  return {.schema = kSchema,
+          .min_exponent = is_time ? -20 : -1,
+          .max_exponent = is_time ? 14 : 21,
+          .cuts = std::move(cuts)};
+}
+
+std::vector<ClientMetric::Label> labels_as_list(const Labels& labels) {
+  std::vector<ClientMetric::Label> list;
+  for (const auto& [name, value] : labels) list.push_back({name, value});
+  return list;
+}
+
+ClientMetric::Histogram classic(const HistogramCounts& counts, const Bounds& bounds) {
+  ClientMetric::Histogram histogram;
+  histogram.sample_count = counts.total();
+  histogram.sample_sum = counts.sum();
+  const auto cumulative = counts.cumulative(bounds);
+  for (std::size_t i = 0; i < bounds.size(); ++i)
+    histogram.bucket.push_back({.cumulative_count = cumulative[i], .upper_bound = bounds[i]});
+  return histogram;
+}
+
+MetricFamily histogram_family(std::string name, std::string help, const Labels& labels,
+                              ClientMetric::Histogram histogram) {
+  ClientMetric metric;
+  metric.label = labels_as_list(labels);
+  metric.histogram = std::move(histogram);
+  return {.name = std::move(name),
+          .help = std::move(help),
+          .type = prometheus::MetricType::Histogram,
+          .metric = {std::move(metric)}};
+}
 
 }  // namespace
 
-void Counter::add(double amount) const {
-  static_cast<prometheus::Counter*>(implementation_)->Increment(amount);
-}
-void Gauge::set(double value) const { static_cast<prometheus::Gauge*>(implementation_)->Set(value); }
-void Gauge::add(double amount) const {
-  static_cast<prometheus::Gauge*>(implementation_)->Increment(amount);
-}
-void Histogram::observe(double value) const {
-  static_cast<prometheus::Histogram*>(implementation_)->Observe(value);
-}
+void Counter::add(double amount) const { counter_->Increment(amount); }
+void Gauge::set(double value) const { gauge_->Set(value); }
+void Gauge::add(double amount) const { gauge_->Increment(amount); }
+void Histogram::observe(double value) const { histogram_->observe(value); }
 
 struct Metrics::Implementation {
-  prometheus::Registry registry;
-  Labels model;
+  struct NamedHistogram {
+    std::string name, help;
+    Bounds bounds;
+    std::vector<VllmHistogram> twins;
+    std::unique_ptr<ExponentialHistogram> counts;
+  };
 
-  Labels labels(Labels more) const {
-    more.insert(model.begin(), model.end());
-    return more;
+  prometheus::Registry registry;  // counters and gauges
+  std::vector<NamedHistogram> histograms;
+  Labels model;
+  MetricsOptions options;
+
+  Labels with_model(Labels labels) const {
+    labels.insert(model.begin(), model.end());
+    return labels;
   }
-  Counter counter(const std::string& name, const std::string& help, const Labels& more = {}) {
-    return Counter(&prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels(more)));
+
+  Counter counter(const std::string& name, const std::string& help, const Labels& labels = {}) {
+    auto& family = prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+    return Counter(&family.Add(with_model(labels)));
   }
-  Gauge gauge(const std::string& name, const std::string& help, const Labels& more = {}) {
-    return Gauge(&prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels(more)));
+  Gauge gauge(const std::string& name, const std::string& help, const Labels& labels = {}) {
+    auto& family = prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+    return Gauge(&family.Add(with_model(labels)));
   }
-  Histogram histogram(const std::string& name, const std::string& help, const Buckets& buckets) {
-    return Histogram(
-        &prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(labels({}), buckets));
-  }
+  Histogram histogram(const std::string& name, const std::string& help, Unit unit, const Bounds& bounds);
+
+  CollectedMetrics collect() const;
 };
 
-Metrics::Metrics(std::string_view model_name) : implementation_(std::make_unique<Implementation>()) {
-  auto& make = *implementation_;
-  make.model = {{"model_name", std::string(model_name)}};
+Histogram Metrics::Implementation::histogram(const std::string& name, const std::string& help, Unit unit,
+                                             const Bounds& bounds) {
+  NamedHistogram made{.name = name, .help = help, .bounds = bounds, .twins = {}, .counts = nullptr};
+  Bounds cuts = bounds;
+  if (options.vllm_names) {
+    for (auto& twin : vllm_histograms(options.context_length)) {
+      if (twin.ours != name) continue;
+      cuts.insert(cuts.end(), twin.bounds.begin(), twin.bounds.end());
+      made.twins.push_back(std::move(twin));
+    }
+  }
+  made.counts = std::make_unique<ExponentialHistogram>(
+      std::make_shared<const HistogramLayout>(layout_of(unit, std::move(cuts))));
+  histograms.push_back(std::move(made));
+  return Histogram(histograms.back().counts.get());
+}
 
-  const std::string requests = "troupe_requests_total";
-  const std::string requests_help = "Requests that ended, by reason.";
-  requests_stop = make.counter(requests, requests_help, {{"finished_reason", "stop"}});
-  requests_length = make.counter(requests, requests_help, {{"finished_reason", "length"}});
-  requests_cancelled = make.counter(requests, requests_help, {{"finished_reason", "cancelled"}});
-  requests_error = make.counter(requests, requests_help, {{"finished_reason", "error"}});
-  requests_refused = make.counter("troupe_requests_refused_total",
-                                  "Requests refused before they were queued: invalid, overload, draining.");
-  prompt_tokens = make.counter("troupe_prompt_tokens_total", "Prompt tokens of admitted requests.");
-  generation_tokens = make.counter("troupe_generation_tokens_total", "Tokens generated for clients.");
-  cached_prompt_tokens =
-      make.counter("troupe_cached_prompt_tokens_total", "Prompt tokens found in shared KV pages.");
-  requests_running = make.gauge("troupe_num_requests_running", "Requests in the running set.");
-  requests_waiting = make.gauge("troupe_num_requests_waiting", "Requests waiting for admission.");
-  time_to_first_token = make.histogram("troupe_time_to_first_token_seconds",
-                                       "Arrival to first generated token.", kSeconds);
-  time_per_output_token = make.histogram("troupe_time_per_output_token_seconds",
-                                         "Mean time per output token after the first.", kSeconds);
-  inter_token_latency = make.histogram("troupe_inter_token_latency_seconds",
-                                       "Gap between consecutive tokens of a request.", kSeconds);
-  end_to_end_latency = make.histogram("troupe_e2e_request_latency_seconds",
-                                      "Arrival to the last token.", kSeconds);
-  queue_time = make.histogram("troupe_request_queue_time_seconds", "Arrival to admission.", kSeconds);
-  prompt_length = make.histogram("troupe_request_prompt_tokens", "Prompt tokens a request.", kTokens);
-  generation_length =
-      make.histogram("troupe_request_generation_tokens", "Generated tokens a request.", kTokens);
+CollectedMetrics Metrics::Implementation::collect() const {
+  CollectedMetrics all{.families = registry.Collect(), .native = {}};
+  std::vector<MetricFamily> theirs;
+  if (options.vllm_names) theirs = vllm_counters_and_gauges(all.families);
+  Labels engine = model;
+  engine.emplace("engine", "0");
+  for (const auto& histogram : histograms) {
+    const HistogramCounts counts = histogram.counts->counts();
+    all.families.push_back(
+        histogram_family(histogram.name, histogram.help, model, classic(counts, histogram.bounds)));
+    all.native.emplace(histogram.name, counts.native());
+    for (const auto& twin : histogram.twins)
+      theirs.push_back(histogram_family(twin.theirs, twin.help, engine, classic(counts, twin.bounds)));
+  }
+  for (auto& family : theirs) all.families.push_back(std::move(family));
+  for (auto& family : process_metrics()) all.families.push_back(std::move(family));
+  return all;
+}
 
-  iterations = make.counter("troupe_iterations_total", "Batches run by the worker.");
-  preemptions = make.counter("troupe_num_preemptions_total", "Running requests put back into the queue.");
-  worker_restarts = make.counter("troupe_worker_restarts_total", "Workers replaced after a failure.");
-  batch_tokens = make.histogram("troupe_iteration_tokens", "Query tokens a batch.", kTokens);
-  batch_sequences = make.histogram("troupe_iteration_sequences", "Sequences a batch.", kSequences);
-  iteration_time = make.histogram("troupe_iteration_seconds", "From one batch done to the next.", kSeconds);
-  network_time = make.histogram("troupe_iteration_network_seconds",
-                                "Time the device spent on a batch.", kSeconds);
-
-  pages_total = make.gauge("troupe_kv_pages_total", "KV pages of the pool.");
-  pages_free = make.gauge("troupe_kv_pages", "KV pages by state.", {{"state", "free"}});
-  pages_cached = make.gauge("troupe_kv_pages", "KV pages by state.", {{"state", "cached"}});
-  pages_running = make.gauge("troupe_kv_pages", "KV pages by state.", {{"state", "running"}});
-  prefix_cache_queries =
-      make.counter("troupe_prefix_cache_queries_total", "Prompt tokens looked up in the prefix index.");
-  prefix_cache_hits =
-      make.counter("troupe_prefix_cache_hits_total", "Prompt tokens found in the prefix index.");
-
-  unexpected_messages =
-      make.counter("troupe_unexpected_messages_total", "Messages that no actor handler expected.");
-  actor_failures = make.counter("troupe_actor_failures_total", "Actors that died of an error.");
-
-  connections = make.gauge("troupe_http_connections", "Open client connections.");
-  sse_streams = make.gauge("troupe_http_sse_streams", "Open event streams.");
-  const std::string responses = "troupe_http_responses_total";
-  const std::string responses_help = "HTTP responses by status class.";
-  http_2xx = make.counter(responses, responses_help, {{"class", "2xx"}});
-  http_4xx = make.counter(responses, responses_help, {{"class", "4xx"}});
-  http_5xx = make.counter(responses, responses_help, {{"class", "5xx"}});
-  client_disconnects =
-      make.counter("troupe_http_client_disconnects_total", "Clients gone before their answer ended.");
-  sse_events = make.counter("troupe_http_sse_events_total", "Events written to streams.");
-  sse_wakeups = make.counter("troupe_http_sse_wakeups_total",
-                             "Times an I/O thread was woken to write events.");
-
-  trace_spans_exported = make.counter("troupe_trace_spans_exported_total",
-                                      "Spans that arrived in the trace file or at the collector.");
-  const std::string dropped = "troupe_trace_spans_dropped_total";
-  const std::string dropped_help = "Spans that were recorded and did not arrive, by reason.";
-  trace_spans_dropped_queue_full = make.counter(dropped, dropped_help, {{"reason", "queue_full"}});
-  trace_spans_dropped_export_failed =
-      make.counter(dropped, dropped_help, {{"reason", "export_failed"}});
-  trace_spans_dropped_shutdown = make.counter(dropped, dropped_help, {{"reason", "shutdown"}});
+Metrics::Metrics(std::string_view model_name, MetricsOptions options)
+    : implementation_(std::make_unique<Implementation>()) {
+  implementation_->model = {{"model_name", std::string(model_name)}};
+  implementation_->options = std::move(options);
+  define_requests();
+  define_latencies();
+  define_lengths();
+  define_iterations();
+  define_pages();
+  define_the_rest();
 }
 
 Metrics::~Metrics() = default;
 
-std::string Metrics::expose() const {
-  return prometheus::TextSerializer().Serialize(implementation_->registry.Collect());
+std::string Metrics::expose(ExpositionFormat format) const {
+  const CollectedMetrics metrics = implementation_->collect();
+  return format == ExpositionFormat::kProtobuf ? protobuf_of(metrics)
+                                               : prometheus::TextSerializer().Serialize(metrics.families);
+}
+
+void Metrics::define_requests() {
+  const auto ended = [&](const std::string& reason) {
+    return implementation_->counter("troupe_requests_total", "Requests that ran and ended, by reason.",
+                                    {{"finished_reason", reason}});
+  };
+  requests_stop = ended("stop");
+  requests_length = ended("length");
+  requests_cancelled = ended("cancelled");
+  requests_error = ended("error");
+
+  const auto refused = [&](const std::string& reason) {
+    return implementation_->counter("troupe_requests_refused_total", "Requests that ended before they ran, by reason.",
+                                    {{"reason", reason}});
+  };
+  refused_invalid = refused("invalid");
+  refused_too_long = refused("too_long");
+  refused_unauthorized = refused("unauthorized");
+  refused_overload = refused("overload");
+  refused_queue_time = refused("queue_time");
+  refused_draining = refused("draining");
+  refused_unavailable = refused("unavailable");
+
+  auto& make = *implementation_;
+  prompt_tokens = make.counter("troupe_prompt_tokens_total", "Prompt tokens of requests whose first token has come.");
+  cached_prompt_tokens = make.counter("troupe_cached_prompt_tokens_total",
+                                      "Of troupe_prompt_tokens_total, those found in shared KV pages.");
+  computed_prompt_tokens =
+      make.counter("troupe_computed_prompt_tokens_total", "Of troupe_prompt_tokens_total, those computed.");
+  generation_tokens = make.counter("troupe_generation_tokens_total", "Tokens generated for clients.");
+  recomputed_tokens = make.counter("troupe_recomputed_tokens_total",
+                                   "Tokens computed again after a preemption, a pause or a lost worker.");
+  requests_running = make.gauge("troupe_num_requests_running", "Requests that have pages and a slot.");
+  requests_waiting = make.gauge("troupe_num_requests_waiting", "Requests waiting for pages or a slot.");
+  requests_paused = make.gauge("troupe_num_requests_paused", "Requests whose clients don't read their answers.");
+  ready = make.gauge("troupe_ready", "1 if /ready says yes, as of this answer.");
+}
+
+void Metrics::define_latencies() {
+  const auto seconds = [&](const std::string& name, const std::string& help, const Bounds& bounds) {
+    return implementation_->histogram(name, help, Unit::kSeconds, bounds);
+  };
+  time_to_first_token = seconds("troupe_time_to_first_token_seconds", "Arrival to first generated token.", kWaits);
+  inter_token_latency =
+      seconds("troupe_inter_token_latency_seconds", "Gap between consecutive tokens of a request.", kGaps);
+  time_per_output_token = seconds("troupe_time_per_output_token_seconds",
+                                  "Mean gap between the tokens of a finished request.", kGaps);
+  normalized_latency = seconds("troupe_normalized_latency_seconds",
+                               "Arrival to last token, divided by the number of output tokens.", kGaps);
+  end_to_end_latency = seconds("troupe_e2e_request_latency_seconds", "Arrival to last token.", kLatencies);
+  queue_time = seconds("troupe_request_queue_time_seconds", "Arrival at the scheduler to the first turn.", kWaits);
+  prefill_time = seconds("troupe_request_prefill_time_seconds", "First turn to first token.", kWaits);
+  decode_time = seconds("troupe_request_decode_time_seconds", "First token to last token.", kLatencies);
+  inference_time = seconds("troupe_request_inference_time_seconds", "First turn to last token.", kLatencies);
+}
+
+void Metrics::define_lengths() {
+  const auto tokens = [&](const std::string& name, const std::string& help, const Bounds& bounds) {
+    return implementation_->histogram(name, help, Unit::kCount, bounds);
+  };
+  prompt_length = tokens("troupe_request_prompt_tokens", "Prompt tokens of a finished request.", kTokens);
+  generation_length = tokens("troupe_request_generation_tokens", "Generated tokens of a finished request.", kTokens);
+  asked_max_tokens =
+      tokens("troupe_request_params_max_tokens", "The parameter max_tokens of a finished request, if given.", kTokens);
+  asked_choices = tokens("troupe_request_params_n", "The parameter n of a finished request.", kChoices);
+}
+
+void Metrics::define_iterations() {
+  auto& make = *implementation_;
+  iterations = make.counter("troupe_iterations_total", "Batches run by the worker.");
+  preemptions = make.counter("troupe_num_preemptions_total", "Running requests put back into the queue.");
+  worker_restarts = make.counter("troupe_worker_restarts_total", "Workers replaced after a failure.");
+  const auto in_batches = [&](const std::string& phase) {
+    return make.counter("troupe_batch_tokens_total", "Tokens computed in batches, by phase.", {{"phase", phase}});
+  };
+  prefill_tokens = in_batches("prefill");
+  decode_tokens = in_batches("decode");
+  batch_tokens = make.histogram("troupe_iteration_tokens", "Tokens computed in a batch.", Unit::kCount, kTokens);
+  batch_sequences = make.histogram("troupe_iteration_sequences", "Sequences in a batch.", Unit::kCount, kSequences);
+  iteration_time =
+      make.histogram("troupe_iteration_seconds", "From one batch done to the next.", Unit::kSeconds, kGaps);
+  network_time =
+      make.histogram("troupe_iteration_network_seconds", "Time the device spent on a batch.", Unit::kSeconds, kGaps);
+  batches_in_flight = make.gauge("troupe_batches_in_flight", "Batches submitted and not done.");
+}
+
+void Metrics::define_pages() {
+  auto& make = *implementation_;
+  const std::string tier = "device";  // where pages are; there will be others
+  pages_capacity = make.gauge("troupe_kv_pages_capacity", "KV pages there are.", {{"tier", tier}});
+  page_tokens = make.gauge("troupe_kv_page_tokens", "Tokens that fit into a KV page.");
+  const auto pages = [&](const std::string& state) {
+    return make.gauge("troupe_kv_pages", "KV pages by state.", {{"state", state}, {"tier", tier}});
+  };
+  pages_free = pages("free");
+  pages_cached = pages("cached");
+  pages_running = pages("running");
+  pages_evicted =
+      make.counter("troupe_kv_pages_evicted_total", "Cached KV pages given up for their space.", {{"tier", tier}});
+  prefix_cache_queries =
+      make.counter("troupe_prefix_cache_queries_total", "Tokens looked up in the prefix index, at every turn given.");
+  prefix_cache_hits =
+      make.counter("troupe_prefix_cache_hits_total", "Tokens found in the prefix index.", {{"tier", tier}});
+}
+
+void Metrics::define_the_rest() {
+  auto& make = *implementation_;
+  make.gauge("troupe_build_info", "1; the version is in the label.", {{"version", make.options.version}}).set(1);
+  unexpected_messages = make.counter("troupe_unexpected_messages_total", "Messages that no actor handler expected.");
+  actor_failures = make.counter("troupe_actor_failures_total", "Actors that died of an error.");
+  scheduler_mailbox = make.gauge("troupe_actor_mailbox_messages",
+                                 "Messages fetched from a mailbox and not yet handled.", {{"actor", "scheduler"}});
+
+  connections = make.gauge("troupe_http_connections", "Open client connections.");
+  sse_streams = make.gauge("troupe_http_sse_streams", "Open event streams.");
+  sse_backlog =
+      make.gauge("troupe_http_sse_backlog_bytes", "Bytes for event streams that their clients have not taken.");
+  const auto responses = [&](const std::string& status) {
+    return make.counter("troupe_http_responses_total", "HTTP responses by status class.", {{"class", status}});
+  };
+  http_2xx = responses("2xx");
+  http_4xx = responses("4xx");
+  http_5xx = responses("5xx");
+  client_disconnects = make.counter("troupe_http_client_disconnects_total", "Clients gone before their answer ended.");
+  sse_events = make.counter("troupe_http_sse_events_total", "Events written to streams.");
+  sse_wakeups = make.counter("troupe_http_sse_wakeups_total", "Times an I/O thread was woken to write events.");
+
+  trace_spans_exported =
+      make.counter("troupe_trace_spans_exported_total", "Spans that arrived in the trace file or at the collector.");
+  const auto dropped = [&](const std::string& reason) {
+    return make.counter("troupe_trace_spans_dropped_total", "Spans that were recorded and did not arrive, by reason.",
+                        {{"reason", reason}});
+  };
+  trace_spans_dropped_queue_full = dropped("queue_full");
+  trace_spans_dropped_export_failed = dropped("export_failed");
+  trace_spans_dropped_shutdown = dropped("shutdown");
 }
 
 }  // namespace troupe

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every metric the server exports, by name, in one place; prometheus-cpp keeps
-// the numbers. Recording is lock-light and may be called from any thread.
-// Names that dashboards for vLLM know keep vLLM's meaning under the prefix
-// troupe_ (issue of names: docs/decisions/).
+// Every metric the server exports, by name, in one place. Recording takes no
+// lock and may be done from any thread. What each one means, its unit and its
+// equivalent in vLLM is in docs/observability.md; a test keeps the two in step.
 #pragma once
 
 #include <cstdint>
@@ -10,67 +9,114 @@
 #include <string>
 #include <string_view>
 
+#include "telemetry/exposition_format.hpp"
+
+namespace prometheus {
+class Counter;
+class Gauge;
+}  // namespace prometheus
+
 namespace troupe {
 
+class ExponentialHistogram;
+
+// Handles: as small as a pointer, valid as long as their Metrics.
 class Counter {
  public:
-  explicit Counter(void* implementation = nullptr) : implementation_(implementation) {}
+  explicit Counter(prometheus::Counter* counter = nullptr) : counter_(counter) {}
   void add(double amount = 1.0) const;
 
  private:
-  void* implementation_;
+  prometheus::Counter* counter_;
 };
 
 class Gauge {
  public:
-  explicit Gauge(void* implementation = nullptr) : implementation_(implementation) {}
+  explicit Gauge(prometheus::Gauge* gauge = nullptr) : gauge_(gauge) {}
   void set(double value) const;
   void add(double amount) const;
 
  private:
-  void* implementation_;
+  prometheus::Gauge* gauge_;
 };
 
 class Histogram {
  public:
-  explicit Histogram(void* implementation = nullptr) : implementation_(implementation) {}
+  explicit Histogram(ExponentialHistogram* histogram = nullptr) : histogram_(histogram) {}
   void observe(double value) const;
 
  private:
-  void* implementation_;
+  ExponentialHistogram* histogram_;
+};
+
+struct MetricsOptions {
+  std::string version;      // of the program, for troupe_build_info
+  bool vllm_names = true;   // what means the same also under vLLM's names
+  std::uint32_t context_length = 131072;  // where vLLM's buckets of token counts end
 };
 
 class Metrics {
  public:
-  explicit Metrics(std::string_view model_name);
+  explicit Metrics(std::string_view model_name, MetricsOptions options = {});
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // The Prometheus text exposition format, version 0.0.4.
-  std::string expose() const;
+  // What /metrics answers. Takes about a millisecond, and makes nobody wait.
+  std::string expose(ExpositionFormat format = ExpositionFormat::kText) const;
 
-  // requests
-  Counter requests_stop, requests_length, requests_cancelled, requests_error;  // requests_total{finished_reason}
-  Counter requests_refused;        // overload, draining, invalid
-  Counter prompt_tokens, generation_tokens, cached_prompt_tokens;
-  Gauge requests_running, requests_waiting;
-  Histogram time_to_first_token, time_per_output_token, inter_token_latency;  // seconds
-  Histogram end_to_end_latency, queue_time;                                  // seconds
-  Histogram prompt_length, generation_length;                                // tokens
+  // requests_total{finished_reason}
+  Counter requests_stop, requests_length, requests_cancelled, requests_error;
+  // requests_refused_total{reason}: ended before they ever ran
+  Counter refused_invalid;       // what was asked for can't be done, or not like this
+  Counter refused_too_long;      // for the context or the pages
+  Counter refused_unauthorized;  // no key, or a wrong one
+  Counter refused_overload;      // too many waited already
+  Counter refused_queue_time;    // waited too long for its turn
+  Counter refused_draining;
+  Counter refused_unavailable;   // the engine has failed
+  Counter prompt_tokens, cached_prompt_tokens, computed_prompt_tokens;  // of finished prefills
+  Counter generation_tokens;
+  Counter recomputed_tokens;  // computed a second time: after a preemption, a pause, a restart
+  Gauge requests_running, requests_waiting, requests_paused;
+  Gauge ready;  // 1: send requests here
+
+  // seconds, of a request
+  Histogram time_to_first_token;    // from arrival
+  Histogram inter_token_latency;    // each gap
+  Histogram time_per_output_token;  // mean of its gaps
+  Histogram normalized_latency;     // end to end / output tokens
+  Histogram end_to_end_latency;
+  Histogram queue_time, prefill_time, decode_time;
+  Histogram inference_time;  // prefill and decode
+  // of a request that has finished
+  Histogram prompt_length, generation_length;  // tokens
+  Histogram asked_max_tokens;                  // the parameter, if it was given
+  Histogram asked_choices;                     // the parameter n
+
   // iterations
   Counter iterations, preemptions, worker_restarts;
+  Counter prefill_tokens, decode_tokens;     // batch_tokens_total{phase}
   Histogram batch_tokens, batch_sequences;
   Histogram iteration_time, network_time;  // seconds; their difference is the engine's
+  Gauge batches_in_flight;
+
   // pages
-  Gauge pages_total, pages_free, pages_cached, pages_running;
+  Gauge pages_capacity, page_tokens;
+  Gauge pages_free, pages_cached, pages_running;
+  Counter pages_evicted;
   Counter prefix_cache_queries, prefix_cache_hits;  // tokens
+
   // actors
   Counter unexpected_messages, actor_failures;
+  Gauge scheduler_mailbox;  // messages it has fetched and not handled
+
   // http
   Gauge connections, sse_streams;
+  Gauge sse_backlog;  // bytes delivered to streams that their clients have not taken
   Counter http_2xx, http_4xx, http_5xx;  // http_responses_total{class}
   Counter client_disconnects, sse_events, sse_wakeups;
+
   // traces
   Counter trace_spans_exported;
   // trace_spans_dropped_total{reason}
@@ -79,6 +125,14 @@ class Metrics {
 
  private:
   struct Implementation;
+
+  void define_requests();
+  void define_latencies();
+  void define_lengths();
+  void define_iterations();
+  void define_pages();
+  void define_the_rest();
+
   std::unique_ptr<Implementation> implementation_;
 };
 

@@ -62,7 +62,7 @@ double metric(std::uint16_t port, const std::string& name) {
 void wait_until_idle(std::uint16_t port) {
   for (int attempt = 0; attempt < 500; ++attempt) {
     if (metric(port, "troupe_num_requests_running") == 0 && metric(port, "troupe_num_requests_waiting") == 0 &&
-        metric(port, "troupe_kv_pages{model_name=\"demo\",state=\"running\"}") == 0)
+        metric(port, "troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0)
       return;
     std::this_thread::yield();
   }
@@ -101,7 +101,7 @@ TEST_CASE("end to end: held-out questions are answered by meaning, alone and 32 
   for (std::size_t i = 0; i < questions.size(); ++i) CHECK(together[i] == alone[i]);
 
   wait_until_idle(server.port());
-  CHECK(metric(server.port(), "troupe_kv_pages{model_name=\"demo\",state=\"running\"}") == 0);
+  CHECK(metric(server.port(), "troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
 }
 
 TEST_CASE("end to end: a streamed answer has role, deltas, finish, usage and [DONE], and says the same") {
@@ -158,7 +158,7 @@ TEST_CASE("end to end: a client that leaves mid-stream gives its pages back") {
   http_post_and_leave(server.port(), "/v1/chat/completions", body.dump(),
                       [](std::string_view raw) { return raw.find("10") != std::string_view::npos; });
   wait_until_idle(server.port());
-  CHECK(metric(server.port(), "troupe_kv_pages{model_name=\"demo\",state=\"running\"}") == 0);
+  CHECK(metric(server.port(), "troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
   CHECK(metric(server.port(), "troupe_requests_total{finished_reason=\"cancelled\"") == 1);
   CHECK(metric(server.port(), "troupe_generation_tokens_total") < 1900);
 }

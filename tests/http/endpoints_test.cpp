@@ -52,6 +52,54 @@ TEST_CASE("endpoints: models, version and probes") {
   CHECK(metrics.body.find("troupe_") != std::string::npos);
 }
 
+TEST_CASE("endpoints: metrics are protobuf for who asks for it, and text for who does not") {
+  RunningServer server;
+  const std::string wanted =
+      "Accept: application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,"
+      "text/plain;q=0.5\r\n";
+  const TestResponse binary = ask(server, get_request("/metrics", wanted));
+  CHECK(binary.status == 200);
+  CHECK(binary.field("Content-Type") ==
+        "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited");
+  CHECK(binary.body.find("troupe_num_requests_running") != std::string::npos);
+  CHECK(binary.body.find("# HELP") == std::string::npos);
+  for (const std::string accept : {"Accept: application/json\r\n", "Accept: */*\r\n"}) {
+    const TestResponse text = ask(server, get_request("/metrics", accept));
+    CHECK(text.status == 200);
+    CHECK(text.field("Content-Type") == "text/plain; version=0.0.4; charset=utf-8");
+  }
+}
+
+TEST_CASE("endpoints: refused requests are counted by reason, and no request twice") {
+  RunningServer server([](ServerOptions& options) { options.api_key = "secret"; });
+  const std::string key = "Authorization: Bearer secret\r\n";
+  const auto refused = [&](const std::string& reason) {
+    const std::string text = server.metrics().expose();
+    const std::string name = "troupe_requests_refused_total{model_name=\"demo\",reason=\"" + reason + "\"} ";
+    return text.substr(text.find(name) + name.size(), 1);
+  };
+  ask(server, post_request("/v1/chat/completions", kChat));
+  ask(server, get_request("/v1/models"));  // no request for text
+  CHECK(refused("unauthorized") == "1");
+  ask(server, post_request("/v1/chat/completions", "{", key));
+  ask(server, post_request("/v1/chat/completions", R"({"messages":[],"max_tokens":"x"})", key));
+  CHECK(refused("invalid") == "2");
+  for (const char* reason : {"too_long", "overload", "queue_time", "draining", "unavailable"}) CHECK(refused(reason) == "0");
+}
+
+TEST_CASE("endpoints: the ready gauge says what /ready says") {
+  RunningServer server;
+  const auto shown = [&] {
+    const std::string text = ask(server, get_request("/metrics")).body;
+    const std::string name = "\ntroupe_ready{model_name=\"demo\"} ";
+    return text.substr(text.find(name) + name.size(), 1);
+  };
+  server.script().status.state = EngineState::kReady;
+  CHECK(shown() == "1");
+  server.script().status.state = EngineState::kStarting;
+  CHECK(shown() == "0");
+}
+
 TEST_CASE("endpoints: health follows the engine's progress, readiness its state") {
   struct Row {
     EngineState state;

@@ -55,8 +55,9 @@ TEST_CASE("outbox: once closed it drops what comes and stays silent") {
 }
 
 TEST_CASE("client stream: what is pending grows with deliveries and goes when the client took it") {
+  const Metrics metrics("demo");
   auto outbox = std::make_shared<Outbox>([] {});
-  auto stream = std::make_shared<ClientStream>(outbox, nullptr, Delivery::kEvents);
+  auto stream = std::make_shared<ClientStream>(outbox, nullptr, Delivery::kEvents, metrics.sse_backlog);
   CHECK(stream->pending_bytes() == 0);
   stream->deliver(delta(std::string(5000, 'x')));
   const std::size_t first = stream->pending_bytes();
@@ -73,10 +74,34 @@ TEST_CASE("client stream: what is pending grows with deliveries and goes when th
   CHECK(stream->pending_bytes() == 0);
 }
 
+TEST_CASE("client stream: the backlog of all streams is what is pending, and goes with a stream") {
+  const Metrics metrics("demo");
+  const auto backlog = [&] {
+    const std::string text = metrics.expose();
+    const std::string name = "troupe_http_sse_backlog_bytes{model_name=\"demo\"} ";
+    return std::stod(text.substr(text.find(name) + name.size()));
+  };
+  auto outbox = std::make_shared<Outbox>([] {});
+  auto stream = std::make_shared<ClientStream>(outbox, nullptr, Delivery::kEvents, metrics.sse_backlog);
+  auto other = std::make_shared<ClientStream>(outbox, nullptr, Delivery::kEvents, metrics.sse_backlog);
+  stream->deliver(delta(std::string(5000, 'x')));
+  other->deliver(delta("y"));
+  CHECK(backlog() == stream->pending_bytes() + other->pending_bytes());
+  std::vector<Outbox::Entry> entries;
+  outbox->take(entries);
+  stream->handled(entries[0].event);
+  stream->take_all();
+  CHECK(backlog() == other->pending_bytes());
+  entries.clear();
+  other.reset();  // its client never took the rest
+  CHECK(backlog() == 0);
+}
+
 TEST_CASE("client stream: a whole answer is collected and only its end is told") {
   int num_rings = 0;
   auto outbox = std::make_shared<Outbox>([&] { ++num_rings; });
-  auto stream = std::make_shared<ClientStream>(outbox, nullptr, Delivery::kWhole);
+  const Metrics metrics("demo");
+  auto stream = std::make_shared<ClientStream>(outbox, nullptr, Delivery::kWhole, metrics.sse_backlog);
   stream->deliver(Accepted{});
   stream->deliver(delta("a"));
   stream->deliver(delta("b"));
