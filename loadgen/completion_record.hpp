@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what the client saw of one request to what is kept of it.
+#pragma once
+
+#include <chrono>
+
+#include "loadgen/client_connection.hpp"
+#include "loadgen/dialogue.hpp"
+#include "loadgen/request_record.hpp"
+
+namespace troupe::loadgen {
+
+// Of the dialogue's present turn. A request that was never sent has the time of
+// its end as `sent`.
+RequestRecord make_record(const Dialogue& dialogue, std::chrono::nanoseconds intended, const Completion& completion,
+                          SteadyTime begin);
+
+// How late the request was begun by us; what was never begun is late until its end.
+std::chrono::nanoseconds start_delay(std::chrono::nanoseconds intended, const Completion& completion, SteadyTime begin);
+
+}  // namespace troupe::loadgen
