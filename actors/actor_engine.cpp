@@ -21,6 +21,7 @@ ActorEngine::ActorEngine(caf::actor_system& system, ServedModel model, DeviceFac
       ActorEnvironment{.model = std::move(model),
                        .options = options,
                        .metrics = metrics,
+                       .tracer = settings.tracer,
                        .board = std::make_shared<StatusBoard>(),
                        .registry = std::make_shared<RequestRegistry>(),
                        .census = std::make_shared<ActorCensus>(),

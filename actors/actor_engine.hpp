@@ -27,6 +27,7 @@ struct ActorEngineSettings {
   std::uint64_t seed = 0;    // of the seeds that requests without one get
   PageSecret secret;         // of the prefix index
   unsigned page_hash_bits = 128;
+  Tracer* tracer = nullptr;  // outlives the engine
 };
 
 // submit, cancel, resume and the observers: any thread.

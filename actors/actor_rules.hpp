@@ -29,6 +29,7 @@
 #include "actors/engine.hpp"
 #include "actors/status_board.hpp"
 #include "telemetry/metrics.hpp"
+#include "telemetry/tracer.hpp"
 
 namespace troupe {
 
@@ -65,6 +66,7 @@ struct ActorEnvironment {
   ServedModel model;
   EngineOptions options;
   Metrics& metrics;
+  Tracer* tracer = nullptr;  // null: nothing is traced
   std::shared_ptr<StatusBoard> board;
   std::shared_ptr<RequestRegistry> registry;
   std::shared_ptr<ActorCensus> census;

@@ -6,17 +6,43 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace troupe {
 
 enum class ApiErrorKind : std::uint8_t {
-  kInvalidRequest,   // 400
-  kContextTooLong,   // 400, code context_length_exceeded
-  kModelNotFound,    // 404
-  kOverloaded,       // 429, with Retry-After
-  kUnavailable,      // 503: loading, draining, or the engine failed
-  kInternal,         // 500
+  kInvalidRequest,
+  kContextTooLong,   // has a code of its own
+  kModelNotFound,
+  kOverloaded,       // with Retry-After
+  kUnavailable,      // loading, draining, or the engine failed
+  kInternal,
 };
+
+constexpr unsigned http_status(ApiErrorKind kind) {
+  switch (kind) {
+    case ApiErrorKind::kInvalidRequest:
+    case ApiErrorKind::kContextTooLong: return 400;
+    case ApiErrorKind::kModelNotFound: return 404;
+    case ApiErrorKind::kOverloaded: return 429;
+    case ApiErrorKind::kUnavailable: return 503;
+    case ApiErrorKind::kInternal: break;
+  }
+  return 500;
+}
+
+// For logs and traces.
+constexpr std::string_view name_of(ApiErrorKind kind) {
+  switch (kind) {
+    case ApiErrorKind::kInvalidRequest: return "invalid_request";
+    case ApiErrorKind::kContextTooLong: return "context_length_exceeded";
+    case ApiErrorKind::kModelNotFound: return "model_not_found";
+    case ApiErrorKind::kOverloaded: return "overloaded";
+    case ApiErrorKind::kUnavailable: return "unavailable";
+    case ApiErrorKind::kInternal: break;
+  }
+  return "internal_error";
+}
 
 struct ApiError {
   ApiErrorKind kind = ApiErrorKind::kInternal;

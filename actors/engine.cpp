@@ -32,13 +32,14 @@ class SystemConfig : public caf::actor_system_config {
   }
 };
 
-ActorEngineSettings random_settings() {
+ActorEngineSettings random_settings(Tracer* tracer) {
   std::random_device random;
   const auto draw = [&] { return std::uint64_t{random()} << 32 | random(); };
   return {.has_threads = true,
           .seed = draw(),
           .secret = {.k0 = draw(), .k1 = draw()},
-          .page_hash_bits = 128};
+          .page_hash_bits = 128,
+          .tracer = tracer};
 }
 
 // Waits for the threads of a system without actors; false if they don't end.
@@ -56,11 +57,11 @@ bool destroy(std::unique_ptr<caf::actor_system> system, std::chrono::millisecond
 
 struct Engine::Implementation {
   Implementation(ServedModel model, DeviceFactory make_device, EngineOptions options,
-                 Metrics& metrics)
+                 Metrics& metrics, Tracer* tracer)
       : config(std::make_unique<SystemConfig>(options.actor_threads)),
         system(std::make_unique<caf::actor_system>(*config)),
         engine(std::make_unique<ActorEngine>(*system, std::move(model), std::move(make_device),
-                                             options, metrics, random_settings())),
+                                             options, metrics, random_settings(tracer))),
         board(engine->environment().board),
         registry(engine->environment().registry),
         census(engine->environment().census) {}
@@ -76,9 +77,9 @@ struct Engine::Implementation {
 };
 
 Engine::Engine(ServedModel model, DeviceFactory make_device, EngineOptions options,
-               Metrics& metrics)
+               Metrics& metrics, Tracer* tracer)
     : implementation_(std::make_unique<Implementation>(std::move(model), std::move(make_device),
-                                                       options, metrics)) {}
+                                                       options, metrics, tracer)) {}
 
 Engine::~Engine() {
   if (stop(kStopDeadline)) return;

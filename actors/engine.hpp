@@ -59,6 +59,7 @@ struct EngineOptions {
   std::chrono::seconds restart_window{60};
   std::uint32_t actor_threads = 1;
   bool prefix_cache = true;
+  bool logs_requests = false;  // a line for each at level info, not only debug
 };
 
 enum class EngineState : std::uint8_t { kStarting, kReady, kDraining, kFailed, kStopped };
@@ -75,11 +76,15 @@ struct EngineStatus {
 
 using RequestId = std::uint64_t;
 
+class Tracer;
+
 class Engine {
  public:
   // Returns at once; the device starts in the background (kStarting). Requests
   // submitted meanwhile wait. If it can't start, the state becomes kFailed.
-  Engine(ServedModel model, DeviceFactory make_device, EngineOptions options, Metrics& metrics);
+  // Metrics and tracer outlive the engine; without a tracer nothing is traced.
+  Engine(ServedModel model, DeviceFactory make_device, EngineOptions options, Metrics& metrics,
+         Tracer* tracer = nullptr);
   ~Engine();  // bounded: stop() if it has not been called
 
   // Never blocks, never throws on account of the request: what is wrong with

@@ -3,14 +3,17 @@
 // to the engine, and the events that come back. Plain values.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "actors/api_error.hpp"
 #include "gpu/batch.hpp"
+#include "telemetry/trace_context.hpp"
 
 namespace troupe {
 
@@ -30,6 +33,19 @@ struct TokenPrompt {
   std::vector<std::int32_t> tokens;
 };
 
+// Where a request came from: for traces, logs and timings. Nothing that is
+// generated depends on it.
+struct RequestOrigin {
+  std::string request_id;   // X-Request-Id, checked: ours or the client's
+  TraceContext trace;       // of the request's own span; not valid: the engine draws one
+  SpanId parent = 0;        // the caller's span
+  std::string tracestate;   // the caller's
+  std::string_view method, path;  // of HTTP, literals; empty: it came another way
+  bool is_stream = false;
+  // Its first byte was read; the epoch: when it was submitted.
+  std::chrono::steady_clock::time_point received;
+};
+
 struct GenerationRequest {
   std::string id;  // ours: "chatcmpl-…"; used in logs and traces
   std::variant<ChatPrompt, TextPrompt, TokenPrompt> prompt;
@@ -43,12 +59,25 @@ struct GenerationRequest {
   std::vector<std::int32_t> stop_token_ids;
   bool ignore_eos = false;
   bool echo = false;  // completions: the prompt's text comes first
+  RequestOrigin origin;
 };
 
 struct Usage {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t completion_tokens = 0;
   std::uint32_t cached_tokens = 0;  // of the prompt, found in shared pages
+};
+
+// Where a request's time went. Its parts do not overlap; what total has beyond
+// their sum went into reading the request and between actors.
+struct RequestTimings {
+  std::chrono::nanoseconds encode{0};     // the prompt, if that took a thread of its own
+  std::chrono::nanoseconds queue{0};      // waiting, for its turn and for pages
+  std::chrono::nanoseconds prefill{0};    // with what had to be computed again
+  std::chrono::nanoseconds decode{0};     // from a first token on
+  std::chrono::nanoseconds suspended{0};  // the client did not read
+  std::chrono::nanoseconds total{0};      // from its first byte to its last token
+  std::uint32_t decoded_tokens = 0;       // that came in decode's time
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled, kError };
@@ -69,6 +98,7 @@ struct Finished {
   std::optional<std::string> stop_string;  // the stop string that matched
   std::optional<std::int32_t> stop_token;  // the stop token id that matched
   Usage usage;
+  RequestTimings timings = {};
 };
 struct Failed {
   ApiError error;

@@ -14,7 +14,7 @@
 #define TROUPE_MESSAGES(ADD)                                                                     \
   ADD(BeginRequest) ADD(CancelRequest) ADD(ResumeRequest) ADD(EncodePrompt) ADD(PromptEncoded)   \
   ADD(Admit) ADD(StopSequence) ADD(PauseSequence) ADD(ResumeSequence) ADD(Admitted)              \
-  ADD(NewToken) ADD(RequestFailed) ADD(ResetPages) ADD(ReservePages) ADD(PagesReserved)          \
+  ADD(SequenceStarted) ADD(SequenceStopped) ADD(NewToken) ADD(RequestFailed) ADD(ResetPages) ADD(ReservePages) ADD(PagesReserved)          \
   ADD(ExtendPages) ADD(PagesExtended) ADD(CommitPages) ADD(CollectPages) ADD(WorkerReady)        \
   ADD(SubmitBatch) ADD(BatchDone) ADD(StartDevice) ADD(Doorbell) ADD(PollDevice) ADD(WorkerFailed) \
   ADD(WorkerLost) ADD(WorkerStalled) ADD(MeetSupervisor) ADD(StopActors) ADD(SchedulerTick)
@@ -35,7 +35,8 @@ namespace troupe {
 using RequestActor =
     caf::typed_actor<caf::reacts_to<BeginRequest>, caf::reacts_to<CancelRequest>,
                      caf::reacts_to<ResumeRequest>, caf::reacts_to<PromptEncoded>,
-                     caf::reacts_to<Admitted>, caf::reacts_to<NewToken>,
+                     caf::reacts_to<Admitted>, caf::reacts_to<SequenceStarted>,
+                     caf::reacts_to<SequenceStopped>, caf::reacts_to<NewToken>,
                      caf::reacts_to<RequestFailed>>;
 
 using PromptEncoderActor = caf::typed_actor<caf::reacts_to<EncodePrompt>>;

@@ -50,6 +50,7 @@ struct AdmissionTicket {
   std::uint32_t min_tokens = 0;
   std::vector<std::int32_t> end_tokens;  // end the sequence when drawn
   std::vector<std::int32_t> suppressed_early;  // not drawn before min_tokens
+  TraceContext trace;  // valid: the spans of its iterations are to link to it
 };
 struct Admit {
   std::shared_ptr<const AdmissionTicket> ticket;
@@ -66,6 +67,23 @@ struct ResumeSequence {
 
 // scheduler → request
 struct Admitted {};
+// It has got pages and a slot, be it for the first time or again.
+struct SequenceStarted {
+  using TimePoint = std::chrono::steady_clock::time_point;
+  TimePoint queued;   // began to wait
+  TimePoint asked;    // pages were asked for the first time since
+  TimePoint started;
+  std::uint32_t num_known = 0;      // prompt and what was generated before
+  std::uint32_t cached_tokens = 0;  // of these, found in shared pages
+  Epoch epoch = 0;
+};
+// It had pages and a slot and gave them up before its end.
+enum class StopReason : std::uint8_t { kPreempted, kPaused, kWorkerLost };
+struct SequenceStopped {
+  StopReason reason = StopReason::kPreempted;
+  std::chrono::steady_clock::time_point time;
+  bool is_paused = false;  // it waits for its client, not for its turn
+};
 enum class SequenceEnd : std::uint8_t { kNotYet, kEndToken, kLength };
 struct NewToken {
   std::int32_t token = -1;  // -1: none came with the end

@@ -8,6 +8,8 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include "actors/prompt_encoding.hpp"
+#include "actors/request_log.hpp"
+#include "telemetry/log.hpp"
 
 namespace troupe {
 namespace {
@@ -33,6 +35,8 @@ RequestActor::behavior_type make_request(RequestState::Self self, Environment en
       [self](const ResumeRequest&) { self->state.resume(); },
       [self](const PromptEncoded& prompt) { self->state.take_prompt(prompt); },
       [self](const Admitted&) { self->state.take_admission(); },
+      [self](const SequenceStarted& message) { self->state.take_started(message); },
+      [self](const SequenceStopped& message) { self->state.take_stopped(message); },
       [self](const NewToken& token) { self->state.take_token(token); },
       [self](const RequestFailed& failed) { self->state.fail(failed.error); },
   };
@@ -46,16 +50,24 @@ void RequestState::initialize(Self self, Environment environment, SchedulerActor
   scheduler_ = std::move(scheduler);
   encoder_ = std::move(encoder);
   start_ = std::move(start);
+  trace_.emplace(start_.request, environment_->tracer, start_.arrived);
 }
 
 RequestState::~RequestState() {
   if (is_abandoned_) is_abandoned_->store(true);
   set_paused(false);
+  if (!trace_ || trace_->has_ended()) return;
+  try {
+    end_trace({.reason = FinishReason::kError, .error = ApiError{}, .usage = usage_});
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, "a request's end was not recorded", {{"reason", error.what()}});
+  }
 }
 
 void RequestState::begin_request() {
   if (start_.refusal) return fail(*start_.refusal);
   if (prompt_text_bytes(*start_.request) > kShortPromptBytes) {
+    trace_->begin_encoding(self_->clock().now());
     is_abandoned_ = std::make_shared<std::atomic<bool>>(false);
     self_->send(encoder_, EncodePrompt{start_.request, is_abandoned_});
     return;
@@ -72,6 +84,7 @@ void RequestState::take_prompt(const PromptEncoded& prompt) {
 }
 
 void RequestState::admit(std::vector<std::int32_t> tokens) {
+  trace_->begin_waiting(self_->clock().now());
   ticket_ = std::make_shared<const AdmissionTicket>(make_ticket(std::move(tokens)));
   is_with_scheduler_ = true;
   self_->send(scheduler_, Admit{ticket_});
@@ -95,12 +108,14 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
   }
   if (!request.ignore_eos)
     ticket.end_tokens.insert(ticket.end_tokens.end(), eos_tokens.begin(), eos_tokens.end());
+  if (trace_->context().is_sampled) ticket.trace = trace_->context();
   return ticket;
 }
 
 void RequestState::take_admission() {
   if (start_.stream->is_over()) return;
   start_.stream->mark_admitted();
+  trace_->mark_accepted();
   usage_.prompt_tokens = static_cast<std::uint32_t>(ticket_->prompt.size());
   detokenizer_.emplace(*environment_->model.tokenizer);
   stop_matcher_.emplace(start_.request->stop, start_.request->include_stop_in_output);
@@ -164,6 +179,8 @@ void RequestState::finish(const NewToken& token, std::optional<std::size_t> matc
     finished.stop_token = token.token;
   }
   observe_end(self_->clock().now());
+  end_trace({.reason = finished.reason, .error = {}, .usage = usage_});
+  finished.timings = trace_->timings();
   if (token.end != SequenceEnd::kNotYet) is_with_scheduler_ = false;  // it knows already
   start_.stream->finish(std::move(finished));
   leave();
@@ -191,15 +208,24 @@ void RequestState::set_paused(bool paused) {
 
 void RequestState::cancel() {
   if (start_.stream->is_over()) return;
+  end_trace({.reason = FinishReason::kCancelled, .error = {}, .usage = usage_});
   start_.stream->finish({.reason = FinishReason::kCancelled, .stop_string = {}, .stop_token = {},
-                         .usage = usage_});
+                         .usage = usage_, .timings = trace_->timings()});
   leave();
 }
 
 void RequestState::fail(const ApiError& error) {
   if (start_.stream->is_over()) return;
+  end_trace({.reason = FinishReason::kError, .error = error, .usage = usage_});
   start_.stream->fail(error);
   leave();
+}
+
+// Before the client is told: whatever happens then, nothing of it is lost.
+void RequestState::end_trace(RequestOutcome outcome) {
+  trace_->end(self_->clock().now(), std::move(outcome));
+  record_request(*trace_, environment_->model.name);
+  log_request(*trace_, environment_->options.logs_requests);
 }
 
 // The sequence may still be running, or its admission be on the way: the
@@ -212,6 +238,7 @@ void RequestState::leave() {
 
 void RequestState::observe_token(TimePoint now, TimePoint started) {
   Metrics& metrics = environment_->metrics;
+  trace_->take_token(now);
   metrics.generation_tokens.add();
   if (usage_.completion_tokens == 1) {
     metrics.time_to_first_token.observe(seconds(now - start_.arrived));

@@ -17,6 +17,7 @@
 
 #include "actors/actor_rules.hpp"
 #include "actors/message_types.hpp"
+#include "actors/request_trace.hpp"
 #include "actors/response_stream.hpp"
 #include "text/detokenizer.hpp"
 #include "text/stop_matcher.hpp"
@@ -46,6 +47,8 @@ class RequestState {
   void resume();
   void take_prompt(const PromptEncoded& prompt);
   void take_admission();
+  void take_started(const SequenceStarted& message) { trace_->take_started(message); }
+  void take_stopped(const SequenceStopped& message) { trace_->take_stopped(message); }
   void take_token(const NewToken& token);
   void fail(const ApiError& error);
 
@@ -63,6 +66,7 @@ class RequestState {
   void observe_token(TimePoint now, TimePoint started);
   void observe_end(TimePoint now);
   void set_paused(bool paused);
+  void end_trace(RequestOutcome outcome);
   void leave();
 
   Self self_ = nullptr;
@@ -75,6 +79,7 @@ class RequestState {
   std::shared_ptr<const AdmissionTicket> ticket_;
   std::optional<StreamingDetokenizer> detokenizer_;
   std::optional<StopMatcher> stop_matcher_;
+  std::optional<RequestTrace> trace_;  // from the beginning
   Usage usage_;
   bool is_with_scheduler_ = false;
   bool is_paused_ = false;

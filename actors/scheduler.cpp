@@ -129,7 +129,7 @@ void SchedulerState::pause(SequenceId id) {
 void SchedulerState::settle_pause(Sequence& sequence) {
   if (!sequence.is_paused || sequence.progress.num_in_flight() > 0) return;
   if (sequence.phase == Sequence::Phase::kPaused) return;
-  if (sequence.phase == Sequence::Phase::kRunning) give_up_device(sequence);
+  if (sequence.phase == Sequence::Phase::kRunning) interrupt(sequence, StopReason::kPaused);
   waiting_.erase(sequence.arrival);
   sequence.run = ++last_run_;  // voids a reservation on its way
   sequence.phase = Sequence::Phase::kPaused;
@@ -145,6 +145,8 @@ void SchedulerState::resume(SequenceId id) {
 
 void SchedulerState::enqueue(Sequence& sequence) {
   sequence.phase = Sequence::Phase::kWaiting;
+  sequence.queued = now();
+  sequence.asked = {};
   waiting_.emplace(sequence.arrival, &sequence);
 }
 
@@ -160,6 +162,13 @@ void SchedulerState::start(Sequence& sequence, const PagesReserved& reserved) {
   sequence.num_committed = reserved.cached_tokens;
   if (sequence.num_given_up > reserved.cached_tokens)
     environment_->metrics.recomputed_tokens.add(sequence.num_given_up - reserved.cached_tokens);
+  self_->send(sequence.request,
+              SequenceStarted{.queued = sequence.queued,
+                              .asked = sequence.asked,
+                              .started = now(),
+                              .num_known = static_cast<std::uint32_t>(sequence.tokens.size()),
+                              .cached_tokens = reserved.cached_tokens,
+                              .epoch = epoch_});
   if (sequence.has_started) return;
   sequence.has_started = true;
   sequence.started = now();
@@ -171,7 +180,15 @@ void SchedulerState::start(Sequence& sequence, const PagesReserved& reserved) {
 void SchedulerState::preempt(Sequence& sequence) {
   environment_->metrics.preemptions.add();
   sequence.has_progressed = false;
+  interrupt(sequence, StopReason::kPreempted);
+}
+
+// What it has on the device is lost; it waits for its next turn, or for its
+// client.
+void SchedulerState::interrupt(Sequence& sequence, StopReason reason) {
   give_up_device(sequence);
+  self_->send(sequence.request, SequenceStopped{
+                                    .reason = reason, .time = now(), .is_paused = sequence.is_paused});
   if (sequence.is_paused) {
     sequence.phase = Sequence::Phase::kPaused;
   } else {
@@ -284,14 +301,8 @@ void SchedulerState::lose_worker(const WorkerLost& message) {
       if (flight.entries.size() == 1 && sequence->is_suspect()) culprit = sequence;
     }
   }
-  for (const auto& [arrival, sequence] : ByArrival(running_)) {
-    give_up_device(*sequence);
-    if (sequence->is_paused) {
-      sequence->phase = Sequence::Phase::kPaused;
-    } else {
-      enqueue(*sequence);
-    }
-  }
+  for (const auto& [arrival, sequence] : ByArrival(running_))
+    interrupt(*sequence, StopReason::kWorkerLost);
   for (const auto& [arrival, sequence] : waiting_) sequence->phase = Sequence::Phase::kWaiting;
   if (culprit)
     fail(*culprit, ApiErrorKind::kInternal,

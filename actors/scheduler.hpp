@@ -83,6 +83,7 @@ class SchedulerState {
   void enqueue(Sequence& sequence);
   void start(Sequence& sequence, const PagesReserved& reserved);
   void preempt(Sequence& sequence);
+  void interrupt(Sequence& sequence, StopReason reason);
   void give_up_device(Sequence& sequence);
   void release(Sequence& sequence);
   void settle_pause(Sequence& sequence);

@@ -41,6 +41,7 @@ void SchedulerState::request_admission() {
   Sequence* sequence = next_to_admit();
   if (!sequence) return;
   sequence->phase = Sequence::Phase::kReserving;
+  if (sequence->asked == TimePoint{}) sequence->asked = now();
   sequence->run = ++last_run_;
   is_reserving_ = true;
   const PageDemand demand = admission_demand(sequence->progress, page_sizing(),

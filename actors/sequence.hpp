@@ -27,6 +27,8 @@ struct Sequence {
   RequestActor request;
   std::uint64_t arrival = 0;  // order of arrival
   std::chrono::steady_clock::time_point arrived;
+  std::chrono::steady_clock::time_point queued;  // it waits since
+  std::chrono::steady_clock::time_point asked;   // for pages, the first time since; epoch: not yet
 
   Phase phase = Phase::kWaiting;
   std::uint64_t run = 0;  // how often it was given pages; replies to older runs are void

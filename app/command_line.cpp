@@ -44,7 +44,7 @@ class TableFlags {
     } else {
       option = command_.add_option_function<std::string>(
           flag, [this, flag](const std::string& value) { flags_.emplace_back(flag, value); }, help);
-      const bool is_number = std::holds_alternative<std::uint64_t Options::*>(entry.field);
+      const bool is_number = !std::holds_alternative<std::string Options::*>(entry.field);
       option->type_name(entry.unit == OptionEntry::Unit::kBytes  ? "SIZE"
                         : entry.unit == OptionEntry::Unit::kPath ? "DIR"
                         : is_number                              ? "N"

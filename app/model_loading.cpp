@@ -123,6 +123,7 @@ EngineOptions engine_options(const Options& options) {
   engine.prefix_cache = options.prefix_cache;
   engine.max_restarts = static_cast<std::uint32_t>(options.max_restarts);
   engine.restart_window = std::chrono::seconds(options.restart_window_seconds);
+  engine.logs_requests = options.log_requests;
   engine.actor_threads = static_cast<std::uint32_t>(options.actor_threads);
   return engine;
 }

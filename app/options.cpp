@@ -97,10 +97,25 @@ std::optional<std::string> set_number(Options& options, const OptionEntry& entry
   return std::nullopt;
 }
 
+std::optional<std::string> set_share(Options& options, double Options::*field, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_share = error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= 1;
+  if (!is_share) return "expected a number from 0 to 1, got '" + std::string(text) + "'";
+  options.*field = value;
+  return std::nullopt;
+}
+
+std::string shortest_text(double number) {
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
+}
+
 // A TOML scalar as the text a flag would carry; nullopt for tables and arrays.
 std::optional<std::string> scalar_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* number = node.as_floating_point()) return shortest_text(number->get());
   if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
   return std::nullopt;
 }
@@ -113,7 +128,7 @@ void apply_node(Options& options, const std::string& file, const std::string& ke
   const bool is_bool = std::holds_alternative<bool Options::*>(entry->field);
   if (is_bool != node.is_boolean())
     refuse(file, key + ": expected " + (is_bool ? "true or false" : "no boolean") + ", got " + *text);
-  if (entry->unit == Unit::kPath && std::filesystem::path(*text).is_relative())
+  if (entry->unit == Unit::kPath && !text->empty() && std::filesystem::path(*text).is_relative())
     text = (std::filesystem::path(file).parent_path() / *text).lexically_normal().string();
   if (const auto wrong = set_option(options, *entry, *text)) refuse(file, key + ": " + *wrong);
 }
@@ -212,6 +227,24 @@ std::span<const OptionEntry> option_table() {
       {"log.level", "--log-level", "debug, info, warning, error or off", &Options::log_level, 0, 0,
        {"debug", "info", "warning", "error", "off"}},
       {"log.format", "--log-format", "text or json", &Options::log_format, 0, 0, {"text", "json"}},
+      {"log.requests", "--log-requests", "a line for every finished request at level info, not only debug",
+       &Options::log_requests},
+
+      {"tracing.endpoint", "--trace-endpoint",
+       "OTLP/HTTP collector, http://host:4318 (also OTEL_EXPORTER_OTLP_ENDPOINT)", &Options::trace_endpoint},
+      {"tracing.file", "--trace-file", "write traces to this file as OTLP JSON lines, for `troupe trace`",
+       &Options::trace_file, 0, 0, {}, Unit::kPath},
+      {"tracing.file_limit", "--trace-file-limit", "a trace file this large is renamed to FILE.1 and begun anew",
+       &Options::trace_file_bytes, 1 << 16, UINT64_MAX, {}, Unit::kBytes},
+      {"tracing.sample_ratio", "--trace-sample-ratio",
+       "share of requests traced, 0 to 1, where the caller has not decided", &Options::trace_sample_ratio},
+      {"tracing.keep_slower_than_ms", "--trace-keep-slower-than-ms",
+       "trace requests that took longer, sampled or not; 0: only those that fail",
+       &Options::trace_keep_slower_than_ms, 0, 86'400'000},
+      {"tracing.max_queued_spans", "--trace-max-queued-spans", "spans kept for a slow collector; more are dropped",
+       &Options::trace_max_queued_spans, 256, 1 << 20},
+      {"tracing.service_name", "--trace-service-name", "service.name of the traces (also OTEL_SERVICE_NAME)",
+       &Options::trace_service_name},
   };
   return table;
 }
@@ -231,6 +264,7 @@ std::optional<std::string> set_option(Options& options, const OptionEntry& entry
     options.*(*flag) = *value;
     return std::nullopt;
   }
+  if (const auto* share = std::get_if<double Options::*>(&entry.field)) return set_share(options, *share, text);
   const auto& choices = entry.choices;
   if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end())
     return "expected one of " + joined(choices) + ", got '" + std::string(text) + "'";
@@ -242,6 +276,7 @@ std::string option_text(const Options& options, const OptionEntry& entry) {
   if (const auto* number = std::get_if<std::uint64_t Options::*>(&entry.field))
     return std::to_string(options.*(*number));
   if (const auto* flag = std::get_if<bool Options::*>(&entry.field)) return options.*(*flag) ? "true" : "false";
+  if (const auto* share = std::get_if<double Options::*>(&entry.field)) return shortest_text(options.*(*share));
   return options.*std::get<std::string Options::*>(entry.field);
 }
 

@@ -54,18 +54,27 @@ struct Options {
   // [log]
   std::string log_level = "info";
   std::string log_format = "text";
+  bool log_requests = false;
+  // [tracing]
+  std::string trace_endpoint;  // empty: none
+  std::string trace_file;      // empty: none
+  std::uint64_t trace_file_bytes = 256 << 20;
+  double trace_sample_ratio = 1.0;
+  std::uint64_t trace_keep_slower_than_ms = 0;  // 0: only failed ones
+  std::uint64_t trace_max_queued_spans = 8192;
+  std::string trace_service_name = "troupe";
 };
 
 struct OptionEntry {
-  // kPath: relative ones in a file are relative to the file's directory.
+  // kPath: relative ones in a file are relative to the file's directory; empty stays empty.
   enum class Unit : std::uint8_t { kNone, kBytes, kPath };
 
   std::string_view key;   // "server.port", in the file [server] port
   std::string_view flag;  // "--port"
   std::string_view help;
-  std::variant<std::string Options::*, std::uint64_t Options::*, bool Options::*> field;
+  std::variant<std::string Options::*, std::uint64_t Options::*, bool Options::*, double Options::*> field;
   // kBytes: "512MiB", "2GiB" or "1048576"; a plain number in Options.
-  std::uint64_t minimum = 0, maximum = UINT64_MAX;  // numbers
+  std::uint64_t minimum = 0, maximum = UINT64_MAX;  // whole numbers; others are shares, 0 to 1
   std::vector<std::string_view> choices = {};       // strings; empty: any
   Unit unit = Unit::kNone;
 

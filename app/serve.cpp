@@ -13,6 +13,7 @@
 
 #include "app/command_line.hpp"
 #include "app/model_loading.hpp"
+#include "app/tracing.hpp"
 #include "http/server.hpp"
 #include "telemetry/log.hpp"
 
@@ -49,8 +50,9 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return parts;
 }
 
-ServerOptions server_options(const Options& options) {
+ServerOptions server_options(const Options& options, Tracer* tracer) {
   ServerOptions server;
+  server.tracer = tracer;
   server.host = options.host;
   server.port = static_cast<std::uint16_t>(options.port);
   server.io_threads = static_cast<std::uint32_t>(options.io_threads);
@@ -59,10 +61,13 @@ ServerOptions server_options(const Options& options) {
   server.cors_origins = split_at_commas(options.cors_origins);
   server.version = version_text();
   server.limits.max_body_bytes = options.max_body_bytes;
-  server.access_log = [](const AccessRecord& record) {
-    log(LogLevel::kDebug, "request",
-        {{"method", record.method}, {"route", record.route}, {"status", record.status},
-         {"ms", static_cast<double>(record.duration.count()) / 1000}, {"request_id", record.request_id}});
+  // What the engine saw it logs itself, with all that is known of it.
+  server.access_log = [is_wanted = options.log_requests](const AccessRecord& record) {
+    const bool is_debug = record.was_submitted || !is_wanted;
+    log(is_debug ? LogLevel::kDebug : LogLevel::kInfo, "http request",
+        {{"request_id", record.request_id}, {"trace_id", record.trace_id}, {"method", record.method},
+         {"route", record.route}, {"status", record.status},
+         {"ms", static_cast<double>(record.duration.count()) / 1000}});
   };
   return server;
 }
@@ -131,8 +136,9 @@ int run_serve(const Options& options) {
   Metrics metrics(model.served.name, {.version = TROUPE_VERSION,
                                       .vllm_names = options.vllm_names,
                                       .context_length = model.context_length});
-  Engine engine(model.served, model.make_device, engine_options(options), metrics);
-  Server server(engine, metrics, served_model_info(options, model), server_options(options));
+  const auto tracer = make_tracer(options, metrics);
+  Engine engine(model.served, model.make_device, engine_options(options), metrics, tracer.get());
+  Server server(engine, metrics, served_model_info(options, model), server_options(options, tracer.get()));
   server.start();
   if (!wait_until_ready(engine, signals)) {
     server.stop();

@@ -54,10 +54,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   struct Exchange {
     RouteMatch route;  // its `rest` is not valid beyond the request
     std::string_view method;
+    RequestOrigin origin;
     ResponseContext context;
     Clock::time_point started;
     unsigned status = 0;
     bool is_generation = false;
+    bool was_submitted = false;  // the engine answers for it, and traces it
     bool is_answered = false;  // all of the answer is in out_
   };
   // The generation that answers it, until its terminal event.
@@ -81,6 +83,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // answering
   void begin_exchange(HttpRequest request);
+  void open_exchange(const HttpRequest& request);
   void answer(const Reply& reply);
   void answer_error(HttpError error);  // in whatever phase of the answer
   void start_generation(ApiRequest request);

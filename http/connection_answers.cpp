@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "http/refusal_span.hpp"
 #include "http/shard.hpp"
 #include "telemetry/metrics.hpp"
 
@@ -22,19 +23,26 @@ std::int64_t unix_seconds() {
 void Connection::begin_exchange(HttpRequest request) {
   ++num_requests_;
   num_read_ahead_ = parser_.num_buffered();
-  const RouteMatch route = match_route(request.target);
-  exchange_ = Exchange{.route = route,
-                       .method = method_label(request.method),
-                       .context = service_.context_for(request),
-                       .started = request_since_};
+  open_exchange(request);
   has_request_begun_ = has_body_begun_ = false;
   if (num_requests_ >= limits_.max_requests_per_connection || service_.is_draining() ||
       input_ended_) {
     exchange_->context.keep_alive = false;
   }
-  auto handled = service_.handle(request, route);
+  auto handled = service_.handle(request, exchange_->route);
   if (const auto* reply = std::get_if<Reply>(&handled)) return answer(*reply);
   start_generation(std::move(std::get<ApiRequest>(handled)));
+}
+
+void Connection::open_exchange(const HttpRequest& request) {
+  const RouteMatch route = match_route(request.target);
+  RequestOrigin origin = service_.origin_of(request, route, request_since_);
+  ResponseContext context = service_.context_for(request, origin);
+  exchange_ = Exchange{.route = route,
+                       .method = origin.method,
+                       .origin = std::move(origin),
+                       .context = std::move(context),
+                       .started = request_since_};
 }
 
 void Connection::answer(const Reply& reply) {
@@ -54,13 +62,7 @@ void Connection::answer_error(HttpError error) {
     exchange_->is_answered = true;
     return end_generation();
   }
-  if (!exchange_) {  // of a request that could not be read to its end
-    const HttpRequest& request = parser_.request();
-    exchange_ = Exchange{.route = match_route(request.target),
-                         .method = method_label(request.method),
-                         .context = service_.context_for(request),
-                         .started = request_since_};
-  }
+  if (!exchange_) open_exchange(parser_.request());  // it could not be read to its end
   if (error.close) exchange_->context.keep_alive = false;
   if (generation_) end_generation();
   answer(error_reply(error));
@@ -81,6 +83,9 @@ void Connection::start_generation(ApiRequest request) {
   generation_->response_id = request.generation.id;
   generation_->created = unix_seconds();
   GenerationRequest generation = std::exchange(request.generation, {});
+  generation.origin = exchange_->origin;
+  generation.origin.is_stream = request.stream;
+  exchange_->was_submitted = true;
   generation_->request = std::move(request);
   phase_ = Phase::kGenerating;
   generation_->id = service_.engine().submit(std::move(generation), generation_->stream);
@@ -155,13 +160,19 @@ void Connection::end_generation() {
 void Connection::end_exchange() {
   const Exchange exchange = std::move(*exchange_);
   exchange_.reset();
+  // Of what the engine has seen it makes the spans itself; probes are no requests.
+  Tracer* tracer = service_.options().tracer;
+  if (tracer && !exchange.was_submitted && exchange.status >= 400 && !exchange.route.is_public)
+    record_refusal(*tracer, exchange.origin, exchange.status);
   if (const auto& access_log = service_.options().access_log) {
     access_log({.method = exchange.method,
                 .route = exchange.route.name,
                 .status = exchange.status,
                 .duration = std::chrono::duration_cast<std::chrono::microseconds>(
                     Clock::now() - exchange.started),
-                .request_id = exchange.context.request_id});
+                .request_id = exchange.context.request_id,
+                .trace_id = hex_of(exchange.origin.trace.trace),
+                .was_submitted = exchange.was_submitted});
   }
   if (exchange.is_generation) shard_.answers().remove();
   idle_since_ = Clock::now();

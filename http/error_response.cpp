@@ -48,23 +48,14 @@ HttpError http_error(unsigned status, std::string message) {
 }
 
 HttpError to_http_error(const ApiError& error) {
-  HttpError result;
+  HttpError result = http_error(http_status(error.kind), error.message);
   switch (error.kind) {
-    case ApiErrorKind::kInvalidRequest: result = http_error(400, error.message); break;
-    case ApiErrorKind::kContextTooLong:
-      result = http_error(400, error.message);
-      result.code = "context_length_exceeded";
-      break;
-    case ApiErrorKind::kModelNotFound:
-      result = http_error(404, error.message);
-      result.code = "model_not_found";
-      break;
-    case ApiErrorKind::kOverloaded: result = http_error(429, error.message); break;
-    case ApiErrorKind::kUnavailable: result = http_error(503, error.message); break;
-    case ApiErrorKind::kInternal:
-      result = http_error(500, error.message);
-      result.code = "internal_error";
-      break;
+    case ApiErrorKind::kContextTooLong: result.code = "context_length_exceeded"; break;
+    case ApiErrorKind::kModelNotFound: result.code = "model_not_found"; break;
+    case ApiErrorKind::kInternal: result.code = "internal_error"; break;
+    case ApiErrorKind::kInvalidRequest:
+    case ApiErrorKind::kOverloaded:
+    case ApiErrorKind::kUnavailable: break;
   }
   result.field = error.field.value_or("");
   return result;

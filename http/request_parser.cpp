@@ -83,6 +83,8 @@ struct RequestParser::Implementation {
     request.origin = header.value("Origin");
     request.request_id = header.value("X-Request-Id");
     request.cors_headers = header.value("Access-Control-Request-Headers");
+    if (header.count("traceparent") == 1) request.traceparent = header.value("traceparent");
+    request.tracestate = header.value("tracestate");
     const auto framing = check_framing(header, limits);
     if (const auto* error = std::get_if<HttpError>(&framing)) return refuse(*error);
     request.keep_alive = std::get<Framing>(framing).keep_alive;

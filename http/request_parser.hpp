@@ -22,6 +22,7 @@ struct HttpRequest {
   bool keep_alive = true;
   // empty if absent
   std::string authorization, content_type, accept, origin, request_id, cors_headers;
+  std::string traceparent, tracestate;
   std::string body;
 };
 

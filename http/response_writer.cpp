@@ -52,9 +52,10 @@ void append_head(std::string& out, const ResponseContext& context, unsigned stat
   append_date(out);
   if (!content_type.empty()) append_field(out, "Content-Type", content_type);
   append_field(out, "X-Request-Id", context.request_id);
+  if (!context.traceresponse.empty()) append_field(out, "traceresponse", context.traceresponse);
   if (!context.cors_origin.empty()) {
     append_field(out, "Access-Control-Allow-Origin", context.cors_origin);
-    append_field(out, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+    append_field(out, "Access-Control-Expose-Headers", "X-Request-Id, traceresponse, Retry-After");
     append_field(out, "Vary", "Origin");
   }
   if (!context.keep_alive) {

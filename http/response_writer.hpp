@@ -11,6 +11,7 @@ namespace troupe {
 // What an answer's fields take from the request it belongs to.
 struct ResponseContext {
   std::string request_id;
+  std::string traceresponse;  // the trace the request belongs to; empty: unknown
   std::string cors_origin;  // empty: no CORS fields
   bool keep_alive = true;
   bool is_http_1_0 = false;

@@ -19,6 +19,7 @@ namespace troupe {
 
 class Engine;
 class Metrics;
+class Tracer;
 
 // One answered request, for the access log. Never any content: what a client
 // wrote appears only as a known method, a known route and a checked id.
@@ -28,6 +29,8 @@ struct AccessRecord {
   unsigned status = 0;      // 499: the client left before it was answered
   std::chrono::microseconds duration{0};
   std::string_view request_id;
+  std::string trace_id;  // 32 hex digits
+  bool was_submitted = false;  // to the engine, which has logged it too
 };
 
 struct ServerOptions {
@@ -42,6 +45,8 @@ struct ServerOptions {
   Limits limits;
   // Called on io threads after each answered request; must not block.
   std::function<void(const AccessRecord&)> access_log;
+  // Must outlive the server. Null: nothing is traced; ids are passed on all the same.
+  Tracer* tracer = nullptr;
 };
 
 class Server {

@@ -9,6 +9,7 @@
 #include "http/json_text.hpp"
 #include "http/response_json.hpp"
 #include "telemetry/metrics.hpp"
+#include "telemetry/tracer.hpp"
 
 namespace troupe {
 namespace {
@@ -107,11 +108,35 @@ std::variant<Reply, ApiRequest> Service::handle(const HttpRequest& request,
   return error_reply(http_error(404, "there is nothing at this path"));
 }
 
-ResponseContext Service::context_for(const HttpRequest& request) {
+RequestOrigin Service::origin_of(const HttpRequest& request, const RouteMatch& route,
+                                 std::chrono::steady_clock::time_point received) {
+  RequestOrigin origin{.request_id = checked_request_id(request.request_id,
+                                                        options_.limits.max_request_id_bytes),
+                       .trace = {},
+                       .parent = 0,
+                       .tracestate = {},
+                       .method = method_label(request.method),
+                       .path = route.name,
+                       .is_stream = false,
+                       .received = received};
+  if (origin.request_id.empty()) origin.request_id = "req-" + hex(random());
+  if (const auto caller = parse_traceparent(request.traceparent)) {
+    origin.trace = *caller;  // its decision about sampling too
+    origin.parent = caller->span;
+    origin.tracestate = checked_tracestate(request.tracestate);
+  } else {
+    origin.trace.trace = trace_ids_.next_trace();
+    origin.trace.is_sampled =
+        options_.tracer != nullptr && options_.tracer->samples(origin.trace.trace);
+  }
+  origin.trace.span = trace_ids_.next_span();
+  return origin;
+}
+
+ResponseContext Service::context_for(const HttpRequest& request, const RequestOrigin& origin) {
   ResponseContext context;
-  context.request_id =
-      checked_request_id(request.request_id, options_.limits.max_request_id_bytes);
-  if (context.request_id.empty()) context.request_id = "req-" + hex(random());
+  context.request_id = origin.request_id;
+  context.traceresponse = format_traceparent(origin.trace);
   context.cors_origin = allowed_origin(request.origin);
   context.keep_alive = request.keep_alive;
   context.is_http_1_0 = request.is_http_1_0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -28,7 +29,11 @@ class Service {
   std::variant<Reply, ApiRequest> handle(const HttpRequest& request, const RouteMatch& route);
 
   // The fields of the answer that follow from the request.
-  ResponseContext context_for(const HttpRequest& request);
+  ResponseContext context_for(const HttpRequest& request, const RequestOrigin& origin);
+
+  // What the request is known by; continues the caller's trace if it sent one.
+  RequestOrigin origin_of(const HttpRequest& request, const RouteMatch& route,
+                          std::chrono::steady_clock::time_point received);
 
   void start_draining() { is_draining_ = true; }
   bool is_draining() const { return is_draining_; }
@@ -56,6 +61,7 @@ class Service {
   const ServerOptions& options_;
   std::atomic<bool> is_draining_ = false;
   std::atomic<std::uint64_t> random_state_;
+  TraceIds trace_ids_;
 };
 
 Reply error_reply(const HttpError& error);

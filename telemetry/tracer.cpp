@@ -7,6 +7,9 @@
 namespace troupe {
 namespace {
 
+// What is left when the server ends is given this long.
+constexpr std::chrono::seconds kFarewell{2};
+
 template <class Clock>
 std::int64_t nanoseconds_of(typename Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -32,6 +35,8 @@ Tracer::Tracer(TracerOptions options, Metrics& metrics,
     pipelines_.push_back(
         std::make_unique<SpanPipeline>(std::move(exporter), options_.pipeline, counters));
 }
+
+Tracer::~Tracer() { stop(kFarewell); }
 
 TraceContext Tracer::next_root() {
   const TraceId trace = ids_.next_trace();

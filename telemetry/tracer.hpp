@@ -31,6 +31,7 @@ class Tracer {
 
   Tracer(TracerOptions options, Metrics& metrics,
          std::vector<std::unique_ptr<SpanExporter>> exporters);
+  ~Tracer();  // stop(), with two seconds
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 

@@ -115,7 +115,7 @@ using test::script_of;
 
 struct Engine::Implementation {};
 
-Engine::Engine(ServedModel, DeviceFactory, EngineOptions, Metrics&) { script_of(*this); }
+Engine::Engine(ServedModel, DeviceFactory, EngineOptions, Metrics&, Tracer*) { script_of(*this); }
 Engine::~Engine() {
   const std::lock_guard lock(test::registry().mutex);
   test::registry().scripts.erase(this);
