@@ -58,13 +58,21 @@ CommandResult run_command(const std::vector<std::string>& arguments) {
   return result;
 }
 
-ServerProcess::ServerProcess(const std::vector<std::string>& flags) {
-  std::vector<std::string> arguments = {TROUPE_BINARY, "serve", "--port", "0"};
-  arguments.insert(arguments.end(), flags.begin(), flags.end());
+ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
   const auto child = start(arguments);
   pid_ = child.pid;
   output_ = child.output;
-  const std::string mark = "http://127.0.0.1:";
+}
+
+ChildProcess::~ChildProcess() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    exit_status(pid_);
+  }
+  ::close(output_);
+}
+
+std::string ChildProcess::wait_for(const std::string& mark) {
   std::string said;
   std::array<char, 4096> buffer{};
   for (;;) {
@@ -74,30 +82,33 @@ ServerProcess::ServerProcess(const std::vector<std::string>& flags) {
     if (got <= 0) break;
     said.append(buffer.data(), static_cast<std::size_t>(got));
     const auto at = said.find(mark);
-    if (at == std::string::npos || said.find('\n', at) == std::string::npos) continue;
-    port_ = static_cast<std::uint16_t>(std::atoi(said.c_str() + at + mark.size()));
-    return;
+    const auto end = at == std::string::npos ? at : said.find('\n', at);
+    if (end != std::string::npos) return said.substr(at + mark.size(), end - at - mark.size());
   }
   ::kill(pid_, SIGKILL);
-  const int status = exit_status(pid_);
-  ::close(output_);
-  throw std::runtime_error("the server did not get ready, exit status " + std::to_string(status) + ":\n" + said);
+  throw std::runtime_error("'" + mark + "' was not said, exit status " + std::to_string(wait()) + ":\n" + said);
 }
 
-ServerProcess::~ServerProcess() {
-  if (pid_ > 0) {
-    ::kill(pid_, SIGKILL);
-    exit_status(pid_);
-  }
-  ::close(output_);
-}
+void ChildProcess::signal(int number) const { ::kill(pid_, number); }
 
-void ServerProcess::signal(int number) const { ::kill(pid_, number); }
-
-int ServerProcess::wait() {
+int ChildProcess::wait() {
   const int status = exit_status(pid_);
   pid_ = -1;
   return status;
+}
+
+namespace {
+
+std::vector<std::string> serve_on_any_port(const std::vector<std::string>& flags) {
+  std::vector<std::string> arguments = {TROUPE_BINARY, "serve", "--port", "0"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return arguments;
+}
+
+}  // namespace
+
+ServerProcess::ServerProcess(const std::vector<std::string>& flags) : process_(serve_on_any_port(flags)) {
+  port_ = static_cast<std::uint16_t>(std::atoi(process_.wait_for("http://127.0.0.1:").c_str()));
 }
 
 }  // namespace troupe::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real binary, started as a child process on a free port of this machine.
+// Child processes, and the real binary as one, on a free port of this machine.
 #pragma once
 
 #include <sys/types.h>
@@ -17,16 +17,18 @@ struct CommandResult {
 };
 CommandResult run_command(const std::vector<std::string>& arguments);
 
-class ServerProcess {
+class ChildProcess {
  public:
-  // Runs `troupe serve --port 0` with these flags and waits until it says it is
-  // ready. Throws std::runtime_error with its output if it does not.
-  explicit ServerProcess(const std::vector<std::string>& flags);
-  ~ServerProcess();  // kills it if it still runs
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
+  // The program's path, then its arguments.
+  explicit ChildProcess(const std::vector<std::string>& arguments);
+  ~ChildProcess();  // kills it if it still runs
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
 
-  std::uint16_t port() const { return port_; }
+  // Reads what it writes until a line holds the mark; the rest of that line.
+  // Throws std::runtime_error with all it said if it ends, or says nothing for
+  // a minute, before that.
+  std::string wait_for(const std::string& mark);
   pid_t pid() const { return pid_; }
   void signal(int number) const;
   // Waits for the end; the exit status, 128 + signal if it was killed.
@@ -34,7 +36,22 @@ class ServerProcess {
 
  private:
   pid_t pid_ = -1;
-  int output_ = -1;  // read end of its standard output
+  int output_ = -1;  // read end of its standard output and error
+};
+
+class ServerProcess {
+ public:
+  // Runs `troupe serve --port 0` with these flags and waits until it says it is
+  // ready. Throws std::runtime_error with its output if it does not.
+  explicit ServerProcess(const std::vector<std::string>& flags);
+
+  std::uint16_t port() const { return port_; }
+  pid_t pid() const { return process_.pid(); }
+  void signal(int number) const { process_.signal(number); }
+  int wait() { return process_.wait(); }
+
+ private:
+  ChildProcess process_;
   std::uint16_t port_ = 0;
 };
 
