@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real Prometheus scrapes the real binary while it answers.
+#include "tests/support/prometheus_process.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <thread>
+
+#include "tests/support/dashboards.hpp"
+#include "tests/support/http_client.hpp"
+#include "tests/support/promql_names.hpp"
+
+using namespace troupe::test;
+
+namespace {
+
+const std::filesystem::path kConfigs = std::filesystem::path(TROUPE_SOURCE_DIR) / "configs/prometheus";
+const std::vector<std::filesystem::path> kRules = {kConfigs / "rules.yml", kConfigs / "alerts.yml"};
+const std::vector<std::string> kFlags = {"--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "warning",
+                                         "--memory", "256MiB"};
+
+// Asks without a pause, streamed, until it goes.
+class Load {
+ public:
+  explicit Load(std::uint16_t port) {
+    for (int client = 0; client < 2; ++client)
+      clients_.emplace_back([this, port, client] {
+        for (int i = 0; !is_over_; ++i) {
+          const std::string question = "Count from " + std::to_string(1 + (i + 3 * client) % 5) + " to 9.";
+          http_post(port, "/v1/chat/completions",
+                    R"({"model":"demo","stream":true,"max_tokens":40,"messages":[{"role":"user","content":")" +
+                        question + "\"}]}");
+          if (i % 8 == 0) http_post(port, "/v1/chat/completions", "{");
+        }
+      });
+  }
+  ~Load() { is_over_ = true; }
+
+ private:
+  std::atomic<bool> is_over_ = false;
+  std::vector<std::jthread> clients_;
+};
+
+bool eventually(const std::function<bool()>& condition) {
+  for (int attempt = 0; attempt < 20'000; ++attempt)  // each asks Prometheus
+    if (condition()) return true;
+  return false;
+}
+
+// As /metrics has it in its text format.
+double sample(std::uint16_t port, const std::string& name) {
+  const auto text = http_get(port, "/metrics").body;
+  const auto at = text.find("\n" + name + "{");
+  REQUIRE_MESSAGE(at != std::string::npos, name);
+  return std::stod(text.substr(text.find("} ", at) + 2));
+}
+
+// All panels and rules, in a Prometheus that has scraped for a while.
+void check_queries(const PrometheusProcess& prometheus, std::uint16_t port) {
+  const Load load(port);
+  REQUIRE(eventually([&] {
+    return prometheus.value("count_over_time(troupe_ready[1m])").value_or(0) >= 8 &&
+           prometheus.value("increase(troupe_requests_refused_total{reason=\"invalid\"}[5s])").value_or(0) > 0;
+  }));
+  for (const auto& [board, panel, expression] : dashboard_queries()) {
+    const auto result = prometheus.query(with_variables(expression, "5s"));
+    CHECK_MESSAGE(!result.empty(), board << ", " << panel << ": nothing for " << expression);
+  }
+  REQUIRE(eventually([&] {
+    const auto rules = prometheus.get("/api/v1/rules");
+    for (const auto& group : rules.at("groups"))
+      for (const auto& rule : group.at("rules"))
+        if (rule.at("health") == "unknown") return false;
+    return true;
+  }));
+  auto known = exported_names(http_get(port, "/metrics").body);
+  known.insert("up");
+  const auto rules = prometheus.get("/api/v1/rules");
+  for (const auto& group : rules.at("groups"))
+    for (const auto& rule : group.at("rules"))
+      if (rule.at("type") == "recording") known.insert(rule.at("name").get<std::string>());
+  for (const auto& group : rules.at("groups")) {
+    for (const auto& rule : group.at("rules")) {
+      CHECK_MESSAGE(rule.at("health") == "ok", rule.dump());
+      for (const auto& name : metric_names_in(rule.at("query").get<std::string>()))
+        CHECK_MESSAGE(known.contains(name), rule.at("name") << " asks for " << name);
+    }
+  }
+  const auto p99 = prometheus.value(
+      with_variables("histogram_quantile(0.99, sum by (le) (rate(troupe_time_to_first_token_seconds_bucket[5s]))) or "
+                     "histogram_quantile(0.99, sum (rate(troupe_time_to_first_token_seconds[5s])))", "5s"));
+  REQUIRE(p99);
+  CHECK(*p99 > 0);
+  CHECK(*p99 < 60);
+  const auto late = prometheus.value("troupe:first_token_late:ratio_rate5m");
+  REQUIRE(late);
+  CHECK(*late >= 0);
+  CHECK(*late <= 1);
+}
+
+}  // namespace
+
+TEST_CASE("prometheus: promtool has nothing against our names, and only the colon against vLLM's") {
+  const auto tools = find_prometheus();
+  if (!tools) return;
+  const ServerProcess server(kFlags);
+  const auto folder = std::filesystem::temp_directory_path() / ("troupe_metrics_" + std::to_string(server.pid()));
+  std::ofstream(folder) << http_get(server.port(), "/metrics").body;
+  const auto result =
+      run_command({"/bin/sh", "-c", (*tools / "promtool").string() + " check metrics <" + folder.string()});
+  std::filesystem::remove(folder);
+  std::istringstream complaints(result.output);
+  int num_colons = 0;
+  for (std::string line; std::getline(complaints, line);) {
+    const bool is_colon = line.starts_with("vllm:") && line.ends_with("metric names should not contain ':'");
+    const bool is_theirs =
+        line == "vllm:iteration_tokens_total non-counter metrics should not have \"_total\" suffix";
+    CHECK_MESSAGE((is_colon || is_theirs), line);
+    num_colons += is_colon ? 1 : 0;
+  }
+  CHECK(num_colons > 20);
+}
+
+TEST_CASE("prometheus: promtool accepts the configuration and the rules, and alerts fire when they should") {
+  const auto tools = find_prometheus();
+  if (!tools) return;
+  const std::string promtool = (*tools / "promtool").string();
+  const auto check = [](const std::vector<std::string>& arguments) {
+    const auto result = run_command(arguments);
+    CHECK_MESSAGE(result.exit_status == 0, result.output);
+  };
+  check({promtool, "check", "config", (kConfigs / "prometheus.yml").string()});
+  check({promtool, "check", "rules", kRules[0].string(), kRules[1].string()});
+  check({promtool, "test", "rules", (kConfigs / "tests/alerts_test.yml").string()});
+}
+
+TEST_CASE("prometheus: it scrapes text, and every panel and rule has an answer") {
+  const auto tools = find_prometheus();
+  if (!tools) return;
+  const ServerProcess server(kFlags);
+  const PrometheusProcess prometheus(*tools, server.port(), kRules);
+  check_queries(prometheus, server.port());
+  CHECK(!prometheus.query("troupe_time_to_first_token_seconds_bucket").empty());
+}
+
+TEST_CASE("prometheus: it keeps native histograms, whose counts are the server's, and panels and rules still answer") {
+  const auto tools = find_prometheus();
+  if (!tools) return;
+  const ServerProcess server(kFlags);
+  const PrometheusProcess prometheus(*tools, server.port(), kRules, {"--enable-feature=native-histograms"});
+  check_queries(prometheus, server.port());
+  // Ours are native only; vLLM's stay classic for the dashboards made for them.
+  CHECK(prometheus.query("troupe_time_to_first_token_seconds_bucket").empty());
+  CHECK(!prometheus.query("vllm:time_to_first_token_seconds_bucket").empty());
+  for (const std::string name : {"troupe_time_to_first_token_seconds", "troupe_inter_token_latency_seconds",
+                                 "troupe_request_generation_tokens", "troupe_iteration_tokens"}) {
+    const double count = sample(server.port(), name + "_count");
+    const double sum = sample(server.port(), name + "_sum");
+    CHECK(count > 0);
+    CHECK_MESSAGE(eventually([&] { return prometheus.value("histogram_count(" + name + ")") == count; }), name);
+    CHECK(prometheus.value("histogram_sum(" + name + ")").value_or(0) == doctest::Approx(sum));
+  }
+}
