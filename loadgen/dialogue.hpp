@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,13 +14,8 @@
 
 namespace troupe::loadgen {
 
-// What a turn says, in front of the first one its conversation's prefix: words,
-// or token ids if `ids` is set, which only kCompletions and conversations of one
-// turn can have.
-struct TurnPrompts {
-  std::function<std::string(const PlannedConversation&, std::size_t turn)> words;
-  std::function<std::vector<std::int32_t>(const PlannedConversation&, std::size_t turn)> ids;
-};
+// The words of a turn, in front of the first one its conversation's prefix.
+using TurnWords = std::function<std::string(const PlannedConversation&, std::size_t turn)>;
 
 class Dialogue {
  public:
@@ -33,9 +27,9 @@ class Dialogue {
   bool is_over() const { return turn_ == plan_.turns.size(); }
 
   // The body of the next turn's request; `common` gives model and sampling. To
-  // be called once a turn. Throws std::runtime_error if ids can't be had.
+  // be called once a turn.
   std::string next_body(Endpoint endpoint, SamplingFields common, const RequestClass& request_class,
-                        const TurnPrompts& prompts);
+                        const TurnWords& words);
   // The turn was answered: on to the next one.
   void add_answer(std::string text);
 
