@@ -43,4 +43,10 @@ std::string completion_body(const SamplingFields& fields, std::string_view promp
   return text_of(body);
 }
 
+std::string completion_body(const SamplingFields& fields, const std::vector<std::int32_t>& prompt_ids) {
+  auto body = common_fields(fields);
+  body["prompt"] = prompt_ids;
+  return text_of(body);
+}
+
 }  // namespace troupe::loadgen

@@ -33,5 +33,6 @@ struct SamplingFields {
 // Bytes that are no UTF-8 are replaced.
 std::string chat_body(const SamplingFields& fields, const std::vector<ChatMessage>& messages);
 std::string completion_body(const SamplingFields& fields, std::string_view prompt);
+std::string completion_body(const SamplingFields& fields, const std::vector<std::int32_t>& prompt_ids);
 
 }  // namespace troupe::loadgen

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/dialogue.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 namespace troupe::loadgen {
@@ -20,11 +21,16 @@ Dialogue::Dialogue(PlannedConversation plan) : plan_(std::move(plan)) {
 }
 
 std::string Dialogue::next_body(Endpoint endpoint, SamplingFields common, const RequestClass& request_class,
-                                const TurnWords& words) {
+                                const TurnPrompts& prompts) {
   const auto& turn = planned_turn();
   common.max_tokens = turn.output_tokens > 0 ? turn.output_tokens : request_class.max_tokens;
   common.ignore_eos = request_class.ignore_eos && turn.output_tokens > 0;
-  messages_.push_back({"user", words(plan_, turn_)});
+  if (prompts.ids) {
+    if (endpoint != Endpoint::kCompletions || plan_.turns.size() > 1)
+      throw std::runtime_error("prompts of token ids need the completions endpoint and conversations of one turn");
+    return completion_body(common, prompts.ids(plan_, turn_));
+  }
+  messages_.push_back({"user", prompts.words(plan_, turn_)});
   if (endpoint == Endpoint::kChat) return chat_body(common, messages_);
   std::string prompt;
   for (const auto& message : messages_) {

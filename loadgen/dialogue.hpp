@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,8 +15,13 @@
 
 namespace troupe::loadgen {
 
-// The words of a turn, in front of the first one its conversation's prefix.
-using TurnWords = std::function<std::string(const PlannedConversation&, std::size_t turn)>;
+// What a turn says, in front of the first one its conversation's prefix: words,
+// or token ids if `ids` is set, which only kCompletions and conversations of one
+// turn can have.
+struct TurnPrompts {
+  std::function<std::string(const PlannedConversation&, std::size_t turn)> words;
+  std::function<std::vector<std::int32_t>(const PlannedConversation&, std::size_t turn)> ids;
+};
 
 class Dialogue {
  public:
@@ -27,9 +33,9 @@ class Dialogue {
   bool is_over() const { return turn_ == plan_.turns.size(); }
 
   // The body of the next turn's request; `common` gives model and sampling. To
-  // be called once a turn.
+  // be called once a turn. Throws std::runtime_error if ids can't be had.
   std::string next_body(Endpoint endpoint, SamplingFields common, const RequestClass& request_class,
-                        const TurnWords& words);
+                        const TurnPrompts& prompts);
   // The turn was answered: on to the next one.
   void add_answer(std::string text);
 

@@ -44,11 +44,11 @@ using SessionPointer = std::shared_ptr<Session>;
 class LoadDriver {
  public:
   LoadDriver(const LoadSettings& settings, const std::vector<RequestClass>& classes, ConversationSource& source,
-             const TurnWords& words, const OnStatus& on_status)
+             const TurnPrompts& prompts, const OnStatus& on_status)
       : settings_(settings),
         classes_(classes),
         source_(source),
-        words_(words),
+        prompts_(prompts),
         on_status_(on_status),
         client_(io_, settings.client),
         end_(io_),
@@ -97,7 +97,7 @@ class LoadDriver {
   void prepare(Session& session) {
     auto& dialogue = session.dialogue;
     const auto& request_class = classes_.at(dialogue.plan().request_class);
-    session.body = dialogue.next_body(settings_.endpoint, settings_.sampling, request_class, words_);
+    session.body = dialogue.next_body(settings_.endpoint, settings_.sampling, request_class, prompts_);
   }
 
   void start_users(SessionPointer first) {
@@ -241,7 +241,7 @@ class LoadDriver {
   const LoadSettings& settings_;
   const std::vector<RequestClass>& classes_;
   ConversationSource& source_;
-  const TurnWords& words_;
+  const TurnPrompts& prompts_;
   const OnStatus& on_status_;
 
   LoadRun run_;
@@ -265,8 +265,8 @@ class LoadDriver {
 }  // namespace
 
 LoadRun run_load(const LoadSettings& settings, const std::vector<RequestClass>& classes, ConversationSource& source,
-                 const TurnWords& words, const OnStatus& on_status) {
-  return LoadDriver(settings, classes, source, words, on_status).run();
+                 const TurnPrompts& prompts, const OnStatus& on_status) {
+  return LoadDriver(settings, classes, source, prompts, on_status).run();
 }
 
 }  // namespace troupe::loadgen

@@ -59,6 +59,6 @@ using OnStatus = std::function<void(const LiveStatus&)>;
 // host has no address, and what the source throws before anything was sent; if
 // the source throws later, the run ends there, with a warning.
 LoadRun run_load(const LoadSettings& settings, const std::vector<RequestClass>& classes, ConversationSource& source,
-                 const TurnWords& words, const OnStatus& on_status);
+                 const TurnPrompts& prompts, const OnStatus& on_status);
 
 }  // namespace troupe::loadgen

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <exception>
 
+#include "loadgen/commands/report_command.hpp"
+#include "loadgen/commands/run_command.hpp"
 #include "telemetry/nearest_name.hpp"
 
 namespace troupe::loadgen {
@@ -39,7 +41,10 @@ int refuse_unknown(const std::string& name) {
 
 std::span<const Subcommand> command_table() {
   // In the order in which help shows them.
-  static const std::vector<Subcommand> table = {};
+  static const std::vector<Subcommand> table = {
+      {"report", "one HTML page of stored results; several are overlaid", run_report},
+      {"run", "one run against a live server", run_command},
+  };
   return table;
 }
 

@@ -17,7 +17,7 @@ void plan_single_turn(PlannedConversation& conversation, std::chrono::nanosecond
 
 std::vector<std::string> unanswered_warning(const std::string& name, std::uint64_t count) {
   if (count == 0) return {};
-  return {name + ": left out " + std::to_string(count) + " requests that got no answer"};
+  return {name + ": requests left out because they got no answer: " + std::to_string(count)};
 }
 
 }  // namespace troupe::loadgen

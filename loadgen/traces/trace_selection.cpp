@@ -44,8 +44,8 @@ class TraceSelection final : public ConversationSource {
   std::vector<std::string> warnings() const override {
     auto warnings = trace_->warnings();
     if (num_too_long_ > 0)
-      warnings.push_back(settings_.file + ": left out " + std::to_string(num_too_long_) +
-                         " conversations that are longer than the context");
+      warnings.push_back(settings_.file + ": conversations left out because they are longer than the context: " +
+                         std::to_string(num_too_long_));
     return warnings;
   }
 

@@ -49,7 +49,8 @@ std::vector<PlannedConversation> lone_requests(std::size_t count, nanoseconds ga
   return list;
 }
 
-std::string planned_text(const PlannedConversation& plan, std::size_t turn) { return plan.turns[turn].text; }
+const TurnPrompts kPlannedTexts{
+    .words = [](const PlannedConversation& plan, std::size_t turn) { return plan.turns[turn].text; }, .ids = {}};
 
 LoadSettings settings_for(const ScriptedServer& server) {
   LoadSettings settings;
@@ -60,7 +61,7 @@ LoadSettings settings_for(const ScriptedServer& server) {
 
 LoadRun play(const LoadSettings& settings, std::vector<PlannedConversation> list, RequestClass request_class = {}) {
   ListSource source(std::move(list));
-  return run_load(settings, {request_class}, source, planned_text, {});
+  return run_load(settings, {request_class}, source, kPlannedTexts, {});
 }
 
 RequestRecord play_one(const ScriptedServer& server, bool is_streamed = true) {
@@ -402,11 +403,11 @@ TEST_CASE("load driver: a plan that breaks off ends the run with a warning, or a
   };
   ScriptedServer server(always(streamed_answer({0us})));
   BrokenSource late(2);
-  const auto run = run_load(settings_for(server), {{}}, late, planned_text, {});
+  const auto run = run_load(settings_for(server), {{}}, late, kPlannedTexts, {});
   CHECK(run.result.records.size() == 2);
   CHECK(run.result.warnings.at(0) == "the plan broke off: line 7: expected a number");
   BrokenSource early(0);
-  CHECK_THROWS_WITH(run_load(settings_for(server), {{}}, early, planned_text, {}), "line 7: expected a number");
+  CHECK_THROWS_WITH(run_load(settings_for(server), {{}}, early, kPlannedTexts, {}), "line 7: expected a number");
 }
 
 TEST_CASE("load driver: an empty plan is over at once") {

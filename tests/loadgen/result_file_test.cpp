@@ -177,10 +177,10 @@ TEST_CASE("result_file: plot scripts made for vllm's benchmark find their keys")
   const auto results = json::parse(results_json(run, summarize(run)));
   for (const auto* key : {"duration", "completed", "failed", "num_prompts", "total_input_tokens", "total_output_tokens",
                           "request_throughput", "request_goodput", "output_throughput", "total_token_throughput"})
-    CHECK_MESSAGE(results.at(key).is_number(), key);
+    CHECK_MESSAGE(results.at(key).is_number(), std::string(key));
   for (const auto* name : {"ttft", "tpot", "itl", "e2el"}) {
     for (const auto* statistic : {"mean_", "median_", "std_", "p99_"})
-      CHECK_MESSAGE(results.at(std::string(statistic) + name + "_ms").is_number(), name);
+      CHECK_MESSAGE(results.at(std::string(statistic) + name + "_ms").is_number(), std::string(name));
   }
   CHECK(results["duration"] == 28.0);
   CHECK(results["mean_ttft_ms"] == 100.0);

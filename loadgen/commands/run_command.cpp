@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/commands/run_command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "loadgen/commands/command_table.hpp"
+#include "loadgen/http_exchange.hpp"
+#include "loadgen/result_file.hpp"
+#include "loadgen/run_options.hpp"
+#include "loadgen/status_printer.hpp"
+#include "loadgen/summary.hpp"
+#include "loadgen/toml_file.hpp"
+#include "loadgen/workload_toml.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+// What was typed; what is missing leaves the file's or the preset's word.
+struct RunFlags {
+  std::string file;
+  std::string preset;
+  std::optional<double> rate, burstiness, duration, warmup, cooldown, drain, timeout, temperature, max_error_share;
+  std::optional<std::uint32_t> users, prompt_tokens, output_tokens;
+  std::optional<std::uint64_t> conversations, seed, max_connections;
+  std::optional<std::string> url, model, endpoint, name;
+  bool is_whole = false;
+  bool skips_calibration = false;
+  std::string out;
+};
+
+void add_flags(CLI::App& app, RunFlags& flags) {
+  app.add_option("--workload", flags.file, "TOML file with [workload], [arrivals], [[class]] and [run]");
+  app.add_option("--preset", flags.preset, "a workload by name: chat, questions, sharegpt-like, fixed-128-128");
+  app.add_option("--rate", flags.rate, "open loop: conversations a second, Poisson unless the file says otherwise");
+  app.add_option("--burstiness", flags.burstiness, "with --rate: Gamma arrivals of this shape; below 1 is burstier");
+  app.add_option("--users", flags.users, "closed loop: this many users, one request each at a time");
+  app.add_option("--duration", flags.duration, "seconds; nothing is sent later");
+  app.add_option("--conversations", flags.conversations, "at most this many");
+  app.add_option("--prompt-tokens", flags.prompt_tokens, "synthetic prompts of this length");
+  app.add_option("--output-tokens", flags.output_tokens, "answers of this length");
+  app.add_option("--seed", flags.seed, "of the plan; the same seed sends the same requests")->default_str("1");
+  app.add_option("--url", flags.url, "the server")->default_str("http://127.0.0.1:8000");
+  app.add_option("--model", flags.model, "its name there (default: the first of /v1/models)");
+  app.add_option("--endpoint", flags.endpoint, "chat or completions")->default_str("chat");
+  app.add_flag("--no-stream", flags.is_whole, "ask for whole answers");
+  app.add_option("--temperature", flags.temperature, "of sampling")->default_str("0");
+  app.add_option("--warmup", flags.warmup, "seconds at the begin that are not measured")->default_str("0");
+  app.add_option("--cooldown", flags.cooldown, "seconds at the end that are not measured")->default_str("0");
+  app.add_option("--drain", flags.drain, "seconds for the last answers")->default_str("30");
+  app.add_option("--timeout", flags.timeout, "seconds for one request")->default_str("600");
+  app.add_option("--max-connections", flags.max_connections, "more requests than that wait (default: what open files allow)");
+  app.add_option("--max-error-share", flags.max_error_share, "of failed requests; beyond it the exit status is 1")
+      ->default_str("0.01");
+  app.add_flag("--no-calibrate", flags.skips_calibration, "don't measure first what this generator can do");
+  app.add_option("--name", flags.name, "of the run (default: made of workload, rate and seed)");
+  app.add_option("--out", flags.out, "directory for results.json and requests.jsonl");
+  app.footer("TROUPE_LOADGEN_API_KEY or OPENAI_API_KEY is sent as bearer token.");
+}
+
+template <class T, class U>
+void override_with(T& value, const std::optional<U>& flag) {
+  if (flag) value = *flag;
+}
+
+void apply_arrivals(const RunFlags& flags, WorkloadSettings& workload, bool has_own_arrivals) {
+  using Kind = ArrivalSettings::Kind;
+  auto& arrivals = workload.arrivals;
+  if (flags.rate && flags.users) throw std::runtime_error("--rate (open loop) and --users (closed loop) exclude each other");
+  if (flags.users) {
+    arrivals.kind = Kind::kClosed;
+    arrivals.users = *flags.users;
+  }
+  if (flags.burstiness) {
+    arrivals.kind = Kind::kGamma;
+    arrivals.burstiness = *flags.burstiness;
+  } else if (flags.rate && !has_own_arrivals) {
+    arrivals.kind = Kind::kPoisson;
+  }
+  if (flags.rate) set_mean_rate(arrivals, *flags.rate);
+}
+
+WorkloadSettings workload_of(const RunFlags& flags, RunOptions& options) {
+  if (!flags.file.empty() && !flags.preset.empty())
+    throw std::runtime_error("--workload and --preset exclude each other");
+  if (flags.file.empty() && flags.preset.empty() && !flags.prompt_tokens)
+    throw std::runtime_error("what is to be sent? Give --workload FILE, --preset NAME or --prompt-tokens N");
+  WorkloadSettings workload;
+  bool has_own_arrivals = false;
+  if (!flags.file.empty()) {
+    const auto root = parse_toml_file(flags.file);
+    read_run_options(root, options);
+    workload = read_workload(root, std::filesystem::path(flags.file).parent_path());
+    has_own_arrivals = root.contains("arrivals");
+  } else if (!flags.preset.empty()) {
+    workload = preset(flags.preset);
+  }
+  apply_arrivals(flags, workload, has_own_arrivals);
+  // One limit replaces the other: who types a duration does not want the preset's 1000.
+  if (flags.duration && !flags.conversations) workload.max_conversations = 0;
+  override_with(workload.duration_s, flags.duration);
+  override_with(workload.max_conversations, flags.conversations);
+  for (auto& c : workload.classes) {
+    if (flags.prompt_tokens) c.prompt_tokens = fixed(*flags.prompt_tokens);
+    if (flags.output_tokens) c.output_tokens = fixed(*flags.output_tokens);
+    if (flags.output_tokens) c.request_class.ignore_eos = true;
+  }
+  return workload;
+}
+
+void apply_options(const RunFlags& flags, RunOptions& options) {
+  override_with(options.name, flags.name);
+  override_with(options.url, flags.url);
+  override_with(options.model, flags.model);
+  override_with(options.endpoint, flags.endpoint);
+  override_with(options.temperature, flags.temperature);
+  override_with(options.seed, flags.seed);
+  override_with(options.warmup_s, flags.warmup);
+  override_with(options.cooldown_s, flags.cooldown);
+  override_with(options.drain_s, flags.drain);
+  override_with(options.timeout_s, flags.timeout);
+  override_with(options.max_connections, flags.max_connections);
+  override_with(options.max_error_share, flags.max_error_share);
+  if (flags.is_whole) options.streams = false;
+  if (flags.skips_calibration) options.calibrates = false;
+  for (const char* variable : {"OPENAI_API_KEY", "TROUPE_LOADGEN_API_KEY"})
+    if (const char* key = std::getenv(variable); key != nullptr && *key != '\0') options.api_key = key;
+}
+
+int exit_status(const LiveRun& run, const Summary& summary, double max_error_share) {
+  if (run.was_given_up) return kServerUnreachable;
+  const auto& total = summary.total;
+  const double allowed = max_error_share * static_cast<double>(total.num_requests);
+  return static_cast<double>(total.num_failed()) > allowed ? kTooManyErrors : kSuccess;
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) {
+  RunFlags flags;
+  CLI::App app("One run against a live server", "troupe-loadgen run");
+  add_flags(app, flags);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kSuccess : kUsageError;
+  }
+  RunOptions options;
+  const auto workload = workload_of(flags, options);
+  apply_options(flags, options);
+  auto settings = live_settings(options, workload);
+  settings.load.stops_on_signals = true;
+  try {
+    StatusPrinter printer(stderr);
+    const auto run = run_live(settings, [&](const LiveStatus& status) { printer.print(status); });
+    printer.finish();
+    const auto summary = summarize(run.result);
+    if (!flags.out.empty()) write_result(flags.out, run.result, summary);
+    print_summary(std::cout, run.result, summary);
+    return exit_status(run, summary, options.max_error_share);
+  } catch (const ServerUnreachable& error) {
+    std::fprintf(stderr, "troupe-loadgen run: %s\n", error.what());
+    return kServerUnreachable;
+  }
+}
+
+}  // namespace troupe::loadgen

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of a report, and the list of doubts.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "loadgen/report/html_text.hpp"
+#include "loadgen/report/measure_kind.hpp"
+#include "loadgen/report/report_sections.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+constexpr std::size_t kMaxListed = 6;  // values, runs or errors before "…"
+
+std::string cell(const std::string& html, const char* attributes = "") {
+  return std::string("<td") + attributes + ">" + html + "</td>";
+}
+
+std::string heading(const std::string& html) { return "<th>" + html + "</th>"; }
+
+double in_seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+// "a, b, c, …"
+std::string listed(const std::vector<std::string>& texts) {
+  std::string out;
+  for (std::size_t i = 0; i < texts.size() && i < kMaxListed; ++i) out += (i > 0 ? ", " : "") + texts[i];
+  return texts.size() > kMaxListed ? out + ", … (" + std::to_string(texts.size()) + ")" : out;
+}
+
+std::string run_name(const StoredRun& run) {
+  const auto& name = run.result.name;
+  return run.origin.empty() || run.origin == name ? name : run.origin + ": " + name;
+}
+
+// ---- doubts
+
+// Texts and the runs they are about, in the order in which they came up.
+class Doubts {
+ public:
+  void add(const std::string& text, const StoredRun& run) {
+    const auto found = std::find_if(list_.begin(), list_.end(), [&](const auto& doubt) { return doubt.first == text; });
+    if (found != list_.end()) found->second.push_back(run_name(run));
+    else list_.push_back({text, {run_name(run)}});
+  }
+
+  std::string html(std::size_t num_runs) const {
+    std::string out;
+    for (const auto& [text, names] : list_) {
+      out += "<li>" + html_text(text);
+      if (num_runs > 1) out += " <small>" + html_text(names.size() == num_runs ? "All runs." : listed(names)) + "</small>";
+      out += "</li>";
+    }
+    return out.empty() ? out : "<div class=\"warnings\"><ul>" + out + "</ul></div>";
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> list_;
+};
+
+// How many requests of all runs did not end well, and how; empty if all did.
+std::string failures_text(std::span<const StoredRun> runs) {
+  std::array<std::uint64_t, kNumOutcomes> counts{};
+  std::uint64_t num_requests = 0;
+  std::uint64_t num_failed = 0;
+  for (const auto& run : runs) {
+    const auto& total = run.summary.total;
+    num_requests += total.num_requests;
+    num_failed += total.num_failed();
+    for (std::size_t i = 0; i < kNumOutcomes; ++i) counts[i] += total.num_by_outcome[i];
+  }
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < kNumOutcomes; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    if (outcome == Outcome::kCompleted || counts[i] == 0) continue;
+    std::string name(outcome_name(outcome));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    parts.push_back(std::to_string(counts[i]) + " " + name);
+  }
+  if (num_failed == 0) return {};
+  return std::to_string(num_failed) + " of " + std::to_string(num_requests) +
+         " requests were not completed and are in no latency: " + listed(parts) + ".";
+}
+
+// The commonest error texts of all runs.
+std::string errors_text(std::span<const StoredRun> runs) {
+  std::map<std::string, std::size_t> counts;
+  for (const auto& run : runs) {
+    for (const auto& record : run.result.records) {
+      if (!record.error.empty()) ++counts[record.error.substr(0, 200)];
+    }
+  }
+  std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string out;
+  for (std::size_t i = 0; i < sorted.size() && i < kMaxListed; ++i)
+    out += "<li>" + std::to_string(sorted[i].second) + " × " + html_text(sorted[i].first) + "</li>";
+  return out.empty() ? out : "<details><summary>What went wrong</summary><ul>" + out + "</ul></details>";
+}
+
+// ---- settings
+
+struct SettingRow {
+  std::string name;
+  std::vector<std::vector<std::string>> values;  // for each line, the different ones
+};
+
+std::vector<SettingRow> setting_rows(const RunGroups& groups) {
+  std::vector<SettingRow> rows;
+  for (std::size_t line = 0; line < groups.lines.size(); ++line) {
+    for (const auto& point : groups.lines[line].points) {
+      for (const auto* run : point.runs) {
+        for (const auto& [name, value] : run->result.settings) {
+          auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name == name; });
+          if (row == rows.end()) row = rows.insert(rows.end(), {name, {}});
+          row->values.resize(groups.lines.size());
+          auto& values = row->values[line];
+          if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+        }
+      }
+    }
+  }
+  return rows;
+}
+
+// ---- overview
+
+std::string overview_cells(const std::vector<const Measures*>& seeds) {
+  std::string out;
+  for (const auto& kind : measure_kinds()) {
+    std::vector<double> values;
+    for (const auto* measures : seeds) values.push_back(kind.value(*measures));
+    const auto spread = spread_of(values);
+    std::string hint;
+    if (spread.count > 1)
+      hint = " title=\"" + html_text(measure_text(kind.unit, spread.low) + " to " + measure_text(kind.unit, spread.high) +
+                                     " over " + std::to_string(spread.count) + " seeds") + "\"";
+    out += cell(html_text(measure_text(kind.unit, spread.mean)), hint.c_str());
+  }
+  return out;
+}
+
+std::string overview_rows(const RunGroups& groups, const RunLine& line, const LoadPoint& point) {
+  std::vector<const Measures*> seeds;
+  for (const auto* run : point.runs) seeds.push_back(&run->summary.total);
+  std::string out = "<tr>" + cell(html_text(line.name)) + cell(html_text(load_text(groups, point.load))) +
+                    overview_cells(seeds) + "</tr>";
+  const auto num_classes = point.runs.front()->summary.classes.size();
+  for (std::size_t i = 0; num_classes > 1 && i < num_classes; ++i) {
+    seeds.clear();
+    for (const auto* run : point.runs) {
+      if (i < run->summary.classes.size()) seeds.push_back(&run->summary.classes[i]);
+    }
+    out += "<tr class=\"class\">" + cell(html_text(seeds.front()->name)) + cell("") + overview_cells(seeds) + "</tr>";
+  }
+  return out;
+}
+
+// ---- percentiles of a run
+
+std::string statistics_row(const char* name, const LatencyStatistics& statistics) {
+  if (statistics.count == 0) return {};
+  std::string out = std::string("<tr>") + cell(name);
+  for (const auto time : {statistics.mean, statistics.p50, statistics.p90, statistics.p95, statistics.p98,
+                          statistics.p99, statistics.max})
+    out += cell(duration_text(in_seconds(time)));
+  return out + cell(rounded_text(static_cast<double>(statistics.count))) + "</tr>";
+}
+
+std::string measures_table(const Measures& measures) {
+  const auto& latencies = measures.latencies;
+  return "<div class=\"scroll\"><table><thead><tr><th></th><th>mean</th><th>p50</th><th>p90</th><th>p95</th><th>p98</th>"
+         "<th>p99</th><th>max</th><th>count</th></tr></thead><tbody>" +
+         statistics_row("time to first token", latencies.time_to_first_token) +
+         statistics_row("time per output token", latencies.time_per_output_token) +
+         statistics_row("inter-token latency", latencies.inter_token_latency) +
+         statistics_row("normalized latency", latencies.normalized_latency) +
+         statistics_row("end to end", latencies.end_to_end) +
+         statistics_row("client delay", latencies.client_delay) +
+         statistics_row("server queue", latencies.server_queue) + "</tbody></table></div>";
+}
+
+std::string counts_line(const Measures& m) {
+  return "<p>" + rounded_text(static_cast<double>(m.num_completed)) + " of " +
+         rounded_text(static_cast<double>(m.num_requests)) + " requests completed; " + rounded_text(m.request_throughput) +
+         "/s, " + rounded_text(m.output_throughput) + " output tokens/s, " + rounded_text(m.total_throughput) +
+         " tokens/s with prompts; " + percent_text(m.good_share()) + " within their objectives; " +
+         percent_text(m.cached_share()) + " of prompt tokens cached" +
+         (m.num_checked > 0 ? "; " + std::to_string(m.num_wrong) + " of " + std::to_string(m.num_checked) +
+                                  " checked answers wrong"
+                            : "") +
+         ".</p>";
+}
+
+std::string card(const std::string& value, const std::string& label) {
+  return "<div class=\"card\"><b>" + html_text(value) + "</b><span>" + html_text(label) + "</span></div>";
+}
+
+}  // namespace
+
+std::string load_text(const RunGroups& groups, double load) {
+  if (groups.is_by_users) return rounded_text(load) + (load == 1 ? " user" : " users");
+  if (load <= 0) return "–";
+  return rounded_text(load) + (groups.has_turns ? " conversations/s" : " requests/s");
+}
+
+std::string warnings_section(std::span<const StoredRun> runs) {
+  Doubts doubts;
+  const auto failures = failures_text(runs);
+  for (const auto& run : runs) {
+    if (run.result.is_beyond_honest_rate)
+      doubts.add("The generator could not keep up: these figures say more of it than of the server.", run);
+    if (run.result.is_simulated) doubts.add("Simulated, not measured.", run);
+    if (run.result.records.empty()) doubts.add("No request was sent.", run);
+    if (run.summary.total.num_failed() > 0) doubts.add(failures, run);
+    for (const auto& warning : run.result.warnings) doubts.add(warning, run);
+  }
+  return doubts.html(runs.size()) + errors_text(runs);
+}
+
+std::string headline_section(const Summary& summary) {
+  const auto& total = summary.total;
+  const auto& latencies = total.latencies;
+  std::string out = "<div class=\"cards\">";
+  out += card(rounded_text(total.request_throughput) + "/s", "requests completed, of " + rounded_text(total.offered_rate) + "/s offered");
+  out += card(rounded_text(total.output_throughput), "output tokens a second");
+  out += card(percent_text(total.good_share()), "of requests within their objectives");
+  out += card(duration_text(in_seconds(latencies.time_to_first_token.p50)),
+              "to the first token; p99 " + duration_text(in_seconds(latencies.time_to_first_token.p99)));
+  out += card(duration_text(in_seconds(latencies.time_per_output_token.p50)),
+              "per output token; p99 " + duration_text(in_seconds(latencies.time_per_output_token.p99)));
+  out += card(duration_text(in_seconds(latencies.end_to_end.p50)),
+              "end to end; p99 " + duration_text(in_seconds(latencies.end_to_end.p99)));
+  return out + "</div>";
+}
+
+std::string settings_section(const RunGroups& groups) {
+  const auto rows = setting_rows(groups);
+  if (rows.empty()) return {};
+  std::string out = "<h2>Settings</h2><div class=\"scroll\"><table class=\"settings\"><thead><tr><th></th>";
+  const bool has_columns = groups.lines.size() > 1;
+  for (const auto& line : groups.lines) out += heading(has_columns ? html_text(line.name) : "");
+  out += "</tr></thead><tbody>";
+  for (const auto& row : rows) {
+    auto values = row.values;
+    values.resize(groups.lines.size());
+    const bool differs = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) != values.end();
+    out += std::string(differs ? "<tr class=\"differs\">" : "<tr>") + cell(html_text(row.name));
+    if (differs) {
+      for (const auto& value : values) out += cell(html_text(listed(value)));
+    } else {
+      out += cell(html_text(listed(values.front())), (" colspan=\"" + std::to_string(values.size()) + "\"").c_str());
+    }
+    out += "</tr>";
+  }
+  return out + "</tbody></table></div>";
+}
+
+std::string overview_section(const RunGroups& groups) {
+  std::string out = "<h2>Figures</h2><div class=\"scroll\"><table><thead><tr><th>configuration</th><th>load</th>";
+  for (const auto& kind : measure_kinds()) out += heading(kind.name);
+  out += "</tr></thead><tbody>";
+  for (const auto& line : groups.lines) {
+    for (const auto& point : line.points) out += overview_rows(groups, line, point);
+  }
+  return out + "</tbody></table></div><p class=\"soft\">Means over seeds; point at a figure for the range. Latencies "
+               "count from the intended send time and are of completed requests only.</p>";
+}
+
+std::string run_table(const StoredRun& run) {
+  std::string out = counts_line(run.summary.total) + measures_table(run.summary.total);
+  if (run.summary.classes.size() < 2) return out;
+  for (const auto& measures : run.summary.classes)
+    out += "<h3>" + html_text(measures.name) + "</h3>" + counts_line(measures) + measures_table(measures);
+  return out;
+}
+
+}  // namespace troupe::loadgen
