@@ -14,6 +14,7 @@
 #include "tests/support/dashboards.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/promql_names.hpp"
+#include "tests/support/server_process.hpp"
 
 using namespace troupe::test;
 

@@ -68,18 +68,17 @@ PrometheusProcess::PrometheusProcess(const std::filesystem::path& tools, std::ui
                                         "--storage.tsdb.path=" + (folder_.path / "data").string(),
                                         "--web.listen-address=127.0.0.1:0"};
   arguments.insert(arguments.end(), more_flags.begin(), more_flags.end());
-  process_.emplace(arguments);
-  const std::string port = process_->wait_for("msg=\"Listening on\" address=127.0.0.1:");
-  port_ = static_cast<std::uint16_t>(std::atoi(port.c_str()));
-  for (int attempt = 0; attempt < 20'000; ++attempt)
-    if (http_get(port_, "/-/ready").status == 200) return;
-  throw std::runtime_error("Prometheus does not get ready");
+  process_.emplace(loadgen::ServerCommand{.arguments = std::move(arguments),
+                                          .port_mark = "msg=\"Listening on\" address=127.0.0.1:",
+                                          .environment = {},
+                                          .log_file = folder_.path / "log",
+                                          .ready_path = "/-/ready"});
 }
 
 PrometheusProcess::~PrometheusProcess() { process_.reset(); }
 
 nlohmann::json PrometheusProcess::get(const std::string& target) const {
-  const auto answer = nlohmann::json::parse(http_get(port_, target).body);
+  const auto answer = nlohmann::json::parse(http_get(process_->address().port, target).body);
   if (answer.value("status", "") != "success")
     throw std::runtime_error("Prometheus says of " + target + ": " + answer.value("error", "nothing"));
   return answer.at("data");

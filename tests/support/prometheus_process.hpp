@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/support/server_process.hpp"
+#include "loadgen/server_process.hpp"
 
 namespace troupe::test {
 
@@ -42,8 +42,7 @@ class PrometheusProcess {
     std::filesystem::path path;
   };
   Folder folder_;
-  std::optional<ChildProcess> process_;
-  std::uint16_t port_ = 0;
+  std::optional<loadgen::ServerProcess> process_;
 };
 
 }  // namespace troupe::test

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child processes, and the real binary as one, on a free port of this machine.
+// The real binary, started as a child process on a free port of this machine.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "loadgen/server_process.hpp"
 
 namespace troupe::test {
 
@@ -17,42 +18,34 @@ struct CommandResult {
 };
 CommandResult run_command(const std::vector<std::string>& arguments);
 
-class ChildProcess {
+// The path of a file that is not there yet, and not any more at the end.
+class TemporaryPath {
  public:
-  // The program's path, then its arguments.
-  explicit ChildProcess(const std::vector<std::string>& arguments);
-  ~ChildProcess();  // kills it if it still runs
-  ChildProcess(const ChildProcess&) = delete;
-  ChildProcess& operator=(const ChildProcess&) = delete;
-
-  // Reads what it writes until a line holds the mark; the rest of that line.
-  // Throws std::runtime_error with all it said if it ends, or says nothing for
-  // a minute, before that.
-  std::string wait_for(const std::string& mark);
-  pid_t pid() const { return pid_; }
-  void signal(int number) const;
-  // Waits for the end; the exit status, 128 + signal if it was killed.
-  int wait();
+  TemporaryPath();
+  ~TemporaryPath();
+  TemporaryPath(const TemporaryPath&) = delete;
+  TemporaryPath& operator=(const TemporaryPath&) = delete;
+  const std::filesystem::path& path() const { return path_; }
 
  private:
-  pid_t pid_ = -1;
-  int output_ = -1;  // read end of its standard output and error
+  std::filesystem::path path_;
 };
 
 class ServerProcess {
  public:
-  // Runs `troupe serve --port 0` with these flags and waits until it says it is
-  // ready. Throws std::runtime_error with its output if it does not.
+  // Runs `troupe serve --port 0` with these flags and waits until it is ready.
+  // Throws std::runtime_error with its output if it does not get there.
   explicit ServerProcess(const std::vector<std::string>& flags);
 
-  std::uint16_t port() const { return port_; }
-  pid_t pid() const { return process_.pid(); }
-  void signal(int number) const { process_.signal(number); }
-  int wait() { return process_.wait(); }
+  std::uint16_t port() const { return server_.address().port; }
+  pid_t pid() const { return server_.pid(); }
+  void signal(int number) const { server_.signal(number); }
+  // Waits for the end; the exit status, 128 + signal if it was killed.
+  int wait() { return server_.wait(); }
 
  private:
-  ChildProcess process_;
-  std::uint16_t port_ = 0;
+  TemporaryPath log_;
+  loadgen::ServerProcess server_;  // killed at the end if it still runs
 };
 
 }  // namespace troupe::test
