@@ -9,26 +9,31 @@
 
 #include "loadgen/random_source.hpp"
 #include "loadgen/token_estimate.hpp"
-#include "loadgen/traces/json_fields.hpp"
 #include "loadgen/traces/json_list_reader.hpp"
+#include "loadgen/traces/json_values.hpp"
 
 namespace troupe::loadgen {
 namespace {
 
-using nlohmann::json;
+using RolesAndTexts = std::vector<std::pair<std::string, std::string>>;
 
-std::vector<std::pair<std::string, std::string>> roles_and_texts(const json& object) {
-  std::vector<std::pair<std::string, std::string>> messages;
-  for (const auto& message : list_in(object, "messages")) {
-    if (!message.is_object()) throw JsonFieldError("'messages': expected objects with role and content");
-    messages.emplace_back(text_in(message, "role"), text_in(message, "content"));
+RolesAndTexts read_messages(const JsonFields& question) {
+  RolesAndTexts messages;
+  const auto place = question.where() + ": 'messages'";
+  for (const auto& element : question.array("messages")) {
+    const JsonFields message(element, place);
+    messages.emplace_back(message.text("role"), message.text("content"));
   }
   return messages;
 }
 
+[[noreturn]] void refuse_messages(const JsonFields& question, const std::string& what) {
+  throw std::runtime_error(question.where() + ": 'messages': expected " + what);
+}
+
 // [system] user (assistant user)*
-std::vector<PlannedTurn> read_turns(const json& object, std::string& system_text) {
-  auto messages = roles_and_texts(object);
+std::vector<PlannedTurn> read_turns(const JsonFields& fields, std::string& system_text) {
+  auto messages = read_messages(fields);
   std::size_t next = 0;
   if (!messages.empty() && messages.front().first == "system") system_text = std::move(messages[next++].second);
   std::vector<PlannedTurn> turns;
@@ -36,17 +41,17 @@ std::vector<PlannedTurn> read_turns(const json& object, std::string& system_text
     auto& [role, text] = messages[next];
     const bool is_users_turn = turns.empty() || !turns.back().answer.empty();
     if (role != (is_users_turn ? "user" : "assistant") || text.empty())
-      throw JsonFieldError("'messages': expected a text of " + std::string(is_users_turn ? "user" : "assistant") +
-                           " as number " + std::to_string(next + 1) + ", got one of '" + role + "'");
+      refuse_messages(fields, "a text of " + std::string(is_users_turn ? "user" : "assistant") + " as number " +
+                                  std::to_string(next + 1) + ", got one of '" + role + "'");
     if (is_users_turn)
       turns.push_back({.prompt_tokens = estimated_tokens(text), .text = std::move(text), .answer = {}});
     else
       turns.back().answer = std::move(text);
   }
   if (turns.empty() || !turns.back().answer.empty())
-    throw JsonFieldError("'messages': expected the user to speak last");
-  turns.back().answer = text_in(object, "expected");
-  if (turns.back().answer.empty()) throw JsonFieldError("'expected': expected a text, got none");
+    refuse_messages(fields, "the user to speak last");
+  turns.back().answer = fields.text("expected");
+  if (turns.back().answer.empty()) throw std::runtime_error(fields.where() + ": 'expected': expected a text, got none");
   return turns;
 }
 
@@ -69,18 +74,15 @@ QuestionContent::QuestionContent(const ClassSettings& settings, std::uint64_t se
   std::set<std::string> categories;
   std::string text;
   while (objects.next(text)) {
-    try {
-      const auto object = parse_object(text);
-      const auto category = object.contains("category") ? text_in(object, "category") : "none";
-      categories.insert(category);
-      Question question;
-      question.turns = read_turns(object, question.system_text);
-      const auto& wanted = settings.categories;
-      if (wanted.empty() || std::find(wanted.begin(), wanted.end(), category) != wanted.end())
-        questions_.push_back(std::move(question));
-    } catch (const JsonFieldError& error) {
-      objects.fail(error.what());
-    }
+    const auto parsed = parse_json(text, objects.place());
+    const JsonFields fields(parsed, objects.place());
+    const auto category = text_or_empty(fields, "category");
+    categories.insert(category);
+    Question question;
+    question.turns = read_turns(fields, question.system_text);
+    const auto& wanted = settings.categories;
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), category) != wanted.end())
+      questions_.push_back(std::move(question));
   }
   if (categories.empty()) objects.fail("expected a list of questions, got an empty one");
   for (const auto& wanted : settings.categories)

@@ -40,7 +40,7 @@ bool JsonListReader::next(std::string& object) {
 }
 
 void JsonListReader::fail(const std::string& what) const {
-  throw std::runtime_error(input_.name() + ":" + std::to_string(object_line_) + ": " + what);
+  throw std::runtime_error(place_ + ": " + what);
 }
 
 int JsonListReader::next_visible() {
@@ -51,7 +51,7 @@ int JsonListReader::next_visible() {
 
 // Up to the brace that closes the one just read; braces in strings don't count.
 void JsonListReader::read_object(std::string& object) {
-  object_line_ = input_.line();
+  place_ = input_.place();
   object = "{";
   bool is_in_string = false;
   for (std::size_t depth = 1; depth > 0;) {

@@ -3,8 +3,8 @@
 // can be bigger than memory.
 #pragma once
 
-#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "loadgen/traces/trace_input.hpp"
 
@@ -12,14 +12,14 @@ namespace troupe::loadgen {
 
 class JsonListReader {
  public:
-  explicit JsonListReader(TraceInput input) : input_(std::move(input)) {}
+  explicit JsonListReader(TraceInput input) : input_(std::move(input)), place_(input_.place()) {}
 
   // The text of the next object; false after the last. Throws
   // std::runtime_error where the list is malformed or ends too early. What is
   // inside an object is the caller's to parse.
   bool next(std::string& object);
 
-  std::uint64_t line() const { return object_line_; }  // where the object began
+  const std::string& place() const { return place_; }  // where the object began: "NAME:LINE"
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
@@ -27,7 +27,7 @@ class JsonListReader {
   void read_object(std::string& object);
 
   TraceInput input_;
-  std::uint64_t object_line_ = 1;
+  std::string place_;
   bool has_begun_ = false;
   bool has_ended_ = false;
 };

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "loadgen/distribution.hpp"
-#include "loadgen/traces/json_fields.hpp"
+#include "loadgen/traces/json_values.hpp"
 #include "loadgen/traces/single_turn.hpp"
 #include "loadgen/traces/trace_clock.hpp"
 
@@ -21,11 +21,7 @@ class MooncakeTrace final : public ConversationSource {
   bool next(PlannedConversation& conversation) override {
     while (input_.next_line(line_)) {
       has_lines_ = true;
-      try {
-        if (read_line(conversation)) return true;
-      } catch (const JsonFieldError& error) {
-        input_.fail(error.what());
-      }
+      if (read_line(conversation)) return true;
       ++num_unanswered_;
     }
     if (!has_lines_) input_.fail("expected lines of JSON, got an empty file");
@@ -39,16 +35,18 @@ class MooncakeTrace final : public ConversationSource {
  private:
   // False for a request without an answer.
   bool read_line(PlannedConversation& conversation) {
-    const auto request = parse_object(line_);
-    const auto start = clock_.since_begin(seconds_to_nanoseconds(number_in(request, "timestamp") / 1000), input_);
+    const auto place = input_.place();
+    const auto parsed = parse_json(line_, place);
+    const JsonFields request(parsed, place);
+    const auto start = clock_.since_begin(seconds_to_nanoseconds(request.real("timestamp") / 1000), input_);
     const auto input_length = count_in(request, "input_length");
     const auto output_length = count_in(request, "output_length");
     plan_single_turn(conversation, start, input_length, output_length);
     auto left = input_length;
-    for (const auto& id : list_in(request, "hash_ids")) {
+    for (const auto& id : request.array("hash_ids")) {
       const auto num_tokens = std::min(left, kBlockTokens);
-      if (num_tokens == 0) throw JsonFieldError("'hash_ids': expected an id for each 512 tokens of input_length, got more");
-      conversation.prefix.push_back({.id = id_of(id, "hash_ids"), .num_tokens = num_tokens});
+      if (num_tokens == 0) input_.fail("'hash_ids': expected an id for each 512 tokens of input_length, got more");
+      conversation.prefix.push_back({.id = whole_number(id, place + ": 'hash_ids'"), .num_tokens = num_tokens});
       left -= num_tokens;
     }
     // Tokens that have no id are nobody else's.

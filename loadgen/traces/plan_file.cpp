@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "loadgen/traces/json_fields.hpp"
+#include "loadgen/traces/json_values.hpp"
 #include "loadgen/traces/trace_clock.hpp"
 
 namespace troupe::loadgen {
@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::nanoseconds;
 
-constexpr int kVersion = 1;
+constexpr std::uint64_t kVersion = 1;
 
 json to_json(const RequestClass& request_class) {
   const auto& objectives = request_class.objectives;
@@ -32,63 +32,49 @@ json to_json(const PlannedTurn& turn) {
   return object;
 }
 
-nanoseconds duration_in(const json& object, const char* key) {
-  constexpr std::uint64_t kMax = INT64_MAX;
-  if (!object.contains(key)) return nanoseconds(0);
-  const auto value = id_in(object, key);
-  if (value > kMax) throw JsonFieldError(std::string("'") + key + "': expected nanoseconds below 2^63");
-  return nanoseconds(static_cast<std::int64_t>(value));
+nanoseconds duration_in(const JsonFields& fields, const char* key) {
+  return nanoseconds(fields.has(key) ? static_cast<std::int64_t>(fields.number(key, INT64_MAX)) : 0);
 }
 
-std::string optional_text_in(const json& object, const char* key) {
-  return object.contains(key) ? text_in(object, key) : "";
-}
-
-RequestClass to_class(const json& object) {
+RequestClass to_class(const JsonFields& fields) {
   RequestClass result;
-  if (!object.is_object()) throw JsonFieldError("'classes': expected objects");
-  result.name = text_in(object, "name");
-  if (object.contains("max_tokens")) result.max_tokens = count_in(object, "max_tokens");
-  if (const auto found = object.find("ignore_eos"); found != object.end()) {
-    if (!found->is_boolean()) throw JsonFieldError("'ignore_eos': expected true or false");
-    result.ignore_eos = found->get<bool>();
-  }
-  result.objectives = {.time_to_first_token = duration_in(object, "ttft_ns"),
-                       .time_per_output_token = duration_in(object, "tpot_ns"),
-                       .end_to_end = duration_in(object, "e2e_ns")};
+  result.name = fields.text("name");
+  if (fields.has("max_tokens")) result.max_tokens = count_in(fields, "max_tokens");
+  if (fields.has("ignore_eos")) result.ignore_eos = fields.boolean("ignore_eos");
+  result.objectives = {.time_to_first_token = duration_in(fields, "ttft_ns"),
+                       .time_per_output_token = duration_in(fields, "tpot_ns"),
+                       .end_to_end = duration_in(fields, "e2e_ns")};
   return result;
 }
 
 std::vector<RequestClass> read_head(TraceInput& input) {
   std::string line;
   if (!input.next_line(line)) input.fail("expected a plan, got an empty file");
-  try {
-    const auto head = parse_object(line);
-    if (const auto version = id_in(head, "troupe_plan"); version != kVersion)
-      throw JsonFieldError("'troupe_plan': expected version 1, got " + std::to_string(version));
-    std::vector<RequestClass> classes;
-    for (const auto& object : list_in(head, "classes")) classes.push_back(to_class(object));
-    if (classes.empty()) throw JsonFieldError("'classes': expected at least one");
-    return classes;
-  } catch (const JsonFieldError& error) {
-    input.fail(error.what());
-  }
+  const auto place = input.place();
+  const auto parsed = parse_json(line, place);
+  const JsonFields head(parsed, place);
+  if (const auto version = head.number("troupe_plan", UINT32_MAX); version != kVersion)
+    input.fail("'troupe_plan': expected version 1, got " + std::to_string(version));
+  const auto classes_place = place + ": 'classes'";
+  std::vector<RequestClass> classes;
+  for (const auto& element : head.array("classes")) classes.push_back(to_class(JsonFields(element, classes_place)));
+  if (classes.empty()) input.fail("'classes': expected at least one");
+  return classes;
 }
 
-PrefixBlock to_block(const json& pair) {
-  if (!pair.is_array() || pair.size() != 2) throw JsonFieldError("'prefix': expected pairs of id and tokens");
-  const auto num_tokens = id_of(pair[1], "prefix");
-  if (num_tokens > UINT32_MAX) throw JsonFieldError("'prefix': expected fewer than 2^32 tokens");
-  return {.id = id_of(pair[0], "prefix"), .num_tokens = static_cast<std::uint32_t>(num_tokens)};
+PrefixBlock to_block(const json& pair, const std::string& place) {
+  if (!pair.is_array() || pair.size() != 2) throw std::runtime_error(place + ": expected pairs of id and tokens");
+  const auto num_tokens = whole_number(pair[1], place);
+  if (num_tokens > UINT32_MAX) throw std::runtime_error(place + ": expected fewer than 2^32 tokens");
+  return {.id = whole_number(pair[0], place), .num_tokens = static_cast<std::uint32_t>(num_tokens)};
 }
 
-PlannedTurn to_turn(const json& object) {
-  if (!object.is_object()) throw JsonFieldError("'turns': expected objects");
-  return {.think_time = duration_in(object, "think_ns"),
-          .prompt_tokens = count_in(object, "prompt_tokens"),
-          .output_tokens = count_in(object, "output_tokens"),
-          .text = optional_text_in(object, "text"),
-          .answer = optional_text_in(object, "answer")};
+PlannedTurn to_turn(const JsonFields& fields) {
+  return {.think_time = duration_in(fields, "think_ns"),
+          .prompt_tokens = count_in(fields, "prompt_tokens"),
+          .output_tokens = count_in(fields, "output_tokens"),
+          .text = text_or_empty(fields, "text"),
+          .answer = text_or_empty(fields, "answer")};
 }
 
 class PlanFile final : public ConversationSource {
@@ -97,31 +83,30 @@ class PlanFile final : public ConversationSource {
 
   bool next(PlannedConversation& conversation) override {
     if (!input_.next_line(line_)) return false;
-    try {
-      read_line(conversation);
-    } catch (const JsonFieldError& error) {
-      input_.fail(error.what());
-    }
+    read_line(conversation);
     return true;
   }
 
  private:
   void read_line(PlannedConversation& conversation) {
-    const auto object = parse_object(line_);
-    conversation.request_class = object.contains("class") ? count_in(object, "class") : 0;
+    const auto place = input_.place();
+    const auto parsed = parse_json(line_, place);
+    const JsonFields fields(parsed, place);
+    conversation.request_class = fields.has("class") ? count_in(fields, "class") : 0;
     if (conversation.request_class >= num_classes_)
-      throw JsonFieldError("'class': expected one of the " + std::to_string(num_classes_) + " classes from 0, got " +
-                           std::to_string(conversation.request_class));
+      input_.fail("'class': expected one of the " + std::to_string(num_classes_) + " classes from 0, got " +
+                  std::to_string(conversation.request_class));
     // Not counted from the first one: a plan's clock is the run's already.
-    conversation.start = duration_in(object, "start_ns");
+    conversation.start = duration_in(fields, "start_ns");
     clock_.since_begin(conversation.start, input_);
-    conversation.system_text = optional_text_in(object, "system");
+    conversation.system_text = text_or_empty(fields, "system");
     conversation.prefix.clear();
-    if (object.contains("prefix"))
-      for (const auto& pair : list_in(object, "prefix")) conversation.prefix.push_back(to_block(pair));
+    if (fields.has("prefix"))
+      for (const auto& pair : fields.array("prefix")) conversation.prefix.push_back(to_block(pair, place + ": 'prefix'"));
     conversation.turns.clear();
-    for (const auto& turn : list_in(object, "turns")) conversation.turns.push_back(to_turn(turn));
-    if (conversation.turns.empty()) throw JsonFieldError("'turns': expected at least one");
+    const auto turns_place = place + ": 'turns'";
+    for (const auto& turn : fields.array("turns")) conversation.turns.push_back(to_turn(JsonFields(turn, turns_place)));
+    if (conversation.turns.empty()) input_.fail("'turns': expected at least one");
   }
 
   TraceInput input_;

@@ -5,13 +5,11 @@
 #include <utility>
 
 #include "loadgen/token_estimate.hpp"
-#include "loadgen/traces/json_fields.hpp"
 #include "loadgen/traces/json_list_reader.hpp"
+#include "loadgen/traces/json_values.hpp"
 
 namespace troupe::loadgen {
 namespace {
-
-using nlohmann::json;
 
 struct Message {
   bool is_human = false;
@@ -61,12 +59,7 @@ bool is_model(const std::string& from) {
 }
 
 bool ShareGptFile::read_object(PlannedConversation& conversation) {
-  std::vector<Message> messages;
-  try {
-    messages = read_messages();
-  } catch (const JsonFieldError& error) {
-    objects_.fail(error.what());
-  }
+  auto messages = read_messages();
   conversation.start = {};
   conversation.system_text.clear();
   conversation.prefix.clear();
@@ -83,12 +76,13 @@ bool ShareGptFile::read_object(PlannedConversation& conversation) {
 
 std::vector<Message> ShareGptFile::read_messages() const {
   std::vector<Message> messages;
-  const auto object = parse_object(object_);
-  for (const auto& message : list_in(object, "conversations")) {
-    if (!message.is_object()) throw JsonFieldError("'conversations': expected objects with from and value");
-    const auto from = text_in(message, "from");
+  const auto parsed = parse_json(object_, objects_.place());
+  const auto place = objects_.place() + ": 'conversations'";
+  for (const auto& element : JsonFields(parsed, objects_.place()).array("conversations")) {
+    const JsonFields message(element, place);
+    const auto from = message.text("from");
     if (!is_human(from) && !is_model(from)) continue;  // "system" and tools
-    messages.push_back({.is_human = is_human(from), .text = text_in(message, "value")});
+    messages.push_back({.is_human = is_human(from), .text = message.text("value")});
   }
   return messages;
 }

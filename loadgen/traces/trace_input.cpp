@@ -42,7 +42,7 @@ int TraceInput::next_character() {
 }
 
 void TraceInput::fail(const std::string& what) const {
-  throw std::runtime_error(name_ + ":" + std::to_string(line_) + ": " + what);
+  throw std::runtime_error(place() + ": " + what);
 }
 
 TraceInput open_trace_input(const std::string& path) {

@@ -20,8 +20,9 @@ class TraceInput {
   int next_character();
 
   const std::string& name() const { return name_; }
-  std::uint64_t line() const { return line_; }  // of what was read last, from 1
-  [[noreturn]] void fail(const std::string& what) const;  // std::runtime_error "NAME:LINE: WHAT"
+  // Of what was read last: "NAME:LINE", lines from 1.
+  std::string place() const { return name_ + ":" + std::to_string(line_); }
+  [[noreturn]] void fail(const std::string& what) const;  // std::runtime_error "PLACE: WHAT"
 
  private:
   std::unique_ptr<std::istream> in_;

@@ -89,9 +89,9 @@ TEST_CASE("sharegpt file: what makes no sense is refused with file, line and rea
   CHECK(refusal("[{\"conversations\": []},]") == "trace:1: expected an object after the comma, got ']'");
   CHECK(refusal("[{\"conversations\": []}] x") == "trace:1: expected the end of the file, got 'x'");
   CHECK(refusal("[\n\n{\"conversations\": [\n\n") == "trace:3: expected this object to end, got the end of the file");
-  CHECK(refusal("[{\"id\": 1}]") == "trace:1: expected the member 'conversations', got {\"id\":1}");
-  CHECK(refusal("[{\"conversations\": [5]}]") == "trace:1: 'conversations': expected objects with from and value");
-  CHECK(refusal("[{\"conversations\": [{\"from\": \"human\", \"value\": 5}]}]") == "trace:1: 'value': expected a text, got 5");
+  CHECK(refusal("[{\"id\": 1}]") == "trace:1: 'conversations' is missing");
+  CHECK(refusal("[{\"conversations\": [5]}]") == "trace:1: 'conversations': expected an object, got number");
+  CHECK(refusal("[{\"conversations\": [{\"from\": \"human\", \"value\": 5}]}]") == "trace:1: 'conversations': 'value': expected a text, got 5");
   CHECK(contains(refusal("[\n{\"conversations\": [}]"), "trace:2: expected"));
 }
 
