@@ -156,6 +156,12 @@ TEST_CASE("workload TOML: a class changes what the preset says, and keeps the re
   CHECK(settings.classes[0].request_class.objectives.time_to_first_token == milliseconds(300));
 }
 
+TEST_CASE("workload TOML: a class of questions may choose categories of the preset's") {
+  const auto settings = read("[workload]\npreset = \"questions\"\n[[class]]\ncategories = [\"months\"]\n");
+  CHECK(settings.classes[0].questions_file == "models/demo/held_out_questions.json");
+  CHECK(settings.classes[0].categories == std::vector<std::string>{"months"});
+}
+
 TEST_CASE("workload TOML: an unknown key is refused with file, line and the nearest known key") {
   CHECK(refusal("[arrivals]\nkind = \"poisson\"\nrat = 4\n") == "x.toml:3: unknown key 'arrivals.rat'; did you mean 'rate'?");
   CHECK(refusal("[workload]\nmax_conversation = 4\n") ==
@@ -190,6 +196,7 @@ TEST_CASE("workload TOML: a wrong type is refused with file, line, key, what was
   CHECK(refusal("class = 3\n") == "x.toml:1: class: expected a list of tables, got 3");
   CHECK(contains(refusal("[workload]\npreset = \"chta\"\n"), "x.toml:2: workload.preset: expected one of chat"));
   CHECK(contains(refusal("[[class]]\nquestions = \"q\"\ntrace = {}\n"), "expected either questions or a trace"));
+  CHECK(refusal("[[class]]\ntrace = { file = \"t\" }\n") == "x.toml:2: class[0].trace: expected a format, got none");
 }
 
 TEST_CASE("workload TOML: a value out of range is refused with its key, what was expected and what came") {
