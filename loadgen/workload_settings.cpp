@@ -57,7 +57,8 @@ void check_class(const ClassSettings& settings, const std::string& key) {
       check(settings.num_turns, key + ".num_turns");
       return check_prefix(settings.prefix, key + ".prefix");
     case Content::kQuestions:
-      if (settings.questions_file.empty()) refuse_setting(key + ".questions", "the path of a file of questions", "none");
+      if (settings.questions_file.empty())
+        refuse_setting(key + ".questions", "the path of a file of questions", "none");
       return;
     case Content::kTrace: return check_trace(settings.trace, key + ".trace");
   }

@@ -45,7 +45,8 @@ std::string shortened(std::string_view text) {
 
 CsvReader::CsvReader(TraceInput input, std::vector<std::string> columns)
     : input_(std::move(input)), columns_(std::move(columns)) {
-  if (!input_.next_line(line_)) input_.fail("expected a line with the columns " + joined(columns_) + ", got an empty file");
+  if (!input_.next_line(line_))
+    input_.fail("expected a line with the columns " + joined(columns_) + ", got an empty file");
   split(line_, fields_);
   num_fields_ = fields_.size();
   std::vector<std::string> missing;
@@ -55,7 +56,8 @@ CsvReader::CsvReader(TraceInput input, std::vector<std::string> columns)
     positions_.push_back(static_cast<std::size_t>(found - fields_.begin()));
   }
   if (!missing.empty())
-    input_.fail("expected the columns " + joined(columns_) + ", got " + shortened(line_) + " without " + joined(missing));
+    input_.fail("expected the columns " + joined(columns_) + ", got " + shortened(line_) + " without " +
+                joined(missing));
 }
 
 bool CsvReader::next_row() {

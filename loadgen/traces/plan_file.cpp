@@ -101,8 +101,9 @@ class PlanFile final : public ConversationSource {
     clock_.since_begin(conversation.start, input_);
     conversation.system_text = text_or_empty(fields, "system");
     conversation.prefix.clear();
+    const auto prefix_place = place + ": 'prefix'";
     if (fields.has("prefix"))
-      for (const auto& pair : fields.array("prefix")) conversation.prefix.push_back(to_block(pair, place + ": 'prefix'"));
+      for (const auto& pair : fields.array("prefix")) conversation.prefix.push_back(to_block(pair, prefix_place));
     conversation.turns.clear();
     const auto turns_place = place + ": 'turns'";
     for (const auto& turn : fields.array("turns")) conversation.turns.push_back(to_turn(JsonFields(turn, turns_place)));

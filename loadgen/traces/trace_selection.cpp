@@ -91,6 +91,8 @@ bool TraceSelection::fit(PlannedConversation& conversation) {
 }
 
 void TraceSelection::refuse_empty() const {
+  if (from_.count() == 0 && until_ == nanoseconds::max())
+    throw std::runtime_error(settings_.file + ": expected at least one conversation, got none");
   const auto seconds = [](nanoseconds time) { return number_text(std::chrono::duration<double>(time).count()); };
   throw std::runtime_error(settings_.file + ": expected conversations between " + number_text(settings_.from_s) +
                            " s and " + number_text(settings_.until_s) + " s, got none; the last one read is at " +
@@ -115,6 +117,11 @@ void cut_prefix(std::vector<PrefixBlock>& prefix, std::uint64_t max_tokens) {
     max_tokens -= block.num_tokens;
   }
   std::erase_if(prefix, [](const auto& block) { return block.num_tokens == 0; });
+}
+
+// Rounded down, so that the sum fits; something stays something.
+std::uint32_t shrunk(std::uint32_t num_tokens, double factor) {
+  return std::max(std::min(1U, num_tokens), static_cast<std::uint32_t>(num_tokens * factor));
 }
 
 }  // namespace
@@ -153,8 +160,8 @@ bool shrink_to_fit(PlannedConversation& conversation, std::uint32_t max_tokens) 
     cut_prefix(conversation.prefix,
                static_cast<std::uint64_t>(static_cast<double>(prefix_tokens_of(conversation)) * factor));
     for (auto& turn : turns) {
-      turn.prompt_tokens = std::max(std::min(1U, turn.prompt_tokens), static_cast<std::uint32_t>(turn.prompt_tokens * factor));
-      turn.output_tokens = std::max(std::min(1U, turn.output_tokens), static_cast<std::uint32_t>(turn.output_tokens * factor));
+      turn.prompt_tokens = shrunk(turn.prompt_tokens, factor);
+      turn.output_tokens = shrunk(turn.output_tokens, factor);
     }
     const auto now = tokens_of(conversation);
     if (now == total) break;

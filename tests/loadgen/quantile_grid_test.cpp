@@ -46,7 +46,8 @@ TEST_CASE("quantile grid: what makes no sense is refused with file, key and reas
   CHECK(contains(refusal(R"({"a": [1, "2"]})", "a"), "got \"2\""));
   CHECK(contains(refusal(R"({"a": [-1, 2]})", "a"), "got -1"));
   CHECK(contains(refusal(R"({"a": [2, 1]})", "a"), "never decrease"));
-  CHECK(contains(refusal_of([] { read_quantile_grid("/nonexistent/q.json", ""); }), "/nonexistent/q.json: cannot be opened"));
+  CHECK(contains(refusal_of([] { read_quantile_grid("/nonexistent/q.json", ""); }),
+                 "/nonexistent/q.json: cannot be opened"));
 }
 
 TEST_CASE("quantile grid: drawn from the grids of real traces, lengths have their medians and tails") {

@@ -65,7 +65,8 @@ TEST_CASE("questions: only the wanted categories are asked, and unknown ones are
   auto settings = questions_in(kDemoQuestions);
   settings.classes.front().categories = {"weekdays"};
   settings.max_conversations = 20;
-  for (const auto& conversation : all_of(settings, 1)) CHECK(conversation.turns.back().answer.find("day") != std::string::npos);
+  for (const auto& conversation : all_of(settings, 1))
+    CHECK(conversation.turns.back().answer.find("day") != std::string::npos);
   settings.classes.front().categories = {"poetry"};
   CHECK(contains(refusal_of(settings), "expected a category among addition, conversation"));
   CHECK(contains(refusal_of(settings), "'poetry'"));

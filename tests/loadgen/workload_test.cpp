@@ -45,8 +45,8 @@ WorkloadSettings trace_of(const std::string& file, TraceSettings::Format format)
 }
 
 // Everything of a plan that `part` looks at.
-template <typename Value>
-std::vector<Value> each(const Plan& plan, const std::function<void(const PlannedConversation&, std::vector<Value>&)>& part) {
+template <typename Value, typename Part>
+std::vector<Value> each(const Plan& plan, const Part& part) {
   std::vector<Value> values;
   for (const auto& conversation : plan) part(conversation, values);
   return values;
@@ -247,7 +247,8 @@ TEST_CASE("workload: what a trace leaves out is in the warnings") {
   const TemporaryFile file(kAzureSample + "2023-11-16 18:00:11,1,0\n");
   const auto source = make_source(trace_of(file.path(), TraceSettings::Format::kAzure), 1);
   CHECK(all_of(*source).size() == 3);
-  CHECK(source->warnings() == std::vector<std::string>{file.path() + ": requests left out because they got no answer: 1"});
+  CHECK(source->warnings() ==
+        std::vector<std::string>{file.path() + ": requests left out because they got no answer: 1"});
 }
 
 TEST_CASE("workload: every preset makes a plan of its name") {
@@ -303,7 +304,8 @@ TEST_CASE("workload: settings that make no sense are refused with key, what was 
   using Settings = WorkloadSettings;
   CHECK(refusal([](Settings& s) { s.classes.clear(); }) == "class: expected at least one class, got none");
   CHECK(refusal([](Settings& s) { s.classes[0].share = 0; }) == "class[0].share: expected a number above 0, got 0");
-  CHECK(refusal([](Settings& s) { s.duration_s = -1; }) == "workload.duration_s: expected a number of at least 0, got -1");
+  CHECK(refusal([](Settings& s) { s.duration_s = -1; }) ==
+        "workload.duration_s: expected a number of at least 0, got -1");
   CHECK(refusal([](Settings& s) { s.max_conversations = 0; }) ==
         "workload: expected max_conversations or duration_s above 0, or a trace, got a plan without end");
   CHECK(refusal([](Settings& s) { s.classes[0].prefix.count = 2; }) ==

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <string>
 
 #include "tests/loadgen/planned_input.hpp"
@@ -103,7 +104,8 @@ TEST_CASE("workload TOML: every distribution can be said") {
       first_class("prompt_tokens = { kind = \"quantiles\", file = \"q.json\", key = \"a.b\" }").prompt_tokens;
   CHECK(grid.file == "/base/q.json");
   CHECK(grid.key == "a.b");
-  CHECK(first_class("prompt_tokens = { kind = \"quantiles\", values = [1, 5, 9] }").prompt_tokens.quantiles.size() == 3);
+  CHECK(first_class("prompt_tokens = { kind = \"quantiles\", values = [1, 5, 9] }")
+            .prompt_tokens.quantiles.size() == 3);
 }
 
 TEST_CASE("workload TOML: classes have names, shares, objectives, prefixes and contents") {
@@ -124,8 +126,15 @@ questions = "q.json"
 categories = ["weekdays"]
 [[class]]
 name = "trace"
-trace = { format = "mooncake", file = "t.jsonl", from_s = 60, until_s = 120, max_conversations = 5, length_factor = 0.5, max_context_tokens = 2048 }
 repeats = true
+[class.trace]
+format = "mooncake"
+file = "t.jsonl"
+from_s = 60
+until_s = 120
+max_conversations = 5
+length_factor = 0.5
+max_context_tokens = 2048
 )");
   REQUIRE(settings.classes.size() == 3);
   const auto& chat = settings.classes[0];
@@ -163,16 +172,20 @@ TEST_CASE("workload TOML: a class of questions may choose categories of the pres
 }
 
 TEST_CASE("workload TOML: an unknown key is refused with file, line and the nearest known key") {
-  CHECK(refusal("[arrivals]\nkind = \"poisson\"\nrat = 4\n") == "x.toml:3: unknown key 'arrivals.rat'; did you mean 'rate'?");
+  CHECK(refusal("[arrivals]\nkind = \"poisson\"\nrat = 4\n") ==
+        "x.toml:3: unknown key 'arrivals.rat'; did you mean 'rate'?");
   CHECK(refusal("[workload]\nmax_conversation = 4\n") ==
         "x.toml:2: unknown key 'workload.max_conversation'; did you mean 'max_conversations'?");
   CHECK(refusal("[[class]]\n[[class]]\nprompt_token = 4\n") ==
         "x.toml:3: unknown key 'class[1].prompt_token'; did you mean 'prompt_tokens'?");
   CHECK(contains(refusal("[[class]]\nprompt_tokens = { kind = \"normal\", stdev = 4 }\n"), "did you mean 'stddev'?"));
-  CHECK(contains(refusal("[[class]]\nprefix = { count = 4, token = 4 }\n"), "'class[0].prefix.token'; did you mean 'tokens'?"));
+  CHECK(contains(refusal("[[class]]\nprefix = { count = 4, token = 4 }\n"),
+                 "'class[0].prefix.token'; did you mean 'tokens'?"));
   // Known, but of another kind: it would have no effect.
-  CHECK(contains(refusal("[arrivals]\nkind = \"poisson\"\nburstiness = 4\n"), "x.toml:3: unknown key 'arrivals.burstiness'"));
-  CHECK(contains(refusal("[[class]]\nquestions = \"q.json\"\nprompt_tokens = 4\n"), "unknown key 'class[0].prompt_tokens'"));
+  CHECK(contains(refusal("[arrivals]\nkind = \"poisson\"\nburstiness = 4\n"),
+                 "x.toml:3: unknown key 'arrivals.burstiness'"));
+  CHECK(contains(refusal("[[class]]\nquestions = \"q.json\"\nprompt_tokens = 4\n"),
+                 "unknown key 'class[0].prompt_tokens'"));
 }
 
 TEST_CASE("workload TOML: a wrong type is refused with file, line, key, what was expected and what came") {
@@ -187,9 +200,12 @@ TEST_CASE("workload TOML: a wrong type is refused with file, line, key, what was
         "x.toml:2: class[0].max_tokens: expected a whole number of at least 0, got 5000000000");
   CHECK(refusal("[[class]]\nprompt_tokens = [1]\n") ==
         "x.toml:2: class[0].prompt_tokens: expected a number or a table with a kind, got a list");
-  CHECK(refusal("[[class]]\nttft_ms = -1\n") == "x.toml:2: class[0].ttft_ms: expected milliseconds of at least 0, got -1");
-  CHECK(refusal("[arrivals]\nkind = \"poison\"\n").starts_with("x.toml:2: arrivals.kind: expected one of at-once, constant"));
-  CHECK(refusal("[arrivals]\nkind = \"markov\"\nstates = 3\n") == "x.toml:3: arrivals.states: expected a list of tables, got 3");
+  CHECK(refusal("[[class]]\nttft_ms = -1\n") ==
+        "x.toml:2: class[0].ttft_ms: expected milliseconds of at least 0, got -1");
+  CHECK(refusal("[arrivals]\nkind = \"poison\"\n")
+            .starts_with("x.toml:2: arrivals.kind: expected one of at-once, constant"));
+  CHECK(refusal("[arrivals]\nkind = \"markov\"\nstates = 3\n") ==
+        "x.toml:3: arrivals.states: expected a list of tables, got 3");
   CHECK(refusal("[arrivals]\nkind = \"steps\"\nrates = [1, true]\n") ==
         "x.toml:3: arrivals.rates: expected a list of numbers, got true");
   CHECK(refusal("arrivals = 3\n") == "x.toml:1: arrivals: expected a table [arrivals]");
@@ -203,4 +219,25 @@ TEST_CASE("workload TOML: a value out of range is refused with its key, what was
   CHECK(refusal("[arrivals]\nrate = -3\n") == "x.toml: arrivals.rate: expected a number above 0, got -3");
   CHECK(refusal("[[class]]\nprompt_tokens = { kind = \"uniform\", min = 5, max = 4 }\n") ==
         "x.toml: class[0].prompt_tokens.max: expected at least the minimum 5, got 4");
+}
+
+TEST_CASE("workload TOML: the examples of docs/workloads.md are read") {
+  std::ifstream file(TROUPE_SOURCE_DIR "/docs/workloads.md");
+  std::string text;
+  std::string line;
+  int num_examples = 0;
+  bool is_inside = false;
+  while (std::getline(file, line)) {
+    if (line == "```toml") {
+      is_inside = true;
+      text.clear();
+    } else if (line == "```" && is_inside) {
+      is_inside = false;
+      ++num_examples;
+      CHECK_MESSAGE(refusal(text) == "", text);
+    } else if (is_inside) {
+      text += line + "\n";
+    }
+  }
+  CHECK(num_examples == 3);
 }

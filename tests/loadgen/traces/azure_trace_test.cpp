@@ -58,17 +58,20 @@ TEST_CASE("azure trace: timestamps are read with fraction and zone, and nothing 
   CHECK(*parse_timestamp("1970-01-01 00:00:00.123456789") == nanoseconds(123456789));
   for (const char* wrong : {"", "12", "2023-02-29 12:00:00", "2024-13-01 12:00:00", "2024-02-29 24:00:00",
                             "2024-02-29 12:60:00", "2024-02-29 12:00:00.", "2024-02-29 12:00:00.1234567890",
-                            "2024-02-29 12:00:00 ", "2024-02-29 12:00:00+1", "2024-02-29x12:00:00", "-024-02-29 12:00:00",
+                            "2024-02-29 12:00:00 ", "2024-02-29 12:00:00+1", "2024-02-29x12:00:00",
+                            "-024-02-29 12:00:00",
                             "2024-02-29 12:00:00+00:00x", "9999-02-28 12:00:00", "2024-+2-29 12:00:00"})
     CHECK_MESSAGE(!parse_timestamp(wrong), wrong);
 }
 
 TEST_CASE("azure trace: what makes no sense is refused with file, line, column and reason") {
-  CHECK(refusal("") == "trace:1: expected a line with the columns 'TIMESTAMP', 'ContextTokens', 'GeneratedTokens', got an empty file");
+  CHECK(refusal("") ==
+        "trace:1: expected a line with the columns 'TIMESTAMP', 'ContextTokens', 'GeneratedTokens', got an empty file");
   CHECK(refusal("TIMESTAMP,Tokens\n") ==
         "trace:1: expected the columns 'TIMESTAMP', 'ContextTokens', 'GeneratedTokens', got 'TIMESTAMP,Tokens' without "
         "'ContextTokens', 'GeneratedTokens'");
-  CHECK(refusal(kHeader + "2023-11-16 18:15:46,374\n") == "trace:2: expected 3 values, got 2 in '2023-11-16 18:15:46,374'");
+  CHECK(refusal(kHeader + "2023-11-16 18:15:46,374\n") ==
+        "trace:2: expected 3 values, got 2 in '2023-11-16 18:15:46,374'");
   CHECK(refusal(kHeader + "yesterday,374,44\n") ==
         "trace:2: column 'TIMESTAMP': expected a time like 2023-11-16 18:15:46.6805900, got 'yesterday'");
   CHECK(refusal(kHeader + "2023-11-16 18:15:46,-374,44\n") ==
@@ -80,7 +83,9 @@ TEST_CASE("azure trace: what makes no sense is refused with file, line, column a
         "trace:4: expected times that never decrease, got one 0.5 s before that of the request before");
 }
 
-TEST_CASE("azure trace: a header alone is an empty plan") { CHECK(all_of(*read_azure_trace(trace_input(kHeader))).empty()); }
+TEST_CASE("azure trace: a header alone holds no requests") {
+  CHECK(all_of(*read_azure_trace(trace_input(kHeader))).empty());
+}
 
 TEST_CASE("azure trace: changed bytes are read or refused, never worse") {
   CHECK(mistreat(read_azure_trace, kSample) == "");

@@ -48,7 +48,8 @@ TEST_CASE("burstgpt trace: session and elapsed time may be there too") {
 
 TEST_CASE("burstgpt trace: what makes no sense is refused with file, line, column and reason") {
   const std::string header = "Timestamp,Request tokens,Response tokens\n";
-  CHECK(contains(refusal("Timestamp,Request tokens\n"), "trace:1: expected the columns 'Timestamp', 'Request tokens', 'Response tokens'"));
+  CHECK(contains(refusal("Timestamp,Request tokens\n"),
+                 "trace:1: expected the columns 'Timestamp', 'Request tokens', 'Response tokens'"));
   CHECK(contains(refusal("Timestamp,Request tokens\n"), "without 'Response tokens'"));
   CHECK(refusal(header + "-1,5,5\n") == "trace:2: column 'Timestamp': expected seconds of at least 0, got '-1'");
   CHECK(contains(refusal(header + "nan,5,5\n"), "column 'Timestamp'"));

@@ -51,15 +51,18 @@ TEST_CASE("mooncake trace: tokens without an id are the request's own") {
 
 TEST_CASE("mooncake trace: what makes no sense is refused with file, line, member and reason") {
   const auto with = [](const std::string& timestamp, const std::string& input, const std::string& ids) {
-    return "{\"timestamp\": " + timestamp + ", \"input_length\": " + input + ", \"output_length\": 1, \"hash_ids\": " + ids + "}\n";
+    return "{\"timestamp\": " + timestamp + ", \"input_length\": " + input +
+           ", \"output_length\": 1, \"hash_ids\": " + ids + "}\n";
   };
   CHECK(refusal("") == "trace:1: expected lines of JSON, got an empty file");
   CHECK(contains(refusal("\n{\"timestamp\": 1\n"), "trace:2: expected JSON: "));
   CHECK(refusal("[1]\n") == "trace:1: expected an object, got array");
   CHECK(refusal("{\"timestamp\": 1}\n") == "trace:1: 'input_length' is missing");
   CHECK(refusal(with("-1", "5", "[]")) == "trace:1: 'timestamp': expected a number from 0, got -1");
-  CHECK(refusal(with("1", "-5", "[]")) == "trace:1: 'input_length': expected a whole number from 0 to 1000000000, got -5");
-  CHECK(refusal(with("1", "\"5\"", "[]")) == "trace:1: 'input_length': expected a whole number from 0 to 1000000000, got \"5\"");
+  CHECK(refusal(with("1", "-5", "[]")) ==
+        "trace:1: 'input_length': expected a whole number from 0 to 1000000000, got -5");
+  CHECK(refusal(with("1", "\"5\"", "[]")) ==
+        "trace:1: 'input_length': expected a whole number from 0 to 1000000000, got \"5\"");
   CHECK(refusal(with("1", "5", "{}")) == "trace:1: 'hash_ids': expected a list, got {}");
   CHECK(refusal(with("1", "5", "[\"a\"]")) == "trace:1: 'hash_ids': expected whole numbers of at least 0, got \"a\"");
   CHECK(contains(refusal(with("1", "5", "[1, 2]")), "expected an id for each 512 tokens of input_length, got more"));

@@ -19,10 +19,11 @@ std::string said(const std::string& from, const std::string& value) {
   return R"({"from": ")" + from + R"(", "value": ")" + value + "\"}";
 }
 
-const std::string kSample = "[\n {\"id\": \"a\", \"conversations\": [" + said("human", "one two three four five six") + ", " +
-                            said("gpt", "a {brace} and a \\\"quote\\\"") + ", " + said("human", "again") + ", " +
-                            said("gpt", "yes") + ", " + said("human", "no reply") + "]},\n {\"id\": \"b\", \"conversations\": [" +
-                            said("gpt", "I began") + "]},\n {\"conversations\": []}]\n";
+const std::string kSample =
+    "[\n {\"id\": \"a\", \"conversations\": [" + said("human", "one two three four five six") + ", " +
+    said("gpt", "a {brace} and a \\\"quote\\\"") + ", " + said("human", "again") + ", " + said("gpt", "yes") + ", " +
+    said("human", "no reply") + "]},\n {\"id\": \"b\", \"conversations\": [" + said("gpt", "I began") +
+    "]},\n {\"conversations\": []}]\n";
 
 ReadTrace with(ShareGptOptions options) {
   return [options](TraceInput input) { return read_sharegpt_file(std::move(input), options); };
@@ -85,13 +86,15 @@ TEST_CASE("sharegpt file: what makes no sense is refused with file, line and rea
   CHECK(refusal("{}") == "trace:1: expected a JSON list, got '{'");
   CHECK(refusal("[]") == "trace:1: expected a list of conversations, got an empty one");
   CHECK(refusal("[{\"conversations\": []},\n") == "trace:2: expected an object in the list, got the end of the file");
-  CHECK(refusal("[{\"conversations\": []}\n") == "trace:2: expected ',' or ']' after an object of the list, got the end of the file");
+  CHECK(refusal("[{\"conversations\": []}\n") ==
+        "trace:2: expected ',' or ']' after an object of the list, got the end of the file");
   CHECK(refusal("[{\"conversations\": []},]") == "trace:1: expected an object after the comma, got ']'");
   CHECK(refusal("[{\"conversations\": []}] x") == "trace:1: expected the end of the file, got 'x'");
   CHECK(refusal("[\n\n{\"conversations\": [\n\n") == "trace:3: expected this object to end, got the end of the file");
   CHECK(refusal("[{\"id\": 1}]") == "trace:1: 'conversations' is missing");
   CHECK(refusal("[{\"conversations\": [5]}]") == "trace:1: 'conversations': expected an object, got number");
-  CHECK(refusal("[{\"conversations\": [{\"from\": \"human\", \"value\": 5}]}]") == "trace:1: 'conversations': 'value': expected a text, got 5");
+  CHECK(refusal("[{\"conversations\": [{\"from\": \"human\", \"value\": 5}]}]") ==
+        "trace:1: 'conversations': 'value': expected a text, got 5");
   CHECK(contains(refusal("[\n{\"conversations\": [}]"), "trace:2: expected"));
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "loadgen/traces/azure_trace.hpp"
 #include "loadgen/traces/mooncake_trace.hpp"
 #include "tests/loadgen/planned_input.hpp"
 #include "tests/loadgen/traces/trace_text.hpp"
@@ -68,6 +69,15 @@ TEST_CASE("trace selection: a window with nothing in it is refused and says wher
   settings.from_s = 100;
   CHECK(refusal_of([&] { selected(settings); }) ==
         "t.jsonl: expected conversations between 100 s and inf s, got none; the last one read is at 9 s");
+}
+
+TEST_CASE("trace selection: a trace with no requests at all is refused") {
+  TraceSettings settings;
+  settings.file = "t.csv";
+  const auto select = [&] {
+    all_of(*select_from_trace(read_azure_trace(trace_input("TIMESTAMP,ContextTokens,GeneratedTokens\n")), settings));
+  };
+  CHECK(refusal_of(select) == "t.csv: expected at least one conversation, got none");
 }
 
 TEST_CASE("trace selection: lengths are multiplied, equal blocks alike") {
