@@ -11,8 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "telemetry/log.hpp"
-
 namespace troupe {
 namespace {
 
@@ -41,7 +39,7 @@ bool ends_in_mid_line(int descriptor, std::uint64_t size) {
 
 OtlpFileExporter::OtlpFileExporter(std::filesystem::path path, std::uint64_t max_bytes,
                                    const TraceSource& source)
-    : path_(std::move(path)), max_bytes_(max_bytes), json_(source) {
+    : path_(std::move(path)), max_bytes_(max_bytes), json_(source), complaint_(path_.string()) {
   open();
 }
 
@@ -64,13 +62,13 @@ std::size_t OtlpFileExporter::send(const std::vector<SpanTree>& trees, const Exp
   try {
     if (num_bytes_ >= max_bytes_ || descriptor_ < 0) rotate();
     if (!append(json_.request_of(trees))) {
-      complain(system_error(path_));
+      complaint_.note_failure(system_error(path_));
       return 0;
     }
-    has_complained_ = false;
+    complaint_.note_success();
     return count_spans(trees);
   } catch (const std::exception& error) {
-    complain(error.what());
+    complaint_.note_failure(error.what());
     return 0;
   }
 }
@@ -92,11 +90,6 @@ bool OtlpFileExporter::append(const std::string& line) {
   const int reason = errno;
   if (::ftruncate(descriptor_, static_cast<off_t>(num_bytes_)) == 0) errno = reason;
   return false;
-}
-
-void OtlpFileExporter::complain(const std::string& reason) {
-  if (std::exchange(has_complained_, true)) return;
-  log(LogLevel::kWarning, "traces are not written", {{"reason", reason}});
 }
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "telemetry/export_complaint.hpp"
 #include "telemetry/otlp_json.hpp"
 
 namespace troupe {
@@ -27,14 +28,13 @@ class OtlpFileExporter final : public SpanExporter {
   void open();
   void rotate();
   bool append(const std::string& line);
-  void complain(const std::string& reason);
 
   const std::filesystem::path path_;
   const std::uint64_t max_bytes_;
   const OtlpJson json_;
   int descriptor_ = -1;
   std::uint64_t num_bytes_ = 0;
-  bool has_complained_ = false;  // once for each time it goes wrong
+  ExportComplaint complaint_;
 };
 
 }  // namespace troupe

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where an OTLP/HTTP collector listens, from the URL people write.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+struct OtlpEndpoint {
+  std::string url;  // complete
+  bool is_https = false;
+  std::string host;  // an IPv6 address without its brackets
+  std::uint16_t port = 0;
+  std::string path;
+};
+
+// "http://localhost:4318", "http://[::1]:4318/custom/path": without a path,
+// /v1/traces. The default port is 4318. Throws std::runtime_error that says what
+// was expected and what came.
+OtlpEndpoint parse_otlp_endpoint(std::string_view url);
+
+}  // namespace troupe
