@@ -108,7 +108,7 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
   }
   if (!request.ignore_eos)
     ticket.end_tokens.insert(ticket.end_tokens.end(), eos_tokens.begin(), eos_tokens.end());
-  if (trace_->context().is_sampled) ticket.trace = trace_->context();
+  if (environment_->tracer && trace_->context().is_sampled) ticket.trace = trace_->context();
   return ticket;
 }
 

@@ -290,6 +290,7 @@ void SchedulerState::lose_worker(const WorkerLost& message) {
   is_reserving_ = false;
   Sequence* culprit = nullptr;
   for (const Flight& flight : in_flight) {
+    trace_iteration(flight, lost_, nullptr);
     const bool is_cause =
         message.batch_id == 0 ? &flight == &in_flight.front() : flight.batch_id == message.batch_id;
     if (!is_cause) continue;

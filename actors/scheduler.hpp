@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "actors/actor_rules.hpp"
+#include "actors/iteration_trace.hpp"
 #include "actors/message_types.hpp"
 #include "actors/sequence.hpp"
 #include "policy/admission.hpp"
@@ -72,7 +73,9 @@ class SchedulerState {
     std::uint64_t batch_id = 0;
     TimePoint submitted;
     std::uint32_t num_tokens = 0;
+    std::uint32_t num_decodes = 0;  // sequences that advance by one drawn token
     std::vector<FlightEntry> entries;
+    IterationLinks links;
   };
 
   // scheduler.cpp: what happens to one sequence
@@ -102,6 +105,7 @@ class SchedulerState {
   void absorb_token(Sequence& sequence, std::int32_t token);
   void commit_pages(Sequence& sequence, std::vector<PageCommit>& commits) const;
   void observe_iteration(const Flight& flight, const BatchResult& result);
+  void trace_iteration(const Flight& flight, TimePoint ended, const BatchResult* result) const;
   void publish() const;
   void expire_waiting(TimePoint now);
   void check_stall(TimePoint now);

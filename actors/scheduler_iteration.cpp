@@ -113,7 +113,9 @@ bool SchedulerState::submit_batch() {
   auto batch = std::make_shared<Batch>();
   batch->id = ++last_batch_;
   batch->slices.reserve(shares.size());
-  Flight flight{.batch_id = batch->id, .submitted = now(), .num_tokens = 0, .entries = {}};
+  Flight flight;
+  flight.batch_id = batch->id;
+  flight.submitted = now();
   flight.entries.reserve(shares.size());
   for (const BatchShare& share : shares) {
     Sequence& sequence = *participants[share.candidate];
@@ -123,6 +125,8 @@ bool SchedulerState::submit_batch() {
                               .run = sequence.run,
                               .step = share.step,
                               .lease = sequence.lease});
+    flight.num_decodes += share.step.sample && share.step.num_tokens == 1 ? 1 : 0;
+    flight.links.add(sequence.ticket->trace);
   }
   flight.num_tokens = batch->num_tokens();
   in_flight_.push_back(std::move(flight));
@@ -206,20 +210,36 @@ void SchedulerState::commit_pages(Sequence& sequence, std::vector<PageCommit>& c
 void SchedulerState::observe_iteration(const Flight& flight, const BatchResult& result) {
   const TimePoint finished = now();
   const auto time = finished - std::max(flight.submitted, last_done_);
+  trace_iteration(flight, finished, &result);
   last_done_ = finished;
   iteration_time_.observe(flight.num_tokens, time);
   environment_->board->mark_progress(finished);
   const Metrics& metrics = environment_->metrics;
   metrics.iterations.add();
   metrics.batch_tokens.observe(flight.num_tokens);
-  std::uint32_t num_decodes = 0;
-  for (const FlightEntry& entry : flight.entries)
-    if (entry.step.sample && entry.step.num_tokens == 1) ++num_decodes;
-  metrics.decode_tokens.add(num_decodes);
-  metrics.prefill_tokens.add(flight.num_tokens - num_decodes);
+  metrics.decode_tokens.add(flight.num_decodes);
+  metrics.prefill_tokens.add(flight.num_tokens - flight.num_decodes);
   metrics.batch_sequences.observe(static_cast<double>(flight.entries.size()));
   metrics.iteration_time.observe(seconds(time));
   metrics.network_time.observe(seconds(std::chrono::nanoseconds(result.network_nanoseconds)));
+}
+
+// result: null if its worker died.
+void SchedulerState::trace_iteration(const Flight& flight, TimePoint ended,
+                                     const BatchResult* result) const {
+  if (flight.links.empty() || environment_->tracer == nullptr) return;
+  record_iteration(*environment_->tracer, flight.links,
+                   {.batch_id = flight.batch_id,
+                    .epoch = epoch_,
+                    .begun = std::max(flight.submitted, last_done_),
+                    .ended = ended,
+                    .network_nanoseconds = result ? result->network_nanoseconds : 0,
+                    .num_tokens = flight.num_tokens,
+                    .num_sequences = static_cast<std::uint32_t>(flight.entries.size()),
+                    .num_decodes = flight.num_decodes,
+                    .num_running = static_cast<std::uint32_t>(running_.size()),
+                    .num_waiting = static_cast<std::uint32_t>(waiting_.size()),
+                    .is_lost = result == nullptr});
 }
 
 void SchedulerState::publish() const {

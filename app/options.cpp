@@ -243,7 +243,7 @@ std::span<const OptionEntry> option_table() {
        &Options::trace_keep_slower_than_ms, 0, 86'400'000},
       {"tracing.max_queued_spans", "--trace-max-queued-spans", "spans kept for a slow collector; more are dropped",
        &Options::trace_max_queued_spans, 256, 1 << 20},
-      {"tracing.service_name", "--trace-service-name", "service.name of the traces (also OTEL_SERVICE_NAME)",
+      {"tracing.service_name", "--trace-service-name", "service.name of the traces, else OTEL_SERVICE_NAME, else troupe",
        &Options::trace_service_name},
   };
   return table;

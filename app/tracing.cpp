@@ -4,10 +4,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "telemetry/otlp_file_exporter.hpp"
+#include "telemetry/otlp_http_exporter.hpp"
 #include "telemetry/semantic_conventions.hpp"
 
 namespace troupe {
@@ -19,9 +23,40 @@ std::string host_name() {
   return name.data();
 }
 
+// What OpenTelemetry's own variables say counts where nothing else was said.
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Empty: none.
+std::string endpoint_url(const Options& options) {
+  if (!options.trace_endpoint.empty()) return options.trace_endpoint;
+  const std::string traces = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+  if (!traces.empty()) return traces;
+  std::string base = variable("OTEL_EXPORTER_OTLP_ENDPOINT");
+  while (base.ends_with('/')) base.pop_back();
+  return base.empty() ? "" : base + "/v1/traces";
+}
+
+std::string service_name(const Options& options) {
+  if (!options.trace_service_name.empty()) return options.trace_service_name;
+  const std::string name = variable("OTEL_SERVICE_NAME");
+  return name.empty() ? "troupe" : name;
+}
+
+std::unique_ptr<SpanExporter> make_http_exporter(const std::string& url, const TraceSource& source) {
+  OtlpEndpoint endpoint = parse_otlp_endpoint(url);
+  if (endpoint.is_https)
+    throw std::runtime_error("this build sends traces over http only, got " + url +
+                             "; run a collector nearby, or build with the OpenTelemetry SDK "
+                             "(scripts/serve --with-otel)");
+  return std::make_unique<OtlpHttpExporter>(std::move(endpoint), source);
+}
+
 TraceSource source_of(const Options& options) {
   const std::string host = host_name();
-  return {.service_name = options.trace_service_name,
+  return {.service_name = service_name(options),
           .version = TROUPE_VERSION,
           .more = {{semconv::kHostName, host},
                    {semconv::kProcessPid, std::int64_t{::getpid()}},
@@ -35,6 +70,8 @@ std::unique_ptr<Tracer> make_tracer(const Options& options, Metrics& metrics) {
   if (!options.trace_file.empty())
     exporters.push_back(std::make_unique<OtlpFileExporter>(
         options.trace_file, options.trace_file_bytes, source_of(options)));
+  if (const std::string url = endpoint_url(options); !url.empty())
+    exporters.push_back(make_http_exporter(url, source_of(options)));
   if (exporters.empty()) return nullptr;
   TracerOptions tracer;
   tracer.sample_ratio = options.trace_sample_ratio;
