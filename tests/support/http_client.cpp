@@ -50,11 +50,13 @@ class Socket {
   std::array<char, 16384> buffer_{};
 };
 
-std::string request_text(std::string_view method, std::string_view target, std::string_view body) {
+std::string request_text(std::string_view method, std::string_view target, std::string_view body,
+                         std::string_view more_headers) {
   std::string text(method);
   text += ' ';
   text += target;
   text += " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
+  text += more_headers;
   if (!body.empty())
     text += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
   text += "\r\n";
@@ -100,11 +102,12 @@ HttpAnswer exchange(std::uint16_t port, const std::string& request) {
 }  // namespace
 
 HttpAnswer http_get(std::uint16_t port, std::string_view target) {
-  return exchange(port, request_text("GET", target, ""));
+  return exchange(port, request_text("GET", target, "", ""));
 }
 
-HttpAnswer http_post(std::uint16_t port, std::string_view target, std::string_view json) {
-  return exchange(port, request_text("POST", target, json));
+HttpAnswer http_post(std::uint16_t port, std::string_view target, std::string_view json,
+                     std::string_view more_headers) {
+  return exchange(port, request_text("POST", target, json, more_headers));
 }
 
 std::vector<std::string> sse_payloads(std::string_view body) {
@@ -120,9 +123,9 @@ std::vector<std::string> sse_payloads(std::string_view body) {
 }
 
 void http_post_and_leave(std::uint16_t port, std::string_view target, std::string_view json,
-                         const std::function<bool(std::string_view)>& stop) {
+                         const std::function<bool(std::string_view)>& stop, std::string_view more_headers) {
   Socket socket(port);
-  socket.send(request_text("POST", target, json));
+  socket.send(request_text("POST", target, json, more_headers));
   std::string raw;
   for (auto bytes = socket.receive(); !bytes.empty(); bytes = socket.receive()) {
     raw += bytes;

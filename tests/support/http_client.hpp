@@ -19,7 +19,9 @@ struct HttpAnswer {
 
 // Throws std::runtime_error if the connection fails or the answer is malformed.
 HttpAnswer http_get(std::uint16_t port, std::string_view target);
-HttpAnswer http_post(std::uint16_t port, std::string_view target, std::string_view json);
+// more_headers: whole lines, with their ends.
+HttpAnswer http_post(std::uint16_t port, std::string_view target, std::string_view json,
+                     std::string_view more_headers = "");
 
 // The `data:` payloads of an event stream, comments left out.
 std::vector<std::string> sse_payloads(std::string_view body);
@@ -27,6 +29,7 @@ std::vector<std::string> sse_payloads(std::string_view body);
 // Posts, reads the stream, and closes the connection once `stop` says so of the
 // bytes received so far.
 void http_post_and_leave(std::uint16_t port, std::string_view target, std::string_view json,
-                         const std::function<bool(std::string_view)>& stop);
+                         const std::function<bool(std::string_view)>& stop,
+                         std::string_view more_headers = "");
 
 }  // namespace troupe::test

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectors fail. Serving must not notice, spans lost must be counted, and the
+// server must still end in time.
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/http_client.hpp"
+#include "tests/support/otlp_sink.hpp"
+#include "tests/support/server_process.hpp"
+#include "tests/support/trace_tree.hpp"
+
+using namespace troupe::test;
+using nlohmann::json;
+
+namespace {
+
+std::vector<std::string> noop_flags(std::vector<std::string> more) {
+  std::vector<std::string> flags = {"--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "error", "--device", "noop"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+void ask(std::uint16_t port, int count, int max_tokens = 20) {
+  const json body = {{"model", "demo"},
+                     {"messages", json::array({{{"role", "user"}, {"content", "Hi"}}})},
+                     {"max_tokens", max_tokens}};
+  for (int i = 0; i < count; ++i) {
+    const auto answer = http_post(port, "/v1/chat/completions", body.dump());
+    REQUIRE(answer.status == 200);
+    CHECK(json::parse(answer.body).at("usage").at("completion_tokens") == max_tokens);
+  }
+}
+
+double metric(std::uint16_t port, const std::string& name) {
+  const auto text = http_get(port, "/metrics").body;
+  const auto at = text.find("\n" + name);
+  REQUIRE_MESSAGE(at != std::string::npos, name);
+  return std::stod(text.substr(text.find(' ', at + 1)));
+}
+
+double num_dropped(std::uint16_t port, const std::string& reason) {
+  return metric(port, "troupe_trace_spans_dropped_total{model_name=\"demo\",reason=\"" + reason + "\"}");
+}
+
+}  // namespace
+
+TEST_CASE("trace outage: a collector that is down costs spans, not answers") {
+  std::string url;
+  {
+    const OtlpSink gone;
+    url = gone.url();
+  }
+  ServerProcess server(noop_flags({"--trace-endpoint", url, "--trace-max-queued-spans", "256"}));
+  ask(server.port(), 50);
+  CHECK(metric(server.port(), "troupe_trace_spans_exported_total") == 0);
+  CHECK(num_dropped(server.port(), "queue_full") > 0);  // 50 requests are 250 spans and 1000 iterations
+  server.signal(SIGTERM);
+  CHECK(server.wait() == 0);
+}
+
+TEST_CASE("trace outage: a collector that refuses, hangs up or talks nonsense has its spans counted as lost") {
+  for (const SinkAnswer& answer : {SinkAnswer{.status = 400}, SinkAnswer{.hangs_up = true},
+                                   SinkAnswer{.status = 0, .raw = "what?\r\n\r\n"}}) {
+    OtlpSink sink;
+    sink.answer_otherwise(answer);
+    ServerProcess server(noop_flags({"--trace-endpoint", sink.url()}));
+    ask(server.port(), 5);
+    while (num_dropped(server.port(), "export_failed") == 0) std::this_thread::yield();
+    CHECK(metric(server.port(), "troupe_trace_spans_exported_total") == 0);
+    ask(server.port(), 5);
+    server.signal(SIGTERM);
+    CHECK(server.wait() == 0);
+  }
+}
+
+TEST_CASE("trace outage: a collector that never answers fills the queue, no more, and does not delay the end") {
+  OtlpSink sink;
+  sink.answer_otherwise({.says_nothing = true});
+  ServerProcess server(noop_flags({"--trace-endpoint", sink.url(), "--trace-max-queued-spans", "512"}));
+  ask(server.port(), 1);
+  REQUIRE(sink.wait_for_requests(1));  // it waits for that one from now on
+  ask(server.port(), 60);
+  CHECK(num_dropped(server.port(), "queue_full") > 0);
+  CHECK(metric(server.port(), "troupe_trace_spans_exported_total") == 0);
+  const auto start = std::chrono::steady_clock::now();
+  server.signal(SIGTERM);
+  CHECK(server.wait() == 0);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+}
+
+TEST_CASE("trace outage: when the collector is back, so are the spans") {
+  OtlpSink sink;
+  sink.answer_next({{.status = 503}, {.hangs_up = true}});
+  ServerProcess server(noop_flags({"--trace-endpoint", sink.url()}));
+  ask(server.port(), 2);
+  CHECK(sink.wait_until([](const auto& spans) { return trees_of(spans).size() == 2; }));
+  server.signal(SIGTERM);
+  CHECK(server.wait() == 0);
+}
+
+TEST_CASE("trace outage: the file is written though the collector is down") {
+  const auto path = std::filesystem::temp_directory_path() / ("troupe_outage_" + std::to_string(::getpid()) + ".jsonl");
+  std::filesystem::remove(path);
+  ServerProcess server(noop_flags({"--trace-endpoint", "http://127.0.0.1:1", "--trace-file", path.string()}));
+  ask(server.port(), 3);
+  server.signal(SIGTERM);
+  CHECK(server.wait() == 0);
+  const auto trees = trees_of(read_spans(path.string()));
+  CHECK(trees.size() == 3);
+  for (const auto& tree : trees) CHECK(problems_of(tree) == "");
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("trace outage: an endpoint or a file that can't be is named at the start") {
+  const auto refusal = [](const std::string& flag, const std::string& value) {
+    return run_command({TROUPE_BINARY, "serve", "--port", "0", "--model", TROUPE_SOURCE_DIR "/models/demo", "--device",
+                        "noop", flag, value});
+  };
+  const auto no_url = refusal("--trace-endpoint", "localhost:4318");
+  CHECK(no_url.exit_status == 1);
+  CHECK(no_url.output.find("expected a collector's URL such as http://localhost:4318, got 'localhost:4318'") !=
+        std::string::npos);
+  const auto no_file = refusal("--trace-file", "/nowhere/traces.jsonl");
+  CHECK(no_file.exit_status == 1);
+  CHECK(no_file.output.find("/nowhere/traces.jsonl: No such file or directory") != std::string::npos);
+  const auto no_ratio = refusal("--trace-sample-ratio", "1.5");
+  CHECK(no_ratio.exit_status == 78);
+  CHECK(no_ratio.output.find("expected a number from 0 to 1, got '1.5'") != std::string::npos);
+}
