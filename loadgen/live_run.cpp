@@ -69,6 +69,7 @@ class LiveRunner {
       sampler.emplace(load_.client.server, load_.client.api_key, settings_.sample_period);
     auto played = run_load(load_, classes, *source, prompts, on_status_);
     finish(played);
+    for (auto& warning : source->warnings()) warn(std::move(warning));
     if (sampler) run_.result.samples = sampler->stop(played.begin);
     return std::move(run_);
   }
