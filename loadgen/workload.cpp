@@ -37,9 +37,9 @@ class Workload final : public ConversationSource {
     if (max_conversations_ > 0 && number_ == max_conversations_) return false;
     conversation.number = number_;
     conversation.request_class = draw_class();
-    conversation.start = nanoseconds(0);
     if (!contents_[conversation.request_class]->fill(number_, conversation)) return false;
     if (is_closed_) {
+      conversation.start = nanoseconds(0);  // a trace may have set its own
       RandomSource random(seed_, RandomStream::kPause, number_);
       conversation.turns.front().think_time = seconds_to_nanoseconds(pause_s_.sample(random));
     } else if (!set_start(conversation)) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/workload_settings.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <stdexcept>
 
 #include "loadgen/arrival_process.hpp"
@@ -64,16 +66,6 @@ void check_class(const ClassSettings& settings, const std::string& key) {
   }
 }
 
-bool is_endless(const WorkloadSettings& settings) {
-  if (settings.max_conversations > 0 || settings.duration_s > 0) return false;
-  const auto kind = settings.arrivals.kind;
-  if (kind == ArrivalKind::kProfile) return false;
-  if (kind == ArrivalKind::kReplay && !settings.arrivals.times_s.empty()) return false;
-  for (const auto& c : settings.classes)
-    if (c.content == Content::kTrace && !c.repeats) return false;
-  return true;
-}
-
 void check_trace_times(const WorkloadSettings& settings) {
   const auto& first = settings.classes.front();
   if (settings.classes.size() != 1 || first.content != Content::kTrace)
@@ -119,7 +111,7 @@ double mean_rate(const ArrivalSettings& arrivals) {
 void set_mean_rate(ArrivalSettings& arrivals, double rate) {
   expect_above_zero("arrivals.rate", rate);
   const double present = mean_rate(arrivals);
-  if (!(present > 0)) refuse_setting("arrivals.kind", "one with a rate to set", "another");
+  if (!(present > 0)) refuse_setting("arrivals.kind", "one with a rate (constant, poisson, gamma, markov, a profile)", "one without");
   arrivals.rate = rate;
   for (auto& state : arrivals.states) state.rate *= rate / present;
   for (auto& segment : arrivals.segments) {
@@ -131,8 +123,13 @@ void set_mean_rate(ArrivalSettings& arrivals, double rate) {
 void check(const WorkloadSettings& settings) {
   check(settings.arrivals);
   if (settings.classes.empty()) refuse_setting("class", "at least one class", "none");
-  for (std::size_t i = 0; i < settings.classes.size(); ++i)
-    check_class(settings.classes[i], "class[" + std::to_string(i) + "]");
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < settings.classes.size(); ++i) {
+    const auto key = "class[" + std::to_string(i) + "]";
+    const auto& name = settings.classes[i].request_class.name;
+    check_class(settings.classes[i], key);
+    if (!names.insert(name).second) refuse_setting(key + ".name", "a name of its own", "another '" + name + "'");
+  }
   expect_at_least("workload.duration_s", 0, settings.duration_s);
   if (is_endless(settings))
     refuse_setting("workload", "max_conversations or duration_s above 0, or a trace", "a plan without end");
@@ -146,6 +143,15 @@ bool uses_trace_times(const WorkloadSettings& settings) {
 bool is_plan_replay(const WorkloadSettings& settings) {
   return settings.classes.size() == 1 && settings.classes.front().content == Content::kTrace &&
          settings.classes.front().trace.format == TraceSettings::Format::kPlan;
+}
+
+bool is_endless(const WorkloadSettings& settings) {
+  if (settings.max_conversations > 0 || settings.duration_s > 0) return false;
+  const auto kind = settings.arrivals.kind;
+  if (kind == ArrivalKind::kProfile) return false;
+  if (kind == ArrivalKind::kReplay && !settings.arrivals.times_s.empty()) return false;
+  return std::none_of(settings.classes.begin(), settings.classes.end(),
+                      [](const auto& c) { return c.content == Content::kTrace && !c.repeats; });
 }
 
 std::vector<RequestClass> request_classes(const WorkloadSettings& settings) {

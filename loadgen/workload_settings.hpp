@@ -134,6 +134,8 @@ std::vector<std::string> preset_names();
 // Throws std::runtime_error: "arrivals.rate: expected a number above 0, got -3".
 void check(const WorkloadSettings& settings);
 
+// Neither a limit nor its arrivals nor a trace end the plan.
+bool is_endless(const WorkloadSettings& settings);
 // Conversations begin when the trace says, at arrivals.speed.
 bool uses_trace_times(const WorkloadSettings& settings);
 // The one class is a saved plan, which has classes of its own.

@@ -20,6 +20,15 @@ const toml::table* section(const toml::table& root, const std::string& name) {
   return node == nullptr ? nullptr : node->as_table();
 }
 
+// Without a word about how many, a plan ends where its duration, its arrivals
+// or its trace do, and else after the usual number.
+void limit(WorkloadSettings& settings, const toml::table* general) {
+  if (general != nullptr && general->contains("max_conversations")) return;
+  const auto usual = settings.max_conversations;
+  settings.max_conversations = 0;
+  if (is_endless(settings)) settings.max_conversations = usual;
+}
+
 WorkloadSettings read_general(const toml::table& table) {
   TableReader reader(table, "workload");
   WorkloadSettings settings;
@@ -133,6 +142,7 @@ WorkloadSettings read_workload(const toml::table& root, const std::filesystem::p
   if (!tables.empty()) settings.classes.resize(tables.size());
   for (std::size_t i = 0; i < tables.size(); ++i)
     read_class(*tables[i], "class[" + std::to_string(i) + "]", directory, settings.classes[i]);
+  limit(settings, section(root, "workload"));
   try {
     check(settings);
   } catch (const std::runtime_error& error) {

@@ -126,6 +126,7 @@ TEST_CASE("workload: changing one distribution leaves all other draws alone") {
 TEST_CASE("workload: a class added later leaves arrivals alone and takes its share") {
   auto settings = varied();
   settings.classes.resize(2);
+  settings.classes[1].request_class.name = "other";
   settings.classes[1].share = 3;
   const auto plan = all_of(settings, 1);
   CHECK(starts(plan) == starts(all_of(varied(), 1)));
@@ -164,6 +165,7 @@ TEST_CASE("workload: prefixes are as popular as Zipf says, and classes share non
   for (int k = 0; k < 4; ++k) CHECK(popularity[k] == doctest::Approx(20000 / (k + 1) / (25.0 / 12)).epsilon(0.05));
 
   settings.classes.push_back(settings.classes.front());
+  settings.classes[1].request_class.name = "other";
   std::set<std::uint64_t> ids;
   for (const auto id : prefixes(all_of(settings, 1))) ids.insert(id);
   CHECK(ids.size() == 8);
@@ -204,6 +206,13 @@ TEST_CASE("workload: in closed loop nothing has a start, and users pause between
     CHECK(conversation.start.count() == 0);
     CHECK(conversation.turns.front().think_time == std::chrono::milliseconds(1500));
   }
+}
+
+TEST_CASE("workload: in closed loop a trace's times don't matter") {
+  const TemporaryFile file(kAzureSample);
+  auto settings = trace_of(file.path(), TraceSettings::Format::kAzure);
+  settings.arrivals.kind = ArrivalKind::kClosed;
+  CHECK(starts(all_of(settings, 1)) == std::vector<std::int64_t>{0, 0, 0});
 }
 
 TEST_CASE("workload: a trace's own times are replayed at the speed asked for") {
@@ -303,6 +312,8 @@ TEST_CASE("workload: settings that make no sense are refused with key, what was 
   };
   using Settings = WorkloadSettings;
   CHECK(refusal([](Settings& s) { s.classes.clear(); }) == "class: expected at least one class, got none");
+  CHECK(refusal([](Settings& s) { s.classes.resize(2); }) ==
+        "class[1].name: expected a name of its own, got another 'default'");
   CHECK(refusal([](Settings& s) { s.classes[0].share = 0; }) == "class[0].share: expected a number above 0, got 0");
   CHECK(refusal([](Settings& s) { s.duration_s = -1; }) ==
         "workload.duration_s: expected a number of at least 0, got -1");

@@ -46,6 +46,14 @@ TEST_CASE("workload TOML: general settings, and tables of other programs beside 
   CHECK(settings.duration_s == 2.5);
 }
 
+TEST_CASE("workload TOML: without a number of conversations, whatever else ends the plan does") {
+  CHECK(read("[workload]\nduration_s = 60\n").max_conversations == 0);
+  CHECK(read("[arrivals]\nkind = \"steps\"\nrates = [1]\nstep_s = 5\n").max_conversations == 0);
+  CHECK(read("[[class]]\ntrace = { format = \"azure\", file = \"t\" }\n").max_conversations == 0);
+  CHECK(read("[[class]]\ntrace = { format = \"azure\", file = \"t\" }\nrepeats = true\n").max_conversations == 1000);
+  CHECK(read("[workload]\nduration_s = 60\nmax_conversations = 5\n").max_conversations == 5);
+}
+
 TEST_CASE("workload TOML: every kind of arrivals can be said") {
   CHECK(arrivals("kind = \"at-once\"").kind == ArrivalKind::kAtOnce);
   CHECK(arrivals("kind = \"constant\"\nrate = 3").rate == 3);
