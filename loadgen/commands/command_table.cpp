@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "loadgen/commands/plan_command.hpp"
 #include "loadgen/commands/report_command.hpp"
 #include "loadgen/commands/run_command.hpp"
 #include "telemetry/nearest_name.hpp"
@@ -42,6 +43,7 @@ int refuse_unknown(const std::string& name) {
 std::span<const Subcommand> command_table() {
   // In the order in which help shows them.
   static const std::vector<Subcommand> table = {
+      {"plan", "what a workload is going to send; saves it to be sent again", plan_command},
       {"report", "one HTML page of stored results; several are overlaid", run_report},
       {"run", "one run against a live server", run_command},
   };

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/commands/plan_command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <sstream>
+
+#include "loadgen/atomic_file.hpp"
+#include "loadgen/commands/command_table.hpp"
+#include "loadgen/plan_summary.hpp"
+#include "loadgen/toml_file.hpp"
+#include "loadgen/traces/plan_file.hpp"
+#include "loadgen/workload_toml.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+struct PlanFlags {
+  std::string file;
+  std::string preset;
+  std::uint64_t seed = 1;
+  std::string out;
+};
+
+void add_flags(CLI::App& app, PlanFlags& flags) {
+  auto* file = app.add_option("--workload", flags.file, "TOML file with [workload], [arrivals] and [[class]]");
+  app.add_option("--preset", flags.preset, "a workload by name: chat, questions, sharegpt-like, fixed-128-128")
+      ->excludes(file);
+  app.add_option("--seed", flags.seed, "of the plan")->default_str("1");
+  app.add_option("--out", flags.out, "a file to save the plan to, as JSON lines (trace format \"plan\")");
+}
+
+WorkloadSettings workload_of(const PlanFlags& flags) {
+  if (!flags.file.empty())
+    return read_workload(parse_toml_file(flags.file), std::filesystem::path(flags.file).parent_path());
+  if (!flags.preset.empty()) return preset(flags.preset);
+  throw std::runtime_error("which plan? Give --workload FILE or --preset NAME");
+}
+
+// Writes a plan piece by piece: it may be larger than memory.
+class SavedPlan {
+ public:
+  SavedPlan(const std::string& path, const std::vector<RequestClass>& classes)
+      : file_(path), writer_(lines_, classes) {}
+
+  void add(const PlannedConversation& conversation) {
+    writer_.write(conversation);
+    flush();
+  }
+
+  void finish() {
+    flush();
+    file_.commit();
+  }
+
+ private:
+  void flush() {
+    file_.write(lines_.view());
+    lines_.str("");
+  }
+
+  AtomicFile file_;
+  std::ostringstream lines_;
+  PlanWriter writer_;
+};
+
+}  // namespace
+
+int plan_command(const std::vector<std::string>& arguments) {
+  PlanFlags flags;
+  CLI::App app("What a workload is going to send", "troupe-loadgen plan");
+  add_flags(app, flags);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kSuccess : kUsageError;
+  }
+  const auto workload = workload_of(flags);
+  const auto source = make_source(workload, flags.seed);
+  const auto classes = request_classes(workload);
+  PlanSummary summary(classes);
+  std::optional<SavedPlan> saved;
+  if (!flags.out.empty()) saved.emplace(flags.out, classes);
+  PlannedConversation conversation;
+  while (source->next(conversation)) {
+    summary.add(conversation);
+    if (saved) saved->add(conversation);
+  }
+  if (saved) saved->finish();
+  std::cout << workload.name << ", seed " << flags.seed << ": ";
+  summary.print(std::cout);
+  for (const auto& warning : source->warnings()) std::cout << "note: " << warning << '\n';
+  return kSuccess;
+}
+
+}  // namespace troupe::loadgen

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/commands/plan_command.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "loadgen/commands/command_table.hpp"
+#include "tests/loadgen/planned_input.hpp"
+
+using namespace troupe::loadgen;
+using namespace troupe::loadgen::test;
+
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("plan command: a saved plan, replayed from its file, saves as the same plan") {
+  const TemporaryFile workload("[workload]\npreset = \"sharegpt-like\"\nmax_conversations = 40\n");
+  const TemporaryFile first("");
+  const TemporaryFile second("");
+  CHECK(plan_command({"--workload", workload.path(), "--seed", "7", "--out", first.path()}) == kSuccess);
+  const TemporaryFile replay("[arrivals]\nkind = \"replay\"\n[[class]]\ntrace = { format = \"plan\", file = \"" +
+                             first.path() + "\" }\n");
+  CHECK(plan_command({"--workload", replay.path(), "--out", second.path()}) == kSuccess);
+  CHECK(text_of(first.path()).size() > 4000);
+  CHECK(text_of(first.path()) == text_of(second.path()));
+}
+
+TEST_CASE("plan command: it must be said which plan, by a file or a preset that exists") {
+  const auto refusal = [](std::vector<std::string> arguments) {
+    return refusal_of([&] { plan_command(arguments); });
+  };
+  CHECK(contains(refusal({}), "--workload FILE or --preset NAME"));
+  CHECK(contains(refusal({"--preset", "chta"}), "expected one of chat"));
+  CHECK(contains(refusal({"--workload", "/nonexistent/w.toml"}), "/nonexistent/w.toml"));
+  CHECK(plan_command({"--workload", "a", "--preset", "chat"}) == kUsageError);
+}
