@@ -11,67 +11,25 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxErrorBytes = 200;
 
-// Inside a JSON string a quote has a backslash before it, so that a key with
-// its quotes and colon is found nowhere but where it is a key. Empty if the
-// key is not there or has no string.
-std::string_view string_after_key(std::string_view json_text, std::string_view key) {
-  const auto at = json_text.find(key);
-  if (at == std::string_view::npos) return {};
-  const auto rest = json_text.substr(at + key.size());
-  return rest.starts_with('"') ? rest : std::string_view();
-}
-
-// True for {"a":1}, false for {"a": 1}: the scan knows only what all the fast
-// servers write.
-bool is_compact(std::string_view object) {
-  const auto colon = object.find("\":");
-  return object.starts_with("{\"") && object.ends_with('}') && colon != std::string_view::npos &&
-         object[colon + 2] != ' ';
-}
-
-// Appends the string that begins with the quote at `quoted`. False if it has
-// escapes that need a real parser, or no end.
-bool append_plain_string(std::string& out, std::string_view quoted) {
-  const auto begin = quoted.substr(1);
+// Appends a JSON string whose content begins `text`. Returns where it ends,
+// which is at its closing quote; npos if it has none, or escapes that are rare.
+std::size_t append_string(std::string& out, std::string_view text) {
   std::size_t from = 0;
   for (;;) {
-    const auto at = begin.find_first_of("\"\\", from);
-    if (at == std::string_view::npos) return false;
-    if (begin[at] == '"') {
-      out += begin.substr(from, at - from);
-      return true;
-    }
-    const char escaped = at + 1 < begin.size() ? begin[at + 1] : '\0';
-    out += begin.substr(from, at - from);
-    switch (escaped) {
+    const auto at = text.find_first_of("\"\\", from);
+    if (at == std::string_view::npos) return at;
+    out += text.substr(from, at - from);
+    if (text[at] == '"') return at;
+    switch (at + 1 < text.size() ? text[at + 1] : '\0') {
       case 'n': out += '\n'; break;
       case 't': out += '\t'; break;
-      case '"':
-      case '\\':
-      case '/': out += escaped; break;
-      default: return false;
+      case '"': out += '"'; break;
+      case '\\': out += '\\'; break;
+      case '/': out += '/'; break;
+      default: return std::string_view::npos;
     }
     from = at + 2;
   }
-}
-
-// A chunk with text and nothing else that matters. Nothing is changed if this
-// is not one.
-std::optional<ChunkKind> add_plain_text_chunk(AnswerContent& content, std::string_view payload) {
-  if (!is_compact(payload)) return std::nullopt;
-  auto quoted = string_after_key(payload, "\"content\":");
-  if (quoted.empty()) quoted = string_after_key(payload, "\"text\":");
-  if (quoted.empty()) return std::nullopt;
-  for (const std::string_view rare : {"\"finish_reason\":\"", "\"usage\":{", "\"error\":{", "\"error\":\"",
-                                      "\"tool_calls\":[{", "\"reasoning_content\":\"", "\"reasoning\":\"",
-                                      "\"timings\":{"})
-    if (payload.find(rare) != std::string_view::npos) return std::nullopt;
-  const auto size_before = content.text.size();
-  if (!append_plain_string(content.text, quoted)) {
-    content.text.resize(size_before);
-    return std::nullopt;
-  }
-  return content.text.size() > size_before ? ChunkKind::kText : ChunkKind::kOther;
 }
 
 // Valid UTF-8 stays so.
@@ -157,9 +115,44 @@ ChunkKind add_parsed(AnswerContent& content, std::string_view text, const char* 
 
 }  // namespace
 
-ChunkKind add_chunk(AnswerContent& content, std::string_view json) {
-  if (const auto kind = add_plain_text_chunk(content, json)) return *kind;
-  return add_parsed(content, json, "delta");
+ChunkKind ChunkReader::add(AnswerContent& content, std::string_view json) {
+  if (add_known(content, json)) return ChunkKind::kText;
+  AnswerContent chunk;
+  const auto kind = add_parsed(chunk, json, "delta");
+  content.text += chunk.text;
+  if (!chunk.finish_reason.empty()) content.finish_reason = chunk.finish_reason;
+  if (chunk.usage) content.usage = chunk.usage;
+  if (chunk.queue_ms) content.queue_ms = chunk.queue_ms;
+  content.error = chunk.error;
+  const bool has_only_text = chunk.finish_reason.empty() && !chunk.usage && !chunk.queue_ms;
+  if (kind == ChunkKind::kText && has_only_text) remember(json, chunk.text);
+  return kind;
+}
+
+bool ChunkReader::add_known(AnswerContent& content, std::string_view json) const {
+  if (before_text_.empty() || !json.starts_with(before_text_)) return false;
+  const auto size_before = content.text.size();
+  const auto rest = json.substr(before_text_.size());
+  const auto end = append_string(content.text, rest);
+  const bool is_known = end != std::string_view::npos && end > 0 && rest.substr(end) == after_text_;
+  if (!is_known) content.text.resize(size_before);
+  return is_known;
+}
+
+// Inside a JSON string a quote has a backslash before it, so that a key with its
+// quotes and colon is found nowhere but where it is a key.
+void ChunkReader::remember(std::string_view json, std::string_view text) {
+  for (const std::string_view key : {"\"content\":\"", "\"content\": \"", "\"text\":\"", "\"text\": \""}) {
+    const auto at = json.find(key);
+    if (at == std::string_view::npos || json.rfind(key) != at) continue;
+    const auto begin = at + key.size();
+    std::string found;
+    const auto end = append_string(found, json.substr(begin));
+    if (end == std::string_view::npos || found != text) continue;
+    before_text_ = json.substr(0, begin);
+    after_text_ = json.substr(begin + end);
+    return;
+  }
 }
 
 ChunkKind add_whole_answer(AnswerContent& content, std::string_view json) {

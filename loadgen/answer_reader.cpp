@@ -125,7 +125,7 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
     if (event.data.starts_with("[DONE]")) return judge_stream();
     if (event.name == "error")
       return give_up(Outcome::kBroken, "error event: " + error_text(event.data), now_);
-    switch (add_chunk(answer_.content, event.data)) {
+    switch (chunks_.add(answer_.content, event.data)) {
       case ChunkKind::kText: return note_output();
       case ChunkKind::kOther: return;
       case ChunkKind::kError:
@@ -174,6 +174,7 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
 
   const bool is_streamed_;
   SseParser events_;
+  ChunkReader chunks_;
   SteadyTime now_{};
   Body body_ = Body::kError;
   std::string content_type_;

@@ -14,6 +14,10 @@ nanoseconds since(SteadyTime begin, SteadyTime time) { return time == kNever ? n
 
 }  // namespace
 
+std::string request_id(std::uint64_t conversation, std::uint32_t turn) {
+  return "loadgen-" + std::to_string(conversation) + "-" + std::to_string(turn);
+}
+
 RequestRecord make_record(const Dialogue& dialogue, nanoseconds intended, const Completion& completion,
                           SteadyTime begin) {
   const auto& turn = dialogue.planned_turn();

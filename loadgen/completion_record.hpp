@@ -3,12 +3,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <string>
 
 #include "loadgen/client_connection.hpp"
 #include "loadgen/dialogue.hpp"
 #include "loadgen/request_record.hpp"
 
 namespace troupe::loadgen {
+
+// What servers are told as X-Request-Id.
+std::string request_id(std::uint64_t conversation, std::uint32_t turn);
 
 // Of the dialogue's present turn. A request that was never sent has the time of
 // its end as `sent`.

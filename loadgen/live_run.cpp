@@ -2,9 +2,11 @@
 #include "loadgen/live_run.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <stdexcept>
 
+#include "loadgen/calibration.hpp"
 #include "loadgen/distribution.hpp"
 #include "loadgen/server_check.hpp"
 #include "loadgen/server_sampler.hpp"
@@ -16,8 +18,6 @@ namespace {
 using Kind = ArrivalSettings::Kind;
 using Content = ClassSettings::Content;
 
-// Requests begun later than this are no longer begun when they should be.
-constexpr std::chrono::milliseconds kMaxStartDelay{1};
 // Where a server does not say: large vocabularies and English.
 constexpr double kUsualTokensPerWord = 1.3;
 
@@ -64,6 +64,7 @@ class LiveRunner {
     const auto prompts = make_prompts();
     plan_load();
     note_settings();
+    if (settings_.calibrates) calibrate_generator();
     std::optional<ServerSampler> sampler;
     if (settings_.sample_period.count() > 0)
       sampler.emplace(load_.client.server, load_.client.api_key, settings_.sample_period);
@@ -149,10 +150,33 @@ class LiveRunner {
     result.offered_rate = load_.num_users > 0 ? 0 : mean_rate(settings_.workload.arrivals);
     run_.was_interrupted = played.was_interrupted;
     run_.was_given_up = played.was_given_up;
-    if (played.start_delay_p99 <= kMaxStartDelay) return;
-    result.is_beyond_honest_rate = true;
-    warn("beyond the honest rate: one request in a hundred was begun later than intended by " +
-         number_text(std::chrono::duration<double, std::milli>(played.start_delay_p99).count()) + " ms or more");
+    check_honesty(played.start_delay_p99);
+  }
+
+  void calibrate_generator() {
+    calibration_ = calibrate(CalibrationEffort::kShort, {});
+    note("honest rate", calibration_text(*calibration_));
+  }
+
+  void check_honesty(std::chrono::nanoseconds start_delay_p99) {
+    if (start_delay_p99 > kHonestDelay)
+      warn_of_rate("one request in a hundred was begun more than " +
+                   number_text(std::round(std::chrono::duration<double, std::milli>(start_delay_p99).count())) +
+                   " ms late, by us");
+    if (!calibration_) return;
+    const auto busiest = busiest_second(run_.result);
+    const auto check = [this](double rate, double honest, bool is_at_least, const char* unit) {
+      if (rate > honest && !is_at_least)
+        warn_of_rate(number_text(rate) + " " + unit + " in the busiest second, honest are " +
+                     calibration_text(*calibration_));
+    };
+    check(busiest.requests, calibration_->requests_per_second, calibration_->are_requests_at_least, "requests");
+    check(busiest.chunks, calibration_->chunks_per_second, calibration_->are_chunks_at_least, "chunks");
+  }
+
+  void warn_of_rate(const std::string& why) {
+    run_.result.is_beyond_honest_rate = true;
+    warn("beyond the honest rate: " + why);
   }
 
   void note(std::string name, std::string value) { run_.result.settings.emplace_back(std::move(name), std::move(value)); }
@@ -162,6 +186,7 @@ class LiveRunner {
   LoadSettings load_;
   const OnStatus& on_status_;
   LiveRun run_;
+  std::optional<Calibration> calibration_;
 };
 
 }  // namespace

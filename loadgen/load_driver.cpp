@@ -123,7 +123,7 @@ class LoadDriver {
     const auto& dialogue = session->dialogue;
     client_.send({.path = std::string(endpoint_path(settings_.endpoint)),
                   .body = std::move(session->body),
-                  .id = "loadgen-" + std::to_string(dialogue.plan().number) + "-" + std::to_string(dialogue.turn()),
+                  .id = request_id(dialogue.plan().number, static_cast<std::uint32_t>(dialogue.turn())),
                   .is_streamed = settings_.sampling.is_streamed},
                  [this, session](Completion completion) { on_done(session, std::move(completion)); });
   }

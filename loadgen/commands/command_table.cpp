@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "loadgen/commands/calibrate_command.hpp"
 #include "loadgen/commands/plan_command.hpp"
 #include "loadgen/commands/report_command.hpp"
 #include "loadgen/commands/run_command.hpp"
@@ -44,8 +45,9 @@ std::span<const Subcommand> command_table() {
   // In the order in which help shows them.
   static const std::vector<Subcommand> table = {
       {"plan", "what a workload is going to send; saves it to be sent again", plan_command},
-      {"report", "one HTML page of stored results; several are overlaid", run_report},
       {"run", "one run against a live server", run_command},
+      {"report", "one HTML page of stored results; several are overlaid", run_report},
+      {"calibrate", "what this generator can do on this machine", calibrate_command},
   };
   return table;
 }

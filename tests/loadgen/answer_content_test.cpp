@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 using namespace troupe::loadgen;
 
@@ -16,7 +17,7 @@ struct Read {
 
 Read read(std::string_view chunk) {
   Read result{.kind = ChunkKind::kMalformed, .content = {}};
-  result.kind = add_chunk(result.content, chunk);
+  result.kind = ChunkReader().add(result.content, chunk);
   return result;
 }
 
@@ -38,12 +39,50 @@ TEST_CASE("answer content: text of chats and completions, compact or with blanks
 
 TEST_CASE("answer content: chunks add up, and a chunk without text is no output") {
   AnswerContent content;
-  CHECK(add_chunk(content, chat_chunk(R"({"role":"assistant","content":""})")) == ChunkKind::kOther);
-  CHECK(add_chunk(content, chat_chunk(R"({"content":"a"})")) == ChunkKind::kText);
-  CHECK(add_chunk(content, chat_chunk(R"({"content":"b"})", R"(,"usage":null)")) == ChunkKind::kText);
-  CHECK(add_chunk(content, chat_chunk("{}")) == ChunkKind::kOther);
+  ChunkReader reader;
+  CHECK(reader.add(content, chat_chunk(R"({"role":"assistant","content":""})")) == ChunkKind::kOther);
+  CHECK(reader.add(content, chat_chunk(R"({"content":"a"})")) == ChunkKind::kText);
+  CHECK(reader.add(content, chat_chunk(R"({"content":"b"})", R"(,"usage":null)")) == ChunkKind::kText);
+  CHECK(reader.add(content, chat_chunk(R"({"content":""})", R"(,"usage":null)")) == ChunkKind::kOther);
+  CHECK(reader.add(content, chat_chunk("{}")) == ChunkKind::kOther);
   CHECK(content.text == "ab");
   CHECK(content.finish_reason.empty());
+}
+
+TEST_CASE("answer content: a chunk reads the same after another one as alone") {
+  const std::vector<std::string> chunks = {
+      chat_chunk(R"({"content":"a"})"),
+      chat_chunk(R"({"content":"a \"quoted\" \\ line\n"})"),
+      chat_chunk(R"({"content":"\u00e9"})"),
+      chat_chunk(R"({"content":""})"),
+      chat_chunk(R"({"content":"a","reasoning_content":"hm"})"),
+      chat_chunk(R"({"content":"b"})", R"(,"usage":{"completion_tokens":3})"),
+      chat_chunk(R"({"content":"\",\"content\":\"c"})"),
+      R"({"choices":[{"delta":{"content":"d"},"finish_reason":"stop"}]})",
+      R"({"choices":[{"delta":{"content":"d"}}],"timings":{"queue_ms":1}})",
+      R"({"choices":[{"text":"e"}]})",
+      R"({"error":{"message":"content"}})",
+      chat_chunk(R"({"content":"cut)"),
+      chat_chunk(R"({"content":"a"})").substr(0, 50),
+  };
+  for (const auto& first : chunks) {
+    for (const auto& second : chunks) {
+      ChunkReader reader;
+      AnswerContent ignored;
+      reader.add(ignored, first);
+      Read after{.kind = ChunkKind::kMalformed, .content = {}};
+      after.kind = reader.add(after.content, second);
+      const auto alone = read(second);
+      CAPTURE(first);
+      CAPTURE(second);
+      CHECK(after.kind == alone.kind);
+      CHECK(after.content.text == alone.content.text);
+      CHECK(after.content.finish_reason == alone.content.finish_reason);
+      CHECK(after.content.usage.has_value() == alone.content.usage.has_value());
+      CHECK(after.content.queue_ms == alone.content.queue_ms);
+      CHECK(after.content.error == alone.content.error);
+    }
+  }
 }
 
 TEST_CASE("answer content: finish, usage and queue time, alone or with text") {
@@ -82,7 +121,7 @@ TEST_CASE("answer content: errors in mid-stream carry their message, null is no 
 
 TEST_CASE("answer content: what is no chunk is malformed") {
   for (const char* wrong : {"", "{", "nonsense", "[]", "null", "{}", R"({"choices":1})", R"({"choices":[1]})",
-                            R"({"choices":[{"delta":{"content":"a)"})
+                            R"({"choices":[{"delta":{"content":"a"})", R"({"choices":[{"delta":{"content":"a)"})
     CHECK_MESSAGE(read(wrong).kind == ChunkKind::kMalformed, wrong);
 }
 

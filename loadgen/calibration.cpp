@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "loadgen/completion_record.hpp"
+#include "loadgen/load_driver.hpp"
+#include "loadgen/null_server.hpp"
+#include "loadgen/setting_check.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// Chunks of one stream come as fast as from a fast server.
+constexpr milliseconds kChunkGap{10};
+constexpr std::uint32_t kChunksPerAnswer = 20;
+// A step in which less than this share of the load came about shows the limit
+// of the null server, or of the machine.
+constexpr double kEnough = 0.9;
+
+struct Ladder {
+  double lowest, highest, factor;
+  milliseconds step;
+};
+
+// Equal requests at equal gaps, or for a closed loop as many as are wanted.
+class EqualRequests final : public ConversationSource {
+ public:
+  EqualRequests(nanoseconds gap, nanoseconds end, std::uint32_t num_chunks) : gap_(gap), end_(end) {
+    turn_.output_tokens = num_chunks;
+  }
+  bool next(PlannedConversation& conversation) override {
+    conversation.start = gap_ * static_cast<std::int64_t>(number_);
+    conversation.number = number_++;
+    conversation.turns = {turn_};
+    return conversation.start < end_;
+  }
+
+ private:
+  nanoseconds gap_;
+  nanoseconds end_;
+  PlannedTurn turn_;
+  std::uint64_t number_ = 0;
+};
+
+nanoseconds percentile(std::vector<nanoseconds>& values, std::size_t percent) {
+  if (values.empty()) return nanoseconds(0);
+  const auto rank = values.begin() + static_cast<std::ptrdiff_t>(values.size() * percent / 100);
+  std::nth_element(values.begin(), rank, values.end());
+  return *rank;
+}
+
+// From the server's notes to the client's stamps, chunk by chunk.
+std::vector<nanoseconds> chunk_delays(const LoadRun& run, const NullServer::SendTimes& sent) {
+  std::vector<nanoseconds> delays;
+  for (const auto& record : run.result.records) {
+    const auto found = sent.find(request_id(record.conversation, record.turn));
+    if (found == sent.end() || record.first_token == nanoseconds(0)) continue;
+    auto stamp = run.begin + record.first_token;
+    for (std::size_t i = 0; i < found->second.size() && i <= record.gaps_us.size(); ++i) {
+      if (i > 0) stamp += microseconds(record.gaps_us[i - 1]);
+      delays.push_back(stamp - found->second[i]);
+    }
+  }
+  return delays;
+}
+
+LoadSettings settings_for(const NullServer& server, milliseconds duration) {
+  LoadSettings settings;
+  settings.client.server.port = server.port();
+  settings.client.timeout = std::chrono::seconds(5);
+  settings.sampling.model = "null";
+  settings.duration = duration;
+  settings.plan_fills_duration = true;
+  settings.drain_grace = std::chrono::seconds(1);
+  return settings;
+}
+
+CalibrationStep measure(const LoadRun& run, const NullServer::SendTimes& sent, milliseconds duration) {
+  // Answers that were late made the run longer.
+  const double seconds = std::chrono::duration<double>(std::max<nanoseconds>(duration, run.result.duration)).count();
+  auto delays = chunk_delays(run, sent);
+  const auto num_completed = std::count_if(run.result.records.begin(), run.result.records.end(),
+                                           [](const auto& r) { return r.outcome == Outcome::kCompleted; });
+  return {.requests_per_second = static_cast<double>(num_completed) / seconds,
+          .chunks_per_second = static_cast<double>(delays.size()) / seconds,
+          .start_delay_p99 = run.start_delay_p99,
+          .chunk_delay_p50 = percentile(delays, 50),
+          .chunk_delay_p99 = percentile(delays, 99),
+          .is_honest = run.start_delay_p99 < kHonestDelay && percentile(delays, 99) < kHonestDelay};
+}
+
+CalibrationStep try_requests(double rate, milliseconds duration) {
+  NullServer server(milliseconds(0));
+  EqualRequests source(nanoseconds(std::llround(1e9 / rate)), duration, 1);
+  const TurnPrompts prompts{.words = [](const auto&, std::size_t) { return std::string("say a word"); }, .ids = {}};
+  const auto run = run_load(settings_for(server, duration), {RequestClass{}}, source, prompts, {});
+  return measure(run, server.stop(), duration);
+}
+
+CalibrationStep try_chunks(double rate, milliseconds duration) {
+  NullServer server(kChunkGap);
+  auto settings = settings_for(server, duration);
+  settings.num_users = static_cast<std::uint32_t>(std::llround(rate * std::chrono::duration<double>(kChunkGap).count()));
+  EqualRequests source(nanoseconds(0), duration, kChunksPerAnswer);
+  const TurnPrompts prompts{.words = [](const auto&, std::size_t) { return std::string("say words"); }, .ids = {}};
+  const auto run = run_load(settings, {RequestClass{}}, source, prompts, {});
+  return measure(run, server.stop(), duration);
+}
+
+// The highest honest rate; `is_limit` false if the ladder had no further rung,
+// or the load itself did not come about.
+double climb(const Ladder& ladder, CalibrationStep (*attempt)(double, milliseconds),
+             double CalibrationStep::*reached, bool& is_at_least,
+             const std::function<void(const CalibrationStep&)>& on_step) {
+  double best = 0;
+  is_at_least = true;
+  for (double rate = ladder.lowest; rate <= ladder.highest; rate *= ladder.factor) {
+    auto step = attempt(rate, ladder.step);
+    if (on_step) on_step(step);
+    if (!step.is_honest) {  // once more: something else may have had the core
+      step = attempt(rate, ladder.step);
+      if (on_step) on_step(step);
+    }
+    is_at_least = step.is_honest;
+    if (!step.is_honest) break;
+    best = std::max(best, step.*reached);
+    if (step.*reached < kEnough * rate) break;
+  }
+  return best;
+}
+
+std::string rate_text(double rate, bool is_at_least) {
+  // Two digits: more would not be true the next time.
+  const double unit = rate >= 10 ? std::pow(10, std::floor(std::log10(rate)) - 1) : 1;
+  return (is_at_least ? "at least " : "up to ") + number_text(std::floor(rate / unit) * unit);
+}
+
+}  // namespace
+
+Calibration calibrate(CalibrationEffort effort, const std::function<void(const CalibrationStep&)>& on_step) {
+  const bool is_short = effort == CalibrationEffort::kShort;
+  const Ladder requests = is_short ? Ladder{500, 16'000, 2, milliseconds(120)} : Ladder{500, 64'000, 1.25, milliseconds(400)};
+  const Ladder chunks = is_short ? Ladder{2'500, 80'000, 2, milliseconds(200)} : Ladder{2'500, 640'000, 1.25, milliseconds(400)};
+  Calibration result;
+  result.requests_per_second =
+      climb(requests, try_requests, &CalibrationStep::requests_per_second, result.are_requests_at_least, on_step);
+  result.chunks_per_second =
+      climb(chunks, try_chunks, &CalibrationStep::chunks_per_second, result.are_chunks_at_least, on_step);
+  return result;
+}
+
+BusiestSecond busiest_second(const RunResult& result) {
+  struct Counts {
+    double requests = 0;
+    double chunks = 0;
+  };
+  std::map<std::int64_t, Counts> seconds;
+  const auto second = [](nanoseconds time) { return time / std::chrono::seconds(1); };
+  for (const auto& record : result.records) {
+    ++seconds[second(record.sent)].requests;
+    if (record.first_token == nanoseconds(0)) continue;
+    auto time = record.first_token;
+    ++seconds[second(time)].chunks;
+    for (const auto gap : record.gaps_us) ++seconds[second(time += microseconds(gap))].chunks;
+  }
+  BusiestSecond busiest;
+  for (const auto& [number, counts] : seconds) {
+    busiest.requests = std::max(busiest.requests, counts.requests);
+    busiest.chunks = std::max(busiest.chunks, counts.chunks);
+  }
+  return busiest;
+}
+
+std::string calibration_text(const Calibration& calibration) {
+  return rate_text(calibration.requests_per_second, calibration.are_requests_at_least) + " requests/s and " +
+         rate_text(calibration.chunks_per_second, calibration.are_chunks_at_least) + " chunks/s";
+}
+
+}  // namespace troupe::loadgen
