@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/traces/trace_selection.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "loadgen/setting_check.hpp"
 #include "loadgen/traces/azure_trace.hpp"
 #include "loadgen/traces/burstgpt_trace.hpp"
+#include "loadgen/traces/length_scaling.hpp"
 #include "loadgen/traces/mooncake_trace.hpp"
 #include "loadgen/traces/plan_file.hpp"
 #include "loadgen/traces/sharegpt_file.hpp"
@@ -62,27 +61,6 @@ class TraceSelection final : public ConversationSource {
   std::uint64_t num_too_long_ = 0;
 };
 
-std::uint32_t scaled(std::uint32_t num_tokens, double factor) {
-  if (num_tokens == 0) return 0;
-  return static_cast<std::uint32_t>(std::clamp(std::round(num_tokens * factor), 1.0, 1e9));
-}
-
-bool has_text(const PlannedConversation& conversation) {
-  return std::any_of(conversation.turns.begin(), conversation.turns.end(),
-                     [](const auto& turn) { return !turn.text.empty(); });
-}
-
-// Blocks keep their ids: equal blocks of all conversations shrink alike.
-void scale_lengths(PlannedConversation& conversation, double factor) {
-  for (auto& block : conversation.prefix) block.num_tokens = scaled(block.num_tokens, factor);
-  for (auto& turn : conversation.turns) {
-    turn.prompt_tokens = scaled(turn.prompt_tokens, factor);
-    turn.output_tokens = scaled(turn.output_tokens, factor);
-    turn.text.clear();
-    turn.answer.clear();
-  }
-}
-
 bool TraceSelection::fit(PlannedConversation& conversation) {
   if (settings_.length_factor != 1) scale_lengths(conversation, settings_.length_factor);
   if (settings_.max_context_tokens == 0 || shrink_to_fit(conversation, settings_.max_context_tokens)) return true;
@@ -97,31 +75,6 @@ void TraceSelection::refuse_empty() const {
   throw std::runtime_error(settings_.file + ": expected conversations between " + number_text(settings_.from_s) +
                            " s and " + number_text(settings_.until_s) + " s, got none; the last one read is at " +
                            seconds(last_start_) + " s");
-}
-
-std::uint64_t prefix_tokens_of(const PlannedConversation& conversation) {
-  std::uint64_t total = 0;
-  for (const auto& block : conversation.prefix) total += block.num_tokens;
-  return total;
-}
-
-std::uint64_t tokens_of(const PlannedConversation& conversation) {
-  std::uint64_t total = prefix_tokens_of(conversation);
-  for (const auto& turn : conversation.turns) total += std::uint64_t{turn.prompt_tokens} + turn.output_tokens;
-  return total;
-}
-
-void cut_prefix(std::vector<PrefixBlock>& prefix, std::uint64_t max_tokens) {
-  for (auto& block : prefix) {
-    block.num_tokens = static_cast<std::uint32_t>(std::min<std::uint64_t>(block.num_tokens, max_tokens));
-    max_tokens -= block.num_tokens;
-  }
-  std::erase_if(prefix, [](const auto& block) { return block.num_tokens == 0; });
-}
-
-// Rounded down, so that the sum fits; something stays something.
-std::uint32_t shrunk(std::uint32_t num_tokens, double factor) {
-  return std::max(std::min(1U, num_tokens), static_cast<std::uint32_t>(num_tokens * factor));
 }
 
 }  // namespace
@@ -145,29 +98,6 @@ std::unique_ptr<ConversationSource> open_trace(const TraceSettings& settings) {
 std::unique_ptr<ConversationSource> select_from_trace(std::unique_ptr<ConversationSource> trace,
                                                       const TraceSettings& settings) {
   return std::make_unique<TraceSelection>(std::move(trace), settings);
-}
-
-bool shrink_to_fit(PlannedConversation& conversation, std::uint32_t max_tokens) {
-  auto& turns = conversation.turns;
-  if (has_text(conversation)) {
-    while (!turns.empty() && tokens_of(conversation) > max_tokens) turns.pop_back();
-    return !turns.empty();
-  }
-  // Each turn keeps at least one token in and one out.
-  while (turns.size() > std::max(1U, max_tokens / 2)) turns.pop_back();
-  for (auto total = tokens_of(conversation); total > max_tokens;) {
-    const double factor = static_cast<double>(max_tokens) / static_cast<double>(total);
-    cut_prefix(conversation.prefix,
-               static_cast<std::uint64_t>(static_cast<double>(prefix_tokens_of(conversation)) * factor));
-    for (auto& turn : turns) {
-      turn.prompt_tokens = shrunk(turn.prompt_tokens, factor);
-      turn.output_tokens = shrunk(turn.output_tokens, factor);
-    }
-    const auto now = tokens_of(conversation);
-    if (now == total) break;
-    total = now;
-  }
-  return tokens_of(conversation) <= max_tokens;
 }
 
 }  // namespace troupe::loadgen

@@ -19,9 +19,4 @@ std::unique_ptr<ConversationSource> open_trace(const TraceSettings& settings);
 std::unique_ptr<ConversationSource> select_from_trace(std::unique_ptr<ConversationSource> trace,
                                                       const TraceSettings& settings);
 
-// Shrinks a conversation to at most `max_tokens` in all: synthesized lengths in
-// proportion, the prefix at its end. One with texts loses its last turns
-// instead; false if not even the first one fits.
-bool shrink_to_fit(PlannedConversation& conversation, std::uint32_t max_tokens);
-
 }  // namespace troupe::loadgen
