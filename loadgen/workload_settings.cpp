@@ -56,7 +56,7 @@ void check_class(const ClassSettings& settings, const std::string& key) {
     case Content::kSynthetic:
       check(settings.prompt_tokens, key + ".prompt_tokens");
       check(settings.output_tokens, key + ".output_tokens");
-      check(settings.num_turns, key + ".num_turns");
+      check(settings.num_turns, key + ".turns");
       return check_prefix(settings.prefix, key + ".prefix");
     case Content::kQuestions:
       if (settings.questions_file.empty())

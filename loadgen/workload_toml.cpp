@@ -131,6 +131,18 @@ void read_class(const toml::table& table, const std::string& name, const std::fi
   reader.refuse_unknown_keys();
 }
 
+// Where the key stands that a message of check() begins with, or as much of its
+// path as there is: a key may be missing, or stand for several settings.
+const toml::source_region& place_of(const std::string& message, const toml::table& root) {
+  auto key = message.substr(0, message.find(": "));
+  while (!key.empty()) {
+    if (const auto found = toml::at_path(root, key)) return found.node()->source();
+    const auto end = key.find_last_of(".[");
+    key.resize(end == std::string::npos ? 0 : end);
+  }
+  return root.source();
+}
+
 }  // namespace
 
 WorkloadSettings read_workload(const toml::table& root, const std::filesystem::path& directory) {
@@ -146,8 +158,7 @@ WorkloadSettings read_workload(const toml::table& root, const std::filesystem::p
   try {
     check(settings);
   } catch (const std::runtime_error& error) {
-    const auto& place = root.source();
-    throw std::runtime_error((place.path ? *place.path + ": " : std::string()) + error.what());
+    refuse_at(place_of(error.what(), root), error.what());
   }
   return settings;
 }

@@ -223,10 +223,20 @@ TEST_CASE("workload TOML: a wrong type is refused with file, line, key, what was
   CHECK(refusal("[[class]]\ntrace = { file = \"t\" }\n") == "x.toml:2: class[0].trace: expected a format, got none");
 }
 
-TEST_CASE("workload TOML: a value out of range is refused with its key, what was expected and what came") {
-  CHECK(refusal("[arrivals]\nrate = -3\n") == "x.toml: arrivals.rate: expected a number above 0, got -3");
+TEST_CASE("workload TOML: a value out of range is refused with line, key, what was expected and what came") {
+  CHECK(refusal("[arrivals]\nrate = -3\n") == "x.toml:2: arrivals.rate: expected a number above 0, got -3");
+  CHECK(refusal("[[class]]\nname = \"a\"\n[[class]]\nturns = -1\n") ==
+        "x.toml:4: class[1].turns: expected a number of at least 0, got -1");
+  CHECK(refusal("[arrivals]\nkind = \"markov\"\nstates = [\n{ rate = 1, mean_dwell_s = 1 },\n"
+                "{ rate = 1, mean_dwell_s = 0 }]\n") ==
+        "x.toml:5: arrivals.states[1].mean_dwell_s: expected a number above 0, got 0");
+  // What is missing is told by its table, or the file.
+  CHECK(refusal("\n[[class]]\nprefix = { count = 3 }\n") ==
+        "x.toml:3: class[0].prefix.tokens: expected a number of at least 1, got 0");
+  CHECK(refusal("[arrivals]\nkind = \"spike\"\n") ==
+        "x.toml:1: arrivals.segments[0].duration_s: expected a number above 0, got 0");
   CHECK(refusal("[[class]]\nprompt_tokens = { kind = \"uniform\", min = 5, max = 4 }\n") ==
-        "x.toml: class[0].prompt_tokens.max: expected at least the minimum 5, got 4");
+        "x.toml:2: class[0].prompt_tokens.max: expected at least the minimum 5, got 4");
 }
 
 TEST_CASE("workload TOML: the examples of docs/workloads.md are read") {
