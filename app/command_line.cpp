@@ -89,6 +89,13 @@ void add_generate_arguments(CLI::App& command, GenerateCommand& generate) {
   command.add_option("--seed", generate.seed, "of the random draws");
 }
 
+void add_profile_arguments(CLI::App& command, ProfileCommand& profile) {
+  command.add_option("--out,-o", profile.out, "the file to write")->type_name("FILE")->capture_default_str();
+  command.add_option("--rounds", profile.num_rounds, "how often everything is measured; medians are kept")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 Command parse_command_line(int argc, const char* const* argv) {
@@ -98,12 +105,16 @@ Command parse_command_line(int argc, const char* const* argv) {
   auto& serve = *app.add_subcommand("serve", "serve a model over HTTP");
   auto& generate = *app.add_subcommand("generate", "answer one prompt on the terminal");
   auto& inspect = *app.add_subcommand("inspect", "say what a model directory holds and needs");
+  auto& profile = *app.add_subcommand("profile", "measure what serving costs here, for troupe-loadgen simulate");
   TableFlags serve_flags(serve);
   TableFlags generate_flags(generate);
   TableFlags inspect_flags(inspect);
+  TableFlags profile_flags(profile);
   GenerateCommand generate_command;
   InspectCommand inspect_command;
+  ProfileCommand profile_command;
   add_generate_arguments(generate, generate_command);
+  add_profile_arguments(profile, profile_command);
   inspect.add_option("directory", inspect_command.directory, "the model's directory")->required();
 
   try {
@@ -118,6 +129,10 @@ Command parse_command_line(int argc, const char* const* argv) {
     if (generate.parsed()) {
       generate_command.options = generate_flags.resolve();
       return generate_command;
+    }
+    if (profile.parsed()) {
+      profile_command.options = profile_flags.resolve();
+      return profile_command;
     }
     inspect_command.options = inspect_flags.resolve();
     return inspect_command;

@@ -30,13 +30,19 @@ struct InspectCommand {
   std::string directory;
 };
 
+struct ProfileCommand {
+  Options options;
+  std::string out = "profile.json";
+  std::uint32_t num_rounds = 7;
+};
+
 // Nothing to run: a help or version text was asked for, or a line was wrong.
 struct Message {
   std::string text;
   int exit_status = 0;
 };
 
-using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, Message>;
+using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, ProfileCommand, Message>;
 
 // Never throws for what was typed or configured: that comes back as a Message.
 Command parse_command_line(int argc, const char* const* argv);

@@ -5,6 +5,7 @@
 #include "app/command_line.hpp"
 #include "app/generate.hpp"
 #include "app/inspect.hpp"
+#include "app/profile.hpp"
 #include "app/serve.hpp"
 #include "telemetry/log.hpp"
 
@@ -31,6 +32,10 @@ int run(const Command& command) {
   if (const auto* generate = std::get_if<GenerateCommand>(&command)) {
     configure_logging_from(generate->options);
     return run_generate(*generate);
+  }
+  if (const auto* profile = std::get_if<ProfileCommand>(&command)) {
+    configure_logging_from(profile->options);
+    return run_profile(*profile);
   }
   return run_inspect(std::get<InspectCommand>(command));
 }

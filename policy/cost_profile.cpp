@@ -10,6 +10,9 @@
 namespace troupe {
 namespace {
 
+constexpr int kReweightings = 10;
+constexpr double kLeastError = 0.005;  // no sample with less stands out
+
 std::chrono::nanoseconds rounded(double nanoseconds) {
   return std::chrono::nanoseconds(std::llround(nanoseconds));
 }
@@ -37,6 +40,46 @@ std::vector<double> features(const IterationShape& shape,
   row.push_back(shape.num_output_rows);
   row.push_back(shape.num_sequences);
   return row;
+}
+
+std::vector<double> relative_errors(const IterationCost& cost,
+                                    std::span<const CostSample> samples) {
+  std::vector<double> errors;
+  for (const auto& sample : samples)
+    errors.push_back(std::abs(static_cast<double>(cost(sample.shape).count()) - sample.nanoseconds) /
+                     sample.nanoseconds);
+  return errors;
+}
+
+IterationCost fit_weighted(std::span<const CostSample> samples, const std::vector<double>& weights,
+                           const std::vector<std::uint32_t>& knots) {
+  std::vector<double> a;
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    for (const double feature : features(samples[i].shape, knots))
+      a.push_back(weights[i] * feature / samples[i].nanoseconds);  // errors count in proportion
+  const auto x = fit_nonnegative(a, weights, a.size() / samples.size());
+
+  const auto first_slope = x.begin() + 1;
+  const auto rest = first_slope + static_cast<std::ptrdiff_t>(knots.size());
+  return {.fixed = x[0],
+          .knots = knots,
+          .slopes = {first_slope, rest},
+          .per_sequence = rest[3],
+          .per_output_row = rest[2],
+          .per_decode_key = rest[0],
+          .per_prefill_pair = rest[1]};
+}
+
+// Huber's: full up to one and a half times the median error, less beyond.
+std::vector<double> outlier_weights(const IterationCost& cost,
+                                    std::span<const CostSample> samples) {
+  const auto errors = relative_errors(cost, samples);
+  auto ordered = errors;
+  std::sort(ordered.begin(), ordered.end());
+  const double usual = std::max(kLeastError, 1.5 * ordered[ordered.size() / 2]);
+  std::vector<double> weights;
+  for (const double error : errors) weights.push_back(std::sqrt(std::min(1.0, usual / error)));
+  return weights;
 }
 
 struct NamedNumber {
@@ -99,34 +142,21 @@ std::chrono::nanoseconds IterationCost::operator()(const IterationShape& shape) 
 }
 
 IterationCost fit_iteration_cost(std::span<const CostSample> samples) {
-  IterationCost cost;
-  if (samples.empty()) return cost;
+  if (samples.empty()) return {};
   std::uint32_t most_tokens = 1;
   for (const auto& sample : samples) most_tokens = std::max(most_tokens, sample.shape.num_tokens);
-  cost.knots = powers_of_two(most_tokens);
-  std::vector<double> a;
-  for (const auto& sample : samples)
-    for (const double feature : features(sample.shape, cost.knots))
-      a.push_back(feature / sample.nanoseconds);  // errors count in proportion
-  const std::vector<double> b(samples.size(), 1.0);
-  const auto x = fit_nonnegative(a, b, a.size() / b.size());
-
-  const std::size_t num_knots = cost.knots.size();
-  cost.fixed = x[0];
-  cost.slopes.assign(x.begin() + 1, x.begin() + 1 + static_cast<std::ptrdiff_t>(num_knots));
-  cost.per_decode_key = x[num_knots + 1];
-  cost.per_prefill_pair = x[num_knots + 2];
-  cost.per_output_row = x[num_knots + 3];
-  cost.per_sequence = x[num_knots + 4];
+  const auto knots = powers_of_two(most_tokens);
+  std::vector<double> weights(samples.size(), 1.0);
+  IterationCost cost = fit_weighted(samples, weights, knots);
+  for (int round = 0; round < kReweightings; ++round) {
+    weights = outlier_weights(cost, samples);
+    cost = fit_weighted(samples, weights, knots);
+  }
   return cost;
 }
 
 FitQuality assess_fit(const IterationCost& cost, std::span<const CostSample> samples) {
-  std::vector<double> errors;
-  for (const auto& sample : samples) {
-    const auto fitted = static_cast<double>(cost(sample.shape).count());
-    errors.push_back(std::abs(fitted - sample.nanoseconds) / sample.nanoseconds);
-  }
+  auto errors = relative_errors(cost, samples);
   if (errors.empty()) return {};
   std::sort(errors.begin(), errors.end());
   FitQuality quality;

@@ -58,7 +58,7 @@ struct FitQuality {
 };
 
 // The cost that comes nearest in relative error (least squares, nothing
-// negative). Knots lie at powers of two up to the largest number of tokens.
+// negative), of which samples that stand out are given less weight. Knots lie at powers of two up to the largest number of tokens.
 // Samples must have times above 0. Too few to tell the parts apart: the parts
 // that come first take it all.
 IterationCost fit_iteration_cost(std::span<const CostSample> samples);

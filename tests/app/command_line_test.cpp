@@ -46,6 +46,16 @@ TEST_CASE("command line: a mistyped flag is refused with the nearest known one")
   CHECK(contains(std::get<Message>(command).text, "'--port'"));
 }
 
+TEST_CASE("command line: profile takes the server's options, a file and a number of rounds") {
+  const auto command = parse({"profile", "--device", "noop", "--out", "costs.json", "--rounds", "3"});
+  REQUIRE(std::holds_alternative<ProfileCommand>(command));
+  const auto& profile = std::get<ProfileCommand>(command);
+  CHECK(profile.options.device == "noop");
+  CHECK(profile.out == "costs.json");
+  CHECK(profile.num_rounds == 3);
+  CHECK(std::get<Message>(parse({"profile", "--rounds", "0"})).exit_status != 0);
+}
+
 TEST_CASE("command line: generate needs a prompt, inspect a directory") {
   for (const char* name : {"generate", "inspect"}) {
     const auto command = parse({name});

@@ -101,6 +101,15 @@ TEST_CASE("cost profile: a fit to samples of one constant time is that time") {
   CHECK(fitted.fixed == doctest::Approx(5e6));
 }
 
+TEST_CASE("cost profile: a few samples that went wrong do not pull the fit away") {
+  const auto cost = known_cost();
+  auto samples = grid(cost, 0.01, 4);
+  for (std::size_t i = 3; i < samples.size(); i += 9) samples[i].nanoseconds *= 4;
+  const auto fitted = fit_iteration_cost(samples);
+  const auto sound = grid(cost, 0.0, 4);
+  CHECK(assess_fit(fitted, sound).p90_error < 0.05);
+}
+
 TEST_CASE("cost profile: no samples make no cost") {
   CHECK(fit_iteration_cost({}).fixed == 0);
   CHECK(assess_fit({}, {}).worst_error == 0);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures what batches cost on a device, without actors: a grid of shapes, two
+// batches in flight, rounds in which all shapes take turns, so that whatever
+// else the machine does meanwhile falls on all of them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "app/model_loading.hpp"
+#include "gpu/program_cache.hpp"
+#include "policy/cost_profile.hpp"
+
+namespace troupe {
+
+class DeviceProbe {
+ public:
+  // Makes a device of its own. Throws std::runtime_error if it can't.
+  explicit DeviceProbe(const LoadedModel& model);
+  ~DeviceProbe();
+  DeviceProbe(const DeviceProbe&) = delete;
+  DeviceProbe& operator=(const DeviceProbe&) = delete;
+
+  const DeviceDescription& description() const { return device_->description(); }
+
+  // One sample a shape of the grid: the median over rounds. Says how far it has
+  // come after each round. Throws std::runtime_error if the device fails.
+  std::vector<CostSample> measure(std::uint32_t num_rounds,
+                                  const std::function<void(std::uint32_t)>& on_round = {});
+
+ private:
+  // num_decodes sequences with `context` tokens advance by one, one more with
+  // prompt_context by prompt_tokens (0: none).
+  struct Mix {
+    std::uint32_t num_decodes = 0, context = 0;
+    std::uint32_t prompt_tokens = 0, prompt_context = 0;
+  };
+
+  std::vector<Mix> grid() const;
+  void fill_pages(std::uint32_t num_tokens);
+  std::shared_ptr<const Batch> batch_of(const Mix& mix) const;
+  void add_slice(Batch& batch, std::uint32_t sequence, const SequenceStep& step) const;
+  double mean_nanoseconds(const std::shared_ptr<const Batch>& batch);
+  void submit(const std::shared_ptr<const Batch>& batch);
+  void wait_for(Ticket ticket);
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<ProgramCache> programs_;  // null: the device needs none
+  std::uint32_t pages_each_ = 0;            // of every slot's sequence
+  Ticket submitted_ = 0;
+  std::atomic<std::uint32_t> rings_{0};
+};
+
+IterationShape shape_of(const Batch& batch);
+
+}  // namespace troupe
