@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/simulated_pages.hpp"
 
-#include <cassert>
-
 namespace troupe::loadgen {
 
 SimulatedPages::SimulatedPages(const ServingSettings& serving)
@@ -23,6 +21,7 @@ std::optional<SimulatedPages::Grant> SimulatedPages::reserve(ReservationId id,
   const auto num_pages = pages_to_grant(demand, num_available());
   if (!num_pages) return std::nullopt;
   num_taken_ += *num_pages;
+  taken_by_.emplace(id, *num_pages);
   return Grant{.num_pages = *num_pages, .cached_tokens = 0};
 }
 
@@ -32,8 +31,11 @@ std::optional<std::uint32_t> SimulatedPages::extend(ReservationId id, const Page
     if (!pages) return std::nullopt;
     return static_cast<std::uint32_t>(pages->size());
   }
+  const auto found = taken_by_.find(id);
+  if (found == taken_by_.end()) return std::nullopt;
   const auto num_pages = pages_to_grant(demand, num_available());
-  if (num_pages) num_taken_ += *num_pages;
+  num_taken_ += num_pages.value_or(0);
+  found->second += num_pages.value_or(0);
   return num_pages;
 }
 
@@ -43,10 +45,12 @@ void SimulatedPages::commit(ReservationId id, std::span<const std::int32_t> toke
     pool_->commit(id, tokens.subspan(i, page_size_));
 }
 
-void SimulatedPages::release(ReservationId id, std::uint32_t num_pages) {
+void SimulatedPages::release(ReservationId id) {
   if (pool_) return pool_->release(id);
-  assert(num_pages <= num_taken_);
-  num_taken_ -= num_pages;
+  const auto found = taken_by_.find(id);
+  if (found == taken_by_.end()) return;
+  num_taken_ -= found->second;
+  taken_by_.erase(found);
 }
 
 PageCounts SimulatedPages::counts() const {

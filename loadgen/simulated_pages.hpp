@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <unordered_map>
 
 #include "policy/cost_profile.hpp"
 #include "policy/page_pool.hpp"
@@ -29,8 +30,7 @@ class SimulatedPages {
                                const PageDemand& demand);
   std::optional<std::uint32_t> extend(ReservationId id, const PageDemand& demand);
   void commit(ReservationId id, std::span<const std::int32_t> tokens);  // whole pages
-  // num_pages: all that the reservation was given.
-  void release(ReservationId id, std::uint32_t num_pages);
+  void release(ReservationId id);
 
   PageCounts counts() const;
   std::uint32_t num_available() const;
@@ -38,8 +38,10 @@ class SimulatedPages {
  private:
   std::uint32_t page_size_;
   std::uint32_t num_pages_;
-  std::uint32_t num_taken_ = 0;  // where they are only counted
   std::optional<PagePool> pool_;
+  // Where they are only counted:
+  std::uint32_t num_taken_ = 0;
+  std::unordered_map<ReservationId, std::uint32_t> taken_by_;
 };
 
 }  // namespace troupe::loadgen

@@ -89,14 +89,23 @@ void SimulatedWorker::check_queue() {
   if (load_.num_requests() > 0) next_check_ = now_ + kQueueCheckInterval;
 }
 
-// Goes on until the cache tier has nothing left to say.
+// Goes on until the cache tier has nothing left to say. It answers all that it
+// was asked before the scheduler hears the first of the answers, as an actor
+// does that handles its whole mailbox when its turn comes.
 void SimulatedWorker::settle() {
   advance();
-  while (!tier_.empty()) {
-    const TierMessage message = std::move(tier_.front());
-    tier_.pop_front();
-    answer(message);
-    advance();
+  while (!questions_.empty()) {
+    const auto answers = std::exchange(questions_, {});
+    std::vector<Grants> grants;
+    for (const TierMessage& message : answers) grants.push_back(ask_tier(message));
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (answers[i].is_reservation) {
+        take_reserved(answers[i].questions.front(), grants[i]);
+      } else {
+        take_extended(answers[i].questions, grants[i]);
+      }
+      advance();
+    }
   }
 }
 
@@ -115,8 +124,11 @@ void SimulatedWorker::request_admission() {
   is_reserving_ = true;
   const auto demand = admission_demand(sequence.progress, profile_.serving.pages,
                                        static_cast<std::uint32_t>(running_.size()));
-  tier_.push_back({.is_reservation = true,
-                   .questions = {{.sequence = index, .run = sequence.run, .demand = demand}}});
+  questions_.push_back({.is_reservation = true,
+                        .questions = {{.sequence = index,
+                                       .run = sequence.run,
+                                       .reservation = ++last_reservation_,
+                                       .demand = demand}}});
 }
 
 void SimulatedWorker::request_extensions() {
@@ -129,9 +141,12 @@ void SimulatedWorker::request_extensions() {
         extension_demand(sequence.progress, profile_.serving.pages, sequence.num_pages);
     if (demand.wanted == 0) continue;
     sequence.is_extending = true;
-    message.questions.push_back({.sequence = index, .run = sequence.run, .demand = demand});
+    message.questions.push_back({.sequence = index,
+                                 .run = sequence.run,
+                                 .reservation = sequence.reservation,
+                                 .demand = demand});
   }
-  if (!message.questions.empty()) tier_.push_back(std::move(message));
+  if (!message.questions.empty()) questions_.push_back(std::move(message));
 }
 
 bool SimulatedWorker::submit_batch() {
@@ -167,39 +182,44 @@ bool SimulatedWorker::submit_batch() {
   return true;
 }
 
-void SimulatedWorker::answer(const TierMessage& message) {
-  if (message.is_reservation) {
-    take_reserved(message.questions.front());
-  } else {
-    take_extended(message.questions);
+// Between question and answer nothing happens to the sequences.
+SimulatedWorker::Grants SimulatedWorker::ask_tier(const TierMessage& message) {
+  Grants grants;
+  for (const PageQuestion& question : message.questions) {
+    const Sequence& sequence = sequences_[question.sequence];
+    if (!message.is_reservation) {
+      const auto granted = pages_.extend(question.reservation, question.demand);
+      grants.push_back({.num_pages = granted.value_or(0)});
+      continue;
+    }
+    std::span<const std::int32_t> known;
+    if (pages_.shares_prefixes() && sequence.request.tokens)
+      known = std::span(*sequence.request.tokens).first(sequence.progress.num_known());
+    const auto granted = pages_.reserve(question.reservation, known, question.demand);
+    grants.push_back(granted.value_or(SimulatedPages::Grant{}));
   }
+  return grants;
 }
 
-void SimulatedWorker::take_reserved(const PageQuestion& question) {
+void SimulatedWorker::take_reserved(const PageQuestion& question, const Grants& grants) {
   is_reserving_ = false;
-  const Sequence* sequence = find(question.sequence, question.run);
-  if (!sequence) return;
-  std::span<const std::int32_t> known;
-  if (pages_.shares_prefixes() && sequence->request.tokens)
-    known = std::span(*sequence->request.tokens).first(sequence->progress.num_known());
-  const auto grant = pages_.reserve(last_reservation_ + 1, known, question.demand);
-  if (grant) {
-    last_reservation_ += 1;
-    start(question.sequence, *grant);
+  if (grants.front().num_pages > 0) {
+    start(question, grants.front());
   } else {
     is_admission_blocked_ = true;
   }
 }
 
-void SimulatedWorker::take_extended(const std::vector<PageQuestion>& questions) {
+void SimulatedWorker::take_extended(const std::vector<PageQuestion>& questions,
+                                    const Grants& grants) {
   const Sequence* needy = nullptr;  // the first to arrive
-  for (const PageQuestion& question : questions) {
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    const PageQuestion& question = questions[i];
     Sequence* sequence = find(question.sequence, question.run);
-    if (!sequence) continue;
+    if (!sequence) continue;  // preempted by an answer before this one
     sequence->is_extending = false;
-    const auto granted = pages_.extend(sequence->reservation, question.demand);
-    sequence->num_pages += granted.value_or(0);
-    if (granted.value_or(0) > 0) continue;
+    sequence->num_pages += grants[i].num_pages;
+    if (grants[i].num_pages > 0) continue;
     is_extension_blocked_ = true;
     if (question.demand.required > 0 && !needy) needy = sequence;
   }
@@ -215,7 +235,8 @@ void SimulatedWorker::relieve_shortage(const Sequence& needy) {
   if (victim) preempt(running_[*victim]);
 }
 
-void SimulatedWorker::start(Index index, const SimulatedPages::Grant& grant) {
+void SimulatedWorker::start(const PageQuestion& question, const SimulatedPages::Grant& grant) {
+  const Index index = question.sequence;
   Sequence& sequence = sequences_[index];
   waiting_.erase(sequence.arrival);
   const auto place = std::upper_bound(
@@ -225,7 +246,7 @@ void SimulatedWorker::start(Index index, const SimulatedPages::Grant& grant) {
   num_free_slots_ -= 1;
   load_.num_waiting -= 1;
   load_.num_running += 1;
-  sequence.reservation = last_reservation_;
+  sequence.reservation = question.reservation;
   sequence.num_pages = grant.num_pages;
   sequence.progress.start(grant.cached_tokens);
   sequence.num_committed = grant.cached_tokens;
@@ -252,11 +273,10 @@ void SimulatedWorker::give_up_device(Index index) {
   load_.num_running -= 1;
   if (sequence.progress.num_in_flight() == 0) {
     is_admission_blocked_ = is_extension_blocked_ = false;
-    pages_.release(sequence.reservation, sequence.num_pages);
+    return_pages(sequence.reservation);
   } else {
     departed_.push_back({.run = sequence.run,
                          .reservation = sequence.reservation,
-                         .num_pages = sequence.num_pages,
                          .num_in_flight = sequence.progress.num_in_flight()});
   }
   sequence.num_pages = 0;
@@ -275,16 +295,28 @@ void SimulatedWorker::release(Index index) {
 }
 
 void SimulatedWorker::absorb(const Flight& flight) {
+  is_absorbing_ = true;
   for (const FlightEntry& entry : flight.entries) {
     Sequence* sequence = find(entry.sequence, entry.run);
     if (!sequence) {  // it ended, or lost its pages, meanwhile
+      has_just_committed_ = false;
       drop_departed(entry.run);
       continue;
     }
     sequence->progress.completed(entry.step);
-    commit_pages(*sequence);
+    has_just_committed_ = commit_pages(*sequence);
     if (entry.step.sample) absorb_token(entry.sequence);
   }
+  is_absorbing_ = false;
+  for (auto* returned : {&returned_, &returned_last_}) {
+    for (const ReservationId reservation : *returned) pages_.release(reservation);
+    returned->clear();
+  }
+}
+
+void SimulatedWorker::return_pages(ReservationId reservation) {
+  if (!is_absorbing_) return pages_.release(reservation);
+  (has_just_committed_ ? returned_last_ : returned_).push_back(reservation);
 }
 
 void SimulatedWorker::absorb_token(Index index) {
@@ -301,15 +333,16 @@ void SimulatedWorker::absorb_token(Index index) {
   release(index);
 }
 
-void SimulatedWorker::commit_pages(Sequence& sequence) {
-  if (!pages_.shares_prefixes() || !sequence.request.tokens) return;
+bool SimulatedWorker::commit_pages(Sequence& sequence) {
+  if (!pages_.shares_prefixes() || !sequence.request.tokens) return false;
   const std::uint32_t page_size = profile_.serving.pages.page_size;
   const std::uint32_t full = sequence.progress.num_computed() / page_size * page_size;
-  if (full <= sequence.num_committed) return;
+  if (full <= sequence.num_committed) return false;
   pages_.commit(sequence.reservation,
                 std::span(*sequence.request.tokens)
                     .subspan(sequence.num_committed, full - sequence.num_committed));
   sequence.num_committed = full;
+  return true;
 }
 
 void SimulatedWorker::drop_departed(std::uint64_t run) {
@@ -317,7 +350,7 @@ void SimulatedWorker::drop_departed(std::uint64_t run) {
                                   [run](const Departed& departed) { return departed.run == run; });
   assert(found != departed_.end());
   if (--found->num_in_flight > 0) return;
-  pages_.release(found->reservation, found->num_pages);
+  return_pages(found->reservation);
   departed_.erase(found);
 }
 

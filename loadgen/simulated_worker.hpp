@@ -112,19 +112,20 @@ class SimulatedWorker {
   struct Departed {
     std::uint64_t run = 0;
     ReservationId reservation = 0;
-    std::uint32_t num_pages = 0;
     std::uint32_t num_in_flight = 0;
   };
   // What the cache tier is asked: one reservation, or several extensions.
   struct PageQuestion {
     Index sequence = 0;
     std::uint64_t run = 0;
+    ReservationId reservation = 0;
     PageDemand demand;
   };
   struct TierMessage {
     bool is_reservation = false;
     std::vector<PageQuestion> questions;
   };
+  using Grants = std::vector<SimulatedPages::Grant>;  // one a question; no pages: refused
 
   bool check(Index index);
   void settle();
@@ -132,17 +133,18 @@ class SimulatedWorker {
   void request_admission();
   void request_extensions();
   bool submit_batch();
-  void answer(const TierMessage& message);
-  void take_reserved(const PageQuestion& question);
-  void take_extended(const std::vector<PageQuestion>& questions);
+  Grants ask_tier(const TierMessage& message);
+  void take_reserved(const PageQuestion& question, const Grants& grants);
+  void take_extended(const std::vector<PageQuestion>& questions, const Grants& grants);
   void relieve_shortage(const Sequence& needy);
-  void start(Index index, const SimulatedPages::Grant& grant);
+  void start(const PageQuestion& question, const SimulatedPages::Grant& grant);
   void preempt(Index index);
   void give_up_device(Index index);
   void release(Index index);
   void absorb(const Flight& flight);
   void absorb_token(Index index);
-  void commit_pages(Sequence& sequence);
+  bool commit_pages(Sequence& sequence);
+  void return_pages(ReservationId reservation);
   void drop_departed(std::uint64_t run);
   void expire_waiting();
   void refuse(Index index, WorkerEvent::Kind kind);
@@ -165,8 +167,14 @@ class SimulatedWorker {
   std::deque<Flight> in_flight_;
   std::vector<std::vector<FlightEntry>> spare_entries_;
   std::vector<Departed> departed_;
-  std::deque<TierMessage> tier_;
+  std::vector<TierMessage> questions_;  // that the cache tier has not answered
   std::vector<BatchCandidate> candidates_;
+  // While a batch is absorbed: reservations that end with it, in the order in
+  // which the cache tier gets them back; those that its last message to the tier
+  // still names come last.
+  bool is_absorbing_ = false;
+  bool has_just_committed_ = false;
+  std::vector<ReservationId> returned_, returned_last_;
 
   std::uint64_t last_arrival_ = 0;
   std::uint64_t last_run_ = 0;

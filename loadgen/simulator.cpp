@@ -84,6 +84,9 @@ class Simulator {
  private:
   void push(Time time, Event::Kind kind, std::uint32_t index);
   void take(const Event& event);
+  bool may_send_at(Time time) const {
+    return settings_.duration.count() == 0 || time < settings_.duration;
+  }
   bool plan_conversation();
   std::uint32_t open_conversation();
   void begin_turn(std::uint32_t conversation);
@@ -187,7 +190,7 @@ void Simulator::take(const Event& event) {
 bool Simulator::plan_conversation() {
   has_planned_ = source_.next(planned_);
   const Time start = settings_.num_users > 0 ? now_ : planned_.start;
-  if (settings_.last_start.count() > 0 && start >= settings_.last_start) has_planned_ = false;
+  if (!may_send_at(start)) has_planned_ = false;
   if (has_planned_ && settings_.num_users == 0)
     push(std::max(planned_.start, now_), Event::Kind::kConversation, 0);
   return has_planned_;
@@ -337,9 +340,8 @@ void Simulator::end_request(std::uint32_t index, Outcome outcome) {
   simulation_.result.duration = std::max(simulation_.result.duration, finished);
   simulation_.result.records.push_back(std::move(record));
   if (outcome == Outcome::kCompleted && conversation.turn < conversation.plan.turns.size()) {
-    push(finished + conversation.plan.turns[conversation.turn].think_time, Event::Kind::kTurn,
-         conversation_index);
-    return;
+    const Time next = finished + conversation.plan.turns[conversation.turn].think_time;
+    if (may_send_at(next)) return push(next, Event::Kind::kTurn, conversation_index);
   }
   end_conversation(conversation_index);
 }
@@ -347,8 +349,8 @@ void Simulator::end_request(std::uint32_t index, Outcome outcome) {
 void Simulator::end_conversation(std::uint32_t index) {
   conversations_.remove(index);
   if (settings_.num_users == 0 || !plan_conversation()) return;
-  const Time pause = planned_.turns.at(0).think_time;
-  push(now_ + pause, Event::Kind::kTurn, open_conversation());
+  const Time next = now_ + planned_.turns.at(0).think_time;
+  if (may_send_at(next)) push(next, Event::Kind::kTurn, open_conversation());
 }
 
 void Simulator::take_sample() {

@@ -24,8 +24,8 @@ struct SimulationSettings {
   // after the pause that its first turn asks for.
   // 0: open loop, conversations begin when the plan says.
   std::uint32_t num_users = 0;
-  // No conversation begins at or after this; 0: the source decides.
-  std::chrono::nanoseconds last_start{0};
+  // Nothing is sent at or after this; 0: all that is planned.
+  std::chrono::nanoseconds duration{0};
   bool records_gaps = true;  // four bytes for each token
   std::chrono::nanoseconds sample_interval{std::chrono::seconds(1)};  // 0: no samples
 };

@@ -7,8 +7,10 @@
 
 #include "loadgen/commands/calibrate_command.hpp"
 #include "loadgen/commands/plan_command.hpp"
+#include "loadgen/commands/profile_command.hpp"
 #include "loadgen/commands/report_command.hpp"
 #include "loadgen/commands/run_command.hpp"
+#include "loadgen/commands/simulate_command.hpp"
 #include "telemetry/nearest_name.hpp"
 
 namespace troupe::loadgen {
@@ -46,8 +48,10 @@ std::span<const Subcommand> command_table() {
   static const std::vector<Subcommand> table = {
       {"plan", "what a workload is going to send; saves it to be sent again", plan_command},
       {"run", "one run against a live server", run_command},
+      {"simulate", "a run on simulated workers, or how many are needed", simulate_command},
       {"report", "one HTML page of stored results; several are overlaid", run_report},
       {"calibrate", "what this generator can do on this machine", calibrate_command},
+      {"profile", "what a live server adds to the costs of its device", profile_command},
   };
   return table;
 }

@@ -4,29 +4,26 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/workload_flags.hpp"
 #include "loadgen/http_exchange.hpp"
 #include "loadgen/result_file.hpp"
 #include "loadgen/run_options.hpp"
 #include "loadgen/status_printer.hpp"
 #include "loadgen/summary.hpp"
 #include "loadgen/toml_file.hpp"
-#include "loadgen/workload_toml.hpp"
 
 namespace troupe::loadgen {
 namespace {
 
 // What was typed; what is missing leaves the file's or the preset's word.
 struct RunFlags {
-  std::string file;
-  std::string preset;
-  std::optional<double> rate, burstiness, duration, warmup, cooldown, drain, timeout, temperature, max_error_share;
-  std::optional<std::uint32_t> users, prompt_tokens, output_tokens;
-  std::optional<std::uint64_t> conversations, seed, max_connections;
+  WorkloadFlags workload;
+  std::optional<double> warmup, cooldown, drain, timeout, temperature, max_error_share;
+  std::optional<std::uint64_t> seed, max_connections;
   std::optional<std::string> url, model, endpoint, name;
   bool is_whole = false;
   bool skips_calibration = false;
@@ -34,15 +31,7 @@ struct RunFlags {
 };
 
 void add_flags(CLI::App& app, RunFlags& flags) {
-  app.add_option("--workload", flags.file, "TOML file with [workload], [arrivals], [[class]] and [run]");
-  app.add_option("--preset", flags.preset, "a workload by name: chat, questions, sharegpt-like, fixed-128-128");
-  app.add_option("--rate", flags.rate, "open loop: conversations a second, Poisson unless the file says otherwise");
-  app.add_option("--burstiness", flags.burstiness, "with --rate: Gamma arrivals of this shape; below 1 is burstier");
-  app.add_option("--users", flags.users, "closed loop: this many users, one request each at a time");
-  app.add_option("--duration", flags.duration, "seconds; nothing is sent later");
-  app.add_option("--conversations", flags.conversations, "at most this many");
-  app.add_option("--prompt-tokens", flags.prompt_tokens, "synthetic prompts of this length");
-  app.add_option("--output-tokens", flags.output_tokens, "answers of this length");
+  add_workload_flags(app, flags.workload);
   app.add_option("--seed", flags.seed, "of the plan; the same seed sends the same requests")->default_str("1");
   app.add_option("--url", flags.url, "the server")->default_str("http://127.0.0.1:8000");
   app.add_option("--model", flags.model, "its name there (default: the first of /v1/models)");
@@ -65,51 +54,6 @@ void add_flags(CLI::App& app, RunFlags& flags) {
 template <class T, class U>
 void override_with(T& value, const std::optional<U>& flag) {
   if (flag) value = *flag;
-}
-
-void apply_arrivals(const RunFlags& flags, WorkloadSettings& workload, bool has_own_arrivals) {
-  using Kind = ArrivalSettings::Kind;
-  auto& arrivals = workload.arrivals;
-  if (flags.rate && flags.users) throw std::runtime_error("--rate (open loop) and --users (closed loop) exclude each other");
-  if (flags.users) {
-    arrivals.kind = Kind::kClosed;
-    arrivals.users = *flags.users;
-  }
-  if (flags.burstiness) {
-    arrivals.kind = Kind::kGamma;
-    arrivals.burstiness = *flags.burstiness;
-  } else if (flags.rate && !has_own_arrivals) {
-    arrivals.kind = Kind::kPoisson;
-  }
-  if (flags.rate) set_mean_rate(arrivals, *flags.rate);
-}
-
-WorkloadSettings workload_of(const RunFlags& flags, RunOptions& options) {
-  if (!flags.file.empty() && !flags.preset.empty())
-    throw std::runtime_error("--workload and --preset exclude each other");
-  if (flags.file.empty() && flags.preset.empty() && !flags.prompt_tokens)
-    throw std::runtime_error("what is to be sent? Give --workload FILE, --preset NAME or --prompt-tokens N");
-  WorkloadSettings workload;
-  bool has_own_arrivals = false;
-  if (!flags.file.empty()) {
-    const auto root = parse_toml_file(flags.file);
-    read_run_options(root, options);
-    workload = read_workload(root, std::filesystem::path(flags.file).parent_path());
-    has_own_arrivals = root.contains("arrivals");
-  } else if (!flags.preset.empty()) {
-    workload = preset(flags.preset);
-  }
-  apply_arrivals(flags, workload, has_own_arrivals);
-  // One limit replaces the other: who types a duration does not want the preset's 1000.
-  if (flags.duration && !flags.conversations) workload.max_conversations = 0;
-  override_with(workload.duration_s, flags.duration);
-  override_with(workload.max_conversations, flags.conversations);
-  for (auto& c : workload.classes) {
-    if (flags.prompt_tokens) c.prompt_tokens = fixed(*flags.prompt_tokens);
-    if (flags.output_tokens) c.output_tokens = fixed(*flags.output_tokens);
-    if (flags.output_tokens) c.request_class.ignore_eos = true;
-  }
-  return workload;
 }
 
 void apply_options(const RunFlags& flags, RunOptions& options) {
@@ -150,7 +94,8 @@ int run_command(const std::vector<std::string>& arguments) {
     return app.exit(error) == 0 ? kSuccess : kUsageError;
   }
   RunOptions options;
-  const auto workload = workload_of(flags, options);
+  const auto workload = workload_of(flags.workload);
+  if (!flags.workload.file.empty()) read_run_options(parse_toml_file(flags.workload.file), options);
   apply_options(flags, options);
   auto settings = live_settings(options, workload);
   settings.load.stops_on_signals = true;

@@ -216,10 +216,10 @@ TEST_CASE("simulator: a closed loop keeps as many conversations under way as it 
   CHECK(records[3].intended == records[0].finished + 5ms);
 }
 
-TEST_CASE("simulator: a run ends where its last start is, finishing what has begun") {
+TEST_CASE("simulator: nothing is sent after the duration, what was sent is finished") {
   std::vector<PlannedConversation> conversations;
   for (int i = 0; i < 10; ++i) conversations.push_back(lone_request(i * 10ms, 8, 3));
-  const auto simulation = play(plain_profile(), conversations, {.last_start = 45ms});
+  const auto simulation = play(plain_profile(), conversations, {.duration = 45ms});
   CHECK(simulation.result.records.size() == 5);
 }
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/cost_profile_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "app/profile_json.hpp"
+#include "tests/gpu/temporary_directory.hpp"
+#include "tests/loadgen/simulated_traffic.hpp"
+
+using namespace troupe;
+using namespace troupe::loadgen;
+
+namespace {
+
+CostProfile full_profile() {
+  CostProfile profile = plain_profile();
+  profile.model = "demo";
+  profile.device = "host, \"bf16\"";
+  profile.hardware = "a processor, 2 CPUs";
+  profile.measured = "2026-01-02T03:04:05Z";
+  profile.iteration.knots = {1, 2, 4};
+  profile.iteration.slopes = {10.5, 20, 0};
+  profile.iteration.per_decode_key = 0.25;
+  profile.overheads = {.request = 1, .per_prompt_token = 2, .turnaround = 3, .iteration = 4,
+                       .iteration_per_sequence = 5, .end = 6};
+  return profile;
+}
+
+class ProfileFile {
+ public:
+  explicit ProfileFile(const std::string& text) { directory_.write("profile.json", text); }
+  std::filesystem::path path() const { return directory_.path() / "profile.json"; }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+// The error of reading the profile with one part of its text replaced.
+std::string error_with(const std::string& from, const std::string& to) {
+  std::string text = profile_json(full_profile(), {});
+  const auto at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  const ProfileFile file(text.replace(at, from.size(), to));
+  try {
+    read_cost_profile(file.path());
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("cost profile file: what troupe profile writes is read as it was") {
+  const CostProfile written = full_profile();
+  const ProfileFile file(profile_json(written, {}));
+  const CostProfile read = read_cost_profile(file.path());
+  CHECK(read.model == written.model);
+  CHECK(read.device == written.device);
+  CHECK(read.measured == written.measured);
+  CHECK(read.iteration.knots == written.iteration.knots);
+  CHECK(read.iteration.slopes == written.iteration.slopes);
+  CHECK(read.iteration.per_decode_key == written.iteration.per_decode_key);
+  CHECK(read.overheads.iteration_per_sequence == written.overheads.iteration_per_sequence);
+  CHECK(read.serving.batch.prefill_chunk == written.serving.batch.prefill_chunk);
+  CHECK(read.serving.limits.page_capacity == 256 * 16);
+  CHECK(read.serving.max_queue_time == written.serving.max_queue_time);
+  CHECK(profile_json(read, {}) == profile_json(written, {}));
+}
+
+TEST_CASE("cost profile file: other overheads leave everything else as it is") {
+  const ProfileFile file(profile_json(full_profile(), {}));
+  CostProfile changed = full_profile();
+  changed.overheads = {.request = 7.5};
+  write_with_overheads(file.path(), file.path(), changed.overheads);
+  CHECK(profile_json(read_cost_profile(file.path()), {}) == profile_json(changed, {}));
+}
+
+TEST_CASE("cost profile file: whatever is wrong is named with key, expectation and what came") {
+  CHECK(says(error_with("\"fixed_ns\"", "\"fixed\""), "iteration: 'fixed_ns' is missing"));
+  CHECK(says(error_with("\"per_decode_key_ns\": 0.25", "\"per_decode_key_ns\": -1"),
+             "'per_decode_key_ns': expected a number from 0, got -1"));
+  CHECK(says(error_with("\"per_decode_key_ns\": 0.25", "\"per_decode_key_ns\": \"fast\""), "got \"fast\""));
+  CHECK(says(error_with("\"per_decode_key_ns\": 0.25", "\"per_decode_key_ns\": NaN"), "expected JSON, but"));
+  CHECK(says(error_with("\"page_size\": 16", "\"page_size\": 0"),
+             "serving.page_size: expected a number above 0, got 0"));
+  CHECK(says(error_with("\"page_size\": 16", "\"page_size\": 1.5"), "'page_size': expected a whole number"));
+  CHECK(says(error_with("20.0", "-20.0"), "iteration.slopes: expected a number of nanoseconds, not negative"));
+  CHECK(says(error_with("20.0", "\"x\""), "'slopes_ns': expected numbers, got \"x\""));
+  CHECK(says(error_with("profile 1", "profile 9"), "'format': expected 'troupe cost profile 1'"));
+  CHECK(says(error_with("\"overheads\"", "\"overhead\""), "'overheads' is missing"));
+  CHECK(says(error_with("\"prefix_cache\": false", "\"prefix_cache\": 0"), "expected true or false, got 0"));
+}
+
+TEST_CASE("cost profile file: files that are not there or no JSON are named") {
+  CHECK_THROWS_WITH_AS(read_cost_profile("/nowhere/profile.json"), "/nowhere/profile.json: cannot be read",
+                       std::runtime_error);
+  for (const char* text : {"", "{", "[]", "7", "{}"}) {
+    const ProfileFile file(text);
+    CHECK_THROWS_AS(read_cost_profile(file.path()), std::runtime_error);
+  }
+}
