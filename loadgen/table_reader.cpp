@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 #include "telemetry/nearest_name.hpp"
 
@@ -23,15 +23,14 @@ std::string shown(const toml::node& node) {
 }
 
 template <typename Count>
-std::optional<Count> count_of(const toml::node& node) {
-  const auto* number = node.as_integer();
-  if (number == nullptr || number->get() < 0) return std::nullopt;
-  const auto value = static_cast<std::uint64_t>(number->get());
-  if (value > std::numeric_limits<Count>::max()) return std::nullopt;
-  return static_cast<Count>(value);
+void read_count(TableReader& reader, std::string_view key, Count& value) {
+  const auto* node = reader.find(key);
+  if (node == nullptr) return;
+  const auto* number = node->as_integer();
+  if (number == nullptr || !std::in_range<Count>(number->get()))
+    reader.refuse(*node, key, "a whole number from 0 to " + std::to_string(std::numeric_limits<Count>::max()));
+  value = static_cast<Count>(number->get());
 }
-
-constexpr const char* kCount = "a whole number of at least 0";
 
 }  // namespace
 
@@ -42,21 +41,9 @@ void TableReader::read(std::string_view key, double& value) {
   value = *node->value<double>();
 }
 
-void TableReader::read(std::string_view key, std::uint32_t& value) {
-  const auto* node = find(key);
-  if (node == nullptr) return;
-  const auto count = count_of<std::uint32_t>(*node);
-  if (!count) refuse(*node, key, kCount);
-  value = *count;
-}
+void TableReader::read(std::string_view key, std::uint32_t& value) { read_count(*this, key, value); }
 
-void TableReader::read(std::string_view key, std::uint64_t& value) {
-  const auto* node = find(key);
-  if (node == nullptr) return;
-  const auto count = count_of<std::uint64_t>(*node);
-  if (!count) refuse(*node, key, kCount);
-  value = *count;
-}
+void TableReader::read(std::string_view key, std::uint64_t& value) { read_count(*this, key, value); }
 
 void TableReader::read(std::string_view key, bool& value) {
   const auto* node = find(key);

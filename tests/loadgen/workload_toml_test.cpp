@@ -199,13 +199,13 @@ TEST_CASE("workload TOML: an unknown key is refused with file, line and the near
 TEST_CASE("workload TOML: a wrong type is refused with file, line, key, what was expected and what came") {
   CHECK(refusal("[arrivals]\nrate = \"fast\"\n") == "x.toml:2: arrivals.rate: expected a number, got \"fast\"");
   CHECK(refusal("[workload]\nmax_conversations = -3\n") ==
-        "x.toml:2: workload.max_conversations: expected a whole number of at least 0, got -3");
+        "x.toml:2: workload.max_conversations: expected a whole number from 0 to 18446744073709551615, got -3");
   CHECK(refusal("[workload]\nmax_conversations = 2.5\n") ==
-        "x.toml:2: workload.max_conversations: expected a whole number of at least 0, got 2.5");
+        "x.toml:2: workload.max_conversations: expected a whole number from 0 to 18446744073709551615, got 2.5");
   CHECK(refusal("[[class]]\nignore_eos = 1\n") == "x.toml:2: class[0].ignore_eos: expected true or false, got 1");
   CHECK(refusal("[[class]]\nname = 1\n") == "x.toml:2: class[0].name: expected a text, got 1");
   CHECK(refusal("[[class]]\nmax_tokens = 5000000000\n") ==
-        "x.toml:2: class[0].max_tokens: expected a whole number of at least 0, got 5000000000");
+        "x.toml:2: class[0].max_tokens: expected a whole number from 0 to 4294967295, got 5000000000");
   CHECK(refusal("[[class]]\nprompt_tokens = [1]\n") ==
         "x.toml:2: class[0].prompt_tokens: expected a number or a table with a kind, got a list");
   CHECK(refusal("[[class]]\nttft_ms = -1\n") ==
