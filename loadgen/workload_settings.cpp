@@ -146,8 +146,8 @@ bool is_plan_replay(const WorkloadSettings& settings) {
 }
 
 bool is_endless(const WorkloadSettings& settings) {
-  if (settings.max_conversations > 0 || settings.duration_s > 0) return false;
   const auto kind = settings.arrivals.kind;
+  if (settings.max_conversations > 0 || (settings.duration_s > 0 && kind != ArrivalKind::kAtOnce)) return false;
   if (kind == ArrivalKind::kProfile) return false;
   if (kind == ArrivalKind::kReplay && !settings.arrivals.times_s.empty()) return false;
   return std::none_of(settings.classes.begin(), settings.classes.end(),

@@ -3,41 +3,37 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 
 #include "loadgen/atomic_file.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/workload_flags.hpp"
 #include "loadgen/plan_summary.hpp"
-#include "loadgen/toml_file.hpp"
 #include "loadgen/traces/plan_file.hpp"
-#include "loadgen/workload_toml.hpp"
 
 namespace troupe::loadgen {
 namespace {
 
 struct PlanFlags {
-  std::string file;
-  std::string preset;
+  WorkloadFlags workload;
   std::uint64_t seed = 1;
   std::string out;
 };
 
 void add_flags(CLI::App& app, PlanFlags& flags) {
-  auto* file = app.add_option("--workload", flags.file, "TOML file with [workload], [arrivals] and [[class]]");
-  app.add_option("--preset", flags.preset, "a workload by name: chat, questions, sharegpt-like, fixed-128-128")
-      ->excludes(file);
+  add_workload_flags(app, flags.workload);
   app.add_option("--seed", flags.seed, "of the plan")->default_str("1");
   app.add_option("--out", flags.out, "a file to save the plan to, as JSON lines (trace format \"plan\")");
 }
 
-WorkloadSettings workload_of(const PlanFlags& flags) {
-  if (!flags.file.empty())
-    return read_workload(parse_toml_file(flags.file), std::filesystem::path(flags.file).parent_path());
-  if (!flags.preset.empty()) return preset(flags.preset);
-  throw std::runtime_error("which plan? Give --workload FILE or --preset NAME");
+// How many conversations fit the duration of a closed loop is the server's doing.
+void refuse_endless(WorkloadSettings workload) {
+  if (workload.arrivals.kind != ArrivalSettings::Kind::kClosed) return;
+  workload.duration_s = 0;
+  if (is_endless(workload)) throw std::runtime_error("a closed loop has a plan only with --conversations N");
 }
 
 // Writes a plan piece by piece: it may be larger than memory.
@@ -78,7 +74,8 @@ int plan_command(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSuccess : kUsageError;
   }
-  const auto workload = workload_of(flags);
+  const auto workload = workload_of(flags.workload);
+  refuse_endless(workload);
   const auto source = make_source(workload, flags.seed);
   const auto classes = request_classes(workload);
   PlanSummary summary(classes);

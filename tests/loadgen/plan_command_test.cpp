@@ -3,9 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "loadgen/commands/command_table.hpp"
 #include "tests/loadgen/planned_input.hpp"
@@ -38,8 +39,9 @@ TEST_CASE("plan command: it must be said which plan, by a file or a preset that 
   const auto refusal = [](std::vector<std::string> arguments) {
     return refusal_of([&] { plan_command(arguments); });
   };
-  CHECK(contains(refusal({}), "--workload FILE or --preset NAME"));
+  CHECK(contains(refusal({}), "Give --workload FILE, --preset NAME"));
   CHECK(contains(refusal({"--preset", "chta"}), "expected one of chat"));
   CHECK(contains(refusal({"--workload", "/nonexistent/w.toml"}), "/nonexistent/w.toml"));
-  CHECK(plan_command({"--workload", "a", "--preset", "chat"}) == kUsageError);
+  CHECK(contains(refusal({"--workload", "a", "--preset", "chat"}), "exclude each other"));
+  CHECK(contains(refusal({"--preset", "chat", "--users", "4", "--duration", "5"}), "only with --conversations N"));
 }

@@ -319,6 +319,12 @@ TEST_CASE("workload: settings that make no sense are refused with key, what was 
         "workload.duration_s: expected a number of at least 0, got -1");
   CHECK(refusal([](Settings& s) { s.max_conversations = 0; }) ==
         "workload: expected max_conversations or duration_s above 0, or a trace, got a plan without end");
+  CHECK(contains(refusal([](Settings& s) {
+                   s.max_conversations = 0;
+                   s.duration_s = 5;  // in which all of them would begin at 0
+                   s.arrivals.kind = ArrivalKind::kAtOnce;
+                 }),
+                 "got a plan without end"));
   CHECK(refusal([](Settings& s) { s.classes[0].prefix.count = 2; }) ==
         "class[0].prefix.tokens: expected a number of at least 1, got 0");
   CHECK(refusal([](Settings& s) { s.classes[0].prompt_tokens = fixed(-4); }) ==
