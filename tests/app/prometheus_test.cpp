@@ -61,6 +61,22 @@ double sample(std::uint16_t port, const std::string& name) {
   return std::stod(text.substr(text.find("} ", at) + 2));
 }
 
+// As somebody without Grafana would look at it.
+void check_drawing(const PrometheusProcess& prometheus) {
+  const auto page = prometheus.folder() / "page.html";
+  for (const std::string name : {"serving", "cache", "workers"}) {
+    const auto result = run_command({"/usr/bin/python3", TROUPE_SOURCE_DIR "/scripts/draw-dashboard",
+                                     TROUPE_SOURCE_DIR "/configs/grafana/" + name + ".json", "--prometheus",
+                                     "http://127.0.0.1:" + std::to_string(prometheus.port()), "--minutes", "0.2",
+                                     "--scrape-interval", "1", "-o", page.string()});
+    CHECK_MESSAGE(result.exit_status == 0, result.output);
+    std::ostringstream text;
+    text << std::ifstream(page).rdbuf();
+    CHECK_MESSAGE(text.str().find("<polyline") != std::string::npos, name);
+    CHECK_MESSAGE(text.str().find("no data") == std::string::npos, name);
+  }
+}
+
 // All panels and rules, in a Prometheus that has scraped for a while.
 void check_queries(const PrometheusProcess& prometheus, std::uint16_t port) {
   const Load load(port);
@@ -92,6 +108,7 @@ void check_queries(const PrometheusProcess& prometheus, std::uint16_t port) {
         CHECK_MESSAGE(known.contains(name), rule.at("name") << " asks for " << name);
     }
   }
+  check_drawing(prometheus);
   const auto p99 = prometheus.value(
       with_variables("histogram_quantile(0.99, sum by (le) (rate(troupe_time_to_first_token_seconds_bucket[5s]))) or "
                      "histogram_quantile(0.99, sum (rate(troupe_time_to_first_token_seconds[5s])))", "5s"));

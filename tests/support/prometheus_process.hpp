@@ -35,6 +35,9 @@ class PrometheusProcess {
   // Of a query with one series; nothing if there is none. May be NaN.
   std::optional<double> value(std::string_view expression) const;
 
+  std::uint16_t port() const { return process_->address().port; }
+  const std::filesystem::path& folder() const { return folder_.path; }
+
  private:
   struct Folder {
     Folder();
