@@ -89,6 +89,7 @@ Simulation run_simulation(const SimulationPlan& plan) {
   result.name = plan.name.empty() ? default_name(traffic, plan) : plan.name;
   result.offered_rate = traffic.rate;
   note_settings(result, plan, traffic);
+  for (auto& warning : traffic.source->warnings()) result.warnings.push_back(std::move(warning));
   if (traffic.window) {
     result.measured_from = traffic.window->from;
     result.measured_until = traffic.window->until;
