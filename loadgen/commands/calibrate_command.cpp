@@ -7,6 +7,7 @@
 
 #include "loadgen/calibration.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/flag_parsing.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -28,11 +29,7 @@ int calibrate_command(const std::vector<std::string>& arguments) {
   bool is_short = false;
   CLI::App app("The highest load at which this generator is still honest on this machine", "troupe-loadgen calibrate");
   app.add_flag("--short", is_short, "as at the begin of each run: coarser steps, under 3 s");
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kUsageError;
-  }
+  if (const auto status = parse_flags(app, arguments)) return *status;
   std::puts("requests/s   chunks/s  begun late,   chunk, p50,   chunk, p99,  honest\n"
             "                         p99 (us)       (us)          (us)        ");
   const auto result = calibrate(is_short ? CalibrationEffort::kShort : CalibrationEffort::kFull, print_step);

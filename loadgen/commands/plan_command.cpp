@@ -10,6 +10,7 @@
 
 #include "loadgen/atomic_file.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/workload_flags.hpp"
 #include "loadgen/plan_summary.hpp"
 #include "loadgen/traces/plan_file.hpp"
@@ -69,11 +70,7 @@ int plan_command(const std::vector<std::string>& arguments) {
   PlanFlags flags;
   CLI::App app("What a workload is going to send", "troupe-loadgen plan");
   add_flags(app, flags);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kUsageError;
-  }
+  if (const auto status = parse_flags(app, arguments)) return *status;
   const auto workload = workload_of(flags.workload);
   refuse_endless(workload);
   const auto source = make_source(workload, flags.seed);

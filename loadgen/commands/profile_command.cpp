@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/cost_profile_file.hpp"
 #include "loadgen/http_exchange.hpp"
 #include "loadgen/live_overheads.hpp"
@@ -87,11 +88,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   ProfileFlags flags;
   CLI::App app("What a live server adds to the costs of its device", "troupe-loadgen profile");
   add_flags(app, flags);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kUsageError;
-  }
+  if (const auto status = parse_flags(app, arguments)) return *status;
   const CostProfile profile = read_cost_profile(flags.profile);
   const auto users = flags.users.empty() ? default_users(profile.serving.batch.max_running()) : flags.users;
   try {

@@ -9,6 +9,7 @@
 
 #include "loadgen/atomic_file.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/report/report.hpp"
 
 namespace troupe::loadgen {
@@ -63,11 +64,7 @@ int run_report(const std::vector<std::string>& arguments) {
   app.add_option("DIR", directories, "a run's or a sweep's directory; two or more are overlaid")->required();
   app.add_option("--out", out, "the page to write (default: report.html in the first directory)");
   app.add_option("--title", text.title, "its title (default: the run's or the directories' names)");
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kUsageError;
-  }
+  if (const auto status = parse_flags(app, arguments)) return *status;
   const auto runs = read_all(directories);
   if (text.title.empty()) text.title = default_title(directories, runs);
   const fs::path file = out.empty() ? fs::path(directories.front()) / "report.html" : fs::path(out);

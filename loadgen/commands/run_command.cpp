@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/workload_flags.hpp"
 #include "loadgen/http_exchange.hpp"
 #include "loadgen/result_file.hpp"
@@ -88,11 +89,7 @@ int run_command(const std::vector<std::string>& arguments) {
   RunFlags flags;
   CLI::App app("One run against a live server", "troupe-loadgen run");
   add_flags(app, flags);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kUsageError;
-  }
+  if (const auto status = parse_flags(app, arguments)) return *status;
   RunOptions options;
   const auto workload = workload_of(flags.workload);
   if (!flags.workload.file.empty()) read_run_options(parse_toml_file(flags.workload.file), options);

@@ -13,6 +13,7 @@
 #include "loadgen/capacity_search.hpp"
 #include "loadgen/capacity_table.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/workload_flags.hpp"
 #include "loadgen/cost_profile_file.hpp"
 #include "loadgen/result_file.hpp"
@@ -165,11 +166,7 @@ int simulate_command(const std::vector<std::string>& arguments) {
   SimulateFlags flags;
   CLI::App app("A run on simulated workers, in virtual time", "troupe-loadgen simulate");
   add_flags(app, flags);
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kUsageError;
-  }
+  if (const auto status = parse_flags(app, arguments)) return *status;
   if (flags.finds_workers != !flags.objective.empty())
     throw std::runtime_error("--find-workers and --objective need each other");
   return flags.finds_workers ? find_workers(flags) : simulate_once(flags);

@@ -59,6 +59,8 @@ WorkloadSettings workload_of(const WorkloadFlags& flags) {
     has_own_arrivals = root.contains("arrivals");
   } else if (!flags.preset.empty()) {
     workload = preset(flags.preset);
+  } else {
+    workload.name = "synthetic";
   }
   apply_arrivals(flags, workload.arrivals, has_own_arrivals);
   // One limit replaces the other: who types a duration does not want the preset's 1000.
