@@ -11,6 +11,7 @@
 #include "loadgen/commands/report_command.hpp"
 #include "loadgen/commands/run_command.hpp"
 #include "loadgen/commands/simulate_command.hpp"
+#include "loadgen/commands/sweep_command.hpp"
 #include "telemetry/nearest_name.hpp"
 
 namespace troupe::loadgen {
@@ -49,6 +50,7 @@ std::span<const Subcommand> command_table() {
       {"plan", "what a workload is going to send; saves it to be sent again", plan_command},
       {"run", "one run against a live server", run_command},
       {"simulate", "a run on simulated workers, or how many are needed", simulate_command},
+      {"sweep", "all runs of an experiment, and its report", run_sweep_command},
       {"report", "one HTML page of stored results; several are overlaid", run_report},
       {"calibrate", "what this generator can do on this machine", calibrate_command},
       {"profile", "what a live server adds to the costs of its device", profile_command},

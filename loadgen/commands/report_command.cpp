@@ -10,6 +10,7 @@
 #include "loadgen/atomic_file.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
+#include "loadgen/experiment/experiment.hpp"
 #include "loadgen/report/report.hpp"
 
 namespace troupe::loadgen {
@@ -66,6 +67,10 @@ int run_report(const std::vector<std::string>& arguments) {
   app.add_option("--title", text.title, "its title (default: the run's or the directories' names)");
   if (const auto status = parse_flags(app, arguments)) return *status;
   const auto runs = read_all(directories);
+  const auto title = text.title;
+  const auto experiment = fs::path(directories.front()) / "experiment.toml";
+  if (directories.size() == 1 && fs::exists(experiment)) text = read_report_text(experiment);
+  if (!title.empty()) text.title = title;
   if (text.title.empty()) text.title = default_title(directories, runs);
   const fs::path file = out.empty() ? fs::path(directories.front()) / "report.html" : fs::path(out);
   write_file_atomically(file, report_html(runs, text));

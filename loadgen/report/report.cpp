@@ -45,8 +45,9 @@ std::string report_html(std::span<const StoredRun> runs, const ReportText& text)
                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline'\">"
                     "<title>" + html_text(text.title) + "</title>" + report_style() + "</head><body><main>";
   out += "<h1>" + html_text(text.title) + "</h1>" + paragraph(text.description) + paragraph(text.paper, "Paper: ") +
+         paragraph(text.expected, "Expected: ") +
          size_line(runs, groups);
-  out += warnings_section(runs);
+  out += warnings_section(runs, text.notes);
   if (runs.size() == 1) out += headline_section(runs.front().summary);
   out += curves_section(groups);
   out += comparison_section(groups);

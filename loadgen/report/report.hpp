@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "loadgen/report/stored_run.hpp"
 
@@ -16,6 +17,8 @@ struct ReportText {
   std::string title;
   std::string description;  // may be empty, as may the following
   std::string paper;        // figure or claim that this stands for
+  std::string expected;     // what should come out
+  std::vector<std::string> notes;  // further doubts, before those of the runs
 };
 
 std::string report_html(std::span<const StoredRun> runs, const ReportText& text);

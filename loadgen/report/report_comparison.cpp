@@ -62,6 +62,12 @@ std::string ratio_cell(const MeasureKind& kind, const PointPair& pair) {
          "</small></td>";
 }
 
+bool is_all_zero(const MeasureKind& kind, const std::vector<PointPair>& pairs) {
+  const auto has_value = [&](const LoadPoint& point) { return spread_of(point, kind.value).high > 0; };
+  return std::none_of(pairs.begin(), pairs.end(),
+                      [&](const auto& pair) { return has_value(*pair.base) || has_value(*pair.other); });
+}
+
 std::string comparison_table(const RunGroups& groups, const RunLine& base, const RunLine& other) {
   const auto pairs = pairs_of(base, other);
   if (pairs.empty()) return {};
@@ -74,7 +80,7 @@ std::string comparison_table(const RunGroups& groups, const RunLine& base, const
   }
   out += "</tr></thead><tbody>";
   for (const auto& kind : measure_kinds()) {
-    if (kind.unit == MeasureKind::Unit::kCount) continue;
+    if (kind.unit == MeasureKind::Unit::kCount || is_all_zero(kind, pairs)) continue;
     out += std::string("<tr><td>") + kind.name + "</td>";
     for (const auto& pair : pairs) out += ratio_cell(kind, pair);
     out += "</tr>";

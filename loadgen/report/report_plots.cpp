@@ -71,6 +71,13 @@ std::string load_label(const RunGroups& groups) {
   return groups.has_turns ? "offered, conversations a second" : "offered, requests a second";
 }
 
+// Nothing failed, nothing was cached: that needs no picture.
+bool is_all_zero(const Plot& plot) {
+  return std::all_of(plot.series.begin(), plot.series.end(), [](const auto& series) {
+    return std::all_of(series.points.begin(), series.points.end(), [](const auto& point) { return point.y == 0; });
+  });
+}
+
 // All lines, and for each the kinds given: the second of them dashed.
 std::string curves(const RunGroups& groups, const char* title, const std::vector<const char*>& names) {
   Plot plot{.title = title, .remark = {}, .x = {.label = load_label(groups)}, .y = {}, .series = {}};
@@ -86,7 +93,7 @@ std::string curves(const RunGroups& groups, const char* title, const std::vector
     }
   }
   if (plot.y.unit == AxisUnit::kLatency) plot.y.is_logarithmic = is_wide(plot.series, &PlotPoint::y);
-  return plot_figure(plot);
+  return is_all_zero(plot) ? std::string() : plot_figure(plot);
 }
 
 std::string curve_against(const RunGroups& groups, const char* title, const char* x_name, const char* y_name) {

@@ -12,7 +12,7 @@ namespace troupe::loadgen {
 std::string report_style();
 
 // Doubts about the figures first: simulated, dishonest rates, errors.
-std::string warnings_section(std::span<const StoredRun> runs);
+std::string warnings_section(std::span<const StoredRun> runs, const std::vector<std::string>& notes);
 // The large figures of a lone run.
 std::string headline_section(const Summary& summary);
 std::string settings_section(const RunGroups& groups);

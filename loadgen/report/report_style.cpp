@@ -43,7 +43,7 @@ circle.s4{fill:var(--c4)}circle.s5{fill:var(--c5)}circle.s6{fill:var(--c6)}circl
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}
 th,td{padding:.3rem .65rem;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
-th{color:var(--soft);font-weight:600}th:first-child,td:first-child{text-align:left}
+th{color:var(--soft);font-weight:600}th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--paper)}
 thead th{vertical-align:bottom;white-space:normal;min-width:5.2em}
 td small{display:block}tr.class td{color:var(--soft)}tr.class td:first-child{padding-left:1.6rem}
 table.settings td{text-align:left;white-space:normal;overflow-wrap:anywhere;max-width:34rem}table.settings th{text-align:left}

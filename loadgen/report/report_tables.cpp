@@ -36,27 +36,45 @@ std::string run_name(const StoredRun& run) {
 
 // ---- doubts
 
+// Texts that differ in numbers only are of one kind.
+std::string without_numbers(const std::string& text) {
+  std::string kind;
+  for (const char c : text) {
+    const bool is_digit = (c >= '0' && c <= '9') || c == '.';
+    if (!is_digit) kind += c;
+    else if (kind.empty() || kind.back() != '#') kind += '#';
+  }
+  return kind;
+}
+
 // Texts and the runs they are about, in the order in which they came up.
 class Doubts {
  public:
   void add(const std::string& text, const StoredRun& run) {
-    const auto found = std::find_if(list_.begin(), list_.end(), [&](const auto& doubt) { return doubt.first == text; });
-    if (found != list_.end()) found->second.push_back(run_name(run));
-    else list_.push_back({text, {run_name(run)}});
+    const auto kind = without_numbers(text);
+    const auto found = std::find_if(list_.begin(), list_.end(), [&](const auto& doubt) { return doubt.kind == kind; });
+    if (found == list_.end()) list_.push_back({kind, text, {run_name(run)}});
+    else found->names.push_back(run_name(run));
   }
+
+  void add(const std::string& text) { list_.push_back({text, text, {}}); }  // about none in particular
 
   std::string html(std::size_t num_runs) const {
     std::string out;
-    for (const auto& [text, names] : list_) {
+    for (const auto& [kind, text, names] : list_) {
       out += "<li>" + html_text(text);
-      if (num_runs > 1) out += " <small>" + html_text(names.size() == num_runs ? "All runs." : listed(names)) + "</small>";
+      if (num_runs > 1 && !names.empty()) out += " <small>" + html_text(names.size() == num_runs ? "All runs." : listed(names)) + "</small>";
       out += "</li>";
     }
     return out.empty() ? out : "<div class=\"warnings\"><ul>" + out + "</ul></div>";
   }
 
  private:
-  std::vector<std::pair<std::string, std::vector<std::string>>> list_;
+  struct Doubt {
+    std::string kind, text;
+    std::vector<std::string> names;
+  };
+  std::vector<Doubt> list_;
 };
 
 // How many requests of all runs did not end well, and how; empty if all did.
@@ -205,8 +223,9 @@ std::string load_text(const RunGroups& groups, double load) {
   return rounded_text(load) + (groups.has_turns ? " conversations/s" : " requests/s");
 }
 
-std::string warnings_section(std::span<const StoredRun> runs) {
+std::string warnings_section(std::span<const StoredRun> runs, const std::vector<std::string>& notes) {
   Doubts doubts;
+  for (const auto& text : notes) doubts.add(text);
   const auto failures = failures_text(runs);
   for (const auto& run : runs) {
     if (run.result.is_beyond_honest_rate)

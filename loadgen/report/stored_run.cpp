@@ -13,12 +13,6 @@
 namespace troupe::loadgen {
 namespace {
 
-StoredRun read_run(const std::filesystem::path& directory, const std::string& origin) {
-  StoredRun run{.result = read_result(directory), .summary = {}, .origin = origin};
-  run.summary = summarize(run.result);
-  return run;
-}
-
 std::vector<std::filesystem::path> result_directories(const std::filesystem::path& root) {
   std::vector<std::filesystem::path> found;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
@@ -53,6 +47,12 @@ auto& find_or_add(List& list, Matches matches, Make make) {
 }
 
 }  // namespace
+
+StoredRun read_run(const std::filesystem::path& directory, const std::string& origin) {
+  StoredRun run{.result = read_result(directory), .summary = {}, .origin = origin};
+  run.summary = summarize(run.result);
+  return run;
+}
 
 std::vector<StoredRun> read_runs(const std::filesystem::path& directory, const std::string& origin) {
   if (!std::filesystem::is_directory(directory))

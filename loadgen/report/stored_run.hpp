@@ -19,6 +19,9 @@ struct StoredRun {
   std::string origin;  // tells directories apart where there are several, else empty
 };
 
+// Throws as read_result does.
+StoredRun read_run(const std::filesystem::path& directory, const std::string& origin);
+
 // The run in `directory`, or those in the directories below it, by path. Throws
 // std::runtime_error: there are none, or one is damaged.
 std::vector<StoredRun> read_runs(const std::filesystem::path& directory, const std::string& origin);

@@ -10,6 +10,12 @@
 namespace troupe::loadgen {
 namespace {
 
+std::string page_of(const std::vector<StoredRun>& runs, const std::string& title = "t") {
+  ReportText text;
+  text.title = title;
+  return report_html(runs, text);
+}
+
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -78,8 +84,8 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 TEST_CASE("report: of one run it has figures, distributions and time lines") {
   const std::vector<StoredRun> runs = {run_of("s", 4, 1, 200, 8)};
-  const auto page = report_html(runs, {.title = "One run", .description = "why", .paper = "a paper"});
-  for (const auto* part : {"<h1>One run</h1>", "why", "Paper: a paper", "Time to first token", "Inter-token latency over time",
+  const auto page = report_html(runs, {.title = "One run", .description = "why", .paper = "a paper", .expected = "more", .notes = {"A run failed."}});
+  for (const auto* part : {"<h1>One run</h1>", "why", "Paper: a paper", "Expected: more", "A run failed.", "Time to first token", "Inter-token latency over time",
                            "KV pages in use", "12 of 200 requests were not completed", "prefers-color-scheme:dark"})
     CHECK_MESSAGE(contains(page, part), std::string(part));
   CHECK(unbalanced_tag(page) == "");
@@ -88,7 +94,7 @@ TEST_CASE("report: of one run it has figures, distributions and time lines") {
 
 TEST_CASE("report: of a sweep it has curves over the load and a comparison") {
   const auto runs = small_sweep();
-  const auto page = report_html(runs, {.title = "Sweep", .description = {}, .paper = {}});
+  const auto page = page_of(runs, "Sweep");
   for (const auto* part : {"Throughput against latency", "Goodput", "cache on <small>against cache off", "4 requests/s", "≈ "})
     CHECK_MESSAGE(contains(page, part), std::string(part));
   CHECK(unbalanced_tag(page) == "");
@@ -96,7 +102,7 @@ TEST_CASE("report: of a sweep it has curves over the load and a comparison") {
 
 TEST_CASE("report: with one seed it says that the spread is not known, and calls nothing better") {
   const std::vector<StoredRun> runs = {run_of("a", 4, 1, 100, 3), run_of("b", 4, 2, 100, 3)};
-  const auto page = report_html(runs, {.title = "t", .description = {}, .paper = {}});
+  const auto page = page_of(runs);
   CHECK(contains(page, "the spread is not known"));
   CHECK_FALSE(contains(page, "<span class=\"good\">"));
   CHECK_FALSE(contains(page, "<span class=\"bad\">"));
@@ -104,7 +110,7 @@ TEST_CASE("report: with one seed it says that the spread is not known, and calls
 
 TEST_CASE("report: two runs of other loads are compared all the same") {
   const std::vector<StoredRun> runs = {run_of("a", 4, 1, 100, 3), run_of("b", 5, 2, 100, 3)};
-  CHECK(contains(report_html(runs, {.title = "t", .description = {}, .paper = {}}), "4 requests/s → 5 requests/s"));
+  CHECK(contains(page_of(runs), "4 requests/s → 5 requests/s"));
 }
 
 TEST_CASE("report: hostile texts are shown, never obeyed") {
@@ -118,7 +124,7 @@ TEST_CASE("report: hostile texts are shown, never obeyed") {
     run.summary = summarize(run.result);
   }
   runs[0].result.settings[0].second = kHostile;
-  const auto page = report_html(runs, {.title = kHostile, .description = kHostile, .paper = kHostile});
+  const auto page = report_html(runs, {.title = kHostile, .description = kHostile, .paper = kHostile, .expected = kHostile, .notes = {kHostile}});
   CHECK_FALSE(contains(page, "<script"));
   CHECK_FALSE(contains(page, "<img"));
   CHECK(contains(page, "&lt;script&gt;"));
@@ -130,7 +136,7 @@ TEST_CASE("report: it loads nothing and runs nothing") {
   for (auto& run : runs) {
     for (auto& record : run.result.records) record.error.clear();
   }
-  const auto page = report_html(runs, {.title = "t", .description = {}, .paper = {}});
+  const auto page = page_of(runs);
   for (const auto* part : {"http:", "https:", "<script", "<link", "url(", "@import", "src=", "href="})
     CHECK_MESSAGE(!contains(page, part), std::string(part));
 }
@@ -139,23 +145,23 @@ TEST_CASE("report: doubts come first") {
   std::vector<StoredRun> runs = {run_of("s", 4, 1, 100, 3)};
   runs[0].result.is_beyond_honest_rate = true;
   runs[0].result.is_simulated = true;
-  const auto page = report_html(runs, {.title = "t", .description = {}, .paper = {}});
+  const auto page = page_of(runs);
   CHECK(page.find("The generator could not keep up") < page.find("<h2>"));
   CHECK(contains(page, "Simulated, not measured"));
 }
 
 TEST_CASE("report: a run without requests is a page that says so") {
   std::vector<StoredRun> runs(1);
-  const auto page = report_html(runs, {.title = "t", .description = {}, .paper = {}});
+  const auto page = page_of(runs);
   CHECK(contains(page, "No request was sent."));
   CHECK(unbalanced_tag(page) == "");
 }
 
 TEST_CASE("report: a page of many requests is not larger than one of some") {
   std::vector<StoredRun> runs = {run_of("s", 4, 1, 2'000, 10)};
-  const auto small = report_html(runs, {.title = "t", .description = {}, .paper = {}}).size();
+  const auto small = page_of(runs).size();
   runs = {run_of("s", 4, 1, 200'000, 10)};
-  const auto large = report_html(runs, {.title = "t", .description = {}, .paper = {}}).size();
+  const auto large = page_of(runs).size();
   CHECK(small < 120'000);
   CHECK(large < 120'000);
 }

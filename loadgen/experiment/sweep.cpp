@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/experiment/sweep.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "loadgen/atomic_file.hpp"
+#include "loadgen/live_run.hpp"
+#include "loadgen/report/html_text.hpp"
+#include "loadgen/result_file.hpp"
+#include "loadgen/server_process.hpp"
+#include "loadgen/status_printer.hpp"
+#include "loadgen/summary_csv.hpp"
+#include "telemetry/nearest_name.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExperimentFile = "experiment.toml";
+constexpr const char* kFailureFile = "failure.txt";
+constexpr std::chrono::seconds kStopGrace{10};
+
+std::string contents_of(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw std::runtime_error(path.string() + ": cannot be read");
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// Overwrites the setting of that name, or adds it.
+void note(RunResult& result, std::string_view name, const std::string& value) {
+  const auto found = std::find_if(result.settings.begin(), result.settings.end(),
+                                  [&](const auto& setting) { return setting.first == name; });
+  if (found != result.settings.end()) found->second = value;
+  else result.settings.emplace_back(name, value);
+}
+
+std::string command_text(const ServerConfiguration& server) {
+  std::string text;
+  for (const auto& word : server.argv) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+class Sweep {
+ public:
+  Sweep(const Experiment& experiment, const SweepSettings& settings, std::FILE* progress)
+      : experiment_(experiment), settings_(settings), progress_(progress), cells_(cells_of(experiment)),
+        csv_lines_(cells_.size()) {}
+
+  SweepOutcome run() {
+    check_only();
+    prepare_output();
+    for (std::size_t i = 0; i < cells_.size() && !outcome_.was_interrupted; ++i) {
+      if (is_wanted(cells_[i])) run_or_skip(i);
+    }
+    finish();
+    return std::move(outcome_);
+  }
+
+ private:
+  const ServerConfiguration& server_of(const Cell& cell) const { return experiment_.servers[cell.server]; }
+  fs::path directory_of(const Cell& cell) const { return settings_.out / "cells" / cell.directory; }
+  const char* load_unit(const Cell& cell) const {
+    if (!experiment_.is_by_users) return "/s";
+    return cell.load == 1 ? " user" : " users";
+  }
+  bool is_wanted(const Cell& cell) const { return settings_.only.empty() || server_of(cell).name == settings_.only; }
+
+  void check_only() const {
+    std::vector<std::string> names;
+    for (const auto& server : experiment_.servers) names.push_back(server.name);
+    if (settings_.only.empty() || std::find(names.begin(), names.end(), settings_.only) != names.end()) return;
+    const auto nearest = nearest_name(settings_.only, names);
+    throw std::runtime_error("no server is called '" + settings_.only + "'" +
+                             (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  }
+
+  // A directory belongs to one experiment: mixed results would pass as one.
+  void prepare_output() const {
+    const auto copy = settings_.out / kExperimentFile;
+    const auto text = contents_of(settings_.file);
+    if (fs::exists(copy)) {
+      if (!settings_.resumes)
+        throw std::runtime_error(settings_.out.string() +
+                                 ": holds a sweep already; --resume goes on with it, --out names another place");
+      if (contents_of(copy) != text)
+        throw std::runtime_error(settings_.out.string() + ": holds a sweep of another " + kExperimentFile +
+                                 " than " + settings_.file.string());
+    }
+    write_file_atomically(copy, text);
+  }
+
+  void run_or_skip(std::size_t index) {
+    const auto& cell = cells_[index];
+    if (settings_.resumes && holds_result(directory_of(cell))) {
+      const auto result = read_result(directory_of(cell));
+      csv_lines_[index] = summary_csv_line(result, summarize(result));
+      ++outcome_.num_skipped;
+      return;
+    }
+    std::fprintf(progress_, "[%zu/%zu] %s, %s%s, seed %llu\n", index + 1, cells_.size(), server_of(cell).name.c_str(),
+                 rounded_text(cell.load).c_str(), load_unit(cell), static_cast<unsigned long long>(cell.seed));
+    try {
+      run_cell(index);
+    } catch (const std::exception& error) {
+      std::fprintf(progress_, "  failed: %s\n", error.what());
+      write_file_atomically(directory_of(cell) / kFailureFile, std::string(error.what()) + "\n");
+      outcome_.failures.push_back(cell.directory + ": " + error.what());
+    }
+    write_csv();
+  }
+
+  void run_cell(std::size_t index) {
+    const auto& cell = cells_[index];
+    auto options = experiment_.options;
+    options.seed = cell.seed;
+    options.name = cell.directory.substr(cell.directory.find('-') + 1);
+    options.url = server_of(cell).url;
+    std::optional<ServerProcess> process;
+    if (!server_of(cell).argv.empty()) options.url = start(cell, process);
+    auto live = live_settings(options, workload_of(experiment_, cell));
+    live.load.stops_on_signals = true;
+    StatusPrinter printer(progress_);
+    auto run = run_live(live, [&](const LiveStatus& status) { printer.print(status); });
+    printer.finish();
+    label(run.result, cell);
+    if (process) stop(*process, run.result);
+    keep(index, run);
+  }
+
+  std::string start(const Cell& cell, std::optional<ServerProcess>& process) const {
+    ServerCommand command;
+    command.arguments = server_arguments(server_of(cell), settings_);
+    command.log_file = directory_of(cell) / "server.log";
+    fs::create_directories(directory_of(cell));
+    fs::remove(directory_of(cell) / kFailureFile);
+    process.emplace(command);
+    return process->address().url();
+  }
+
+  void stop(ServerProcess& process, RunResult& result) const {
+    if (process.has_ended()) {
+      result.warnings.push_back("the server ended during the run, with status " + std::to_string(process.wait()));
+      return;
+    }
+    const int status = process.stop(kStopGrace);
+    if (status != 0) result.warnings.push_back("the server ended with status " + std::to_string(status) + " when it was stopped");
+  }
+
+  void label(RunResult& result, const Cell& cell) const {
+    const auto& server = server_of(cell);
+    note(result, kServerSetting, server.name);
+    note(result, "experiment", experiment_.name);
+    note(result, "server command", server.argv.empty() ? server.url : command_text(server));
+    result.offered_rate = experiment_.is_by_users ? 0 : cell.load;
+  }
+
+  void keep(std::size_t index, const LiveRun& run) {
+    const auto& cell = cells_[index];
+    const auto summary = summarize(run.result);
+    if (run.was_interrupted) {
+      outcome_.was_interrupted = true;
+      write_result(settings_.out / "partial" / cell.directory, run.result, summary);
+      return;
+    }
+    write_result(directory_of(cell), run.result, summary);
+    csv_lines_[index] = summary_csv_line(run.result, summary);
+    ++outcome_.num_run;
+    const auto& total = summary.total;
+    std::fprintf(progress_, "  %s completed, %s not; %s/s, %s tokens/s, TTFT p50 %s, p99 %s\n",
+                 std::to_string(total.num_completed).c_str(), std::to_string(total.num_failed()).c_str(),
+                 rounded_text(total.request_throughput).c_str(), rounded_text(total.output_throughput).c_str(),
+                 duration_text(std::chrono::duration<double>(total.latencies.time_to_first_token.p50).count()).c_str(),
+                 duration_text(std::chrono::duration<double>(total.latencies.time_to_first_token.p99).count()).c_str());
+  }
+
+  void write_csv() const {
+    auto text = summary_csv_header();
+    for (const auto& line : csv_lines_) text += line;
+    write_file_atomically(settings_.out / "summary.csv", text);
+  }
+
+  void finish() const {
+    write_csv();
+    std::vector<StoredRun> runs;
+    for (const auto& cell : cells_) {
+      if (holds_result(directory_of(cell))) runs.push_back(read_run(directory_of(cell), ""));
+    }
+    if (runs.empty()) return;
+    auto text = read_report_text(settings_.file);
+    for (const auto& failure : outcome_.failures) text.notes.push_back("A run failed. " + failure);
+    write_file_atomically(settings_.out / "report.html", report_html(runs, text));
+  }
+
+  const Experiment& experiment_;
+  const SweepSettings& settings_;
+  std::FILE* progress_;
+  std::vector<Cell> cells_;
+  std::vector<std::string> csv_lines_;  // by cell; empty: not run
+  SweepOutcome outcome_;
+};
+
+}  // namespace
+
+SweepOutcome run_sweep(const Experiment& experiment, const SweepSettings& settings, std::FILE* progress) {
+  return Sweep(experiment, settings, progress).run();
+}
+
+std::vector<std::string> server_arguments(const ServerConfiguration& server, const SweepSettings& settings) {
+  auto arguments = server.argv;
+  for (auto& word : arguments) {
+    for (const auto& [name, path] : {std::pair{std::string("{troupe}"), settings.troupe.string()},
+                                     std::pair{std::string("{root}"), settings.root.string()}}) {
+      for (auto at = word.find(name); at != std::string::npos; at = word.find(name, at + path.size()))
+        word.replace(at, name.size(), path);
+    }
+  }
+  return arguments;
+}
+
+}  // namespace troupe::loadgen
