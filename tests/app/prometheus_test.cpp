@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -36,7 +37,7 @@ class Load {
           http_post(port, "/v1/chat/completions",
                     R"({"model":"demo","stream":true,"max_tokens":40,"messages":[{"role":"user","content":")" +
                         question + "\"}]}");
-          if (i % 8 == 0) http_post(port, "/v1/chat/completions", "{");
+          if (i % 3 == 0) http_post(port, "/v1/chat/completions", "{");
         }
       });
   }
@@ -47,9 +48,12 @@ class Load {
   std::vector<std::jthread> clients_;
 };
 
+// Each try asks Prometheus, which takes its time; a busy machine gets some tries more.
 bool eventually(const std::function<bool()>& condition) {
-  for (int attempt = 0; attempt < 20'000; ++attempt)  // each asks Prometheus
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  do {
     if (condition()) return true;
+  } while (std::chrono::steady_clock::now() < give_up);
   return false;
 }
 
@@ -82,10 +86,10 @@ void check_queries(const PrometheusProcess& prometheus, std::uint16_t port) {
   const Load load(port);
   REQUIRE(eventually([&] {
     return prometheus.value("count_over_time(troupe_ready[1m])").value_or(0) >= 8 &&
-           prometheus.value("increase(troupe_requests_refused_total{reason=\"invalid\"}[5s])").value_or(0) > 0;
+           prometheus.value("increase(troupe_requests_refused_total{reason=\"invalid\"}[10s])").value_or(0) > 0;
   }));
   for (const auto& [board, panel, expression] : dashboard_queries()) {
-    const auto result = prometheus.query(with_variables(expression, "5s"));
+    const auto result = prometheus.query(with_variables(expression, "10s"));
     CHECK_MESSAGE(!result.empty(), board << ", " << panel << ": nothing for " << expression);
   }
   REQUIRE(eventually([&] {
@@ -110,8 +114,8 @@ void check_queries(const PrometheusProcess& prometheus, std::uint16_t port) {
   }
   check_drawing(prometheus);
   const auto p99 = prometheus.value(
-      with_variables("histogram_quantile(0.99, sum by (le) (rate(troupe_time_to_first_token_seconds_bucket[5s]))) or "
-                     "histogram_quantile(0.99, sum (rate(troupe_time_to_first_token_seconds[5s])))", "5s"));
+      "histogram_quantile(0.99, sum by (le) (rate(troupe_time_to_first_token_seconds_bucket[10s]))) or "
+      "histogram_quantile(0.99, sum (rate(troupe_time_to_first_token_seconds[10s])))");
   REQUIRE(p99);
   CHECK(*p99 > 0);
   CHECK(*p99 < 60);

@@ -32,7 +32,7 @@ std::string percent_encoded(std::string_view text) {
 void write_configuration(const std::filesystem::path& file, std::uint16_t scraped_port,
                          const std::vector<std::filesystem::path>& rule_files) {
   std::ofstream out(file);
-  out << "global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}\nrule_files:\n";
+  out << "global: {scrape_interval: 400ms, scrape_timeout: 400ms, evaluation_interval: 400ms}\nrule_files:\n";
   for (const auto& rules : rule_files) out << "  - " << rules << "\n";
   out << "scrape_configs:\n  - job_name: troupe\n    static_configs:\n      - targets: ['127.0.0.1:" << scraped_port
       << "']\n";

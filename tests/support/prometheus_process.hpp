@@ -19,7 +19,7 @@ std::optional<std::filesystem::path> find_prometheus();
 
 class PrometheusProcess {
  public:
-  // Scrapes the port every 200 ms, evaluates these rules as often, and keeps
+  // Scrapes the port every 400 ms, evaluates these rules as often, and keeps
   // all in a folder that goes with it. Throws if it does not come up.
   PrometheusProcess(const std::filesystem::path& tools, std::uint16_t scraped_port,
                     const std::vector<std::filesystem::path>& rule_files,
