@@ -55,6 +55,10 @@ PercentileObjective parse_objective(std::string_view text) {
           .text = std::string(text.substr(0, equals))};
 }
 
+double share(std::uint64_t part, std::uint64_t whole, double of_nothing) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : of_nothing;
+}
+
 // Of one kind of latency; as summary.hpp names them.
 template <typename Statistics>
 std::chrono::nanoseconds figure_of(const Statistics& statistics, Figure figure) {
@@ -93,11 +97,15 @@ std::vector<PercentileObjective> parse_objectives(std::string_view text) {
 
 CapacityTrial judge(std::uint32_t num_workers, const std::vector<PercentileObjective>& objectives,
                     const std::vector<Summary>& by_seed) {
-  CapacityTrial trial{.num_workers = num_workers, .measured = {}, .completed_share = 1, .is_met = true};
+  CapacityTrial trial{
+      .num_workers = num_workers, .measured = {}, .completed_share = 1, .rejected_share = 0, .is_met = true};
   for (const Summary& summary : by_seed) {
-    const auto num_requests = static_cast<double>(std::max<std::uint64_t>(summary.total.num_requests, 1));
-    trial.completed_share =
-        std::min(trial.completed_share, static_cast<double>(summary.total.num_completed) / num_requests);
+    const std::uint64_t num_requests = summary.total.num_requests;
+    const std::uint64_t num_rejected =
+        summary.total.num_by_outcome[static_cast<std::size_t>(Outcome::kRejected)];
+    trial.rejected_share = std::max(trial.rejected_share, share(num_rejected, num_requests, 0));
+    trial.completed_share = std::min(
+        trial.completed_share, share(summary.total.num_completed, num_requests - num_rejected, 1));
   }
   for (const auto& objective : objectives) {
     std::vector<std::chrono::nanoseconds> measured;

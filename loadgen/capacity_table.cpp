@@ -68,4 +68,14 @@ void CapacityTable::print_row(std::ostream& out, double rate, const CapacityAnsw
   out << std::endl;
 }
 
+void CapacityTable::print_foot(std::ostream& out, const CapacityAnswer& last) const {
+  const double rejected = (last.fewest ? *last.fewest : last.one_less).rejected_share;
+  if (rejected == 0) return;
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "%.1f %% of the requests are longer than a sequence may be here; they are left out\n",
+                100 * rejected);
+  out << text;
+}
+
 }  // namespace troupe::loadgen

@@ -17,6 +17,9 @@ class CapacityTable {
 
   void print_head(std::ostream& out) const;
   void print_row(std::ostream& out, double rate, const CapacityAnswer& answer) const;
+  // What the lines leave out: how many requests could not be served by any number
+  // of workers. Nothing if there were none.
+  void print_foot(std::ostream& out, const CapacityAnswer& last) const;
 
  private:
   std::vector<PercentileObjective> objectives_;

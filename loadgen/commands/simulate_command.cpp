@@ -150,13 +150,15 @@ int find_workers(const SimulateFlags& flags) {
   CapacityTable table(objectives);
   table.print_head(std::cout);
   bool is_always_met = true;
+  CapacityAnswer answer;
   for (const double rate : rates) {
     set_mean_rate(plan.workload.arrivals, rate);
-    const auto answer = find_fewest_workers(
+    answer = find_fewest_workers(
         [&](std::uint32_t n) { return try_workers(plan, n, flags.seeds, objectives); }, flags.max_workers);
     table.print_row(std::cout, rate, answer);
     is_always_met = is_always_met && answer.fewest.has_value();
   }
+  table.print_foot(std::cout, answer);
   return is_always_met ? kSuccess : kTooManyErrors;
 }
 

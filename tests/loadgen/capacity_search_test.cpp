@@ -19,7 +19,10 @@ CapacityAnswer search(std::uint32_t enough, std::uint32_t max_workers, int* num_
   return find_fewest_workers(
       [&](std::uint32_t n) {
         if (num_trials) *num_trials += 1;
-        return CapacityTrial{.num_workers = n, .measured = {std::chrono::nanoseconds(1s) / n}, .completed_share = 1,
+        return CapacityTrial{.num_workers = n,
+                             .measured = {std::chrono::nanoseconds(1s) / n},
+                             .completed_share = 1,
+                             .rejected_share = 0,
                              .is_met = n >= enough};
       },
       max_workers);
@@ -89,6 +92,17 @@ TEST_CASE("capacity: the median over seeds counts, and every request must be com
   const auto refused = judge(2, objectives, {summary_of(90ms), summary_of(90ms, 9)});
   CHECK_FALSE(refused.is_met);
   CHECK(refused.completed_share == doctest::Approx(0.9));
+}
+
+TEST_CASE("capacity: what no number of workers can serve does not count, and is said") {
+  auto summary = summary_of(90ms, 9);
+  summary.total.num_by_outcome[static_cast<std::size_t>(Outcome::kRejected)] = 1;
+  const auto objectives = parse_objectives("ttft_p99=100ms");
+  const auto trial = judge(2, objectives, {summary});
+  CHECK(trial.is_met);
+  std::ostringstream out;
+  CapacityTable(objectives).print_foot(out, {.fewest = trial, .one_less = {}});
+  CHECK(out.str() == "10.0 % of the requests are longer than a sequence may be here; they are left out\n");
 }
 
 TEST_CASE("capacity: the table has a line a rate, with the figures of both sides") {
