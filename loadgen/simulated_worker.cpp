@@ -8,20 +8,11 @@
 #include "policy/preemption.hpp"
 
 namespace troupe::loadgen {
-namespace {
 
-// Admission looks at the ids of a prompt; here all are the same valid one.
-std::span<const std::int32_t> any_tokens(std::uint32_t count, std::uint32_t longest) {
-  static thread_local std::vector<std::int32_t> tokens;
-  const auto needed = std::min(count, longest);  // beyond, only the number matters
-  if (tokens.size() < needed) tokens.resize(needed, 0);
-  return {tokens.data(), needed};
-}
-
-}  // namespace
-
-SimulatedWorker::SimulatedWorker(const CostProfile& profile, bool says_each_token)
+SimulatedWorker::SimulatedWorker(const CostProfile& profile,
+                                 std::span<const std::int32_t> blank_prompt, bool says_each_token)
     : profile_(profile),
+      blank_prompt_(blank_prompt),
       says_each_token_(says_each_token),
       pages_(profile.serving),
       num_free_slots_(profile.serving.batch.max_running()) {}
@@ -49,11 +40,11 @@ void SimulatedWorker::admit(Time now, const WorkerRequest& request) {
 bool SimulatedWorker::check(Index index) {
   Sequence& sequence = sequences_[index];
   const WorkerRequest& request = sequence.request;
-  const ServingLimits& limits = profile_.serving.limits;
+  // Of prompts that are too long it does not matter by how much.
+  const auto length = std::min<std::size_t>(request.prompt_tokens, blank_prompt_.size());
   const auto verdict =
-      check_admission({.prompt = any_tokens(request.prompt_tokens, limits.longest_sequence()),
-                       .max_tokens = request.max_tokens},
-                      limits);
+      check_admission({.prompt = blank_prompt_.first(length), .max_tokens = request.max_tokens},
+                      profile_.serving.limits);
   const auto* max_total = std::get_if<std::uint32_t>(&verdict);
   if (max_total && *max_total > request.prompt_tokens) {
     sequence.progress = SequenceProgress(request.prompt_tokens, *max_total);

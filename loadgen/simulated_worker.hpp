@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "loadgen/simulated_pages.hpp"
@@ -61,8 +62,11 @@ class SimulatedWorker {
  public:
   using Time = std::chrono::nanoseconds;  // from the begin of the simulation
 
-  // The profile must outlive this and have no problem.
-  explicit SimulatedWorker(const CostProfile& profile, bool says_each_token);
+  // Both must outlive this. The profile has no problem; blank_prompt stands for
+  // any prompt where ids are looked at: limits.longest_sequence()
+  // valid ids, which is one too many.
+  SimulatedWorker(const CostProfile& profile, std::span<const std::int32_t> blank_prompt,
+                  bool says_each_token);
 
   void admit(Time now, const WorkerRequest& request);
   // When the oldest batch in flight is done; nullopt: none is in flight.
@@ -153,6 +157,7 @@ class SimulatedWorker {
   void say(WorkerEvent::Kind kind, const Sequence& sequence);
 
   const CostProfile& profile_;
+  std::span<const std::int32_t> blank_prompt_;
   bool says_each_token_;
   SimulatedPages pages_;
   Time now_{0};

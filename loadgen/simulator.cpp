@@ -105,6 +105,7 @@ class Simulator {
   ConversationSource& source_;
   SimulationSettings settings_;
   Simulation simulation_;
+  std::vector<std::int32_t> blank_prompt_;  // for all workers
   std::vector<SimulatedWorker> workers_;
   std::vector<WorkerLoad> loads_;         // as the dispatch policy sees them
   std::vector<bool> has_batch_event_, has_check_event_;
@@ -125,6 +126,7 @@ Simulator::Simulator(const CostProfile& profile, ConversationSource& source,
     : profile_(profile),
       source_(source),
       settings_(settings),
+      blank_prompt_(profile.serving.limits.longest_sequence(), 0),
       loads_(settings.num_workers),
       has_batch_event_(settings.num_workers, false),
       has_check_event_(settings.num_workers, false),
@@ -133,7 +135,7 @@ Simulator::Simulator(const CostProfile& profile, ConversationSource& source,
   simulation_.result.classes = std::move(classes);
   workers_.reserve(settings.num_workers);
   for (std::uint32_t i = 0; i < settings.num_workers; ++i)
-    workers_.emplace_back(profile_, settings.records_gaps);
+    workers_.emplace_back(profile_, blank_prompt_, settings.records_gaps);
 }
 
 Simulation Simulator::run() {
