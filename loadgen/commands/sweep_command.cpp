@@ -45,17 +45,19 @@ void print_outcome(const SweepOutcome& outcome, const fs::path& out) {
 
 int run_sweep_command(const std::vector<std::string>& arguments) {
   SweepSettings settings;
-  std::string file, out, troupe, root;
+  std::string file, out, troupe, root, profile;
   CLI::App app("All runs of an experiment: server configurations, loads, seeds", "troupe-loadgen sweep");
   app.add_option("EXPERIMENT", file, "TOML file; examples are in configs/experiments/")->required();
   app.add_option("--out", out, "directory of the results (default: results/NAME)");
   app.add_option("--only", settings.only, "run only the server configuration of this name");
   app.add_flag("--resume", settings.resumes, "skip runs that have results, repeat those that failed");
+  app.add_option("--profile", profile, "simulate each run too, with these costs; as `troupe profile` measured them");
   app.add_option("--troupe", troupe, "the server's program, {troupe} (default: the one beside this program)");
   app.add_option("--root", root, "what {root} stands for (default: where models/ is, above the experiment)");
   if (const auto status = parse_flags(app, arguments)) return *status;
   const auto experiment = read_experiment(file);
   settings.file = file;
+  settings.profile = profile;
   settings.out = out.empty() ? fs::path("results") / file_name_of(experiment.name) : fs::path(out);
   settings.troupe = troupe.empty() ? find_troupe() : fs::path(troupe);
   settings.root = root.empty() ? find_root(file) : fs::path(root);

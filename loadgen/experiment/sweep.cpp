@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 
 #include "loadgen/atomic_file.hpp"
+#include "loadgen/cost_profile_file.hpp"
+#include "loadgen/experiment/serving_flags.hpp"
 #include "loadgen/live_run.hpp"
 #include "loadgen/report/html_text.hpp"
 #include "loadgen/result_file.hpp"
 #include "loadgen/server_process.hpp"
+#include "loadgen/simulation_plan.hpp"
 #include "loadgen/status_printer.hpp"
 #include "loadgen/summary_csv.hpp"
 #include "telemetry/nearest_name.hpp"
@@ -47,14 +51,16 @@ std::string command_text(const ServerConfiguration& server) {
 class Sweep {
  public:
   Sweep(const Experiment& experiment, const SweepSettings& settings, std::FILE* progress)
-      : experiment_(experiment), settings_(settings), progress_(progress), cells_(cells_of(experiment)),
-        csv_lines_(cells_.size()) {}
+      : experiment_(experiment), settings_(settings), progress_(progress), cells_(cells_of(experiment)) {}
 
   SweepOutcome run() {
     check_only();
+    if (!settings_.profile.empty()) profile_ = read_cost_profile(settings_.profile);
     prepare_output();
     for (std::size_t i = 0; i < cells_.size() && !outcome_.was_interrupted; ++i) {
-      if (is_wanted(cells_[i])) run_or_skip(i);
+      if (!is_wanted(cells_[i])) continue;
+      run_or_skip(i);
+      if (profile_ && !server_of(cells_[i]).argv.empty()) simulate_or_skip(cells_[i]);
     }
     finish();
     return std::move(outcome_);
@@ -62,6 +68,7 @@ class Sweep {
 
  private:
   const ServerConfiguration& server_of(const Cell& cell) const { return experiment_.servers[cell.server]; }
+  static std::string simulated_directory(const Cell& cell) { return cell.directory + "-simulated"; }
   fs::path directory_of(const Cell& cell) const { return settings_.out / "cells" / cell.directory; }
   const char* load_unit(const Cell& cell) const {
     if (!experiment_.is_by_users) return "/s";
@@ -95,16 +102,11 @@ class Sweep {
 
   void run_or_skip(std::size_t index) {
     const auto& cell = cells_[index];
-    if (settings_.resumes && holds_result(directory_of(cell))) {
-      const auto result = read_result(directory_of(cell));
-      csv_lines_[index] = summary_csv_line(result, summarize(result));
-      ++outcome_.num_skipped;
-      return;
-    }
+    if (skip(cell.directory)) return;
     std::fprintf(progress_, "[%zu/%zu] %s, %s%s, seed %llu\n", index + 1, cells_.size(), server_of(cell).name.c_str(),
                  rounded_text(cell.load).c_str(), load_unit(cell), static_cast<unsigned long long>(cell.seed));
     try {
-      run_cell(index);
+      run_cell(cell);
     } catch (const std::exception& error) {
       std::fprintf(progress_, "  failed: %s\n", error.what());
       write_file_atomically(directory_of(cell) / kFailureFile, std::string(error.what()) + "\n");
@@ -113,8 +115,44 @@ class Sweep {
     write_csv();
   }
 
-  void run_cell(std::size_t index) {
-    const auto& cell = cells_[index];
+  // Whether that run is there from an earlier time.
+  bool skip(const std::string& directory) {
+    const auto path = settings_.out / "cells" / directory;
+    if (!settings_.resumes || !holds_result(path)) return false;
+    const auto result = read_result(path);
+    csv_lines_[directory] = summary_csv_line(result, summarize(result));
+    ++outcome_.num_skipped;
+    return true;
+  }
+
+  void simulate_or_skip(const Cell& cell) {
+    const auto directory = simulated_directory(cell);
+    if (skip(directory)) return;
+    SimulationPlan plan;
+    plan.profile = *profile_;
+    apply_serving_flags(server_of(cell).argv, plan.profile.serving);
+    plan.profile_file = settings_.profile.string();
+    plan.workload = workload_of(experiment_, cell);
+    plan.seed = cell.seed;
+    plan.warmup_s = experiment_.options.warmup_s;
+    plan.cooldown_s = experiment_.options.cooldown_s;
+    plan.name = directory.substr(directory.find('-') + 1);
+    try {
+      auto result = run_simulation(plan).result;
+      label(result, cell);
+      const auto summary = summarize(result);
+      write_result(settings_.out / "cells" / directory, result, summary);
+      csv_lines_[directory] = summary_csv_line(result, summary);
+      ++outcome_.num_run;
+      print_figures("simulated: ", summary.total);
+    } catch (const std::exception& error) {
+      std::fprintf(progress_, "  the simulation failed: %s\n", error.what());
+      outcome_.failures.push_back(directory + ": " + error.what());
+    }
+    write_csv();
+  }
+
+  void run_cell(const Cell& cell) {
     auto options = experiment_.options;
     options.seed = cell.seed;
     options.name = cell.directory.substr(cell.directory.find('-') + 1);
@@ -128,7 +166,7 @@ class Sweep {
     printer.finish();
     label(run.result, cell);
     if (process) stop(*process, run.result);
-    keep(index, run);
+    keep(cell, run);
   }
 
   std::string start(const Cell& cell, std::optional<ServerProcess>& process) const {
@@ -158,8 +196,7 @@ class Sweep {
     result.offered_rate = experiment_.is_by_users ? 0 : cell.load;
   }
 
-  void keep(std::size_t index, const LiveRun& run) {
-    const auto& cell = cells_[index];
+  void keep(const Cell& cell, const LiveRun& run) {
     const auto summary = summarize(run.result);
     if (run.was_interrupted) {
       outcome_.was_interrupted = true;
@@ -167,19 +204,24 @@ class Sweep {
       return;
     }
     write_result(directory_of(cell), run.result, summary);
-    csv_lines_[index] = summary_csv_line(run.result, summary);
+    csv_lines_[cell.directory] = summary_csv_line(run.result, summary);
     ++outcome_.num_run;
-    const auto& total = summary.total;
-    std::fprintf(progress_, "  %s completed, %s not; %s/s, %s tokens/s, TTFT p50 %s, p99 %s\n",
-                 std::to_string(total.num_completed).c_str(), std::to_string(total.num_failed()).c_str(),
-                 rounded_text(total.request_throughput).c_str(), rounded_text(total.output_throughput).c_str(),
-                 duration_text(std::chrono::duration<double>(total.latencies.time_to_first_token.p50).count()).c_str(),
-                 duration_text(std::chrono::duration<double>(total.latencies.time_to_first_token.p99).count()).c_str());
+    print_figures("", summary.total);
+  }
+
+  void print_figures(const char* what, const Measures& total) const {
+    const auto seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+    const auto& first_token = total.latencies.time_to_first_token;
+    std::fprintf(progress_, "  %s%llu completed, %llu not; %s/s, %s tokens/s, TTFT p50 %s, p99 %s\n", what,
+                 static_cast<unsigned long long>(total.num_completed),
+                 static_cast<unsigned long long>(total.num_failed()), rounded_text(total.request_throughput).c_str(),
+                 rounded_text(total.output_throughput).c_str(), duration_text(seconds(first_token.p50)).c_str(),
+                 duration_text(seconds(first_token.p99)).c_str());
   }
 
   void write_csv() const {
     auto text = summary_csv_header();
-    for (const auto& line : csv_lines_) text += line;
+    for (const auto& [directory, line] : csv_lines_) text += line;
     write_file_atomically(settings_.out / "summary.csv", text);
   }
 
@@ -187,7 +229,10 @@ class Sweep {
     write_csv();
     std::vector<StoredRun> runs;
     for (const auto& cell : cells_) {
-      if (holds_result(directory_of(cell))) runs.push_back(read_run(directory_of(cell), ""));
+      for (const auto& directory : {cell.directory, simulated_directory(cell)}) {
+        const auto path = settings_.out / "cells" / directory;
+        if (holds_result(path)) runs.push_back(read_run(path, ""));
+      }
     }
     if (runs.empty()) return;
     auto text = read_report_text(settings_.file);
@@ -199,7 +244,8 @@ class Sweep {
   const SweepSettings& settings_;
   std::FILE* progress_;
   std::vector<Cell> cells_;
-  std::vector<std::string> csv_lines_;  // by cell; empty: not run
+  std::optional<CostProfile> profile_;
+  std::map<std::string, std::string> csv_lines_;  // by the run's directory, which is in order
   SweepOutcome outcome_;
 };
 

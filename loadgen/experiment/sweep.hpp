@@ -5,6 +5,7 @@
 //   experiment.toml       what was asked for
 //   cells/NNN-NAME/       results.json, requests.jsonl, server.log of each run;
 //                         failure.txt instead of results where it failed
+//   cells/NNN-NAME-simulated/   the same run in the simulator, if asked for
 //   partial/NNN-NAME/     the run during which the user interrupted
 //   summary.csv           a line a run, up to date after each
 //   report.html           at the end
@@ -24,6 +25,9 @@ struct SweepSettings {
   std::filesystem::path out;
   std::filesystem::path troupe;  // the server's program, {troupe}
   std::filesystem::path root;    // {root}
+  // A cost profile of the machine: each run is also simulated with it, where the
+  // server is one that the sweep starts. Empty: not.
+  std::filesystem::path profile;
   std::string only;      // run this server only; empty: all
   bool resumes = false;  // skip cells that have results
 };

@@ -101,6 +101,12 @@ std::string failures_text(std::span<const StoredRun> runs) {
          " requests were not completed and are in no latency: " + listed(parts) + ".";
 }
 
+// The client's own warning has figures.
+bool says_so_itself(const RunResult& result) {
+  return std::any_of(result.warnings.begin(), result.warnings.end(),
+                     [](const auto& warning) { return warning.starts_with("beyond the honest rate"); });
+}
+
 // The commonest error texts of all runs.
 std::string errors_text(std::span<const StoredRun> runs) {
   std::map<std::string, std::size_t> counts;
@@ -228,7 +234,7 @@ std::string warnings_section(std::span<const StoredRun> runs, const std::vector<
   for (const auto& text : notes) doubts.add(text);
   const auto failures = failures_text(runs);
   for (const auto& run : runs) {
-    if (run.result.is_beyond_honest_rate)
+    if (run.result.is_beyond_honest_rate && !says_so_itself(run.result))
       doubts.add("The generator could not keep up: these figures say more of it than of the server.", run);
     if (run.result.is_simulated) doubts.add("Simulated, not measured.", run);
     if (run.result.records.empty()) doubts.add("No request was sent.", run);

@@ -13,7 +13,7 @@ namespace {
 
 // In units of the picture, which the page scales to its column.
 constexpr double kWidth = 460, kHeight = 270;
-constexpr double kLeft = 66, kRight = 20, kTop = 10, kBottom = 44;
+constexpr double kLeft = 72, kRight = 20, kTop = 10, kBottom = 44;
 constexpr double kInnerWidth = kWidth - kLeft - kRight;
 constexpr double kInnerHeight = kHeight - kTop - kBottom;
 constexpr double kWhisker = 3;

@@ -8,8 +8,11 @@
 #include <fstream>
 #include <iterator>
 
+#include "app/profile_json.hpp"
+#include "loadgen/experiment/serving_flags.hpp"
 #include "loadgen/result_file.hpp"
 #include "tests/gpu/temporary_directory.hpp"
+#include "tests/loadgen/simulated_traffic.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -70,7 +73,7 @@ class Place {
   }
   fs::path out() const { return directory_.path() / "out"; }
   fs::path cell(const char* name) const { return out() / "cells" / name; }
-  void write(const std::string& text) const { directory_.write("e.toml", text); }
+  void write(const std::string& name, const std::string& text) const { directory_.write(name, text); }
 
  private:
   TemporaryDirectory directory_;
@@ -133,6 +136,38 @@ TEST_CASE("sweep: an unknown server is refused with the nearest one") {
   auto settings = place.settings();
   settings.only = "brocken";
   CHECK_THROWS_WITH(place.run(settings), "no server is called 'brocken'; did you mean 'broken'?");
+}
+
+TEST_CASE("sweep: with a profile each run is simulated too, and stands beside the live one") {
+  const Place place;
+  auto settings = place.settings();
+  settings.only = "one at a time";
+  settings.profile = place.out().parent_path() / "profile.json";
+  place.write("profile.json", profile_json(plain_profile(), {}));
+  CHECK(place.run(settings).num_run == 4);
+  const auto result = read_result(place.cell("001-one-at-a-time-100-seed1-simulated"));
+  CHECK(result.is_simulated);
+  CHECK(result.records.size() == 20);
+  CHECK(setting(result, "server") == "one at a time");
+  CHECK(contents(place.out() / "report.html").find("one at a time (simulated)") != std::string::npos);
+  settings.resumes = true;
+  CHECK(place.run(settings).num_skipped == 4);
+}
+
+TEST_CASE("serving_flags: what steers batching is taken over, the rest is left alone") {
+  ServingSettings serving;
+  serving.batch.max_tokens = 512;
+  apply_serving_flags({"troupe", "serve", "--prefix-cache=false", "--max-batch-sequences", "7", "--max-in-flight=3",
+                       "--device", "noop", "--max-queue-seconds", "2"},
+                      serving);
+  CHECK_FALSE(serving.prefix_cache);
+  CHECK(serving.batch.max_sequences == 7);
+  CHECK(serving.max_in_flight == 3);
+  CHECK(serving.max_queue_time == std::chrono::seconds(2));
+  CHECK(serving.batch.max_tokens == 512);
+  apply_serving_flags({"--prefix-cache", "--max-waiting"}, serving);
+  CHECK(serving.prefix_cache);
+  CHECK_THROWS_WITH(apply_serving_flags({"--max-waiting", "many"}, serving), "--max-waiting: expected a whole number, got 'many'");
 }
 
 TEST_CASE("sweep: placeholders are filled in wherever they stand") {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/experiment/serving_flags.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+
+#include "loadgen/setting_check.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+std::uint32_t count_of(const std::string& flag, const std::string& text) {
+  std::uint32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || end != text.data() + text.size()) refuse_setting(flag, "a whole number", "'" + text + "'");
+  return count;
+}
+
+void apply(const std::string& flag, const std::string& value, ServingSettings& serving) {
+  if (flag == "--max-batch-sequences") serving.batch.max_sequences = count_of(flag, value);
+  else if (flag == "--max-batch-tokens") serving.batch.max_tokens = count_of(flag, value);
+  else if (flag == "--prefill-chunk") serving.batch.prefill_chunk = count_of(flag, value);
+  else if (flag == "--max-in-flight") serving.max_in_flight = count_of(flag, value);
+  else if (flag == "--max-waiting") serving.max_waiting = count_of(flag, value);
+  else if (flag == "--max-queue-seconds") serving.max_queue_time = std::chrono::seconds(count_of(flag, value));
+  else if (flag == "--look-ahead-pages") serving.pages.look_ahead_pages = count_of(flag, value);
+}
+
+}  // namespace
+
+void apply_serving_flags(const std::vector<std::string>& argv, ServingSettings& serving) {
+  constexpr std::string_view kPrefixCache = "--prefix-cache";
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    const auto equals = argv[i].find('=');
+    const auto flag = argv[i].substr(0, equals);
+    if (flag == kPrefixCache) {  // alone, it says yes
+      const auto value = equals == std::string::npos ? "true" : argv[i].substr(equals + 1);
+      serving.prefix_cache = value == "true" || value == "1" || value == "on" || value == "yes";
+    } else if (equals != std::string::npos) {
+      apply(flag, argv[i].substr(equals + 1), serving);
+    } else if (i + 1 < argv.size()) {
+      apply(flag, argv[i + 1], serving);
+    }
+  }
+}
+
+}  // namespace troupe::loadgen
