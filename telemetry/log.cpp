@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/log.hpp"
 
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <memory>
+#include <mutex>
+
+#include "telemetry/log_writer.hpp"
+#include "telemetry/quoted_text.hpp"
 
 namespace troupe {
 namespace {
+
+constexpr const char* kTextPattern = "%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v";
+constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v})";
 
 std::atomic<LogFormat> format_in_use{LogFormat::kText};
 
@@ -24,37 +34,58 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::off;
 }
 
-spdlog::logger& logger() {
-  static const auto instance = [] {
-    auto made = spdlog::stderr_color_mt("troupe");
-    made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
-    made->flush_on(spdlog::level::info);
-    return made;
-  }();
-  return *instance;
-}
+// spdlog makes the line, the writer takes it away.
+class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  WriterSink() : writer_(STDERR_FILENO), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+  bool flush_within(std::chrono::milliseconds time) { return writer_.flush(time); }
 
-// A JSON string: quotes, backslashes and control characters escaped.
-void append_quoted(std::string& line, std::string_view text) {
-  line += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      line += '\\';
-      line += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      std::array<char, 8> escape{};
-      std::snprintf(escape.data(), escape.size(), "\\u%04x", static_cast<unsigned char>(c));
-      line += escape.data();
-    } else {
-      line += c;
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t buffer;
+    formatter_->format(message, buffer);
+    std::string line(buffer.data(), buffer.size());
+    if (is_terminal_ && message.color_range_end > message.color_range_start) {
+      line.insert(message.color_range_end, "\033[0m");
+      line.insert(message.color_range_start, color_of(message.level));
+    }
+    writer_.put(std::move(line));
+  }
+  void flush_() override {}
+
+ private:
+  static const char* color_of(spdlog::level::level_enum level) {
+    switch (level) {
+      case spdlog::level::warn: return "\033[33m";
+      case spdlog::level::err: return "\033[31m";
+      case spdlog::level::debug: return "\033[36m";
+      default: return "\033[32m";
     }
   }
-  line += '"';
+
+  LogWriter writer_;
+  const bool is_terminal_;
+};
+
+struct Logging {
+  std::shared_ptr<WriterSink> sink = std::make_shared<WriterSink>();
+  spdlog::logger logger{"troupe", sink};
+
+  Logging() { logger.set_pattern(kTextPattern); }
+};
+
+Logging& logging() {
+  static Logging instance;
+  return instance;
 }
+
+spdlog::logger& logger() { return logging().logger; }
 
 bool is_plain(std::string_view text) {
   for (const char c : text) {
-    if (static_cast<unsigned char>(c) <= 0x20 || c == '"' || c == '\\' || c == 0x7F) return false;
+    if (static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) >= 0x7F || c == '"' ||
+        c == '\\' || c == '=')
+      return false;
   }
   return !text.empty();
 }
@@ -113,10 +144,10 @@ std::optional<LogLevel> parse_log_level(std::string_view name) {
 void configure_logging(LogLevel level, LogFormat format) {
   format_in_use = format;
   logger().set_level(to_spdlog(level));
-  logger().set_pattern(format == LogFormat::kJson
-                           ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v})"
-                           : "%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
+  logger().set_pattern(format == LogFormat::kJson ? kJsonPattern : kTextPattern);
 }
+
+bool flush_log(std::chrono::milliseconds time) { return logging().sink->flush_within(time); }
 
 bool is_logged(LogLevel level) { return logger().should_log(to_spdlog(level)); }
 

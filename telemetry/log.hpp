@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structured logs to standard error, as text or as one JSON object a line.
 // Values are escaped; prompts, tokens and keys are never logged at any level.
-// May be called from any thread; never blocks on a slow terminal for long.
+// May be called from any thread and never waits for the terminal: a thread of
+// its own writes, and what it can't write in time is dropped and counted.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -20,6 +22,9 @@ std::optional<LogLevel> parse_log_level(std::string_view name);
 
 void configure_logging(LogLevel level, LogFormat format);
 bool is_logged(LogLevel level);
+// Waits until all that was logged is written. False if that took longer than the
+// time given. The end of the process does this too, for a second at most.
+bool flush_log(std::chrono::milliseconds time);
 
 struct LogField {
   LogField(std::string_view key_, std::string_view value) : key(key_), text(value) {}

@@ -68,7 +68,7 @@ TEST_CASE("trace file: half a line, left by a process that was killed, spoils no
   std::string half, whole;
   REQUIRE(std::getline(read, half));
   REQUIRE(std::getline(read, whole));
-  CHECK_NOTHROW((void)nlohmann::json::parse(whole));
+  CHECK(nlohmann::json::accept(whole));
 }
 
 TEST_CASE("trace file: at its limit it is renamed and begun anew; two are the most there are") {

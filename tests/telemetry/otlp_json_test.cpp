@@ -126,7 +126,7 @@ TEST_CASE("quoted text: whatever the bytes, what comes out is one line of valid 
     CHECK(out.find('\n') == std::string::npos);
     CHECK(out.find('\x1b') == std::string::npos);
     CHECK(out.find("\xC2\x9B") == std::string::npos);
-    CHECK_NOTHROW((void)json::parse(out));
+    CHECK(json::accept(out));
   }
   std::string out;
   append_quoted(out, "caf\xC3\xA9\xFF");
