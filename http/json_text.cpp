@@ -3,6 +3,8 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <system_error>
 
 namespace troupe {
 namespace {
@@ -49,6 +51,18 @@ void append_json_string(std::string& out, std::string_view text) {
 void append_json_integer(std::string& out, std::int64_t number) {
   std::array<char, 24> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  out.append(digits.data(), end);
+}
+
+void append_json_number(std::string& out, double number) {
+  constexpr int kDigitsAfterPoint = 3;
+  std::array<char, 64> digits;
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), number,
+                                          std::chars_format::fixed, kDigitsAfterPoint);
+  if (!std::isfinite(number) || error != std::errc{}) {
+    out += "null";
+    return;
+  }
   out.append(digits.data(), end);
 }
 

@@ -13,6 +13,8 @@ namespace troupe {
 // is copied as it is except for quotes, backslashes and control characters.
 void append_json_string(std::string& out, std::string_view text);
 void append_json_integer(std::string& out, std::int64_t number);
+// With three digits after the point; null if it is not finite.
+void append_json_number(std::string& out, double number);
 
 std::string json_string(std::string_view text);
 

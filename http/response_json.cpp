@@ -4,6 +4,13 @@
 #include "http/json_text.hpp"
 
 namespace troupe {
+namespace {
+
+double milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+}  // namespace
 
 std::string_view finish_reason_name(FinishReason reason) {
   return reason == FinishReason::kLength ? "length" : "stop";
@@ -19,6 +26,28 @@ void append_usage(std::string& out, const Usage& usage) {
   out += ",\"prompt_tokens_details\":{\"cached_tokens\":";
   append_json_integer(out, usage.cached_tokens);
   out += "}}";
+}
+
+void append_timings_member(std::string& out, const RequestTimings& timings, const Usage& usage) {
+  using std::chrono::nanoseconds;
+  if (timings.total <= nanoseconds(0)) return;
+  out += ",\"timings\":{\"queue_ms\":";
+  append_json_number(out, milliseconds(timings.queue));
+  const auto add = [&](std::string_view name, double number) {
+    out.append(",\"").append(name).append("\":");
+    append_json_number(out, number);
+  };
+  if (timings.encode > nanoseconds(0)) add("encode_ms", milliseconds(timings.encode));
+  add("prefill_ms", milliseconds(timings.prefill));
+  add("decode_ms", milliseconds(timings.decode));
+  if (timings.suspended > nanoseconds(0)) add("suspended_ms", milliseconds(timings.suspended));
+  add("total_ms", milliseconds(timings.total));
+  const std::uint32_t num_computed = usage.prompt_tokens - usage.cached_tokens;
+  if (num_computed > 0 && timings.prefill > nanoseconds(0))
+    add("prompt_tokens_per_second", num_computed / milliseconds(timings.prefill) * 1000);
+  if (timings.decoded_tokens > 0 && timings.decode > nanoseconds(0))
+    add("tokens_per_second", timings.decoded_tokens / milliseconds(timings.decode) * 1000);
+  out += "}";
 }
 
 void append_finish(std::string& out, const Finished& finished) {
@@ -54,6 +83,7 @@ std::string completed_json(const ResponseIdentity& identity, std::string_view te
   append_finish(out, finished);
   out += "}],\"usage\":";
   append_usage(out, finished.usage);
+  append_timings_member(out, finished.timings, finished.usage);
   out += ",\"system_fingerprint\":null}";
   return out;
 }

@@ -26,6 +26,10 @@ std::string_view finish_reason_name(FinishReason reason);
 
 // {"prompt_tokens":…,…}
 void append_usage(std::string& out, const Usage& usage);
+// ,"timings":{…}: where the request's time went, in the spirit of llama.cpp's
+// server. Nothing if that is not known. Rates are left out where there was
+// nothing to divide.
+void append_timings_member(std::string& out, const RequestTimings& timings, const Usage& usage);
 // "finish_reason":"stop","stop_reason":null
 void append_finish(std::string& out, const Finished& finished);
 

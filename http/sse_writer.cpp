@@ -61,11 +61,14 @@ void SseWriter::finish(std::string& out, const Finished& finished) const {
   append_finish(out, finished);
   out += "}]";
   append_usage_member(out, finished.usage);
+  // In whichever chunk is the last.
+  if (!include_usage_) append_timings_member(out, finished.timings, finished.usage);
   out += "}\n\n";
   if (include_usage_) {
     out += head_;
     out += "],\"usage\":";
     append_usage(out, finished.usage);
+    append_timings_member(out, finished.timings, finished.usage);
     out += "}\n\n";
   }
   out += "data: [DONE]\n\n";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/json_text.hpp"
 
+#include <cmath>
 #include <limits>
 
 #include <doctest/doctest.h>
@@ -37,4 +38,18 @@ TEST_CASE("json text: shortening never cuts a character") {
   CHECK(shorten("abc", 2) == "ab");
   CHECK(shorten("aé", 2) == "a");
   CHECK(shorten("😀", 3).empty());
+}
+
+TEST_CASE("json text: numbers have three digits after the point, and what is no number is null") {
+  const auto written = [](double number) {
+    std::string out;
+    append_json_number(out, number);
+    return out;
+  };
+  CHECK(written(0) == "0.000");
+  CHECK(written(1234.5678) == "1234.568");
+  CHECK(written(-0.25) == "-0.250");
+  CHECK(written(std::nan("")) == "null");
+  CHECK(written(1e300) == "null");  // would not fit
+  CHECK(written(INFINITY) == "null");
 }

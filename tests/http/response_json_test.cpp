@@ -62,3 +62,30 @@ TEST_CASE("response json: every kind of error has its status, type, code and tim
                                    R"(","param":"f","code":)" + code + "}}");
   }
 }
+
+TEST_CASE("response json: timings say where the time went, and nothing that is not known") {
+  using std::chrono::milliseconds;
+  const Usage usage{.prompt_tokens = 30, .completion_tokens = 11, .cached_tokens = 10};
+  RequestTimings timings;
+  timings.queue = milliseconds(2);
+  timings.prefill = milliseconds(40);
+  timings.decode = milliseconds(100);
+  timings.total = milliseconds(150);
+  timings.decoded_tokens = 10;
+  std::string out;
+  append_timings_member(out, timings, usage);
+  CHECK(out ==
+        R"(,"timings":{"queue_ms":2.000,"prefill_ms":40.000,"decode_ms":100.000,"total_ms":150.000,)"
+        R"("prompt_tokens_per_second":500.000,"tokens_per_second":100.000})");
+  timings.encode = milliseconds(1);
+  timings.suspended = milliseconds(7);
+  timings.decoded_tokens = 0;  // a single token: no rate
+  out.clear();
+  append_timings_member(out, timings, {.prompt_tokens = 10, .completion_tokens = 1, .cached_tokens = 10});
+  CHECK(out ==
+        R"(,"timings":{"queue_ms":2.000,"encode_ms":1.000,"prefill_ms":40.000,"decode_ms":100.000,)"
+        R"("suspended_ms":7.000,"total_ms":150.000})");
+  out.clear();
+  append_timings_member(out, {}, usage);
+  CHECK(out.empty());
+}

@@ -124,3 +124,17 @@ TEST_CASE("sse: each event is one HTTP chunk whose length is right") {
   CHECK(num_chunks == 5);
   CHECK(joined == write(plain));
 }
+
+TEST_CASE("sse: timings are in the last chunk, be it the finish or the usage") {
+  Finished finished = kStop;
+  finished.timings.total = std::chrono::milliseconds(5);
+  for (const bool include_usage : {false, true}) {
+    const SseWriter writer(kChat, EventFraming::kPlain, include_usage, false);
+    std::string out;
+    writer.finish(out, finished);
+    const auto data = test::sse_data(out);
+    REQUIRE(data.size() == (include_usage ? 3 : 2));
+    CHECK(data[data.size() - 2].find(R"("timings":{"queue_ms":0.000,)") != std::string::npos);
+    if (include_usage) CHECK(data[0].find("timings") == std::string::npos);
+  }
+}
