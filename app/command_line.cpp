@@ -106,6 +106,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   auto& generate = *app.add_subcommand("generate", "answer one prompt on the terminal");
   auto& inspect = *app.add_subcommand("inspect", "say what a model directory holds and needs");
   auto& profile = *app.add_subcommand("profile", "measure what serving costs here, for troupe-loadgen simulate");
+  auto& trace = *app.add_subcommand("trace", "sum up a trace file and make a timeline of it");
   TableFlags serve_flags(serve);
   TableFlags generate_flags(generate);
   TableFlags inspect_flags(inspect);
@@ -115,6 +116,9 @@ Command parse_command_line(int argc, const char* const* argv) {
   ProfileCommand profile_command;
   add_generate_arguments(generate, generate_command);
   add_profile_arguments(profile, profile_command);
+  TraceCommand trace_command;
+  trace.add_option("file", trace_command.file, "OTLP JSON lines, as written by --trace-file")->required();
+  trace.add_option("--out", trace_command.timeline, "write Chrome trace events here, for https://ui.perfetto.dev");
   inspect.add_option("directory", inspect_command.directory, "the model's directory")->required();
 
   try {
@@ -134,6 +138,7 @@ Command parse_command_line(int argc, const char* const* argv) {
       profile_command.options = profile_flags.resolve();
       return profile_command;
     }
+    if (trace.parsed()) return trace_command;
     inspect_command.options = inspect_flags.resolve();
     return inspect_command;
   } catch (const std::exception& error) {

@@ -36,13 +36,18 @@ struct ProfileCommand {
   std::uint32_t num_rounds = 7;
 };
 
+struct TraceCommand {
+  std::string file;
+  std::string timeline;  // empty: none is written
+};
+
 // Nothing to run: a help or version text was asked for, or a line was wrong.
 struct Message {
   std::string text;
   int exit_status = 0;
 };
 
-using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, ProfileCommand, Message>;
+using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, TraceCommand, ProfileCommand, Message>;
 
 // Never throws for what was typed or configured: that comes back as a Message.
 Command parse_command_line(int argc, const char* const* argv);

@@ -7,6 +7,7 @@
 #include "app/inspect.hpp"
 #include "app/profile.hpp"
 #include "app/serve.hpp"
+#include "app/trace.hpp"
 #include "telemetry/log.hpp"
 
 namespace {
@@ -37,6 +38,7 @@ int run(const Command& command) {
     configure_logging_from(profile->options);
     return run_profile(*profile);
   }
+  if (const auto* trace = std::get_if<TraceCommand>(&command)) return run_trace(*trace);
   return run_inspect(std::get<InspectCommand>(command));
 }
 
