@@ -63,7 +63,7 @@ ServerOptions server_options(const Options& options, Tracer* tracer) {
   server.limits.max_body_bytes = options.max_body_bytes;
   // What the engine saw it logs itself, with all that is known of it.
   server.access_log = [is_wanted = options.log_requests](const AccessRecord& record) {
-    const bool is_debug = record.was_submitted || !is_wanted;
+    const bool is_debug = record.was_submitted || record.is_probe || !is_wanted;
     log(is_debug ? LogLevel::kDebug : LogLevel::kInfo, "http request",
         {{"request_id", record.request_id}, {"trace_id", record.trace_id}, {"method", record.method},
          {"route", record.route}, {"status", record.status},

@@ -172,7 +172,8 @@ void Connection::end_exchange() {
                     Clock::now() - exchange.started),
                 .request_id = exchange.context.request_id,
                 .trace_id = hex_of(exchange.origin.trace.trace),
-                .was_submitted = exchange.was_submitted});
+                .was_submitted = exchange.was_submitted,
+                .is_probe = exchange.route.is_public});
   }
   if (exchange.is_generation) shard_.answers().remove();
   idle_since_ = Clock::now();

@@ -31,6 +31,7 @@ struct AccessRecord {
   std::string_view request_id;
   std::string trace_id;  // 32 hex digits
   bool was_submitted = false;  // to the engine, which has logged it too
+  bool is_probe = false;       // of health or metrics
 };
 
 struct ServerOptions {

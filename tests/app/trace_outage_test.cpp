@@ -3,11 +3,8 @@
 // server must still end in time.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -108,16 +105,14 @@ TEST_CASE("trace outage: when the collector is back, so are the spans") {
 }
 
 TEST_CASE("trace outage: the file is written though the collector is down") {
-  const auto path = std::filesystem::temp_directory_path() / ("troupe_outage_" + std::to_string(::getpid()) + ".jsonl");
-  std::filesystem::remove(path);
-  ServerProcess server(noop_flags({"--trace-endpoint", "http://127.0.0.1:1", "--trace-file", path.string()}));
+  const TemporaryPath file;
+  ServerProcess server(noop_flags({"--trace-endpoint", "http://127.0.0.1:1", "--trace-file", file.path().string()}));
   ask(server.port(), 3);
   server.signal(SIGTERM);
   CHECK(server.wait() == 0);
-  const auto trees = trees_of(read_spans(path.string()));
+  const auto trees = trees_of(read_spans(file.path().string()));
   CHECK(trees.size() == 3);
   for (const auto& tree : trees) CHECK(problems_of(tree) == "");
-  std::filesystem::remove(path);
 }
 
 TEST_CASE("trace outage: an endpoint or a file that can't be is named at the start") {

@@ -23,9 +23,13 @@ CommandResult run_command(const std::vector<std::string>& arguments) {
   CommandResult result;
   result.exit_status =
       loadgen::ChildProcess({.arguments = arguments, .environment = {}, .output_file = output.path()}).wait();
-  std::ifstream stream(output.path(), std::ios::binary);
-  result.output = {std::istreambuf_iterator<char>(stream), {}};
+  result.output = text_of(output.path());
   return result;
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 TemporaryPath::TemporaryPath() {

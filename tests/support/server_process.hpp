@@ -31,6 +31,8 @@ class TemporaryPath {
   std::filesystem::path path_;
 };
 
+std::string text_of(const std::filesystem::path& file);
+
 class ServerProcess {
  public:
   // Runs `troupe serve --port 0` with these flags and waits until it is ready.
@@ -42,6 +44,8 @@ class ServerProcess {
   void signal(int number) const { server_.signal(number); }
   // Waits for the end; the exit status, 128 + signal if it was killed.
   int wait() { return server_.wait(); }
+  // All it has written so far.
+  std::string output() const { return text_of(log_.path()); }
 
  private:
   TemporaryPath log_;
