@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "loadgen/json_fields.hpp"
+#include "loadgen/seconds.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -18,9 +19,6 @@ using Duration = std::chrono::nanoseconds;
 constexpr const char* kFormat = "troupe-loadgen/1";
 // 100 years: what is beyond was not measured, and would not fit.
 constexpr double kMaxSeconds = 3.2e9;
-
-double in_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
-double in_milliseconds(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
 // ---- writing
 

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
+#include "loadgen/seconds.hpp"
+
 namespace troupe::loadgen {
 namespace {
 
 using Duration = std::chrono::nanoseconds;
-
-double in_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "loadgen/seconds.hpp"
+
 namespace troupe::loadgen {
 namespace {
 
@@ -26,7 +28,7 @@ std::string number(double value) {
 }
 
 std::string milliseconds(std::chrono::nanoseconds time) {
-  return number(std::chrono::duration<double, std::milli>(time).count());
+  return number(in_milliseconds(time));
 }
 
 void add_statistics(std::vector<Column>& columns, const std::string& name, const LatencyStatistics& statistics) {
@@ -50,7 +52,7 @@ std::vector<Column> columns_of(const RunResult& result, const Summary& summary) 
       {"simulated", result.is_simulated ? "1" : "0"},
       {"beyond_honest_rate", result.is_beyond_honest_rate ? "1" : "0"},
       {"request_rate", number(result.offered_rate)},
-      {"duration", number(std::chrono::duration<double>(summary.window).count())},
+      {"duration", number(in_seconds(summary.window))},
       {"num_prompts", std::to_string(total.num_requests)},
       {"completed", std::to_string(total.num_completed)},
       {"failed", std::to_string(total.num_failed())},

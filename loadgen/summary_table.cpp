@@ -5,14 +5,11 @@
 #include <cstdio>
 #include <ostream>
 
+#include "loadgen/seconds.hpp"
 #include "loadgen/summary.hpp"
 
 namespace troupe::loadgen {
 namespace {
-
-double in_milliseconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double, std::milli>(time).count();
-}
 
 // Four significant digits up to 9999, whole numbers beyond.
 std::string short_number(double value) {
@@ -70,7 +67,7 @@ void print_counts(std::ostream& out, const Measures& measures) {
 
 void print_summary(std::ostream& out, const RunResult& result, const Summary& summary) {
   out << (result.name.empty() ? "run" : result.name) << (result.is_simulated ? " (simulated)" : "") << ", "
-      << short_number(std::chrono::duration<double>(summary.window).count()) << " s measured\n";
+      << short_number(in_seconds(summary.window)) << " s measured\n";
   print_counts(out, summary.total);
   print_latencies(out, summary.total.latencies);
   if (summary.classes.size() > 1) {

@@ -13,7 +13,8 @@ namespace {
 std::uint32_t count_of(const std::string& flag, const std::string& text) {
   std::uint32_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc{} || end != text.data() + text.size()) refuse_setting(flag, "a whole number", "'" + text + "'");
+  if (error != std::errc{} || end != text.data() + text.size())
+    refuse_setting(flag, "a whole number", "'" + text + "'");
   return count;
 }
 

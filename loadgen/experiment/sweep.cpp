@@ -13,6 +13,7 @@
 #include "loadgen/live_run.hpp"
 #include "loadgen/report/html_text.hpp"
 #include "loadgen/result_file.hpp"
+#include "loadgen/seconds.hpp"
 #include "loadgen/server_process.hpp"
 #include "loadgen/simulation_plan.hpp"
 #include "loadgen/status_printer.hpp"
@@ -185,7 +186,8 @@ class Sweep {
       return;
     }
     const int status = process.stop(kStopGrace);
-    if (status != 0) result.warnings.push_back("the server ended with status " + std::to_string(status) + " when it was stopped");
+    if (status != 0)
+      result.warnings.push_back("the server ended with status " + std::to_string(status) + " when it was stopped");
   }
 
   void label(RunResult& result, const Cell& cell) const {
@@ -210,13 +212,12 @@ class Sweep {
   }
 
   void print_figures(const char* what, const Measures& total) const {
-    const auto seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
     const auto& first_token = total.latencies.time_to_first_token;
     std::fprintf(progress_, "  %s%llu completed, %llu not; %s/s, %s tokens/s, TTFT p50 %s, p99 %s\n", what,
                  static_cast<unsigned long long>(total.num_completed),
                  static_cast<unsigned long long>(total.num_failed()), rounded_text(total.request_throughput).c_str(),
-                 rounded_text(total.output_throughput).c_str(), duration_text(seconds(first_token.p50)).c_str(),
-                 duration_text(seconds(first_token.p99)).c_str());
+                 rounded_text(total.output_throughput).c_str(), duration_text(in_seconds(first_token.p50)).c_str(),
+                 duration_text(in_seconds(first_token.p99)).c_str());
   }
 
   void write_csv() const {

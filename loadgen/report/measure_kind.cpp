@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "loadgen/report/html_text.hpp"
+#include "loadgen/seconds.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -17,7 +18,7 @@ template <auto kLatency, auto kStatistic>
 double seconds(const Measures& measures) {
   const LatencyStatistics& statistics = measures.latencies.*kLatency;
   if (statistics.count == 0) return std::nan("");
-  return std::chrono::duration<double>(statistics.*kStatistic).count();
+  return in_seconds(statistics.*kStatistic);
 }
 
 using Latencies = PerLatency<LatencyStatistics>;

@@ -40,10 +40,12 @@ std::string run_tables(std::span<const StoredRun> runs) {
 
 std::string report_html(std::span<const StoredRun> runs, const ReportText& text) {
   const auto groups = group_runs(runs);
-  std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline'\">"
-                    "<title>" + html_text(text.title) + "</title>" + report_style() + "</head><body><main>";
+  std::string out =
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline'\">"
+      "<title>" +
+      html_text(text.title) + "</title>" + report_style() + "</head><body><main>";
   out += "<h1>" + html_text(text.title) + "</h1>" + paragraph(text.description) + paragraph(text.paper, "Paper: ") +
          paragraph(text.expected, "Expected: ") +
          size_line(runs, groups);

@@ -9,6 +9,7 @@
 #include "loadgen/report/report_sections.hpp"
 #include "loadgen/report/svg_plot.hpp"
 #include "loadgen/report/timeline.hpp"
+#include "loadgen/seconds.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -45,9 +46,11 @@ PlotSeries curve(const RunGroups& groups, const RunLine& line, const MeasureKind
     const auto spread = spread_of(point, y.value);
     if (spread.count == 0) continue;
     const double at = x != nullptr ? spread_of(point, x->value).mean : point.load;
-    auto note = line.name + ", " + load_text(groups, point.load) + ": " + y.name + " " + measure_text(y.unit, spread.mean);
+    auto note =
+        line.name + ", " + load_text(groups, point.load) + ": " + y.name + " " + measure_text(y.unit, spread.mean);
     if (x != nullptr) note += std::string(", ") + x->name + " " + measure_text(x->unit, at);
-    if (spread.count > 1) note += " (" + measure_text(y.unit, spread.low) + " to " + measure_text(y.unit, spread.high) + ")";
+    if (spread.count > 1)
+      note += " (" + measure_text(y.unit, spread.low) + " to " + measure_text(y.unit, spread.high) + ")";
     series.points.push_back({.x = at, .y = spread.mean, .low = spread.low, .high = spread.high, .note = note});
   }
   return series;
@@ -99,8 +102,11 @@ std::string curves(const RunGroups& groups, const char* title, const std::vector
 std::string curve_against(const RunGroups& groups, const char* title, const char* x_name, const char* y_name) {
   const auto& x = kind_named(x_name);
   const auto& y = kind_named(y_name);
-  Plot plot{.title = title, .remark = "further right and lower is better", .x = {.label = x.name, .unit = axis_unit(x.unit)},
-            .y = {.label = y.name, .unit = axis_unit(y.unit)}, .series = {}};
+  Plot plot{.title = title,
+            .remark = "further right and lower is better",
+            .x = {.label = x.name, .unit = axis_unit(x.unit)},
+            .y = {.label = y.name, .unit = axis_unit(y.unit)},
+            .series = {}};
   for (std::size_t line = 0; line < groups.lines.size(); ++line) {
     auto series = curve(groups, groups.lines[line], y, &x);
     series.name = groups.lines[line].name;
@@ -127,8 +133,6 @@ PerLatency<LatencyHistogram> merged_latencies(const LoadPoint& point) {
   return merged;
 }
 
-double in_seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
 PlotSeries distribution_series(const LatencyHistogram& histogram, const std::string& name) {
   PlotSeries series{.name = name, .points = {}, .shape = PlotSeries::Shape::kSteps};
   if (histogram.count() == 0) return series;
@@ -152,8 +156,11 @@ PlotSeries percentile_dots(const LatencyHistogram& histogram, const std::string&
 
 std::string distribution_plot(const char* title, const std::vector<std::string>& names,
                               const std::vector<PerLatency<LatencyHistogram>>& latencies, Latency latency) {
-  Plot plot{.title = title, .remark = {}, .x = {.label = "", .unit = AxisUnit::kLatency, .is_logarithmic = false, .begins_at_zero = false},
-            .y = {.label = "share at most", .unit = AxisUnit::kShare}, .series = {}};
+  Plot plot{.title = title,
+            .remark = {},
+            .x = {.label = "", .unit = AxisUnit::kLatency, .is_logarithmic = false, .begins_at_zero = false},
+            .y = {.label = "share at most", .unit = AxisUnit::kShare},
+            .series = {}};
   for (std::size_t line = 0; line < names.size(); ++line) {
     const auto& histogram = latencies[line].*latency;
     if (histogram.count() == 0) continue;
@@ -178,7 +185,11 @@ struct TimelineRow {
 
 std::string timeline_plot(const char* title, const char* y_label, AxisUnit unit, const std::vector<std::string>& names,
                           const std::vector<Timeline>& timelines, const std::vector<TimelineRow>& rows) {
-  Plot plot{.title = title, .remark = {}, .x = {.label = "time", .unit = AxisUnit::kTime}, .y = {.label = y_label, .unit = unit}, .series = {}};
+  Plot plot{.title = title,
+            .remark = {},
+            .x = {.label = "time", .unit = AxisUnit::kTime},
+            .y = {.label = y_label, .unit = unit},
+            .series = {}};
   for (std::size_t line = 0; line < names.size(); ++line) {
     for (const auto& row : rows) {
       PlotSeries series{.name = row.name, .points = timelines[line].*row.points};
@@ -195,18 +206,25 @@ std::string timeline_plot(const char* title, const char* y_label, AxisUnit unit,
 
 std::string timeline_plots(const std::vector<std::string>& names, const std::vector<Timeline>& timelines) {
   const bool has_failures = std::any_of(timelines.begin(), timelines.end(), [](const auto& timeline) {
-    return std::any_of(timeline.failures.begin(), timeline.failures.end(), [](const auto& point) { return point.y > 0; });
+    return std::any_of(timeline.failures.begin(), timeline.failures.end(),
+                       [](const auto& point) { return point.y > 0; });
   });
-  std::vector<TimelineRow> requests = {{"arrivals", &Timeline::arrivals, true}, {"completions", &Timeline::completions, false}};
+  std::vector<TimelineRow> requests = {{"arrivals", &Timeline::arrivals, true},
+                                       {"completions", &Timeline::completions, false}};
   if (has_failures && names.size() == 1) requests.push_back({"failures", &Timeline::failures, false});
-  std::string out = timeline_plot("Arrivals and completions", "requests/s", AxisUnit::kCount, names, timelines, requests);
+  std::string out =
+      timeline_plot("Arrivals and completions", "requests/s", AxisUnit::kCount, names, timelines, requests);
   if (has_failures && names.size() > 1)
-    out += timeline_plot("Failures", "requests/s", AxisUnit::kCount, names, timelines, {{"failures", &Timeline::failures, false}});
-  out += timeline_plot("Output tokens", "tokens/s", AxisUnit::kCount, names, timelines, {{"tokens", &Timeline::tokens, false}});
+    out += timeline_plot("Failures", "requests/s", AxisUnit::kCount, names, timelines,
+                         {{"failures", &Timeline::failures, false}});
+  out += timeline_plot("Output tokens", "tokens/s", AxisUnit::kCount, names, timelines,
+                       {{"tokens", &Timeline::tokens, false}});
   out += timeline_plot("Running and waiting", "requests", AxisUnit::kCount, names, timelines,
                        {{"running", &Timeline::running, false}, {"waiting", &Timeline::waiting, true}});
-  out += timeline_plot("Batch", "tokens a batch", AxisUnit::kCount, names, timelines, {{"batch", &Timeline::batch_tokens, false}});
-  out += timeline_plot("KV pages in use", "share", AxisUnit::kShare, names, timelines, {{"pages", &Timeline::pages, false}});
+  out += timeline_plot("Batch", "tokens a batch", AxisUnit::kCount, names, timelines,
+                       {{"batch", &Timeline::batch_tokens, false}});
+  out += timeline_plot("KV pages in use", "share", AxisUnit::kShare, names, timelines,
+                       {{"pages", &Timeline::pages, false}});
   return out;
 }
 
@@ -243,7 +261,8 @@ std::string load_details(const std::vector<const RunLine*>& lines, const std::ve
     if (lines.size() > 1) heatmap.title += ": " + names[i];
     heatmaps += heatmap_figure(heatmap);
   }
-  const bool has_seeds = std::any_of(points.begin(), points.end(), [](const auto* point) { return point->runs.size() > 1; });
+  const bool has_seeds =
+      std::any_of(points.begin(), points.end(), [](const auto* point) { return point->runs.size() > 1; });
   return out + "<h3>Over time" + (has_seeds ? " <small>of the first seed</small>" : "") + "</h3>" +
          figures(timeline_plots(names, timelines) + heatmaps);
 }
@@ -252,14 +271,14 @@ std::string load_details(const std::vector<const RunLine*>& lines, const std::ve
 
 std::string curves_section(const RunGroups& groups) {
   if (!groups.is_sweep()) return {};
-  return "<h2>Over the load</h2>" +
-         figures(curve_against(groups, "Throughput against latency", "output tokens a second", "normalized latency p90") +
-                 curves(groups, "Time to first token", {"TTFT p50", "TTFT p99"}) +
-                 curves(groups, "Time per output token", {"TPOT p50", "TPOT p99"}) +
-                 curves(groups, "Goodput", {"goodput, requests a second"}) +
-                 curves(groups, "Throughput", {"output tokens a second"}) +
-                 curves(groups, "Not completed", {"not completed"}) +
-                 curves(groups, "Prompt tokens from the cache", {"cached prompt tokens"}));
+  auto plots = curve_against(groups, "Throughput against latency", "output tokens a second", "normalized latency p90");
+  plots += curves(groups, "Time to first token", {"TTFT p50", "TTFT p99"});
+  plots += curves(groups, "Time per output token", {"TPOT p50", "TPOT p99"});
+  plots += curves(groups, "Goodput", {"goodput, requests a second"});
+  plots += curves(groups, "Throughput", {"output tokens a second"});
+  plots += curves(groups, "Not completed", {"not completed"});
+  plots += curves(groups, "Prompt tokens from the cache", {"cached prompt tokens"});
+  return "<h2>Over the load</h2>" + figures(plots);
 }
 
 std::string details_section(const RunGroups& groups) {

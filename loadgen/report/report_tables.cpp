@@ -8,6 +8,7 @@
 #include "loadgen/report/html_text.hpp"
 #include "loadgen/report/measure_kind.hpp"
 #include "loadgen/report/report_sections.hpp"
+#include "loadgen/seconds.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -19,8 +20,6 @@ std::string cell(const std::string& html, const char* attributes = "") {
 }
 
 std::string heading(const std::string& html) { return "<th>" + html + "</th>"; }
-
-double in_seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 // "a, b, c, …"
 std::string listed(const std::vector<std::string>& texts) {
@@ -63,7 +62,8 @@ class Doubts {
     std::string out;
     for (const auto& [kind, text, names] : list_) {
       out += "<li>" + html_text(text);
-      if (num_runs > 1 && !names.empty()) out += " <small>" + html_text(names.size() == num_runs ? "All runs." : listed(names)) + "</small>";
+      if (num_runs > 1 && !names.empty())
+        out += " <small>" + html_text(names.size() == num_runs ? "All runs." : listed(names)) + "</small>";
       out += "</li>";
     }
     return out.empty() ? out : "<div class=\"warnings\"><ul>" + out + "</ul></div>";
@@ -158,8 +158,10 @@ std::string overview_cells(const std::vector<const Measures*>& seeds) {
     const auto spread = spread_of(values);
     std::string hint;
     if (spread.count > 1)
-      hint = " title=\"" + html_text(measure_text(kind.unit, spread.low) + " to " + measure_text(kind.unit, spread.high) +
-                                     " over " + std::to_string(spread.count) + " seeds") + "\"";
+      hint = " title=\"" +
+             html_text(measure_text(kind.unit, spread.low) + " to " + measure_text(kind.unit, spread.high) +
+                       " over " + std::to_string(spread.count) + " seeds") +
+             "\"";
     out += cell(html_text(measure_text(kind.unit, spread.mean)), hint.c_str());
   }
   return out;
@@ -194,26 +196,26 @@ std::string statistics_row(const char* name, const LatencyStatistics& statistics
 
 std::string measures_table(const Measures& measures) {
   const auto& latencies = measures.latencies;
-  return "<div class=\"scroll\"><table><thead><tr><th></th><th>mean</th><th>p50</th><th>p90</th><th>p95</th><th>p98</th>"
+  return "<div class=\"scroll\"><table><thead><tr><th></th><th>mean</th><th>p50</th><th>p90</th><th>p95</th>"
+         "<th>p98</th>"
          "<th>p99</th><th>max</th><th>count</th></tr></thead><tbody>" +
          statistics_row("time to first token", latencies.time_to_first_token) +
          statistics_row("time per output token", latencies.time_per_output_token) +
          statistics_row("inter-token latency", latencies.inter_token_latency) +
          statistics_row("normalized latency", latencies.normalized_latency) +
-         statistics_row("end to end", latencies.end_to_end) +
-         statistics_row("client delay", latencies.client_delay) +
+         statistics_row("end to end", latencies.end_to_end) + statistics_row("client delay", latencies.client_delay) +
          statistics_row("server queue", latencies.server_queue) + "</tbody></table></div>";
 }
 
 std::string counts_line(const Measures& m) {
   return "<p>" + rounded_text(static_cast<double>(m.num_completed)) + " of " +
-         rounded_text(static_cast<double>(m.num_requests)) + " requests completed; " + rounded_text(m.request_throughput) +
-         "/s, " + rounded_text(m.output_throughput) + " output tokens/s, " + rounded_text(m.total_throughput) +
-         " tokens/s with prompts; " + percent_text(m.good_share()) + " within their objectives; " +
-         percent_text(m.cached_share()) + " of prompt tokens cached" +
-         (m.num_checked > 0 ? "; " + std::to_string(m.num_wrong) + " of " + std::to_string(m.num_checked) +
-                                  " checked answers wrong"
-                            : "") +
+         rounded_text(static_cast<double>(m.num_requests)) + " requests completed; " +
+         rounded_text(m.request_throughput) + "/s, " + rounded_text(m.output_throughput) + " output tokens/s, " +
+         rounded_text(m.total_throughput) + " tokens/s with prompts; " + percent_text(m.good_share()) +
+         " within their objectives; " + percent_text(m.cached_share()) + " of prompt tokens cached" +
+         (m.num_checked > 0
+              ? "; " + std::to_string(m.num_wrong) + " of " + std::to_string(m.num_checked) + " checked answers wrong"
+              : "") +
          ".</p>";
 }
 
@@ -248,7 +250,8 @@ std::string headline_section(const Summary& summary) {
   const auto& total = summary.total;
   const auto& latencies = total.latencies;
   std::string out = "<div class=\"cards\">";
-  out += card(rounded_text(total.request_throughput) + "/s", "requests completed, of " + rounded_text(total.offered_rate) + "/s offered");
+  out += card(rounded_text(total.request_throughput) + "/s",
+              "requests completed, of " + rounded_text(total.offered_rate) + "/s offered");
   out += card(rounded_text(total.output_throughput), "output tokens a second");
   out += card(percent_text(total.good_share()), "of requests within their objectives");
   out += card(duration_text(in_seconds(latencies.time_to_first_token.p50)),

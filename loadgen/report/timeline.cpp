@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "loadgen/seconds.hpp"
+
 namespace troupe::loadgen {
 namespace {
 
@@ -14,8 +16,6 @@ constexpr std::size_t kHeatmapColumns = 60;
 constexpr double kRowsADecade = 8;
 constexpr double kGapMicroseconds = 1;  // shorter gaps lie in the lowest row
 constexpr std::size_t kHeatmapRows = 56;  // seven decades: up to ten seconds
-
-double in_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 double bin_width(double duration) {
   const double least = std::max(duration, 1e-6) / kMaxBins;
@@ -31,7 +31,9 @@ double bin_width(double duration) {
 class Bins {
  public:
   Bins(double duration, double width)
-      : duration_(duration), width_(width), sums_(static_cast<std::size_t>(std::max(1.0, std::round(duration / width)))),
+      : duration_(duration),
+        width_(width),
+        sums_(static_cast<std::size_t>(std::max(1.0, std::round(duration / width)))),
         counts_(sums_.size()) {}
 
   void add(double time, double amount) {
@@ -55,7 +57,8 @@ class Bins {
   }
 
   std::vector<PlotPoint> means() const {
-    auto found = points([this](std::size_t bin) { return counts_[bin] > 0 ? sums_[bin] / counts_[bin] : std::nan(""); });
+    auto found =
+        points([this](std::size_t bin) { return counts_[bin] > 0 ? sums_[bin] / counts_[bin] : std::nan(""); });
     std::erase_if(found, [](const PlotPoint& point) { return std::isnan(point.y); });
     return found;
   }
@@ -90,7 +93,8 @@ void add_tokens(Bins& bins, const RequestRecord& record) {
     bins.add_over(in_seconds(record.first_token), in_seconds(record.last_token), record.output_tokens - 1);
     return;
   }
-  const double tokens_a_chunk = static_cast<double>(record.output_tokens) / static_cast<double>(record.gaps_us.size() + 1);
+  const double tokens_a_chunk =
+      static_cast<double>(record.output_tokens) / static_cast<double>(record.gaps_us.size() + 1);
   auto time = record.first_token;
   bins.add(in_seconds(time), tokens_a_chunk);
   for (const auto gap : record.gaps_us) {

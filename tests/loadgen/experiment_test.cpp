@@ -128,23 +128,31 @@ TEST_CASE("experiment: unknown names are refused with the nearest known one") {
 
 TEST_CASE("experiment: what makes no sense is refused with file and line") {
   CHECK(contains(error_of(with("rates = [1, 2.5]", "")), "e.toml:2: experiment: expected one of 'rates' and 'users'"));
-  CHECK(contains(error_of(with("rates = [1, 2.5]", "rates = [1]\nusers = [1]")), "expected one of 'rates' and 'users'"));
-  CHECK(contains(error_of(with("rates = [1, 2.5]", "rates = [0]")), "experiment.rates: expected numbers above 0, got 0"));
+  CHECK(contains(error_of(with("rates = [1, 2.5]", "rates = [1]\nusers = [1]")),
+                 "expected one of 'rates' and 'users'"));
+  CHECK(contains(error_of(with("rates = [1, 2.5]", "rates = [0]")),
+                 "experiment.rates: expected numbers above 0, got 0"));
   CHECK(contains(error_of(with("rates = [1, 2.5]", "rates = [inf]")), "expected numbers above 0, got inf"));
-  CHECK(contains(error_of(with("rates = [1, 2.5]", "users = [1.5]")), "experiment.users: expected whole numbers from 1, got 1.5"));
-  CHECK(contains(error_of(with("rates = [1, 2.5]", "rates = \"all\"")), "experiment.rates: expected a list of numbers"));
+  CHECK(contains(error_of(with("rates = [1, 2.5]", "users = [1.5]")),
+                 "experiment.users: expected whole numbers from 1, got 1.5"));
+  CHECK(contains(error_of(with("rates = [1, 2.5]", "rates = \"all\"")),
+                 "experiment.rates: expected a list of numbers"));
   CHECK(contains(error_of(with("seeds = [7, 8]", "seeds = []")), "experiment.seeds: expected at least one"));
-  CHECK(contains(error_of(with("seeds = [7, 8]", "seeds = [-1]")), "experiment.seeds: expected whole numbers from 0, got -1"));
+  CHECK(contains(error_of(with("seeds = [7, 8]", "seeds = [-1]")),
+                 "experiment.seeds: expected whole numbers from 0, got -1"));
   CHECK(contains(error_of(with("duration_s = 10", "duration_s = -10")), "workload.duration_s"));
-  CHECK(contains(error_of(with("{ kind = \"constant\" }", "{ kind = \"constent\" }")), "arrivals.kind: expected one of"));
+  CHECK(contains(error_of(with("{ kind = \"constant\" }", "{ kind = \"constent\" }")),
+                 "arrivals.kind: expected one of"));
   CHECK(contains(error_of("[experiment"), "e.toml:1"));
   CHECK(contains(error_of(""), "expected a table [experiment]"));
   CHECK_THROWS_WITH(read_experiment("/nowhere/e.toml"), doctest::Contains("/nowhere/e.toml"));
 }
 
 TEST_CASE("experiment: a server is started or there already, and has a name of its own") {
-  CHECK(contains(error_of(with("url = \"http://127.0.0.1:9000\"", "")), "server[2]: expected one of 'flags', 'argv' and 'url'"));
-  CHECK(contains(error_of(with("argv =", "url = \"http://x\"\nargv =")), "server[1]: expected one of 'flags', 'argv' and 'url'"));
+  CHECK(contains(error_of(with("url = \"http://127.0.0.1:9000\"", "")),
+                 "server[2]: expected one of 'flags', 'argv' and 'url'"));
+  CHECK(contains(error_of(with("argv =", "url = \"http://x\"\nargv =")),
+                 "server[1]: expected one of 'flags', 'argv' and 'url'"));
   CHECK(contains(error_of(with(":{port}", ":80")), "server[1].argv: expected {port} somewhere"));
   CHECK(contains(error_of(with("name = \"peer\"", "name = \"cache-off\"")), "'cache-off' is there already"));
   CHECK(contains(error_of(with("name = \"peer\"", "")), "server[1].name: expected a name"));

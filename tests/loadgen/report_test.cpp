@@ -74,7 +74,8 @@ std::string unbalanced_tag(const std::string& html) {
     const auto name = tag.substr(tag[0] == '/' ? 1 : 0, tag.find_first_of(" />", 1) - (tag[0] == '/' ? 1 : 0));
     if (tag[0] == '!' || name == "meta" || tag.back() == '/') continue;
     if (tag[0] != '/') open.push(name);
-    else if (open.empty() || open.top() != name) return "</" + name + "> after <" + (open.empty() ? "" : open.top()) + ">";
+    else if (open.empty() || open.top() != name)
+      return "</" + name + "> after <" + (open.empty() ? "" : open.top()) + ">";
     else open.pop();
   }
   return open.empty() ? "" : "<" + open.top() + "> is never closed";
@@ -84,9 +85,12 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 TEST_CASE("report: of one run it has figures, distributions and time lines") {
   const std::vector<StoredRun> runs = {run_of("s", 4, 1, 200, 8)};
-  const auto page = report_html(runs, {.title = "One run", .description = "why", .paper = "a paper", .expected = "more", .notes = {"A run failed."}});
-  for (const auto* part : {"<h1>One run</h1>", "why", "Paper: a paper", "Expected: more", "A run failed.", "Time to first token", "Inter-token latency over time",
-                           "KV pages in use", "12 of 200 requests were not completed", "prefers-color-scheme:dark"})
+  const auto page = report_html(
+      runs,
+      {.title = "One run", .description = "why", .paper = "a paper", .expected = "more", .notes = {"A run failed."}});
+  for (const auto* part : {"<h1>One run</h1>", "why", "Paper: a paper", "Expected: more", "A run failed.",
+                           "Time to first token", "Inter-token latency over time", "KV pages in use",
+                           "12 of 200 requests were not completed", "prefers-color-scheme:dark"})
     CHECK_MESSAGE(contains(page, part), std::string(part));
   CHECK(unbalanced_tag(page) == "");
   CHECK_FALSE(contains(page, "Comparison"));
@@ -95,7 +99,8 @@ TEST_CASE("report: of one run it has figures, distributions and time lines") {
 TEST_CASE("report: of a sweep it has curves over the load and a comparison") {
   const auto runs = small_sweep();
   const auto page = page_of(runs, "Sweep");
-  for (const auto* part : {"Throughput against latency", "Goodput", "cache on <small>against cache off", "4 requests/s", "≈ "})
+  for (const auto* part :
+       {"Throughput against latency", "Goodput", "cache on <small>against cache off", "4 requests/s", "≈ "})
     CHECK_MESSAGE(contains(page, part), std::string(part));
   CHECK(unbalanced_tag(page) == "");
 }
@@ -124,7 +129,9 @@ TEST_CASE("report: hostile texts are shown, never obeyed") {
     run.summary = summarize(run.result);
   }
   runs[0].result.settings[0].second = kHostile;
-  const auto page = report_html(runs, {.title = kHostile, .description = kHostile, .paper = kHostile, .expected = kHostile, .notes = {kHostile}});
+  const auto page = report_html(
+      runs,
+      {.title = kHostile, .description = kHostile, .paper = kHostile, .expected = kHostile, .notes = {kHostile}});
   CHECK_FALSE(contains(page, "<script"));
   CHECK_FALSE(contains(page, "<img"));
   CHECK(contains(page, "&lt;script&gt;"));

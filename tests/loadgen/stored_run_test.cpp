@@ -21,7 +21,8 @@ StoredRun run_of(const char* server, double rate, const char* seed, const char* 
 }
 
 TEST_CASE("stored_run: runs are sorted into servers, loads and seeds") {
-  const std::vector<StoredRun> runs = {run_of("b", 4, "1"), run_of("a", 2, "1"), run_of("b", 2, "1"), run_of("b", 2, "2")};
+  const std::vector<StoredRun> runs = {run_of("b", 4, "1"), run_of("a", 2, "1"), run_of("b", 2, "1"),
+                                       run_of("b", 2, "2")};
   const auto groups = group_runs(runs);
   REQUIRE(groups.lines.size() == 2);
   CHECK(groups.lines[0].name == "b");
@@ -73,7 +74,8 @@ TEST_CASE("stored_run: a directory holds one run or many below it") {
 
 TEST_CASE("stored_run: a directory without results is named") {
   const TemporaryDirectory directory;
-  CHECK_THROWS_WITH(read_runs(directory.path(), ""), doctest::Contains("expected results.json here or in a directory below"));
+  CHECK_THROWS_WITH(read_runs(directory.path(), ""),
+                    doctest::Contains("expected results.json here or in a directory below"));
   CHECK_THROWS_WITH(read_runs(directory.path() / "absent", ""), doctest::Contains("absent: expected a directory"));
 }
 

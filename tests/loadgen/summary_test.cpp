@@ -246,7 +246,8 @@ TEST_CASE("summary: windows side by side share all tokens among them") {
   double parts = 0;
   for (const auto& record : result.records) {
     whole += record.output_tokens;
-    for (int i = 0; i < 40; ++i) parts += tokens_delivered(record, {milliseconds(i * 331), milliseconds((i + 1) * 331)});
+    for (int i = 0; i < 40; ++i)
+      parts += tokens_delivered(record, {milliseconds(i * 331), milliseconds((i + 1) * 331)});
   }
   CHECK(parts == doctest::Approx(whole));
 }
@@ -298,8 +299,9 @@ TEST_CASE("summary: a record of an unknown class counts in the total only") {
 TEST_CASE("summary: the printed table names every outcome, wrong answers and warnings") {
   auto wrong = answer(milliseconds(0), milliseconds(50), milliseconds(10), 3);
   wrong.is_correct = false;
-  auto result = run_of({wrong, failure(milliseconds(5), Outcome::kTimedOut), failure(milliseconds(6), Outcome::kRefused)},
-                       seconds(0), seconds(1));
+  auto result =
+      run_of({wrong, failure(milliseconds(5), Outcome::kTimedOut), failure(milliseconds(6), Outcome::kRefused)},
+             seconds(0), seconds(1));
   result.warnings = {"no /metrics"};
   result.is_beyond_honest_rate = true;
   std::ostringstream out;

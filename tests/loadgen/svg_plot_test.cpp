@@ -36,7 +36,8 @@ TEST_CASE("html_text: numbers are short and grouped") {
 }
 
 TEST_CASE("plot_axis: linear ticks are round and cover the range") {
-  CHECK(tick_texts(PlotAxis(0, 47, AxisUnit::kCount, false)) == std::vector<std::string>{"0", "10", "20", "30", "40", "50"});
+  CHECK(tick_texts(PlotAxis(0, 47, AxisUnit::kCount, false)) ==
+        std::vector<std::string>{"0", "10", "20", "30", "40", "50"});
   CHECK(tick_texts(PlotAxis(0, 0.043, AxisUnit::kLatency, false)) ==
         std::vector<std::string>{"0", "10 ms", "20 ms", "30 ms", "40 ms", "50 ms"});
   CHECK(tick_texts(PlotAxis(0, 1, AxisUnit::kShare, false)).back() == "100 %");
@@ -49,7 +50,8 @@ TEST_CASE("plot_axis: linear ticks are round and cover the range") {
 TEST_CASE("plot_axis: logarithmic ticks are decades and parts of them") {
   CHECK(tick_texts(PlotAxis(0.001, 10, AxisUnit::kLatency, true)) ==
         std::vector<std::string>{"1 ms", "10 ms", "100 ms", "1 s", "10 s"});
-  CHECK(tick_texts(PlotAxis(0.01, 0.05, AxisUnit::kLatency, true)) == std::vector<std::string>{"10 ms", "20 ms", "50 ms"});
+  CHECK(tick_texts(PlotAxis(0.01, 0.05, AxisUnit::kLatency, true)) ==
+        std::vector<std::string>{"10 ms", "20 ms", "50 ms"});
   const PlotAxis axis(0.01, 1, AxisUnit::kLatency, true);
   CHECK(axis.position(0.1) == doctest::Approx(0.5));
   CHECK(axis.position(0) == 0);

@@ -90,8 +90,9 @@ TEST_CASE("sweep: a server that fails is recorded, the others run and are report
 
   const auto result = read_result(place.cell("003-one-at-a-time-100-seed2"));
   CHECK(result.records.size() == 20);
-  CHECK(std::all_of(result.records.begin(), result.records.end(),
-                    [](const auto& record) { return record.outcome == Outcome::kCompleted && record.output_tokens == 4; }));
+  CHECK(std::all_of(result.records.begin(), result.records.end(), [](const auto& record) {
+    return record.outcome == Outcome::kCompleted && record.output_tokens == 4;
+  }));
   CHECK(setting(result, "server") == "one at a time");
   CHECK(setting(result, "seed") == "2");
   CHECK(setting(result, "experiment") == "small");
@@ -167,14 +168,16 @@ TEST_CASE("serving_flags: what steers batching is taken over, the rest is left a
   CHECK(serving.batch.max_tokens == 512);
   apply_serving_flags({"--prefix-cache", "--max-waiting"}, serving);
   CHECK(serving.prefix_cache);
-  CHECK_THROWS_WITH(apply_serving_flags({"--max-waiting", "many"}, serving), "--max-waiting: expected a whole number, got 'many'");
+  CHECK_THROWS_WITH(apply_serving_flags({"--max-waiting", "many"}, serving),
+                    "--max-waiting: expected a whole number, got 'many'");
 }
 
 TEST_CASE("sweep: placeholders are filled in wherever they stand") {
   SweepSettings settings;
   settings.troupe = "/bin/troupe";
   settings.root = "/src";
-  const ServerConfiguration server{.name = "s", .argv = {"{troupe}", "a={root}/b:{root}", "{port}"}, .url = {}, .arrivals = {}};
+  const ServerConfiguration server{
+      .name = "s", .argv = {"{troupe}", "a={root}/b:{root}", "{port}"}, .url = {}, .arrivals = {}};
   CHECK(server_arguments(server, settings) == std::vector<std::string>{"/bin/troupe", "a=/src/b:/src", "{port}"});
 }
 
