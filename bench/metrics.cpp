@@ -23,8 +23,9 @@ namespace {
 constexpr int kRounds = 15;
 constexpr unsigned kObservations = 400'000;
 
-const std::vector<double> kBounds = {.0001, .00025, .0005, .001, .0015, .002, .003, .004, .006, .008, .01, .015, .02, .03,
-                                     .04,   .05,    .075,  .1,   .15,   .2,   .3,   .5,   .75,  1,    2.5, 5,    10};
+const std::vector<double> kBounds = {.0001, .00025, .0005, .001, .0015, .002, .003, .004, .006,
+                                     .008,  .01,    .015,  .02,  .03,   .04,  .05,  .075, .1,
+                                     .15,   .2,     .3,    .5,   .75,   1,    2.5,  5,    10};
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 

@@ -57,10 +57,12 @@ TEST_CASE("dashboards: every metric of every query is one that the server export
   REQUIRE(queries.size() > 80);
   for (const auto& [board, panel, expression] : queries) {
     CHECK_MESSAGE(!metric_names_in(expression).empty(), board << ", " << panel << ": no metric in " << expression);
-    for (const auto& name : unknown_in(expression, known)) FAIL_CHECK(board << ", " << panel << ": no metric " << name);
+    for (const auto& name : unknown_in(expression, known))
+      FAIL_CHECK(board << ", " << panel << ": no metric " << name);
   }
   // This test can fail.
-  CHECK(unknown_in("rate(troupe_generated_tokens_total[5m])", known) == std::set<std::string>{"troupe_generated_tokens_total"});
+  const auto unknown = unknown_in("rate(troupe_generated_tokens_total[5m])", known);
+  CHECK(unknown == std::set<std::string>{"troupe_generated_tokens_total"});
 }
 
 TEST_CASE("dashboards: what vLLM's own dashboard asks for is there, under its names and labels") {
@@ -70,8 +72,8 @@ TEST_CASE("dashboards: what vLLM's own dashboard asks for is there, under its na
   for (const std::string name :
        {"e2e_request_latency_seconds_bucket", "e2e_request_latency_seconds_sum", "e2e_request_latency_seconds_count",
         "prompt_tokens_total", "generation_tokens_total", "time_per_output_token_seconds_bucket",
-        "time_per_output_token_seconds_sum", "time_per_output_token_seconds_count", "inter_token_latency_seconds_bucket",
-        "num_requests_running", "num_requests_waiting", "time_to_first_token_seconds_bucket",
+        "time_per_output_token_seconds_sum", "time_per_output_token_seconds_count",
+        "inter_token_latency_seconds_bucket", "num_requests_running", "num_requests_waiting", "time_to_first_token_seconds_bucket",
         "time_to_first_token_seconds_sum", "time_to_first_token_seconds_count", "gpu_cache_usage_perc",
         "kv_cache_usage_perc", "request_prompt_tokens_bucket", "request_generation_tokens_bucket",
         "request_success_total", "request_queue_time_seconds_sum", "request_prefill_time_seconds_sum",
@@ -90,7 +92,8 @@ TEST_CASE("dashboards: panels have titles, descriptions, units and their own pla
     CHECK(uids.insert(board.at("uid").get<std::string>()).second);
     CHECK(board.at("schemaVersion") >= 36);  // Grafana 9
     std::set<std::string> variables;
-    for (const auto& variable : board.at("templating").at("list")) variables.insert(variable.at("name").get<std::string>());
+    for (const auto& variable : board.at("templating").at("list"))
+      variables.insert(variable.at("name").get<std::string>());
     CHECK(variables.contains("datasource"));
     CHECK(variables.contains("model_name"));
     std::set<int> ids;

@@ -363,6 +363,7 @@ TrafficTotals check_traffic(bool prefix_cache, unsigned hash_bits) {
     CAPTURE(seed);
     CHECK(traffic.pool().violation() == std::string());
     CHECK(traffic.pool().pool().counts().running == 0);
+    if (hash_bits >= 128) CHECK(traffic.pool().pool().num_evicted() == traffic.pool().num_evictions());
     totals.num_hits += traffic.pool().num_hits();
     totals.num_evictions += traffic.pool().num_evictions();
   }

@@ -25,6 +25,18 @@ std::shared_ptr<const HistogramLayout> seconds_layout() {
   return layout({.schema = 4, .min_exponent = -20, .max_exponent = 14, .cuts = kCuts});
 }
 
+// Times of all sizes; those that were observed.
+std::vector<double> observe_many(ExponentialHistogram& histogram, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::lognormal_distribution<double> seconds(-3, 2);
+  std::vector<double> values;
+  for (int i = 0; i < 20'000; ++i) {
+    values.push_back(seconds(random));
+    histogram.observe(values.back());
+  }
+  return values;
+}
+
 // Where each bucket of a native histogram ends, and what is in it.
 std::vector<std::pair<double, std::int64_t>> buckets_of(const NativeHistogram& native) {
   std::vector<std::pair<double, std::int64_t>> buckets;
@@ -68,13 +80,7 @@ TEST_CASE("exponential histogram: a bound belongs to the bucket it ends") {
 
 TEST_CASE("exponential histogram: classic buckets are exact") {
   ExponentialHistogram histogram(seconds_layout());
-  std::mt19937_64 random(2);
-  std::lognormal_distribution<double> seconds(-3, 2);
-  std::vector<double> values;
-  for (int i = 0; i < 20'000; ++i) {
-    values.push_back(seconds(random));
-    histogram.observe(values.back());
-  }
+  const auto values = observe_many(histogram, 2);
   const auto counts = histogram.counts();
   const auto cumulative = counts.cumulative(kCuts);
   for (std::size_t i = 0; i < kCuts.size(); ++i)
@@ -84,13 +90,7 @@ TEST_CASE("exponential histogram: classic buckets are exact") {
 
 TEST_CASE("exponential histogram: native buckets are exact and cut nowhere but at powers of 2^(1/16)") {
   ExponentialHistogram histogram(seconds_layout());
-  std::mt19937_64 random(3);
-  std::lognormal_distribution<double> seconds(-3, 2);
-  std::vector<double> values;
-  for (int i = 0; i < 20'000; ++i) {
-    values.push_back(seconds(random));
-    histogram.observe(values.back());
-  }
+  const auto values = observe_many(histogram, 3);
   const NativeHistogram native = histogram.counts().native();
   CHECK(native.schema == 4);
   std::int64_t total = static_cast<std::int64_t>(native.zero_count);

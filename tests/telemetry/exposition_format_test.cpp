@@ -49,7 +49,8 @@ TEST_CASE("exposition format: other messages and encodings of protobuf are not o
 }
 
 TEST_CASE("exposition format: spaces and case don't matter, nonsense is passed over") {
-  CHECK(is_protobuf(" Application/VND.google.protobuf ; Proto=io.prometheus.client.MetricFamily ;\tencoding = delimited ; Q=1.0 "));
+  CHECK(is_protobuf(" Application/VND.google.protobuf ; Proto=io.prometheus.client.MetricFamily ;\t"
+                    "encoding = delimited ; Q=1.0 "));
   CHECK(!is_protobuf(kProtobuf + ";q=many"));
   CHECK(!is_protobuf(kProtobuf + ";q=nan"));
   CHECK(!is_protobuf(kProtobuf + ";q=2"));
