@@ -2,8 +2,10 @@
 // The parts of a report, each as HTML; empty where there is nothing to say.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "loadgen/report/report.hpp"
 
@@ -27,6 +29,9 @@ std::string details_section(const RunGroups& groups);
 // All percentiles of one run.
 std::string run_table(const StoredRun& run);
 
+inline constexpr std::size_t kMaxListed = 6;  // values, runs or errors before "…"
+// "a, b, c, …"
+std::string listed(const std::vector<std::string>& texts);
 // "4 requests/s", "16 users".
 std::string load_text(const RunGroups& groups, double load);
 

@@ -157,6 +157,17 @@ TEST_CASE("report: doubts come first") {
   CHECK(contains(page, "Simulated, not measured"));
 }
 
+TEST_CASE("report: doubts that differ in numbers only are one, and it says so") {
+  auto runs = small_sweep();
+  runs[0].result.warnings = {"late by 2.5 ms"};
+  runs[1].result.warnings = {"late by 17 ms"};
+  runs[2].result.warnings = {"no /metrics"};
+  const auto page = page_of(runs);
+  CHECK(contains(page, "late by 2.5 ms (numbers of the first run) <small>cache off-1, cache off-2</small>"));
+  CHECK_FALSE(contains(page, "late by 17 ms"));
+  CHECK(contains(page, "no /metrics <small>cache off-1</small>"));
+}
+
 TEST_CASE("report: a run without requests is a page that says so") {
   std::vector<StoredRun> runs(1);
   const auto page = page_of(runs);
