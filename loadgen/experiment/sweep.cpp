@@ -61,7 +61,8 @@ class Sweep {
     for (std::size_t i = 0; i < cells_.size() && !outcome_.was_interrupted; ++i) {
       if (!is_wanted(cells_[i])) continue;
       run_or_skip(i);
-      if (profile_ && !server_of(cells_[i]).argv.empty()) simulate_or_skip(cells_[i]);
+      const bool is_ours = !server_of(cells_[i]).argv.empty();
+      if (profile_ && is_ours && !outcome_.was_interrupted) simulate_or_skip(cells_[i]);
     }
     finish();
     return std::move(outcome_);
