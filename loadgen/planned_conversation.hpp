@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct PlannedTurn {
   std::uint32_t output_tokens = 0;  // 0: until the model ends, at most the class's limit
   std::string text;    // what to say; empty: synthesized, prompt_tokens long
   std::string answer;  // the right one, to be compared; empty: any
+  // Simulated replays only: so many leading tokens of the conversation so far
+  // are sent again; what a server made of the rest, it did not get back. None: all.
+  std::optional<std::uint32_t> kept_history = std::nullopt;
 };
 
 struct PlannedConversation {

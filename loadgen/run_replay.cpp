@@ -11,10 +11,14 @@ namespace {
 using TurnRecords = std::map<std::uint32_t, const RequestRecord*>;  // by turn
 
 PlannedTurn turn_of(const RequestRecord& record, const RequestRecord* before) {
-  const std::uint32_t history = before ? before->prompt_tokens + before->output_tokens : 0;
   PlannedTurn turn;
-  if (before) turn.think_time = std::max(RequestRecord::Time{0}, record.intended - before->finished);
-  turn.prompt_tokens = record.prompt_tokens > history ? record.prompt_tokens - history : 1;
+  turn.prompt_tokens = record.prompt_tokens;
+  if (before) {
+    turn.think_time = std::max(RequestRecord::Time{0}, record.intended - before->finished);
+    turn.kept_history = std::min({record.cached_tokens, before->prompt_tokens + before->output_tokens,
+                                  std::max(record.prompt_tokens, 1U) - 1});
+    turn.prompt_tokens -= *turn.kept_history;
+  }
   turn.output_tokens = std::max(record.output_tokens, 1U);
   return turn;
 }

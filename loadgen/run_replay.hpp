@@ -13,7 +13,8 @@ namespace troupe::loadgen {
 
 // In order of their start. Turns that were not completed are tried with the
 // output length 1 they at least had. Think times are those between the end of a
-// turn and the intended time of the next.
+// turn and the intended time of the next. Of its history a turn keeps what the
+// server found cached: answers come back as text, which may be other tokens.
 std::vector<PlannedConversation> conversations_of(const RunResult& result);
 
 // Yields the conversations of a list, as often as one likes: see rewind().

@@ -219,8 +219,10 @@ std::uint32_t Simulator::open_conversation() {
 }
 
 void Simulator::begin_turn(std::uint32_t index) {
-  const Conversation& conversation = conversations_[index];
+  Conversation& conversation = conversations_[index];
   const PlannedTurn& turn = conversation.plan.turns.at(conversation.turn);
+  if (turn.kept_history)
+    conversation.history_tokens = std::min(conversation.history_tokens, *turn.kept_history);
   OpenRequest request;
   request.conversation = index;
   request.max_tokens =
@@ -255,6 +257,7 @@ WorkerRequest Simulator::worker_request(std::uint32_t index) {
                         .tokens = nullptr};
   if (conversation.tokens) {
     auto tokens = std::make_shared<std::vector<std::int32_t>>(*conversation.tokens);
+    tokens->resize(conversation.history_tokens);
     append_prompt(*tokens, open.record.conversation, open.record.turn,
                   conversation.plan.turns[conversation.turn].prompt_tokens);
     append_answer(*tokens, open.record.conversation, open.record.turn, open.max_tokens);

@@ -30,13 +30,15 @@ RequestRecord record_of(std::uint64_t conversation, std::uint32_t turn, std::chr
 TEST_CASE("run replay: conversations come back in order of start, with lengths and think times") {
   RunResult run;
   run.records = {record_of(7, 0, 50ms, 30, 5), record_of(2, 0, 20ms, 10, 4), record_of(2, 1, 100ms, 26, 3)};
+  run.records[2].cached_tokens = 8;
   const auto conversations = conversations_of(run);
   REQUIRE(conversations.size() == 2);
   CHECK(conversations[0].number == 2);
   CHECK(conversations[0].start == 20ms);
   REQUIRE(conversations[0].turns.size() == 2);
   CHECK(conversations[0].turns[0].prompt_tokens == 10);
-  CHECK(conversations[0].turns[1].prompt_tokens == 12);  // 26 less 10 + 4 of history
+  CHECK(conversations[0].turns[1].kept_history == 8U);
+  CHECK(conversations[0].turns[1].prompt_tokens == 18);
   CHECK(conversations[0].turns[1].think_time == 70ms);
   CHECK(conversations[1].number == 7);
 }
@@ -57,6 +59,19 @@ TEST_CASE("run replay: a simulated run simulated again is the same") {
     CHECK(first.result.records[i].first_token == second.result.records[i].first_token);
     CHECK(first.result.records[i].finished == second.result.records[i].finished);
   }
+}
+
+TEST_CASE("run replay: a turn that finds less of its history cached computes the rest") {
+  CostProfile profile = plain_profile();
+  profile.serving.prefix_cache = true;
+  RunResult run;
+  run.records = {record_of(0, 0, 0ms, 40, 24), record_of(0, 1, 200ms, 50, 3)};
+  run.records[1].cached_tokens = 32;  // of the 64 tokens before, the last were others
+  ConversationList source(conversations_of(run));
+  const auto records = simulate(profile, source, {RequestClass{}}, {}).result.records;
+  REQUIRE(records.size() == 2);
+  CHECK(records[1].prompt_tokens == 50);
+  CHECK(records[1].cached_tokens == 32);
 }
 
 TEST_CASE("run replay: what was not completed is tried for a token") {
