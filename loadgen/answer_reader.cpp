@@ -35,6 +35,7 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
   }
 
   std::size_t feed(std::string_view bytes, SteadyTime now) {
+    if (is_done()) return 0;
     now_ = now;
     error_code error;
     const auto taken = put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);

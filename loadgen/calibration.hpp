@@ -39,8 +39,8 @@ struct Calibration {
 };
 
 enum class CalibrationEffort : std::uint8_t {
-  kShort,  // under 3 s: steps by a factor of 2
-  kFull,   // under 30 s: steps by a factor of 1.25, longer ones
+  kShort,  // a few seconds: steps by a factor of 2
+  kFull,   // under a minute: steps by a factor of 1.25, longer ones
 };
 
 // Blocks. `on_step` may be empty.

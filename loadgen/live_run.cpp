@@ -145,6 +145,7 @@ class LiveRunner {
     run_.result = std::move(played.result);
     auto& result = run_.result;
     result.settings = std::move(earlier.settings);
+    note("realtime generator", played.was_realtime ? "yes" : "no");
     result.warnings.insert(result.warnings.begin(), earlier.warnings.begin(), earlier.warnings.end());
     result.name = settings_.name.empty() ? default_name() : settings_.name;
     result.offered_rate = load_.num_users > 0 ? 0 : mean_rate(settings_.workload.arrivals);

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "loadgen/completion_record.hpp"
+#include "loadgen/realtime_thread.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -266,7 +267,10 @@ class LoadDriver {
 
 LoadRun run_load(const LoadSettings& settings, const std::vector<RequestClass>& classes, ConversationSource& source,
                  const TurnPrompts& prompts, const OnStatus& on_status) {
-  return LoadDriver(settings, classes, source, prompts, on_status).run();
+  const RealtimeThread realtime;
+  auto run = LoadDriver(settings, classes, source, prompts, on_status).run();
+  run.was_realtime = realtime.is_realtime();
+  return run;
 }
 
 }  // namespace troupe::loadgen

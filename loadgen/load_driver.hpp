@@ -48,6 +48,7 @@ struct LoadRun {
   // How late requests were begun by us: 99th percentile. Not the server's fault.
   std::chrono::nanoseconds start_delay_p99{0};
   SteadyTime begin{};            // origin of all times of the result
+  bool was_realtime = false;     // this thread, as realtime_thread.hpp says
   bool was_interrupted = false;
   bool was_given_up = false;     // the server could not be reached any more
 };

@@ -16,6 +16,8 @@
 #include <thread>
 #include <utility>
 
+#include "loadgen/realtime_thread.hpp"
+
 namespace troupe::loadgen {
 namespace {
 
@@ -86,7 +88,10 @@ class NullServer::Implementation {
     accept();
     next_round_ = steady_clock::now();
     if (!rounds_.empty()) await_round();
-    thread_ = std::thread([this] { io_->run(); });
+    thread_ = std::thread([this] {
+      const RealtimeThread realtime;  // what delays it would look like the client's limit
+      io_->run();
+    });
   }
 
   ~Implementation() { stop(); }

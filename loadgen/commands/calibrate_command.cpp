@@ -28,7 +28,7 @@ void print_step(const CalibrationStep& step) {
 int calibrate_command(const std::vector<std::string>& arguments) {
   bool is_short = false;
   CLI::App app("The highest load at which this generator is still honest on this machine", "troupe-loadgen calibrate");
-  app.add_flag("--short", is_short, "as at the begin of each run: coarser steps, under 3 s");
+  app.add_flag("--short", is_short, "as at the begin of each run: coarser steps, a few seconds");
   if (const auto status = parse_flags(app, arguments)) return *status;
   std::puts("requests/s   chunks/s  begun late,   chunk, p50,   chunk, p99,  honest\n"
             "                         p99 (us)       (us)          (us)        ");
