@@ -30,12 +30,13 @@ void log_request(const RequestTrace& trace, bool is_wanted) {
   const Usage& usage = trace.outcome().usage;
   const RequestTimings& timings = trace.timings();
   const auto first = trace.first_token();
+  const bool has_trace = trace.context().is_valid();
   // Of a failure the text is ours; of a refusal it may quote the client.
   const std::string reason = is_failure && trace.outcome().error ? trace.outcome().error->message : "";
   log(level, is_failure ? "request failed" : "request finished",
       {{"request_id", request.origin.request_id},
-       {"trace_id", hex_of(trace.context().trace)},
-       {"span_id", hex_of(trace.context().span)},
+       {"trace_id", has_trace ? hex_of(trace.context().trace) : ""},
+       {"span_id", has_trace ? hex_of(trace.context().span) : ""},
        {"id", request.id},
        {"end", ending_of(trace)},
        {"prompt_tokens", usage.prompt_tokens},

@@ -32,6 +32,7 @@ struct SimSettings {
   SimDeviceSettings device;
   EngineOptions options;
   unsigned page_hash_bits = 128;
+  Tracer* tracer = nullptr;  // outlives the world
   // Asked for the n-th device, from 1; true: the factory throws.
   std::function<bool(std::uint64_t)> fails_to_start;
 };
