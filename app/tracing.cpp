@@ -5,13 +5,13 @@
 
 #include <array>
 #include <cstdlib>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "telemetry/log.hpp"
+#include "telemetry/otlp_exporter.hpp"
 #include "telemetry/otlp_file_exporter.hpp"
-#include "telemetry/otlp_http_exporter.hpp"
 #include "telemetry/semantic_conventions.hpp"
 
 namespace troupe {
@@ -45,15 +45,6 @@ std::string service_name(const Options& options) {
   return name.empty() ? "troupe" : name;
 }
 
-std::unique_ptr<SpanExporter> make_http_exporter(const std::string& url, const TraceSource& source) {
-  OtlpEndpoint endpoint = parse_otlp_endpoint(url);
-  if (endpoint.is_https)
-    throw std::runtime_error("this build sends traces over http only, got " + url +
-                             "; run a collector nearby, or build with the OpenTelemetry SDK "
-                             "(scripts/serve --with-otel)");
-  return std::make_unique<OtlpHttpExporter>(std::move(endpoint), source);
-}
-
 TraceSource source_of(const Options& options) {
   const std::string host = host_name();
   return {.service_name = service_name(options),
@@ -70,8 +61,10 @@ std::unique_ptr<Tracer> make_tracer(const Options& options, Metrics& metrics) {
   if (!options.trace_file.empty())
     exporters.push_back(std::make_unique<OtlpFileExporter>(
         options.trace_file, options.trace_file_bytes, source_of(options)));
-  if (const std::string url = endpoint_url(options); !url.empty())
-    exporters.push_back(make_http_exporter(url, source_of(options)));
+  if (const std::string url = endpoint_url(options); !url.empty()) {
+    log(LogLevel::kInfo, "traces", {{"to", url}, {"by", otlp_exporter_name()}});
+    exporters.push_back(make_otlp_exporter(parse_otlp_endpoint(url), source_of(options)));
+  }
   if (exporters.empty()) return nullptr;
   TracerOptions tracer;
   tracer.sample_ratio = options.trace_sample_ratio;
