@@ -5,6 +5,7 @@
 #include "telemetry/otlp_exporter.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -120,13 +121,22 @@ otel::sdk::resource::Resource resource_of(const TraceSource& source) {
   return otel::sdk::resource::Resource::Create(attributes);
 }
 
-// The SDK would write its complaints to standard output.
-class QuietHandler final : public otel::sdk::common::internal_log::LogHandler {
+// The SDK's own log, which else goes to standard output. Version 1.19's Export
+// says success whatever happened, and so does ForceFlush; the error it logs while
+// Export runs, on the same thread, is the only sign of a batch that was lost.
+class SdkLog final : public otel::sdk::common::internal_log::LogHandler {
  public:
-  void Handle(otel::sdk::common::internal_log::LogLevel, const char*, int, const char* message,
+  using Level = otel::sdk::common::internal_log::LogLevel;
+
+  void Handle(Level level, const char*, int, const char* message,
               const otel::sdk::common::AttributeMap&) noexcept override {
+    if (level == Level::Error) has_error_ = true;
     log(LogLevel::kDebug, "opentelemetry sdk", {{"message", message == nullptr ? "" : message}});
   }
+  bool take_error() { return has_error_.exchange(false); }
+
+ private:
+  std::atomic<bool> has_error_ = false;
 };
 
 class SdkExporter final : public SpanExporter {
@@ -137,8 +147,9 @@ class SdkExporter final : public SpanExporter {
         scope_(otel::sdk::instrumentationscope::InstrumentationScope::Create(
             "troupe", source.version, view(semconv::kSchemaUrl))),
         complaint_(endpoint.url) {
+    using otel::sdk::common::internal_log::LogHandler;
     otel::sdk::common::internal_log::GlobalLogHandler::SetLogHandler(
-        otel::nostd::shared_ptr<otel::sdk::common::internal_log::LogHandler>(new QuietHandler));
+        otel::nostd::shared_ptr<LogHandler>(std::shared_ptr<LogHandler>(log_)));
   }
 
   std::size_t send(const std::vector<SpanTree>& trees, const ExportDeadline&) override {
@@ -151,9 +162,9 @@ class SdkExporter final : public SpanExporter {
         recordables.back()->SetInstrumentationScope(*scope_);
       }
     }
-    // ForceFlush says true though a collector is down; this result is honest.
+    log_->take_error();
     const auto result = exporter_.Export({recordables.data(), recordables.size()});
-    if (result != otel::sdk::common::ExportResult::kSuccess) {
+    if (log_->take_error() || result != otel::sdk::common::ExportResult::kSuccess) {
       complaint_.note_failure("the OpenTelemetry SDK could not deliver them");
       return 0;
     }
@@ -170,6 +181,7 @@ class SdkExporter final : public SpanExporter {
     return options;
   }
 
+  const std::shared_ptr<SdkLog> log_ = std::make_shared<SdkLog>();
   otel::exporter::otlp::OtlpHttpExporter exporter_;
   const otel::sdk::resource::Resource resource_;
   const std::unique_ptr<otel::sdk::instrumentationscope::InstrumentationScope> scope_;

@@ -98,8 +98,9 @@ TEST_CASE("trace outage: when the collector is back, so are the spans") {
   OtlpSink sink;
   sink.answer_next({{.status = 503}, {.hangs_up = true}});
   ServerProcess server(noop_flags({"--trace-endpoint", sink.url()}));
-  ask(server.port(), 2);
-  CHECK(sink.wait_until([](const auto& spans) { return trees_of(spans).size() == 2; }));
+  // What was sent meanwhile may be lost: the SDK tries a batch once, our sender again.
+  for (int attempt = 0; attempt < 10'000 && sink.spans().empty(); ++attempt) ask(server.port(), 1);
+  CHECK_FALSE(trees_of(sink.spans()).empty());
   server.signal(SIGTERM);
   CHECK(server.wait() == 0);
 }
