@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/eviction_queue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+using TimePoint = EvictionEntry::TimePoint;
+using std::chrono::seconds;
+
+TimePoint at(int second) { return TimePoint{seconds(second)}; }
+
+TEST_CASE("eviction queue: an empty one has nothing to give") {
+  CHECK(!EvictionQueue(EvictionPolicy::kValue).lowest(at(1)).has_value());
+}
+
+TEST_CASE("eviction queue: by value, what is cheap goes before what is dear and as old") {
+  EvictionQueue queue(EvictionPolicy::kValue);
+  queue.insert({.id = 1, .worth = 5.0, .last_used = at(0)});
+  queue.insert({.id = 2, .worth = 2.0, .last_used = at(0)});
+  CHECK(queue.lowest(at(10)) == 2U);
+}
+
+TEST_CASE("eviction queue: by value, age outweighs worth in time") {
+  EvictionQueue queue(EvictionPolicy::kValue);
+  queue.insert({.id = 1, .worth = 4.0, .last_used = at(0)});
+  queue.insert({.id = 2, .worth = 1.0, .last_used = at(9)});
+  CHECK(queue.lowest(at(10)) == 1U);   // 0.4 against 1
+  CHECK(queue.lowest(at(100)) == 2U);  // 0.04 against 0.011
+}
+
+TEST_CASE("eviction queue: by value, the first page of a sequence goes first") {
+  EvictionQueue queue(EvictionPolicy::kValue);
+  queue.insert({.id = 7, .worth = 1.0, .depth = 1, .last_used = at(0)});
+  queue.insert({.id = 8, .worth = 1.0, .depth = 0, .last_used = at(0)});
+  CHECK(queue.lowest(at(1)) == 8U);
+}
+
+TEST_CASE("eviction queue: by time, worth counts for nothing and the last page goes first") {
+  EvictionQueue queue(EvictionPolicy::kLru);
+  queue.insert({.id = 1, .worth = 0.1, .depth = 0, .last_used = at(5)});
+  queue.insert({.id = 2, .worth = 900, .depth = 0, .last_used = at(0)});
+  queue.insert({.id = 3, .worth = 900, .depth = 1, .last_used = at(0)});
+  CHECK(queue.lowest(at(6)) == 3U);
+  queue.erase(3);
+  CHECK(queue.lowest(at(6)) == 2U);
+}
+
+TEST_CASE("eviction queue: against looking at every page, values agree within a lane's width") {
+  std::mt19937_64 random(11);
+  const double lane_width = std::exp2(1.0 / 16.0);
+  EvictionQueue queue(EvictionPolicy::kValue);
+  std::vector<EvictionEntry> entries;
+  for (int step = 0; step < 20000; ++step) {
+    const TimePoint now = at(step);
+    if (entries.size() < 200 && random() % 3 != 0) {
+      EvictionEntry entry{.id = static_cast<std::uint32_t>(step),
+                          .worth = std::exp2(static_cast<double>(random() % 1000) / 100.0),
+                          .depth = static_cast<std::uint32_t>(random() % 30),
+                          .last_used = at(static_cast<int>(random() % (step + 1)))};
+      entries.push_back(entry);
+      queue.insert(entry);
+    } else if (!entries.empty()) {
+      const std::size_t index = random() % entries.size();
+      queue.erase(entries[index].id);
+      entries[index] = entries.back();
+      entries.pop_back();
+    }
+    REQUIRE(queue.size() == entries.size());
+    if (entries.empty()) continue;
+    double lowest = HUGE_VAL;
+    for (const auto& entry : entries) lowest = std::min(lowest, queue.value(entry.id, now));
+    const double chosen = queue.value(*queue.lowest(now), now);
+    REQUIRE(chosen <= lowest * lane_width);
+  }
+}
+
+}  // namespace
+}  // namespace troupe
