@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owns the knowledge of where KV pages are: which are free, which belong to
-// whom, which can be shared. One tier, the device's, for now. Gives pages out
-// as leases; takes back what destroyed leases left in the return bin.
+// Owns the knowledge of where KV pages are, on the device and on the host:
+// which are free, which belong to whom, which can be shared, what goes when
+// there is no room. Gives pages out as leases; takes back what destroyed leases
+// left in the return bin. Says what is to be moved between the tiers; the
+// scheduler puts it in front of the next batch.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +13,7 @@
 
 #include "actors/actor_rules.hpp"
 #include "actors/message_types.hpp"
-#include "policy/page_pool.hpp"
+#include "policy/page_cache.hpp"
 
 namespace troupe {
 
@@ -32,13 +34,21 @@ class CacheTierState {
   PagesExtended extend(const ExtendPages& message);
   void commit(const CommitPages& message);
   void collect();
+  void void_contents(const VoidContents& message);
+  // Copies for the host while the device is short of pages to give away.
+  std::vector<PageMove> copy_ahead();
 
   // For tests: what is returned is taken first.
   bool is_consistent();
   PageCounts counts();
 
  private:
+  using TimePoint = PageCache::TimePoint;
+
   void take_returned();
+  std::vector<PageMove> take_moves();
+  TenantId tenant_of(const std::string& cache_salt) const;
+  TimePoint now() const;
   void publish();
 
   Self self_ = nullptr;
@@ -46,9 +56,10 @@ class CacheTierState {
   CacheTierOptions options_;
   std::unique_ptr<CensusEntry> census_;
   Epoch epoch_ = 0;
-  std::uint64_t published_evictions_ = 0;  // of this pool
+  PageCacheStatistics published_;  // as far as the metrics have it
   std::uint32_t page_size_ = 1;
-  std::optional<PagePool> pool_;
+  std::uint32_t num_host_pages_ = 0;
+  std::optional<PageCache> pages_;
   // One an epoch: leases of a device that is gone return to nowhere.
   std::shared_ptr<LeaseReturnBin> bin_;
   std::uint64_t last_lease_ = 0;

@@ -14,6 +14,8 @@
 #include "actors/generation_request.hpp"
 #include "gpu/device.hpp"
 #include "gpu/networks/network.hpp"
+#include "policy/eviction_queue.hpp"
+#include "policy/recompute_cost.hpp"
 #include "telemetry/metrics.hpp"
 #include "text/chat_template.hpp"
 #include "text/tokenizer.hpp"
@@ -44,6 +46,18 @@ struct ServedModel {
   std::vector<std::int32_t> eos_tokens;
   std::int32_t bos_token = -1;
   DataType compute_type = DataType::kF32;
+  RecomputeCost recompute_cost = {};  // of a KV page, by what is in front of it
+};
+
+// What is kept of sequences that have ended, or had to make room.
+struct CacheOptions {
+  bool keeps_prefixes = true;
+  EvictionPolicy policy = EvictionPolicy::kValue;
+  // Copies leave for the host ahead of need while fewer device pages than this
+  // share could be given away at once (Pensieve, §3.4.3).
+  double copy_ahead_below = 0.25;
+  // A request joins others only while more than this share stays free.
+  double keep_free = 0.10;
 };
 
 struct EngineOptions {
@@ -58,8 +72,8 @@ struct EngineOptions {
   std::uint32_t max_restarts = 3;         // worker restarts within restart_window, then failure
   std::chrono::seconds restart_window{60};
   std::uint32_t actor_threads = 1;
-  bool prefix_cache = true;
   bool logs_requests = false;  // a line for each at level info, not only debug
+  CacheOptions cache;
 };
 
 enum class EngineState : std::uint8_t { kStarting, kReady, kDraining, kFailed, kStopped };

@@ -59,6 +59,7 @@ struct GenerationRequest {
   std::vector<std::int32_t> stop_token_ids;
   bool ignore_eos = false;
   bool echo = false;  // completions: the prompt's text comes first
+  std::string cache_salt;  // KV pages are shared only between requests with the same
   RequestOrigin origin;
 };
 

@@ -18,6 +18,7 @@
 #include "actors/page_lease.hpp"
 #include "gpu/batch.hpp"
 #include "gpu/device.hpp"
+#include "policy/token_range.hpp"
 
 namespace troupe {
 
@@ -50,6 +51,7 @@ struct AdmissionTicket {
   std::uint32_t min_tokens = 0;
   std::vector<std::int32_t> end_tokens;  // end the sequence when drawn
   std::vector<std::int32_t> suppressed_early;  // not drawn before min_tokens
+  std::string cache_salt;
   TraceContext trace;  // valid: the spans of its iterations are to link to it
 };
 struct Admit {
@@ -78,7 +80,12 @@ struct SequenceStarted {
   Epoch epoch = 0;
 };
 // It had pages and a slot and gave them up before its end.
-enum class StopReason : std::uint8_t { kPreempted, kPaused, kWorkerLost };
+enum class StopReason : std::uint8_t {
+  kPreempted,
+  kPaused,
+  kWorkerLost,
+  kContextLost,  // a page of its context could not be loaded
+};
 struct SequenceStopped {
   StopReason reason = StopReason::kPreempted;
   std::chrono::steady_clock::time_point time;
@@ -100,6 +107,7 @@ struct RequestFailed {
 struct ResetPages {  // a new device: everything known of the old one is void
   Epoch epoch = 0;
   std::uint32_t num_pages = 0;
+  std::uint32_t num_host_pages = 0;
   std::uint32_t page_size = 0;
 };
 struct PageRequest {
@@ -112,6 +120,7 @@ struct ReservePages {
   Epoch epoch = 0;
   PageRequest request;
   std::shared_ptr<const std::vector<std::int32_t>> tokens;
+  std::string cache_salt;
   std::uint32_t keep_free = 0;
 };
 struct PagesReserved {
@@ -119,7 +128,10 @@ struct PagesReserved {
   PageRequest request;
   LeasePtr lease;  // null: not enough pages now
   std::vector<PageId> pages;
-  std::uint32_t cached_tokens = 0;
+  // What was found: the KV of the first tokens, but for the holes.
+  std::uint32_t known_tokens = 0;
+  std::vector<TokenRange> holes;
+  std::vector<PageMove> moves;  // for the next batch, whoever is in it
 };
 struct PageExtension {
   PageRequest request;
@@ -136,14 +148,26 @@ struct ExtendedPages {
 struct PagesExtended {
   Epoch epoch = 0;
   std::vector<ExtendedPages> extensions;
+  std::vector<PageMove> moves;  // for the next batch
 };
 struct PageCommit {
   LeasePtr lease;
+  std::uint32_t first_page = 0;      // index into the lease's pages
   std::vector<std::int32_t> tokens;  // one or more full pages, in order
 };
 struct CommitPages {
   Epoch epoch = 0;
   std::vector<PageCommit> commits;
+};
+// The device did not find these contents in the host tier, or not intact.
+struct VoidContents {
+  Epoch epoch = 0;
+  std::vector<std::uint64_t> generations;
+};
+// Copies made ahead of need, for the next batch.
+struct MovePages {
+  Epoch epoch = 0;
+  std::vector<PageMove> moves;
 };
 struct CollectPages {};  // leases were let go of: look into the return bin
 

@@ -99,6 +99,7 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
   ticket.sampling = request.sampling;
   if (!request.has_seed && request.sampling.seed == 0) ticket.sampling.seed = start_.drawn_seed;
   ticket.max_tokens = request.max_tokens;
+  ticket.cache_salt = request.cache_salt;
   ticket.min_tokens = request.min_tokens;
   ticket.end_tokens = request.stop_token_ids;
   if (request.min_tokens > 0) {

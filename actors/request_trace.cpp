@@ -17,6 +17,7 @@ std::string_view event_of(StopReason reason) {
   switch (reason) {
     case StopReason::kPreempted: return semconv::kPreemptedEvent;
     case StopReason::kPaused: return semconv::kSuspendedEvent;
+    case StopReason::kContextLost: return semconv::kContextLostEvent;
     case StopReason::kWorkerLost: break;
   }
   return semconv::kWorkerLostEvent;

@@ -25,6 +25,7 @@ SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environm
       [self](const ResumeSequence& message) { self->state.resume(message.sequence); },
       [self](const PagesReserved& message) { self->state.take_reserved(message); },
       [self](const PagesExtended& message) { self->state.take_extended(message); },
+      [self](const MovePages& message) { self->state.take_moves(message); },
       [self](const WorkerReady& message) {
         self->state.take_worker(message, caf::actor_cast<WorkerActor>(self->current_sender()));
       },
@@ -158,21 +159,23 @@ void SchedulerState::start(Sequence& sequence, const PagesReserved& reserved) {
   free_slots_.pop_back();
   sequence.lease = reserved.lease;
   sequence.pages = reserved.pages;
-  sequence.progress.start(reserved.cached_tokens);
-  sequence.num_committed = reserved.cached_tokens;
-  if (sequence.num_given_up > reserved.cached_tokens)
-    environment_->metrics.recomputed_tokens.add(sequence.num_given_up - reserved.cached_tokens);
+  sequence.progress.start(reserved.known_tokens, reserved.holes);
+  std::uint32_t in_holes = 0;
+  for (const TokenRange& hole : reserved.holes) in_holes += hole.size();
+  const std::uint32_t found = reserved.known_tokens - in_holes;
+  const std::uint32_t computed_before = std::max(sequence.num_given_up, reserved.known_tokens);
+  environment_->metrics.recomputed_tokens.add(computed_before - found);
   self_->send(sequence.request,
               SequenceStarted{.queued = sequence.queued,
                               .asked = sequence.asked,
                               .started = now(),
                               .num_known = static_cast<std::uint32_t>(sequence.tokens.size()),
-                              .cached_tokens = reserved.cached_tokens,
+                              .cached_tokens = found,
                               .epoch = epoch_});
   if (sequence.has_started) return;
   sequence.has_started = true;
   sequence.started = now();
-  sequence.cached_tokens = reserved.cached_tokens;
+  sequence.cached_tokens = found;
   environment_->metrics.queue_time.observe(
       std::chrono::duration<double>(sequence.started - sequence.arrived).count());
 }
@@ -208,7 +211,6 @@ void SchedulerState::give_up_device(Sequence& sequence) {
   sequence.pages.clear();
   sequence.num_given_up = sequence.progress.num_computed();
   sequence.progress.restart();
-  sequence.num_committed = 0;
   sequence.is_extending = false;
   sequence.run = ++last_run_;
 }
@@ -223,6 +225,7 @@ void SchedulerState::release(Sequence& sequence) {
 
 void SchedulerState::take_reserved(const PagesReserved& message) {
   if (message.epoch != epoch_) return;
+  moves_.insert(moves_.end(), message.moves.begin(), message.moves.end());
   is_reserving_ = false;
   Sequence* sequence = find(message.request.sequence, message.request.run);
   if (sequence && sequence->phase == Sequence::Phase::kReserving) {
@@ -238,6 +241,7 @@ void SchedulerState::take_reserved(const PagesReserved& message) {
 
 void SchedulerState::take_extended(const PagesExtended& message) {
   if (message.epoch != epoch_) return;
+  moves_.insert(moves_.end(), message.moves.begin(), message.moves.end());
   const Sequence* needy = nullptr;  // the first to arrive
   for (const auto& extended : message.extensions) {
     Sequence* sequence = find(extended.request.sequence, extended.request.run);
@@ -252,9 +256,15 @@ void SchedulerState::take_extended(const PagesExtended& message) {
   advance();
 }
 
+void SchedulerState::take_moves(const MovePages& message) {
+  if (message.epoch != epoch_) return;
+  moves_.insert(moves_.end(), message.moves.begin(), message.moves.end());
+}
+
 void SchedulerState::take_worker(const WorkerReady& message, WorkerActor worker) {
   if (message.epoch <= epoch_) return;
   lose_worker({.epoch = epoch_, .batch_id = 0});
+  moves_.clear();  // what came after the old worker was lost was meant for it
   worker_ = std::move(worker);
   epoch_ = message.epoch;
   device_ = message.description;
@@ -270,6 +280,7 @@ void SchedulerState::take_worker(const WorkerReady& message, WorkerActor worker)
   is_admission_blocked_ = is_extension_blocked_ = false;
   self_->send(tier_, ResetPages{.epoch = epoch_,
                                 .num_pages = device_.num_pages,
+                                .num_host_pages = device_.num_host_pages,
                                 .page_size = device_.page_size});
   std::vector<Sequence*> unchecked;
   for (const auto& [arrival, sequence] : waiting_)
@@ -287,6 +298,7 @@ void SchedulerState::lose_worker(const WorkerLost& message) {
   worker_ = nullptr;
   lost_ = now();
   const auto in_flight = std::exchange(in_flight_, {});
+  moves_.clear();
   is_reserving_ = false;
   Sequence* culprit = nullptr;
   for (const Flight& flight : in_flight) {

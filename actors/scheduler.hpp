@@ -49,6 +49,7 @@ class SchedulerState {
   void resume(SequenceId id);
   void take_reserved(const PagesReserved& message);
   void take_extended(const PagesExtended& message);
+  void take_moves(const MovePages& message);
   void take_worker(const WorkerReady& message, WorkerActor worker);
   void take_batch(const BatchDone& message);
   void lose_worker(const WorkerLost& message);
@@ -103,7 +104,8 @@ class SchedulerState {
   std::vector<Sequence*> choose_participants();
   void absorb(const Flight& flight, const BatchResult& result);
   void absorb_token(Sequence& sequence, std::int32_t token);
-  void commit_pages(Sequence& sequence, std::vector<PageCommit>& commits) const;
+  void commit_pages(const Sequence& sequence, const SequenceStep& step,
+                    std::vector<PageCommit>& commits) const;
   void observe_iteration(const Flight& flight, const BatchResult& result);
   void trace_iteration(const Flight& flight, TimePoint ended, const BatchResult* result) const;
   void publish() const;
@@ -134,6 +136,7 @@ class SchedulerState {
   ByArrival running_;
   std::vector<SlotId> free_slots_;
   std::deque<Flight> in_flight_;
+  std::vector<PageMove> moves_;  // for the next batch
 
   std::uint64_t last_arrival_ = 0;
   std::uint64_t last_batch_ = 0;

@@ -57,6 +57,7 @@ void SchedulerState::request_admission() {
           ? std::shared_ptr<const std::vector<std::int32_t>>(sequence->ticket,
                                                              &sequence->ticket->prompt)
           : std::make_shared<const std::vector<std::int32_t>>(sequence->tokens);
+  message.cache_salt = sequence->ticket->cache_salt;
   message.keep_free = demand.keep_free;
   self_->send(tier_, std::move(message));
 }
@@ -112,6 +113,7 @@ bool SchedulerState::submit_batch() {
 
   auto batch = std::make_shared<Batch>();
   batch->id = ++last_batch_;
+  batch->moves = std::exchange(moves_, {});
   batch->slices.reserve(shares.size());
   Flight flight;
   flight.batch_id = batch->id;
@@ -161,15 +163,21 @@ void SchedulerState::take_batch(const BatchDone& message) {
 }
 
 void SchedulerState::absorb(const Flight& flight, const BatchResult& result) {
+  if (!result.failed_loads.empty())
+    self_->send(tier_, VoidContents{.epoch = epoch_, .generations = result.failed_loads});
   CommitPages commits{.epoch = epoch_, .commits = {}};
   for (std::size_t i = 0; i < flight.entries.size(); ++i) {
     const FlightEntry& entry = flight.entries[i];
     Sequence* sequence = find(entry.sequence, entry.run);
     if (!sequence) continue;  // it ended, or lost its pages, meanwhile
+    const std::int32_t token = i < result.tokens.size() ? result.tokens[i] : -1;
+    if (token == kVoidContext) {
+      interrupt(*sequence, StopReason::kContextLost);
+      continue;
+    }
     sequence->progress.completed(entry.step);
-    commit_pages(*sequence, commits.commits);
-    if (entry.step.sample)
-      absorb_token(*sequence, i < result.tokens.size() ? result.tokens[i] : -1);
+    commit_pages(*sequence, entry.step, commits.commits);
+    if (entry.step.sample) absorb_token(*sequence, token);
     if (Sequence* still_there = find(entry.sequence, entry.run)) settle_pause(*still_there);
   }
   if (!commits.commits.empty()) self_->send(tier_, std::move(commits));
@@ -195,16 +203,17 @@ void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token) {
   if (message.end != SequenceEnd::kNotYet) release(sequence);
 }
 
-// Full pages become shareable once their KV is there.
-void SchedulerState::commit_pages(Sequence& sequence, std::vector<PageCommit>& commits) const {
-  if (!environment_->options.prefix_cache) return;
-  const std::uint32_t full =
-      sequence.progress.num_computed() / device_.page_size * device_.page_size;
-  if (full <= sequence.num_committed) return;
+// Pages become shareable once the KV of their last token is there.
+void SchedulerState::commit_pages(const Sequence& sequence, const SequenceStep& step,
+                                  std::vector<PageCommit>& commits) const {
+  const std::uint32_t first = step.context_length / device_.page_size;
+  const std::uint32_t end = (step.context_length + step.num_tokens) / device_.page_size;
+  if (!environment_->options.cache.keeps_prefixes || first == end) return;
   const auto begin = sequence.tokens.begin();
   commits.push_back({.lease = sequence.lease,
-                     .tokens = {begin + sequence.num_committed, begin + full}});
-  sequence.num_committed = full;
+                     .first_page = first,
+                     .tokens = {begin + first * device_.page_size,
+                                begin + end * device_.page_size}});
 }
 
 void SchedulerState::observe_iteration(const Flight& flight, const BatchResult& result) {
@@ -303,7 +312,9 @@ void SchedulerState::keep_ticking() {
 
 PageSizing SchedulerState::page_sizing() const {
   return {.page_size = device_.page_size,
-          .look_ahead_pages = environment_->options.look_ahead_pages};
+          .look_ahead_pages = environment_->options.look_ahead_pages,
+          .kept_free =
+              static_cast<std::uint32_t>(environment_->options.cache.keep_free * device_.num_pages)};
 }
 
 Sequence* SchedulerState::running_suspect() const {

@@ -44,8 +44,7 @@ struct Sequence {
   LeasePtr lease;
   std::vector<PageId> pages;
   SlotId slot = 0;
-  std::uint32_t cached_tokens = 0;
-  std::uint32_t num_committed = 0;  // tokens, whole pages
+  std::uint32_t cached_tokens = 0;  // of the prompt, when it first ran
   std::uint32_t num_given_up = 0;   // tokens computed when it last lost its pages
 
   std::uint32_t num_strikes = 0;  // workers that died with it

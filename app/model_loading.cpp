@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
@@ -40,6 +41,31 @@ void log_memory_plan(const MemoryPlan& plan) {
        {"budget", shown_bytes(request.budget_bytes)}});
 }
 
+// Null: no host tier. Its memory is taken page by page when it is used.
+std::shared_ptr<HostPages> make_host_pages(const Options& options, const HostModel& model) {
+  const std::uint64_t page_bytes = model.memory.request.page_bytes;
+  const std::uint64_t num_pages =
+      std::min<std::uint64_t>(options.cache_host_memory / page_bytes, UINT32_MAX);
+  if (options.cache_policy == "none" || num_pages == 0) return nullptr;
+  log(LogLevel::kInfo, "host tier",
+      {{"kv_pages", num_pages}, {"at_most", shown_bytes(num_pages * page_bytes)}});
+  return std::make_shared<HostPages>(static_cast<std::uint32_t>(num_pages), page_bytes);
+}
+
+// In multiply-adds a page: all matrices for each of its tokens, and attention to
+// what is in front of it, which is in proportion.
+RecomputeCost recompute_cost_of(const ModelConfig& config) {
+  const double query_width = static_cast<double>(config.head_dim) * config.num_heads;
+  const double kv_width = static_cast<double>(config.head_dim) * config.num_kv_heads;
+  const double hidden = config.hidden_size;
+  const double layer = hidden * (2 * query_width + 2 * kv_width) +
+                       3 * hidden * config.intermediate_size;
+  const double page_size = kKvPageTokens;
+  const double attention = 2 * query_width * page_size * page_size * config.num_layers;
+  return {.constant = layer * config.num_layers * page_size + attention / 2,
+          .attention = {attention, 2 * attention}};
+}
+
 void use_host_device(const Options& options, LoadedModel& model) {
   const auto plan = plan_host_model(options.model_dir, host_settings(options));
   log_memory_plan(plan.memory);
@@ -48,7 +74,11 @@ void use_host_device(const Options& options, LoadedModel& model) {
   model.context_length = host->settings.context_length;
   model.served.network = host->network;
   model.served.compute_type = host->compute_type;
-  model.make_device = [host] { return std::make_unique<HostDevice>(host); };
+  const auto host_pages = make_host_pages(options, *host);
+  model.make_device = [host, host_pages] {
+    return std::make_unique<HostDevice>(host, HostDeviceOptions{.host_pages = host_pages});
+  };
+  model.served.recompute_cost = recompute_cost_of(model.config);
   model.device_summary = "host, " + std::string(name_of(host->compute_type)) + ", " +
                          std::to_string(host->settings.num_threads) + " threads";
 }
@@ -120,7 +150,11 @@ EngineOptions engine_options(const Options& options) {
   engine.max_waiting = static_cast<std::uint32_t>(options.max_waiting);
   engine.max_queue_time = std::chrono::seconds(options.max_queue_seconds);
   engine.look_ahead_pages = static_cast<std::uint32_t>(options.look_ahead_pages);
-  engine.prefix_cache = options.prefix_cache;
+  engine.cache.keeps_prefixes = options.cache_policy != "none";
+  engine.cache.policy =
+      options.cache_policy == "lru" ? EvictionPolicy::kLru : EvictionPolicy::kValue;
+  engine.cache.copy_ahead_below = static_cast<double>(options.cache_copy_ahead_percent) / 100;
+  engine.cache.keep_free = static_cast<double>(options.cache_keep_free_percent) / 100;
   engine.max_restarts = static_cast<std::uint32_t>(options.max_restarts);
   engine.restart_window = std::chrono::seconds(options.restart_window_seconds);
   engine.logs_requests = options.log_requests;

@@ -212,8 +212,20 @@ std::span<const OptionEntry> option_table() {
        &Options::max_queue_seconds, 1, 3600},
       {"scheduler.look_ahead_pages", "--look-ahead-pages", "KV pages leased beyond the present need",
        &Options::look_ahead_pages, 0, 64},
-      {"scheduler.prefix_cache", "--prefix-cache", "share KV pages of equal prompt beginnings",
-       &Options::prefix_cache},
+
+      {"cache.policy", "--cache-policy",
+       "which KV goes first when there is no room: value (cheap to compute again, long unused), lru, "
+       "or none to keep nothing",
+       &Options::cache_policy, 0, 0, {"value", "lru", "none"}},
+      {"cache.host_memory", "--cache-host-memory",
+       "memory for KV that had to leave the device, at most; 0 for none", &Options::cache_host_memory, 0,
+       UINT64_MAX, {}, Unit::kBytes},
+      {"cache.copy_ahead_percent", "--cache-copy-ahead-percent",
+       "copy KV to the host ahead of need while less than this share of pages could be given away at once",
+       &Options::cache_copy_ahead_percent, 0, 100},
+      {"cache.keep_free_percent", "--cache-keep-free-percent",
+       "a request joins others only while this share of pages stays free", &Options::cache_keep_free_percent,
+       0, 90},
 
       {"supervisor.max_restarts", "--max-restarts", "worker restarts within the window before giving up",
        &Options::max_restarts, 0, 1000},

@@ -44,7 +44,11 @@ struct Options {
   std::uint64_t max_waiting = 1024;
   std::uint64_t max_queue_seconds = 30;
   std::uint64_t look_ahead_pages = 1;
-  bool prefix_cache = true;
+  // [cache]
+  std::string cache_policy = "value";
+  std::uint64_t cache_host_memory = 1ULL << 30;
+  std::uint64_t cache_copy_ahead_percent = 25;
+  std::uint64_t cache_keep_free_percent = 10;
   // [supervisor]
   std::uint64_t max_restarts = 3;
   std::uint64_t restart_window_seconds = 60;

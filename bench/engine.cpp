@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
   served.compute_type = model->compute_type;
   Metrics metrics("bench");
   EngineOptions options;
-  options.prefix_cache = false;
+  options.cache.keeps_prefixes = false;
   Engine engine(served, [&] { return std::make_unique<HostDevice>(model); }, options, metrics);
 
   bench::DirectLoop loop(model, num_streams, kPrompt + kSteps + 8);

@@ -40,8 +40,18 @@ struct SequenceSlice {
   std::vector<std::int32_t> suppressed;  // ids that must not be drawn (min_tokens, ignore_eos)
 };
 
+// One KV page from tier to tier. The generation names what is in it: no other
+// contents ever had the same.
+struct PageMove {
+  bool to_host = false;  // else from it
+  PageId device_page = 0;
+  std::uint32_t host_page = 0;
+  std::uint64_t generation = 0;
+};
+
 struct Batch {
   std::uint64_t id = 0;
+  std::vector<PageMove> moves;  // done first, in this order
   std::vector<SequenceSlice> slices;
   // The query tokens of all slices, in order; a slice with input_from_slot
   // has one entry whose value is ignored.
@@ -56,9 +66,15 @@ struct Batch {
   }
 };
 
+// Instead of a slice's token: a page of its context could not be loaded, so
+// nothing that was computed for it is right.
+inline constexpr std::int32_t kVoidContext = -2;
+
 struct BatchResult {
   std::uint64_t batch_id = 0;
   std::vector<std::int32_t> tokens;  // one a slice; -1 where nothing was sampled
+  // What moves from the host did not find there, or not intact: generations.
+  std::vector<std::uint64_t> failed_loads = {};
   std::int64_t network_nanoseconds = 0;  // time the device spent on it
   std::string error;                 // not empty: the batch failed and tokens are void
 };

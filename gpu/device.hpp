@@ -22,6 +22,8 @@ struct DeviceDescription {
   std::string name;             // "host (2 threads, avx512-bf16)"
   std::uint32_t page_size = 0;  // tokens a KV page
   std::uint32_t num_pages = 0;
+  // The host tier's, which keep what is in them from one device to the next.
+  std::uint32_t num_host_pages = 0;
   std::uint32_t num_slots = 0;       // sequences that may run at once
   std::uint32_t max_batch_tokens = 0;
   std::uint32_t context_length = 0;  // longest sequence

@@ -34,7 +34,9 @@ struct BatchShare {
   SequenceStep step;
 };
 
-// Candidates in order of arrival; shares come in that order too.
+// Candidates in order of arrival; shares come in that order too. A sequence with
+// holes has several shares, of one context: the holes, then what is new
+// (Pensieve, §3.4.2).
 std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
                                    const BatchLimits& limits);
 

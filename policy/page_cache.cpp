@@ -70,11 +70,10 @@ std::optional<std::uint32_t> PageCache::num_new_pages(std::span<const NodeId> ch
       available -= 1;
     }
   }
-  const std::uint32_t required = demand.required > num_known ? demand.required - num_known : 0;
-  const std::uint32_t wanted = demand.wanted > num_known ? demand.wanted - num_known : 0;
-  const std::uint32_t reserved = for_chain + demand.keep_free;
-  if (available < reserved + required) return std::nullopt;
-  return std::clamp(available - reserved, required, std::max(required, wanted));
+  return pages_to_grant({.required = demand.required > num_known ? demand.required - num_known : 0,
+                         .wanted = demand.wanted > num_known ? demand.wanted - num_known : 0,
+                         .keep_free = demand.keep_free + for_chain},
+                        available);
 }
 
 // Pages for what was found: as they are, loaded, or to be filled.
@@ -154,12 +153,10 @@ std::optional<std::vector<std::uint32_t>> PageCache::extend(LeaseId id, PageDema
                                                             TimePoint now) {
   const auto found = leases_.find(id);
   if (found == leases_.end()) return std::nullopt;
-  const std::uint32_t available = num_available();
-  if (available < demand.required + demand.keep_free) return std::nullopt;
-  const std::uint32_t num_new = std::clamp(available - demand.keep_free, demand.required,
-                                           std::max(demand.required, demand.wanted));
+  const auto num_new = pages_to_grant(demand, num_available());
+  if (!num_new) return std::nullopt;
   std::vector<std::uint32_t> pages;
-  for (std::uint32_t i = 0; i < num_new; ++i) {
+  for (std::uint32_t i = 0; i < *num_new; ++i) {
     pages.push_back(take_device_page(now));
     found->second.pages.push_back({.page = pages.back()});
   }

@@ -31,8 +31,10 @@
 #include <vector>
 
 #include "policy/eviction_queue.hpp"
+#include "policy/page_demand.hpp"
 #include "policy/page_key.hpp"
 #include "policy/recompute_cost.hpp"
+#include "policy/token_range.hpp"
 
 namespace troupe {
 
@@ -66,17 +68,6 @@ struct PageCacheStatistics {
   std::uint64_t reclaimed = 0;         // device pages given away, their host page kept
   std::uint64_t dropped_from_device = 0;  // for want of room on the host
   std::uint64_t dropped_from_host = 0;
-};
-
-struct PageDemand {
-  std::uint32_t required = 0;   // pages without which the call fails
-  std::uint32_t wanted = 0;     // >= required: taken if there are enough
-  std::uint32_t keep_free = 0;  // free or cached pages to leave to others
-};
-
-struct TokenRange {
-  std::uint32_t begin = 0, end = 0;
-  bool operator==(const TokenRange&) const = default;
 };
 
 // One page from tier to tier. The generation says what is in it: no other

@@ -10,7 +10,7 @@ PageDemand admission_demand(const SequenceProgress& progress, const PageSizing& 
   const std::uint32_t ahead = sizing.look_ahead_pages * sizing.page_size;
   return {.required = sizing.pages_for(progress.capacity_needed(1)),
           .wanted = sizing.pages_for(progress.capacity_needed(1 + ahead)),
-          .keep_free = num_running};
+          .keep_free = num_running == 0 ? 0 : std::max(num_running, sizing.kept_free)};
 }
 
 PageDemand extension_demand(const SequenceProgress& progress, const PageSizing& sizing,

@@ -19,6 +19,7 @@ struct PageDemand {
 struct PageSizing {
   std::uint32_t page_size = 1;         // tokens
   std::uint32_t look_ahead_pages = 0;  // leased beyond the present need
+  std::uint32_t kept_free = 0;         // for those who run, when another one joins
 
   std::uint32_t pages_for(std::uint32_t num_tokens) const {
     return (num_tokens + page_size - 1) / page_size;
@@ -26,7 +27,8 @@ struct PageSizing {
 };
 
 // All pages of a sequence that is to run beside num_running others, each of
-// which must be able to take another page, or would soon preempt the newcomer.
+// which must be able to take another page, or would soon preempt the newcomer;
+// that much and more is left to them (Pensieve, §3.4.3). Alone it may have all.
 PageDemand admission_demand(const SequenceProgress& progress, const PageSizing& sizing,
                             std::uint32_t num_running);
 

@@ -3,12 +3,20 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace troupe {
 
 std::optional<SequenceStep> SequenceProgress::next_step(std::uint32_t max_tokens,
                                                         std::uint32_t page_capacity) const {
-  if (!has_work() || max_tokens == 0 || page_capacity <= num_submitted_) return std::nullopt;
+  if (max_tokens == 0) return std::nullopt;
+  if (!holes_.empty()) {
+    const TokenRange& hole = holes_.front();
+    return SequenceStep{.num_tokens = std::min(hole.size(), max_tokens),
+                        .context_length = hole.begin,
+                        .fills_hole = true};
+  }
+  if (!has_work() || page_capacity <= num_submitted_) return std::nullopt;
   SequenceStep step{.num_tokens = 1, .context_length = num_submitted_};
   if (num_pending_ > 0) {
     step.input_from_slot = true;
@@ -33,12 +41,22 @@ std::uint32_t SequenceProgress::capacity_needed(std::uint32_t num_ahead) const {
   return std::min(length + num_ahead, max_total_) - 1;
 }
 
-void SequenceProgress::start(std::uint32_t num_cached) {
+void SequenceProgress::start(std::uint32_t num_cached, std::vector<TokenRange> holes) {
   assert(num_cached < num_known_ && num_in_flight_ == 0);
+  assert(holes.empty() || holes.back().end <= num_cached);
   num_submitted_ = num_computed_ = num_cached;
+  holes_ = std::move(holes);
 }
 
 void SequenceProgress::submitted(const SequenceStep& step) {
+  if (step.fills_hole) {
+    TokenRange& hole = holes_.front();
+    assert(step.context_length == hole.begin && step.num_tokens <= hole.size());
+    hole.begin += step.num_tokens;
+    if (hole.size() == 0) holes_.erase(holes_.begin());
+    num_in_flight_ += 1;
+    return;
+  }
   assert(step.context_length == num_submitted_);
   num_submitted_ += step.num_tokens;
   num_pending_ += step.sample ? 1 : 0;
@@ -46,6 +64,11 @@ void SequenceProgress::submitted(const SequenceStep& step) {
 }
 
 void SequenceProgress::completed(const SequenceStep& step) {
+  if (step.fills_hole) {
+    assert(num_in_flight_ > 0);
+    num_in_flight_ -= 1;
+    return;
+  }
   assert(step.context_length == num_computed_ && num_in_flight_ > 0);
   num_computed_ += step.num_tokens;
   num_in_flight_ -= 1;
@@ -57,6 +80,7 @@ void SequenceProgress::completed(const SequenceStep& step) {
 
 void SequenceProgress::restart() {
   num_submitted_ = num_computed_ = num_pending_ = num_in_flight_ = 0;
+  holes_.clear();
 }
 
 void SequenceProgress::limit_total(std::uint32_t max_total) {

@@ -6,10 +6,17 @@
 //
 //   0 ......... num_computed ......... num_submitted ....... num_known + num_pending
 //   KV in its pages      in flight             tokens whose KV is still to do
+//
+// What was found of it in the cache may have holes: their tokens are computed
+// first, then, usually in the same batch, what comes behind. Until they are
+// done num_computed counts them already.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <vector>
+
+#include "policy/token_range.hpp"
 
 namespace troupe {
 
@@ -18,6 +25,7 @@ struct SequenceStep {
   std::uint32_t context_length = 0;  // tokens in front of these
   bool input_from_slot = false;      // the token is not known here yet
   bool sample = false;
+  bool fills_hole = false;           // others behind it have been computed already
   bool operator==(const SequenceStep&) const = default;
 };
 
@@ -34,12 +42,15 @@ class SequenceProgress {
                                         std::uint32_t page_capacity) const;
   // Would next_step give one, were there pages enough?
   bool has_work() const { return is_prefilling() || can_decode(); }
-  bool is_prefilling() const { return num_pending_ == 0 && num_submitted_ + 1 < num_known_; }
+  bool is_prefilling() const {
+    return !holes_.empty() || (num_pending_ == 0 && num_submitted_ + 1 < num_known_);
+  }
+  bool has_holes() const { return !holes_.empty(); }
   // Tokens its pages must hold for the next `num_ahead` steps of decoding.
   std::uint32_t capacity_needed(std::uint32_t num_ahead) const;
 
-  // The first `num_cached` tokens' KV was found.
-  void start(std::uint32_t num_cached);
+  // The first `num_cached` tokens' KV was found, but for the holes, in order.
+  void start(std::uint32_t num_cached, std::vector<TokenRange> holes = {});
   void submitted(const SequenceStep& step);
   void completed(const SequenceStep& step);  // in order of submission
   // Everything on the device is given up; known tokens stay known.
@@ -64,6 +75,7 @@ class SequenceProgress {
   std::uint32_t num_computed_ = 0;
   std::uint32_t num_pending_ = 0;    // drawn on the device, not seen here yet
   std::uint32_t num_in_flight_ = 0;  // steps
+  std::vector<TokenRange> holes_;    // not submitted yet
 };
 
 }  // namespace troupe

@@ -257,21 +257,39 @@ void Metrics::define_iterations() {
 
 void Metrics::define_pages() {
   auto& make = *implementation_;
-  const std::string tier = "device";  // where pages are; there will be others
-  pages_capacity = make.gauge("troupe_kv_pages_capacity", "KV pages there are.", {{"tier", tier}});
+  const auto capacity = [&](const std::string& tier) {
+    return make.gauge("troupe_kv_pages_capacity", "KV pages there are.", {{"tier", tier}});
+  };
+  pages_capacity = capacity("device");
+  host_pages_capacity = capacity("host");
   page_tokens = make.gauge("troupe_kv_page_tokens", "Tokens that fit into a KV page.");
-  const auto pages = [&](const std::string& state) {
+  const auto pages = [&](const std::string& state, const std::string& tier) {
     return make.gauge("troupe_kv_pages", "KV pages by state.", {{"state", state}, {"tier", tier}});
   };
-  pages_free = pages("free");
-  pages_cached = pages("cached");
-  pages_running = pages("running");
-  pages_evicted =
-      make.counter("troupe_kv_pages_evicted_total", "Cached KV pages given up for their space.", {{"tier", tier}});
+  pages_free = pages("free", "device");
+  pages_cached = pages("cached", "device");
+  pages_running = pages("running", "device");
+  host_pages_free = pages("free", "host");
+  host_pages_cached = pages("cached", "host");
+  const auto evicted = [&](const std::string& tier, const std::string& to) {
+    return make.counter("troupe_kv_pages_evicted_total",
+                        "KV pages given up for their space, by where their contents still are.",
+                        {{"tier", tier}, {"to", to}});
+  };
+  pages_kept_on_host = evicted("device", "host");
+  pages_dropped = evicted("device", "nowhere");
+  host_pages_dropped = evicted("host", "nowhere");
+  pages_stored = make.counter("troupe_kv_pages_stored_total", "KV pages copied to the host.");
+  pages_loaded = make.counter("troupe_kv_pages_loaded_total", "KV pages copied from the host.");
+  pages_not_intact = make.counter("troupe_kv_pages_not_intact_total",
+                                  "KV pages that failed their check and were computed again.");
   prefix_cache_queries =
       make.counter("troupe_prefix_cache_queries_total", "Tokens looked up in the prefix index, at every turn given.");
-  prefix_cache_hits =
-      make.counter("troupe_prefix_cache_hits_total", "Tokens found in the prefix index.", {{"tier", tier}});
+  const auto hits = [&](const std::string& tier) {
+    return make.counter("troupe_prefix_cache_hits_total", "Tokens found in the prefix index.", {{"tier", tier}});
+  };
+  prefix_cache_hits = hits("device");
+  prefix_cache_host_hits = hits("host");
 }
 
 void Metrics::define_the_rest() {

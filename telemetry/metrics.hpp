@@ -104,8 +104,12 @@ class Metrics {
   // pages
   Gauge pages_capacity, page_tokens;
   Gauge pages_free, pages_cached, pages_running;
-  Counter pages_evicted;
-  Counter prefix_cache_queries, prefix_cache_hits;  // tokens
+  Gauge host_pages_capacity, host_pages_free, host_pages_cached;
+  // kv_pages_evicted_total{tier,to}
+  Counter pages_kept_on_host, pages_dropped, host_pages_dropped;
+  Counter pages_stored, pages_loaded, pages_not_intact;  // to the host and from it
+  Counter prefix_cache_queries;                             // tokens
+  Counter prefix_cache_hits, prefix_cache_host_hits;        // tokens, by tier
 
   // actors
   Counter unexpected_messages, actor_failures;

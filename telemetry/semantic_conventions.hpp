@@ -79,5 +79,6 @@ inline constexpr std::string_view kResumedEvent = "resumed";
 inline constexpr std::string_view kSuspendedEvent = "suspended";
 inline constexpr std::string_view kWorkerLostEvent = "worker_lost";
 inline constexpr std::string_view kRestartedEvent = "restarted";
+inline constexpr std::string_view kContextLostEvent = "context_lost";
 
 }  // namespace troupe::semconv

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/host/page_memory.hpp"
+#include "gpu/page_memory.hpp"
 #include "gpu/planner.hpp"
 
 namespace troupe {

@@ -13,7 +13,7 @@ namespace {
 // usually needs a few microseconds to form it.
 constexpr std::chrono::microseconds kSubmissionSpin{20};
 
-DeviceDescription describe(const HostModel& model) {
+DeviceDescription describe(const HostModel& model, const HostDeviceOptions& options) {
   DeviceDescription description;
   description.name = "host (" + std::to_string(model.settings.num_threads) + " threads, " +
                      std::string(name_of(best_isa())) + ", " +
@@ -21,6 +21,7 @@ DeviceDescription describe(const HostModel& model) {
                      (model.settings.deterministic ? "" : ", not deterministic") + ")";
   description.page_size = kKvPageTokens;
   description.num_pages = model.memory.num_pages;
+  description.num_host_pages = options.host_pages ? options.host_pages->num_pages() : 0;
   description.num_slots = model.memory.request.num_slots;
   description.max_batch_tokens = model.largest.max_tokens;
   description.context_length = model.memory.request.context_length;
@@ -35,6 +36,7 @@ ProgramRunnerSettings runner_settings(const HostModel& model, DeviceDescription 
                                     model.memory.num_pages),
           .num_heads = model.network->config().num_heads,
           .on_logits = std::move(options.on_logits),
+          .host_pages = std::move(options.host_pages),
           .poison_memory = options.poison_memory};
 }
 
@@ -42,7 +44,7 @@ ProgramRunnerSettings runner_settings(const HostModel& model, DeviceDescription 
 
 HostDevice::HostDevice(std::shared_ptr<const HostModel> model, HostDeviceOptions options)
     : model_(std::move(model)),
-      description_(describe(*model_)),
+      description_(describe(*model_, options)),
       threads_({.num_threads = model_->settings.num_threads, .cpus = model_->settings.cpus}),
       runner_(runner_settings(*model_, description_, std::move(options)), model_->weights,
               model_->rotary,
@@ -115,14 +117,15 @@ bool HostDevice::wait_for_submission(Submission& submission) {
 
 BatchResult HostDevice::run(const Submission& submission) {
   const auto start = std::chrono::steady_clock::now();
-  BatchResult result{.batch_id = submission.batch->id, .tokens = {}, .error = {}};
+  BatchResult result;
   try {
-    result.tokens = runner_.run(submission.program, *submission.batch, stop_);
+    result = runner_.run(submission.program, *submission.batch, stop_);
   } catch (const std::exception& error) {
     runner_.void_slots(*submission.batch);
     result.error = error.what();
     if (result.error.empty()) result.error = "unknown failure";
   }
+  result.batch_id = submission.batch->id;
   result.network_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                    std::chrono::steady_clock::now() - start)
                                    .count();

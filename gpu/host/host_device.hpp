@@ -21,10 +21,12 @@
 #include "gpu/host/host_model.hpp"
 #include "gpu/host/program_runner.hpp"
 #include "gpu/host/thread_pool.hpp"
+#include "gpu/host_pages.hpp"
 
 namespace troupe {
 
 struct HostDeviceOptions {
+  std::shared_ptr<HostPages> host_pages = {};  // shared with the devices that follow
   LogitsHook on_logits = {};   // for tests, as is
   bool poison_memory = false;  // fills KV pages and temporaries with NaN first
 };

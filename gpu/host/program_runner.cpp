@@ -246,6 +246,7 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings,
       threads_(threads),
       arena_(largest),
       kv_pool_(kv_pool_bytes(settings_.kv_layout)),
+      mover_(settings_.kv_layout, kv_pool_.get(), settings_.host_pages),
       last_tokens_(settings_.description.num_slots, -1) {
   if (settings_.poison_memory) {
     std::memset(kv_pool_.get(), 0xFF, kv_pool_.size_bytes());
@@ -255,9 +256,13 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings,
 
 ProgramRunner::~ProgramRunner() = default;
 
-std::vector<std::int32_t> ProgramRunner::run(const std::shared_ptr<const Program>& program,
-                                             const Batch& batch, const std::atomic<bool>& stop) {
+BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, const Batch& batch,
+                               const std::atomic<bool>& stop) {
   check_batch(*program, batch);
+  BatchResult result;
+  result.batch_id = batch.id;
+  result.failed_loads = mover_.move(batch.moves);
+  const std::vector<bool> is_void = mover_.find_void_slices(batch);
   prepare(batch);
   const BoundProgram& bound = bind(program);
   Execution execution(*this, bound, batch);
@@ -266,7 +271,10 @@ std::vector<std::int32_t> ProgramRunner::run(const std::shared_ptr<const Program
     execution.run(op);
   }
   arena_.finish_batch(bound.used_chunks);
-  return finish(batch);
+  result.tokens = finish(batch);
+  for (std::size_t i = 0; i < is_void.size(); ++i)
+    if (is_void[i]) result.tokens[i] = kVoidContext;
+  return result;
 }
 
 void ProgramRunner::void_slots(const Batch& batch) {

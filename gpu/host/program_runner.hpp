@@ -21,7 +21,8 @@
 #include "gpu/host/kernels/paged_attention.hpp"
 #include "gpu/host/kernels/rotary.hpp"
 #include "gpu/host/kernels/sample.hpp"
-#include "gpu/host/page_memory.hpp"
+#include "gpu/host/page_mover.hpp"
+#include "gpu/page_memory.hpp"
 #include "gpu/host/thread_pool.hpp"
 #include "gpu/program.hpp"
 
@@ -37,6 +38,8 @@ struct ProgramRunnerSettings {
   KvLayout kv_layout;
   std::size_t num_heads = 0;
   LogitsHook on_logits = {};
+  // The host tier; null: batches have no moves.
+  std::shared_ptr<HostPages> host_pages = {};
   // Fills KV pages and arena with NaN first, so that a test sees any number that
   // is read before it was written.
   bool poison_memory = false;
@@ -51,10 +54,11 @@ class ProgramRunner {
                 ThreadPool& threads);
   ~ProgramRunner();
 
-  // One token a slice (-1: none asked for, or the logits allowed none). Throws
-  // std::runtime_error if program or batch do not fit or `stop` was raised.
-  std::vector<std::int32_t> run(const std::shared_ptr<const Program>& program,
-                                const Batch& batch, const std::atomic<bool>& stop);
+  // What a batch gave, but for its times. Tokens: one a slice, -1 where none
+  // was asked for or the logits allowed none. Throws std::runtime_error if
+  // program or batch do not fit or `stop` was raised.
+  BatchResult run(const std::shared_ptr<const Program>& program, const Batch& batch,
+                  const std::atomic<bool>& stop);
 
   // After a failed batch nobody may read what its slots would have held.
   void void_slots(const Batch& batch);
@@ -77,6 +81,7 @@ class ProgramRunner {
   ThreadPool& threads_;
   Arena arena_;
   PageMemory kv_pool_;
+  PageMover mover_;
   std::vector<std::int32_t> last_tokens_;  // by slot; -1: none
   std::map<const Program*, std::unique_ptr<BoundProgram>> bound_;
 

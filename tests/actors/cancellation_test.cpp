@@ -60,7 +60,7 @@ TEST_CASE("cancel: while waiting behind others, who go on") {
 
 TEST_CASE("cancel: pages in flight come back when the batch is done, not before") {
   auto settings = sim::small_settings();
-  settings.options.prefix_cache = false;
+  settings.options.cache.keeps_prefixes = false;
   settings.options.max_in_flight = 1;
   sim::SimWorld world(settings);
   const auto client = submit(world, letters("hello", 40));

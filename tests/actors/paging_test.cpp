@@ -41,7 +41,7 @@ TEST_CASE("paging: an answer's own tokens are shared by the next turn") {
 
 TEST_CASE("paging: with the prefix cache off nothing is shared and nothing is kept") {
   auto settings = sim::small_settings();
-  settings.options.prefix_cache = false;
+  settings.options.cache.keeps_prefixes = false;
   sim::SimWorld world(settings);
   for (int i = 0; i < 3; ++i) {
     const auto client = submit(world, letters(std::string(40, 'x'), 5));

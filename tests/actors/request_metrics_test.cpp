@@ -88,7 +88,7 @@ TEST_CASE("request metrics: every token of a batch is one of prefill or of decod
 TEST_CASE("request metrics: what a preemption throws away is counted when it is computed again") {
   auto settings = sim::small_settings();
   settings.device.description.num_pages = 20;
-  settings.options.prefix_cache = false;  // nothing of it is found again
+  settings.options.cache.keeps_prefixes = false;  // nothing of it is found again
   sim::SimWorld world(settings);
   for (int i = 0; i < 8; ++i) submit(world, letters("hello", 60, i));
   REQUIRE(world.run());

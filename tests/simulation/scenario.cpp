@@ -47,6 +47,7 @@ class Scenario {
 
   SimSettings draw_settings();
   void plan_faults();
+  void plan_damage();
   void plan_misfortunes();
   ClientPlan draw_client();
   GenerationRequest draw_request();
@@ -78,6 +79,7 @@ Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
   for (std::uint64_t i = 0; i < num_clients; ++i)
     clients_.push_back(std::make_shared<SimClient>(*world_, draw_client()));
   plan_faults();
+  plan_damage();
   plan_misfortunes();
 }
 
@@ -100,7 +102,11 @@ SimSettings Scenario::draw_settings() {
   options.max_in_flight = static_cast<std::uint32_t>(between(1, 3));
   options.look_ahead_pages = static_cast<std::uint32_t>(between(0, 2));
   options.pause_bytes = between(4, 30);
-  options.prefix_cache = chance(80);
+  options.cache.keeps_prefixes = chance(80);
+  options.cache.policy = chance(50) ? EvictionPolicy::kValue : EvictionPolicy::kLru;
+  options.cache.copy_ahead_below = static_cast<double>(between(0, 100)) / 100;
+  options.cache.keep_free = static_cast<double>(between(0, 20)) / 100;
+  if (chance(60)) device.num_host_pages = static_cast<std::uint32_t>(between(1, 200));
   options.max_restarts = 1000;
   if (kind_ == Kind::kStarvation)
     device.num_pages = static_cast<std::uint32_t>(
@@ -119,6 +125,15 @@ SimSettings Scenario::draw_settings() {
       };
   }
   return settings;
+}
+
+// Now and then the host tier has lost what it should have.
+void Scenario::plan_damage() {
+  if (!chance(30)) return;
+  const std::uint64_t interval = between(1, 10);
+  world_->devices().choose_damage = [interval, number = std::uint64_t{0}]() mutable {
+    return ++number % interval == 0;
+  };
 }
 
 // Which batches kill: at token 0, 1, in the middle, again and again.

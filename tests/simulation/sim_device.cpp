@@ -2,6 +2,7 @@
 #include "tests/simulation/sim_device.hpp"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -68,11 +69,13 @@ Ticket SimDevice::submit(std::shared_ptr<const Program>, std::shared_ptr<const B
 void SimDevice::check(const Batch& batch) {
   const DeviceDescription& device = settings_.description;
   std::uint32_t num_tokens = 0;
-  std::set<SlotId> slots;
+  std::map<SlotId, std::uint64_t> owners;
   for (const auto& slice : batch.slices) {
     num_tokens += slice.num_tokens;
     if (slice.num_tokens == 0) report(batch, slice, "no tokens");
-    if (slice.slot >= device.num_slots || !slots.insert(slice.slot).second)
+    const bool is_its_own =
+        owners.try_emplace(slice.slot, slice.sequence).first->second == slice.sequence;
+    if (slice.slot >= device.num_slots || !is_its_own)
       report(batch, slice, "a slot that is not its own");
     if (slice.num_pages * device.page_size < slice.context_length + slice.num_tokens)
       report(batch, slice, "too few pages");
@@ -84,7 +87,7 @@ void SimDevice::check(const Batch& batch) {
     if (is_in_flight_elsewhere(batch, slice)) report(batch, slice, "a page still in use");
   }
   if (num_tokens != batch.num_tokens() || num_tokens > device.max_batch_tokens ||
-      batch.slices.size() > device.num_slots)
+      owners.size() > device.num_slots)
     shared_->violations.push_back("batch " + std::to_string(batch.id) + ": wrong size");
 }
 
@@ -128,6 +131,7 @@ BatchResult SimDevice::collect(Ticket ticket) {
     result.error = "simulated failure of a batch";
     return result;
   }
+  move(*submitted.batch, result);
   std::size_t first_token = 0;
   for (const auto& slice : submitted.batch->slices) {
     result.tokens.push_back(execute(*submitted.batch, slice, first_token));
@@ -136,8 +140,45 @@ BatchResult SimDevice::collect(Ticket ticket) {
   return result;
 }
 
+void SimDevice::move(const Batch& batch, BatchResult& result) {
+  shared_->host_pages.resize(settings_.description.num_host_pages);
+  for (const PageMove& move : batch.moves) {
+    auto& host = shared_->host_pages.at(move.host_page);
+    auto& page = pages_.at(move.device_page);
+    if (move.to_host) {
+      shared_->num_stores += 1;
+      const bool is_void = std::find(page.begin(), page.end(), kVoid) != page.end();
+      host = {.generation = is_void ? 0 : move.generation, .tokens = page};
+      continue;
+    }
+    shared_->num_loads += 1;
+    const bool is_damaged = shared_->choose_damage && shared_->choose_damage();
+    if (host.generation == move.generation && !is_damaged) {
+      page = host.tokens;
+    } else {
+      shared_->num_failed_loads += 1;
+      std::fill(page.begin(), page.end(), kVoid);
+      result.failed_loads.push_back(move.generation);
+    }
+  }
+}
+
+bool SimDevice::reads_void(const Batch& batch, const SequenceSlice& slice) const {
+  const std::uint32_t page_size = settings_.description.page_size;
+  for (std::uint32_t i = 0; i < slice.context_length; ++i) {
+    const PageId page = batch.page_table.at(slice.first_page + i / page_size);
+    if (pages_.at(page)[i % page_size] == kVoid) return true;
+  }
+  return false;
+}
+
 std::int32_t SimDevice::execute(const Batch& batch, const SequenceSlice& slice,
                                 std::size_t first_token) {
+  if (reads_void(batch, slice)) {
+    for (std::uint32_t i = 0; i < slice.num_tokens; ++i)
+      kv(batch, slice, slice.context_length + i) = kVoid;
+    return kVoidContext;
+  }
   for (std::uint32_t i = 0; i < slice.num_tokens; ++i)
     kv(batch, slice, slice.context_length + i) =
         slice.input_from_slot ? slots_[slice.slot] : batch.token_ids[first_token + i];

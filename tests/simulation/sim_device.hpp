@@ -41,6 +41,11 @@ class SimDevice;
 
 // What all devices of a simulation share; outlives them.
 struct SimDevices {
+  struct HostPage {
+    std::uint64_t generation = 0;
+    std::vector<std::int32_t> tokens;
+  };
+
   std::function<TimePoint()> now;
   // Asked for every batch, in order of submission.
   std::function<Fault(const Batch&, std::uint64_t number)> choose_fault;
@@ -49,6 +54,10 @@ struct SimDevices {
   std::set<SimDevice*> alive;  // never more than one
   std::set<std::uint64_t> ended;  // sequences that must not be seen again
   std::vector<std::string> violations;
+  std::vector<HostPage> host_pages;  // outlive a device
+  // Asked for every load: is what is there damaged?
+  std::function<bool()> choose_damage;
+  std::uint64_t num_stores = 0, num_loads = 0, num_failed_loads = 0;
 };
 
 // The token after `tokens`: letters, and now and then the end.
@@ -74,6 +83,7 @@ class SimDevice final : public Device {
 
  private:
   static constexpr std::int32_t kUnwritten = -1;
+  static constexpr std::int32_t kVoid = -2;  // of a page that could not be loaded
 
   struct Submitted {
     std::shared_ptr<const Batch> batch;
@@ -82,6 +92,8 @@ class SimDevice final : public Device {
   };
 
   void check(const Batch& batch);
+  void move(const Batch& batch, BatchResult& result);
+  bool reads_void(const Batch& batch, const SequenceSlice& slice) const;
   bool is_in_flight_elsewhere(const Batch& batch, const SequenceSlice& slice) const;
   std::int32_t execute(const Batch& batch, const SequenceSlice& slice, std::size_t first_token);
   std::int32_t& kv(const Batch& batch, const SequenceSlice& slice, std::uint32_t position);

@@ -171,10 +171,11 @@ SchedulerState& SimWorld::scheduler() {
 
 double SimWorld::metric(const std::string& name) const {
   std::istringstream lines(metrics_.expose());
+  double sum = 0.0;
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with(name + " ") || line.starts_with(name + "{"))
-      return std::stod(line.substr(line.rfind(' ') + 1));
-  return 0.0;
+      sum += std::stod(line.substr(line.rfind(' ') + 1));
+  return sum;
 }
 
 void SimWorld::trace(std::uint64_t value) {

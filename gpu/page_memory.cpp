@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/host/page_memory.hpp"
+#include "gpu/page_memory.hpp"
 
 #include <sys/mman.h>
 
