@@ -50,9 +50,10 @@ ServerSample read_sample(std::string_view text, BatchCounters& before) {
   sample.num_running = first_of(text, {"troupe_num_requests_running", "vllm:num_requests_running"});
   sample.num_waiting = first_of(text, {"troupe_num_requests_waiting", "vllm:num_requests_waiting"});
   sample.generation_tokens = first_of(text, {"troupe_generation_tokens_total", "vllm:generation_tokens_total"});
-  if (const auto total = metric_sum(text, "troupe_kv_pages_total")) {
+  if (const auto total = metric_sum(text, "troupe_kv_pages_capacity", "tier=\"device\"")) {
+    const auto free = metric_sum(text, "troupe_kv_pages", "state=\"free\",tier=\"device\"");
     sample.pages_total = *total;
-    sample.pages_used = *total - metric_sum(text, "troupe_kv_pages", "state=\"free\"").value_or(0);
+    sample.pages_used = *total - free.value_or(0);
   } else if (const auto share = metric_sum(text, "vllm:kv_cache_usage_perc")) {
     sample.pages_total = 1;  // vLLM says only the share
     sample.pages_used = *share;

@@ -54,6 +54,12 @@ std::string_view label_of(const ClientMetric& metric, std::string_view name) {
   return {};
 }
 
+// What vLLM counts is on the device; our other tiers have no name there.
+bool is_on_device(const ClientMetric& metric) {
+  const std::string_view tier = label_of(metric, "tier");
+  return tier.empty() || tier == "device";
+}
+
 // vLLM's labels: the model, the engine (we are one), and why a request ended.
 Labels vllm_labels(const ClientMetric& ours) {
   Labels labels = {{"engine", "0"}};
@@ -75,7 +81,8 @@ double value_in(const std::vector<MetricFamily>& families, std::string_view name
   const MetricFamily* family = find(families, name);
   if (family == nullptr) return 0;
   for (const auto& metric : family->metric)
-    if (label_of(metric, "state") == state) return value_of(*family, metric);
+    if (label_of(metric, "state") == state && is_on_device(metric))
+      return value_of(*family, metric);
   return 0;
 }
 
@@ -196,8 +203,10 @@ std::vector<MetricFamily> vllm_counters_and_gauges(const std::vector<MetricFamil
                       .help = std::string(same.help),
                       .type = family->type,
                       .metric = {}};
-    for (const auto& metric : family->metric)
+    for (const auto& metric : family->metric) {
+      if (!is_on_device(metric)) continue;
       twin.metric.push_back(with(vllm_labels(metric), family->type, value_of(*family, metric)));
+    }
     if (labels.empty() && !twin.metric.empty()) labels = twin.metric.front().label;
     families.push_back(std::move(twin));
   }
