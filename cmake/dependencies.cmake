@@ -27,6 +27,11 @@ troupe_import(caf::core caf_core caf/actor_system.hpp)
 troupe_import(DNNL::dnnl dnnl oneapi/dnnl/dnnl.hpp)
 troupe_import(prometheus-cpp::core prometheus-cpp-core prometheus/registry.h)
 
+# Headers only; Debian ships no CMake package for it.
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+add_library(xxhash INTERFACE)
+target_include_directories(xxhash SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
+
 # The JSON of requests: Boost.JSON compiled into one translation unit of http/.
 add_library(troupe_boost INTERFACE)
 target_link_libraries(troupe_boost INTERFACE Boost::headers Threads::Threads)
