@@ -6,61 +6,16 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
+
+#include "tests/app/dying_device.hpp"
+#include "tests/app/text_sink.hpp"
 
 using namespace troupe;
 
 namespace {
-
-// Works like the device inside it until the n-th batch, which it fails.
-class DyingDevice final : public Device {
- public:
-  DyingDevice(std::unique_ptr<Device> inner, Ticket last) : inner_(std::move(inner)), last_(last) {}
-
-  const DeviceDescription& description() const override { return inner_->description(); }
-  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override {
-    return inner_->submit(std::move(program), std::move(batch));
-  }
-  Ticket completed() const noexcept override { return inner_->completed(); }
-  BatchResult collect(Ticket ticket) override {
-    auto result = inner_->collect(ticket);
-    if (ticket == last_) result.error = "the test wants this device to die";
-    return result;
-  }
-  void set_listener(std::function<void()> listener) override { inner_->set_listener(std::move(listener)); }
-  std::optional<std::chrono::nanoseconds> poll_delay() const override { return inner_->poll_delay(); }
-
- private:
-  std::unique_ptr<Device> inner_;
-  Ticket last_;
-};
-
-class TextSink final : public ResponseSink {
- public:
-  void deliver(ResponseEvent event) override {
-    const std::lock_guard lock(mutex_);
-    if (const auto* delta = std::get_if<TextDelta>(&event)) text_ += delta->text;
-    if (const auto* failed = std::get_if<Failed>(&event)) text_ += "FAILED: " + failed->error.message;
-    has_ended_ = has_ended_ || std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event);
-    if (has_ended_) ended_.notify_all();
-  }
-  std::size_t pending_bytes() const noexcept override { return 0; }
-  std::string wait() {
-    std::unique_lock lock(mutex_);
-    ended_.wait(lock, [&] { return has_ended_; });
-    return text_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool has_ended_ = false;
-  std::string text_;
-};
 
 Options demo_options() {
   Options options;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device that dies when it is told to.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "gpu/device.hpp"
+
+namespace troupe {
+
+// Works like the device inside it until the n-th batch, which it fails.
+class DyingDevice final : public Device {
+ public:
+  DyingDevice(std::unique_ptr<Device> inner, Ticket last) : inner_(std::move(inner)), last_(last) {}
+
+  const DeviceDescription& description() const override { return inner_->description(); }
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override {
+    return inner_->submit(std::move(program), std::move(batch));
+  }
+  Ticket completed() const noexcept override { return inner_->completed(); }
+  BatchResult collect(Ticket ticket) override {
+    auto result = inner_->collect(ticket);
+    if (ticket == last_) result.error = "the test wants this device to die";
+    return result;
+  }
+  void set_listener(std::function<void()> listener) override { inner_->set_listener(std::move(listener)); }
+  std::optional<std::chrono::nanoseconds> poll_delay() const override { return inner_->poll_delay(); }
+
+ private:
+  std::unique_ptr<Device> inner_;
+  Ticket last_;
+};
+
+}  // namespace troupe

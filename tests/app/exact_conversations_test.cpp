@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversations on the real model and device with so little memory that their
+// KV is pushed to the host, brought back, dropped and computed again all the
+// time, while devices die: every answer must be, to the byte, that of an engine
+// that keeps nothing and has memory for all. TROUPE_TURNS=n plays so many.
+#include "app/model_loading.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "telemetry/log.hpp"
+#include "tests/app/dying_device.hpp"
+#include "tests/app/text_sink.hpp"
+
+using namespace troupe;
+
+namespace {
+
+constexpr std::size_t kTurnsInEveryRun = 500;  // of each of four kinds
+constexpr std::size_t kNumConversations = 24;
+constexpr std::size_t kMostAtOnce = 10;
+constexpr std::size_t kMostHistory = 2600;  // characters
+
+struct Kind {
+  std::string compute_type;
+  std::string policy;
+  std::uint64_t memory;       // of the device
+  std::uint64_t host_memory;
+  Ticket batches_a_device = 0;  // dies then; 0: never
+};
+
+std::size_t num_turns() {
+  const char* text = std::getenv("TROUPE_TURNS");
+  return text ? std::strtoul(text, nullptr, 10) / 4 : kTurnsInEveryRun;
+}
+
+Options options_of(const Kind& kind) {
+  Options options;
+  options.model_dir = TROUPE_SOURCE_DIR "/models/demo";
+  options.compute_type = kind.compute_type;
+  options.cache_policy = kind.policy;
+  options.memory_bytes = kind.memory;
+  options.cache_host_memory = kind.host_memory;
+  options.max_batch_sequences = 8;
+  options.max_batch_tokens = 128;
+  options.prefill_chunk = 64;
+  options.max_restarts = 1'000'000;
+  return options;
+}
+
+std::string something_to_say(std::mt19937_64& random) {
+  constexpr std::array<const char*, 8> kNames = {"Maria", "Peter", "Anna", "Otto",
+                                                 "Clara", "Felix", "Nora", "Hugo"};
+  const std::string number = std::to_string(random() % 40 + 1);
+  switch (random() % 5) {
+    case 0: return "My name is " + std::string(kNames[random() % kNames.size()]) + ".";
+    case 1: return "What is my name?";
+    case 2: return "Count from " + number + " to " + std::to_string(random() % 40 + 45) + ".";
+    case 3: return "My number is " + number + ".";
+    default: return "Spell " + std::string(kNames[random() % kNames.size()]) + ".";
+  }
+}
+
+struct Played {
+  std::vector<std::string> conversations;  // all that was said in each
+  std::string metrics;
+
+  double metric(const std::string& name) const {
+    std::istringstream lines(metrics);
+    double sum = 0.0;
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with(name + "{")) sum += std::stod(line.substr(line.rfind(' ') + 1));
+    return sum;
+  }
+};
+
+GenerationRequest next_turn(std::vector<ChatMessage>& history, std::mt19937_64& random) {
+  history.push_back({"user", something_to_say(random)});
+  GenerationRequest request;
+  request.id = "test";
+  request.prompt = ChatPrompt{.messages = history};
+  request.max_tokens = static_cast<std::uint32_t>(random() % 40 + 4);
+  request.sampling = {.temperature = random() % 4 == 0 ? 1.2F : 0.0F, .seed = random()};
+  request.has_seed = true;
+  return request;
+}
+
+std::size_t length(const std::vector<ChatMessage>& history) {
+  std::size_t sum = 0;
+  for (const auto& message : history) sum += message.content.size();
+  return sum;
+}
+
+// The same seed: the same users, who say the same as long as they hear the same.
+Played play(const Kind& kind, std::uint64_t seed) {
+  const Options options = options_of(kind);
+  const auto model = load_model(options);
+  Metrics metrics("demo");
+  const DeviceFactory factory = [&]() -> std::unique_ptr<Device> {
+    if (kind.batches_a_device == 0) return model.make_device();
+    return std::make_unique<DyingDevice>(model.make_device(), kind.batches_a_device);
+  };
+  Engine engine(model.served, factory, engine_options(options), metrics);
+
+  std::mt19937_64 random(seed);
+  std::vector<std::vector<ChatMessage>> histories(kNumConversations);
+  Played played;
+  played.conversations.resize(kNumConversations);
+  for (std::size_t turn = 0; turn < num_turns();) {
+    std::vector<std::pair<std::size_t, std::shared_ptr<TextSink>>> open;
+    const std::size_t first = random() % kNumConversations;
+    const std::size_t number = random() % kMostAtOnce + 1;
+    for (std::size_t i = 0; i < number; ++i, ++turn) {
+      auto& history = histories[(first + i) % kNumConversations];
+      if (length(history) > kMostHistory) history.clear();
+      open.emplace_back((first + i) % kNumConversations, std::make_shared<TextSink>());
+      engine.submit(next_turn(history, random), open.back().second);
+    }
+    for (const auto& [which, sink] : open) {
+      histories[which].push_back({"assistant", sink->wait()});
+      played.conversations[which] += histories[which].back().content + "\n";
+    }
+  }
+  // The last leases come back a moment after the last answer.
+  for (int i = 0; i < 5000 && engine.status().pages_running > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(engine.status().pages_running == 0);
+  played.metrics = metrics.expose();
+  return played;
+}
+
+void check_exact(const Kind& kind) {
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  const Played reference = play({.compute_type = kind.compute_type,
+                                 .policy = "none",
+                                 .memory = 256 << 20,
+                                 .host_memory = 0},
+                                7);
+  const Played played = play(kind, 7);
+  for (std::size_t i = 0; i < kNumConversations; ++i) {
+    CAPTURE(i);
+    CHECK(played.conversations[i] == reference.conversations[i]);
+  }
+  MESSAGE(kind.compute_type, ", ", kind.policy, ": ", played.metric("troupe_kv_pages_stored_total"),
+          " pages stored, ", played.metric("troupe_kv_pages_loaded_total"), " loaded, ",
+          played.metric("troupe_kv_pages_evicted_total"), " evicted, ",
+          played.metric("troupe_num_preemptions_total"), " preemptions, ",
+          played.metric("troupe_recomputed_tokens_total"), " tokens recomputed, ",
+          played.metric("troupe_worker_restarts_total"), " devices lost");
+  CHECK(reference.metric("troupe_prefix_cache_hits_total") == 0);
+  CHECK(played.metric("troupe_prefix_cache_hits_total") > 0);
+  CHECK(played.metric("troupe_recomputed_tokens_total") > 0);
+  if (kind.host_memory == 0) return;
+  CHECK(played.metric("troupe_kv_pages_stored_total") > 0);
+  CHECK(played.metric("troupe_kv_pages_loaded_total") > 0);
+}
+
+}  // namespace
+
+TEST_CASE("exact conversations: bf16, little memory on device and host") {
+  check_exact({.compute_type = "bf16", .policy = "value", .memory = 16 << 20,
+               .host_memory = 6 << 20});
+}
+
+TEST_CASE("exact conversations: f32, little memory on device and host") {
+  check_exact({.compute_type = "f32", .policy = "value", .memory = 30 << 20,
+               .host_memory = 12 << 20});
+}
+
+TEST_CASE("exact conversations: f32, no host tier, so that there are holes only") {
+  check_exact({.compute_type = "f32", .policy = "value", .memory = 30 << 20, .host_memory = 0});
+}
+
+TEST_CASE("exact conversations: bf16, by time, devices that die all the time") {
+  check_exact({.compute_type = "bf16", .policy = "lru", .memory = 16 << 20,
+               .host_memory = 6 << 20, .batches_a_device = 97});
+}
