@@ -10,12 +10,6 @@
 #include "telemetry/log.hpp"
 
 namespace troupe {
-namespace {
-
-// In one iteration: the batch behind them waits.
-constexpr std::uint32_t kMaxCopiesAhead = 4;
-
-}  // namespace
 
 CacheTierActor::behavior_type make_cache_tier(CacheTierState::Self self, Environment environment,
                                               CacheTierOptions options) {

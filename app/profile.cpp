@@ -42,12 +42,18 @@ ServingSettings serving_settings(const EngineOptions& options, const DeviceDescr
   serving.batch.max_tokens = std::min(options.max_batch_tokens, device.max_batch_tokens);
   serving.batch.max_sequences = std::min(options.max_batch_sequences, device.num_slots);
   serving.batch.prefill_chunk = std::min(options.prefill_chunk, serving.batch.max_tokens);
-  serving.pages = {.page_size = device.page_size, .look_ahead_pages = options.look_ahead_pages};
+  serving.pages = {
+      .page_size = device.page_size,
+      .look_ahead_pages = options.look_ahead_pages,
+      .kept_free = static_cast<std::uint32_t>(options.cache.keep_free * device.num_pages)};
   serving.num_pages = device.num_pages;
   serving.max_in_flight = options.max_in_flight;
   serving.max_waiting = options.max_waiting;
   serving.max_queue_time = options.max_queue_time;
-  serving.prefix_cache = options.prefix_cache;
+  serving.prefix_cache = options.cache.keeps_prefixes;
+  serving.cache_policy = options.cache.policy;
+  serving.copy_ahead_below = options.cache.copy_ahead_below;
+  serving.num_host_pages = device.num_host_pages;
   return serving;
 }
 
@@ -93,6 +99,7 @@ int run_profile(const ProfileCommand& command) {
   {
     DeviceProbe probe(model);
     profile.serving = serving_settings(options, probe.description());
+    profile.serving.recompute_cost = model.served.recompute_cost;
     samples = probe.measure(command.num_rounds, [&](std::uint32_t round) {
       std::fprintf(stderr, "round %u of %u\n", round, command.num_rounds);
     });

@@ -25,7 +25,13 @@ Json serving_json(const ServingSettings& serving) {
           {"max_in_flight", serving.max_in_flight},
           {"max_waiting", serving.max_waiting},
           {"max_queue_ms", serving.max_queue_time.count()},
-          {"prefix_cache", serving.prefix_cache}};
+          {"kept_free_pages", serving.pages.kept_free},
+          {"prefix_cache", serving.prefix_cache},
+          {"cache_policy", serving.cache_policy == EvictionPolicy::kLru ? "lru" : "value"},
+          {"num_host_pages", serving.num_host_pages},
+          {"copy_ahead_below", serving.copy_ahead_below},
+          {"recompute_constant", serving.recompute_cost.constant},
+          {"recompute_attention", serving.recompute_cost.attention}};
 }
 
 Json iteration_json(const IterationCost& cost) {

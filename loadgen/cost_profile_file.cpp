@@ -41,11 +41,31 @@ std::uint32_t count(const JsonFields& fields, const char* key) {
   return static_cast<std::uint32_t>(fields.number(key, kMost));
 }
 
+EvictionPolicy policy_from(const JsonFields& fields) {
+  const std::string name = fields.text("cache_policy");
+  if (name == "value") return EvictionPolicy::kValue;
+  if (name == "lru") return EvictionPolicy::kLru;
+  throw std::runtime_error(fields.where() + ": 'cache_policy': expected value or lru, got '" + name +
+                           "'");
+}
+
+std::vector<double> numbers(const JsonFields& fields, const char* key) {
+  std::vector<double> numbers;
+  for (const auto& number : fields.array(key)) {
+    if (!number.is_number())
+      throw std::runtime_error(fields.where() + ": '" + key + "': expected numbers, got " +
+                               number.dump());
+    numbers.push_back(number.get<double>());
+  }
+  return numbers;
+}
+
 ServingSettings serving_from(const nlohmann::json& json, const std::string& where) {
   const JsonFields fields(json, where);
   ServingSettings serving;
   serving.pages = {.page_size = count(fields, "page_size"),
-                   .look_ahead_pages = count(fields, "look_ahead_pages")};
+                   .look_ahead_pages = count(fields, "look_ahead_pages"),
+                   .kept_free = count(fields, "kept_free_pages")};
   serving.num_pages = count(fields, "num_pages");
   const std::uint64_t capacity = std::uint64_t{serving.num_pages} * serving.pages.page_size;
   serving.limits = {.context_length = count(fields, "context_length"),
@@ -58,6 +78,11 @@ ServingSettings serving_from(const nlohmann::json& json, const std::string& wher
   serving.max_waiting = count(fields, "max_waiting");
   serving.max_queue_time = std::chrono::milliseconds(count(fields, "max_queue_ms"));
   serving.prefix_cache = fields.boolean("prefix_cache");
+  serving.cache_policy = policy_from(fields);
+  serving.num_host_pages = count(fields, "num_host_pages");
+  serving.copy_ahead_below = fields.real("copy_ahead_below");
+  serving.recompute_cost.constant = fields.real("recompute_constant");
+  serving.recompute_cost.attention = numbers(fields, "recompute_attention");
   return serving;
 }
 
@@ -75,11 +100,7 @@ IterationCost iteration_from(const nlohmann::json& json, const std::string& wher
       throw std::runtime_error(where + ": 'knots': expected numbers of tokens, got " + knot.dump());
     cost.knots.push_back(knot.get<std::uint32_t>());
   }
-  for (const auto& slope : fields.array("slopes_ns")) {
-    if (!slope.is_number())
-      throw std::runtime_error(where + ": 'slopes_ns': expected numbers, got " + slope.dump());
-    cost.slopes.push_back(slope.get<double>());
-  }
+  cost.slopes = numbers(fields, "slopes_ns");
   return cost;
 }
 

@@ -2,32 +2,54 @@
 #include "loadgen/simulated_pages.hpp"
 
 namespace troupe::loadgen {
+namespace {
+
+PageCache::TimePoint point(SimulatedPages::Time now) { return PageCache::TimePoint(now); }
+
+}  // namespace
+
+std::uint32_t SimulatedPages::Grant::cached_tokens() const {
+  std::uint32_t tokens = known_tokens;
+  for (const TokenRange& hole : holes) tokens -= hole.size();
+  return tokens;
+}
 
 SimulatedPages::SimulatedPages(const ServingSettings& serving)
     : page_size_(serving.pages.page_size), num_pages_(serving.num_pages) {
   if (!serving.prefix_cache) return;
-  pool_.emplace(PagePoolOptions{.num_pages = num_pages_, .page_size = page_size_, .secret = {}});
+  PageCacheOptions options;
+  options.page_size = page_size_;
+  options.num_device_pages = num_pages_;
+  options.num_host_pages = serving.num_host_pages;
+  options.policy = serving.cache_policy;
+  options.cost = serving.recompute_cost;
+  options.copy_ahead_below = serving.copy_ahead_below;
+  cache_.emplace(std::move(options));
 }
 
-std::optional<SimulatedPages::Grant> SimulatedPages::reserve(ReservationId id,
+std::optional<SimulatedPages::Grant> SimulatedPages::reserve(LeaseId id,
                                                              std::span<const std::int32_t> tokens,
-                                                             const PageDemand& demand) {
-  if (pool_) {
-    const auto grant = pool_->reserve(id, tokens, demand);
+                                                             const PageDemand& demand, Time now) {
+  if (cache_) {
+    auto grant = cache_->reserve(id, TenantId{0}, tokens, demand, point(now));
+    cache_->take_copies();
     if (!grant) return std::nullopt;
     return Grant{.num_pages = static_cast<std::uint32_t>(grant->pages.size()),
-                 .cached_tokens = grant->cached_tokens};
+                 .known_tokens = grant->known_tokens,
+                 .holes = std::move(grant->holes)};
   }
   const auto num_pages = pages_to_grant(demand, num_available());
   if (!num_pages) return std::nullopt;
   num_taken_ += *num_pages;
-  taken_by_.emplace(id, *num_pages);
-  return Grant{.num_pages = *num_pages, .cached_tokens = 0};
+  taken_by_[id] = *num_pages;
+  return Grant{.num_pages = *num_pages, .known_tokens = 0};
 }
 
-std::optional<std::uint32_t> SimulatedPages::extend(ReservationId id, const PageDemand& demand) {
-  if (pool_) {
-    const auto pages = pool_->extend(id, demand);
+std::optional<std::uint32_t> SimulatedPages::extend(LeaseId id, const PageDemand& demand,
+                                                    Time now) {
+  if (cache_) {
+    const auto pages = cache_->extend(id, demand, point(now));
+    cache_->take_copies();
     if (!pages) return std::nullopt;
     return static_cast<std::uint32_t>(pages->size());
   }
@@ -39,24 +61,34 @@ std::optional<std::uint32_t> SimulatedPages::extend(ReservationId id, const Page
   return num_pages;
 }
 
-void SimulatedPages::commit(ReservationId id, std::span<const std::int32_t> tokens) {
-  if (!pool_) return;
+void SimulatedPages::commit(LeaseId id, std::uint32_t first_page,
+                            std::span<const std::int32_t> tokens) {
+  if (!cache_) return;
   for (std::size_t i = 0; i + page_size_ <= tokens.size(); i += page_size_)
-    pool_->commit(id, tokens.subspan(i, page_size_));
+    cache_->commit(id, first_page++, tokens.subspan(i, page_size_));
 }
 
-void SimulatedPages::release(ReservationId id) {
-  if (pool_) return pool_->release(id);
-  const auto found = taken_by_.find(id);
-  if (found == taken_by_.end()) return;
-  num_taken_ -= found->second;
-  taken_by_.erase(found);
+void SimulatedPages::copy_ahead(Time now) {
+  if (!cache_) return;
+  cache_->copy_ahead(kMaxCopiesAhead, point(now));
+  cache_->take_copies();
+}
+
+void SimulatedPages::release(LeaseId id, Time now) {
+  if (cache_) return cache_->release(id, point(now));
+  const auto taken = taken_by_.find(id);
+  if (taken == taken_by_.end()) return;
+  num_taken_ -= taken->second;
+  taken_by_.erase(taken);
 }
 
 PageCounts SimulatedPages::counts() const {
-  if (pool_) return pool_->counts();
-  return {.total = num_pages_, .free = num_pages_ - num_taken_, .cached = 0,
-          .running = num_taken_};
+  if (cache_) return cache_->counts();
+  PageCounts counts;
+  counts.total = num_pages_;
+  counts.free = num_pages_ - num_taken_;
+  counts.running = num_taken_;
+  return counts;
 }
 
 std::uint32_t SimulatedPages::num_available() const {

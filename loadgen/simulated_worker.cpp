@@ -179,14 +179,14 @@ SimulatedWorker::Grants SimulatedWorker::ask_tier(const TierMessage& message) {
   for (const PageQuestion& question : message.questions) {
     const Sequence& sequence = sequences_[question.sequence];
     if (!message.is_reservation) {
-      const auto granted = pages_.extend(question.reservation, question.demand);
+      const auto granted = pages_.extend(question.reservation, question.demand, now_);
       grants.push_back({.num_pages = granted.value_or(0)});
       continue;
     }
     std::span<const std::int32_t> known;
     if (pages_.shares_prefixes() && sequence.request.tokens)
       known = std::span(*sequence.request.tokens).first(sequence.progress.num_known());
-    const auto granted = pages_.reserve(question.reservation, known, question.demand);
+    const auto granted = pages_.reserve(question.reservation, known, question.demand, now_);
     grants.push_back(granted.value_or(SimulatedPages::Grant{}));
   }
   return grants;
@@ -239,11 +239,10 @@ void SimulatedWorker::start(const PageQuestion& question, const SimulatedPages::
   load_.num_running += 1;
   sequence.reservation = question.reservation;
   sequence.num_pages = grant.num_pages;
-  sequence.progress.start(grant.cached_tokens);
-  sequence.num_committed = grant.cached_tokens;
+  sequence.progress.start(grant.known_tokens, grant.holes);
   if (sequence.has_started) return;
   sequence.has_started = true;
-  sequence.cached_tokens = grant.cached_tokens;
+  sequence.cached_tokens = grant.cached_tokens();
   sequence.queue_time = now_ - sequence.arrived;
 }
 
@@ -272,7 +271,6 @@ void SimulatedWorker::give_up_device(Index index) {
   }
   sequence.num_pages = 0;
   sequence.progress.restart();
-  sequence.num_committed = 0;
   sequence.is_extending = false;
   sequence.run = ++last_run_;
 }
@@ -287,6 +285,7 @@ void SimulatedWorker::release(Index index) {
 
 void SimulatedWorker::absorb(const Flight& flight) {
   is_absorbing_ = true;
+  bool has_committed = false;
   for (const FlightEntry& entry : flight.entries) {
     Sequence* sequence = find(entry.sequence, entry.run);
     if (!sequence) {  // it ended, or lost its pages, meanwhile
@@ -295,18 +294,20 @@ void SimulatedWorker::absorb(const Flight& flight) {
       continue;
     }
     sequence->progress.completed(entry.step);
-    has_just_committed_ = commit_pages(*sequence);
+    has_just_committed_ = commit_pages(*sequence, entry.step);
+    has_committed = has_committed || has_just_committed_;
     if (entry.step.sample) absorb_token(entry.sequence);
   }
   is_absorbing_ = false;
-  for (auto* returned : {&returned_, &returned_last_}) {
-    for (const ReservationId reservation : *returned) pages_.release(reservation);
-    returned->clear();
-  }
+  for (const LeaseId reservation : returned_) pages_.release(reservation, now_);
+  if (has_committed) pages_.copy_ahead(now_);
+  for (const LeaseId reservation : returned_last_) pages_.release(reservation, now_);
+  returned_.clear();
+  returned_last_.clear();
 }
 
-void SimulatedWorker::return_pages(ReservationId reservation) {
-  if (!is_absorbing_) return pages_.release(reservation);
+void SimulatedWorker::return_pages(LeaseId reservation) {
+  if (!is_absorbing_) return pages_.release(reservation, now_);
   (has_just_committed_ ? returned_last_ : returned_).push_back(reservation);
 }
 
@@ -324,15 +325,15 @@ void SimulatedWorker::absorb_token(Index index) {
   release(index);
 }
 
-bool SimulatedWorker::commit_pages(Sequence& sequence) {
+bool SimulatedWorker::commit_pages(const Sequence& sequence, const SequenceStep& step) {
   if (!pages_.shares_prefixes() || !sequence.request.tokens) return false;
   const std::uint32_t page_size = profile_.serving.pages.page_size;
-  const std::uint32_t full = sequence.progress.num_computed() / page_size * page_size;
-  if (full <= sequence.num_committed) return false;
-  pages_.commit(sequence.reservation,
+  const std::uint32_t first = step.context_length / page_size;
+  const std::uint32_t end = (step.context_length + step.num_tokens) / page_size;
+  if (first == end) return false;
+  pages_.commit(sequence.reservation, first,
                 std::span(*sequence.request.tokens)
-                    .subspan(sequence.num_committed, full - sequence.num_committed));
-  sequence.num_committed = full;
+                    .subspan(first * page_size, (end - first) * page_size));
   return true;
 }
 

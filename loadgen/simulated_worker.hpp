@@ -92,10 +92,9 @@ class SimulatedWorker {
     Time arrived{0};
     std::uint64_t run = 0;  // unique; old ones name what is in flight of earlier runs
     SequenceProgress progress;
-    ReservationId reservation = 0;
+    LeaseId reservation = 0;
     std::uint32_t num_pages = 0;
     std::uint32_t cached_tokens = 0;
-    std::uint32_t num_committed = 0;  // tokens
     Time queue_time{0};
     bool has_started = false;
     bool has_progressed = true;
@@ -115,14 +114,14 @@ class SimulatedWorker {
   // Pages that sequences gave up while batches in flight still wrote to them.
   struct Departed {
     std::uint64_t run = 0;
-    ReservationId reservation = 0;
+    LeaseId reservation = 0;
     std::uint32_t num_in_flight = 0;
   };
   // What the cache tier is asked: one reservation, or several extensions.
   struct PageQuestion {
     Index sequence = 0;
     std::uint64_t run = 0;
-    ReservationId reservation = 0;
+    LeaseId reservation = 0;
     PageDemand demand;
   };
   struct TierMessage {
@@ -147,8 +146,8 @@ class SimulatedWorker {
   void release(Index index);
   void absorb(const Flight& flight);
   void absorb_token(Index index);
-  bool commit_pages(Sequence& sequence);
-  void return_pages(ReservationId reservation);
+  bool commit_pages(const Sequence& sequence, const SequenceStep& step);
+  void return_pages(LeaseId reservation);
   void drop_departed(std::uint64_t run);
   void expire_waiting();
   void refuse(Index index, WorkerEvent::Kind kind);
@@ -179,11 +178,11 @@ class SimulatedWorker {
   // still names come last.
   bool is_absorbing_ = false;
   bool has_just_committed_ = false;
-  std::vector<ReservationId> returned_, returned_last_;
+  std::vector<LeaseId> returned_, returned_last_;
 
   std::uint64_t last_arrival_ = 0;
   std::uint64_t last_run_ = 0;
-  ReservationId last_reservation_ = 0;
+  LeaseId last_reservation_ = 0;
   bool is_reserving_ = false;
   bool is_admission_blocked_ = false;
   bool is_extension_blocked_ = false;

@@ -12,7 +12,9 @@
 
 #include "policy/admission.hpp"
 #include "policy/batch_former.hpp"
+#include "policy/eviction_queue.hpp"
 #include "policy/page_demand.hpp"
+#include "policy/recompute_cost.hpp"
 
 namespace troupe {
 
@@ -87,6 +89,10 @@ struct ServingSettings {
   std::uint32_t max_waiting = 1024;
   std::chrono::milliseconds max_queue_time{30000};
   bool prefix_cache = true;
+  EvictionPolicy cache_policy = EvictionPolicy::kValue;
+  std::uint32_t num_host_pages = 0;
+  double copy_ahead_below = 0.25;
+  RecomputeCost recompute_cost;
 };
 
 struct CostProfile {

@@ -39,6 +39,8 @@
 namespace troupe {
 
 using LeaseId = std::uint64_t;
+// Copies made ahead of need behind one batch: the next one waits for them.
+inline constexpr std::uint32_t kMaxCopiesAhead = 4;
 // Whose prompts these are: pages are shared within a tenant only.
 using TenantId = std::uint64_t;
 
@@ -52,7 +54,7 @@ struct PageCacheOptions {
   // Copies leave for the host while fewer device pages than this share could be
   // given away at once.
   double copy_ahead_below = 0.25;
-  PageSecret secret;
+  PageSecret secret = {};
   unsigned hash_bits = 128;  // fewer only in tests: collisions must do no harm
 };
 

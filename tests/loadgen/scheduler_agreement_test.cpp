@@ -53,6 +53,7 @@ class ListeningSink final : public ResponseSink {
 struct Scenario {
   EngineOptions options;
   std::uint32_t num_pages = 64;
+  std::uint32_t num_host_pages = 0;
   std::uint32_t num_slots = 8;
   std::vector<PlannedConversation> requests;  // of one turn, some with a prefix
 };
@@ -78,6 +79,7 @@ std::vector<Heard> run_real_actors(const Scenario& scenario) {
   settings.device.batch_time = kBatchTime;
   settings.device.token_time = kTokenTime;
   settings.device.description.num_pages = scenario.num_pages;
+  settings.device.description.num_host_pages = scenario.num_host_pages;
   settings.device.description.num_slots = scenario.num_slots;
   sim::SimWorld world(settings);
   world.settle();  // the device is ready
@@ -106,12 +108,17 @@ CostProfile profile_of(const Scenario& scenario) {
                            .max_sequences = scenario.num_slots,
                            .prefill_chunk = scenario.options.prefill_chunk};
   profile.serving.pages = {.page_size = device.page_size,
-                           .look_ahead_pages = scenario.options.look_ahead_pages};
+                           .look_ahead_pages = scenario.options.look_ahead_pages,
+                           .kept_free = static_cast<std::uint32_t>(
+                               scenario.options.cache.keep_free * scenario.num_pages)};
   profile.serving.num_pages = scenario.num_pages;
   profile.serving.max_in_flight = scenario.options.max_in_flight;
   profile.serving.max_waiting = scenario.options.max_waiting;
   profile.serving.max_queue_time = scenario.options.max_queue_time;
-  profile.serving.prefix_cache = scenario.options.prefix_cache;
+  profile.serving.prefix_cache = scenario.options.cache.keeps_prefixes;
+  profile.serving.cache_policy = scenario.options.cache.policy;
+  profile.serving.copy_ahead_below = scenario.options.cache.copy_ahead_below;
+  profile.serving.num_host_pages = scenario.num_host_pages;
   profile.iteration.fixed = static_cast<double>((kBatchTime + kTokenTime).count());
   profile.iteration.knots = {1};
   profile.iteration.slopes = {static_cast<double>(kTokenTime.count())};
@@ -157,7 +164,11 @@ Scenario random_scenario(std::uint64_t seed) {
   scenario.options.max_in_flight = one_of(1, 2, 3);
   scenario.options.look_ahead_pages = one_of(0, 1, 2);
   scenario.options.max_waiting = one_of(3, 64);
-  scenario.options.prefix_cache = random() % 2 == 0;
+  scenario.options.cache.keeps_prefixes = random() % 2 == 0;
+  scenario.options.cache.policy =
+      random() % 2 == 0 ? EvictionPolicy::kValue : EvictionPolicy::kLru;
+  scenario.options.cache.keep_free = one_of(0, 1) * 0.1;
+  scenario.num_host_pages = one_of(0, 10, 100);
   scenario.options.max_queue_time = std::chrono::milliseconds(one_of(5, 30000));
   std::chrono::nanoseconds start{0};
   const std::uint32_t longest_gap_us = one_of(100, 600, 2000);

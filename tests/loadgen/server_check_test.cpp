@@ -124,8 +124,12 @@ TEST_CASE("metrics text: samples of troupe and of servers with vLLM's names") {
   BatchCounters counters;
   const auto troupe = [&](int tokens, int batches) {
     return read_sample("troupe_num_requests_running 3\ntroupe_num_requests_waiting 2\n"
-                       "troupe_kv_pages_total 100\ntroupe_kv_pages{state=\"free\"} 60\n"
-                       "troupe_kv_pages{state=\"cached\"} 30\ntroupe_generation_tokens_total 500\n"
+                       "troupe_kv_pages_capacity{tier=\"device\"} 100\n"
+                       "troupe_kv_pages_capacity{tier=\"host\"} 500\n"
+                       "troupe_kv_pages{state=\"free\",tier=\"device\"} 60\n"
+                       "troupe_kv_pages{state=\"cached\",tier=\"device\"} 30\n"
+                       "troupe_kv_pages{state=\"free\",tier=\"host\"} 400\n"
+                       "troupe_generation_tokens_total 500\n"
                        "troupe_iteration_tokens_sum " + std::to_string(tokens) +
                        "\ntroupe_iteration_tokens_count " + std::to_string(batches) + "\n",
                        counters);
