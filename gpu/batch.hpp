@@ -51,7 +51,7 @@ struct PageMove {
 
 struct Batch {
   std::uint64_t id = 0;
-  std::vector<PageMove> moves;  // done first, in this order
+  std::vector<PageMove> moves = {};  // done first, in this order
   std::vector<SequenceSlice> slices;
   // The query tokens of all slices, in order; a slice with input_from_slot
   // has one entry whose value is ignored.
