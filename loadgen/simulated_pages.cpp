@@ -10,7 +10,7 @@ PageCache::TimePoint point(SimulatedPages::Time now) { return PageCache::TimePoi
 
 std::uint32_t SimulatedPages::Grant::cached_tokens() const {
   std::uint32_t tokens = known_tokens;
-  for (const TokenRange& hole : holes) tokens -= hole.size();
+  for (const troupe::TokenRange& hole : holes) tokens -= hole.size();
   return tokens;
 }
 

@@ -23,7 +23,7 @@ class SimulatedPages {
   struct Grant {
     std::uint32_t num_pages = 0;
     std::uint32_t known_tokens = 0;
-    std::vector<TokenRange> holes = {};  // in what is known
+    std::vector<troupe::TokenRange> holes = {};  // in what is known
 
     std::uint32_t cached_tokens() const;
   };

@@ -65,7 +65,7 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--num-pages", flags.num_pages, "KV pages")->group(server);
   app.add_option("--max-waiting", flags.max_waiting, "longest queue; beyond it 429")->group(server);
   app.add_option("--max-queue-ms", flags.max_queue_ms, "longest wait in the queue; beyond it 429")->group(server);
-  app.add_option("--prefix-cache", flags.prefix_cache, "share pages of equal beginnings: true or false")->group(server);
+  app.add_option("--keep-prefixes", flags.prefix_cache, "keep KV for requests with equal beginnings: true or false")->group(server);
 
   const std::string capacity = "How many workers";
   app.add_flag("--find-workers", flags.finds_workers, "for each rate: the fewest workers that keep the objective")

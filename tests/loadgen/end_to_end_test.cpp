@@ -99,6 +99,7 @@ TEST_CASE("loadgen end to end: words are as many tokens as planned, within a qua
   const DemoServer server(kFlags);
   auto workload = fixed_lengths(60, 4);
   workload.classes.front().prefix = {.count = 1, .tokens = 128, .zipf_exponent = 0};
+  workload.arrivals.kind = ArrivalSettings::Kind::kClosed;  // one after the other
   const auto run = run_live(settings_for(server, workload), {});
   const auto total = summarize(run.result).total;
   CHECK(total.num_completed == 20);

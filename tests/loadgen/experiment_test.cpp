@@ -21,7 +21,7 @@ seeds = [7, 8]
 
 [[server]]
 name = "cache off"
-flags = ["--prefix-cache=false", "--model", "{root}/models/demo"]
+flags = ["--cache-policy=none", "--model", "{root}/models/demo"]
 
 [[server]]
 name = "peer"
@@ -78,7 +78,7 @@ TEST_CASE("experiment: all tables are read") {
   CHECK(experiment.seeds == std::vector<std::uint64_t>{7, 8});
   REQUIRE(experiment.servers.size() == 3);
   CHECK(experiment.servers[0].argv ==
-        std::vector<std::string>{"{troupe}", "serve", "--port", "{port}", "--prefix-cache=false", "--model",
+        std::vector<std::string>{"{troupe}", "serve", "--port", "{port}", "--cache-policy=none", "--model",
                                  "{root}/models/demo"});
   CHECK(experiment.servers[1].argv.front() == "/opt/peer");
   CHECK(experiment.servers[2].url == "http://127.0.0.1:9000");

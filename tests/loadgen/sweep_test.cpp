@@ -158,7 +158,7 @@ TEST_CASE("sweep: with a profile each run is simulated too, and stands beside th
 TEST_CASE("serving_flags: what steers batching is taken over, the rest is left alone") {
   ServingSettings serving;
   serving.batch.max_tokens = 512;
-  apply_serving_flags({"troupe", "serve", "--prefix-cache=false", "--max-batch-sequences", "7", "--max-in-flight=3",
+  apply_serving_flags({"troupe", "serve", "--cache-policy=none", "--max-batch-sequences", "7", "--max-in-flight=3",
                        "--device", "noop", "--max-queue-seconds", "2"},
                       serving);
   CHECK_FALSE(serving.prefix_cache);
@@ -166,8 +166,9 @@ TEST_CASE("serving_flags: what steers batching is taken over, the rest is left a
   CHECK(serving.max_in_flight == 3);
   CHECK(serving.max_queue_time == std::chrono::seconds(2));
   CHECK(serving.batch.max_tokens == 512);
-  apply_serving_flags({"--prefix-cache", "--max-waiting"}, serving);
+  apply_serving_flags({"--cache-policy", "lru", "--max-waiting"}, serving);
   CHECK(serving.prefix_cache);
+  CHECK(serving.cache_policy == EvictionPolicy::kLru);
   CHECK_THROWS_WITH(apply_serving_flags({"--max-waiting", "many"}, serving),
                     "--max-waiting: expected a whole number, got 'many'");
 }
