@@ -204,7 +204,7 @@ std::span<const OptionEntry> option_table() {
        &Options::max_batch_sequences, 1, 4096},
       {"scheduler.prefill_chunk", "--prefill-chunk", "most prompt tokens of one sequence in an iteration",
        &Options::prefill_chunk, 1, 65536},
-      {"scheduler.max_in_flight", "--max-in-flight", "batches submitted and not yet done",
+      {"scheduler.max_in_flight", "--max-in-flight", "batches submitted and not yet done; more than 2 make each of them smaller",
        &Options::max_in_flight, 1, 16},
       {"scheduler.max_waiting", "--max-waiting", "requests that may wait; more get 429", &Options::max_waiting,
        0, 65536},
