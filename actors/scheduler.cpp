@@ -42,6 +42,8 @@ void SchedulerState::initialize(Self self, Environment environment, CacheTierAct
   census_ = std::make_unique<CensusEntry>(environment->census);
   self_ = self;
   environment_ = std::move(environment);
+  if (environment_->tracer)
+    iteration_spans_ = SpanRate(environment_->tracer->max_iterations_per_second());
   tier_ = std::move(tier);
 }
 

@@ -32,6 +32,7 @@
 #include "policy/batch_former.hpp"
 #include "policy/iteration_time.hpp"
 #include "policy/page_demand.hpp"
+#include "telemetry/span_rate.hpp"
 
 namespace troupe {
 
@@ -107,7 +108,7 @@ class SchedulerState {
   void commit_pages(const Sequence& sequence, const SequenceStep& step,
                     std::vector<PageCommit>& commits) const;
   void observe_iteration(const Flight& flight, const BatchResult& result);
-  void trace_iteration(const Flight& flight, TimePoint ended, const BatchResult* result) const;
+  void trace_iteration(const Flight& flight, TimePoint ended, const BatchResult* result);
   void publish() const;
   void expire_waiting(TimePoint now);
   void check_stall(TimePoint now);
@@ -147,6 +148,7 @@ class SchedulerState {
   bool is_ticking_ = false;
   TimePoint last_done_, lost_;
   IterationTime iteration_time_;
+  SpanRate iteration_spans_{0};
 };
 
 SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environment environment,

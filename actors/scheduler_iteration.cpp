@@ -118,6 +118,7 @@ bool SchedulerState::submit_batch() {
   Flight flight;
   flight.batch_id = batch->id;
   flight.submitted = now();
+  const bool may_be_traced = environment_->tracer && iteration_spans_.has_room(flight.submitted);
   flight.entries.reserve(shares.size());
   for (const BatchShare& share : shares) {
     Sequence& sequence = *participants[share.candidate];
@@ -128,7 +129,7 @@ bool SchedulerState::submit_batch() {
                               .step = share.step,
                               .lease = sequence.lease});
     flight.num_decodes += share.step.sample && share.step.num_tokens == 1 ? 1 : 0;
-    flight.links.add(sequence.ticket->trace);
+    if (may_be_traced) flight.links.add(sequence.ticket->trace);
   }
   flight.num_tokens = batch->num_tokens();
   in_flight_.push_back(std::move(flight));
@@ -235,8 +236,9 @@ void SchedulerState::observe_iteration(const Flight& flight, const BatchResult& 
 
 // result: null if its worker died.
 void SchedulerState::trace_iteration(const Flight& flight, TimePoint ended,
-                                     const BatchResult* result) const {
-  if (flight.links.empty() || environment_->tracer == nullptr) return;
+                                     const BatchResult* result) {
+  if (flight.links.empty()) return;
+  iteration_spans_.take();
   record_iteration(*environment_->tracer, flight.links,
                    {.batch_id = flight.batch_id,
                     .epoch = epoch_,

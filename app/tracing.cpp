@@ -62,13 +62,16 @@ std::unique_ptr<Tracer> make_tracer(const Options& options, Metrics& metrics) {
     exporters.push_back(std::make_unique<OtlpFileExporter>(
         options.trace_file, options.trace_file_bytes, source_of(options)));
   if (const std::string url = endpoint_url(options); !url.empty()) {
-    log(LogLevel::kInfo, "traces", {{"to", url}, {"by", otlp_exporter_name()}});
-    exporters.push_back(make_otlp_exporter(parse_otlp_endpoint(url), source_of(options)));
+    OtlpEndpoint endpoint = parse_otlp_endpoint(url);
+    log(LogLevel::kInfo, "traces go to a collector",
+        {{"host", endpoint.host}, {"port", unsigned{endpoint.port}}, {"by", otlp_exporter_name()}});
+    exporters.push_back(make_otlp_exporter(std::move(endpoint), source_of(options)));
   }
   if (exporters.empty()) return nullptr;
   TracerOptions tracer;
   tracer.sample_ratio = options.trace_sample_ratio;
   tracer.keep_slower_than = std::chrono::milliseconds(options.trace_keep_slower_than_ms);
+  tracer.max_iterations_per_second = static_cast<std::uint32_t>(options.trace_max_iterations_per_second);
   tracer.pipeline.max_queued_spans = options.trace_max_queued_spans;
   return std::make_unique<Tracer>(tracer, metrics, std::move(exporters));
 }

@@ -20,7 +20,7 @@ using namespace troupe::bench;
 
 namespace {
 
-constexpr int kTokens = 1000;  // of a stream
+constexpr int kTokens = 1500;  // of a stream
 
 std::vector<std::string> flags_with(std::vector<std::string> more) {
   std::vector<std::string> flags = {"--model",  TROUPE_SOURCE_DIR "/models/demo", "--model-name",          "bench",

@@ -21,6 +21,8 @@ struct TracerOptions {
   double sample_ratio = 1.0;  // of traces that nobody has decided about yet
   // Requests that took longer are kept, sampled or not; 0: none.
   std::chrono::nanoseconds keep_slower_than{0};
+  // Spans of iterations; a batch beyond leaves none.
+  std::uint32_t max_iterations_per_second = 1000;
   SpanPipelineOptions pipeline = {};
 };
 
@@ -40,6 +42,7 @@ class Tracer {
   bool is_slow(std::chrono::nanoseconds time) const {
     return options_.keep_slower_than.count() > 0 && time > options_.keep_slower_than;
   }
+  std::uint32_t max_iterations_per_second() const { return options_.max_iterations_per_second; }
   TraceContext next_root();
   SpanId next_span() { return ids_.next_span(); }
   std::int64_t unix_nanoseconds(TimePoint time) const;
