@@ -102,8 +102,12 @@ class LoadDriver {
   }
 
   void start_users(SessionPointer first) {
-    for (std::uint32_t user = 0; user < settings_.num_users; ++user)
-      if (const auto session = user == 0 ? first : next_session()) schedule(session, now());
+    for (std::uint32_t user = 0; user < settings_.num_users; ++user) {
+      if (const auto session = user == 0 ? first : next_session()) {
+        session->intended = now();  // nobody waits for a user's first request
+        send(session);
+      }
+    }
   }
 
   void schedule(const SessionPointer& session, nanoseconds intended) {
