@@ -139,7 +139,7 @@ TEST_CASE("load driver: times are never earlier than scripted, and agree with th
     }
   }
   MESSAGE("median lateness of the client's stamps: " << median(lateness).count() / 1000 << " us");
-  CHECK(median(lateness) < 5ms);
+  CHECK(median(lateness) < 20ms);
   CHECK(std::abs(median(client_gaps) - median(server_gaps)) < 1000 + median(server_gaps) / 4);
 }
 
@@ -277,7 +277,7 @@ TEST_CASE("load driver: what is not answered when the grace is over is unfinishe
   ScriptedServer server(always({.steps = {{.delay = 0ms, .bytes = event_stream_head() + text_event("a")}},
                                 .end = ScriptedAnswer::End::kHang}));
   auto settings = settings_for(server);
-  settings.duration = 30ms;
+  settings.duration = 250ms;
   settings.drain_grace = 10ms;
   const auto run = play(settings, lone_requests(2, 0ns));
   REQUIRE(run.result.records.size() == 2);
@@ -285,7 +285,7 @@ TEST_CASE("load driver: what is not answered when the grace is over is unfinishe
     CHECK(record.outcome == Outcome::kUnfinished);
     CHECK(record.status == 200);
     CHECK(record.first_token > 0ns);
-    CHECK(record.finished >= 40ms);
+    CHECK(record.finished >= 260ms);
     CHECK(record.error == "the run ended");
   }
 }
@@ -322,11 +322,11 @@ TEST_CASE("load driver: a request is sent once, also if it is refused") {
 TEST_CASE("load driver: a server that never answers times out by our clock") {
   ScriptedServer server(always({.steps = {}, .end = ScriptedAnswer::End::kHang}));
   auto settings = settings_for(server);
-  settings.client.timeout = 30ms;
+  settings.client.timeout = 200ms;
   const auto run = play(settings, lone_requests(1, 0ns));
   REQUIRE(run.result.records.size() == 1);
   CHECK(run.result.records[0].outcome == Outcome::kTimedOut);
-  CHECK(run.result.records[0].finished >= 30ms);
+  CHECK(run.result.records[0].finished >= 200ms);
   CHECK(run.result.records[0].error == "no end of the answer in time");
 }
 
@@ -335,7 +335,7 @@ TEST_CASE("load driver: a closed idle connection is noticed, and another one mad
   auto answer = streamed_answer({0us});
   answer.end = ScriptedAnswer::End::kClose;
   ScriptedServer server(always(answer));
-  const auto run = play(settings_for(server), lone_requests(5, 20ms));
+  const auto run = play(settings_for(server), lone_requests(3, 150ms));
   for (const auto& record : run.result.records) CHECK_MESSAGE(record.outcome == Outcome::kCompleted, record.error);
 }
 
@@ -365,14 +365,14 @@ TEST_CASE("load driver: when the server dies, the run is given up and what was m
 
 TEST_CASE("load driver: an interrupt ends the run early and keeps what there is") {
   ScriptedServer server([](const ScriptedExchange&, std::size_t number) {
-    if (number == 3) std::raise(SIGINT);
-    return number < 3 ? streamed_answer({0us}) : ScriptedAnswer{.steps = {}, .end = ScriptedAnswer::End::kHang};
+    if (number == 40) std::raise(SIGINT);
+    return number < 40 ? streamed_answer({0us}) : ScriptedAnswer{.steps = {}, .end = ScriptedAnswer::End::kHang};
   });
   auto settings = settings_for(server);
   settings.stops_on_signals = true;
   const auto run = play(settings, lone_requests(10'000, 3ms));
   CHECK(run.was_interrupted);
-  CHECK(run.result.records.size() >= 4);
+  CHECK(run.result.records.size() >= 41);
   CHECK(run.result.records.size() < 10'000);
   CHECK(run.result.records.front().outcome == Outcome::kCompleted);
   CHECK(run.result.records.back().outcome == Outcome::kUnfinished);

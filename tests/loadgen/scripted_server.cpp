@@ -38,6 +38,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
  private:
   void read_body(std::size_t head_size) {
+    number_ = exchanges_.size();
     exchange_ = exchanges_.emplace_back(std::make_unique<ScriptedExchange>()).get();
     exchange_->head = input_.substr(0, head_size);
     input_.erase(0, head_size);
@@ -53,7 +54,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
     exchange_->body = input_.substr(0, size);
     input_.erase(0, size);
     exchange_->received = steady_clock::now();
-    answer_ = script_(*exchange_, exchanges_.size() - 1);
+    answer_ = script_(*exchange_, number_);
     due_ = exchange_->received;
     step(0);
   }
@@ -91,6 +92,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
   Exchanges& exchanges_;
   std::string input_;
   ScriptedExchange* exchange_ = nullptr;
+  std::size_t number_ = 0;  // of the exchange
   ScriptedAnswer answer_;
   steady_clock::time_point due_;
 };
