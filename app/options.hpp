@@ -65,7 +65,7 @@ struct Options {
   std::uint64_t trace_file_bytes = 256 << 20;
   double trace_sample_ratio = 1.0;
   std::uint64_t trace_keep_slower_than_ms = 0;  // 0: only failed ones
-  std::uint64_t trace_max_iterations_per_second = 1000;
+  std::uint64_t trace_max_iterations_per_second = 250;
   std::uint64_t trace_max_queued_spans = 8192;
   std::string trace_service_name;  // empty: "troupe"
 };

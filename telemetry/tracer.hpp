@@ -22,7 +22,7 @@ struct TracerOptions {
   // Requests that took longer are kept, sampled or not; 0: none.
   std::chrono::nanoseconds keep_slower_than{0};
   // Spans of iterations; a batch beyond leaves none.
-  std::uint32_t max_iterations_per_second = 1000;
+  std::uint32_t max_iterations_per_second = 250;
   SpanPipelineOptions pipeline = {};
 };
 

@@ -48,7 +48,7 @@ CommandResult trace(const std::string& file, const std::string& out = "") {
 // Twelve requests, up to four at once, on the demo model.
 void record_run(const std::string& file) {
   ServerProcess server({"--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "error", "--memory", "64MiB",
-                        "--trace-file", file});
+                        "--trace-file", file, "--trace-max-iterations-per-second", "100000"});
   std::vector<std::thread> clients;
   for (int i = 0; i < 4; ++i)
     clients.emplace_back([&server, i] {
