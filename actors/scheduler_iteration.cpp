@@ -264,7 +264,6 @@ void SchedulerState::publish() const {
   metrics.requests_waiting.set(static_cast<double>(waiting_.size()));
   metrics.requests_running.set(static_cast<double>(running_.size()));
   metrics.batches_in_flight.set(static_cast<double>(in_flight_.size()));
-  metrics.scheduler_mailbox.set(static_cast<double>(self_->mailbox().size()));
 }
 
 void SchedulerState::tick() {

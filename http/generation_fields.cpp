@@ -15,6 +15,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMaxModelNameShown = 128;
+constexpr std::size_t kMaxCacheSaltBytes = 128;
 
 void read_model(FieldReader& fields, const ParseSettings& settings) {
   const auto name = fields.string("model");
@@ -96,6 +97,18 @@ void read_stops(FieldReader& fields, const ParseSettings& settings, GenerationRe
   }
 }
 
+// Who gives the same salt shares KV pages, and nobody else.
+void read_cache_salt(FieldReader& fields, GenerationRequest& request) {
+  const auto salt = fields.string("cache_salt");
+  if (!salt) return;
+  const bool is_printable = std::all_of(salt->begin(), salt->end(),
+                                        [](char c) { return c > 0x20 && c < 0x7f; });
+  if (salt->empty() || salt->size() > kMaxCacheSaltBytes || !is_printable)
+    return fields.fail("cache_salt", " must be 1 to " + std::to_string(kMaxCacheSaltBytes) +
+                                         " printable ASCII characters without spaces");
+  request.cache_salt = *salt;
+}
+
 void read_streaming(FieldReader& fields, ApiRequest& request) {
   request.stream = fields.boolean("stream").value_or(false);
   const auto* value = fields.find("stream_options");
@@ -117,6 +130,7 @@ void read_generation_fields(FieldReader& fields, const ParseSettings& settings,
   read_lengths(fields, settings, generation);
   read_stops(fields, settings, generation);
   read_streaming(fields, request);
+  read_cache_salt(fields, generation);
   generation.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   generation.include_stop_in_output = fields.boolean("include_stop_str_in_output").value_or(false);
 }

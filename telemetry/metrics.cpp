@@ -297,8 +297,6 @@ void Metrics::define_the_rest() {
   make.gauge("troupe_build_info", "1; the version is in the label.", {{"version", make.options.version}}).set(1);
   unexpected_messages = make.counter("troupe_unexpected_messages_total", "Messages that no actor handler expected.");
   actor_failures = make.counter("troupe_actor_failures_total", "Actors that died of an error.");
-  scheduler_mailbox = make.gauge("troupe_actor_mailbox_messages",
-                                 "Messages fetched from a mailbox and not yet handled.", {{"actor", "scheduler"}});
 
   connections = make.gauge("troupe_http_connections", "Open client connections.");
   sse_streams = make.gauge("troupe_http_sse_streams", "Open event streams.");

@@ -113,7 +113,6 @@ class Metrics {
 
   // actors
   Counter unexpected_messages, actor_failures;
-  Gauge scheduler_mailbox;  // messages it has fetched and not handled
 
   // http
   Gauge connections, sse_streams;

@@ -26,7 +26,12 @@ using namespace troupe;
 
 namespace {
 
-constexpr std::size_t kTurnsInEveryRun = 500;  // of each of four kinds
+// Of each of four kinds. The sanitizers make the network some ten times slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t kTurnsInEveryRun = 150;
+#else
+constexpr std::size_t kTurnsInEveryRun = 500;
+#endif
 constexpr std::size_t kNumConversations = 24;
 constexpr std::size_t kMostAtOnce = 10;
 constexpr std::size_t kMostHistory = 2600;  // characters

@@ -182,6 +182,15 @@ TEST_CASE("chat request: stop token ids") {
   }
 }
 
+TEST_CASE("chat request: a cache salt is printable, without spaces and not too long") {
+  CHECK(accepted("").generation.cache_salt.empty());
+  CHECK(accepted("\"cache_salt\":\"tenant-7\"").generation.cache_salt == "tenant-7");
+  for (const std::string& bad : {std::string("\"\""), std::string("\"a b\""), std::string("\"\u00e4\""),
+                                 std::string("7"), "\"" + std::string(129, 'x') + "\""}) {
+    CHECK(refused("\"cache_salt\":" + bad).field == "cache_salt");
+  }
+}
+
 TEST_CASE("chat request: another model is not found, and its name does not flood the answer") {
   CHECK(std::get<ChatPrompt>(accepted("\"model\":\"demo\"").generation.prompt).messages.size() == 1);
   for (const std::string& name : {std::string("other"), std::string("../demo"), std::string(),
