@@ -28,11 +28,12 @@ namespace {
 
 // Of each of four kinds. The sanitizers make the network some ten times slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::size_t kTurnsInEveryRun = 150;
+constexpr std::size_t kTurnsInEveryRun = 300;
+constexpr std::size_t kNumConversations = 12;
 #else
 constexpr std::size_t kTurnsInEveryRun = 500;
-#endif
 constexpr std::size_t kNumConversations = 24;
+#endif
 constexpr std::size_t kMostAtOnce = 10;
 constexpr std::size_t kMostHistory = 2600;  // characters
 
