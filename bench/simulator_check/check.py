@@ -26,7 +26,8 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-HOST_DEVICE = ["--device", "host"]
+# One compute thread: the generator, which is part of the live run only, has the other core.
+HOST_DEVICE = ["--device", "host", "--threads", "1"]
 NOOP_DEVICE = ["--device", "noop", "--noop-iteration-us", "5000", "--max-batch-sequences", "16"]
 # Workload: options of the server, share of what it can do at most.
 WORKLOADS = {"noop": (NOOP_DEVICE, 0.85), "chat": (HOST_DEVICE, 0.6), "mixed": (HOST_DEVICE, 0.5)}
