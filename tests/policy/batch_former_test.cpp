@@ -295,5 +295,30 @@ TEST_CASE("batch_former: prompts never hold up those who are being answered") {
   }
 }
 
+TEST_CASE("batch_former: holes and what is new come in one batch, in this order") {
+  std::vector<SequenceProgress> sequences{prompt_of(20), decoding()};
+  sequences[0].start(16, {{.begin = 0, .end = 4}, {.begin = 8, .end = 12}});
+  const auto shares = form_batch(with_room(sequences), kWide);
+  REQUIRE(shares.size() == 4);
+  CHECK(shares[0].step == SequenceStep{.num_tokens = 4, .context_length = 0, .fills_hole = true});
+  CHECK(shares[1].step == SequenceStep{.num_tokens = 4, .context_length = 8, .fills_hole = true});
+  CHECK(shares[2].step == SequenceStep{.num_tokens = 4, .context_length = 16, .sample = true});
+  CHECK(shares[3].candidate == 1);
+  CHECK(sequences[0].has_holes());  // nothing is submitted yet
+}
+
+TEST_CASE("batch_former: holes count against the chunk and the budget") {
+  std::vector<SequenceProgress> sequences{prompt_of(20)};
+  sequences[0].start(16, {{.begin = 0, .end = 8}});
+  const auto by_chunk = form_batch(
+      with_room(sequences), {.max_tokens = 50, .max_sequences = 4, .prefill_chunk = 10});
+  REQUIRE(by_chunk.size() == 2);
+  CHECK(by_chunk[1].step == SequenceStep{.num_tokens = 2, .context_length = 16});
+  const auto by_budget = form_batch(
+      with_room(sequences), {.max_tokens = 5, .max_sequences = 4, .prefill_chunk = 10});
+  REQUIRE(by_budget.size() == 1);
+  CHECK(by_budget[0].step.num_tokens == 5);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -243,5 +243,32 @@ TEST_CASE("sequence_progress: every token is computed once, in order, until the 
   }
 }
 
+TEST_CASE("sequence_progress: holes are filled first, in order, then comes what is new") {
+  SequenceProgress progress(20, 40);
+  progress.start(16, {{.begin = 0, .end = 4}, {.begin = 8, .end = 12}});
+  CHECK(progress.is_prefilling());
+  const SequenceStep first = submit(progress);
+  CHECK(first == SequenceStep{.num_tokens = 4, .context_length = 0, .fills_hole = true});
+  const SequenceStep second = submit(progress, 3);
+  CHECK(second == SequenceStep{.num_tokens = 3, .context_length = 8, .fills_hole = true});
+  const SequenceStep third = submit(progress);
+  CHECK(third == SequenceStep{.num_tokens = 1, .context_length = 11, .fills_hole = true});
+  CHECK_FALSE(progress.has_holes());
+  const SequenceStep last = submit(progress);
+  CHECK(last == SequenceStep{.num_tokens = 4, .context_length = 16, .sample = true});
+  for (const auto& step : {first, second, third, last}) finish(progress, step);
+  CHECK(progress.num_in_flight() == 0);
+  CHECK(progress.num_computed() == 20);
+  CHECK(progress.num_known() == 21);
+}
+
+TEST_CASE("sequence_progress: one that starts anew forgets its holes") {
+  SequenceProgress progress(20, 40);
+  progress.start(16, {{.begin = 0, .end = 4}});
+  progress.restart();
+  CHECK_FALSE(progress.has_holes());
+  CHECK(submit(progress).context_length == 0);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/host_pages.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+void store(HostPages& pages, std::uint32_t page, std::uint64_t generation, int value) {
+  const auto bytes = pages.begin_store(page);
+  std::fill(bytes.begin(), bytes.end(), static_cast<std::byte>(value));
+  pages.finish_store(page, generation);
+}
+
+TEST_CASE("host pages: what was stored is loaded, under its generation only") {
+  HostPages pages(3, 96);
+  store(pages, 1, 7, 42);
+  REQUIRE(pages.load(1, 7).size() == 96);
+  CHECK(pages.load(1, 7)[95] == std::byte{42});
+  CHECK(pages.load(1, 8).empty());
+  CHECK(pages.load(0, 7).empty());
+}
+
+TEST_CASE("host pages: a page never stored holds nothing, whatever is asked for") {
+  HostPages pages(1, 64);
+  CHECK(pages.load(0, 0).empty());
+  CHECK(pages.load(0, 1).empty());
+}
+
+TEST_CASE("host pages: a store that never ended leaves nothing, the old contents neither") {
+  HostPages pages(1, 64);
+  store(pages, 0, 5, 1);
+  pages.begin_store(0);
+  CHECK(pages.load(0, 5).empty());
+}
+
+TEST_CASE("host pages: one flipped bit anywhere is noticed") {
+  HostPages pages(1, 64);
+  for (std::size_t bit = 0; bit < 64 * 8; ++bit) {
+    store(pages, 0, bit + 1, 3);
+    const auto contents = pages.load(0, bit + 1);
+    REQUIRE(contents.size() == 64);
+    // As bad memory would, behind the class's back.
+    const_cast<std::byte&>(contents[bit / 8]) ^= static_cast<std::byte>(1U << bit % 8);
+    CHECK(pages.load(0, bit + 1).empty());
+  }
+}
+
+TEST_CASE("host pages: pages beyond the last are refused") {
+  HostPages pages(2, 64);
+  CHECK_THROWS(pages.begin_store(2));
+  CHECK_THROWS(pages.load(2, 1));
+}
+
+}  // namespace
+}  // namespace troupe
