@@ -89,7 +89,7 @@ void GpuWorkerState::submit(const SubmitBatch& message) {
 }
 
 std::shared_ptr<const Program> GpuWorkerState::program_for(const Batch& batch) {
-  if (!programs_) return nullptr;
+  if (!programs_ || batch.slices.empty()) return nullptr;
   return programs_->find("decoder_step", batch.num_tokens(), batch.num_output_rows());
 }
 

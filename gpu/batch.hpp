@@ -49,6 +49,7 @@ struct PageMove {
   std::uint64_t generation = 0;
 };
 
+// Moves, or slices, or both: a batch without slices is there for its moves only.
 struct Batch {
   std::uint64_t id = 0;
   std::vector<PageMove> moves = {};  // done first, in this order

@@ -39,7 +39,8 @@ class Device {
   virtual const DeviceDescription& description() const = 0;
 
   // Queues a batch behind the ones before it and returns at once. The program
-  // must fit the batch; it is kept alive until the batch is done.
+  // must fit the batch; it is kept alive until the batch is done. It may be null
+  // if the batch has no slices.
   virtual Ticket submit(std::shared_ptr<const Program> program,
                         std::shared_ptr<const Batch> batch) = 0;
 

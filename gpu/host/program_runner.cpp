@@ -258,10 +258,12 @@ ProgramRunner::~ProgramRunner() = default;
 
 BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, const Batch& batch,
                                const std::atomic<bool>& stop) {
-  check_batch(*program, batch);
+  if (!batch.slices.empty()) check_fit(program.get(), batch);
+  check_batch(batch);
   BatchResult result;
   result.batch_id = batch.id;
   result.failed_loads = mover_.move(batch.moves);
+  if (batch.slices.empty()) return result;
   const std::vector<bool> is_void = mover_.find_void_slices(batch);
   prepare(batch);
   const BoundProgram& bound = bind(program);
@@ -283,14 +285,17 @@ void ProgramRunner::void_slots(const Batch& batch) {
   }
 }
 
-void ProgramRunner::check_batch(const Program& program, const Batch& batch) const {
-  if (batch.num_tokens() > program.shape.max_tokens ||
-      batch.num_output_rows() > program.shape.max_output_rows) {
+void ProgramRunner::check_fit(const Program* program, const Batch& batch) const {
+  if (program == nullptr) refuse("a batch with slices, but no program");
+  const ProgramShape& shape = program->shape;
+  if (batch.num_tokens() > shape.max_tokens || batch.num_output_rows() > shape.max_output_rows) {
     refuse("a batch of " + std::to_string(batch.num_tokens()) + " tokens and " +
            std::to_string(batch.num_output_rows()) + " output rows does not fit its program (" +
-           std::to_string(program.shape.max_tokens) + ", " +
-           std::to_string(program.shape.max_output_rows) + ")");
+           std::to_string(shape.max_tokens) + ", " + std::to_string(shape.max_output_rows) + ")");
   }
+}
+
+void ProgramRunner::check_batch(const Batch& batch) const {
   std::uint64_t num_tokens = 0;
   for (const auto& slice : batch.slices) {
     check_slice(batch, slice);

@@ -55,7 +55,8 @@ class ProgramRunner {
   ~ProgramRunner();
 
   // What a batch gave, but for its times. Tokens: one a slice, -1 where none
-  // was asked for or the logits allowed none. Throws std::runtime_error if
+  // was asked for or the logits allowed none. A batch without slices needs no
+  // program: its moves are all there is to do. Throws std::runtime_error if
   // program or batch do not fit or `stop` was raised.
   BatchResult run(const std::shared_ptr<const Program>& program, const Batch& batch,
                   const std::atomic<bool>& stop);
@@ -69,7 +70,8 @@ class ProgramRunner {
   struct BoundProgram;
   class Execution;
 
-  void check_batch(const Program& program, const Batch& batch) const;
+  void check_batch(const Batch& batch) const;
+  void check_fit(const Program* program, const Batch& batch) const;
   void check_slice(const Batch& batch, const SequenceSlice& slice) const;
   void prepare(const Batch& batch);
   const BoundProgram& bind(const std::shared_ptr<const Program>& program);

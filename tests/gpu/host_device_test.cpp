@@ -61,6 +61,25 @@ Batch good_batch() {
   return batch;
 }
 
+// The tokens 3, 4, 5 … of which the first `known` are in the pages already; what
+// comes after 40 of them.
+Batch longer_batch(std::uint32_t known) {
+  Batch batch{.id = 6, .slices = {}, .token_ids = {}, .page_table = {0, 1}};
+  for (std::uint32_t i = known; i < 40; ++i) batch.token_ids.push_back(static_cast<int>(3 + i));
+  batch.slices.push_back({.sequence = 43,
+                          .num_tokens = 40 - known,
+                          .context_length = known,
+                          .num_pages = 2,
+                          .sample = true,
+                          .sampling = {.temperature = 0.0F},
+                          .suppressed = {}});
+  return batch;
+}
+
+std::shared_ptr<HostPages> make_host_pages(std::uint32_t num_pages) {
+  return std::make_shared<HostPages>(num_pages, tiny_model()->memory.request.page_bytes);
+}
+
 // The logits behind a prompt of 100 tokens.
 std::vector<float> last_logits(const std::filesystem::path& path, HostModelSettings settings) {
   settings.num_threads = 2;
@@ -246,6 +265,40 @@ TEST_CASE("host device: many batches in flight complete in order, with one call 
   device.set_listener({});
   CHECK(calls.load() == static_cast<int>(kNumBatches));
   CHECK(moved_before_call.load());
+}
+
+TEST_CASE("host device: a batch without slices does its moves and needs no program") {
+  HostDevice device(tiny_model(), {.host_pages = make_host_pages(2)});
+  ProgramCache programs = make_programs();
+  const auto expected = run(device, programs, longer_batch(0));
+  const auto moves_only = [&](std::uint64_t id, std::vector<PageMove> moves) {
+    auto batch = std::make_shared<Batch>();
+    batch->id = id;
+    batch->moves = std::move(moves);
+    return wait_for(device, device.submit(nullptr, batch));
+  };
+  const auto stored = moves_only(7, {{.to_host = true, .host_page = 1, .generation = 4}});
+  CHECK(stored.batch_id == 7);
+  CHECK(stored.error.empty());
+  CHECK(stored.tokens.empty());
+  // Its first page comes back elsewhere, what follows is computed again.
+  CHECK(moves_only(8, {{.device_page = 5, .host_page = 1, .generation = 4}}).failed_loads.empty());
+  Batch rest = longer_batch(kKvPageTokens);
+  rest.page_table = {5, 6};
+  CHECK(run(device, programs, rest).tokens == expected.tokens);
+  CHECK(moves_only(9, {{.device_page = 5, .host_page = 0, .generation = 2}}).failed_loads ==
+        std::vector<std::uint64_t>{2});
+  CHECK(run(device, programs, rest).tokens == std::vector<std::int32_t>{kVoidContext});
+}
+
+TEST_CASE("host device: a batch with slices, but without a program, fails alone") {
+  HostDevice device(tiny_model());
+  const auto result = wait_for(device, device.submit(nullptr, std::make_shared<Batch>(good_batch())));
+  CHECK(result.error.find("no program") != std::string::npos);
+  auto tokens_only = std::make_shared<Batch>();
+  tokens_only->token_ids = {1};
+  CHECK(wait_for(device, device.submit(nullptr, tokens_only)).error.find("advance 0 tokens") !=
+        std::string::npos);
 }
 
 TEST_CASE("host device: tickets are collected once, in order") {

@@ -74,6 +74,21 @@ TEST_CASE("no-op device: a batch takes the time it was told to") {
   CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds{12});
 }
 
+TEST_CASE("no-op device: a batch without slices completes, and gives no tokens") {
+  auto immediate = settings();
+  for (const bool is_immediate : {false, true}) {
+    immediate.immediate = is_immediate;
+    NoopDevice device(immediate);
+    auto batch = std::make_shared<Batch>();
+    batch->id = 3;
+    batch->moves = {{.to_host = true, .device_page = 0, .host_page = 0, .generation = 1}};
+    const auto result = wait_for(device, device.submit(nullptr, batch));
+    CHECK(result.batch_id == 3);
+    CHECK(result.error.empty());
+    CHECK(result.tokens.empty());
+  }
+}
+
 TEST_CASE("no-op device: it can go while batches are queued") {
   auto slow = settings();
   slow.iteration_time = std::chrono::seconds{100};
