@@ -120,6 +120,11 @@ std::optional<std::string> scalar_text(const toml::node& node) {
   return std::nullopt;
 }
 
+bool is_path(const OptionEntry& entry, std::string_view text) {
+  if (text.empty() || std::find(entry.words.begin(), entry.words.end(), text) != entry.words.end()) return false;
+  return entry.unit == Unit::kPath;
+}
+
 void apply_node(Options& options, const std::string& file, const std::string& key, const toml::node& node) {
   const auto* entry = find_by_key(key);
   if (entry == nullptr) refuse_unknown(file, key, known_keys());
@@ -128,7 +133,7 @@ void apply_node(Options& options, const std::string& file, const std::string& ke
   const bool is_bool = std::holds_alternative<bool Options::*>(entry->field);
   if (is_bool != node.is_boolean())
     refuse(file, key + ": expected " + (is_bool ? "true or false" : "no boolean") + ", got " + *text);
-  if (entry->unit == Unit::kPath && !text->empty() && std::filesystem::path(*text).is_relative())
+  if (is_path(*entry, *text) && std::filesystem::path(*text).is_relative())
     text = (std::filesystem::path(file).parent_path() / *text).lexically_normal().string();
   if (const auto wrong = set_option(options, *entry, *text)) refuse(file, key + ": " + *wrong);
 }
@@ -226,6 +231,13 @@ std::span<const OptionEntry> option_table() {
       {"cache.keep_free_percent", "--cache-keep-free-percent",
        "a request joins others only while this share of pages stays free", &Options::cache_keep_free_percent,
        0, 90},
+
+      {"store.directory", "--store-directory",
+       "where conversations are kept: a directory, default ($XDG_STATE_HOME/troupe or ~/.local/state/troupe), "
+       "or none to keep nothing",
+       &Options::store_directory, 0, 0, {}, Unit::kPath, {"default", "none"}},
+      {"store.keep_days", "--store-keep-days", "days that a stored response can be got or continued",
+       &Options::store_keep_days, 1, 36500},
 
       {"supervisor.max_restarts", "--max-restarts", "worker restarts within the window before giving up",
        &Options::max_restarts, 0, 1000},

@@ -49,6 +49,9 @@ struct Options {
   std::uint64_t cache_host_memory = 1ULL << 30;
   std::uint64_t cache_copy_ahead_percent = 25;
   std::uint64_t cache_keep_free_percent = 10;
+  // [store]
+  std::string store_directory = "default";
+  std::uint64_t store_keep_days = 30;
   // [supervisor]
   std::uint64_t max_restarts = 3;
   std::uint64_t restart_window_seconds = 60;
@@ -82,6 +85,7 @@ struct OptionEntry {
   std::uint64_t minimum = 0, maximum = UINT64_MAX;  // whole numbers; others are shares, 0 to 1
   std::vector<std::string_view> choices = {};       // strings; empty: any
   Unit unit = Unit::kNone;
+  std::vector<std::string_view> words = {};  // kPath: what is no path
 
   std::string environment_name() const;  // "TROUPE_SERVER_PORT"
 };

@@ -59,7 +59,7 @@ class Server:
             port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         self.command = [troupe, "serve", "--model", ROOT / "models/demo", "--port", str(port),
-                        "--log-level", "error", *options]
+                        "--log-level", "error", "--store-directory", "none", *options]
 
     def __enter__(self):
         self.process = subprocess.Popen([str(part) for part in self.command],

@@ -175,6 +175,8 @@ class Sweep {
     ServerCommand command;
     command.arguments = server_arguments(server_of(cell), settings_);
     command.log_file = directory_of(cell) / "server.log";
+    // No run may find what another has left, unless its flags say so.
+    command.environment["TROUPE_STORE_DIRECTORY"] = "none";
     fs::create_directories(directory_of(cell));
     fs::remove(directory_of(cell) / kFailureFile);
     process.emplace(command);

@@ -116,3 +116,11 @@ TEST_CASE("options: a relative path in a file is relative to the file") {
   CHECK(options.model_dir == expected.string());
   CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--model", "x/y"}}}).model_dir == "x/y");
 }
+
+TEST_CASE("options: a word in place of a path stays a word") {
+  const TemporaryFile words("[store]\ndirectory = \"none\"\n");
+  CHECK(resolve_options({.file = words.path(), .environment = {}, .flags = {}}).store_directory == "none");
+  const TemporaryFile path("[store]\ndirectory = \"state\"\n");
+  CHECK(resolve_options({.file = path.path(), .environment = {}, .flags = {}}).store_directory ==
+        (path.path().parent_path() / "state").string());
+}

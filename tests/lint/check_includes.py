@@ -9,11 +9,12 @@ ALLOWED = {
     "policy": set(),
     "telemetry": set(),
     "text": {"telemetry"},
+    "store": {"telemetry"},
     "gpu": {"telemetry"},
     "actors": {"policy", "gpu", "text", "store", "telemetry"},
     "http": {"actors", "text", "telemetry"},
     "loadgen": {"policy", "telemetry"},
-    "app": {"policy", "gpu", "text", "actors", "http", "telemetry"},
+    "app": {"policy", "gpu", "text", "actors", "http", "store", "telemetry"},
 }
 STD_ONLY_HEADERS = {"policy", "telemetry"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

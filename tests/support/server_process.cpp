@@ -6,14 +6,18 @@
 #include <atomic>
 #include <fstream>
 #include <iterator>
+#include <map>
 
 namespace troupe::test {
 namespace {
 
+// Never the directory of whoever runs the tests; a flag has the last word.
+const std::map<std::string, std::string> kKeepsNothing = {{"TROUPE_STORE_DIRECTORY", "none"}};
+
 loadgen::ServerCommand troupe_serve(const std::vector<std::string>& flags, const std::filesystem::path& log) {
   std::vector<std::string> arguments = {TROUPE_BINARY, "serve", "--port", "0"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
-  return {.arguments = std::move(arguments), .environment = {}, .log_file = log, .ready_path = "/ready"};
+  return {.arguments = std::move(arguments), .environment = kKeepsNothing, .log_file = log, .ready_path = "/ready"};
 }
 
 }  // namespace
@@ -22,7 +26,7 @@ CommandResult run_command(const std::vector<std::string>& arguments) {
   const TemporaryPath output;
   CommandResult result;
   result.exit_status =
-      loadgen::ChildProcess({.arguments = arguments, .environment = {}, .output_file = output.path()}).wait();
+      loadgen::ChildProcess({.arguments = arguments, .environment = kKeepsNothing, .output_file = output.path()}).wait();
   result.output = text_of(output.path());
   return result;
 }

@@ -36,6 +36,7 @@ std::string text_of(const std::filesystem::path& file);
 class ServerProcess {
  public:
   // Runs `troupe serve --port 0` with these flags and waits until it is ready.
+  // It keeps nothing (--store-directory none) unless a flag says where.
   // Throws std::runtime_error with its output if it does not get there.
   explicit ServerProcess(const std::vector<std::string>& flags);
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/state_directory.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace troupe {
+namespace {
+
+constexpr mode_t kOwnerOnly = 0700;
+constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
+  throw std::runtime_error("the state directory " + path.string() + " can't be used: " + why);
+}
+
+std::string error_text(int error) { return std::generic_category().message(error); }
+
+void create(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (error) refuse(path, "creating " + path.parent_path().string() + ": " + error.message());
+  if (::mkdir(path.c_str(), kOwnerOnly) != 0 && errno != EEXIST) refuse(path, error_text(errno));
+}
+
+int open_directory(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor >= 0) return descriptor;
+  // A symbolic link is "not a directory" to open(), too.
+  if (errno == ENOTDIR || errno == ELOOP) refuse(path, "it must be a directory, and no symbolic link");
+  refuse(path, error_text(errno));
+}
+
+void check_owner(const std::filesystem::path& path, int descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) refuse(path, error_text(errno));
+  if (status.st_uid != ::geteuid())
+    refuse(path, "it belongs to user " + std::to_string(status.st_uid) + ", not to " +
+                     std::to_string(::geteuid()) + " who runs this");
+  if ((status.st_mode & kOthersMayWrite) != 0)
+    refuse(path, "others may write into it; chmod 700 it");
+}
+
+}  // namespace
+
+StateDirectory::StateDirectory(const std::filesystem::path& path) {
+  if (path.empty()) refuse(path, "its name is empty");
+  // A slash at the end would make the last part follow a link.
+  auto plain = std::filesystem::absolute(path).lexically_normal();
+  if (!plain.has_filename()) plain = plain.parent_path();
+  create(plain);
+  descriptor_ = open_directory(plain);
+  try {
+    check_owner(plain, descriptor_);
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
+      refuse(plain, errno == EWOULDBLOCK ? "another troupe is using it" : error_text(errno));
+    path_ = std::filesystem::canonical(plain);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+StateDirectory::~StateDirectory() { ::close(descriptor_); }
+
+std::optional<std::filesystem::path> default_state_directory() {
+  const auto from = [](const char* variable) -> std::optional<std::filesystem::path> {
+    const char* text = std::getenv(variable);
+    if (text == nullptr || text[0] != '/') return std::nullopt;
+    return text;
+  };
+  if (const auto state = from("XDG_STATE_HOME")) return *state / "troupe";
+  if (const auto home = from("HOME")) return *home / ".local" / "state" / "troupe";
+  return std::nullopt;
+}
+
+}  // namespace troupe

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The directory where a server keeps what has to outlive it: conversations, and
+// KV pages. Opened once and then reached through a descriptor, so that nobody
+// can put another directory in its place. One process at a time has it: a
+// second server that finds it in use goes without.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+namespace troupe {
+
+class StateDirectory {
+ public:
+  // Opens it, or creates it and what is above it, readable by its owner only.
+  // Throws std::runtime_error with path and reason: not a directory, a symbolic
+  // link, somebody else's, others may write into it, in use by another process.
+  explicit StateDirectory(const std::filesystem::path& path);
+  ~StateDirectory();
+  StateDirectory(const StateDirectory&) = delete;
+  StateDirectory& operator=(const StateDirectory&) = delete;
+
+  // For openat(), with O_NOFOLLOW and names of our own making. Any thread; valid
+  // as long as this object.
+  int descriptor() const { return descriptor_; }
+  // Absolute and without symbolic links, for libraries that want a path.
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  int descriptor_ = -1;
+  std::filesystem::path path_;
+};
+
+// $XDG_STATE_HOME/troupe, else $HOME/.local/state/troupe; nullopt where neither
+// variable is an absolute path.
+std::optional<std::filesystem::path> default_state_directory();
+
+}  // namespace troupe
