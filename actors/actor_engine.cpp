@@ -29,7 +29,7 @@ ActorEngine::ActorEngine(caf::actor_system& system, ServedModel model, DeviceFac
   const SpawnGuard guard;
   actors_.tier = system_.spawn(
       make_cache_tier, environment_,
-      CacheTierOptions{.secret = settings.secret, .hash_bits = settings.page_hash_bits});
+      CacheTierOptions{.secret = settings.secret, .hash_bits = options.cache.page_hash_bits});
   actors_.scheduler = system_.spawn(make_scheduler, environment_, actors_.tier);
   actors_.encoder =
       spawn_on_thread(system_, settings.has_threads, make_prompt_encoder, environment_);

@@ -26,7 +26,6 @@ struct ActorEngineSettings {
   bool has_threads = true;   // false: nothing is detached
   std::uint64_t seed = 0;    // of the seeds that requests without one get
   PageSecret secret;         // of the prefix index
-  unsigned page_hash_bits = 128;
   Tracer* tracer = nullptr;  // outlives the engine
 };
 

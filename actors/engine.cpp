@@ -38,7 +38,6 @@ ActorEngineSettings random_settings(Tracer* tracer) {
   return {.has_threads = true,
           .seed = draw(),
           .secret = {.k0 = draw(), .k1 = draw()},
-          .page_hash_bits = 128,
           .tracer = tracer};
 }
 

@@ -58,6 +58,8 @@ struct CacheOptions {
   double copy_ahead_below = 0.25;
   // A request joins others only while more than this share stays free.
   double keep_free = 0.10;
+  // Of the keys by which pages are found; fewer only in tests: collisions must do no harm.
+  unsigned page_hash_bits = 128;
 };
 
 struct EngineOptions {

@@ -86,7 +86,7 @@ Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
 SimSettings Scenario::draw_settings() {
   SimSettings settings = small_settings();
   settings.seed = seed_;
-  settings.page_hash_bits = chance(20) ? static_cast<unsigned>(between(1, 8)) : 128;
+  const unsigned page_hash_bits = chance(20) ? static_cast<unsigned>(between(1, 8)) : 128;
   DeviceDescription& device = settings.device.description;
   device.page_size = static_cast<std::uint32_t>(between(1, 8));
   device.num_pages = 512 / device.page_size;
@@ -102,6 +102,7 @@ SimSettings Scenario::draw_settings() {
   options.max_in_flight = static_cast<std::uint32_t>(between(1, 3));
   options.look_ahead_pages = static_cast<std::uint32_t>(between(0, 2));
   options.pause_bytes = between(4, 30);
+  options.cache.page_hash_bits = page_hash_bits;
   options.cache.keeps_prefixes = chance(80);
   options.cache.policy = chance(50) ? EvictionPolicy::kValue : EvictionPolicy::kLru;
   options.cache.copy_ahead_below = static_cast<double>(between(0, 100)) / 100;

@@ -62,7 +62,6 @@ SimWorld::SimWorld(SimSettings settings)
       ActorEngineSettings{.has_threads = false,
                           .seed = random_(),
                           .secret = {.k0 = random_(), .k1 = random_()},
-                          .page_hash_bits = settings_.page_hash_bits,
                           .tracer = settings_.tracer});
 }
 

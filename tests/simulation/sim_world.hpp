@@ -31,7 +31,6 @@ struct SimSettings {
   std::optional<std::uint64_t> seed;
   SimDeviceSettings device;
   EngineOptions options;
-  unsigned page_hash_bits = 128;
   Tracer* tracer = nullptr;  // outlives the world
   // Asked for the n-th device, from 1; true: the factory throws.
   std::function<bool(std::uint64_t)> fails_to_start;
