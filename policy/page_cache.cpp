@@ -6,29 +6,30 @@
 #include <utility>
 
 namespace troupe {
-namespace {
+PageCache::PageCache(PageCacheOptions options)
+    : options_(std::move(options)),
+      restore_costs_{.recompute = options_.cost,
+                     .host = options_.load_from_host,
+                     .disk = options_.load_from_disk},
+      free_device_pages_(all_free(options_.num_device_pages)),
+      free_host_pages_(all_free(options_.num_host_pages)),
+      free_disk_pages_(all_free(options_.num_disk_pages)),
+      dirty_(options_.policy),
+      clean_(options_.policy),
+      on_host_(options_.policy),
+      on_disk_(options_.policy),
+      loose_(options_.policy),
+      backed_(options_.policy),
+      host_owners_(options_.num_host_pages, kNone),
+      num_copies_under_way_(options_.num_host_pages, 0) {
+  assert(options_.page_size > 0);
+}
 
-// A host page whose contents a running sequence has on the device is worth
-// little: its loss costs a copy.
-constexpr double kWorthOfSpare = 1.0 / 1024;
-
-std::vector<std::uint32_t> all_free(std::uint32_t num_pages) {
+std::vector<std::uint32_t> PageCache::all_free(std::uint32_t num_pages) {
   std::vector<std::uint32_t> pages;
   pages.reserve(num_pages);
   for (std::uint32_t page = num_pages; page > 0; --page) pages.push_back(page - 1);
   return pages;
-}
-
-}  // namespace
-
-PageCache::PageCache(PageCacheOptions options)
-    : options_(std::move(options)),
-      free_device_pages_(all_free(options_.num_device_pages)),
-      free_host_pages_(all_free(options_.num_host_pages)),
-      dirty_(options_.policy),
-      clean_(options_.policy),
-      on_host_(options_.policy) {
-  assert(options_.page_size > 0);
 }
 
 std::optional<PageCache::Grant> PageCache::reserve(LeaseId id, TenantId tenant,
@@ -39,16 +40,10 @@ std::optional<PageCache::Grant> PageCache::reserve(LeaseId id, TenantId tenant,
   const auto num_new = num_new_pages(chain, demand);
   if (!num_new) return std::nullopt;
 
-  for (const NodeId node : chain) {
-    dequeue(node);
-    nodes_[node].is_lifted = true;
-  }
+  lift(chain);
   Lease lease{.tenant = tenant, .pages = {}};
   Grant grant = take_chain(chain, lease, now);
-  for (const NodeId node : chain) {
-    nodes_[node].is_lifted = false;
-    enqueue(node);
-  }
+  put_back(chain);
   for (std::uint32_t i = 0; i < *num_new; ++i)
     lease.pages.push_back({.page = take_device_page(now)});
   for (const HeldPage& held : lease.pages) grant.pages.push_back(held.page);
@@ -80,6 +75,7 @@ std::optional<std::uint32_t> PageCache::num_new_pages(std::span<const NodeId> ch
 PageCache::Grant PageCache::take_chain(std::span<const NodeId> chain, Lease& lease,
                                        TimePoint now) {
   const std::uint32_t page_size = options_.page_size;
+  const std::vector<bool> is_worth_loading = worth_loading(chain, false);
   Grant grant;
   for (const NodeId id : chain) {
     HeldPage held{.page = nodes_[id].device_page, .node = id, .is_private = false};
@@ -92,7 +88,7 @@ PageCache::Grant PageCache::take_chain(std::span<const NodeId> chain, Lease& lea
     } else {
       held.page = take_device_page(now);
       held.is_private = true;
-      if (nodes_[id].host_page != kNone) {
+      if (is_worth_loading[begin / page_size]) {
         load(held);
         grant.tokens_from_host += page_size;
       } else if (!grant.holes.empty() && grant.holes.back().end == begin) {
@@ -104,6 +100,26 @@ PageCache::Grant PageCache::take_chain(std::span<const NodeId> chain, Lease& lea
     lease.pages.push_back(held);
   }
   return grant;
+}
+
+// By page. from_disk: those on disk count as well as those on the host; else
+// what is on disk only is out of reach.
+std::vector<bool> PageCache::worth_loading(std::span<const NodeId> chain, bool from_disk) const {
+  std::vector<KvPlace> places;
+  places.reserve(chain.size());
+  for (const NodeId id : chain) {
+    const Node& node = nodes_[id];
+    KvPlace place = KvPlace::kNowhere;
+    if (node.device_page != kNone) {
+      place = KvPlace::kDevice;
+    } else if (is_on_host(node)) {
+      place = KvPlace::kHost;
+    } else if (from_disk && is_on_disk(node)) {
+      place = KvPlace::kDisk;
+    }
+    places.push_back(place);
+  }
+  return pages_to_load(places, restore_costs_);
 }
 
 // The beginning of `tokens` as far as something of it is still somewhere.
@@ -145,8 +161,9 @@ PageKey PageCache::key_of(TenantId tenant, NodeId parent,
   return PageKey{.low = key.low & ((1ULL << options_.hash_bits) - 1), .high = 0};
 }
 
-bool PageCache::has_page(NodeId node) const {
-  return nodes_[node].device_page != kNone || nodes_[node].host_page != kNone;
+bool PageCache::has_page(NodeId id) const {
+  const Node& node = nodes_[id];
+  return node.device_page != kNone || is_on_host(node) || is_on_disk(node);
 }
 
 std::optional<std::vector<std::uint32_t>> PageCache::extend(LeaseId id, PageDemand demand,
@@ -209,16 +226,18 @@ void PageCache::prune(NodeId id) {
   while (id != kNone) {
     Node& node = nodes_[id];
     if (has_page(id) || node.num_children > 0 || node.num_leases > 0) return;
-    if (!node.is_void) {
-      const auto [begin, end] = by_key_.equal_range(node.key);
-      by_key_.erase(std::find_if(begin, end, [id](const auto& e) { return e.second == id; }));
-    }
+    if (!node.is_void) unfind(id);
     const NodeId parent = node.parent;
     node = Node{};
     free_nodes_.push_back(id);
     if (parent != kNone && --nodes_[parent].num_children > 0) change_leaves(parent, -1);
     id = parent;
   }
+}
+
+void PageCache::unfind(NodeId id) {
+  const auto [begin, end] = by_key_.equal_range(nodes_[id].key);
+  by_key_.erase(std::find_if(begin, end, [id](const auto& e) { return e.second == id; }));
 }
 
 void PageCache::change_leaves(NodeId id, int difference) {
@@ -229,87 +248,13 @@ void PageCache::change_leaves(NodeId id, int difference) {
   }
 }
 
-std::uint32_t PageCache::num_available() const {
-  return static_cast<std::uint32_t>(free_device_pages_.size() + dirty_.size() + clean_.size());
-}
-
-std::uint32_t PageCache::take_device_page(TimePoint now) {
-  if (free_device_pages_.empty()) {
-    const auto dirty = dirty_.lowest(now);
-    const auto clean = clean_.lowest(now);
-    assert(dirty || clean);
-    const bool takes_dirty =
-        dirty && (!clean || dirty_.value(*dirty, now) < clean_.value(*clean, now));
-    reclaim(takes_dirty ? *dirty : *clean, now);
-  }
-  const std::uint32_t page = free_device_pages_.back();
-  free_device_pages_.pop_back();
-  return page;
-}
-
-// Its device page becomes free; what is in it goes to the host if it may.
-void PageCache::reclaim(NodeId id, TimePoint now) {
-  if (nodes_[id].host_page == kNone) {
-    if (const auto host_page = take_host_page(dirty_.value(id, now), now)) {
-      store(id, *host_page);
-    } else {
-      statistics_.dropped_from_device += 1;
-    }
-  }
-  dequeue(id);
-  statistics_.reclaimed += nodes_[id].host_page != kNone ? 1 : 0;
-  free_device_pages_.push_back(std::exchange(nodes_[id].device_page, kNone));
-  enqueue(id);
-  prune(id);
-}
-
-// A free one, or that of a page worth less than `value`.
-std::optional<std::uint32_t> PageCache::take_host_page(double value, TimePoint now) {
-  if (free_host_pages_.empty()) {
-    const auto victim = on_host_.lowest(now);
-    if (!victim || on_host_.value(*victim, now) >= value) return std::nullopt;
-    dequeue(*victim);
-    free_host_pages_.push_back(std::exchange(nodes_[*victim].host_page, kNone));
-    enqueue(*victim);
-    statistics_.dropped_from_host += 1;
-    prune(*victim);
-  }
-  const std::uint32_t page = free_host_pages_.back();
-  free_host_pages_.pop_back();
-  return page;
-}
-
-void PageCache::store(NodeId id, std::uint32_t host_page) {
-  dequeue(id);
-  Node& node = nodes_[id];
-  node.host_page = host_page;
-  copies_.push_back({.direction = PageCopy::Direction::kStore,
-                     .device_page = node.device_page,
-                     .host_page = host_page,
-                     .generation = node.generation});
-  statistics_.stored += 1;
-  enqueue(id);
-}
-
-void PageCache::load(HeldPage& held) {
-  Node& node = nodes_[held.node];
-  copies_.push_back({.direction = PageCopy::Direction::kLoad,
-                     .device_page = held.page,
-                     .host_page = node.host_page,
-                     .generation = node.generation});
-  statistics_.loaded += 1;
-  node.device_page = held.page;
-  node.num_holders = 1;
-  held.is_private = false;
-}
-
 // The node has no device page yet: the lease's own becomes it.
 void PageCache::adopt(HeldPage& held) {
   dequeue(held.node);
   Node& node = nodes_[held.node];
   node.device_page = held.page;
   node.num_holders = 1;
-  if (node.host_page == kNone) node.generation = ++last_generation_;
+  if (node.host_page == kNone && node.disk_page == kNone) node.generation = ++last_generation_;
   held.is_private = false;
   enqueue(held.node);
 }
@@ -333,91 +278,6 @@ void PageCache::let_go(const HeldPage& held, TimePoint now) {
     free_device_pages_.push_back(std::exchange(node.device_page, kNone));
   enqueue(held.node);
   prune(held.node);
-}
-
-void PageCache::copy_ahead(std::uint32_t max_copies, TimePoint now) {
-  const auto enough =
-      static_cast<std::size_t>(options_.copy_ahead_below * options_.num_device_pages);
-  while (max_copies > 0 && free_device_pages_.size() + clean_.size() < enough) {
-    const auto dirty = dirty_.lowest(now);
-    if (!dirty) return;
-    const auto host_page = take_host_page(dirty_.value(*dirty, now), now);
-    if (!host_page) return;
-    store(*dirty, *host_page);
-    max_copies -= 1;
-  }
-}
-
-void PageCache::replace_device(std::uint32_t num_device_pages) {
-  options_.num_device_pages = num_device_pages;
-  free_device_pages_ = all_free(num_device_pages);
-  leases_.clear();
-  copies_.clear();
-  for (NodeId id = 0; id < nodes_.size(); ++id) {
-    if (!nodes_[id].is_used) continue;
-    dequeue(id);
-    nodes_[id].device_page = kNone;
-    nodes_[id].num_leases = nodes_[id].num_holders = 0;
-    enqueue(id);
-  }
-  for (NodeId id = 0; id < nodes_.size(); ++id)
-    if (nodes_[id].is_used) prune(id);
-}
-
-// The tokens get a new node should they be computed again; this one goes with
-// its holders.
-void PageCache::void_contents(std::uint64_t generation) {
-  for (NodeId id = 0; id < nodes_.size(); ++id) {
-    Node& node = nodes_[id];
-    if (!node.is_used || node.is_void || node.generation != generation) continue;
-    if (!has_page(id)) return;
-    dequeue(id);
-    if (node.host_page != kNone) free_host_pages_.push_back(std::exchange(node.host_page, kNone));
-    if (node.num_holders == 0) {
-      if (node.device_page != kNone)
-        free_device_pages_.push_back(std::exchange(node.device_page, kNone));
-      prune(id);
-      return;
-    }
-    const auto [begin, end] = by_key_.equal_range(node.key);
-    by_key_.erase(std::find_if(begin, end, [id](const auto& e) { return e.second == id; }));
-    node.is_void = true;
-    return;
-  }
-}
-
-std::vector<PageCopy> PageCache::take_copies() { return std::exchange(copies_, {}); }
-
-void PageCache::enqueue(NodeId id) {
-  const Node& node = nodes_[id];
-  if (node.is_lifted || node.is_void) return;
-  EvictionEntry entry{.id = id, .worth = worth(node), .depth = node.depth,
-                      .last_used = node.last_used};
-  if (node.device_page != kNone && node.num_holders == 0)
-    (node.host_page == kNone ? dirty_ : clean_).insert(entry);
-  if (node.host_page == kNone) return;
-  if (node.num_holders > 0) entry.worth *= kWorthOfSpare;
-  on_host_.insert(entry);
-}
-
-void PageCache::dequeue(NodeId id) {
-  for (EvictionQueue* queue : {&dirty_, &clean_, &on_host_})
-    if (queue->contains(id)) queue->erase(id);
-}
-
-double PageCache::worth(const Node& node) const {
-  return options_.cost.of_page(node.depth) * node.num_leaves;
-}
-
-PageCounts PageCache::counts() const {
-  PageCounts counts;
-  counts.total = options_.num_device_pages;
-  counts.free = static_cast<std::uint32_t>(free_device_pages_.size());
-  counts.cached = static_cast<std::uint32_t>(dirty_.size() + clean_.size());
-  counts.running = counts.total - counts.free - counts.cached;
-  counts.host_total = options_.num_host_pages;
-  counts.host_free = static_cast<std::uint32_t>(free_host_pages_.size());
-  return counts;
 }
 
 }  // namespace troupe

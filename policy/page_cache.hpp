@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the KV of every known token is: on the device, on the host, on both, or
-// nowhere any more. Sequences hold device pages through leases. A page that is
-// full and computed gets a node in a tree of prefixes, so that a later sequence
-// with the same beginning finds it, be it the same conversation's next turn or
-// another under the same system prompt. Pages nobody holds stay until their
-// space is needed and go by value (policy/eviction_queue.hpp): from the device
-// to the host, from the host to nowhere. A node without a page stays as long as
+// Where the KV of every known token is: on the device, on the host, on disk, in
+// several of these places, or nowhere any more. Sequences hold device pages
+// through leases. A page that is full and computed gets a node in a tree of
+// prefixes, so that a later sequence with the same beginning finds it, be it the
+// same conversation's next turn or another under the same system prompt. Pages
+// nobody holds stay until their space is needed and go by value
+// (policy/eviction_queue.hpp): from the device to the host, from the host to
+// where a copy on disk is, or nowhere. A node without a page stays as long as
 // others hang on it, so the middle of a conversation is found although its
 // beginning is gone; the beginning is then computed again (a hole).
 //
@@ -16,15 +17,26 @@
 //    │                          └── a later sequence finds it ◄──────┤
 //    └────────── reclaimed: kept on the host, or dropped ◄───────────┘
 //
-// Always, on the device: free + cached + held == total; on the host: free + used
-// == total. Copies are only *decided* here. They are queued in an order in which
-// a device that works in order may do them, and every batch formed after the
-// call may rely on them: a page counts as loaded, or stored, when its copy is
-// queued. What a copy that failed has left behind is told apart by generation.
+//                fetch                      write_behind
+//   on disk ───────────────► on the host ───────────────► on both
+//
+// Always, on the device: free + cached + held == total; on the host and on disk:
+// free + used == total. Copies are only *decided* here. Those between device and
+// host are queued in an order in which a device that works in order may do them,
+// and every batch formed after the call may rely on them: a page counts as
+// loaded, or stored, when its copy is queued. Transfers to and from the disk take
+// as long as they take: a page counts as read, or written, when transfer_done()
+// says so, and its host page is nobody else's until then. What a copy that failed
+// has left behind is told apart by generation.
+//
+// On disk a page is never without the one in front of it, so that a page file
+// alone says what its pages are: they are written from the front of a
+// conversation and go from its end.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -33,7 +45,9 @@
 #include "policy/eviction_queue.hpp"
 #include "policy/page_demand.hpp"
 #include "policy/page_key.hpp"
+#include "policy/page_transfer.hpp"
 #include "policy/recompute_cost.hpp"
+#include "policy/restore_choice.hpp"
 #include "policy/token_range.hpp"
 
 namespace troupe {
@@ -41,16 +55,16 @@ namespace troupe {
 using LeaseId = std::uint64_t;
 // Copies made ahead of need behind one batch: the next one waits for them.
 inline constexpr std::uint32_t kMaxCopiesAhead = 4;
-// Whose prompts these are: pages are shared within a tenant only.
-using TenantId = std::uint64_t;
 
 struct PageCacheOptions {
   std::uint32_t page_size = 1;  // tokens
   std::uint32_t num_device_pages = 0;
   std::uint32_t num_host_pages = 0;
+  std::uint32_t num_disk_pages = 0;
   bool keeps_prefixes = true;  // false: a page is free when its sequence lets go
   EvictionPolicy policy = EvictionPolicy::kValue;
-  RecomputeCost cost;
+  RecomputeCost cost;  // nanoseconds where loads have a cost; else any unit
+  LoadCost load_from_host = {}, load_from_disk = {};  // a dearer load than its page is not made
   // Copies leave for the host while fewer device pages than this share could be
   // given away at once.
   double copy_ahead_below = 0.25;
@@ -61,6 +75,7 @@ struct PageCacheOptions {
 struct PageCounts {
   std::uint32_t total = 0, free = 0, cached = 0, running = 0;
   std::uint32_t host_total = 0, host_free = 0;
+  std::uint32_t disk_total = 0, disk_free = 0;
 };
 
 // How often things happened since the beginning.
@@ -70,17 +85,12 @@ struct PageCacheStatistics {
   std::uint64_t reclaimed = 0;         // device pages given away, their host page kept
   std::uint64_t dropped_from_device = 0;  // for want of room on the host
   std::uint64_t dropped_from_host = 0;
-};
-
-// One page from tier to tier. The generation says what is in it: no other
-// contents ever had the same.
-struct PageCopy {
-  enum class Direction : std::uint8_t { kStore, kLoad };  // to the host, from it
-  Direction direction = Direction::kStore;
-  std::uint32_t device_page = 0;
-  std::uint32_t host_page = 0;
-  std::uint64_t generation = 0;
-  bool operator==(const PageCopy&) const = default;
+  std::uint64_t written = 0;           // transfers to the disk that were done
+  std::uint64_t read = 0;              // transfers from the disk that were done
+  std::uint64_t dropped_from_disk = 0;
+  std::uint64_t damaged_on_disk = 0;   // not there, or not intact, when read
+  std::uint64_t forgotten = 0;         // pages of conversations that were closed
+  std::uint64_t expired = 0;           // pages not used for too long
 };
 
 class PageCache {
@@ -120,17 +130,47 @@ class PageCache {
   // Queues copies to the host, at most max_copies, while the device is short of
   // pages that can be given away at once.
   void copy_ahead(std::uint32_t max_copies, TimePoint now);
+  // Queues copies to the host of pages that are on the device alone, whether it
+  // is short or not, into space whose contents are nowhere else needed: on their
+  // way to the disk.
+  void copy_behind(std::uint32_t max_copies, TimePoint now);
+  // Queues transfers to the disk of what is on the host, at most so many.
+  void write_behind(std::uint32_t max_writes, TimePoint now);
+
+  // Queues transfers from the disk of what these tokens need and no other tier
+  // has, the end first where the host is short of room. Returns the generations
+  // to wait for: a reservation made when their transfers are done finds them on
+  // the host, unless it comes too late.
+  std::vector<std::uint64_t> fetch(TenantId tenant, std::span<const std::int32_t> tokens,
+                                   TimePoint now);
+
+  // The device has done these: the host's pages may be read by others.
+  void copies_done(std::span<const PageCopy> copies);
+  // Each write and each read ends with this, once. Unknown ones are ignored.
+  void transfer_done(const DiskTransfer& transfer, TransferOutcome outcome, TimePoint now);
+
+  // What a page file holds, when nothing is on disk yet. Pages that can't be
+  // what they say (no parent, unknown page, twice the same) are erased.
+  void restore(std::vector<StoredPage> stored, TimePoint now);
 
   // The device is gone, and all leases with it: a new one has this many pages.
-  // What the host has is kept.
+  // What host and disk have is kept.
   void replace_device(std::uint32_t num_device_pages);
 
-  // A load of these contents failed its check: nobody finds them again, on host
-  // or device. Leases that hold them keep the page, and must be released.
+  // A load of these contents failed its check: nobody finds them again, in any
+  // tier. Leases that hold them keep the page, and must be released.
   void void_contents(std::uint64_t generation);
 
-  // What was queued since the last call, to be done in this order.
+  // The conversation is over: what only it has is dropped from all tiers. Pages
+  // that others hold or continue are kept.
+  void forget(TenantId tenant, std::span<const std::int32_t> tokens);
+  // Drops what nobody has used since `oldest`, at most so many pages at once.
+  void expire(TimePoint oldest, std::uint32_t max_pages);
+
+  // What was queued since the last call: copies to be done in this order,
+  // transfers in any but for erasures.
   std::vector<PageCopy> take_copies();
+  std::vector<DiskTransfer> take_transfers();
 
   PageCounts counts() const;
   const PageCacheStatistics& statistics() const { return statistics_; }
@@ -158,8 +198,14 @@ class PageCache {
     std::uint32_t num_holders = 0;   // leases that use its device page
     std::uint32_t device_page = kNone;
     std::uint32_t host_page = kNone;
+    std::uint32_t disk_page = kNone;
+    std::uint32_t num_disk_children = 0;  // children with a disk page
     std::uint64_t generation = 0;    // of its contents
     TimePoint last_used;
+    bool is_settled = false;   // the host page has its contents, not only soon
+    bool is_fetching = false;  // from the disk page to the host page
+    bool is_writing = false;   // from the host page to the disk page
+    bool is_listed = false;    // in unwritten_
     bool is_lifted = false;  // out of the queues while a reservation is made
   };
   struct HeldPage {
@@ -181,23 +227,34 @@ class PageCache {
               std::span<const std::int32_t> tokens) const;
   PageKey key_of(TenantId tenant, NodeId parent, std::span<const std::int32_t> tokens) const;
   bool has_page(NodeId node) const;
+  bool is_on_host(const Node& node) const { return node.host_page != kNone && !node.is_fetching; }
+  bool is_on_disk(const Node& node) const { return node.disk_page != kNone && !node.is_writing; }
 
   // the tree
   NodeId add_node(TenantId tenant, NodeId parent, const PageKey& key,
                   std::span<const std::int32_t> tokens);
   void prune(NodeId node);
+  void unfind(NodeId node);
   void change_leaves(NodeId node, int difference);
 
   // reserving
   std::optional<std::uint32_t> num_new_pages(std::span<const NodeId> chain,
                                              PageDemand demand) const;
   Grant take_chain(std::span<const NodeId> chain, Lease& lease, TimePoint now);
+  std::vector<bool> worth_loading(std::span<const NodeId> chain, bool from_disk) const;
 
   // pages
+  static std::vector<std::uint32_t> all_free(std::uint32_t num_pages);
   std::uint32_t num_available() const;
   std::uint32_t take_device_page(TimePoint now);
   void reclaim(NodeId node, TimePoint now);
+  void lift(std::span<const NodeId> chain);
+  void put_back(std::span<const NodeId> chain);
   std::optional<std::uint32_t> take_host_page(double value, TimePoint now);
+  std::optional<std::uint32_t> take_idle_host_page(TimePoint now);
+  void evict_from_host(NodeId node);
+  void drop_host_page(NodeId node);
+  void drop(NodeId node);
   void store(NodeId node, std::uint32_t host_page);
   void load(HeldPage& held);
   void adopt(HeldPage& held);
@@ -206,16 +263,40 @@ class PageCache {
   void dequeue(NodeId node);
   double worth(const Node& node) const;
 
+  // disk
+  bool is_unwritten(const Node& node) const;
+  NodeId first_not_on_disk(NodeId node) const;
+  bool write(NodeId node, TimePoint now);
+  std::optional<std::uint32_t> take_disk_page(double value, TimePoint now);
+  void set_disk_page(NodeId node, std::uint32_t disk_page);
+  void drop_disk_page(NodeId node, bool is_erased);
+  void abandon_transfer(NodeId node);
+  bool is_under_way(NodeId node) const;
+  PageIdentity identity_of(const Node& node) const;
+  NodeId adopt_stored(const StoredPage& page,
+                      const std::unordered_map<std::uint64_t, NodeId>& by_generation);
+
   PageCacheOptions options_;
+  RestoreCosts restore_costs_;
   std::vector<Node> nodes_;
   std::vector<NodeId> free_nodes_;
   std::unordered_multimap<PageKey, NodeId, KeyHash> by_key_;
   std::unordered_map<LeaseId, Lease> leases_;
-  std::vector<std::uint32_t> free_device_pages_, free_host_pages_;
+  std::vector<std::uint32_t> free_device_pages_, free_host_pages_, free_disk_pages_;
   // Nodes whose device page nobody holds, without and with a host page; nodes
-  // with a host page.
-  EvictionQueue dirty_, clean_, on_host_;
+  // with a host page; the last ones on disk of their conversations.
+  EvictionQueue dirty_, clean_, on_host_, on_disk_;
+  // Of the dirty ones, those that are not on disk; of those on the host, those
+  // that are on disk too.
+  EvictionQueue loose_, backed_;
   std::vector<PageCopy> copies_;
+  std::vector<DiskTransfer> transfers_;
+  // By host page: whose it is; copies queued and not yet done that touch it.
+  std::vector<NodeId> host_owners_;
+  std::vector<std::uint32_t> num_copies_under_way_;
+  std::deque<NodeId> unwritten_;  // may be gone, or written, by now
+  // By disk page: the node of the transfer under way, kNone if it was given up.
+  std::unordered_map<std::uint32_t, NodeId> under_way_;
   std::uint64_t last_generation_ = 0;
   PageCacheStatistics statistics_;
 };

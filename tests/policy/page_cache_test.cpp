@@ -3,129 +3,15 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <map>
 #include <random>
-#include <set>
-#include <span>
 #include <vector>
+
+#include "tests/policy/played_cache.hpp"
 
 namespace troupe {
 namespace {
 
-using Tokens = std::vector<std::int32_t>;
-using TimePoint = PageCache::TimePoint;
-
-constexpr std::uint32_t kPageSize = 2;
-constexpr TenantId kTenant = 1;
-
-TimePoint at(int second) { return TimePoint{std::chrono::seconds(second)}; }
-
-PageCacheOptions options_of(std::uint32_t num_device_pages, std::uint32_t num_host_pages = 0) {
-  return {.page_size = kPageSize,
-          .num_device_pages = num_device_pages,
-          .num_host_pages = num_host_pages,
-          .cost = {.constant = 1.0, .attention = {0.5, 1.0, 2.0}},
-          .copy_ahead_below = 0.0,
-          .secret = {.k0 = 1, .k1 = 2}};
-}
-
-PageDemand exactly(std::size_t num_pages) {
-  const auto number = static_cast<std::uint32_t>(num_pages);
-  return {.required = number, .wanted = number};
-}
-
-// A device and a host in which every page says what is in it, and a cache that
-// is asked through it: whatever it claims to be somewhere is looked for there.
-class PlayedCache {
- public:
-  explicit PlayedCache(PageCacheOptions options)
-      : cache(options), device_(options.num_device_pages), host_(options.num_host_pages) {}
-
-  // Tokens: all that are known; pages for all of them.
-  std::optional<PageCache::Grant> reserve(LeaseId id, const Tokens& tokens, int second = 0,
-                                          TenantId tenant = kTenant) {
-    const std::size_t num_pages = (tokens.size() + kPageSize - 1) / kPageSize;
-    const auto grant = cache.reserve(id, tenant, tokens, exactly(num_pages), at(second));
-    copy();
-    if (!grant) return grant;
-    Sequence& sequence = sequences_[id];
-    sequence = {.tokens = tokens, .pages = grant->pages, .is_computed = {}};
-    for (std::uint32_t page = 0; page < grant->pages.size(); ++page) {
-      const std::uint32_t begin = page * kPageSize;
-      bool is_known = begin + kPageSize <= grant->known_tokens;
-      for (const TokenRange hole : grant->holes)
-        if (hole.begin <= begin && begin < hole.end) is_known = false;
-      sequence.is_computed.push_back(is_known);
-      if (is_known) CHECK(device_[grant->pages[page]] == prefix(sequence, page));
-    }
-    return grant;
-  }
-
-  // Computes and commits the first page that is not yet; false if none is left.
-  bool compute(LeaseId id) {
-    Sequence& sequence = sequences_.at(id);
-    const auto begin = sequence.is_computed.begin();
-    const auto next = std::find(begin, sequence.is_computed.end(), false);
-    const auto page = static_cast<std::uint32_t>(next - begin);
-    if ((page + 1) * kPageSize > sequence.tokens.size()) return false;
-    *next = true;
-    device_[sequence.pages[page]] = prefix(sequence, page);
-    cache.commit(id, page, std::span(sequence.tokens).subspan(page * kPageSize, kPageSize));
-    copy();
-    return true;
-  }
-  void release(LeaseId id, int second = 0) {
-    const Sequence& sequence = sequences_.at(id);
-    for (std::uint32_t page = 0; page < sequence.pages.size(); ++page)
-      if (sequence.is_computed[page])
-        CHECK(device_[sequence.pages[page]] == prefix(sequence, page));
-    cache.release(id, at(second));
-    sequences_.erase(id);
-  }
-  void run(LeaseId id, const Tokens& tokens, int second = 0, TenantId tenant = kTenant) {
-    REQUIRE(reserve(id, tokens, second, tenant).has_value());
-    while (compute(id)) {
-    }
-    release(id, second);
-  }
-  void copy_ahead(std::uint32_t most, int second = 0) {
-    cache.copy_ahead(most, at(second));
-    copy();
-  }
-  void replace_device(std::uint32_t num_pages) {
-    cache.replace_device(num_pages);
-    device_.assign(num_pages, {});
-    sequences_.clear();
-  }
-  const auto& sequences() const { return sequences_; }
-
-  PageCache cache;
-
- private:
-  struct Sequence {
-    Tokens tokens;
-    std::vector<std::uint32_t> pages;
-    std::vector<bool> is_computed;
-  };
-
-  static Tokens prefix(const Sequence& sequence, std::uint32_t page) {
-    const auto begin = sequence.tokens.begin();
-    return {begin, begin + (page + 1) * kPageSize};
-  }
-  void copy() {
-    for (const PageCopy& copy : cache.take_copies()) {
-      if (copy.direction == PageCopy::Direction::kStore) {
-        host_.at(copy.host_page) = device_.at(copy.device_page);
-      } else {
-        device_.at(copy.device_page) = host_.at(copy.host_page);
-      }
-    }
-  }
-
-  std::map<LeaseId, Sequence> sequences_;
-  std::vector<Tokens> device_, host_;  // by page: all tokens up to its last
-};
+using namespace troupe::test;
 
 TEST_CASE("page cache: in the beginning all pages are free") {
   const PageCache cache(options_of(5, 3));
