@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// SQLite's own way to the disk with a fault in it: the n-th operation fails,
+// alone or with all that follow.
+#pragma once
+
+#include <cstdint>
+
+namespace troupe::test {
+
+struct DiskFaults {
+  std::uint64_t fail_at = 0;  // counts from 1; 0: never
+  bool for_ever = false;
+  int code = 0;  // SQLITE_IOERR_WRITE, SQLITE_FULL …; of writes, others fail as themselves
+  std::uint64_t num_operations = 0;
+  bool was_hit = false;
+};
+
+// The name to open files by; the faults are for all of them, in one thread.
+const char* failing_vfs();
+DiskFaults& disk_faults();
+
+}  // namespace troupe::test
