@@ -21,7 +21,8 @@ PageCache::PageCache(PageCacheOptions options)
       loose_(options_.policy),
       backed_(options_.policy),
       host_owners_(options_.num_host_pages, kNone),
-      num_copies_under_way_(options_.num_host_pages, 0) {
+      num_copies_under_way_(options_.num_host_pages, 0),
+      next_generation_(options_.first_generation) {
   assert(options_.page_size > 0);
 }
 
@@ -254,7 +255,7 @@ void PageCache::adopt(HeldPage& held) {
   Node& node = nodes_[held.node];
   node.device_page = held.page;
   node.num_holders = 1;
-  if (node.host_page == kNone && node.disk_page == kNone) node.generation = ++last_generation_;
+  if (node.host_page == kNone && node.disk_page == kNone) node.generation = next_generation_++;
   held.is_private = false;
   enqueue(held.node);
 }

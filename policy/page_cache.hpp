@@ -69,6 +69,7 @@ struct PageCacheOptions {
   // given away at once.
   double copy_ahead_below = 0.25;
   PageSecret secret = {};
+  std::uint64_t first_generation = 1;
   unsigned hash_bits = 128;  // fewer only in tests: collisions must do no harm
 };
 
@@ -297,7 +298,7 @@ class PageCache {
   std::deque<NodeId> unwritten_;  // may be gone, or written, by now
   // By disk page: the node of the transfer under way, kNone if it was given up.
   std::unordered_map<std::uint32_t, NodeId> under_way_;
-  std::uint64_t last_generation_ = 0;
+  std::uint64_t next_generation_ = 1;
   PageCacheStatistics statistics_;
 };
 

@@ -234,7 +234,7 @@ void PageCache::restore(std::vector<StoredPage> stored, TimePoint now) {
     is_used[page.disk_page] = true;
     by_generation.emplace(page.identity.generation, id);
     nodes_[id].generation = page.identity.generation;
-    last_generation_ = std::max(last_generation_, page.identity.generation);
+    next_generation_ = std::max(next_generation_, page.identity.generation + 1);
     nodes_[id].last_used = now - page.age;
     set_disk_page(id, page.disk_page);
     dequeue(id);

@@ -9,7 +9,7 @@ ALLOWED = {
     "policy": set(),
     "telemetry": set(),
     "text": {"telemetry"},
-    "store": {"telemetry"},
+    "store": {"policy", "telemetry"},
     "gpu": {"telemetry"},
     "actors": {"policy", "gpu", "text", "store", "telemetry"},
     "http": {"actors", "text", "telemetry"},
