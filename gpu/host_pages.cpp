@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/host_pages.hpp"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "gpu/page_checksum.hpp"
 
 namespace troupe {
-namespace {
-
-std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t generation) {
-  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), generation);
-}
-
-}  // namespace
 
 HostPages::HostPages(std::uint32_t num_pages, std::size_t page_bytes)
     : page_bytes_(page_bytes), memory_(num_pages * page_bytes), headers_(num_pages) {}
@@ -26,16 +18,24 @@ std::span<std::byte> HostPages::begin_store(std::uint32_t page) {
 }
 
 void HostPages::finish_store(std::uint32_t page, std::uint64_t generation) {
-  headers_.at(page) = {.generation = generation,
-                       .checksum = checksum_of(bytes(page), generation)};
+  finish_store(page, generation, page_checksum(bytes(page), generation));
+}
+
+void HostPages::finish_store(std::uint32_t page, std::uint64_t generation,
+                             std::uint64_t checksum) {
+  headers_.at(page) = {.generation = generation, .checksum = checksum};
 }
 
 std::span<const std::byte> HostPages::load(std::uint32_t page, std::uint64_t generation) const {
+  const Unchecked found = find(page, generation);
+  if (found.bytes.empty() || page_checksum(found.bytes, generation) != found.checksum) return {};
+  return found.bytes;
+}
+
+HostPages::Unchecked HostPages::find(std::uint32_t page, std::uint64_t generation) const {
   const Header& header = headers_.at(page);
   if (generation == 0 || header.generation != generation) return {};
-  const std::span<const std::byte> contents = bytes(page);
-  if (checksum_of(contents, generation) != header.checksum) return {};
-  return contents;
+  return {.bytes = bytes(page), .checksum = header.checksum};
 }
 
 }  // namespace troupe

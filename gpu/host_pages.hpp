@@ -15,7 +15,9 @@
 
 namespace troupe {
 
-// One thread at a time: that of the device.
+// Different pages may be used by different threads at once (a device's copy
+// thread, one that writes pages to disk); a page by one thread at a time, which
+// is for those to see to who say what is copied where.
 class HostPages {
  public:
   // Throws std::bad_alloc. Physical memory is taken page by page, when used.
@@ -24,12 +26,22 @@ class HostPages {
   std::uint32_t num_pages() const { return static_cast<std::uint32_t>(headers_.size()); }
   std::size_t page_bytes() const { return page_bytes_; }
 
-  // Where to write the page; until finish() it holds nothing.
+  // Where to write the page; until finish_store() it holds nothing. A writer
+  // that has the PageChecksum of what it wrote saves reading it again.
   std::span<std::byte> begin_store(std::uint32_t page);
   void finish_store(std::uint32_t page, std::uint64_t generation);
+  void finish_store(std::uint32_t page, std::uint64_t generation, std::uint64_t checksum);
 
   // The page's bytes; empty if they are not these contents, intact.
   std::span<const std::byte> load(std::uint32_t page, std::uint64_t generation) const;
+
+  // The same for a reader that takes the checksum while it copies: the bytes
+  // are those contents if their PageChecksum is this one.
+  struct Unchecked {
+    std::span<const std::byte> bytes;  // empty: other contents, or none
+    std::uint64_t checksum = 0;
+  };
+  Unchecked find(std::uint32_t page, std::uint64_t generation) const;
 
  private:
   struct Header {

@@ -30,27 +30,28 @@ DeviceDescription describe(const HostModel& model, const HostDeviceOptions& opti
 }
 
 ProgramRunnerSettings runner_settings(const HostModel& model, DeviceDescription description,
-                                      HostDeviceOptions&& options) {
+                                      const HostDeviceOptions& options) {
   return {.description = std::move(description),
           .kv_layout = kv_layout_of(model.network->config(), model.compute_type,
                                     model.memory.num_pages),
           .num_heads = model.network->config().num_heads,
-          .on_logits = std::move(options.on_logits),
-          .host_pages = std::move(options.host_pages),
+          .on_logits = options.on_logits,
+          .host_pages = options.host_pages,
           .poison_memory = options.poison_memory};
 }
 
 }  // namespace
 
-HostDevice::HostDevice(std::shared_ptr<const HostModel> model, HostDeviceOptions options)
+HostDevice::HostDevice(std::shared_ptr<const HostModel> model, const HostDeviceOptions& options)
     : model_(std::move(model)),
       description_(describe(*model_, options)),
       threads_({.num_threads = model_->settings.num_threads, .cpus = model_->settings.cpus}),
-      runner_(runner_settings(*model_, description_, std::move(options)), model_->weights,
+      runner_(runner_settings(*model_, description_, options), model_->weights,
               model_->rotary,
               model_->network->build_program("decoder_step", model_->largest,
                                              model_->compute_type),
               threads_),
+      copy_thread_(runner_.mover(), options.link),
       executor_([this] { execute(); }) {}
 
 HostDevice::~HostDevice() {
@@ -60,14 +61,16 @@ HostDevice::~HostDevice() {
     stop_.store(true);
   }
   queue_filled_.notify_one();
+  copy_thread_.stop();  // the executor may be waiting for a layer
   executor_.join();
 }
 
 Ticket HostDevice::submit(std::shared_ptr<const Program> program,
                           std::shared_ptr<const Batch> batch) {
+  auto copies = copy_thread_.begin(batch);
   {
     const std::lock_guard lock(queue_mutex_);
-    queue_.push_back({std::move(program), std::move(batch)});
+    queue_.push_back({std::move(program), std::move(batch), std::move(copies)});
   }
   offered_.store(++submitted_, std::memory_order_release);
   queue_filled_.notify_one();
@@ -97,6 +100,7 @@ void HostDevice::execute() {
   while (wait_for_submission(submission)) {
     BatchResult result = run(submission);
     submission = {};  // the batch is the caller's again before the signal
+    copy_thread_.end_batch();
     publish(std::move(result));
   }
 }
@@ -119,11 +123,12 @@ BatchResult HostDevice::run(const Submission& submission) {
   const auto start = std::chrono::steady_clock::now();
   BatchResult result;
   try {
-    result = runner_.run(submission.program, *submission.batch, stop_);
+    result = runner_.run(submission.program, *submission.batch, submission.copies.get(), stop_);
   } catch (const std::exception& error) {
     runner_.void_slots(*submission.batch);
     result.error = error.what();
     if (result.error.empty()) result.error = "unknown failure";
+    if (submission.copies) submission.copies->wait_for_end();
   }
   result.batch_id = submission.batch->id;
   result.network_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU cores as a device. One executor thread (compute thread 0) takes
-// batches from a queue in order and runs their programs; a finished batch moves
-// the signal word and then calls the listener. A batch that fails says so in
-// its result and harms no other.
+// batches from a queue in order and runs their programs, while a copy thread
+// makes their moves; a batch whose program and moves are done moves the signal
+// word and then calls the listener. A batch that fails says so in its result
+// and harms no other.
 //
-//   submit ──► queue ──► executor: run, push result, completed_.store(release),
-//   collect ◄── results ◄──┘                listener()
+//   submit ─┬► queue ──► executor: run, push result, completed_.store(release),
+//           │              ▲│                listener()
+//           │  layers come ││ batch has ended
+//           └► copy thread ┘▼
+//   collect ◄── results
 #pragma once
 
 #include <atomic>
@@ -18,7 +22,10 @@
 #include <thread>
 
 #include "gpu/device.hpp"
+#include "gpu/host/batch_copies.hpp"
+#include "gpu/host/copy_thread.hpp"
 #include "gpu/host/host_model.hpp"
+#include "gpu/host/link_clock.hpp"
 #include "gpu/host/program_runner.hpp"
 #include "gpu/host/thread_pool.hpp"
 #include "gpu/host_pages.hpp"
@@ -27,15 +34,18 @@ namespace troupe {
 
 struct HostDeviceOptions {
   std::shared_ptr<HostPages> host_pages = {};  // shared with the devices that follow
+  LinkSettings link = {};      // between device and host pages
   LogitsHook on_logits = {};   // for tests, as is
   bool poison_memory = false;  // fills KV pages and temporaries with NaN first
 };
 
-// Threads as in Device; the destructor lets the running operator finish,
-// abandons queued batches and never calls the listener again.
+// Threads as in Device; the destructor lets the running operator and the layer
+// that is copied finish, abandons queued batches and never calls the listener
+// again. What was being stored is not in the host tier then.
 class HostDevice final : public Device {
  public:
-  explicit HostDevice(std::shared_ptr<const HostModel> model, HostDeviceOptions options = {});
+  explicit HostDevice(std::shared_ptr<const HostModel> model,
+                      const HostDeviceOptions& options = {});
   ~HostDevice() override;
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;
@@ -54,6 +64,7 @@ class HostDevice final : public Device {
   struct Submission {
     std::shared_ptr<const Program> program;
     std::shared_ptr<const Batch> batch;
+    std::shared_ptr<BatchCopies> copies;  // null: no moves
   };
 
   void execute();
@@ -64,7 +75,8 @@ class HostDevice final : public Device {
   std::shared_ptr<const HostModel> model_;
   DeviceDescription description_;
   ThreadPool threads_;
-  ProgramRunner runner_;  // executor only
+  ProgramRunner runner_;  // executor only, but for its mover
+  CopyThread copy_thread_;
 
   std::mutex queue_mutex_;  // guards queue_ and results_
   std::condition_variable queue_filled_;

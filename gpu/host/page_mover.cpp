@@ -20,52 +20,25 @@ PageMover::PageMover(const KvLayout& layout, std::byte* pool,
                              " bytes for KV pages of " + std::to_string(page_bytes));
 }
 
-std::vector<std::uint64_t> PageMover::move(const std::vector<PageMove>& moves) {
-  std::vector<std::uint64_t> failed;
-  for (const PageMove& move : moves) {
+void PageMover::check(const std::vector<PageMove>& moves) const {
+  for (const PageMove& move : moves)
     if (!host_pages_ || move.host_page >= host_pages_->num_pages() ||
         move.device_page >= layout_.num_pages)
       throw std::runtime_error("a move between device page " + std::to_string(move.device_page) +
                                " and host page " + std::to_string(move.host_page) +
                                ": there are none such");
-    if (move.to_host) {
-      store(move);
-    } else if (!load(move)) {
-      failed.push_back(move.generation);
-    }
-  }
-  return failed;
-}
-
-// A void page stays on the device: the host page then holds nothing.
-void PageMover::store(const PageMove& move) {
-  const std::span<std::byte> to = host_pages_->begin_store(move.host_page);
-  if (is_void_[move.device_page]) return;
-  const std::size_t size = kv_page_bytes(layout_);
-  for (std::size_t layer = 0; layer < layout_.num_layers; ++layer)
-    std::memcpy(to.data() + layer * size, part(layer, move.device_page), size);
-  host_pages_->finish_store(move.host_page, move.generation);
-}
-
-bool PageMover::load(const PageMove& move) {
-  const std::span<const std::byte> from = host_pages_->load(move.host_page, move.generation);
-  set_void(move.device_page, from.empty());
-  const std::size_t size = kv_page_bytes(layout_);
-  for (std::size_t layer = 0; !from.empty() && layer < layout_.num_layers; ++layer)
-    std::memcpy(part(layer, move.device_page), from.data() + layer * size, size);
-  return !from.empty();
 }
 
 std::vector<bool> PageMover::find_void_slices(const Batch& batch) {
   std::vector<bool> is_void;
-  if (num_void_ == 0) return is_void;
+  if (num_void_.load(std::memory_order_relaxed) == 0) return is_void;
   for (const SequenceSlice& slice : batch.slices) {
     const PageId* pages = batch.page_table.data() + slice.first_page;
     const std::size_t read = (slice.context_length + kKvPageTokens - 1) / kKvPageTokens;
     const std::size_t end =
         (slice.context_length + slice.num_tokens + kKvPageTokens - 1) / kKvPageTokens;
     bool reads_void = false;
-    for (std::size_t i = 0; i < read; ++i) reads_void = reads_void || is_void_[pages[i]];
+    for (std::size_t i = 0; i < read; ++i) reads_void = reads_void || is_void_[pages[i]] != 0;
     for (std::size_t i = read; i < end; ++i) set_void(pages[i], reads_void);
     is_void.push_back(reads_void);
   }
@@ -73,17 +46,54 @@ std::vector<bool> PageMover::find_void_slices(const Batch& batch) {
 }
 
 void PageMover::set_void(PageId page, bool is_void) {
-  if (is_void_[page] == is_void) return;
-  is_void_[page] = is_void;
+  if ((is_void_[page] != 0) == is_void) return;
+  is_void_[page] = is_void ? 1 : 0;
   if (is_void) {
-    ++num_void_;
+    num_void_.fetch_add(1, std::memory_order_relaxed);
   } else {
-    --num_void_;
+    num_void_.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
 std::byte* PageMover::part(std::size_t layer, PageId page) const {
   return pool_ + kv_block_offset(layout_, layer, page, 0);
+}
+
+PageCopy::PageCopy(PageMover& mover, const PageMove& move)
+    : mover_(&mover), move_(move), checksum_(move.generation) {
+  if (move.to_host) {
+    stored_ = mover.host_pages_->begin_store(move.host_page);
+  } else {
+    loaded_ = mover.host_pages_->find(move.host_page, move.generation);
+  }
+}
+
+// The checksum is taken of what lies on the device: a bit that tips over on the
+// way is found as well as one that does so on the host.
+void PageCopy::copy_layer(std::size_t layer) {
+  const std::size_t size = mover_->layer_bytes();
+  const std::size_t offset = layer * size;
+  std::byte* const device = mover_->part(layer, move_.device_page);
+  if (move_.to_host) {
+    std::memcpy(stored_.data() + offset, device, size);
+  } else if (!loaded_.bytes.empty()) {
+    std::memcpy(device, loaded_.bytes.data() + offset, size);
+  } else {
+    return;
+  }
+  checksum_.add({device, size});
+}
+
+// A void page stays on the device: the host page then holds nothing.
+bool PageCopy::finish() {
+  if (move_.to_host) {
+    if (mover_->is_void_[move_.device_page] == 0)
+      mover_->host_pages_->finish_store(move_.host_page, move_.generation, checksum_.value());
+    return true;
+  }
+  const bool is_intact = !loaded_.bytes.empty() && checksum_.value() == loaded_.checksum;
+  mover_->set_void(move_.device_page, !is_intact);
+  return is_intact;
 }
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 // not there, or not intact: slices that read those give no token.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,35 +13,65 @@
 #include "gpu/batch.hpp"
 #include "gpu/host/kernels/kv_pages.hpp"
 #include "gpu/host_pages.hpp"
+#include "gpu/page_checksum.hpp"
 
 namespace troupe {
 
-// One thread: the device's executor.
+// Two threads: copies are made by the device's copy thread, find_void_slices()
+// is the executor's. That a page is void is part of its contents: who may not
+// touch these now must not ask (decision 0008 says who waits for whom).
 class PageMover {
  public:
   // `pool`: memory of kv_pool_bytes(layout). host_pages may be null. Throws
   // std::runtime_error if its pages have another size than the pool's.
   PageMover(const KvLayout& layout, std::byte* pool, std::shared_ptr<HostPages> host_pages);
 
-  // In order. Returns the generations that could not be loaded. Throws
-  // std::runtime_error for pages that do not exist.
-  std::vector<std::uint64_t> move(const std::vector<PageMove>& moves);
+  std::size_t num_layers() const { return layout_.num_layers; }
+  std::uint32_t num_pages() const { return static_cast<std::uint32_t>(layout_.num_pages); }
+  std::size_t layer_bytes() const { return kv_page_bytes(layout_); }  // of a page
 
-  // By slice: does it read a void page? What a slice writes from the beginning
-  // of a page on is void exactly if the slice is. Empty: none is.
+  // Throws std::runtime_error if there are no such pages.
+  void check(const std::vector<PageMove>& moves) const;
+
+  // By slice, when its batch has run: did it read a void page? What a slice
+  // writes from the beginning of a page on is void exactly if the slice is.
+  // Empty: none is.
   std::vector<bool> find_void_slices(const Batch& batch);
 
  private:
-  void store(const PageMove& move);
-  bool load(const PageMove& move);
+  friend class PageCopy;
+
   void set_void(PageId page, bool is_void);
   std::byte* part(std::size_t layer, PageId page) const;
 
   KvLayout layout_;
   std::byte* pool_;
   std::shared_ptr<HostPages> host_pages_;
-  std::vector<bool> is_void_;  // by page
-  std::size_t num_void_ = 0;
+  std::vector<std::uint8_t> is_void_;  // by page; a byte each, as threads write neighbours
+  std::atomic<std::size_t> num_void_{0};
+};
+
+// One move under way, of pages that exist:
+//
+//   begin (constructor) ──► copy_layer(0) … copy_layer(num_layers - 1) ──► finish
+//
+// One that is given up half-way leaves nothing in a host page, and whatever in
+// a device page.
+class PageCopy {
+ public:
+  PageCopy(PageMover& mover, const PageMove& move);
+
+  const PageMove& move() const { return move_; }
+  void copy_layer(std::size_t layer);
+  // False: a load that did not find its contents, or not intact.
+  bool finish();
+
+ private:
+  PageMover* mover_;
+  PageMove move_;
+  std::span<std::byte> stored_;    // of a store: the host page
+  HostPages::Unchecked loaded_;    // of a load
+  PageChecksum checksum_;
 };
 
 }  // namespace troupe

@@ -56,8 +56,9 @@ struct ProgramRunner::BoundProgram {
 // its tensors and its tasks are given to the threads.
 class ProgramRunner::Execution {
  public:
-  Execution(ProgramRunner& runner, const BoundProgram& bound, const Batch& batch)
-      : runner_(runner), bound_(bound), program_(*bound.program), batch_(batch) {}
+  Execution(ProgramRunner& runner, const BoundProgram& bound, const Batch& batch,
+            const BatchCopies* copies)
+      : runner_(runner), bound_(bound), program_(*bound.program), batch_(batch), copies_(copies) {}
 
   void run(const Operator& op) {
     std::visit([&](const auto& kind) { execute(kind, op); }, op.kind);
@@ -153,7 +154,13 @@ class ProgramRunner::Execution {
     run_tasks(arguments, matmul_num_tasks(arguments), matmul_run_task);
   }
 
+  // Before a layer's KV is read or written.
+  void wait_for_kv(std::uint32_t layer) const {
+    if (copies_ != nullptr) copies_->wait_for_layer(layer);
+  }
+
   void execute(const RotaryAppendKv& rotary, const Operator& op) {
+    wait_for_kv(rotary.layer);
     const TensorId qkv = op.inputs.at(0);
     const RotaryAppendKvArguments arguments{.qkv = floats(qkv),
                                             .qkv_stride = columns(qkv),
@@ -167,6 +174,7 @@ class ProgramRunner::Execution {
   }
 
   void execute(const PagedAttention& attention, const Operator& op) {
+    wait_for_kv(attention.layer);
     const TensorId qkv = op.inputs.at(0);
     const TensorId attended = op.outputs.at(0);
     const auto& layout = runner_.settings_.kv_layout;
@@ -234,6 +242,7 @@ class ProgramRunner::Execution {
   const BoundProgram& bound_;
   const Program& program_;
   const Batch& batch_;
+  const BatchCopies* copies_;
 };
 
 ProgramRunner::ProgramRunner(ProgramRunnerSettings settings,
@@ -257,23 +266,25 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings,
 ProgramRunner::~ProgramRunner() = default;
 
 BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, const Batch& batch,
-                               const std::atomic<bool>& stop) {
+                               const BatchCopies* copies, const std::atomic<bool>& stop) {
   if (!batch.slices.empty()) check_fit(program.get(), batch);
   check_batch(batch);
   BatchResult result;
   result.batch_id = batch.id;
-  result.failed_loads = mover_.move(batch.moves);
-  if (batch.slices.empty()) return result;
-  const std::vector<bool> is_void = mover_.find_void_slices(batch);
-  prepare(batch);
-  const BoundProgram& bound = bind(program);
-  Execution execution(*this, bound, batch);
-  for (const Operator& op : program->operators) {
-    if (stop.load(std::memory_order_relaxed)) refuse("the device was stopped");
-    execution.run(op);
+  if (!batch.slices.empty()) {
+    prepare(batch);
+    const BoundProgram& bound = bind(program);
+    Execution execution(*this, bound, batch, copies);
+    for (const Operator& op : program->operators) {
+      if (stop.load(std::memory_order_relaxed)) refuse("the device was stopped");
+      execution.run(op);
+    }
+    arena_.finish_batch(bound.used_chunks);
+    result.tokens = finish(batch);
   }
-  arena_.finish_batch(bound.used_chunks);
-  result.tokens = finish(batch);
+  if (copies != nullptr) result.failed_loads = copies->wait_for_all();
+  // Only now: damage shows when a page's last layer has come.
+  const std::vector<bool> is_void = mover_.find_void_slices(batch);
   for (std::size_t i = 0; i < is_void.size(); ++i)
     if (is_void[i]) result.tokens[i] = kVoidContext;
   return result;

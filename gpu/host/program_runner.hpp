@@ -16,6 +16,7 @@
 #include "gpu/batch.hpp"
 #include "gpu/device.hpp"
 #include "gpu/host/arena.hpp"
+#include "gpu/host/batch_copies.hpp"
 #include "gpu/host/host_weights.hpp"
 #include "gpu/host/kernels/kv_pages.hpp"
 #include "gpu/host/kernels/paged_attention.hpp"
@@ -55,16 +56,18 @@ class ProgramRunner {
   ~ProgramRunner();
 
   // What a batch gave, but for its times. Tokens: one a slice, -1 where none
-  // was asked for or the logits allowed none. A batch without slices needs no
-  // program: its moves are all there is to do. Throws std::runtime_error if
-  // program or batch do not fit or `stop` was raised.
+  // was asked for or the logits allowed none. `copies` are those of the batch's
+  // moves, under way: each layer waits for its own; null if there are none. A
+  // batch without slices needs no program. Throws std::runtime_error if program
+  // or batch do not fit, a copy was impossible or `stop` was raised.
   BatchResult run(const std::shared_ptr<const Program>& program, const Batch& batch,
-                  const std::atomic<bool>& stop);
+                  const BatchCopies* copies, const std::atomic<bool>& stop);
 
   // After a failed batch nobody may read what its slots would have held.
   void void_slots(const Batch& batch);
 
   const Arena& arena() const { return arena_; }
+  PageMover& mover() { return mover_; }  // of the KV pages, for the copy thread
 
  private:
   struct BoundProgram;

@@ -4,6 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "gpu/page_checksum.hpp"
 
 namespace troupe {
 namespace {
@@ -46,6 +51,38 @@ TEST_CASE("host pages: one flipped bit anywhere is noticed") {
     const_cast<std::byte&>(contents[bit / 8]) ^= static_cast<std::byte>(1U << bit % 8);
     CHECK(pages.load(0, bit + 1).empty());
   }
+}
+
+TEST_CASE("host pages: whole or in pieces, a page has one checksum") {
+  HostPages pages(2, 96);
+  for (const std::uint32_t page : {0U, 1U}) {
+    const auto bytes = pages.begin_store(page);
+    std::fill(bytes.begin(), bytes.end(), std::byte{5});
+  }
+  PageChecksum checksum(7);
+  checksum.add(pages.begin_store(0).first(40));
+  checksum.add(pages.begin_store(0).subspan(40));
+  pages.finish_store(0, 7, checksum.value());
+  pages.finish_store(1, 7);
+  CHECK(pages.load(0, 7).size() == 96);
+  CHECK(pages.find(0, 7).checksum == pages.find(1, 7).checksum);
+  CHECK(pages.find(0, 8).bytes.empty());
+}
+
+TEST_CASE("host pages: different threads may use different pages at once") {
+  constexpr std::uint32_t kNumThreads = 4;
+  HostPages pages(kNumThreads, 64);
+  std::vector<std::thread> threads;
+  std::atomic<int> num_wrong{0};
+  for (std::uint32_t page = 0; page < kNumThreads; ++page)
+    threads.emplace_back([&, page] {
+      for (std::uint64_t generation = 1; generation <= 500; ++generation) {
+        store(pages, page, generation, static_cast<int>(page));
+        num_wrong += pages.load(page, generation).size() == 64 ? 0 : 1;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(num_wrong == 0);
 }
 
 TEST_CASE("host pages: pages beyond the last are refused") {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/host/copy_plan.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "gpu/host/kernels/kv_pages.hpp"
+
+namespace troupe {
+namespace {
+
+class PageSet {
+ public:
+  explicit PageSet(std::uint32_t num_pages) : has_(num_pages) {}
+  void add(PageId page) {
+    if (page < has_.size()) has_[page] = true;
+  }
+  bool has(PageId page) const { return page < has_.size() && has_[page]; }
+
+ private:
+  std::vector<bool> has_;
+};
+
+// Calls visit(page, is_written) for the pages that hold a slice's context and
+// what it appends.
+template <typename Visit>
+void for_each_page(const Batch& batch, Visit visit) {
+  for (const SequenceSlice& slice : batch.slices) {
+    const std::uint64_t length = std::uint64_t{slice.context_length} + slice.num_tokens;
+    const std::uint64_t in_table = batch.page_table.size() -
+                                   std::min<std::uint64_t>(slice.first_page, batch.page_table.size());
+    const std::uint64_t end =
+        std::min((length + kKvPageTokens - 1) / kKvPageTokens, in_table);
+    const std::uint64_t first_written = slice.context_length / kKvPageTokens;
+    for (std::uint64_t i = 0; i < end; ++i)
+      visit(batch.page_table[slice.first_page + i], i >= first_written);
+  }
+}
+
+// By move: a store of a page that a later move or a slice writes over.
+std::vector<bool> find_urgent_stores(const Batch& batch, std::uint32_t num_pages) {
+  PageSet written_later(num_pages);
+  for_each_page(batch, [&](PageId page, bool is_written) {
+    if (is_written) written_later.add(page);
+  });
+  std::vector<bool> is_urgent(batch.moves.size());
+  for (std::size_t i = batch.moves.size(); i-- > 0;) {
+    const PageMove& move = batch.moves[i];
+    if (move.to_host) {
+      is_urgent[i] = written_later.has(move.device_page);
+    } else {
+      written_later.add(move.device_page);
+    }
+  }
+  return is_urgent;
+}
+
+}  // namespace
+
+std::vector<CopySegment> plan_copies(const Batch& batch, std::uint32_t num_pages) {
+  const std::vector<bool> is_urgent = find_urgent_stores(batch, num_pages);
+  std::vector<CopySegment> segments;
+  std::unordered_set<std::uint32_t> stored;  // host pages, of the segment
+  for (std::size_t i = 0; i < batch.moves.size(); ++i) {
+    const PageMove& move = batch.moves[i];
+    if (segments.empty() || stored.contains(move.host_page)) {
+      segments.emplace_back();
+      stored.clear();
+    }
+    if (move.to_host) stored.insert(move.host_page);
+    const bool can_wait = move.to_host && !is_urgent[i];
+    (can_wait ? segments.back().afterwards : segments.back().by_layer).push_back(move);
+  }
+  return segments;
+}
+
+bool must_follow(const std::vector<PageMove>& moves, const Batch& earlier,
+                 std::uint32_t num_pages) {
+  PageSet loaded(num_pages);
+  PageSet stored(num_pages);
+  for (const PageMove& move : moves) (move.to_host ? stored : loaded).add(move.device_page);
+  bool must = false;
+  for_each_page(earlier, [&](PageId page, bool is_written) {
+    must = must || loaded.has(page) || (is_written && stored.has(page));
+  });
+  return must;
+}
+
+}  // namespace troupe
