@@ -8,7 +8,8 @@
 namespace troupe {
 namespace {
 
-constexpr double kLanesPerDoubling = 16.0;  // 2^(1/16) = 1.044
+constexpr double kLanesPerDoubling = 16.0;
+const double kLaneWidth = std::exp2(1.0 / kLanesPerDoubling);  // 1.044
 
 // Never zero: a page used just now has the highest value of its worth.
 double age_seconds(EvictionEntry::TimePoint last_used, EvictionEntry::TimePoint now) {
@@ -17,11 +18,6 @@ double age_seconds(EvictionEntry::TimePoint last_used, EvictionEntry::TimePoint 
 }
 
 }  // namespace
-
-int EvictionQueue::lane_of(double worth) const {
-  if (policy_ == EvictionPolicy::kLru) return 0;
-  return static_cast<int>(std::floor(std::log2(worth) * kLanesPerDoubling));
-}
 
 EvictionQueue::Place EvictionQueue::place_of(const EvictionEntry& entry) const {
   const bool first_goes_first = policy_ == EvictionPolicy::kValue;
@@ -32,28 +28,55 @@ EvictionQueue::Place EvictionQueue::place_of(const EvictionEntry& entry) const {
 
 void EvictionQueue::insert(const EvictionEntry& entry) {
   assert(entry.worth > 0.0 && !contains(entry.id));
-  if (entry.id >= known_.size()) known_.resize(entry.id + 1);
-  Known& known = known_[entry.id];
-  known = {.lane = lane_of(entry.worth),
-           .place = place_of(entry),
-           .worth = policy_ == EvictionPolicy::kLru ? 1.0 : entry.worth,
-           .is_here = true};
-  lanes_[known.lane].insert(known.place);
+  make_room(entry.id);
+  Known& added = known(entry.id);
+  added = {.place = place_of(entry), .is_here = true};
+  take_lane(added, policy_ == EvictionPolicy::kLru ? 1.0 : entry.worth);
   size_ += 1;
+}
+
+void EvictionQueue::make_room(std::uint32_t id) {
+  const std::size_t chunk = id / kChunk;
+  if (chunk >= chunks_.size()) chunks_.resize(chunk + 1);
+  if (chunks_[chunk].empty()) chunks_[chunk].resize(kChunk);
+}
+
+void EvictionQueue::take_lane(Known& entry, double worth) {
+  entry.worth = worth;
+  entry.lane = static_cast<int>(std::floor(std::log2(worth) * kLanesPerDoubling));
+  entry.least_worth = std::exp2(entry.lane / kLanesPerDoubling);
+  lanes_[entry.lane].insert(entry.place);
+}
+
+void EvictionQueue::leave_lane(const Known& entry) {
+  const auto lane = lanes_.find(entry.lane);
+  lane->second.erase(entry.place);
+  if (lane->second.empty()) lanes_.erase(lane);
+}
+
+void EvictionQueue::change_worth(std::uint32_t id, double worth) {
+  assert(contains(id) && worth > 0.0);
+  if (policy_ == EvictionPolicy::kLru) return;
+  Known& entry = known(id);
+  if (worth >= entry.least_worth && worth < entry.least_worth * kLaneWidth) {
+    entry.worth = worth;
+    return;
+  }
+  leave_lane(entry);
+  take_lane(entry, worth);
 }
 
 void EvictionQueue::erase(std::uint32_t id) {
   assert(contains(id));
-  Known& known = known_[id];
-  const auto lane = lanes_.find(known.lane);
-  lane->second.erase(known.place);
-  if (lane->second.empty()) lanes_.erase(lane);
-  known.is_here = false;
+  Known& entry = known(id);
+  leave_lane(entry);
+  entry.is_here = false;
   size_ -= 1;
 }
 
 bool EvictionQueue::contains(std::uint32_t id) const {
-  return id < known_.size() && known_[id].is_here;
+  const std::size_t chunk = id / kChunk;
+  return chunk < chunks_.size() && !chunks_[chunk].empty() && known(id).is_here;
 }
 
 std::optional<std::uint32_t> EvictionQueue::lowest(TimePoint now) const {
@@ -72,8 +95,8 @@ std::optional<std::uint32_t> EvictionQueue::lowest(TimePoint now) const {
 
 double EvictionQueue::value(std::uint32_t id, TimePoint now) const {
   assert(contains(id));
-  const Known& known = known_[id];
-  return known.worth / age_seconds(known.place.last_used, now);
+  const Known& entry = known(id);
+  return entry.worth / age_seconds(entry.place.last_used, now);
 }
 
 }  // namespace troupe

@@ -38,6 +38,9 @@ class EvictionQueue {
 
   void insert(const EvictionEntry& entry);  // its id must not be in here
   void erase(std::uint32_t id);             // must be in here
+  // As erasing and inserting it again, but for most changes far cheaper: a small
+  // one leaves it in its place. Must be in here; worth > 0.
+  void change_worth(std::uint32_t id, double worth);
   bool contains(std::uint32_t id) const;
   std::size_t size() const { return size_; }
 
@@ -59,15 +62,23 @@ class EvictionQueue {
     int lane = 0;
     Place place;
     double worth = 0.0;
+    double least_worth = 0.0;  // of its lane
     bool is_here = false;
   };
 
-  int lane_of(double worth) const;
+  // Of ids near each other; a table that grows as a whole would stall.
+  static constexpr std::uint32_t kChunk = 1024;
+
+  Known& known(std::uint32_t id) { return chunks_[id / kChunk][id % kChunk]; }
+  const Known& known(std::uint32_t id) const { return chunks_[id / kChunk][id % kChunk]; }
+  void make_room(std::uint32_t id);
   Place place_of(const EvictionEntry& entry) const;
+  void take_lane(Known& entry, double worth);
+  void leave_lane(const Known& entry);
 
   EvictionPolicy policy_;
   std::map<int, Lane> lanes_;  // none is empty
-  std::vector<Known> known_;   // by id
+  std::vector<std::vector<Known>> chunks_;  // empty: none of its ids ever came
   std::size_t size_ = 0;
 };
 

@@ -24,6 +24,11 @@ PageCache::PageCache(PageCacheOptions options)
       num_copies_under_way_(options_.num_host_pages, 0),
       next_generation_(options_.first_generation) {
   assert(options_.page_size > 0);
+  // Tables that grow as a whole would stall; memory is used when nodes are.
+  const std::size_t num_pages =
+      free_device_pages_.size() + free_host_pages_.size() + free_disk_pages_.size();
+  nodes_.reserve(num_pages);
+  by_key_.reserve(num_pages);
 }
 
 std::vector<std::uint32_t> PageCache::all_free(std::uint32_t num_pages) {
@@ -243,9 +248,8 @@ void PageCache::unfind(NodeId id) {
 
 void PageCache::change_leaves(NodeId id, int difference) {
   for (; id != kNone; id = nodes_[id].parent) {
-    dequeue(id);
     nodes_[id].num_leaves += static_cast<std::uint32_t>(difference);
-    enqueue(id);
+    reweigh(id);
   }
 }
 

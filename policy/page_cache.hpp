@@ -262,7 +262,9 @@ class PageCache {
   void let_go(const HeldPage& held, TimePoint now);
   void enqueue(NodeId node);
   void dequeue(NodeId node);
+  void reweigh(NodeId node);
   double worth(const Node& node) const;
+  double worth_on_host(const Node& node) const;
 
   // disk
   bool is_unwritten(const Node& node) const;

@@ -293,7 +293,7 @@ void PageCache::enqueue(NodeId id) {
     unwritten_.push_back(id);
   }
   if (!is_on_host(node) || node.is_writing) return;
-  if (node.num_holders > 0) entry.worth *= kWorthOfSpare;
+  entry.worth = worth_on_host(node);
   on_host_.insert(entry);
   if (is_on_disk(node)) backed_.insert(entry);
 }
@@ -303,8 +303,21 @@ void PageCache::dequeue(NodeId id) {
     if (queue->contains(id)) queue->erase(id);
 }
 
+// Its worth has changed, and nothing else.
+void PageCache::reweigh(NodeId id) {
+  const double of_node = worth(nodes_[id]), on_host = worth_on_host(nodes_[id]);
+  for (EvictionQueue* queue : {&dirty_, &clean_, &on_disk_, &loose_})
+    if (queue->contains(id)) queue->change_worth(id, of_node);
+  for (EvictionQueue* queue : {&on_host_, &backed_})
+    if (queue->contains(id)) queue->change_worth(id, on_host);
+}
+
 double PageCache::worth(const Node& node) const {
   return options_.cost.of_page(node.depth) * node.num_leaves;
+}
+
+double PageCache::worth_on_host(const Node& node) const {
+  return worth(node) * (node.num_holders > 0 ? kWorthOfSpare : 1.0);
 }
 
 PageCounts PageCache::counts() const {

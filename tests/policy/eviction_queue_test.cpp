@@ -51,6 +51,26 @@ TEST_CASE("eviction queue: by time, worth counts for nothing and the last page g
   CHECK(queue.lowest(at(6)) == 2U);
 }
 
+TEST_CASE("eviction queue: by value, a page that gets dearer goes later, one as dear as before as it would have") {
+  EvictionQueue queue(EvictionPolicy::kValue);
+  queue.insert({.id = 1, .worth = 1.0, .last_used = at(0)});
+  queue.insert({.id = 2, .worth = 2.0, .last_used = at(0)});
+  queue.change_worth(1, 1.0);
+  CHECK(queue.lowest(at(10)) == 1U);
+  queue.change_worth(1, 4.0);
+  CHECK(queue.lowest(at(10)) == 2U);
+  CHECK(queue.size() == 2);
+}
+
+TEST_CASE("eviction queue: by time, a change of worth changes nothing") {
+  EvictionQueue queue(EvictionPolicy::kLru);
+  queue.insert({.id = 1, .worth = 1.0, .last_used = at(0)});
+  queue.insert({.id = 2, .worth = 1.0, .last_used = at(1)});
+  queue.change_worth(1, 100.0);
+  CHECK(queue.lowest(at(10)) == 1U);
+  CHECK(queue.value(1, at(10)) == doctest::Approx(0.1));
+}
+
 TEST_CASE("eviction queue: against looking at every page, values agree within a lane's width") {
   std::mt19937_64 random(11);
   const double lane_width = std::exp2(1.0 / 16.0);
@@ -65,6 +85,10 @@ TEST_CASE("eviction queue: against looking at every page, values agree within a 
                           .last_used = at(static_cast<int>(random() % (step + 1)))};
       entries.push_back(entry);
       queue.insert(entry);
+    } else if (!entries.empty() && random() % 2 == 0) {
+      EvictionEntry& entry = entries[random() % entries.size()];
+      entry.worth *= random() % 2 == 0 ? 1.01 : std::exp2(static_cast<double>(random() % 9) - 4.0);
+      queue.change_worth(entry.id, entry.worth);
     } else if (!entries.empty()) {
       const std::size_t index = random() % entries.size();
       queue.erase(entries[index].id);
@@ -74,9 +98,13 @@ TEST_CASE("eviction queue: against looking at every page, values agree within a 
     REQUIRE(queue.size() == entries.size());
     if (entries.empty()) continue;
     double lowest = HUGE_VAL;
-    for (const auto& entry : entries) lowest = std::min(lowest, queue.value(entry.id, now));
+    for (const auto& entry : entries) {
+      const double age = std::max(1e-9, std::chrono::duration<double>(now - entry.last_used).count());
+      REQUIRE(queue.value(entry.id, now) == doctest::Approx(entry.worth / age));
+      lowest = std::min(lowest, entry.worth / age);
+    }
     const double chosen = queue.value(*queue.lowest(now), now);
-    REQUIRE(chosen <= lowest * lane_width);
+    REQUIRE(chosen <= lowest * lane_width * (1 + 1e-9));
   }
 }
 
