@@ -51,6 +51,7 @@ struct FileTensor {
   std::vector<std::uint64_t> shape;
   float mean = 0.0F;
   float deviation = 0.0F;
+  bool is_head = false;  // its rows give the logits
   std::uint64_t size() const {
     std::uint64_t product = 1;
     for (const auto dimension : shape) product *= dimension;
@@ -83,6 +84,7 @@ std::vector<FileTensor> file_tensors(const Network& network) {
         tensor.deviation = is_norm ? 0.05F : 0.02F;
       } else {
         tensor.shape = {rows[i], spec.columns};
+        tensor.is_head = spec.name == "lm_head";
         tensor.deviation =
             spec.name == "embedding" ? 1.0F : 1.0F / std::sqrt(static_cast<float>(spec.columns));
       }
@@ -142,6 +144,15 @@ std::string header_of(const std::vector<FileTensor>& tensors) {
   return text;
 }
 
+// Makes all other rows 0.
+void keep_rows(std::vector<std::uint16_t>& values, const std::vector<std::int32_t>& rows,
+               std::uint32_t num_columns) {
+  std::vector<bool> is_kept(values.size() / num_columns, false);
+  for (const std::int32_t row : rows) is_kept.at(static_cast<std::size_t>(row)) = true;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!is_kept[i / num_columns]) values[i] = 0;
+}
+
 }  // namespace
 
 ModelConfig llama_100m() {
@@ -163,7 +174,10 @@ ModelConfig llama_100m() {
 }
 
 void write_random_llama(const std::filesystem::path& model_dir, const ModelConfig& config,
-                        std::uint64_t seed) {
+                        std::uint64_t seed, const std::vector<std::int32_t>& drawn_tokens) {
+  if (config.tied_embeddings && !drawn_tokens.empty())
+    throw std::runtime_error(
+        "a random model that draws some tokens only needs a head of its own, not tied embeddings");
   std::filesystem::create_directories(model_dir);
   write_config(model_dir / "config.json", config);
 
@@ -182,6 +196,7 @@ void write_random_llama(const std::filesystem::path& model_dir, const ModelConfi
     for (auto& value : values) {
       value = rounded_to_bf16(tensor.mean + tensor.deviation * nearly_normal(random));
     }
+    if (tensor.is_head && !drawn_tokens.empty()) keep_rows(values, drawn_tokens, config.hidden_size);
     file.write(reinterpret_cast<const char*>(values.data()),
                static_cast<std::streamsize>(values.size() * 2));
   }

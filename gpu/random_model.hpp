@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "gpu/model_config.hpp"
 
@@ -16,9 +17,11 @@ ModelConfig llama_100m();
 
 // Creates model_dir with config.json and model.safetensors (bf16); no
 // tokenizer. Normally distributed weights, scaled so that activations keep
-// their size through the layers; the same seed gives the same bytes. Throws
-// std::runtime_error if a file cannot be written.
+// their size through the layers; the same seed gives the same bytes.
+// drawn_tokens: all others have a logit of 0, so at temperature 0 these alone
+// are drawn; empty: any token. Throws std::runtime_error if a file cannot be
+// written, or if tokens are named and the embeddings are tied.
 void write_random_llama(const std::filesystem::path& model_dir, const ModelConfig& config,
-                        std::uint64_t seed);
+                        std::uint64_t seed, const std::vector<std::int32_t>& drawn_tokens = {});
 
 }  // namespace troupe

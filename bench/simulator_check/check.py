@@ -16,16 +16,14 @@ import argparse
 import json
 import os
 import pathlib
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+from live_server import DEMO_MODEL, ROOT, Server, results, run  # noqa: E402
+
 # One compute thread: the generator, which is part of the live run only, has the other core.
 HOST_DEVICE = ["--device", "host", "--threads", "1"]
 NOOP_DEVICE = ["--device", "noop", "--noop-iteration-us", "5000", "--max-batch-sequences", "16"]
@@ -38,45 +36,6 @@ MEASURES = [("mean latency", "mean_e2el_ms", 0.05),
             ("mean first token", "mean_ttft_ms", None),
             ("p98 first token", "p98_ttft_ms", None),
             ("mean time a token", "mean_tpot_ms", None)]
-
-
-def run(*command):
-    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    if result.returncode not in (0, 1):  # 1: some requests failed; the ratios will tell
-        sys.exit(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
-
-
-def results(directory):
-    return json.loads((directory / "results.json").read_text())
-
-
-class Server:
-    """A live server, ready when entered."""
-
-    def __init__(self, troupe, options):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        self.command = [troupe, "serve", "--model", ROOT / "models/demo", "--port", str(port),
-                        "--log-level", "error", "--store-directory", "none", *options]
-
-    def __enter__(self):
-        self.process = subprocess.Popen([str(part) for part in self.command],
-                                        stdout=subprocess.DEVNULL)
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(self.url + "/ready", timeout=1).close()
-                return self
-            except OSError:
-                time.sleep(0.1)
-            if self.process.poll() is not None:
-                break
-        sys.exit("the server did not become ready: " + " ".join(map(str, self.command)))
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
 
 
 def highest_rate(loadgen, profile, workload, directory):
@@ -94,7 +53,7 @@ def compare_once(arguments, name, seed, directory):
     troupe, loadgen = arguments.build / "app/troupe", arguments.build / "loadgen/troupe-loadgen"
     options, load = WORKLOADS[name]
     workload, profile = HERE / f"{name}.toml", directory / "profile.json"
-    run(troupe, "profile", "--model", ROOT / "models/demo", "--log-level", "error", "--rounds",
+    run(troupe, "profile", "--model", DEMO_MODEL, "--log-level", "error", "--rounds",
         arguments.rounds, "--out", profile, *options)
     with Server(troupe, options) as server:
         run(loadgen, "profile", "--url", server.url, "--profile", profile)

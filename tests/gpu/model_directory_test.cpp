@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/model_directory.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <iterator>
 
@@ -78,6 +80,24 @@ TEST_CASE("random model: the same seed gives the same bytes, another one others"
   CHECK(bytes_of(a.path() / "model.safetensors") == bytes_of(b.path() / "model.safetensors"));
   write_random_llama(b.path(), small_llama(), 2);
   CHECK(bytes_of(a.path() / "model.safetensors") != bytes_of(b.path() / "model.safetensors"));
+}
+
+TEST_CASE("random model: tokens that are not to be drawn have a head of zeros") {
+  const TemporaryDirectory directory;
+  ModelConfig config = small_llama();
+  config.tied_embeddings = false;
+  write_random_llama(directory.path(), config, 1, {3, 99});
+  const WeightStore weights(directory.path());
+  const auto head = weights.find("lm_head.weight").bytes;
+  for (std::uint32_t row = 0; row < config.vocabulary_size; ++row) {
+    const auto bytes = head.subspan(row * config.hidden_size * 2, config.hidden_size * 2);
+    const bool is_zero = std::all_of(bytes.begin(), bytes.end(),
+                                     [](std::byte byte) { return byte == std::byte{0}; });
+    CHECK(is_zero == (row != 3 && row != 99));
+  }
+  config.tied_embeddings = true;
+  CHECK_THROWS_WITH(write_random_llama(directory.path(), config, 1, {3}),
+                    "a random model that draws some tokens only needs a head of its own, not tied embeddings");
 }
 
 TEST_CASE("random model: what was written is read back") {

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts `troupe serve` and asks it things: what the Python benchmarks share."""
+import json
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DEMO_MODEL = ROOT / "models/demo"
+SAMPLE = re.compile(r"^(\w+)(?:\{([^}]*)\})? (\S+)$")
+
+
+def run(*command):
+    """The program's standard output; the benchmark ends if it fails."""
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if result.returncode not in (0, 1):  # 1: some requests failed; the figures will tell
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def results(directory):
+    """What a `troupe-loadgen` command has left in its directory."""
+    return json.loads((directory / "results.json").read_text())
+
+
+class Server:
+    """A live server, ready when entered and gone when left."""
+
+    def __init__(self, troupe, options, model=DEMO_MODEL):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        command = [troupe, "serve", "--model", model, "--port", self.port, "--log-level", "error", *options]
+        if "--store-directory" not in options:
+            command += ["--store-directory", "none"]
+        self.command = [str(part) for part in command]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(self.url + "/ready", timeout=1).close()
+                return self
+            except OSError:
+                time.sleep(0.05)
+            if self.process.poll() is not None:
+                break
+        self.process.kill()
+        sys.exit("the server did not become ready: " + " ".join(self.command))
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+    def metrics(self):
+        """Samples of /metrics by name and labels other than the model's: "hits{tier=\\"host\\"}"."""
+        with urllib.request.urlopen(self.url + "/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+        samples = {}
+        for match in filter(None, map(SAMPLE.match, lines)):
+            name, labels, value = match.groups()
+            others = [label for label in (labels or "").split(",") if label and not label.startswith("model_name=")]
+            samples[name + ("{" + ",".join(others) + "}" if others else "")] = float(value)
+        return samples
