@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every third-party library, found once. Reasons are in docs/dependencies.md.
 find_package(Threads REQUIRED)
-find_package(Boost 1.81 REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS context)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
