@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 add_library(troupe_options INTERFACE)
 target_include_directories(troupe_options INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(troupe_options INTERFACE -Wall -Wextra
-  -Wno-restrict)  # GCC 12 sees overlaps in "literal" + std::string that are not there
+# Not for nvcc, which knows other options.
+target_compile_options(troupe_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra
+  -Wno-restrict>)  # GCC 12 sees overlaps in "literal" + std::string that are not there
 if(TROUPE_SANITIZE STREQUAL "address")
   # CAF's headers bind null references on every spawn.
   target_compile_options(troupe_options INTERFACE -fsanitize=address,undefined

@@ -16,8 +16,9 @@ using namespace troupe;
 namespace {
 
 bool same_number(float left, float right) {
-  return std::isnan(left) ? std::isnan(right)
-                          : std::bit_cast<std::uint32_t>(left) == std::bit_cast<std::uint32_t>(right);
+  return std::isnan(left)
+             ? std::isnan(right)
+             : std::bit_cast<std::uint32_t>(left) == std::bit_cast<std::uint32_t>(right);
 }
 
 // The f16 nearest to a value, ties to even, by looking at all of them once.

@@ -43,12 +43,12 @@ BlockRun& running_block() {
 
 BlockRun::SharedMemory::SharedMemory(std::size_t size_bytes)
     : size_bytes_(size_bytes),
-      memory_(static_cast<std::byte*>(::operator new (size_bytes + kFenceBytes, kSharedAlignment))) {
+      memory_(static_cast<std::byte*>(::operator new(size_bytes + kFenceBytes, kSharedAlignment))) {
   std::memset(memory_, kNeverWritten, size_bytes);
   std::fill_n(memory_ + size_bytes, kFenceBytes, kFence);
 }
 
-BlockRun::SharedMemory::~SharedMemory() { ::operator delete (memory_, kSharedAlignment); }
+BlockRun::SharedMemory::~SharedMemory() { ::operator delete(memory_, kSharedAlignment); }
 
 bool BlockRun::SharedMemory::is_intact() const {
   const std::byte* fence = memory_ + size_bytes_;
@@ -126,7 +126,8 @@ void BlockRun::run_warp(std::size_t warp) {
 void BlockRun::perform_warp_operations(std::size_t warp) {
   for (std::size_t lane = 0; lane < lanes_of(warp); ++lane) {
     const Thread& first = threads_[warp * kWarpLanes + lane];
-    if (first.state != State::kInWarpOperation || !have_all_arrived(warp, first.operation)) continue;
+    if (first.state != State::kInWarpOperation || !have_all_arrived(warp, first.operation))
+      continue;
     const std::uint32_t mask = first.operation.mask;
     std::array<const WarpOperation*, kWarpLanes> operations{};
     for (unsigned other = 0; other < kWarpLanes; ++other) {
@@ -251,8 +252,8 @@ std::string BlockRun::describe(const Thread& thread) const {
     case State::kEnded: return "ended";
     case State::kAtBarrier: return "__syncthreads at " + text_of(thread.where);
     case State::kInWarpOperation:
-      return std::string(name_of(thread.operation.kind)) + " at " + text_of(thread.operation.where) +
-             " with mask " + hex(thread.operation.mask);
+      return std::string(name_of(thread.operation.kind)) + " at " +
+             text_of(thread.operation.where) + " with mask " + hex(thread.operation.mask);
   }
   return "?";
 }

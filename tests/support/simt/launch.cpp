@@ -82,7 +82,9 @@ void run_grid(const LaunchConfig& config, const std::function<void()>& body) {
                   .block_size = block,
                   .dynamic_shared_bytes = shared_bytes,
                   .seed = order_seed,
-                  .set_thread = [](Index3 thread) { threadIdx = {thread.x, thread.y, thread.z}; }});
+                  .set_thread = [](Index3 thread) {
+                    threadIdx = {thread.x, thread.y, thread.z};
+                  }});
     run.run(body);
   }
 }

@@ -63,8 +63,8 @@ std::uint64_t reduced(std::uint32_t mask, const Lanes& lanes, WarpOperationKind 
     if (is_first || kind == WarpOperationKind::kReduceAdd) {
       result += value;
     } else {
-      result = kind == WarpOperationKind::kReduceMin ? std::min(result, value)
-                                                     : std::max(result, value);
+      result =
+          kind == WarpOperationKind::kReduceMin ? std::min(result, value) : std::max(result, value);
     }
     is_first = false;
   }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows are read and written eight numbers at a time: one access of 16 bytes in
+// bf16, two in f32. Rows that are not aligned or whose width is no multiple of
+// eight take the same path element by element, with zeros behind their end.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace troupe::cuda {
+
+inline constexpr unsigned kEight = 8;
+
+struct Eight {
+  float v[kEight];
+};
+
+__device__ __forceinline__ float to_float(float value) { return value; }
+__device__ __forceinline__ float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
+__device__ __forceinline__ void from_float(float value, float* to) { *to = value; }
+__device__ __forceinline__ void from_float(float value, __nv_bfloat16* to) {
+  *to = __float2bfloat16_rn(value);
+}
+
+// One access of sizeof(Vector) bytes.
+template <typename Vector>
+__device__ __forceinline__ Vector load_vector(const void* from) {
+#ifdef TROUPE_SIMT
+  simt::check_aligned(from, alignof(Vector));
+#endif
+  return *static_cast<const Vector*>(from);
+}
+template <typename Vector>
+__device__ __forceinline__ void store_vector(void* to, const Vector& value) {
+#ifdef TROUPE_SIMT
+  simt::check_aligned(to, alignof(Vector));
+#endif
+  *static_cast<Vector*>(to) = value;
+}
+
+// The two bf16 numbers of a 32-bit word.
+__device__ __forceinline__ float low_bf16(unsigned word) { return __uint_as_float(word << 16); }
+__device__ __forceinline__ float high_bf16(unsigned word) {
+  return __uint_as_float(word & 0xFFFF0000U);
+}
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const unsigned*>(&pair);
+}
+
+__device__ __forceinline__ Eight load_aligned(const float* from) {
+  const auto low = load_vector<float4>(from);
+  const auto high = load_vector<float4>(from + 4);
+  return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
+}
+__device__ __forceinline__ Eight load_aligned(const __nv_bfloat16* from) {
+  const auto words = load_vector<uint4>(from);
+  return {{low_bf16(words.x), high_bf16(words.x), low_bf16(words.y), high_bf16(words.y),
+           low_bf16(words.z), high_bf16(words.z), low_bf16(words.w), high_bf16(words.w)}};
+}
+__device__ __forceinline__ void store_aligned(float* to, const Eight& e) {
+  store_vector(to, make_float4(e.v[0], e.v[1], e.v[2], e.v[3]));
+  store_vector(to + 4, make_float4(e.v[4], e.v[5], e.v[6], e.v[7]));
+}
+__device__ __forceinline__ void store_aligned(__nv_bfloat16* to, const Eight& e) {
+  store_vector(to, make_uint4(pack_bf16(e.v[0], e.v[1]), pack_bf16(e.v[2], e.v[3]),
+                              pack_bf16(e.v[4], e.v[5]), pack_bf16(e.v[6], e.v[7])));
+}
+
+// Whether every row of a matrix begins at a multiple of 16 bytes.
+template <typename T>
+__device__ __forceinline__ bool are_rows_aligned(const T* matrix, std::size_t stride) {
+  return reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0 && stride * sizeof(T) % 16 == 0;
+}
+
+// Elements [first, first + 8) of a row of `width`.
+template <typename T>
+__device__ __forceinline__ Eight load_eight(const T* row, unsigned first, unsigned width,
+                                            bool is_aligned) {
+  if (is_aligned && first + kEight <= width) return load_aligned(row + first);
+  Eight e;
+#pragma unroll
+  for (unsigned i = 0; i < kEight; ++i)
+    e.v[i] = first + i < width ? to_float(row[first + i]) : 0.0F;
+  return e;
+}
+template <typename T>
+__device__ __forceinline__ void store_eight(T* row, unsigned first, unsigned width, bool is_aligned,
+                                            const Eight& e) {
+  if (is_aligned && first + kEight <= width) {
+    store_aligned(row + first, e);
+    return;
+  }
+#pragma unroll
+  for (unsigned i = 0; i < kEight; ++i) {
+    if (first + i < width) from_float(e.v[i], &row[first + i]);
+  }
+}
+
+}  // namespace troupe::cuda

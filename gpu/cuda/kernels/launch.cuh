@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts a kernel. In the SIMT interpreter (tests/support/simt) the same call
+// runs it on the CPU, so a launcher is tested together with its kernel.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "gpu/cuda/cuda_check.hpp"
+#include "gpu/cuda/stream_handle.hpp"
+
+namespace troupe::cuda {
+
+inline constexpr unsigned kWarpLanes = 32;
+inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+
+struct LaunchShape {
+  dim3 grid;
+  dim3 block;
+  std::size_t dynamic_shared_bytes = 0;
+};
+
+// Throws CudaError. Blocks that need more than 48 KiB of shared memory ask for
+// it (cudaFuncSetAttribute), as CUDA demands.
+template <typename... Parameters>
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape, StreamHandle stream,
+            const std::type_identity_t<Parameters>&... arguments) {
+  constexpr std::size_t kWithoutAsking = 48 * 1024;
+  if (shape.dynamic_shared_bytes > kWithoutAsking) {
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(shape.dynamic_shared_bytes)));
+  }
+  cudaLaunchConfig_t config{};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = shape.dynamic_shared_bytes;
+  config.stream = stream;
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
+
+template <typename Integer>
+constexpr Integer divide_up(Integer count, std::type_identity_t<Integer> size) {
+  return (count + size - 1) / size;
+}
+
+}  // namespace troupe::cuda
