@@ -95,6 +95,16 @@ EngineStatus ActorEngine::status() const {
   return environment_->board->read(system_.clock().now());
 }
 
+void ActorEngine::flush(std::shared_ptr<const void> waiting) {
+  caf::anon_send(actors_.scheduler, FlushPages{std::move(waiting)});
+}
+
+void ActorEngine::forget(std::vector<std::int32_t> tokens, std::string cache_salt) {
+  caf::anon_send(actors_.tier,
+                 ForgetPages{std::make_shared<const std::vector<std::int32_t>>(std::move(tokens)),
+                             std::move(cache_salt)});
+}
+
 void ActorEngine::stop() {
   environment_->board->become_stopped();
   send_urgent(supervisor_, StopActors{});

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owns the knowledge of where KV pages are, on the device and on the host:
-// which are free, which belong to whom, which can be shared, what goes when
-// there is no room. Gives pages out as leases; takes back what destroyed leases
-// left in the return bin. Says what is to be moved between the tiers; the
-// scheduler puts it in front of the next batch.
+// Owns the knowledge of where KV pages are, on the device, on the host and on
+// disk: which are free, which belong to whom, which can be shared, what goes
+// when there is no room. Gives pages out as leases; takes back what destroyed
+// leases left in the return bin. Says what is to be moved between device and
+// host; the scheduler puts it in front of the next batch. Has the disk tier
+// fetch what a request needs, and write, in the background, what conversations
+// leave behind.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <unordered_map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "actors/actor_rules.hpp"
+#include "actors/disk_tier.hpp"
 #include "actors/message_types.hpp"
 #include "policy/page_cache.hpp"
 
@@ -27,6 +32,8 @@ class CacheTierState {
   using Self = CacheTierActor::stateful_pointer<CacheTierState>;
   static inline const char* name = "cache_tier";
 
+  ~CacheTierState();
+
   void initialize(Self self, Environment environment, CacheTierOptions options);
 
   void reset(const ResetPages& message);
@@ -35,8 +42,10 @@ class CacheTierState {
   void commit(const CommitPages& message);
   void collect();
   void void_contents(const VoidContents& message);
-  // Copies for the host while the device is short of pages to give away.
-  std::vector<PageMove> copy_ahead();
+  void take_moves_done(const MovesDone& message);
+  void answer_disk();
+  void flush(const FlushPages& message);
+  void forget(const ForgetPages& message);
 
   // For tests: what is returned is taken first.
   bool is_consistent();
@@ -45,8 +54,25 @@ class CacheTierState {
  private:
   using TimePoint = PageCache::TimePoint;
 
+  // A sequence that waits for what the disk has of it.
+  struct Fetch {
+    SequenceId sequence = 0;
+    std::uint64_t run = 0;
+    std::set<std::uint64_t> awaited;  // generations
+    std::uint32_t num_pages = 0;      // that have come
+  };
+
+  void make_pages(const ResetPages& message);
+  bool begin_fetch(const ReservePages& message);
+  void settle_fetches(const DiskTransfer& transfer, bool is_done);
+  void move_on();
+  void write_behind();
+  void submit_transfers();
+  void expire();
   void take_returned();
   std::vector<PageMove> take_moves();
+  template <class Message>
+  void send_scheduler(Message message);
   TenantId tenant_of(const std::string& cache_salt) const;
   TimePoint now() const;
   void publish();
@@ -54,6 +80,7 @@ class CacheTierState {
   Self self_ = nullptr;
   Environment environment_;
   CacheTierOptions options_;
+  PageSecret tenant_secret_;  // the disk tier's, if there is one
   std::unique_ptr<CensusEntry> census_;
   Epoch epoch_ = 0;
   PageCacheStatistics published_;  // as far as the metrics have it
@@ -63,6 +90,16 @@ class CacheTierState {
   // One an epoch: leases of a device that is gone return to nowhere.
   std::shared_ptr<LeaseReturnBin> bin_;
   std::uint64_t last_lease_ = 0;
+
+  std::shared_ptr<DiskTier> disk_;  // null: none
+  caf::actor_addr scheduler_;  // weak: it holds this actor
+  std::vector<Fetch> fetches_;
+  std::uint64_t num_moves_under_way_ = 0;   // given to the scheduler
+  std::uint32_t num_writes_under_way_ = 0;
+  std::uint32_t num_reads_under_way_ = 0;
+  TimePoint no_writes_until_;  // after one that failed
+  TimePoint last_expiry_;
+  std::vector<FlushPages> flushes_;
 };
 
 CacheTierActor::behavior_type make_cache_tier(CacheTierState::Self self, Environment environment,

@@ -108,6 +108,21 @@ void Engine::drain(std::chrono::milliseconds deadline) {
   implementation_->registry->wait_until_empty(kCancelDeadline);
 }
 
+void Engine::flush(std::chrono::milliseconds deadline) {
+  if (!implementation_->engine) return;
+  auto promise = std::make_shared<std::promise<void>>();
+  auto is_done = promise->get_future();
+  // Whoever lets go of it last, for whatever reason, ends the waiting.
+  implementation_->engine->flush(
+      std::shared_ptr<const void>(nullptr, [promise](const void*) { promise->set_value(); }));
+  is_done.wait_for(deadline);
+}
+
+void Engine::forget(std::vector<std::int32_t> tokens, std::string cache_salt) {
+  if (!implementation_->engine) return;
+  implementation_->engine->forget(std::move(tokens), std::move(cache_salt));
+}
+
 bool Engine::stop(std::chrono::milliseconds deadline) {
   if (implementation_->is_stopped) return true;
   if (!implementation_->is_drained) drain(std::chrono::milliseconds(0));

@@ -16,6 +16,7 @@
 #include "gpu/networks/network.hpp"
 #include "policy/eviction_queue.hpp"
 #include "policy/recompute_cost.hpp"
+#include "policy/restore_choice.hpp"
 #include "telemetry/metrics.hpp"
 #include "text/chat_template.hpp"
 #include "text/tokenizer.hpp"
@@ -49,6 +50,8 @@ struct ServedModel {
   RecomputeCost recompute_cost = {};  // of a KV page, by what is in front of it
 };
 
+class DiskTier;
+
 // What is kept of sequences that have ended, or had to make room.
 struct CacheOptions {
   bool keeps_prefixes = true;
@@ -56,6 +59,10 @@ struct CacheOptions {
   // Copies leave for the host ahead of need while fewer device pages than this
   // share could be given away at once (Pensieve, §3.4.3).
   double copy_ahead_below = 0.25;
+  // What a load costs, per page; zeros: not known, all are made.
+  LoadCost load_from_host = {}, load_from_disk = {};
+  std::shared_ptr<DiskTier> disk;  // null: none. Needs pages on the host
+  std::chrono::seconds keep_for{0};  // pages not used for so long go; 0: they stay
   // A request joins others only while more than this share stays free.
   double keep_free = 0.10;
   // Of the keys by which pages are found; fewer only in tests: collisions must do no harm.
@@ -122,6 +129,14 @@ class Engine {
   // Refuses new requests, lets accepted ones finish until the deadline, then
   // cancels them. Returns when nothing is left or the deadline has passed.
   void drain(std::chrono::milliseconds deadline);
+
+  // Returns when what was computed is on disk as far as it is to be, or at the
+  // deadline. After drain().
+  void flush(std::chrono::milliseconds deadline);
+
+  // The conversation that these tokens begin is over: what is kept of it alone
+  // is dropped from all tiers.
+  void forget(std::vector<std::int32_t> tokens, std::string cache_salt);
 
   // Ends the actors and their threads; drains first, without waiting, if that
   // has not been done. False if some did not end (a device that hangs): the

@@ -69,6 +69,13 @@ struct Usage {
   std::uint32_t cached_tokens = 0;  // of the prompt, found in shared pages
 };
 
+// Where the KV of a request's known tokens came from when it was given pages,
+// summed over all the times that happened.
+struct KvSources {
+  std::uint32_t device = 0, host = 0, disk = 0;  // tokens, by the tier that had them
+  std::uint32_t recomputed = 0;  // once computed and now nowhere: computed again
+};
+
 // Where a request's time went. Its parts do not overlap; what total has beyond
 // their sum went into reading the request and between actors.
 struct RequestTimings {
@@ -79,6 +86,7 @@ struct RequestTimings {
   std::chrono::nanoseconds suspended{0};  // the client did not read
   std::chrono::nanoseconds total{0};      // from its first byte to its last token
   std::uint32_t decoded_tokens = 0;       // that came in decode's time
+  KvSources sources;
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled, kError };

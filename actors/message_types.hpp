@@ -16,7 +16,8 @@
   ADD(Admit) ADD(StopSequence) ADD(PauseSequence) ADD(ResumeSequence) ADD(Admitted)              \
   ADD(SequenceStarted) ADD(SequenceStopped) ADD(NewToken) ADD(RequestFailed) ADD(ResetPages)     \
   ADD(ReservePages) ADD(PagesReserved) ADD(ExtendPages) ADD(PagesExtended) ADD(CommitPages)      \
-  ADD(CollectPages) ADD(VoidContents) ADD(MovePages) ADD(WorkerReady)                            \
+  ADD(CollectPages) ADD(VoidContents) ADD(MovePages) ADD(PagesFetched) ADD(MovesDone)            \
+  ADD(DiskDoorbell) ADD(FlushPages) ADD(ForgetPages) ADD(WorkerReady)                            \
   ADD(SubmitBatch) ADD(BatchDone) ADD(StartDevice) ADD(Doorbell) ADD(PollDevice) ADD(WorkerFailed) \
   ADD(WorkerLost) ADD(WorkerStalled) ADD(MeetSupervisor) ADD(StopActors) ADD(SchedulerTick)
 
@@ -46,14 +47,17 @@ using SchedulerActor =
     caf::typed_actor<caf::reacts_to<Admit>, caf::reacts_to<StopSequence>,
                      caf::reacts_to<PauseSequence>, caf::reacts_to<ResumeSequence>,
                      caf::reacts_to<PagesReserved>, caf::reacts_to<PagesExtended>,
-                     caf::reacts_to<MovePages>, caf::reacts_to<WorkerReady>, caf::reacts_to<BatchDone>,
+                     caf::reacts_to<MovePages>, caf::reacts_to<PagesFetched>,
+                     caf::reacts_to<FlushPages>, caf::reacts_to<WorkerReady>, caf::reacts_to<BatchDone>,
                      caf::reacts_to<WorkerLost>, caf::reacts_to<MeetSupervisor>,
                      caf::reacts_to<SchedulerTick>>;
 
 using CacheTierActor =
     caf::typed_actor<caf::reacts_to<ResetPages>, caf::reacts_to<ReservePages>,
                      caf::reacts_to<ExtendPages>, caf::reacts_to<CommitPages>,
-                     caf::reacts_to<CollectPages>, caf::reacts_to<VoidContents>>;
+                     caf::reacts_to<CollectPages>, caf::reacts_to<VoidContents>,
+                     caf::reacts_to<MovesDone>, caf::reacts_to<DiskDoorbell>,
+                     caf::reacts_to<FlushPages>, caf::reacts_to<ForgetPages>>;
 
 using WorkerActor =
     caf::typed_actor<caf::reacts_to<StartDevice>, caf::reacts_to<SubmitBatch>,

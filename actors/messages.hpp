@@ -77,6 +77,7 @@ struct SequenceStarted {
   TimePoint started;
   std::uint32_t num_known = 0;      // prompt and what was generated before
   std::uint32_t cached_tokens = 0;  // of these, found in shared pages
+  KvSources sources;
   Epoch epoch = 0;
 };
 // It had pages and a slot and gave them up before its end.
@@ -122,16 +123,27 @@ struct ReservePages {
   std::shared_ptr<const std::vector<std::int32_t>> tokens;
   std::string cache_salt;
   std::uint32_t keep_free = 0;
+  // What only the disk has is fetched first, and PagesReserved comes empty. At
+  // the second time this is false: what has not come by then is computed.
+  bool may_fetch = false;
+  std::uint32_t fetched_tokens = 0;  // by the fetch before
 };
 struct PagesReserved {
   Epoch epoch = 0;
   PageRequest request;
+  bool is_fetching = false;  // PagesFetched will come
   LeasePtr lease;  // null: not enough pages now
   std::vector<PageId> pages;
   // What was found: the KV of the first tokens, but for the holes.
   std::uint32_t known_tokens = 0;
   std::vector<TokenRange> holes;
+  KvSources sources;
   std::vector<PageMove> moves;  // for the next batch, whoever is in it
+};
+struct PagesFetched {
+  SequenceId sequence = 0;
+  std::uint64_t run = 0;
+  std::uint32_t num_tokens = 0;  // that were on disk and now are on the host
 };
 struct PageExtension {
   PageRequest request;
@@ -168,6 +180,22 @@ struct VoidContents {
 struct MovePages {
   Epoch epoch = 0;
   std::vector<PageMove> moves;
+};
+// A batch is done, and these were in it.
+struct MovesDone {
+  Epoch epoch = 0;
+  std::vector<PageMove> moves;
+};
+struct DiskDoorbell {};  // the disk tier says that transfers are done
+// engine → scheduler, which passes it on when nothing runs → cache tier, which
+// lets go of it when nothing is on its way to the disk any more
+struct FlushPages {
+  std::shared_ptr<const void> waiting;
+};
+// engine → cache tier: this conversation is over
+struct ForgetPages {
+  std::shared_ptr<const std::vector<std::int32_t>> tokens;
+  std::string cache_salt;
 };
 struct CollectPages {};  // leases were let go of: look into the return bin
 

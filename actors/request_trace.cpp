@@ -62,6 +62,10 @@ void RequestTrace::take_started(const SequenceStarted& message) {
   }
   enter(RequestPhase::kAdmit, message.asked);
   started_ = message;
+  timings_.sources.device += message.sources.device;
+  timings_.sources.host += message.sources.host;
+  timings_.sources.disk += message.sources.disk;
+  timings_.sources.recomputed += message.sources.recomputed;
   enter(RequestPhase::kPrefill, message.started);
 }
 

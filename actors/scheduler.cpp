@@ -26,6 +26,8 @@ SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environm
       [self](const PagesReserved& message) { self->state.take_reserved(message); },
       [self](const PagesExtended& message) { self->state.take_extended(message); },
       [self](const MovePages& message) { self->state.take_moves(message); },
+      [self](const PagesFetched& message) { self->state.take_fetched(message); },
+      [self](const FlushPages& message) { self->state.flush(message); },
       [self](const WorkerReady& message) {
         self->state.take_worker(message, caf::actor_cast<WorkerActor>(self->current_sender()));
       },
@@ -150,6 +152,8 @@ void SchedulerState::enqueue(Sequence& sequence) {
   sequence.phase = Sequence::Phase::kWaiting;
   sequence.queued = now();
   sequence.asked = {};
+  sequence.has_fetched = false;
+  sequence.fetched_tokens = 0;
   waiting_.emplace(sequence.arrival, &sequence);
 }
 
@@ -167,12 +171,15 @@ void SchedulerState::start(Sequence& sequence, const PagesReserved& reserved) {
   const std::uint32_t found = reserved.known_tokens - in_holes;
   const std::uint32_t computed_before = std::max(sequence.num_given_up, reserved.known_tokens);
   environment_->metrics.recomputed_tokens.add(computed_before - found);
+  KvSources sources = reserved.sources;
+  sources.recomputed = computed_before - found;
   self_->send(sequence.request,
               SequenceStarted{.queued = sequence.queued,
                               .asked = sequence.asked,
                               .started = now(),
                               .num_known = static_cast<std::uint32_t>(sequence.tokens.size()),
                               .cached_tokens = found,
+                              .sources = sources,
                               .epoch = epoch_});
   if (sequence.has_started) return;
   sequence.has_started = true;
@@ -231,7 +238,10 @@ void SchedulerState::take_reserved(const PagesReserved& message) {
   is_reserving_ = false;
   Sequence* sequence = find(message.request.sequence, message.request.run);
   if (sequence && sequence->phase == Sequence::Phase::kReserving) {
-    if (message.lease) {
+    if (message.is_fetching) {
+      sequence->phase = Sequence::Phase::kFetching;
+      sequence->has_fetched = true;
+    } else if (message.lease) {
       start(*sequence, message);
     } else {
       sequence->phase = Sequence::Phase::kWaiting;
@@ -261,6 +271,26 @@ void SchedulerState::take_extended(const PagesExtended& message) {
 void SchedulerState::take_moves(const MovePages& message) {
   if (message.epoch != epoch_) return;
   moves_.insert(moves_.end(), message.moves.begin(), message.moves.end());
+  advance();
+}
+
+void SchedulerState::take_fetched(const PagesFetched& message) {
+  Sequence* sequence = find(message.sequence, message.run);
+  if (!sequence || sequence->phase != Sequence::Phase::kFetching) return;
+  sequence->phase = Sequence::Phase::kWaiting;
+  sequence->fetched_tokens = message.num_tokens;
+  advance();
+}
+
+// Sequences that wait for their clients keep nothing on the device.
+void SchedulerState::flush(const FlushPages& message) {
+  flushes_.push_back(message);
+  flush_if_idle();
+}
+
+void SchedulerState::flush_if_idle() {
+  if (!running_.empty() || !in_flight_.empty()) return;
+  for (FlushPages& flush : std::exchange(flushes_, {})) self_->send(tier_, std::move(flush));
 }
 
 void SchedulerState::take_worker(const WorkerReady& message, WorkerActor worker) {
@@ -318,7 +348,10 @@ void SchedulerState::lose_worker(const WorkerLost& message) {
   }
   for (const auto& [arrival, sequence] : ByArrival(running_))
     interrupt(*sequence, StopReason::kWorkerLost);
-  for (const auto& [arrival, sequence] : waiting_) sequence->phase = Sequence::Phase::kWaiting;
+  for (const auto& [arrival, sequence] : waiting_) {
+    if (sequence->phase == Sequence::Phase::kFetching) sequence->has_fetched = false;
+    sequence->phase = Sequence::Phase::kWaiting;
+  }
   if (culprit)
     fail(*culprit, ApiErrorKind::kInternal,
          "The server's worker failed repeatedly on this request, so it was given up.");

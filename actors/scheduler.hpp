@@ -11,7 +11,8 @@
 //      └─ worker lost ◄─────┘  paused ──resume──► waiting
 //
 // Waiting sequences are taken in order of arrival, so one that was preempted
-// comes before all who never ran. Nothing here waits for a reply: pages are
+// comes before all who never ran; one whose pages come from the disk lets others
+// pass meanwhile. Nothing here waits for a reply: pages are
 // asked for ahead, and a sequence without them just is not in the batch.
 #pragma once
 
@@ -51,6 +52,8 @@ class SchedulerState {
   void take_reserved(const PagesReserved& message);
   void take_extended(const PagesExtended& message);
   void take_moves(const MovePages& message);
+  void take_fetched(const PagesFetched& message);
+  void flush(const FlushPages& message);
   void take_worker(const WorkerReady& message, WorkerActor worker);
   void take_batch(const BatchDone& message);
   void lose_worker(const WorkerLost& message);
@@ -77,6 +80,7 @@ class SchedulerState {
     std::uint32_t num_tokens = 0;
     std::uint32_t num_decodes = 0;  // sequences that advance by one drawn token
     std::vector<FlightEntry> entries;
+    std::vector<PageMove> moves;
     IterationLinks links;
   };
 
@@ -102,6 +106,7 @@ class SchedulerState {
   void request_extensions();
   void relieve_shortage(const Sequence& needy);
   bool submit_batch();
+  void flush_if_idle();
   std::vector<Sequence*> choose_participants();
   void absorb(const Flight& flight, const BatchResult& result);
   void absorb_token(Sequence& sequence, std::int32_t token);
@@ -133,11 +138,12 @@ class SchedulerState {
 
   std::unordered_map<SequenceId, Sequence> sequences_;
   std::unordered_map<caf::actor_id, SequenceId> by_request_;
-  ByArrival waiting_;  // kWaiting and kReserving
+  ByArrival waiting_;  // kWaiting, kReserving and kFetching
   ByArrival running_;
   std::vector<SlotId> free_slots_;
   std::deque<Flight> in_flight_;
   std::vector<PageMove> moves_;  // for the next batch
+  std::vector<FlushPages> flushes_;  // until nothing runs
 
   std::uint64_t last_arrival_ = 0;
   std::uint64_t last_batch_ = 0;

@@ -59,15 +59,21 @@ void SchedulerState::request_admission() {
           : std::make_shared<const std::vector<std::int32_t>>(sequence->tokens);
   message.cache_salt = sequence->ticket->cache_salt;
   message.keep_free = demand.keep_free;
+  message.may_fetch = !sequence->has_fetched;
+  message.fetched_tokens = sequence->fetched_tokens;
   self_->send(tier_, std::move(message));
 }
 
 // Suspects go first and alone, so that the one that kills workers is found.
 Sequence* SchedulerState::next_to_admit() {
   if (running_suspect()) return nullptr;
-  for (const auto& [arrival, sequence] : waiting_)
+  Sequence* first = nullptr;
+  for (const auto& [arrival, sequence] : waiting_) {
+    if (sequence->phase == Sequence::Phase::kFetching) continue;
     if (sequence->is_suspect()) return sequence;
-  return waiting_.empty() ? nullptr : waiting_.begin()->second;
+    if (!first) first = sequence;
+  }
+  return first;
 }
 
 void SchedulerState::request_extensions() {
@@ -109,7 +115,8 @@ bool SchedulerState::submit_batch() {
         {.progress = &sequence->progress,
          .page_capacity = static_cast<std::uint32_t>(sequence->pages.size()) * device_.page_size});
   const auto shares = form_batch(candidates, batch_limits_);
-  if (shares.empty()) return false;
+  // When nothing runs, moves go by themselves.
+  if (shares.empty() && (moves_.empty() || !in_flight_.empty())) return false;
 
   auto batch = std::make_shared<Batch>();
   batch->id = ++last_batch_;
@@ -117,6 +124,7 @@ bool SchedulerState::submit_batch() {
   batch->slices.reserve(shares.size());
   Flight flight;
   flight.batch_id = batch->id;
+  flight.moves = batch->moves;
   flight.submitted = now();
   const bool may_be_traced = environment_->tracer && iteration_spans_.has_room(flight.submitted);
   flight.entries.reserve(shares.size());
@@ -156,11 +164,16 @@ void SchedulerState::take_batch(const BatchDone& message) {
   {
     const Flight flight = std::move(in_flight_.front());
     in_flight_.pop_front();
-    observe_iteration(flight, message.result);
+    if (flight.entries.empty()) {
+      last_done_ = now();
+    } else {
+      observe_iteration(flight, message.result);
+    }
     absorb(flight, message.result);
   }  // its leases are let go of here
   is_admission_blocked_ = is_extension_blocked_ = false;
   advance();
+  flush_if_idle();
 }
 
 void SchedulerState::absorb(const Flight& flight, const BatchResult& result) {
@@ -182,6 +195,8 @@ void SchedulerState::absorb(const Flight& flight, const BatchResult& result) {
     if (Sequence* still_there = find(entry.sequence, entry.run)) settle_pause(*still_there);
   }
   if (!commits.commits.empty()) self_->send(tier_, std::move(commits));
+  if (!flight.moves.empty())
+    self_->send(tier_, MovesDone{.epoch = epoch_, .moves = flight.moves});
 }
 
 void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token) {

@@ -19,6 +19,7 @@ struct Sequence {
   enum class Phase : std::uint8_t {
     kWaiting,    // for pages and a slot
     kReserving,  // waiting too; the cache tier has been asked
+    kFetching,   // waiting too, for pages that come from the disk
     kRunning,    // has both
     kPaused,     // has neither: its client does not read
   };
@@ -36,6 +37,8 @@ struct Sequence {
   bool is_paused = false;     // leaves the batch when nothing of it is in flight
   bool has_started = false;   // has been running once
   std::chrono::steady_clock::time_point started;  // when that began
+  bool has_fetched = false;   // what the disk has of it, since it waits
+  std::uint32_t fetched_tokens = 0;
   bool has_progressed = true;  // has got a token since it was last preempted
   bool is_extending = false;  // the cache tier has been asked for more pages
 

@@ -10,6 +10,7 @@
 
 #include "gpu/host/host_device.hpp"
 #include "gpu/host/host_model.hpp"
+#include "gpu/host/kernels/isa.hpp"
 #include "gpu/noop/noop_device.hpp"
 #include "telemetry/log.hpp"
 
@@ -74,7 +75,10 @@ void use_host_device(const Options& options, LoadedModel& model) {
   model.context_length = host->settings.context_length;
   model.served.network = host->network;
   model.served.compute_type = host->compute_type;
-  const auto host_pages = make_host_pages(options, *host);
+  const auto host_pages = model.host_pages = make_host_pages(options, *host);
+  model.computation = "host, " + std::string(name_of(host->compute_type)) + ", " +
+                      std::string(name_of(best_isa())) +
+                      (host->settings.deterministic ? "" : ", not deterministic");
   model.make_device = [host, host_pages] {
     return std::make_unique<HostDevice>(host, HostDeviceOptions{.host_pages = host_pages});
   };
@@ -154,6 +158,7 @@ EngineOptions engine_options(const Options& options) {
   engine.cache.policy =
       options.cache_policy == "lru" ? EvictionPolicy::kLru : EvictionPolicy::kValue;
   engine.cache.copy_ahead_below = static_cast<double>(options.cache_copy_ahead_percent) / 100;
+  engine.cache.keep_for = std::chrono::days(options.cache_keep_days);
   engine.cache.keep_free = static_cast<double>(options.cache_keep_free_percent) / 100;
   engine.max_restarts = static_cast<std::uint32_t>(options.max_restarts);
   engine.restart_window = std::chrono::seconds(options.restart_window_seconds);

@@ -9,6 +9,7 @@
 #include "actors/engine.hpp"
 #include "app/options.hpp"
 #include "gpu/host/host_model.hpp"
+#include "gpu/host_pages.hpp"
 
 namespace troupe {
 
@@ -17,6 +18,8 @@ struct LoadedModel {
   DeviceFactory make_device;
   ModelConfig config;
   std::uint32_t context_length = 0;
+  std::shared_ptr<HostPages> host_pages;  // null: no host tier
+  std::string computation;     // all that decides a KV page's bytes but the files
   std::string device_summary;  // "host, bf16, 2 threads"
 };
 

@@ -225,6 +225,12 @@ std::span<const OptionEntry> option_table() {
       {"cache.host_memory", "--cache-host-memory",
        "memory for KV that had to leave the device, at most; 0 for none", &Options::cache_host_memory, 0,
        UINT64_MAX, {}, Unit::kBytes},
+      {"cache.disk_space", "--cache-disk-space",
+       "disk space for KV in the store's directory, at most: conversations stay warm when the server is "
+       "started anew; 0 for none",
+       &Options::cache_disk_space, 0, UINT64_MAX, {}, Unit::kBytes},
+      {"cache.keep_days", "--cache-keep-days", "KV that was not used for so many days goes; 0: it stays",
+       &Options::cache_keep_days, 0, 36500},
       {"cache.copy_ahead_percent", "--cache-copy-ahead-percent",
        "copy KV to the host ahead of need while less than this share of pages could be given away at once",
        &Options::cache_copy_ahead_percent, 0, 100},

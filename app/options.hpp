@@ -47,6 +47,8 @@ struct Options {
   // [cache]
   std::string cache_policy = "value";
   std::uint64_t cache_host_memory = 1ULL << 30;
+  std::uint64_t cache_disk_space = 4ULL << 30;
+  std::uint64_t cache_keep_days = 7;
   std::uint64_t cache_copy_ahead_percent = 25;
   std::uint64_t cache_keep_free_percent = 10;
   // [store]

@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "app/command_line.hpp"
+#include "app/disk_cache.hpp"
 #include "app/model_loading.hpp"
+#include "app/state.hpp"
 #include "app/tracing.hpp"
 #include "http/server.hpp"
 #include "telemetry/log.hpp"
@@ -24,7 +26,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr int kEngineFailed = 70;  // sysexits: EX_SOFTWARE
-constexpr seconds kShutdownGrace{5};
+constexpr seconds kShutdownGrace{8};
+constexpr seconds kFlushTime{5};  // of that, for KV on its way to the disk
 
 // The signals that end the server, blocked in all threads and taken by one.
 sigset_t ending_signals() {
@@ -120,6 +123,7 @@ void drain(Server& server, Engine& engine, const sigset_t& signals, seconds dead
   });
   server.drain(deadline);
   engine.drain(milliseconds(0));
+  engine.flush(kFlushTime);
   server.stop();
   is_done = true;
 }
@@ -137,7 +141,10 @@ int run_serve(const Options& options) {
                                       .vllm_names = options.vllm_names,
                                       .context_length = model.context_length});
   const auto tracer = make_tracer(options, metrics);
-  Engine engine(model.served, model.make_device, engine_options(options), metrics, tracer.get());
+  const auto state_directory = open_state_directory(options);
+  EngineOptions engine_settings = engine_options(options);
+  engine_settings.cache.disk = open_disk_cache(options, model, state_directory.get());
+  Engine engine(model.served, model.make_device, engine_settings, metrics, tracer.get());
   Server server(engine, metrics, served_model_info(options, model), server_options(options, tracer.get()));
   server.start();
   if (!wait_until_ready(engine, signals)) {

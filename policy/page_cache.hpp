@@ -86,6 +86,7 @@ struct PageCacheStatistics {
   std::uint64_t reclaimed = 0;         // device pages given away, their host page kept
   std::uint64_t dropped_from_device = 0;  // for want of room on the host
   std::uint64_t dropped_from_host = 0;
+  std::uint64_t kept_on_disk = 0;      // host pages given away, their disk page kept
   std::uint64_t written = 0;           // transfers to the disk that were done
   std::uint64_t read = 0;              // transfers from the disk that were done
   std::uint64_t dropped_from_disk = 0;

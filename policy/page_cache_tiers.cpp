@@ -103,7 +103,7 @@ std::optional<std::uint32_t> PageCache::take_idle_host_page(TimePoint now) {
 }
 
 void PageCache::evict_from_host(NodeId id) {
-  statistics_.dropped_from_host += is_on_disk(nodes_[id]) ? 0 : 1;
+  (is_on_disk(nodes_[id]) ? statistics_.kept_on_disk : statistics_.dropped_from_host) += 1;
   drop_host_page(id);
   prune(id);
 }

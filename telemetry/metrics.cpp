@@ -262,6 +262,7 @@ void Metrics::define_pages() {
   };
   pages_capacity = capacity("device");
   host_pages_capacity = capacity("host");
+  disk_pages_capacity = capacity("disk");
   page_tokens = make.gauge("troupe_kv_page_tokens", "Tokens that fit into a KV page.");
   const auto pages = [&](const std::string& state, const std::string& tier) {
     return make.gauge("troupe_kv_pages", "KV pages by state.", {{"state", state}, {"tier", tier}});
@@ -271,6 +272,8 @@ void Metrics::define_pages() {
   pages_running = pages("running", "device");
   host_pages_free = pages("free", "host");
   host_pages_cached = pages("cached", "host");
+  disk_pages_free = pages("free", "disk");
+  disk_pages_cached = pages("cached", "disk");
   const auto evicted = [&](const std::string& tier, const std::string& to) {
     return make.counter("troupe_kv_pages_evicted_total",
                         "KV pages given up for their space, by where their contents still are.",
@@ -278,11 +281,29 @@ void Metrics::define_pages() {
   };
   pages_kept_on_host = evicted("device", "host");
   pages_dropped = evicted("device", "nowhere");
+  host_pages_kept_on_disk = evicted("host", "disk");
   host_pages_dropped = evicted("host", "nowhere");
+  disk_pages_dropped = evicted("disk", "nowhere");
+  const auto ended = [&](const std::string& reason) {
+    return make.counter("troupe_kv_pages_ended_total",
+                        "KV pages dropped from all tiers because nobody wants them any more.",
+                        {{"reason", reason}});
+  };
+  pages_forgotten = ended("closed");
+  pages_expired = ended("expired");
   pages_stored = make.counter("troupe_kv_pages_stored_total", "KV pages copied to the host.");
   pages_loaded = make.counter("troupe_kv_pages_loaded_total", "KV pages copied from the host.");
-  pages_not_intact = make.counter("troupe_kv_pages_not_intact_total",
-                                  "KV pages that failed their check and were computed again.");
+  pages_written = make.counter("troupe_kv_pages_written_total", "KV pages written to the disk.");
+  pages_read = make.counter("troupe_kv_pages_read_total", "KV pages read from the disk.");
+  disk_writes_failed = make.counter("troupe_kv_page_writes_failed_total",
+                                    "KV pages that the disk did not take.");
+  const auto not_intact = [&](const std::string& tier) {
+    return make.counter("troupe_kv_pages_not_intact_total",
+                        "KV pages that failed their check and were computed again.",
+                        {{"tier", tier}});
+  };
+  pages_not_intact = not_intact("host");
+  disk_pages_not_intact = not_intact("disk");
   prefix_cache_queries =
       make.counter("troupe_prefix_cache_queries_total", "Tokens looked up in the prefix index, at every turn given.");
   const auto hits = [&](const std::string& tier) {
@@ -290,6 +311,7 @@ void Metrics::define_pages() {
   };
   prefix_cache_hits = hits("device");
   prefix_cache_host_hits = hits("host");
+  prefix_cache_disk_hits = hits("disk");
 }
 
 void Metrics::define_the_rest() {

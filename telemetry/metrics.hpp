@@ -105,11 +105,17 @@ class Metrics {
   Gauge pages_capacity, page_tokens;
   Gauge pages_free, pages_cached, pages_running;
   Gauge host_pages_capacity, host_pages_free, host_pages_cached;
+  Gauge disk_pages_capacity, disk_pages_free, disk_pages_cached;
   // kv_pages_evicted_total{tier,to}
-  Counter pages_kept_on_host, pages_dropped, host_pages_dropped;
-  Counter pages_stored, pages_loaded, pages_not_intact;  // to the host and from it
-  Counter prefix_cache_queries;                             // tokens
-  Counter prefix_cache_hits, prefix_cache_host_hits;        // tokens, by tier
+  Counter pages_kept_on_host, pages_dropped, host_pages_kept_on_disk, host_pages_dropped;
+  Counter disk_pages_dropped;
+  // kv_pages_ended_total{reason}
+  Counter pages_forgotten, pages_expired;
+  Counter pages_stored, pages_loaded;  // to the host and from it
+  Counter pages_written, pages_read, disk_writes_failed;  // to the disk and from it
+  Counter pages_not_intact, disk_pages_not_intact;
+  Counter prefix_cache_queries;  // tokens
+  Counter prefix_cache_hits, prefix_cache_host_hits, prefix_cache_disk_hits;  // tokens, by tier
 
   // actors
   Counter unexpected_messages, actor_failures;
