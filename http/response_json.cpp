@@ -42,11 +42,15 @@ void append_timings_member(std::string& out, const RequestTimings& timings, cons
   add("decode_ms", milliseconds(timings.decode));
   if (timings.suspended > nanoseconds(0)) add("suspended_ms", milliseconds(timings.suspended));
   add("total_ms", milliseconds(timings.total));
-  const KvSources& sources = timings.sources;
-  if (sources.device > 0) add("tokens_from_device", sources.device);
-  if (sources.host > 0) add("tokens_from_host", sources.host);
-  if (sources.disk > 0) add("tokens_from_disk", sources.disk);
-  if (sources.recomputed > 0) add("tokens_recomputed", sources.recomputed);
+  const auto add_count = [&](std::string_view name, std::uint32_t number) {
+    if (number == 0) return;
+    out.append(",\"").append(name).append("\":");
+    append_json_integer(out, number);
+  };
+  add_count("tokens_from_device", timings.sources.device);
+  add_count("tokens_from_host", timings.sources.host);
+  add_count("tokens_from_disk", timings.sources.disk);
+  add_count("tokens_recomputed", timings.sources.recomputed);
   const std::uint32_t num_computed = usage.prompt_tokens - usage.cached_tokens;
   if (num_computed > 0 && timings.prefill > nanoseconds(0))
     add("prompt_tokens_per_second", num_computed / milliseconds(timings.prefill) * 1000);

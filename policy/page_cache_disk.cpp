@@ -84,10 +84,27 @@ PageCache::NodeId PageCache::first_not_on_disk(NodeId id) const {
   return first;
 }
 
+// Once it is on the host: all in front of it are on their way, and the disk has
+// room for it or something of less value.
+bool PageCache::could_be_written(NodeId id, TimePoint now) const {
+  for (NodeId at = nodes_[id].parent; at != kNone && !is_on_disk(nodes_[at]);
+       at = nodes_[at].parent)
+    if (nodes_[at].host_page == kNone) return false;
+  if (!free_disk_pages_.empty()) return true;
+  const auto lowest = on_disk_.lowest(now);
+  return lowest && on_disk_.value(*lowest, now) < value_of(nodes_[id], now);
+}
+
+// As the queues reckon it.
+double PageCache::value_of(const Node& node, TimePoint now) const {
+  const auto age = std::max(now - node.last_used, TimePoint::duration(1));
+  const double its_worth = options_.policy == EvictionPolicy::kLru ? 1.0 : worth(node);
+  return its_worth / std::chrono::duration<double>(age).count();
+}
+
 // False: what is on disk is worth more.
 bool PageCache::write(NodeId id, TimePoint now) {
-  const auto age = std::max(now - nodes_[id].last_used, TimePoint::duration(1));
-  const double value = worth(nodes_[id]) / std::chrono::duration<double>(age).count();
+  const double value = value_of(nodes_[id], now);
   const NodeId parent = nodes_[id].parent;
   if (parent != kNone) dequeue(parent);  // not to make room for its child
   const auto disk_page = take_disk_page(value, now);

@@ -13,6 +13,8 @@ namespace {
 // A host page whose contents a running sequence has on the device is worth
 // little: its loss costs a copy.
 constexpr double kWorthOfSpare = 1.0 / 1024;
+// Pages looked at in one call that the disk would not take.
+constexpr std::size_t kMostPassedOver = 32;
 
 }  // namespace
 
@@ -175,16 +177,27 @@ void PageCache::copy_ahead(std::uint32_t max_copies, TimePoint now) {
 // What passes through a full host takes the place of what passed before it.
 void PageCache::copy_behind(std::uint32_t max_copies, TimePoint now) {
   if (options_.num_disk_pages == 0) return;
-  for (; max_copies > 0; --max_copies) {
+  std::vector<NodeId> passed_over;
+  while (max_copies > 0 && passed_over.size() < kMostPassedOver) {
     const auto loose = loose_.lowest(now);
-    if (!loose) return;
+    if (!loose) break;
+    if (!could_be_written(*loose, now)) {
+      passed_over.push_back(*loose);
+      loose_.erase(*loose);
+      continue;
+    }
     if (free_host_pages_.empty()) {
       const auto backed = backed_.lowest(now);
-      if (!backed) return;
+      if (!backed) break;
       evict_from_host(*backed);
     }
     store(*loose, free_host_pages_.back());
     free_host_pages_.pop_back();
+    max_copies -= 1;
+  }
+  for (const NodeId node : passed_over) {
+    dequeue(node);
+    enqueue(node);
   }
 }
 

@@ -46,6 +46,7 @@ class Scenario {
   }
 
   SimSettings draw_settings();
+  void live_before(const SimSettings& settings);
   void plan_faults();
   void plan_damage();
   void plan_misfortunes();
@@ -66,13 +67,17 @@ class Scenario {
   bool may_hang_ = false;     // a device
   bool may_overload_ = false;
   bool is_drained_ = false;
+  std::vector<std::string> earlier_violations_;
   std::unique_ptr<SimWorld> world_;
   std::vector<std::shared_ptr<SimClient>> clients_;
 };
 
 Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
   kind_ = static_cast<Kind>(draw(std::size(kNames)));
-  world_ = std::make_unique<SimWorld>(draw_settings());
+  const SimSettings settings = draw_settings();
+  if (settings.disk.file && chance(60)) live_before(settings);
+  world_ = std::make_unique<SimWorld>(settings);
+  world_->devices().violations = std::move(earlier_violations_);
   const std::uint64_t num_clients = kind_ == Kind::kOverload     ? between(20, 60)
                                     : kind_ == Kind::kStarvation ? between(6, 20)
                                                                  : between(1, 16);
@@ -108,6 +113,15 @@ SimSettings Scenario::draw_settings() {
   options.cache.copy_ahead_below = static_cast<double>(between(0, 100)) / 100;
   options.cache.keep_free = static_cast<double>(between(0, 20)) / 100;
   if (chance(60)) device.num_host_pages = static_cast<std::uint32_t>(between(1, 200));
+  if (chance(50)) options.cache.keep_for = seconds(between(0, 100));
+  if (chance(60)) {
+    settings.disk.file = std::make_shared<SimFile>();
+    settings.disk.file->pages.resize(between(1, 300));
+    settings.disk.seed = random_();
+    settings.disk.longest = microseconds(between(1, 5000));
+    if (chance(30)) settings.disk.percent_failed = static_cast<unsigned>(between(1, 60));
+    if (chance(30)) settings.disk.percent_damaged = static_cast<unsigned>(between(1, 60));
+  }
   options.max_restarts = 1000;
   if (kind_ == Kind::kStarvation)
     device.num_pages = static_cast<std::uint32_t>(
@@ -126,6 +140,20 @@ SimSettings Scenario::draw_settings() {
       };
   }
   return settings;
+}
+
+// Another process that served with the same disk, until it was killed.
+void Scenario::live_before(const SimSettings& settings) {
+  world_ = std::make_unique<SimWorld>(settings);
+  for (std::uint64_t i = between(1, 8); i > 0; --i) {
+    auto client = std::make_shared<SimClient>(*world_, draw_client());
+    world_->after(client->plan().submit_after, [client] { client->start(); });
+    clients_.push_back(std::move(client));
+  }
+  world_->run_for(milliseconds(between(1, 80)));
+  earlier_violations_ = world_->devices().violations;
+  world_.reset();
+  clients_.clear();
 }
 
 // Now and then the host tier has lost what it should have.
@@ -256,6 +284,8 @@ ScenarioResult Scenario::run() {
   result.num_requests = clients_.size();
   result.num_devices = world_->devices().num_devices;
   result.num_preemptions = static_cast<std::uint64_t>(world_->metric("troupe_num_preemptions_total"));
+  result.num_written = static_cast<std::uint64_t>(world_->metric("troupe_kv_pages_written_total"));
+  result.num_read = static_cast<std::uint64_t>(world_->metric("troupe_kv_pages_read_total"));
   return result;
 }
 

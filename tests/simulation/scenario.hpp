@@ -17,6 +17,7 @@ struct ScenarioResult {
   std::uint64_t num_requests = 0;
   std::uint64_t num_devices = 0;
   std::uint64_t num_preemptions = 0;
+  std::uint64_t num_written = 0, num_read = 0;  // pages, to the disk and from it
 };
 
 ScenarioResult run_scenario(std::uint64_t seed);

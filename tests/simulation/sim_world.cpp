@@ -57,6 +57,10 @@ SimWorld::SimWorld(SimSettings settings)
       throw std::runtime_error("simulated failure to start");
     return std::make_unique<SimDevice>(settings_.device, devices_);
   };
+  if (settings_.disk.file)
+    settings_.options.cache.disk = std::make_shared<SimDisk>(
+        settings_.disk, devices_,
+        [this](auto delay, auto action) { after(delay, std::move(action)); });
   engine_ = std::make_unique<ActorEngine>(
       *system_, byte_model(), make_device, settings_.options, metrics_,
       ActorEngineSettings{.has_threads = false,

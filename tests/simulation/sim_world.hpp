@@ -23,6 +23,7 @@
 #include "actors/scheduler.hpp"
 #include "telemetry/metrics.hpp"
 #include "tests/simulation/sim_device.hpp"
+#include "tests/simulation/sim_disk.hpp"
 
 namespace troupe::sim {
 
@@ -30,6 +31,7 @@ struct SimSettings {
   // Without a seed actors take turns in order of arrival.
   std::optional<std::uint64_t> seed;
   SimDeviceSettings device;
+  SimDiskSettings disk;
   EngineOptions options;
   Tracer* tracer = nullptr;  // outlives the world
   // Asked for the n-th device, from 1; true: the factory throws.

@@ -34,6 +34,8 @@ void check_seed(std::uint64_t seed, std::map<std::string, ScenarioResult>& total
   total.num_requests += result.num_requests;
   total.num_devices += result.num_devices;
   total.num_preemptions += result.num_preemptions;
+  total.num_written += result.num_written;
+  total.num_read += result.num_read;
 }
 
 TEST_CASE("simulation: every invariant holds, whatever the seed") {
@@ -49,7 +51,8 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
   }
   for (const auto& [name, total] : totals)
     MESSAGE(name, ": ", total.num_requests, " requests, ", total.num_devices, " devices, ",
-            total.num_preemptions, " preemptions, ", total.num_steps, " messages");
+            total.num_preemptions, " preemptions, ", total.num_written, " pages written, ",
+            total.num_read, " read, ", total.num_steps, " messages");
 }
 
 TEST_CASE("simulation: the same seed gives the same run, another one another") {
