@@ -79,8 +79,11 @@ void use_host_device(const Options& options, LoadedModel& model) {
   model.computation = "host, " + std::string(name_of(host->compute_type)) + ", " +
                       std::string(name_of(best_isa())) +
                       (host->settings.deterministic ? "" : ", not deterministic");
-  model.make_device = [host, host_pages] {
-    return std::make_unique<HostDevice>(host, HostDeviceOptions{.host_pages = host_pages});
+  const LinkSettings link{.bytes_per_second = options.cache_link_bandwidth,
+                          .latency = std::chrono::microseconds(options.cache_link_latency_us)};
+  model.make_device = [host, host_pages, link] {
+    return std::make_unique<HostDevice>(host,
+                                        HostDeviceOptions{.host_pages = host_pages, .link = link});
   };
   model.served.recompute_cost = recompute_cost_of(model.config);
   model.device_summary = "host, " + std::string(name_of(host->compute_type)) + ", " +

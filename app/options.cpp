@@ -237,6 +237,11 @@ std::span<const OptionEntry> option_table() {
       {"cache.keep_free_percent", "--cache-keep-free-percent",
        "a request joins others only while this share of pages stays free", &Options::cache_keep_free_percent,
        0, 90},
+      {"cache.link_bandwidth", "--cache-link-bandwidth",
+       "to imitate a slower link between device and host: bytes a second in each direction, 0 for as fast as memory",
+       &Options::cache_link_bandwidth, 0, UINT64_MAX, {}, Unit::kBytes},
+      {"cache.link_latency_us", "--cache-link-latency-us", "the latency of that link",
+       &Options::cache_link_latency_us, 0, 10'000'000},
 
       {"store.directory", "--store-directory",
        "where conversations are kept: a directory, default ($XDG_STATE_HOME/troupe or ~/.local/state/troupe), "

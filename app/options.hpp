@@ -51,6 +51,8 @@ struct Options {
   std::uint64_t cache_keep_days = 7;
   std::uint64_t cache_copy_ahead_percent = 25;
   std::uint64_t cache_keep_free_percent = 10;
+  std::uint64_t cache_link_bandwidth = 0;  // bytes a second; 0: as fast as memory
+  std::uint64_t cache_link_latency_us = 0;
   // [store]
   std::string store_directory = "default";
   std::uint64_t store_keep_days = 30;

@@ -47,6 +47,7 @@ struct Kind {
   std::uint64_t host_memory;
   Ticket batches_a_device = 0;  // dies then; 0: never
   unsigned page_hash_bits = 128;
+  std::uint64_t link_bandwidth = 0;
 };
 
 // Of each kind.
@@ -62,6 +63,7 @@ Options options_of(const Kind& kind) {
   options.cache_policy = kind.policy;
   options.memory_bytes = kind.memory;
   options.cache_host_memory = kind.host_memory;
+  options.cache_link_bandwidth = kind.link_bandwidth;
   options.max_batch_sequences = 16;
   options.max_batch_tokens = 128;
   options.prefill_chunk = 64;
@@ -206,9 +208,9 @@ TEST_CASE("exact conversations: f32, no host tier, so that there are holes only"
   check_exact({.compute_type = "f32", .policy = "value", .memory = 30 << 20, .host_memory = 0});
 }
 
-TEST_CASE("exact conversations: bf16, by time, devices that die all the time") {
+TEST_CASE("exact conversations: bf16, by time, devices that die all the time on a slow link") {
   check_exact({.compute_type = "bf16", .policy = "lru", .memory = 16 << 20,
-               .host_memory = 6 << 20, .batches_a_device = 97});
+               .host_memory = 6 << 20, .batches_a_device = 97, .link_bandwidth = 256 << 20});
 }
 
 // 256 keys for all pages: most look-ups meet others' pages under the same key.

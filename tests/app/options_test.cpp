@@ -91,6 +91,19 @@ TEST_CASE("options: sizes carry units") {
   CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--port", "8K"}}}), "--port"));
 }
 
+TEST_CASE("options: the link to the host is as fast as memory unless it is told otherwise") {
+  CHECK(Options{}.cache_link_bandwidth == 0);
+  CHECK(Options{}.cache_link_latency_us == 0);
+  const TemporaryFile file("[cache]\nlink_bandwidth = \"12GiB\"\nlink_latency_us = 10\n");
+  const auto options = resolve_options({.file = file.path(), .environment = {}, .flags = {}});
+  CHECK(options.cache_link_bandwidth == 12ULL << 30);
+  CHECK(options.cache_link_latency_us == 10);
+  CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--cache-link-bandwidth", "fast"}}}),
+                 "--cache-link-bandwidth: expected a whole number"));
+  CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--cache-link-latency-us", "-1"}}}),
+                 "got '-1'"));
+}
+
 TEST_CASE("options: every entry has a key, a flag and an environment name of its own, and its default is valid") {
   std::set<std::string> names;
   for (const auto& entry : option_table()) {
