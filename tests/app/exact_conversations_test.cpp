@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversations on the real model and device with so little memory that their
-// KV is pushed to the host, brought back, dropped and computed again all the
-// time, while devices die: every answer must be, to the byte, that of an engine
-// that keeps nothing and has memory for all. TROUPE_TURNS=n plays so many.
+// KV is pushed to the host and to the disk, brought back, dropped and computed
+// again all the time, while devices die and servers are started anew: every answer
+// must be, to the byte, that of an engine that keeps nothing and has memory for
+// all. TROUPE_TURNS=n plays so many.
 #include "app/model_loading.hpp"
 
 #include <doctest/doctest.h>
@@ -10,6 +11,8 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
@@ -19,15 +22,18 @@
 #include <utility>
 #include <vector>
 
+#include "app/disk_cache.hpp"
+#include "store/state_directory.hpp"
 #include "telemetry/log.hpp"
 #include "tests/app/dying_device.hpp"
 #include "tests/app/text_sink.hpp"
+#include "tests/store/temporary_directory.hpp"
 
 using namespace troupe;
 
 namespace {
 
-constexpr std::size_t kNumKinds = 5;
+constexpr std::size_t kNumKinds = 7;
 // Of all kinds. The sanitizers make the network some ten times slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t kTurnsInEveryRun = 1200;
@@ -48,6 +54,8 @@ struct Kind {
   Ticket batches_a_device = 0;  // dies then; 0: never
   unsigned page_hash_bits = 128;
   std::uint64_t link_bandwidth = 0;
+  std::uint64_t disk_space = 0;
+  std::size_t turns_a_life = 0;  // of the server; 0: it lives on
 };
 
 // Of each kind.
@@ -63,6 +71,7 @@ Options options_of(const Kind& kind) {
   options.cache_policy = kind.policy;
   options.memory_bytes = kind.memory;
   options.cache_host_memory = kind.host_memory;
+  options.cache_disk_space = kind.disk_space;
   options.cache_link_bandwidth = kind.link_bandwidth;
   options.max_batch_sequences = 16;
   options.max_batch_tokens = 128;
@@ -118,24 +127,69 @@ std::size_t length(const std::vector<ChatMessage>& history) {
   return sum;
 }
 
+// What a server is made of, from its start to its end.
+class Life {
+ public:
+  Life(const Kind& kind, const StateDirectory* directory, Metrics& metrics)
+      : options_(options_of(kind)), model_(load_model(options_)) {
+    const DeviceFactory factory = [this, number = kind.batches_a_device]() -> std::unique_ptr<Device> {
+      if (number == 0) return model_.make_device();
+      return std::make_unique<DyingDevice>(model_.make_device(), number);
+    };
+    EngineOptions settings = engine_options(options_);
+    settings.cache.page_hash_bits = kind.page_hash_bits;
+    settings.cache.disk = open_disk_cache(options_, model_, directory);
+    engine_ = std::make_unique<Engine>(model_.served, factory, settings, metrics);
+  }
+
+  Engine& engine() { return *engine_; }
+  // The last leases come back a moment after the last answer.
+  void check_nothing_is_held() {
+    for (int i = 0; i < 5000 && engine_->status().pages_running > 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(engine_->status().pages_running == 0);
+  }
+
+ private:
+  Options options_;
+  LoadedModel model_;
+  std::unique_ptr<Engine> engine_;
+};
+
+// A few bits of what the disk holds.
+void flip_bits(const std::filesystem::path& file, std::mt19937_64& random) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  const auto size = std::filesystem::file_size(file);
+  for (int i = 0; i < 5 && size > 4096; ++i) {
+    const auto offset = static_cast<std::streamoff>(4096 + random() % (size - 4096));
+    stream.seekg(offset);
+    const auto flipped = static_cast<char>(stream.get() ^ (1 << random() % 8));
+    stream.seekp(offset);
+    stream.put(flipped);
+  }
+}
+
 // Always the same users, who say the same as long as they hear the same.
 Played play(const Kind& kind) {
-  const Options options = options_of(kind);
-  const auto model = load_model(options);
+  const test::TemporaryDirectory place;
+  const StateDirectory directory(place.path());
   Metrics metrics("demo");
-  const DeviceFactory factory = [&]() -> std::unique_ptr<Device> {
-    if (kind.batches_a_device == 0) return model.make_device();
-    return std::make_unique<DyingDevice>(model.make_device(), kind.batches_a_device);
-  };
-  EngineOptions engine_settings = engine_options(options);
-  engine_settings.cache.page_hash_bits = kind.page_hash_bits;
-  Engine engine(model.served, factory, engine_settings, metrics);
+  auto life = std::make_unique<Life>(kind, &directory, metrics);
+  std::size_t end_of_life = kind.turns_a_life;
 
-  std::mt19937_64 random(kSeed);
+  std::mt19937_64 random(kSeed), damage(kSeed);
   std::vector<std::vector<ChatMessage>> histories(kNumConversations);
   Played played;
   played.conversations.resize(kNumConversations);
   for (std::size_t turn = 0; turn < num_turns();) {
+    if (kind.turns_a_life > 0 && turn >= end_of_life) {
+      end_of_life += kind.turns_a_life;
+      if (damage() % 2 == 0) life->engine().flush(std::chrono::seconds(10));
+      life.reset();
+      if (damage() % 4 == 0) flip_bits(place.path() / "kv-pages.data", damage);
+      if (damage() % 4 == 0) flip_bits(place.path() / "kv-pages.index", damage);
+      life = std::make_unique<Life>(kind, &directory, metrics);
+    }
     std::vector<std::pair<std::size_t, std::shared_ptr<TextSink>>> open;
     const std::size_t first = random() % kNumConversations;
     const bool is_crowd = random() % 16 == 0;
@@ -144,17 +198,14 @@ Played play(const Kind& kind) {
       auto& history = histories[(first + i) % kNumConversations];
       if (length(history) > kMostHistory) history.clear();
       open.emplace_back((first + i) % kNumConversations, std::make_shared<TextSink>());
-      engine.submit(next_turn(history, is_crowd, random), open.back().second);
+      life->engine().submit(next_turn(history, is_crowd, random), open.back().second);
     }
     for (const auto& [which, sink] : open) {
       histories[which].push_back({"assistant", sink->wait()});
       played.conversations[which] += histories[which].back().content + "\n";
     }
   }
-  // The last leases come back a moment after the last answer.
-  for (int i = 0; i < 5000 && engine.status().pages_running > 0; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  CHECK(engine.status().pages_running == 0);
+  life->check_nothing_is_held();
   played.metrics = metrics.expose();
   return played;
 }
@@ -179,6 +230,8 @@ void check_exact(const Kind& kind) {
   }
   MESSAGE(kind.compute_type, ", ", kind.policy, ": ", played.metric("troupe_kv_pages_stored_total"),
           " pages stored, ", played.metric("troupe_kv_pages_loaded_total"), " loaded, ",
+          played.metric("troupe_kv_pages_written_total"), " written, ",
+          played.metric("troupe_kv_pages_read_total"), " read, ",
           played.metric("troupe_kv_pages_evicted_total"), " evicted, ",
           played.metric("troupe_num_preemptions_total"), " preemptions, ",
           played.metric("troupe_recomputed_tokens_total"), " tokens recomputed, ",
@@ -190,6 +243,9 @@ void check_exact(const Kind& kind) {
   if (kind.host_memory == 0) return;
   CHECK(played.metric("troupe_kv_pages_stored_total") > 0);
   CHECK(played.metric("troupe_kv_pages_loaded_total") > 0);
+  if (kind.disk_space == 0) return;
+  CHECK(played.metric("troupe_kv_pages_written_total") > 0);
+  CHECK(played.metric("troupe_kv_pages_read_total") > 0);
 }
 
 }  // namespace
@@ -211,6 +267,17 @@ TEST_CASE("exact conversations: f32, no host tier, so that there are holes only"
 TEST_CASE("exact conversations: bf16, by time, devices that die all the time on a slow link") {
   check_exact({.compute_type = "bf16", .policy = "lru", .memory = 16 << 20,
                .host_memory = 6 << 20, .batches_a_device = 97, .link_bandwidth = 256 << 20});
+}
+
+TEST_CASE("exact conversations: bf16, servers that come and go over a disk that rots") {
+  check_exact({.compute_type = "bf16", .policy = "value", .memory = 16 << 20,
+               .host_memory = 6 << 20, .disk_space = 24 << 20, .turns_a_life = 60});
+}
+
+TEST_CASE("exact conversations: f32, devices and servers that come and go, a disk too small") {
+  check_exact({.compute_type = "f32", .policy = "lru", .memory = 30 << 20,
+               .host_memory = 8 << 20, .batches_a_device = 297, .disk_space = 16 << 20,
+               .turns_a_life = 90});
 }
 
 // 256 keys for all pages: most look-ups meet others' pages under the same key.
