@@ -16,10 +16,14 @@ struct ReductionScratch {
   Value of_warps[kRows][kWarpLanes];
 };
 
-__device__ __forceinline__ float shuffle_down(float value, unsigned distance) {
+template <typename Number>
+requires std::is_arithmetic_v<Number> __device__ __forceinline__ Number
+shuffle_down(Number value, unsigned distance) {
   return __shfl_down_sync(kAllLanes, value, distance);
 }
-__device__ __forceinline__ float shuffle_from_first(float value) {
+template <typename Number>
+requires std::is_arithmetic_v<Number> __device__ __forceinline__ Number
+shuffle_from_first(Number value) {
   return __shfl_sync(kAllLanes, value, 0);
 }
 
@@ -55,8 +59,15 @@ __device__ __forceinline__ void reduce_block(Value (&values)[kRows], const Value
 }
 
 struct Add {
-  __device__ __forceinline__ float operator()(float left, float right) const {
+  template <typename Number>
+  __device__ __forceinline__ Number operator()(Number left, Number right) const {
     return left + right;
+  }
+};
+struct Larger {
+  template <typename Number>
+  __device__ __forceinline__ Number operator()(Number left, Number right) const {
+    return left > right ? left : right;
   }
 };
 

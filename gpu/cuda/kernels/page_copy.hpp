@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies KV pages between the pool, where the layers of a page lie apart, and
+// memory where a page is one piece, [layer][bytes of a layer]: a staging buffer
+// or pages of the host tier, mapped. All pages and layers in one launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/cuda/stream_handle.hpp"
+#include "gpu/host/kernels/kv_pages.hpp"
+
+namespace troupe::cuda {
+
+// Device pointers. No page is named twice on the side that is written.
+struct PageCopyArguments {
+  std::byte* pool = nullptr;  // of `layout`
+  KvLayout layout;
+  const std::uint32_t* pool_pages = nullptr;     // [num_pages]
+  std::byte* pieces = nullptr;                   // [.., num_layers, kv_page_bytes(layout)]
+  const std::uint32_t* piece_numbers = nullptr;  // [num_pages], or none: 0, 1, 2 …
+  std::uint32_t num_pages = 0;
+  bool is_to_pool = false;
+};
+
+// Throws CudaError. Any thread.
+void launch_page_copy(const PageCopyArguments& arguments, StreamHandle stream);
+
+}  // namespace troupe::cuda

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/kernels/sample.hpp"
+
+#include <cfloat>
+
+#include "gpu/cuda/kernels/launch.cuh"
+#include "gpu/cuda/kernels/philox.cuh"
+#include "gpu/cuda/kernels/reductions.cuh"
+#include "gpu/cuda/kernels/softmax_state.cuh"
+#include "gpu/cuda/kernels/weight_cut.cuh"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr unsigned kSampleThreads = 1024;
+constexpr unsigned kFewThreads = 128;  // for vocabularies up to kSmallVocabulary
+constexpr std::uint32_t kSmallVocabulary = 4096;
+constexpr std::int32_t kInvalidLogits = -1;
+
+struct SampleScratch {
+  Mass histogram[kBuckets];
+  ReductionScratch<Mass, 1> reduction;
+  Mass mass[kWarpLanes];      // by warp
+  unsigned ties[kWarpLanes];  // by warp
+};
+
+// A larger logit, or the same one with a lower id, has a larger key.
+__device__ __forceinline__ Mass key_of(float logit, unsigned id) {
+  const unsigned bits = __float_as_uint(logit + 0.0F);  // -0 is 0
+  const unsigned ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
+  return static_cast<Mass>(ordered) << 32 | ~id;
+}
+__device__ __forceinline__ unsigned id_of(Mass key) { return ~static_cast<unsigned>(key); }
+
+// The best key of the row; false if there is a NaN or +Inf.
+__device__ __forceinline__ bool find_best(const float* logits, unsigned count,
+                                          SampleScratch& scratch, Mass& best) {
+  Mass keys[1] = {0};
+  bool is_broken = false;
+  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
+    const float logit = logits[i];
+    is_broken = is_broken || !(logit < -kLowest);
+    keys[0] = Larger{}(keys[0], key_of(logit, i));
+  }
+  reduce_block(keys, Mass{0}, Larger{}, scratch.reduction);
+  best = keys[0];
+  return __syncthreads_or(is_broken ? 1 : 0) == 0;  // and the scratch is free again
+}
+
+__device__ __forceinline__ void suppress(const SampleArguments& a, const SampleRow& row,
+                                         float* logits) {
+  for (unsigned i = threadIdx.x; i < row.num_suppressed; i += blockDim.x) {
+    const auto id = static_cast<std::uint32_t>(a.suppressed[row.first_suppressed + i]);
+    if (id < a.vocabulary) logits[id] = kLowest;
+  }
+  __syncthreads();
+}
+
+__device__ __forceinline__ Mass sum_of_block(Mass part, SampleScratch& scratch) {
+  Mass sums[1] = {part};
+  reduce_block(sums, Mass{0}, Add{}, scratch.reduction);
+  __syncthreads();
+  return sums[0];
+}
+
+__device__ __forceinline__ WeightCut cut_of(const SamplingParameters& parameters,
+                                            const float* weights, unsigned count,
+                                            SampleScratch& scratch) {
+  WeightCut cut;
+  if (parameters.top_k > 0) {
+    cut = find_cut(
+        weights, count, static_cast<Mass>(parameters.top_k), [](float) { return Mass{1}; },
+        scratch.histogram);
+  }
+  if (parameters.top_p < 1.0F) {
+    Mass part = 0;
+    for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
+      if (__float_as_uint(weights[i]) > cut.bits) part += mass_of(weights[i]);
+    }
+    const Mass kept = sum_of_block(part, scratch) + cut.ties * mass_of(__uint_as_float(cut.bits));
+    const double wanted = ceil(fmaxf(0.0F, parameters.top_p) * static_cast<double>(kept));
+    const Mass reachable = static_cast<Mass>(fmax(1.0, wanted));
+    cut = stricter(cut, find_cut(
+                            weights, count, reachable < kept ? reachable : kept,
+                            [](float weight) { return mass_of(weight); }, scratch.histogram));
+  }
+  if (parameters.min_p > 0.0F) {  // the highest weight is 1
+    const float lowest = fminf(1.0F, parameters.min_p);
+    cut = stricter(cut, {__float_as_uint(lowest) - 1, 0});
+  }
+  return cut;
+}
+
+// The part of a row that one warp walks through in order of ids.
+struct Segment {
+  unsigned begin;
+  unsigned end;
+};
+__device__ __forceinline__ Segment segment_of(unsigned warp, unsigned count) {
+  const unsigned length =
+      divide_up(divide_up(count, blockDim.x / kWarpLanes), kWarpLanes) * kWarpLanes;
+  return {min(warp * length, count), min((warp + 1) * length, count)};
+}
+
+// What the cut leaves in the warp's segment, and how many ties are in it.
+__device__ __forceinline__ void measure_segment(const float* weights, const Segment& segment,
+                                                const WeightCut& cut, SampleScratch& scratch) {
+  Mass mass = 0;
+  unsigned ties = 0;
+  for (unsigned i = segment.begin + threadIdx.x % kWarpLanes; i < segment.end; i += kWarpLanes) {
+    const unsigned bits = __float_as_uint(weights[i]);
+    if (bits > cut.bits) mass += mass_of(weights[i]);
+    ties += bits == cut.bits ? 1 : 0;
+  }
+  Mass sums[2] = {mass, ties};
+  reduce_warp(sums, Add{});
+  if (threadIdx.x % kWarpLanes == 0) {
+    scratch.mass[threadIdx.x / kWarpLanes] = sums[0];
+    scratch.ties[threadIdx.x / kWarpLanes] = static_cast<unsigned>(sums[1]);
+  }
+}
+
+struct Target {
+  unsigned warp;  // whose segment it falls into
+  Mass left;      // of the draw, at the segment's begin
+  unsigned ties;  // that the segment may keep
+};
+
+// Every thread finds the same.
+__device__ __forceinline__ Target find_target(const WeightCut& cut, double uniform,
+                                              const SampleScratch& scratch) {
+  const unsigned num_warps = blockDim.x / kWarpLanes;
+  const Mass mass_of_tie = mass_of(__uint_as_float(cut.bits));
+  const auto mass_with = [&](unsigned warp, unsigned ties_left) {
+    return scratch.mass[warp] + mass_of_tie * min(ties_left, scratch.ties[warp]);
+  };
+  Mass total = 0;
+  unsigned ties = cut.ties;
+  for (unsigned warp = 0; warp < num_warps; ++warp) {
+    total += mass_with(warp, ties);
+    ties -= min(ties, scratch.ties[warp]);
+  }
+  const Mass drawn = static_cast<Mass>(uniform * static_cast<double>(total));
+  Target target{0, drawn < total ? drawn : total - 1, cut.ties};
+  while (target.left >= mass_with(target.warp, target.ties)) {
+    target.left -= mass_with(target.warp, target.ties);
+    target.ties -= min(target.ties, scratch.ties[target.warp]);
+    ++target.warp;
+  }
+  return target;
+}
+
+// The first id of the segment at which the kept mass exceeds target.left; all
+// lanes of one warp.
+__device__ __forceinline__ std::int32_t walk_segment(const float* weights, const Segment& segment,
+                                                     const WeightCut& cut, Target target) {
+  const unsigned lane = threadIdx.x % kWarpLanes;
+  const unsigned lower_lanes = (1U << lane) - 1;
+  for (unsigned first = segment.begin; first < segment.end; first += kWarpLanes) {
+    const float weight = first + lane < segment.end ? weights[first + lane] : 0.0F;
+    const bool is_tie = first + lane < segment.end && __float_as_uint(weight) == cut.bits;
+    const unsigned ties = __ballot_sync(kAllLanes, is_tie ? 1 : 0);
+    const bool is_kept = __float_as_uint(weight) > cut.bits ||
+                         (is_tie && __popc(ties & lower_lanes) < static_cast<int>(target.ties));
+    const Mass reached = scan_lanes(is_kept ? mass_of(weight) : 0);
+    const unsigned lanes = __ballot_sync(kAllLanes, reached > target.left ? 1 : 0);
+    if (lanes != 0) return static_cast<std::int32_t>(first) + __ffs(static_cast<int>(lanes)) - 1;
+    target.left -= __shfl_sync(kAllLanes, reached, kWarpLanes - 1);
+    target.ties -= min(target.ties, static_cast<unsigned>(__popc(ties)));
+  }
+  return kInvalidLogits;  // not reached: the segment holds more than target.left
+}
+
+__device__ __forceinline__ void store_token(const SampleArguments& a, const SampleRow& row,
+                                            std::int32_t token) {
+  a.token_ids[blockIdx.x] = token;
+  if (a.tokens_of_slots != nullptr) a.tokens_of_slots[row.slot] = token;
+}
+
+__global__ void __launch_bounds__(kSampleThreads) sample_kernel(const SampleArguments a) {
+  __shared__ SampleScratch scratch;
+  const SampleRow& row = a.rows[blockIdx.x];
+  float* logits = a.logits + blockIdx.x * a.logits_stride;
+  const unsigned count = a.vocabulary;
+  const unsigned warp = threadIdx.x / kWarpLanes;
+
+  Mass best = 0;
+  bool is_valid = find_best(logits, count, scratch, best);
+  if (is_valid && row.num_suppressed > 0) {
+    suppress(a, row, logits);
+    find_best(logits, count, scratch, best);
+  }
+  is_valid = is_valid && best >= key_of(-FLT_MAX, 0xFFFFFFFFU);  // more than -Inf
+  if (!is_valid || !(row.parameters.temperature > 0.0F)) {
+    const auto token = is_valid ? static_cast<std::int32_t>(id_of(best)) : kInvalidLogits;
+    if (threadIdx.x == 0) store_token(a, row, token);
+    return;
+  }
+
+  const float highest = logits[id_of(best)];
+  // A temperature whose inverse is no float draws what the smallest such would.
+  const float inverse = fminf(1.0F / row.parameters.temperature, FLT_MAX);
+  __syncthreads();  // everybody has read the highest one
+  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
+    logits[i] = expf((logits[i] - highest) * inverse);  // weights from here on
+  }
+  __syncthreads();
+  const WeightCut cut = cut_of(row.parameters, logits, count, scratch);
+  measure_segment(logits, segment_of(warp, count), cut, scratch);
+  __syncthreads();
+  const Target target = find_target(cut, uniform_draw(row.parameters.seed, row.position), scratch);
+  if (warp != target.warp) return;
+  const std::int32_t token = walk_segment(logits, segment_of(warp, count), cut, target);
+  if (threadIdx.x % kWarpLanes == 0) store_token(a, row, token);
+}
+
+}  // namespace
+
+void launch_sample(const SampleArguments& arguments, StreamHandle stream) {
+  if (arguments.num_rows == 0) return;
+  const bool is_small = arguments.vocabulary <= kSmallVocabulary;
+  launch(sample_kernel,
+         {.grid = arguments.num_rows, .block = is_small ? kFewThreads : kSampleThreads}, stream,
+         arguments);
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/kernels/signal.hpp"
+
+#include "gpu/cuda/kernels/launch.cuh"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr unsigned kSignalThreads = 128;
+
+__global__ void __launch_bounds__(kSignalThreads) signal_kernel(const SignalArguments a) {
+  for (unsigned i = threadIdx.x; i < a.num_tokens; i += kSignalThreads) {
+    a.host_token_ids[i] = a.token_ids[i];
+  }
+  __threadfence_system();  // a thread's tokens before what follows the barrier
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  __threadfence_system();  // all tokens before the word
+  *static_cast<volatile std::uint64_t*>(a.word) = a.batch;
+}
+
+}  // namespace
+
+void launch_signal(const SignalArguments& arguments, StreamHandle stream) {
+  launch(signal_kernel, {.grid = 1, .block = kSignalThreads}, stream, arguments);
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/attention_plan.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+
+using namespace troupe;
+using cuda::AttentionItem;
+using cuda::AttentionPlan;
+
+namespace {
+
+SequenceSlice slice_of(std::uint32_t context, std::uint32_t tokens, std::uint32_t first_page = 0) {
+  SequenceSlice slice;
+  slice.num_tokens = tokens;
+  slice.context_length = context;
+  slice.first_page = first_page;
+  return slice;
+}
+
+std::vector<AttentionItem> all_items(const AttentionPlan& plan) {
+  std::vector<AttentionItem> items;
+  for (const auto& of_class : plan.items)
+    items.insert(items.end(), of_class.begin(), of_class.end());
+  return items;
+}
+
+}  // namespace
+
+TEST_CASE("cuda attention plan: every row sees every key it may see in exactly one item") {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    const cuda::AttentionLimits limits{
+        .group_size = 1 + static_cast<std::uint32_t>(random() % 12),
+        .split_tokens = 64,
+        .window = round % 3 == 0 ? static_cast<std::uint32_t>(1 + random() % 150) : 0};
+    std::vector<SequenceSlice> slices;
+    for (std::uint32_t i = 0; i < 1 + random() % 4; ++i) {
+      slices.push_back(slice_of(random() % 300, 1 + random() % 20));
+    }
+    const AttentionPlan plan = cuda::plan_attention(slices, limits);
+    std::uint32_t token = 0;
+    for (const auto& slice : slices) {
+      for (std::uint32_t t = 0; t < slice.num_tokens; ++t, ++token) {
+        const std::uint32_t position = slice.context_length + t;
+        const std::uint32_t row = token * limits.group_size + limits.group_size - 1;
+        std::vector<int> seen(position + 1);
+        for (const auto& item : all_items(plan)) {
+          if (row < item.first_row || row >= item.first_row + item.num_rows) continue;
+          REQUIRE(token + item.position_offset == position);
+          REQUIRE(item.first_key % 32 == 0);
+          REQUIRE(item.end_key > item.first_key);
+          for (std::uint32_t key = item.first_key; key < item.end_key && key <= position; ++key) {
+            ++seen[key];
+          }
+        }
+        const std::uint32_t first =
+            limits.window != 0 && position + 1 > limits.window ? position + 1 - limits.window : 0;
+        REQUIRE(std::all_of(seen.begin() + first, seen.end(), [](int n) { return n == 1; }));
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda attention plan: partial results are numbered and merged in order of keys") {
+  const auto plan = cuda::plan_attention({{slice_of(1000, 1), slice_of(10, 3)}},
+                                         {.group_size = 4, .split_tokens = 512});
+  REQUIRE(plan.merges.size() == 1);
+  CHECK(plan.num_partials == 2);
+  CHECK(plan.merges[0].num_rows == 4);
+  CHECK(plan.merges[0].num_partials == 2);
+  REQUIRE(plan.items[1].size() == 3);  // four rows: the decode, and the prefill's third token
+  CHECK(plan.items[1][0].first_key == 0);
+  CHECK(plan.items[1][0].partial == 0);
+  CHECK(plan.items[1][1].first_key == 512);
+  CHECK(plan.items[1][1].end_key == 1001);
+  CHECK(plan.items[1][1].partial == 1);
+  CHECK(plan.items[1][2].partial == cuda::kNoPartial);
+  CHECK(plan.items[2].size() == 1);
+  CHECK(plan.items[0].empty());
+}
+
+TEST_CASE("cuda attention plan: nothing to attend to is an empty plan") {
+  const auto plan = cuda::plan_attention({}, {.group_size = 4});
+  CHECK(all_items(plan).empty());
+  CHECK(plan.merges.empty());
+}

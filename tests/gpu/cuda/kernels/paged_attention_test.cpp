@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/kernels/paged_attention.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "tests/gpu/cuda/kernels/typed_buffer.hpp"
+
+using namespace troupe;
+
+namespace {
+
+struct Shape {
+  std::uint32_t group, kv_heads;
+  std::size_t head_dim;
+  DataType type;
+  std::size_t query_width() const { return group * kv_heads * head_dim; }
+};
+
+// A context and the tokens that are computed now.
+struct Range {
+  std::uint32_t context, tokens, sequence;
+};
+
+// Sequences of some lengths with random keys and values in shuffled pages; what
+// was never written is NaN.
+class Pool {
+ public:
+  Pool(const Shape& shape, const std::vector<std::size_t>& lengths) {
+    std::size_t num_pages = 0;
+    for (const auto length : lengths) {
+      first_page.push_back(static_cast<std::uint32_t>(num_pages));
+      num_pages += (length + 31) / 32;
+    }
+    layout = {.num_layers = 2,
+              .num_pages = num_pages + 1,
+              .num_kv_heads = shape.kv_heads,
+              .head_dim = shape.head_dim,
+              .type = shape.type};
+    numbers.assign(kv_pool_bytes(layout) / size_of(shape.type),
+                   std::numeric_limits<float>::quiet_NaN());
+    for (std::uint32_t i = 0; i < num_pages; ++i) page_table.push_back(i);
+    std::mt19937 random(3);
+    std::shuffle(page_table.begin(), page_table.end(), random);
+    const std::size_t width = shape.head_dim * shape.kv_heads;
+    for (std::uint32_t s = 0; s < lengths.size(); ++s) {
+      const auto keys = as_stored(shape.type, random_values(lengths[s] * width, 10 + s));
+      const auto values = as_stored(shape.type, random_values(lengths[s] * width, 20 + s));
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto head = i % width / shape.head_dim, d = i % shape.head_dim;
+        numbers[key_index(s, i / width, head, d)] = keys[i];
+        numbers[value_index(s, i / width, head, d)] = values[i];
+      }
+    }
+  }
+
+  std::size_t key_index(std::uint32_t s, std::size_t token, std::size_t head, std::size_t d) const {
+    return block(s, token, head) + kv_key_element(layout, token % 32, d);
+  }
+  std::size_t value_index(std::uint32_t s, std::size_t token, std::size_t head,
+                          std::size_t d) const {
+    return block(s, token, head) + kv_value_element(layout, token % 32, d);
+  }
+
+  KvLayout layout;
+  std::vector<float> numbers;
+  std::vector<PageId> page_table;
+  std::vector<std::uint32_t> first_page;
+
+ private:
+  std::size_t block(std::uint32_t s, std::size_t token, std::size_t head) const {
+    return kv_block_offset(layout, 1, page_table[first_page[s] + token / 32], head) /
+           size_of(layout.type);
+  }
+};
+
+std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vector<Range>& ranges,
+                          const std::vector<float>& queries, std::uint32_t window = 0,
+                          std::uint32_t split_tokens = 64) {
+  std::vector<SequenceSlice> slices(ranges.size());
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    slices[i].num_tokens = ranges[i].tokens;
+    slices[i].context_length = ranges[i].context;
+    slices[i].first_page = pool.first_page[ranges[i].sequence];
+  }
+  const auto plan = cuda::plan_attention(
+      slices, {.group_size = shape.group, .split_tokens = split_tokens, .window = window});
+  DeviceArray<cuda::AttentionItem> items[] = {
+      DeviceArray(plan.items[0]), DeviceArray(plan.items[1]), DeviceArray(plan.items[2])};
+  DeviceArray<cuda::AttentionMerge> merges(plan.merges);
+  cuda::DeviceAttentionPlan device_plan{
+      .merges = merges.data(), .num_merges = static_cast<std::uint32_t>(plan.merges.size())};
+  for (std::size_t c = 0; c < 3; ++c) {
+    device_plan.items[c] = items[c].data();
+    device_plan.num_items[c] = static_cast<std::uint32_t>(plan.items[c].size());
+  }
+  TypedBuffer memory(shape.type, pool.numbers), device_queries(shape.type, queries),
+      attended(shape.type, std::vector<float>(queries.size(), 7.0F));
+  DeviceArray<PageId> page_table(pool.page_table);
+  DeviceArray<float> partials(
+      std::vector<float>(cuda::attention_partial_floats(pool.layout, plan.num_partials), NAN));
+  cuda::launch_paged_attention({.page_table = page_table.data(),
+                                .pool = static_cast<const std::byte*>(memory.data()),
+                                .layout = pool.layout,
+                                .layer = 1,
+                                .group_size = shape.group,
+                                .window = window,
+                                .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
+                                .queries = device_queries.data(),
+                                .query_stride = shape.query_width(),
+                                .attended = attended.data(),
+                                .attended_stride = shape.query_width(),
+                                .partials = partials.data()},
+                               device_plan, nullptr);
+  return attended.values();
+}
+
+// One row in f64.
+std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::uint32_t sequence,
+                                  std::uint32_t position, std::size_t head, const float* query,
+                                  std::uint32_t window) {
+  const std::size_t kv_head = head / shape.group;
+  const std::size_t first = window != 0 && position + 1 > window ? position + 1 - window : 0;
+  std::vector<double> weights, result(shape.head_dim);
+  for (std::size_t t = first; t <= position; ++t) {
+    double score = 0.0;
+    for (std::size_t d = 0; d < shape.head_dim; ++d) {
+      score += double{query[d]} * pool.numbers[pool.key_index(sequence, t, kv_head, d)];
+    }
+    weights.push_back(score / std::sqrt(static_cast<double>(shape.head_dim)));
+  }
+  const double highest = *std::max_element(weights.begin(), weights.end());
+  double total = 0.0;
+  for (auto& weight : weights) total += weight = std::exp(weight - highest);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    for (std::size_t d = 0; d < shape.head_dim; ++d) {
+      result[d] +=
+          weights[i] / total * pool.numbers[pool.value_index(sequence, first + i, kv_head, d)];
+    }
+  }
+  return result;
+}
+
+double worst_against_f64(const Shape& shape, const Pool& pool, const std::vector<Range>& ranges,
+                         std::uint32_t window = 0) {
+  std::size_t num_tokens = 0;
+  for (const auto& range : ranges) num_tokens += range.tokens;
+  const auto queries = as_stored(shape.type, random_values(num_tokens * shape.query_width(), 99));
+  const auto attended = attend(shape, pool, ranges, queries, window);
+  double worst = 0.0;
+  std::size_t at = 0;
+  for (const auto& range : ranges) {
+    for (std::uint32_t t = 0; t < range.tokens; ++t) {
+      for (std::size_t head = 0; head < shape.group * shape.kv_heads; ++head) {
+        const auto expected = reference_row(shape, pool, range.sequence, range.context + t, head,
+                                            &queries[at], window);
+        for (const double value : expected) {
+          const double error = std::abs(attended[at++] - value) / std::max(1.0, std::abs(value));
+          worst = std::max(worst, std::isnan(error) ? 1e9 : error);
+        }
+      }
+    }
+  }
+  return worst;
+}
+
+const Shape kShapes[] = {{1, 2, 8, DataType::kF32},    {4, 1, 64, DataType::kBF16},
+                         {3, 2, 24, DataType::kF32},   {8, 1, 128, DataType::kBF16},
+                         {11, 1, 40, DataType::kBF16}, {2, 1, 256, DataType::kF32},
+                         {1, 1, 80, DataType::kBF16}};
+
+}  // namespace
+
+TEST_CASE("cuda attention: prefill and decode together equal f64") {
+  for (const auto& shape : kShapes) {
+    CAPTURE(shape.head_dim);
+    // A prefill, a decode at a page's end behind a split, a chunk across pages,
+    // a sequence of one token.
+    const Pool pool(shape, {9, 96, 41, 1});
+    CHECK(worst_against_f64(shape, pool, {{0, 9, 0}, {95, 1, 1}, {30, 11, 2}, {0, 1, 3}}) <
+          rounding_of(shape.type) + 4e-6);
+  }
+}
+
+TEST_CASE("cuda attention: any order of threads and blocks gives the same") {
+  const Shape shape{4, 2, 32, DataType::kBF16};
+  const Pool pool(shape, {200});
+  in_several_orders([&] {
+    CHECK(worst_against_f64(shape, pool, {{199, 1, 0}, {60, 3, 0}}) < rounding_of(shape.type));
+  });
+}
+
+TEST_CASE("cuda attention: two ranges of one context, as after a hole was filled") {
+  const Shape shape{2, 1, 16, DataType::kF32};
+  const Pool pool(shape, {150});
+  CHECK(worst_against_f64(shape, pool, {{33, 5, 0}, {140, 10, 0}}) < 4e-6);
+}
+
+TEST_CASE("cuda attention: a sliding window hides what is too far back") {
+  const Shape shape{4, 1, 16, DataType::kF32};
+  const Pool pool(shape, {150, 20});
+  for (const std::uint32_t window : {1U, 7U, 32U, 100U, 4096U}) {
+    CAPTURE(window);
+    CHECK(worst_against_f64(shape, pool, {{149, 1, 0}, {60, 9, 0}, {0, 20, 1}}, window) < 4e-6);
+  }
+}
+
+TEST_CASE("cuda attention: a row has the same bits however the prompt is chunked and batched") {
+  for (const Shape& shape : {Shape{4, 1, 32, DataType::kF32}, Shape{1, 2, 16, DataType::kBF16}}) {
+    const Pool pool(shape, {70, 130});
+    const std::size_t width = shape.query_width();
+    const auto queries = random_values(71 * width, 5);
+    const std::vector<float> prompt(queries.begin(), queries.end() - width);
+    const auto whole = attend(shape, pool, {{0, 70, 0}}, prompt);
+    for (const std::uint32_t chunk : {1U, 7U, 33U}) {
+      for (std::uint32_t begin = 0; begin < 70; begin += chunk) {
+        const std::uint32_t tokens = std::min(chunk, 70 - begin);
+        // Another sequence's decode stands before it.
+        std::vector<float> part(queries.end() - width, queries.end());
+        part.insert(part.end(), queries.begin() + begin * width,
+                    queries.begin() + (begin + tokens) * width);
+        const auto attended = attend(shape, pool, {{129, 1, 1}, {begin, tokens, 0}}, part);
+        REQUIRE(same_bits(&whole[begin * width], &attended[width], tokens * width));
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda attention: an empty batch launches nothing") {
+  const Shape shape{1, 1, 8, DataType::kF32};
+  CHECK(attend(shape, Pool(shape, {1}), {}, {}).empty());
+}
