@@ -27,10 +27,9 @@ template <typename Visit>
 void for_each_page(const Batch& batch, Visit visit) {
   for (const SequenceSlice& slice : batch.slices) {
     const std::uint64_t length = std::uint64_t{slice.context_length} + slice.num_tokens;
-    const std::uint64_t in_table = batch.page_table.size() -
-                                   std::min<std::uint64_t>(slice.first_page, batch.page_table.size());
-    const std::uint64_t end =
-        std::min((length + kKvPageTokens - 1) / kKvPageTokens, in_table);
+    const std::uint64_t table_size = batch.page_table.size();
+    const std::uint64_t in_table = table_size - std::min<std::uint64_t>(slice.first_page, table_size);
+    const std::uint64_t end = std::min((length + kKvPageTokens - 1) / kKvPageTokens, in_table);
     const std::uint64_t first_written = slice.context_length / kKvPageTokens;
     for (std::uint64_t i = 0; i < end; ++i)
       visit(batch.page_table[slice.first_page + i], i >= first_written);

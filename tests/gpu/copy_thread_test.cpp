@@ -229,7 +229,7 @@ TEST_CASE("copy thread: moves to nowhere fail their batch, and only that") {
   CHECK_FALSE(pool.host->load(1, 2).empty());
 }
 
-TEST_CASE("copy thread: stopped with copies in flight, it wakes who waits and leaves no half page") {
+TEST_CASE("copy thread: stopped with copies in flight, it wakes who waits and leaves nothing half") {
   SmallPool pool;
   REQUIRE(pool.move_in_order({store(0, 0, 1)}).empty());
   CopyThread copy_thread(pool.mover, kNeverDone);

@@ -370,7 +370,8 @@ TEST_CASE("host device: moves to nowhere fail their batch alone") {
 
 TEST_CASE("host device: a batch with slices, but without a program, fails alone") {
   HostDevice device(tiny_model());
-  const auto result = wait_for(device, device.submit(nullptr, std::make_shared<Batch>(good_batch())));
+  const auto with_slices = std::make_shared<Batch>(good_batch());
+  const auto result = wait_for(device, device.submit(nullptr, with_slices));
   CHECK(result.error.find("no program") != std::string::npos);
   auto tokens_only = std::make_shared<Batch>();
   tokens_only->token_ids = {1};
