@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "test_client.hpp"
+#include "tests/http/test_client.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
