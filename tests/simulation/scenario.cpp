@@ -29,9 +29,10 @@ enum class Kind : std::uint8_t {
   kDrain,         // shut down with requests open
   kStarvation,    // hardly any pages
   kSharing,       // common beginnings, follow-up turns
+  kReturning,     // a few conversations come back again and again, and vanish
 };
-constexpr const char* kNames[] = {"churn",    "worker death", "doom",   "overload",
-                                  "drain",    "starvation",   "sharing"};
+constexpr const char* kNames[] = {"churn",    "worker death", "doom",    "overload",
+                                  "drain",    "starvation",   "sharing", "returning"};
 
 class Scenario {
  public:
@@ -53,6 +54,7 @@ class Scenario {
   ClientPlan draw_client();
   GenerationRequest draw_request();
   std::string draw_prompt();
+  std::string draw_known_prompt();
   bool has_hung() const;
   void check_moment();
   void check_end(bool was_in_time);
@@ -80,6 +82,7 @@ Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
   world_->devices().violations = std::move(earlier_violations_);
   const std::uint64_t num_clients = kind_ == Kind::kOverload     ? between(20, 60)
                                     : kind_ == Kind::kStarvation ? between(6, 20)
+                                    : kind_ == Kind::kReturning  ? between(15, 40)
                                                                  : between(1, 16);
   for (std::uint64_t i = 0; i < num_clients; ++i)
     clients_.push_back(std::make_shared<SimClient>(*world_, draw_client()));
@@ -126,6 +129,10 @@ SimSettings Scenario::draw_settings() {
   if (kind_ == Kind::kStarvation)
     device.num_pages = static_cast<std::uint32_t>(
         between(40 / device.page_size + 2, 160 / device.page_size + 3));
+  if (kind_ == Kind::kReturning) {  // little on the device, so that most has to be fetched
+    device.num_pages = 160 / device.page_size + 2;
+    device.num_host_pages = static_cast<std::uint32_t>(between(10, 200));
+  }
   if (kind_ == Kind::kOverload) {
     may_overload_ = true;
     options.max_waiting = static_cast<std::uint32_t>(between(1, 12));
@@ -216,6 +223,7 @@ ClientPlan Scenario::draw_client() {
   plan.request = draw_request();
   plan.submit_after = microseconds(draw(kind_ == Kind::kOverload ? 2'000 : 40'000));
   const unsigned hang_up = kind_ == Kind::kChurn        ? 60
+                           : kind_ == Kind::kReturning  ? 75
                            : kind_ == Kind::kSharing    ? 40
                            : kind_ == Kind::kStarvation ? 6
                                                         : 15;
@@ -258,10 +266,19 @@ GenerationRequest Scenario::draw_request() {
 }
 
 std::string Scenario::draw_prompt() {
+  if (kind_ == Kind::kReturning) return draw_known_prompt();
   std::string prompt;
   if (kind_ == Kind::kSharing || chance(20)) prompt.assign(between(1, 40), chance(50) ? 'x' : 'y');
   const std::uint64_t own = between(1, chance(30) ? 60 : 12);
   for (std::uint64_t i = 0; i < own; ++i) prompt += static_cast<char>('a' + draw(26));
+  return prompt;
+}
+
+// What one of a few conversations has come to.
+std::string Scenario::draw_known_prompt() {
+  std::mt19937_64 words(seed_ ^ draw(6));
+  std::string prompt(between(8, 100), 'a');
+  for (char& letter : prompt) letter = static_cast<char>('a' + words() % 26);
   return prompt;
 }
 
@@ -285,6 +302,9 @@ ScenarioResult Scenario::run() {
   result.num_devices = world_->devices().num_devices;
   result.num_preemptions = static_cast<std::uint64_t>(world_->metric("troupe_num_preemptions_total"));
   result.num_written = static_cast<std::uint64_t>(world_->metric("troupe_kv_pages_written_total"));
+  result.num_left_in_load = world_->devices().num_left_in_load;
+  result.num_left_in_store = world_->devices().num_left_in_store;
+  result.num_left_in_read = world_->devices().num_left_in_read;
   result.num_read = static_cast<std::uint64_t>(world_->metric("troupe_kv_pages_read_total"));
   return result;
 }

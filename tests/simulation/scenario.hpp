@@ -17,6 +17,8 @@ struct ScenarioResult {
   std::uint64_t num_requests = 0;
   std::uint64_t num_devices = 0;
   std::uint64_t num_preemptions = 0;
+  // Clients that left while pages were on their way: from the host, to it, from the disk.
+  std::uint64_t num_left_in_load = 0, num_left_in_store = 0, num_left_in_read = 0;
   std::uint64_t num_written = 0, num_read = 0;  // pages, to the disk and from it
 };
 

@@ -25,6 +25,7 @@ void SimClient::start() {
 void SimClient::cancel() {
   if (has_ended()) return;
   was_cancelled_ = true;
+  world_.devices().note_departure();
   world_.engine().cancel(id_);
 }
 

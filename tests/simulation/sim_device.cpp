@@ -38,6 +38,16 @@ std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
   }
 }
 
+void SimDevices::note_departure() {
+  const auto has_move = [this](bool to_host) {
+    return std::any_of(alive.begin(), alive.end(),
+                       [&](const SimDevice* device) { return device->has_move_in_flight(to_host); });
+  };
+  num_left_in_load += has_move(false) ? 1 : 0;
+  num_left_in_store += has_move(true) ? 1 : 0;
+  num_left_in_read += num_reads_under_way > 0 ? 1 : 0;
+}
+
 SimDevice::SimDevice(SimDeviceSettings settings, std::shared_ptr<SimDevices> shared)
     : settings_(std::move(settings)),
       shared_(std::move(shared)),
@@ -161,6 +171,13 @@ void SimDevice::move(const Batch& batch, BatchResult& result) {
       result.failed_loads.push_back(move.generation);
     }
   }
+}
+
+bool SimDevice::has_move_in_flight(bool to_host) const {
+  for (const auto& submitted : queue_)
+    for (const PageMove& move : submitted.batch->moves)
+      if (move.to_host == to_host) return true;
+  return false;
 }
 
 bool SimDevice::reads_void(const Batch& batch, const SequenceSlice& slice) const {

@@ -58,6 +58,10 @@ struct SimDevices {
   // Asked for every load: is what is there damaged?
   std::function<bool()> choose_damage;
   std::uint64_t num_stores = 0, num_loads = 0, num_failed_loads = 0;
+  std::uint64_t num_reads_under_way = 0;  // by the disk
+  // Clients that left while pages were on their way: from the host, to it, from the disk.
+  std::uint64_t num_left_in_load = 0, num_left_in_store = 0, num_left_in_read = 0;
+  void note_departure();
 };
 
 // The token after `tokens`: letters, and now and then the end.
@@ -77,6 +81,7 @@ class SimDevice final : public Device {
   void set_listener(std::function<void()> listener) override { listener_ = std::move(listener); }
   std::optional<std::chrono::nanoseconds> poll_delay() const override;
 
+  bool has_move_in_flight(bool to_host) const;
   // When the listener has to be called next; max() if never.
   TimePoint next_completion() const;
   void ring_if_due();

@@ -39,7 +39,10 @@ void SimDisk::begin(const DiskTransfer& transfer) {
   // While it is written, neither its old nor its new contents are there.
   if (transfer.direction == DiskTransfer::Direction::kWrite)
     settings_.file->pages.at(transfer.disk_page).reset();
-  if (transfer.direction == DiskTransfer::Direction::kRead) host_page(transfer) = {};
+  if (transfer.direction == DiskTransfer::Direction::kRead) {
+    host_page(transfer) = {};
+    devices_->num_reads_under_way += 1;
+  }
   const auto time = std::chrono::microseconds(
       random_() % static_cast<std::uint64_t>(settings_.longest.count() + 1));
   after_(time, [this, transfer, generation = host_page(transfer).generation] {
@@ -48,6 +51,7 @@ void SimDisk::begin(const DiskTransfer& transfer) {
 }
 
 void SimDisk::finish(const DiskTransfer& transfer, std::uint64_t generation_before) {
+  if (transfer.direction == DiskTransfer::Direction::kRead) devices_->num_reads_under_way -= 1;
   if (host_page(transfer).generation != generation_before)
     devices_->violations.push_back("host page " + std::to_string(transfer.host_page) +
                                    " has changed while the disk had it");

@@ -36,6 +36,16 @@ void check_seed(std::uint64_t seed, std::map<std::string, ScenarioResult>& total
   total.num_preemptions += result.num_preemptions;
   total.num_written += result.num_written;
   total.num_read += result.num_read;
+  total.num_left_in_load += result.num_left_in_load;
+  total.num_left_in_store += result.num_left_in_store;
+  total.num_left_in_read += result.num_left_in_read;
+}
+
+// Clients did vanish while pages were on their way.
+void check_departures(const ScenarioResult& returning) {
+  CHECK(returning.num_left_in_load > 0);
+  CHECK(returning.num_left_in_store > 0);
+  CHECK(returning.num_left_in_read > 0);
 }
 
 TEST_CASE("simulation: every invariant holds, whatever the seed") {
@@ -48,11 +58,13 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
     const std::uint64_t num_seeds = number_from("TROUPE_SIM_SEEDS").value_or(kSeedsInEveryRun);
     const std::uint64_t first = number_from("TROUPE_SIM_FIRST_SEED").value_or(0);
     for (std::uint64_t seed = first; seed < first + num_seeds; ++seed) check_seed(seed, totals);
+    if (num_seeds >= kSeedsInEveryRun) check_departures(totals["returning"]);
   }
   for (const auto& [name, total] : totals)
     MESSAGE(name, ": ", total.num_requests, " requests, ", total.num_devices, " devices, ",
             total.num_preemptions, " preemptions, ", total.num_written, " pages written, ",
-            total.num_read, " read, ", total.num_steps, " messages");
+            total.num_read, " read, ", total.num_left_in_load, ", ", total.num_left_in_store, " and ",
+            total.num_left_in_read, " left in loads, stores and reads, ", total.num_steps, " messages");
 }
 
 TEST_CASE("simulation: the same seed gives the same run, another one another") {
