@@ -16,11 +16,10 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
-#include "loadgen/metrics_text.hpp"
 #include "tests/support/http_client.hpp"
+#include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
 
 using namespace troupe::test;
@@ -120,35 +119,6 @@ void come_and_go(std::uint16_t port) {
   for (auto& visitor : visitors) leave(visitor, random);
 }
 
-class ServerMetrics {
- public:
-  explicit ServerMetrics(std::uint16_t port) : text_(http_get(port, "/metrics").body) {}
-  double sum(std::string_view name, std::string_view label = {}) const {
-    return troupe::loadgen::metric_sum(text_, name, label).value_or(0);
-  }
-  // Pages of a tier by state.
-  double pages(const std::string& tier, const std::string& state) const {
-    return sum("troupe_kv_pages", "state=\"" + state + "\",tier=\"" + tier + "\"");
-  }
-  double num_open() const {
-    return sum("troupe_num_requests_running") + sum("troupe_num_requests_waiting") +
-           sum("troupe_num_requests_paused") + sum("troupe_http_sse_streams") +
-           pages("device", "running");
-  }
-
- private:
-  std::string text_;
-};
-
-ServerMetrics when_idle(std::uint16_t port) {
-  for (int attempt = 0; attempt < 5000; ++attempt) {
-    ServerMetrics metrics(port);
-    if (metrics.num_open() == 0) return metrics;
-    std::this_thread::yield();
-  }
-  return ServerMetrics(port);
-}
-
 // How many of the cancelled requests were in which state, by the server's log.
 struct States {
   int waiting = 0, prefilling = 0, decoding = 0;
@@ -175,7 +145,7 @@ States states_of(const std::string& log) {
 TEST_CASE("disconnects: clients that vanish at any moment leave no page held and no request open") {
   ServerProcess server(kLittleMemory);
   come_and_go(server.port());
-  const ServerMetrics metrics = when_idle(server.port());
+  const ServerMetrics metrics = metrics_when_idle(server.port());
   CHECK(metrics.num_open() == 0);
   for (const char* tier : {"device", "host"}) {
     CAPTURE(tier);

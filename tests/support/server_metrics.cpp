@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/server_metrics.hpp"
+
+#include <thread>
+
+#include "loadgen/metrics_text.hpp"
+#include "tests/support/http_client.hpp"
+
+namespace troupe::test {
+namespace {
+
+constexpr int kMaxAttempts = 5000;
+
+std::string quoted(std::string_view label, std::string_view value) {
+  return std::string(label) + "=\"" + std::string(value) + "\"";
+}
+
+}  // namespace
+
+ServerMetrics::ServerMetrics(std::uint16_t port) : text_(http_get(port, "/metrics").body) {}
+
+double ServerMetrics::sum(std::string_view name, std::string_view label) const {
+  return loadgen::metric_sum(text_, name, label).value_or(0);
+}
+
+double ServerMetrics::pages(std::string_view tier, std::string_view state) const {
+  return sum("troupe_kv_pages", quoted("state", state) + "," + quoted("tier", tier));
+}
+
+double ServerMetrics::hits(std::string_view tier) const {
+  return sum("troupe_prefix_cache_hits_total", quoted("tier", tier));
+}
+
+double ServerMetrics::num_open() const {
+  return sum("troupe_num_requests_running") + sum("troupe_num_requests_waiting") +
+         sum("troupe_num_requests_paused") + sum("troupe_http_sse_streams") +
+         pages("device", "running");
+}
+
+ServerMetrics metrics_when_idle(std::uint16_t port) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    ServerMetrics metrics(port);
+    if (metrics.num_open() == 0) return metrics;
+    std::this_thread::yield();
+  }
+  return ServerMetrics(port);
+}
+
+}  // namespace troupe::test
