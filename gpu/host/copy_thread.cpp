@@ -113,13 +113,13 @@ std::vector<std::uint64_t> CopyThread::make(BatchCopies& copies) {
 // what the link could have done by now is done.
 void CopyThread::copy_by_layer(const CopySegment& segment, TimePoint ready, BatchCopies* told,
                                std::vector<std::uint64_t>& failed_loads) {
-  std::vector<PageCopy> copies;
+  std::vector<LayeredMove> copies;
   copies.reserve(segment.by_layer.size());
   for (const PageMove& move : segment.by_layer) copies.emplace_back(mover_, move);
   for (std::size_t layer = 0; layer < mover_.num_layers(); ++layer) {
     TimePoint stored = ready;  // a layer's loads may overwrite what its stores must have read
     TimePoint done = ready;
-    for (PageCopy& copy : copies) {
+    for (LayeredMove& copy : copies) {
       copy.copy_layer(layer);
       if (copy.move().to_host) {
         stored = store_link_.send(mover_.layer_bytes(), ready);
@@ -130,7 +130,7 @@ void CopyThread::copy_by_layer(const CopySegment& segment, TimePoint ready, Batc
     }
     wait_until(done);
     if (layer + 1 == mover_.num_layers())
-      for (PageCopy& copy : copies)
+      for (LayeredMove& copy : copies)
         if (!copy.finish()) failed_loads.push_back(copy.move().generation);
     if (told) told->layers_have_arrived(layer + 1);
   }
@@ -138,7 +138,7 @@ void CopyThread::copy_by_layer(const CopySegment& segment, TimePoint ready, Batc
 
 void CopyThread::copy_afterwards(const CopySegment& segment, TimePoint ready) {
   for (const PageMove& move : segment.afterwards) {
-    PageCopy copy(mover_, move);
+    LayeredMove copy(mover_, move);
     for (std::size_t layer = 0; layer < mover_.num_layers(); ++layer) copy.copy_layer(layer);
     wait_until(store_link_.send(mover_.num_layers() * mover_.layer_bytes(), ready));
     copy.finish();

@@ -59,7 +59,7 @@ std::byte* PageMover::part(std::size_t layer, PageId page) const {
   return pool_ + kv_block_offset(layout_, layer, page, 0);
 }
 
-PageCopy::PageCopy(PageMover& mover, const PageMove& move)
+LayeredMove::LayeredMove(PageMover& mover, const PageMove& move)
     : mover_(&mover), move_(move), checksum_(move.generation) {
   if (move.to_host) {
     stored_ = mover.host_pages_->begin_store(move.host_page);
@@ -70,7 +70,7 @@ PageCopy::PageCopy(PageMover& mover, const PageMove& move)
 
 // The checksum is taken of what lies on the device: a bit that tips over on the
 // way is found as well as one that does so on the host.
-void PageCopy::copy_layer(std::size_t layer) {
+void LayeredMove::copy_layer(std::size_t layer) {
   const std::size_t size = mover_->layer_bytes();
   const std::size_t offset = layer * size;
   std::byte* const device = mover_->part(layer, move_.device_page);
@@ -85,7 +85,7 @@ void PageCopy::copy_layer(std::size_t layer) {
 }
 
 // A void page stays on the device: the host page then holds nothing.
-bool PageCopy::finish() {
+bool LayeredMove::finish() {
   if (move_.to_host) {
     if (mover_->is_void_[move_.device_page] == 0)
       mover_->host_pages_->finish_store(move_.host_page, move_.generation, checksum_.value());

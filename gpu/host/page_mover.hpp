@@ -39,7 +39,7 @@ class PageMover {
   std::vector<bool> find_void_slices(const Batch& batch);
 
  private:
-  friend class PageCopy;
+  friend class LayeredMove;
 
   void set_void(PageId page, bool is_void);
   std::byte* part(std::size_t layer, PageId page) const;
@@ -57,9 +57,9 @@ class PageMover {
 //
 // One that is given up half-way leaves nothing in a host page, and whatever in
 // a device page.
-class PageCopy {
+class LayeredMove {
  public:
-  PageCopy(PageMover& mover, const PageMove& move);
+  LayeredMove(PageMover& mover, const PageMove& move);
 
   const PageMove& move() const { return move_; }
   void copy_layer(std::size_t layer);

@@ -43,7 +43,7 @@ struct SmallPool {
     mover.check(moves);
     std::vector<std::uint64_t> failed;
     for (const PageMove& move : moves) {
-      PageCopy copy(mover, move);
+      LayeredMove copy(mover, move);
       for (std::size_t layer = 0; layer < kSmallLayout.num_layers; ++layer) copy.copy_layer(layer);
       if (!copy.finish()) failed.push_back(move.generation);
     }

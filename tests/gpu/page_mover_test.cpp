@@ -81,7 +81,7 @@ TEST_CASE("page mover: damage in the last layer voids the page like any other") 
 TEST_CASE("page mover: a store given up half-way leaves nothing on the host") {
   SmallPool pool;
   REQUIRE(pool.move_in_order({store(0, 0, 1)}).empty());
-  PageCopy(pool.mover, store(1, 0, 2)).copy_layer(0);
+  LayeredMove(pool.mover, store(1, 0, 2)).copy_layer(0);
   CHECK(pool.host->load(0, 1).empty());
   CHECK(pool.host->load(0, 2).empty());
 }
