@@ -30,16 +30,14 @@ __device__ __forceinline__ Moments moments_of(const Eight& x, unsigned count) {
   return {static_cast<float>(count), mean, squares};
 }
 
-struct MergeMoments {
-  __device__ __forceinline__ Moments operator()(const Moments& left, const Moments& right) const {
-    const float count = left.count + right.count;
-    if (count == 0.0F) return left;
-    const float share = right.count / count;
-    const float distance = right.mean - left.mean;
-    return {count, left.mean + distance * share,
-            left.squares + right.squares + distance * distance * left.count * share};
-  }
-};
+__device__ __forceinline__ Moments merge_moments(const Moments& left, const Moments& right) {
+  const float count = left.count + right.count;
+  if (count == 0.0F) return left;
+  const float share = right.count / count;
+  const float distance = right.mean - left.mean;
+  return {count, left.mean + distance * share,
+          left.squares + right.squares + distance * distance * left.count * share};
+}
 
 __device__ __forceinline__ Moments shuffle_down(const Moments& m, unsigned distance) {
   return {__shfl_down_sync(kAllLanes, m.count, distance),

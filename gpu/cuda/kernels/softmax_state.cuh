@@ -21,14 +21,12 @@ __device__ __forceinline__ float rescale(float from, float to) {
   return from == kLowest ? 0.0F : __expf(from - to);
 }
 
-struct MergeSoftmax {
-  __device__ __forceinline__ SoftmaxState operator()(const SoftmaxState& left,
-                                                     const SoftmaxState& right) const {
-    const float highest = fmaxf(left.highest, right.highest);
-    return {highest, left.sum * rescale(left.highest, highest) +
-                         right.sum * rescale(right.highest, highest)};
-  }
-};
+__device__ __forceinline__ SoftmaxState merge_softmax(const SoftmaxState& left,
+                                                      const SoftmaxState& right) {
+  const float highest = fmaxf(left.highest, right.highest);
+  return {highest,
+          left.sum * rescale(left.highest, highest) + right.sum * rescale(right.highest, highest)};
+}
 
 __device__ __forceinline__ SoftmaxState shuffle_down(const SoftmaxState& s, unsigned distance) {
   return {__shfl_down_sync(kAllLanes, s.highest, distance),

@@ -147,11 +147,13 @@ std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::uin
 }
 
 double worst_against_f64(const Shape& shape, const Pool& pool, const std::vector<Range>& ranges,
-                         std::uint32_t window = 0) {
+                         std::uint32_t window = 0, std::uint32_t split_tokens = 64,
+                         float query_scale = 1.0F) {
   std::size_t num_tokens = 0;
   for (const auto& range : ranges) num_tokens += range.tokens;
-  const auto queries = as_stored(shape.type, random_values(num_tokens * shape.query_width(), 99));
-  const auto attended = attend(shape, pool, ranges, queries, window);
+  const auto queries =
+      as_stored(shape.type, random_values(num_tokens * shape.query_width(), 99, query_scale));
+  const auto attended = attend(shape, pool, ranges, queries, window, split_tokens);
   double worst = 0.0;
   std::size_t at = 0;
   for (const auto& range : ranges) {
@@ -185,6 +187,22 @@ TEST_CASE("cuda attention: prefill and decode together equal f64") {
     CHECK(worst_against_f64(shape, pool, {{0, 9, 0}, {95, 1, 1}, {30, 11, 2}, {0, 1, 3}}) <
           rounding_of(shape.type) + 4e-6);
   }
+}
+
+TEST_CASE("cuda attention: a warp's later pages join what it has of the earlier ones") {
+  for (const auto& shape : {kShapes[1], kShapes[2]}) {
+    const Pool pool(shape, {400});
+    for (const std::uint32_t split_tokens : {256U, 512U}) {
+      CHECK(worst_against_f64(shape, pool, {{399, 1, 0}, {290, 3, 0}}, 0, split_tokens) <
+            rounding_of(shape.type) + 4e-6);
+    }
+  }
+}
+
+TEST_CASE("cuda attention: scores that lie hundreds apart neither overflow nor vanish") {
+  const Shape shape{3, 1, 24, DataType::kF32};
+  const Pool pool(shape, {400});
+  CHECK(worst_against_f64(shape, pool, {{399, 1, 0}, {100, 2, 0}}, 0, 512, 100.0F) < 1e-3);
 }
 
 TEST_CASE("cuda attention: any order of threads and blocks gives the same") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// normed = (x - mean) / sqrt(variance + epsilon) * weight + bias; before that
-// x += residual + residual_bias where given, and x is written back.
+// The norms, fused with the addition before them: x += residual + residual_bias
+// where given, x is written back, then
+//   RMSNorm:    normed = x / sqrt(mean(x²) + epsilon) * weight
+//   LayerNorm:  normed = (x - mean) / sqrt(variance + epsilon) * weight + bias
 //
 // The variance comes from one pass with one reduction, as in TurboTransformers
 // (§4.1.2), but not from mean(x²) - mean(x)², which loses all digits where the
@@ -17,14 +19,14 @@
 namespace troupe::cuda {
 
 // Device pointers; strides in elements.
-struct LayerNormArguments {
+struct NormArguments {
   float* x = nullptr;  // [num_rows, width]; written only if something is added
   std::size_t x_stride = 0;
   const void* residual = nullptr;  // [num_rows, width] of `type`, or none
   std::size_t residual_stride = 0;
   const float* residual_bias = nullptr;  // [width], or none
   const float* weight = nullptr;         // [width]
-  const float* bias = nullptr;           // [width]
+  const float* bias = nullptr;           // [width], LayerNorm only
   void* normed = nullptr;                // [num_rows, width] of `type`
   std::size_t normed_stride = 0;
   DataType type = DataType::kF32;  // kF32 or kBF16
@@ -33,7 +35,8 @@ struct LayerNormArguments {
   float epsilon = 1e-5F;
 };
 
-// Throws CudaError. Any thread.
-void launch_layer_norm(const LayerNormArguments& arguments, StreamHandle stream);
+// Throw CudaError. Any thread.
+void launch_rms_norm(const NormArguments& arguments, StreamHandle stream);
+void launch_layer_norm(const NormArguments& arguments, StreamHandle stream);
 
 }  // namespace troupe::cuda
