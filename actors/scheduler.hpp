@@ -63,6 +63,9 @@ class SchedulerState {
 
   std::size_t num_sequences() const { return sequences_.size(); }
   std::size_t num_in_flight() const { return in_flight_.size(); }
+  // By arrival; for tests.
+  const std::map<std::uint64_t, Sequence*>& running() const { return running_; }
+  const std::map<std::uint64_t, Sequence*>& waiting() const { return waiting_; }
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who has to make room, who comes back first, and that nobody's kept pages make
+// anybody wait: looked at after every single message, in worlds that a seed fills
+// with more requests than there are pages for.
+#include "actors/scheduler.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/actors/world.hpp"
+
+namespace troupe {
+namespace {
+
+using Arrival = std::uint64_t;
+
+// Of all sequences that run: had it got a token since it was last suspended?
+using Running = std::map<Arrival, bool>;
+
+Running running_now(sim::SimWorld& world) {
+  Running running;
+  for (const auto& [arrival, sequence] : world.scheduler().running())
+    running.emplace(arrival, sequence->has_progressed);
+  return running;
+}
+
+// Follows one world through its messages. Without faults and pauses, who ran and
+// waits now was suspended.
+class SuspensionRules {
+ public:
+  explicit SuspensionRules(sim::SimWorld& world) : world_(world) {}
+
+  void look() {
+    Running now = running_now(world_);
+    for (const auto& [arrival, had_progressed] : before_)
+      if (world_.scheduler().waiting().contains(arrival)) check_suspended(arrival, had_progressed, now);
+    for (const auto& [arrival, had_progressed] : now)
+      if (!before_.contains(arrival)) check_joined(arrival);
+    before_ = std::move(now);
+  }
+
+  int num_suspended() const { return num_suspended_; }
+
+ private:
+  void check_suspended(Arrival arrival, bool had_progressed, const Running& now) {
+    num_suspended_ += 1;
+    INFO("sequence ", arrival, " was suspended");
+    CHECK_MESSAGE(had_progressed, "twice in a row, without a token in between");
+    CHECK_MESSAGE(arrival != before_.begin()->first, "although it was the first of those who ran");
+    for (const auto& [later, has_progressed] : now)
+      if (later > arrival) CHECK_MESSAGE(!has_progressed, "before ", later, ", which came later");
+  }
+
+  void check_joined(Arrival arrival) {
+    for (const auto& [earlier, sequence] : world_.scheduler().waiting()) {
+      if (earlier > arrival) break;
+      CHECK_MESSAGE(sequence->phase == Sequence::Phase::kFetching, "sequence ", arrival,
+                    " joined before ", earlier, ", which came first and was ready");
+    }
+  }
+
+  sim::SimWorld& world_;
+  Running before_;
+  int num_suspended_ = 0;
+};
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed) {}
+  std::uint32_t between(std::uint32_t low, std::uint32_t high) {
+    return low + static_cast<std::uint32_t>(random_() % (high - low + 1));
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+sim::SimSettings crowded(std::uint64_t seed, Draw& draw) {
+  auto settings = sim::small_settings();
+  settings.seed = seed;
+  settings.device.description.num_pages = draw.between(32, 60);
+  settings.device.description.num_host_pages = draw.between(0, 60);
+  settings.options.look_ahead_pages = draw.between(0, 2);
+  settings.options.cache.keep_free = draw.between(0, 20) / 100.0;
+  settings.options.cache.policy = draw.between(0, 1) == 0 ? EvictionPolicy::kValue : EvictionPolicy::kLru;
+  settings.options.max_in_flight = draw.between(1, 3);
+  return settings;
+}
+
+sim::ClientPlan crowded_plan(Draw& draw) {
+  sim::ClientPlan plan;
+  plan.request = letters(std::string(draw.between(1, 60), draw.between(0, 1) == 0 ? 'x' : 'y'),
+                         draw.between(1, 60), draw.between(0, 1000));
+  if (draw.between(0, 9) == 0) plan.cancel_after_steps = draw.between(0, 300);
+  return plan;
+}
+
+TEST_CASE("suspension: the latest gives way, never twice for nothing, and comes back in its order") {
+  int num_suspended = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    Draw draw(seed);
+    sim::SimWorld world(crowded(seed, draw));
+    SuspensionRules rules(world);
+    std::vector<std::shared_ptr<sim::SimClient>> clients;
+    for (std::uint32_t i = draw.between(6, 20); i > 0; --i) {
+      clients.push_back(std::make_shared<sim::SimClient>(world, crowded_plan(draw)));
+      world.after(std::chrono::microseconds(draw.between(0, 5000)),
+                  [client = clients.back()] { client->start(); });
+    }
+    do {
+      while (world.step()) rules.look();
+    } while (world.advance() && world.num_steps() < 200'000);
+    for (const auto& client : clients) CHECK(client->has_ended());
+    CHECK(leftovers(world) == "");
+    num_suspended += rules.num_suspended();
+  }
+  MESSAGE(num_suspended, " suspensions");
+  CHECK(num_suspended > 200);
+}
+
+TEST_CASE("suspension: pages kept of conversations make nobody wait") {
+  for (const bool has_host : {false, true}) {
+    auto settings = sim::small_settings();
+    settings.device.description.num_pages = 40;
+    settings.device.description.num_host_pages = has_host ? 200 : 0;
+    sim::SimWorld world(settings);
+    for (std::uint64_t i = 0; i < 6; ++i) {  // each leaves some 15 pages behind
+      submit(world, letters(std::string(30, static_cast<char>('a' + i)), 30, i));
+      REQUIRE(world.run());
+    }
+    REQUIRE(world.tier().counts().cached > 30);
+    const auto large = submit(world, letters(std::string(60, 'z'), 60));
+    world.settle();  // no time passes
+    CHECK(world.scheduler().running().size() == 1);
+    REQUIRE(world.run());
+    CHECK(large->finished()->usage.completion_tokens == 60);
+    CHECK(world.metric("troupe_num_preemptions_total") == 0);
+    CHECK(leftovers(world) == "");
+  }
+}
+
+TEST_CASE("suspension: one that needs nearly all pages gets them behind a stream of small ones") {
+  auto settings = sim::small_settings();
+  settings.device.description.num_pages = 32;
+  settings.device.description.num_host_pages = 20;
+  sim::SimWorld world(settings);
+  std::vector<std::shared_ptr<sim::SimClient>> small;
+  const auto come = [&](std::uint64_t number) {
+    small.push_back(submit(world, letters(std::string(20, 'x'), 20, number)));
+  };
+  for (std::uint64_t i = 0; i < 4; ++i) come(i);
+  world.run([&] { return world.scheduler().running().size() == 4; });
+  const auto large = submit(world, letters(std::string(100, 'z'), 20));
+  std::uint64_t number = 4;
+  // For as long as the large one waits, a small one comes for each that ends.
+  world.run([&] {
+    std::size_t num_open = 0;
+    for (const auto& client : small) num_open += client->has_ended() ? 0 : 1;
+    if (num_open < 4) come(number++);
+    return large->has_ended() || number > 200;
+  });
+  CHECK(large->finished()->usage.completion_tokens == 20);
+  CHECK(number < 50);
+  REQUIRE(world.run());
+  CHECK(leftovers(world) == "");
+}
+
+}  // namespace
+}  // namespace troupe
