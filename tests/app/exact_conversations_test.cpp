@@ -283,5 +283,6 @@ TEST_CASE("exact conversations: f32, devices and servers that come and go, a dis
 // 256 keys for all pages: most look-ups meet others' pages under the same key.
 TEST_CASE("exact conversations: bf16, keys of 8 bits, which tell hardly any pages apart") {
   check_exact({.compute_type = "bf16", .policy = "value", .memory = 16 << 20,
-               .host_memory = 6 << 20, .page_hash_bits = 8});
+               .host_memory = 6 << 20, .page_hash_bits = 8, .disk_space = 24 << 20,
+               .turns_a_life = 60});
 }
