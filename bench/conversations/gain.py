@@ -119,9 +119,9 @@ def main():
     print(tables.setting(arguments, os.getloadavg()[0]))
     print(tables.curves(curves))
     print(tables.recomputed(curves, short))
-    goals = tables.goals(curves, short)
-    print(tables.verdicts(goals))
-    return 0 if all(goal.is_met for goal in goals) else 1
+    ratios = tables.ratios(curves, short)
+    print(tables.verdicts(ratios))
+    return 0 if all(ratio.is_met for ratio in ratios) else 1
 
 
 if __name__ == "__main__":
