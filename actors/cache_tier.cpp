@@ -254,6 +254,7 @@ void CacheTierState::settle_fetches(const DiskTransfer& transfer, bool is_done) 
 }
 
 void CacheTierState::flush(const FlushPages& message) {
+  if (!pages_) return;
   take_returned();
   flushes_.push_back(message);
   move_on();

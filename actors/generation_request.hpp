@@ -81,12 +81,13 @@ struct KvSources {
 struct RequestTimings {
   std::chrono::nanoseconds encode{0};     // the prompt, if that took a thread of its own
   std::chrono::nanoseconds queue{0};      // waiting, for its turn and for pages
+  std::chrono::nanoseconds load{0};       // waiting for KV that only the disk had
   std::chrono::nanoseconds prefill{0};    // with what had to be computed again
   std::chrono::nanoseconds decode{0};     // from a first token on
   std::chrono::nanoseconds suspended{0};  // the client did not read
   std::chrono::nanoseconds total{0};      // from its first byte to its last token
   std::uint32_t decoded_tokens = 0;       // that came in decode's time
-  KvSources sources;
+  KvSources sources = {};
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled, kError };

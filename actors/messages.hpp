@@ -74,10 +74,11 @@ struct SequenceStarted {
   using TimePoint = std::chrono::steady_clock::time_point;
   TimePoint queued;   // began to wait
   TimePoint asked;    // pages were asked for the first time since
+  TimePoint load_began = {}, loaded = {};  // from the disk, meanwhile; the epoch: it was not
   TimePoint started;
   std::uint32_t num_known = 0;      // prompt and what was generated before
   std::uint32_t cached_tokens = 0;  // of these, found in shared pages
-  KvSources sources;
+  KvSources sources = {};
   Epoch epoch = 0;
 };
 // It had pages and a slot and gave them up before its end.
@@ -137,7 +138,7 @@ struct PagesReserved {
   // What was found: the KV of the first tokens, but for the holes.
   std::uint32_t known_tokens = 0;
   std::vector<TokenRange> holes;
-  KvSources sources;
+  KvSources sources = {};
   std::vector<PageMove> moves;  // for the next batch, whoever is in it
 };
 struct PagesFetched {

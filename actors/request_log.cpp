@@ -44,6 +44,7 @@ void log_request(const RequestTrace& trace, bool is_wanted) {
        {"completion_tokens", usage.completion_tokens},
        {"queue_ms", milliseconds(timings.queue)},
        {"first_token_ms", first ? milliseconds(*first - trace.received()) : 0.0},
+       {"load_ms", milliseconds(timings.load)},
        {"prefill_ms", milliseconds(timings.prefill)},
        {"decode_ms", milliseconds(timings.decode)},
        {"total_ms", milliseconds(timings.total)},

@@ -16,6 +16,7 @@ std::string_view name_of(RequestPhase phase) {
     case RequestPhase::kEncode: return semconv::kEncode;
     case RequestPhase::kQueue: return semconv::kQueue;
     case RequestPhase::kAdmit: return semconv::kAdmit;
+    case RequestPhase::kLoad: return semconv::kLoad;
     case RequestPhase::kPrefill: return semconv::kPrefill;
     case RequestPhase::kDecode: return semconv::kDecode;
     case RequestPhase::kSuspended: return semconv::kSuspended;
@@ -123,6 +124,9 @@ Span phase_span(const RequestTrace& trace, const PhaseRecord& record) {
   span.attributes.push_back({semconv::kCachedTokens, integer(started.cached_tokens)});
   span.attributes.push_back(
       {semconv::kComputedTokens, integer(started.num_known - started.cached_tokens)});
+  span.attributes.push_back({semconv::kTokensFromHost, integer(started.sources.host)});
+  span.attributes.push_back({semconv::kTokensFromDisk, integer(started.sources.disk)});
+  span.attributes.push_back({semconv::kRecomputedTokens, integer(started.sources.recomputed)});
   return span;
 }
 

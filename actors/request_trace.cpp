@@ -28,6 +28,7 @@ std::chrono::nanoseconds* time_of(RequestTimings& timings, RequestPhase phase) {
     case RequestPhase::kEncode: return &timings.encode;
     case RequestPhase::kQueue:
     case RequestPhase::kAdmit: return &timings.queue;
+    case RequestPhase::kLoad: return &timings.load;
     case RequestPhase::kPrefill: return &timings.prefill;
     case RequestPhase::kDecode: return &timings.decode;
     case RequestPhase::kSuspended: return &timings.suspended;
@@ -61,6 +62,10 @@ void RequestTrace::take_started(const SequenceStarted& message) {
     stopped_.reset();
   }
   enter(RequestPhase::kAdmit, message.asked);
+  if (message.loaded != TimePoint{}) {
+    enter(RequestPhase::kLoad, message.load_began);
+    enter(RequestPhase::kAdmit, message.loaded);
+  }
   started_ = message;
   timings_.sources.device += message.sources.device;
   timings_.sources.host += message.sources.host;

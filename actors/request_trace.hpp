@@ -3,9 +3,10 @@
 // gets, the spans of its trace and its line in the log. Kept by the request's
 // actor alone; others tell it in messages.
 //
-//   [encode] ─► queue ─► admit ─► prefill ─► decode ─► end
-//                 ▲                  │          │
-//                 └── [suspended] ◄──┴──────────┘  preempted, worker lost, not read
+//   [encode] ─► queue ─► admit ─► [load ─► admit] ─► prefill ─► decode ─► end
+//                 ▲                                     │          │
+//                 └───────────── [suspended] ◄──────────┴──────────┘
+//                                preempted, worker lost, not read
 #pragma once
 
 #include <array>
@@ -27,6 +28,7 @@ enum class RequestPhase : std::uint8_t {
   kEncode,
   kQueue,
   kAdmit,  // from the first asking for pages to having them
+  kLoad,   // of that, waiting for what only the disk had
   kPrefill,
   kDecode,
   kSuspended,

@@ -154,6 +154,7 @@ void SchedulerState::enqueue(Sequence& sequence) {
   sequence.asked = {};
   sequence.has_fetched = false;
   sequence.fetched_tokens = 0;
+  sequence.load_began = sequence.loaded = {};
   waiting_.emplace(sequence.arrival, &sequence);
 }
 
@@ -176,6 +177,8 @@ void SchedulerState::start(Sequence& sequence, const PagesReserved& reserved) {
   self_->send(sequence.request,
               SequenceStarted{.queued = sequence.queued,
                               .asked = sequence.asked,
+                              .load_began = sequence.load_began,
+                              .loaded = sequence.loaded,
                               .started = now(),
                               .num_known = static_cast<std::uint32_t>(sequence.tokens.size()),
                               .cached_tokens = found,
@@ -241,6 +244,7 @@ void SchedulerState::take_reserved(const PagesReserved& message) {
     if (message.is_fetching) {
       sequence->phase = Sequence::Phase::kFetching;
       sequence->has_fetched = true;
+      sequence->load_began = now();
     } else if (message.lease) {
       start(*sequence, message);
     } else {
@@ -279,6 +283,7 @@ void SchedulerState::take_fetched(const PagesFetched& message) {
   if (!sequence || sequence->phase != Sequence::Phase::kFetching) return;
   sequence->phase = Sequence::Phase::kWaiting;
   sequence->fetched_tokens = message.num_tokens;
+  sequence->loaded = now();
   advance();
 }
 

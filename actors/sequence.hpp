@@ -38,6 +38,7 @@ struct Sequence {
   bool has_started = false;   // has been running once
   std::chrono::steady_clock::time_point started;  // when that began
   bool has_fetched = false;   // what the disk has of it, since it waits
+  std::chrono::steady_clock::time_point load_began, loaded;
   std::uint32_t fetched_tokens = 0;
   bool has_progressed = true;  // has got a token since it was last preempted
   bool is_extending = false;  // the cache tier has been asked for more pages

@@ -38,6 +38,7 @@ void append_timings_member(std::string& out, const RequestTimings& timings, cons
     append_json_number(out, number);
   };
   if (timings.encode > nanoseconds(0)) add("encode_ms", milliseconds(timings.encode));
+  if (timings.load > nanoseconds(0)) add("load_ms", milliseconds(timings.load));
   add("prefill_ms", milliseconds(timings.prefill));
   add("decode_ms", milliseconds(timings.decode));
   if (timings.suspended > nanoseconds(0)) add("suspended_ms", milliseconds(timings.suspended));

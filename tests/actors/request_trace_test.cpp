@@ -293,7 +293,7 @@ TEST_CASE("request trace: events beyond a bound are counted, not kept") {
   auto now = start;
   for (int i = 0; i < 500; ++i) {
     now += milliseconds(1);
-    trace.take_started(SequenceStarted{.queued = now, .asked = now, .started = now, .sources = {}});
+    trace.take_started({.queued = now, .asked = now, .started = now});
     trace.take_stopped({.reason = StopReason::kPreempted, .time = now});
   }
   trace.end(now, {});
