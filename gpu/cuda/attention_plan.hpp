@@ -3,11 +3,12 @@
 // once a batch on the host, used by every layer.
 //
 // A query row is one token and one head of the group that shares a KV head; an
-// item is up to kMaxAttentionRows neighbouring rows of one slice against a range
-// of its keys. A long context is split at fixed positions, multiples of
-// `split_tokens`, into several items whose partial results are merged
-// (split-KV). Where a row is cut depends on its own position only, so its
-// result has the same bits whatever else is in the batch.
+// item is some neighbouring rows of one slice against a range of its keys: a few
+// rows, for which reading keys and values is all the work, or a tile of 64 for
+// the tensor cores. A long context is split at fixed positions into several
+// items whose partial results are merged (split-KV). Where a row is cut depends
+// on its own position only, so its result has the same bits whatever else is in
+// the batch; few rows and tiles differ by the rounding of bf16.
 #pragma once
 
 #include <array>
@@ -19,9 +20,9 @@
 
 namespace troupe::cuda {
 
-// Items are launched in classes of equal shape.
-inline constexpr std::array<std::uint32_t, 3> kAttentionClasses = {1, 4, 8};  // rows
-inline constexpr std::uint32_t kMaxAttentionRows = kAttentionClasses.back();
+// Items are launched in classes of equal shape: the most rows of each.
+inline constexpr std::array<std::uint32_t, 4> kAttentionClasses = {1, 4, 8, 64};
+inline constexpr std::size_t kTileClass = 3;
 inline constexpr std::uint32_t kNoPartial = 0xFFFFFFFF;
 
 struct AttentionItem {
@@ -31,15 +32,16 @@ struct AttentionItem {
   std::uint32_t first_page = 0;      // index into the batch's page table
   std::uint32_t first_key = 0;       // a position, multiple of the page size
   std::uint32_t end_key = 0;
-  std::uint32_t partial = kNoPartial;  // where to leave a partial result
+  std::uint32_t partial = kNoPartial;  // number of the first row's partial result
 };
 
-// Rows whose result is spread over partial results, in order of keys.
+// Rows whose result is spread over splits: row r of split s has partial result
+// first_partial + s * num_rows + r.
 struct AttentionMerge {
   std::uint32_t first_row = 0;
   std::uint32_t num_rows = 0;
   std::uint32_t first_partial = 0;
-  std::uint32_t num_partials = 0;
+  std::uint32_t num_splits = 0;
 };
 
 struct AttentionPlan {
@@ -49,9 +51,12 @@ struct AttentionPlan {
 };
 
 struct AttentionLimits {
-  std::uint32_t group_size = 1;      // query heads of a KV head
-  std::uint32_t split_tokens = 512;  // a multiple of the page size
-  std::uint32_t window = 0;          // a token sees so many, itself included; 0: all before it
+  std::uint32_t group_size = 1;  // query heads of a KV head
+  // Where contexts are split, for few rows and for tiles: multiples of the page size.
+  std::uint32_t split_tokens = 512;
+  std::uint32_t tile_split_tokens = 4096;
+  std::uint32_t window = 0;  // a token sees so many, itself included; 0: all before it
+  bool has_tiles = false;    // can_tile_attention()
 };
 
 // Slices that share pages (ranges of one context whose middle was known) are

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/kernels/paged_attention.hpp"
 
+#include "gpu/cuda/kernels/attention_rows.cuh"
 #include "gpu/cuda/kernels/element_type.hpp"
 #include "gpu/cuda/kernels/kv_block.cuh"
 #include "gpu/cuda/kernels/launch.cuh"
 #include "gpu/cuda/kernels/shared_memory.cuh"
 #include "gpu/cuda/kernels/softmax_state.cuh"
+#include "gpu/cuda/kernels/tiled_attention.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -57,18 +59,6 @@ __device__ __forceinline__ ValuePlace value_place(const KvLayout& layout, unsign
   return {num_chunks, kWarpLanes / num_chunks, lane % num_chunks, lane / num_chunks};
 }
 
-__device__ __forceinline__ std::uint32_t position_of(const PagedAttentionArguments& a,
-                                                     const AttentionItem& item, unsigned row) {
-  return static_cast<std::uint32_t>(static_cast<int>((item.first_row + row) / a.group_size) +
-                                    item.position_offset);
-}
-
-// Of a row's first element among the elements of its token.
-__device__ __forceinline__ std::size_t column_of(const PagedAttentionArguments& a,
-                                                 std::uint32_t row, unsigned kv_head) {
-  return (std::size_t{kv_head} * a.group_size + row % a.group_size) * a.layout.head_dim;
-}
-
 template <typename T, int kRows>
 __device__ __forceinline__ void load_queries(const PagedAttentionArguments& a,
                                              const AttentionItem& item, float* queries) {
@@ -77,10 +67,7 @@ __device__ __forceinline__ void load_queries(const PagedAttentionArguments& a,
     const std::uint32_t row = item.first_row + i / head_dim;
     float value = 0.0F;
     if (i / head_dim < item.num_rows) {
-      const T* from = static_cast<const T*>(a.queries) +
-                      std::size_t{row / a.group_size} * a.query_stride +
-                      column_of(a, row, blockIdx.y);
-      value = to_float(from[i % head_dim]) * a.scale;
+      value = to_float(query_of<T>(a, row)[i % head_dim]) * a.scale;
     }
     queries[i] = value;
   }
@@ -137,8 +124,7 @@ __device__ __forceinline__ void weigh_page(const PagedAttentionArguments& a,
 #pragma unroll
     for (unsigned t = 0; t < 4; ++t) {
       const std::uint32_t key = first_key + lane % kQuads * 4 + t;
-      const bool is_visible = key <= position && (a.window == 0 || key + a.window > position);
-      scores[r][t] = is_visible ? scores[r][t] : kLowest;
+      scores[r][t] = is_visible(a, key, position) ? scores[r][t] : kLowest;
       highest = fmaxf(highest, scores[r][t]);
     }
 #pragma unroll
@@ -195,9 +181,7 @@ __device__ __forceinline__ void attend_pages(const PagedAttentionArguments& a,
   const std::uint32_t end = divide_up(item.end_key, kTokens);
   for (std::uint32_t page = first + (warp + kWarps - first % kWarps) % kWarps; page < end;
        page += kWarps) {
-    const std::uint32_t number = a.page_table[item.first_page + page];
-    const auto* block =
-        reinterpret_cast<const T*>(a.pool + kv_block_offset(a.layout, a.layer, number, blockIdx.y));
+    const T* block = kv_block_of<T>(a, item, page);
     float scores[kRows][4];
     score_page<T, kRows>(a, block, memory.queries, lane, scores);
     weigh_page<kRows>(a, item, page * kTokens, lane, scores, states);
@@ -252,25 +236,6 @@ __device__ __forceinline__ float merged_sum(const BlockMemory<kRows>& memory,
   return result;
 }
 
-// A partial result: [head_dim] sums, then highest and total.
-__device__ __forceinline__ std::size_t partial_floats(const KvLayout& layout) {
-  return layout.head_dim + 2;
-}
-__device__ __forceinline__ float* partial_of(const PagedAttentionArguments& a,
-                                             std::uint32_t partial, unsigned row) {
-  const std::size_t number =
-      (std::size_t{partial} * a.layout.num_kv_heads + blockIdx.y) * kMaxAttentionRows + row;
-  return a.partials + number * partial_floats(a.layout);
-}
-
-template <typename T>
-__device__ __forceinline__ void store_attended(const PagedAttentionArguments& a, std::uint32_t row,
-                                               unsigned d, float value) {
-  T* to = static_cast<T*>(a.attended) + std::size_t{row / a.group_size} * a.attended_stride +
-          column_of(a, row, blockIdx.y);
-  from_float(value, to + d);
-}
-
 // A block has an item (x) and a KV head (y).
 template <typename T, int kRows>
 __global__ void __launch_bounds__(kThreads)
@@ -296,10 +261,10 @@ __global__ void __launch_bounds__(kThreads)
     SoftmaxState state;
     const float sum = merged_sum(memory, place, row, d, state);
     if (item.partial == kNoPartial) {
-      store_attended<T>(a, item.first_row + row, d, sum / state.sum);
+      from_float(sum / state.sum, attended_of<T>(a, item.first_row + row) + d);
       continue;
     }
-    float* partial = partial_of(a, item.partial, row);
+    float* partial = partial_of(a, item.partial + row);
     partial[d] = sum;
     if (d == 0) {
       partial[head_dim] = state.highest;
@@ -316,24 +281,27 @@ __global__ void __launch_bounds__(kThreads)
   const auto head_dim = static_cast<unsigned>(a.layout.head_dim);
   for (unsigned i = threadIdx.x; i < merge.num_rows * head_dim; i += kThreads) {
     const unsigned row = i / head_dim;
+    const auto partial_of_split = [&](unsigned split) {
+      return partial_of(a, merge.first_partial + split * merge.num_rows + row);
+    };
     float highest = kLowest;
-    for (unsigned p = 0; p < merge.num_partials; ++p) {
-      highest = fmaxf(highest, partial_of(a, merge.first_partial + p, row)[head_dim]);
+    for (unsigned split = 0; split < merge.num_splits; ++split) {
+      highest = fmaxf(highest, partial_of_split(split)[head_dim]);
     }
     float sum = 0.0F, total = 0.0F;
-    for (unsigned p = 0; p < merge.num_partials; ++p) {
-      const float* partial = partial_of(a, merge.first_partial + p, row);
+    for (unsigned split = 0; split < merge.num_splits; ++split) {
+      const float* partial = partial_of_split(split);
       const float correction = rescale(partial[head_dim], highest);
       sum += partial[i % head_dim] * correction;
       total += partial[head_dim + 1] * correction;
     }
-    store_attended<T>(a, merge.first_row + row, i % head_dim, sum / total);
+    from_float(sum / total, attended_of<T>(a, merge.first_row + row) + i % head_dim);
   }
 }
 
 template <typename T, std::size_t kClass = 0>
-void launch_classes(const PagedAttentionArguments& arguments, const DeviceAttentionPlan& plan,
-                    StreamHandle stream) {
+void launch_few_rows(const PagedAttentionArguments& arguments, const DeviceAttentionPlan& plan,
+                     StreamHandle stream) {
   constexpr int kRows = kAttentionClasses[kClass];
   if (plan.num_items[kClass] > 0) {
     launch(
@@ -343,23 +311,25 @@ void launch_classes(const PagedAttentionArguments& arguments, const DeviceAttent
          .dynamic_shared_bytes = BlockMemory<kRows>::size_bytes()},
         stream, arguments, plan.items[kClass]);
   }
-  if constexpr (kClass + 1 < kAttentionClasses.size()) {
-    launch_classes<T, kClass + 1>(arguments, plan, stream);
+  if constexpr (kClass + 1 < kTileClass) {
+    launch_few_rows<T, kClass + 1>(arguments, plan, stream);
   }
 }
 
 }  // namespace
 
 std::size_t attention_partial_floats(const KvLayout& layout, std::uint32_t num_partials) {
-  return std::size_t{num_partials} * layout.num_kv_heads * kMaxAttentionRows *
-         (layout.head_dim + 2);
+  return std::size_t{num_partials} * layout.num_kv_heads * (layout.head_dim + 2);
 }
 
 void launch_paged_attention(const PagedAttentionArguments& arguments,
                             const DeviceAttentionPlan& plan, StreamHandle stream) {
+  if (plan.num_items[kTileClass] > 0) {
+    launch_tiled_attention(arguments, plan.items[kTileClass], plan.num_items[kTileClass], stream);
+  }
   with_element_type(arguments.layout.type, [&](auto element) {
     using T = decltype(element);
-    launch_classes<T>(arguments, plan, stream);
+    launch_few_rows<T>(arguments, plan, stream);
     if (plan.num_merges == 0) return;
     launch(merge_attention_kernel<T>,
            {.grid = dim3(plan.num_merges, static_cast<unsigned>(arguments.layout.num_kv_heads)),

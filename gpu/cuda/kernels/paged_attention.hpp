@@ -4,9 +4,9 @@
 // sliding windows in one call (Pensieve §3.4, multi-token paged attention),
 // online softmax in f32, long contexts split (Dao et al., 2023, "Flash-Decoding").
 //
-// Bound by the bandwidth of reading keys and values: each is read once for all
-// rows of an item. Many tokens of one sequence are right, but not fast; those
-// are for tensor cores. The batch's own keys and values are appended before.
+// Items of few rows are bound by the bandwidth of reading keys and values, each
+// read once for all rows of an item; tiles of 64 rows use tensor cores
+// (tiled_attention.cu). The batch's own keys and values are appended before.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,10 @@ struct DeviceAttentionPlan {
   const AttentionMerge* merges = nullptr;
   std::uint32_t num_merges = 0;
 };
+
+// Whether AttentionLimits::has_tiles may be set: bf16, head_dim 64 or 128. Queries
+// and results then begin at multiples of 4 bytes.
+bool can_tile_attention(const KvLayout& layout);
 
 // Floats of PagedAttentionArguments::partials.
 std::size_t attention_partial_floats(const KvLayout& layout, std::uint32_t num_partials);

@@ -35,7 +35,8 @@ TEST_CASE("cuda attention plan: every row sees every key it may see in exactly o
     const cuda::AttentionLimits limits{
         .group_size = 1 + static_cast<std::uint32_t>(random() % 12),
         .split_tokens = 64,
-        .window = round % 3 == 0 ? static_cast<std::uint32_t>(1 + random() % 150) : 0};
+        .window = round % 3 == 0 ? static_cast<std::uint32_t>(1 + random() % 150) : 0,
+        .has_tiles = round % 2 == 0};
     std::vector<SequenceSlice> slices;
     for (std::uint32_t i = 0; i < 1 + random() % 4; ++i) {
       slices.push_back(slice_of(random() % 300, 1 + random() % 20));
@@ -68,15 +69,15 @@ TEST_CASE("cuda attention plan: partial results are numbered and merged in order
   const auto plan = cuda::plan_attention({{slice_of(1000, 1), slice_of(10, 3)}},
                                          {.group_size = 4, .split_tokens = 512});
   REQUIRE(plan.merges.size() == 1);
-  CHECK(plan.num_partials == 2);
+  CHECK(plan.num_partials == 8);  // of four rows in two splits
   CHECK(plan.merges[0].num_rows == 4);
-  CHECK(plan.merges[0].num_partials == 2);
+  CHECK(plan.merges[0].num_splits == 2);
   REQUIRE(plan.items[1].size() == 3);  // four rows: the decode, and the prefill's third token
   CHECK(plan.items[1][0].first_key == 0);
   CHECK(plan.items[1][0].partial == 0);
   CHECK(plan.items[1][1].first_key == 512);
   CHECK(plan.items[1][1].end_key == 1001);
-  CHECK(plan.items[1][1].partial == 1);
+  CHECK(plan.items[1][1].partial == 4);
   CHECK(plan.items[1][2].partial == cuda::kNoPartial);
   CHECK(plan.items[2].size() == 1);
   CHECK(plan.items[0].empty());

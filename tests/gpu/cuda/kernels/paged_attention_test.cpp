@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <stdexcept>
 
 #include "tests/gpu/cuda/kernels/typed_buffer.hpp"
 
@@ -79,23 +80,34 @@ class Pool {
   }
 };
 
+struct Options {
+  std::uint32_t window = 0;
+  std::uint32_t split_tokens = 64;
+  bool has_tiles = false;
+  std::uint32_t tile_split_tokens = 4096;
+  float query_scale = 1.0F;
+};
+
 std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vector<Range>& ranges,
-                          const std::vector<float>& queries, std::uint32_t window = 0,
-                          std::uint32_t split_tokens = 64) {
+                          const std::vector<float>& queries, const Options& options = {}) {
   std::vector<SequenceSlice> slices(ranges.size());
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     slices[i].num_tokens = ranges[i].tokens;
     slices[i].context_length = ranges[i].context;
     slices[i].first_page = pool.first_page[ranges[i].sequence];
   }
-  const auto plan = cuda::plan_attention(
-      slices, {.group_size = shape.group, .split_tokens = split_tokens, .window = window});
+  const auto plan = cuda::plan_attention(slices, {.group_size = shape.group,
+                                                  .split_tokens = options.split_tokens,
+                                                  .tile_split_tokens = options.tile_split_tokens,
+                                                  .window = options.window,
+                                                  .has_tiles = options.has_tiles});
   DeviceArray<cuda::AttentionItem> items[] = {
-      DeviceArray(plan.items[0]), DeviceArray(plan.items[1]), DeviceArray(plan.items[2])};
+      DeviceArray(plan.items[0]), DeviceArray(plan.items[1]), DeviceArray(plan.items[2]),
+      DeviceArray(plan.items[3])};
   DeviceArray<cuda::AttentionMerge> merges(plan.merges);
   cuda::DeviceAttentionPlan device_plan{
       .merges = merges.data(), .num_merges = static_cast<std::uint32_t>(plan.merges.size())};
-  for (std::size_t c = 0; c < 3; ++c) {
+  for (std::size_t c = 0; c < plan.items.size(); ++c) {
     device_plan.items[c] = items[c].data();
     device_plan.num_items[c] = static_cast<std::uint32_t>(plan.items[c].size());
   }
@@ -109,7 +121,7 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
                                 .layout = pool.layout,
                                 .layer = 1,
                                 .group_size = shape.group,
-                                .window = window,
+                                .window = options.window,
                                 .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
                                 .queries = device_queries.data(),
                                 .query_stride = shape.query_width(),
@@ -147,20 +159,19 @@ std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::uin
 }
 
 double worst_against_f64(const Shape& shape, const Pool& pool, const std::vector<Range>& ranges,
-                         std::uint32_t window = 0, std::uint32_t split_tokens = 64,
-                         float query_scale = 1.0F) {
+                         const Options& options = {}) {
   std::size_t num_tokens = 0;
   for (const auto& range : ranges) num_tokens += range.tokens;
-  const auto queries =
-      as_stored(shape.type, random_values(num_tokens * shape.query_width(), 99, query_scale));
-  const auto attended = attend(shape, pool, ranges, queries, window, split_tokens);
+  const auto queries = as_stored(
+      shape.type, random_values(num_tokens * shape.query_width(), 99, options.query_scale));
+  const auto attended = attend(shape, pool, ranges, queries, options);
   double worst = 0.0;
   std::size_t at = 0;
   for (const auto& range : ranges) {
     for (std::uint32_t t = 0; t < range.tokens; ++t) {
       for (std::size_t head = 0; head < shape.group * shape.kv_heads; ++head) {
         const auto expected = reference_row(shape, pool, range.sequence, range.context + t, head,
-                                            &queries[at], window);
+                                            &queries[at], options.window);
         for (const double value : expected) {
           const double error = std::abs(attended[at++] - value) / std::max(1.0, std::abs(value));
           worst = std::max(worst, std::isnan(error) ? 1e9 : error);
@@ -193,8 +204,8 @@ TEST_CASE("cuda attention: a warp's later pages join what it has of the earlier 
   for (const auto& shape : {kShapes[1], kShapes[2]}) {
     const Pool pool(shape, {400});
     for (const std::uint32_t split_tokens : {256U, 512U}) {
-      CHECK(worst_against_f64(shape, pool, {{399, 1, 0}, {290, 3, 0}}, 0, split_tokens) <
-            rounding_of(shape.type) + 4e-6);
+      CHECK(worst_against_f64(shape, pool, {{399, 1, 0}, {290, 3, 0}},
+                              {.split_tokens = split_tokens}) < rounding_of(shape.type) + 4e-6);
     }
   }
 }
@@ -202,7 +213,8 @@ TEST_CASE("cuda attention: a warp's later pages join what it has of the earlier 
 TEST_CASE("cuda attention: scores that lie hundreds apart neither overflow nor vanish") {
   const Shape shape{3, 1, 24, DataType::kF32};
   const Pool pool(shape, {400});
-  CHECK(worst_against_f64(shape, pool, {{399, 1, 0}, {100, 2, 0}}, 0, 512, 100.0F) < 1e-3);
+  CHECK(worst_against_f64(shape, pool, {{399, 1, 0}, {100, 2, 0}},
+                          {.split_tokens = 512, .query_scale = 100.0F}) < 1e-3);
 }
 
 TEST_CASE("cuda attention: any order of threads and blocks gives the same") {
@@ -224,7 +236,8 @@ TEST_CASE("cuda attention: a sliding window hides what is too far back") {
   const Pool pool(shape, {150, 20});
   for (const std::uint32_t window : {1U, 7U, 32U, 100U, 4096U}) {
     CAPTURE(window);
-    CHECK(worst_against_f64(shape, pool, {{149, 1, 0}, {60, 9, 0}, {0, 20, 1}}, window) < 4e-6);
+    CHECK(worst_against_f64(shape, pool, {{149, 1, 0}, {60, 9, 0}, {0, 20, 1}},
+                            {.window = window}) < 4e-6);
   }
 }
 
@@ -247,6 +260,55 @@ TEST_CASE("cuda attention: a row has the same bits however the prompt is chunked
       }
     }
   }
+}
+
+TEST_CASE("cuda attention: tiles on tensor cores equal f64") {
+  for (const Shape& shape : {Shape{4, 1, 64, DataType::kBF16}, Shape{3, 2, 128, DataType::kBF16}}) {
+    const Pool pool(shape, {90, 40, 33});
+    const Options options{.has_tiles = true};
+    // Weights are rounded to bf16 too.
+    const double allowed = 2 * rounding_of(shape.type);
+    CHECK(worst_against_f64(shape, pool, {{0, 19, 1}, {32, 1, 2}, {64, 17, 0}}, options) < allowed);
+    const Options split{.has_tiles = true, .tile_split_tokens = 32};
+    CHECK(worst_against_f64(shape, pool, {{60, 21, 0}}, split) < allowed);
+    const Options windowed{.window = 20, .has_tiles = true};
+    CHECK(worst_against_f64(shape, pool, {{50, 20, 0}}, windowed) < allowed);
+  }
+}
+
+TEST_CASE("cuda attention: tiles give a row the same bits whatever shares its tile") {
+  const Shape shape{4, 1, 64, DataType::kBF16};
+  const Pool pool(shape, {70});
+  const std::size_t width = shape.query_width();
+  const auto queries = random_values(40 * width, 5);
+  const Options options{.has_tiles = true, .tile_split_tokens = 64};
+  const auto whole = attend(shape, pool, {{30, 40, 0}}, queries, options);
+  for (const std::uint32_t begin : {0U, 7U, 37U}) {
+    const std::uint32_t tokens = std::min(11U, 40 - begin);
+    const std::vector<float> part(queries.begin() + begin * width,
+                                  queries.begin() + (begin + tokens) * width);
+    const auto attended = attend(shape, pool, {{30 + begin, tokens, 0}}, part, options);
+    CHECK(same_bits(&whole[begin * width], attended.data(), tokens * width));
+  }
+}
+
+TEST_CASE("cuda attention: tiles are right in any order of threads") {
+  const Shape shape{2, 1, 64, DataType::kBF16};
+  const Pool pool(shape, {80});
+  in_several_orders([&] {
+    CHECK(worst_against_f64(shape, pool, {{70, 6, 0}}, {.has_tiles = true}) <
+          2 * rounding_of(shape.type));
+  });
+}
+
+TEST_CASE("cuda attention: tiles of what tensor cores don't take are refused in words") {
+  const Shape shape{4, 1, 32, DataType::kBF16};
+  const Pool pool(shape, {20});
+  CHECK_FALSE(cuda::can_tile_attention(pool.layout));
+  CHECK_THROWS_WITH_AS(
+      worst_against_f64(shape, pool, {{0, 20, 0}}, {.has_tiles = true}),
+      "attention on tensor cores wants bf16 and heads of 64 or 128 elements, not bf16 and 32",
+      std::invalid_argument);
 }
 
 TEST_CASE("cuda attention: an empty batch launches nothing") {

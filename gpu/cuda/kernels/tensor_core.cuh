@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a warp of sm_80 and later does with matrices, as small functions around
+// PTX, each with a twin for the SIMT interpreter. Layouts of fragments are those
+// of the PTX ISA, "Matrix Fragments for mma.m16n8k16".
+#pragma once
+
+#include "gpu/cuda/kernels/eight.cuh"
+#include "gpu/cuda/kernels/launch.cuh"
+
+namespace troupe::cuda {
+
+// A lane's part of 16 rows of 16 bf16: rows lane / 4 and + 8 (words 0, 2 and
+// 1, 3), elements 2 * (lane % 4) and the next one, and those 8 further (2, 3).
+struct FragmentA {
+  unsigned words[4];
+};
+// Of 16 x 8 bf16: elements 2 * (lane % 4), the next, and those 8 further, of
+// column lane / 4.
+struct FragmentB {
+  unsigned words[2];
+};
+// Of 16 x 8 f32: columns 2 * (lane % 4) and the next one, of row lane / 4 (0, 1)
+// and of row lane / 4 + 8 (2, 3).
+struct FragmentC {
+  float v[4];
+};
+
+#ifdef TROUPE_SIMT
+
+__device__ inline void multiply_add(const FragmentA& a, const FragmentB& b, FragmentC& c) {
+  const int lane = static_cast<int>(threadIdx.x % kWarpLanes);
+  for (int i = 0; i < 4; ++i) {  // the lane with elements 2 * i, 2 * i + 1 and 8 further
+    unsigned of_rows[4], of_columns[2][2];
+    for (int word = 0; word < 4; ++word) {
+      of_rows[word] = __shfl_sync(kAllLanes, a.words[word], lane / 4 * 4 + i);
+      of_columns[word / 2][word % 2] =
+          __shfl_sync(kAllLanes, b.words[word % 2], (lane % 4 * 2 + word / 2) * 4 + i);
+    }
+    for (int result = 0; result < 4; ++result) {
+      for (int half = 0; half < 2; ++half) {
+        const unsigned x = of_rows[result / 2 + 2 * half], y = of_columns[result % 2][half];
+        c.v[result] += low_bf16(x) * low_bf16(y) + high_bf16(x) * high_bf16(y);
+      }
+    }
+  }
+}
+
+__device__ inline void load_transposed(const __nv_bfloat16* row, FragmentB (&b)[2]) {
+  simt::check_aligned(row, 16);
+  const unsigned lane = threadIdx.x % kWarpLanes;
+  for (unsigned matrix = 0; matrix < 4; ++matrix) {
+    const int from = static_cast<int>(matrix * 8 + lane % 4 * 2);
+    const auto* first = __shfl_sync(kAllLanes, row, from);
+    const auto* second = __shfl_sync(kAllLanes, row, from + 1);
+    b[matrix / 2].words[matrix % 2] =
+        pack_bf16(to_float(first[lane / 4]), to_float(second[lane / 4]));
+  }
+}
+
+__device__ inline void copy_16_async(void* shared, const void* global, bool is_wanted) {
+  store_vector(shared, is_wanted ? load_vector<uint4>(global) : make_uint4(0, 0, 0, 0));
+}
+__device__ inline void end_copy_group() {}
+template <int kGroupsLeft>
+__device__ void wait_for_copies() {}
+
+#else
+
+// c += a · b
+__device__ __forceinline__ void multiply_add(const FragmentA& a, const FragmentB& b, FragmentC& c) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+      : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3])
+      : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]),
+        "r"(b.words[1]));
+}
+
+// From shared memory, rows of 16 bytes: lane 8 * i + r names row r of matrix i
+// (8 x 8). b[0] is of the columns of matrices 0 and 1, b[1] of 2 and 3.
+__device__ __forceinline__ void load_transposed(const __nv_bfloat16* row, FragmentB (&b)[2]) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(b[0].words[0]), "=r"(b[0].words[1]), "=r"(b[1].words[0]), "=r"(b[1].words[1])
+               : "r"(address)
+               : "memory");
+}
+
+// Starts a copy of 16 bytes into shared memory, of zeros if it is not wanted.
+__device__ __forceinline__ void copy_16_async(void* shared, const void* global, bool is_wanted) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address), "l"(global),
+               "r"(is_wanted ? 16 : 0)
+               : "memory");
+}
+__device__ __forceinline__ void end_copy_group() {
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+// The thread's own copies, all but those of its last groups.
+template <int kGroupsLeft>
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kGroupsLeft) : "memory");
+}
+
+#endif
+
+}  // namespace troupe::cuda
