@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the disk takes to give a KV page back, tried with a file of a few
+// megabytes that nobody else sees and that is gone afterwards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+// Nanoseconds of reading so many bytes from a random place in the file system of
+// `directory` (a descriptor): the median, with what the kernel keeps of the file
+// in memory given up first, as far as it does so. 0 if it can't be measured, and
+// why in `problem`. Writes and syncs at most 8 MiB (or four pages): tens of
+// milliseconds.
+double measure_read_time(int directory, std::uint64_t page_bytes, std::string& problem);
+
+}  // namespace troupe
