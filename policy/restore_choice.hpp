@@ -24,9 +24,9 @@ struct LoadCost {
 };
 
 struct RestoreCosts {
-  RecomputeCost recompute;  // nanoseconds, unless both loads are zeros
-  LoadCost host;
-  LoadCost disk;
+  RecomputeCost recompute = {};  // nanoseconds, unless both loads are zeros
+  LoadCost host = {};
+  LoadCost disk = {};
 };
 
 // places[i]: where the i-th page of a sequence is. Which of those on host and
