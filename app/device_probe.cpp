@@ -23,24 +23,14 @@ double quantile(std::vector<double> values, double rank) {
 
 }  // namespace
 
-DeviceProbe::DeviceProbe(const LoadedModel& model) : device_(model.make_device()) {
+DeviceProbe::DeviceProbe(const LoadedModel& model) : device_(model) {
   const DeviceDescription& about = description();
-  if (model.served.network)
-    programs_ = std::make_unique<ProgramCache>(
-        model.served.network, model.served.compute_type,
-        ProgramShape{.max_tokens = about.max_batch_tokens, .max_output_rows = about.num_slots});
   pages_each_ = about.num_pages / about.num_slots;
   if (pages_each_ == 0)
     throw std::runtime_error("profile: expected at least a KV page for each of " +
                              std::to_string(about.num_slots) + " sequences, got " +
                              std::to_string(about.num_pages));
-  device_->set_listener([this] {
-    ++rings_;
-    rings_.notify_one();
-  });
 }
-
-DeviceProbe::~DeviceProbe() { device_->set_listener({}); }
 
 std::vector<CostSample> DeviceProbe::measure(std::uint32_t num_rounds,
                                              const std::function<void(std::uint32_t)>& on_round) {
@@ -105,8 +95,7 @@ void DeviceProbe::fill_pages(std::uint32_t num_tokens) {
       Batch batch;
       add_slice(batch, sequence,
                 {.num_tokens = std::min(chunk, num_tokens - first), .context_length = first});
-      submit(std::make_shared<const Batch>(std::move(batch)));
-      wait_for(submitted_);
+      device_.run(std::move(batch));
     }
 }
 
@@ -122,56 +111,25 @@ std::shared_ptr<const Batch> DeviceProbe::batch_of(const Mix& mix) const {
 }
 
 void DeviceProbe::add_slice(Batch& batch, std::uint32_t sequence, const SequenceStep& step) const {
-  const std::uint32_t page_size = description().page_size;
-  SequenceSlice slice;
-  slice.sequence = sequence;
-  slice.slot = sequence;
-  slice.num_tokens = step.num_tokens;
-  slice.context_length = step.context_length;
-  slice.first_page = static_cast<std::uint32_t>(batch.page_table.size());
-  slice.num_pages = (step.context_length + step.num_tokens + page_size - 1) / page_size;
-  slice.input_from_slot = step.input_from_slot;
-  slice.sample = step.sample;
-  slice.sampling.temperature = 0;
-  for (std::uint32_t page = 0; page < slice.num_pages; ++page)
-    batch.page_table.push_back(sequence * pages_each_ + page);
-  for (std::uint32_t i = 0; i < step.num_tokens; ++i)
-    batch.token_ids.push_back(static_cast<std::int32_t>(
-        (sequence * 31 + (step.context_length + i) * 7 + 5) % description().vocabulary_size));
-  batch.slices.push_back(std::move(slice));
+  device_.add_slice(batch, sequence, step, sequence * pages_each_);
 }
 
 // From one batch's end to the next one's, with two in flight. Not a median of
 // single times: when this thread wakes up late, the next ones are short.
 double DeviceProbe::mean_nanoseconds(const std::shared_ptr<const Batch>& batch) {
-  submit(batch);
-  submit(batch);
-  wait_for(submitted_ - 1);
+  device_.submit(batch);
+  Ticket last = device_.submit(batch);
+  device_.wait_for(last - 1);
   const auto begin = Clock::now();
   auto end = begin;
   std::uint32_t count = 0;
   for (; count < kBatchesEach || end - begin < kLongEnough; ++count) {
-    submit(batch);
-    wait_for(submitted_ - 1);
+    last = device_.submit(batch);
+    device_.wait_for(last - 1);
     end = Clock::now();
   }
-  wait_for(submitted_);
+  device_.wait_for(last);
   return static_cast<double>(std::chrono::nanoseconds(end - begin).count()) / count;
-}
-
-void DeviceProbe::submit(const std::shared_ptr<const Batch>& batch) {
-  submitted_ = device_->submit(
-      programs_ ? programs_->find("decoder_step", batch->num_tokens(), batch->num_output_rows())
-                : nullptr,
-      batch);
-}
-
-void DeviceProbe::wait_for(Ticket ticket) {
-  // Sleeps until the device rings: polling would take a core from the network.
-  for (auto seen = rings_.load(); device_->completed() < ticket; seen = rings_.load())
-    rings_.wait(seen);
-  const auto result = device_->collect(ticket);
-  if (!result.error.empty()) throw std::runtime_error("profile: a batch failed: " + result.error);
 }
 
 IterationShape shape_of(const Batch& batch) {

@@ -4,14 +4,13 @@
 // else the machine does meanwhile falls on all of them.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "app/model_loading.hpp"
-#include "gpu/program_cache.hpp"
+#include "app/probed_device.hpp"
 #include "policy/cost_profile.hpp"
 
 namespace troupe {
@@ -20,11 +19,8 @@ class DeviceProbe {
  public:
   // Makes a device of its own. Throws std::runtime_error if it can't.
   explicit DeviceProbe(const LoadedModel& model);
-  ~DeviceProbe();
-  DeviceProbe(const DeviceProbe&) = delete;
-  DeviceProbe& operator=(const DeviceProbe&) = delete;
 
-  const DeviceDescription& description() const { return device_->description(); }
+  const DeviceDescription& description() const { return device_.description(); }
 
   // One sample a shape of the grid: the median over rounds. Says how far it has
   // come after each round. Throws std::runtime_error if the device fails.
@@ -44,14 +40,9 @@ class DeviceProbe {
   std::shared_ptr<const Batch> batch_of(const Mix& mix) const;
   void add_slice(Batch& batch, std::uint32_t sequence, const SequenceStep& step) const;
   double mean_nanoseconds(const std::shared_ptr<const Batch>& batch);
-  void submit(const std::shared_ptr<const Batch>& batch);
-  void wait_for(Ticket ticket);
 
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<ProgramCache> programs_;  // null: the device needs none
-  std::uint32_t pages_each_ = 0;            // of every slot's sequence
-  Ticket submitted_ = 0;
-  std::atomic<std::uint32_t> rings_{0};
+  ProbedDevice device_;
+  std::uint32_t pages_each_ = 0;  // of every slot's sequence
 };
 
 IterationShape shape_of(const Batch& batch);

@@ -10,20 +10,12 @@
 
 #include "app/device_probe.hpp"
 #include "app/engine_probe.hpp"
+#include "app/hardware.hpp"
 #include "app/model_loading.hpp"
 #include "app/profile_json.hpp"
 
 namespace troupe {
 namespace {
-
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const auto colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown processor";
-}
 
 std::string present_time() {
   const std::time_t now = std::time(nullptr);
