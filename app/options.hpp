@@ -49,6 +49,7 @@ struct Options {
   std::uint64_t cache_host_memory = 1ULL << 30;
   std::uint64_t cache_disk_space = 4ULL << 30;
   std::uint64_t cache_keep_days = 7;
+  bool cache_measure = true;
   std::uint64_t cache_copy_ahead_percent = 25;
   std::uint64_t cache_keep_free_percent = 10;
   std::uint64_t cache_link_bandwidth = 0;  // bytes a second; 0: as fast as memory

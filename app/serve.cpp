@@ -14,6 +14,7 @@
 #include "app/command_line.hpp"
 #include "app/disk_cache.hpp"
 #include "app/model_loading.hpp"
+#include "app/page_costs.hpp"
 #include "app/state.hpp"
 #include "app/tracing.hpp"
 #include "http/server.hpp"
@@ -136,13 +137,17 @@ int run_serve(const Options& options) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 
-  const auto model = load_model(options);
+  auto model = load_model(options);
   Metrics metrics(model.served.name, {.version = TROUPE_VERSION,
                                       .vllm_names = options.vllm_names,
                                       .context_length = model.context_length});
   const auto tracer = make_tracer(options, metrics);
   const auto state_directory = open_state_directory(options);
   EngineOptions engine_settings = engine_options(options);
+  const RestoreCosts costs = page_costs(options, model, state_directory.get());
+  model.served.recompute_cost = costs.recompute;
+  engine_settings.cache.load_from_host = costs.host;
+  engine_settings.cache.load_from_disk = costs.disk;
   engine_settings.cache.disk = open_disk_cache(options, model, state_directory.get());
   Engine engine(model.served, model.make_device, engine_settings, metrics, tracer.get());
   Server server(engine, metrics, served_model_info(options, model), server_options(options, tracer.get()));

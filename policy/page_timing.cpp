@@ -13,6 +13,9 @@ namespace {
 // measurement, and a cost must be above 0.
 constexpr double kLeastShare = 1.0 / 64;
 
+constexpr double kInProportionWithin = 2.0;
+constexpr double kFlatShare = 0.1;  // attention below this share of a page is noise
+
 // On the line between the nearest that were measured.
 double attention_at(const PageTimes& times, std::uint32_t depth) {
   const auto above = times.by_depth.lower_bound(depth);
@@ -28,6 +31,14 @@ double attention_at(const PageTimes& times, std::uint32_t depth) {
 }
 
 }  // namespace
+
+bool is_in_proportion(const PageTimes& times) {
+  if (times.by_depth.size() < 2) return true;
+  const auto& [deepest, longest] = *times.by_depth.rbegin();
+  const auto& [depth, time] = *std::next(times.by_depth.rbegin());
+  const double expected = std::max(time - times.first, 0.0) * deepest / depth;
+  return longest - times.first <= kInProportionWithin * std::max(expected, kFlatShare * times.first);
+}
 
 RecomputeCost recompute_cost_of(const PageTimes& times, std::uint32_t deepest) {
   RecomputeCost cost{.constant = 0, .attention = {}};
@@ -53,7 +64,8 @@ RecomputeCost recompute_cost_of(const PageTimes& times, std::uint32_t deepest) {
 
 LoadCost load_cost_of(double of_one, double of_all, std::uint32_t num_pages) {
   if (num_pages < 2) return {.fixed = 0, .per_page = of_one};
-  const double per_page = std::clamp((of_all - of_one) / (num_pages - 1), 0.0, of_all / num_pages);
+  if (of_all <= of_one) return {.fixed = 0, .per_page = of_all / num_pages};
+  const double per_page = std::min((of_all - of_one) / (num_pages - 1), of_all / num_pages);
   return {.fixed = std::max(0.0, of_one - per_page), .per_page = per_page};
 }
 

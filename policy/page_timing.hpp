@@ -18,6 +18,11 @@ struct PageTimes {
   std::uint32_t chunk_pages = 0;             // 0: not measured
 };
 
+// Attention looks at each page in front once, so twice the depth takes about
+// twice as long. False if the deepest page takes more than twice what the one
+// before it in by_depth lets expect: something else took the time.
+bool is_in_proportion(const PageTimes& times);
+
 // Pages are computed again in a batch that is run anyway, so what a batch costs
 // however small it is must not count: the constant is what a page adds to a
 // longer batch. Attention is what a page takes more than the first, never less

@@ -37,6 +37,15 @@ TEST_CASE("page timing: contexts there was no time for lie on a line between the
   CHECK(cost.of_page(31) == doctest::Approx(680));
 }
 
+TEST_CASE("page timing: a deepest page that takes far more than the others promise was disturbed") {
+  CHECK(is_in_proportion({.first = 100, .by_depth = {{32, 180}, {63, 260}}}));
+  CHECK(!is_in_proportion({.first = 100, .by_depth = {{32, 180}, {63, 700}}}));
+  // On a device that has cores to spare, the first few pages in front are free.
+  CHECK(is_in_proportion({.first = 100, .by_depth = {{1, 99}, {2, 101}, {3, 108}}}));
+  CHECK(is_in_proportion({.first = 100, .by_depth = {{63, 700}}}));
+  CHECK(is_in_proportion({.first = 100, .by_depth = {}}));
+}
+
 TEST_CASE("page timing: a context of one page has no attention to measure") {
   const RecomputeCost cost = recompute_cost_of({.first = 100, .by_depth = {}}, 0);
   CHECK(cost.of_page(0) == 100);
@@ -72,9 +81,9 @@ TEST_CASE("page timing: a load's fixed part is what one page takes beyond its sh
   CHECK(cost.fixed == doctest::Approx(20));
 }
 
-TEST_CASE("page timing: loads that can't be told apart cost what they took, never less than nothing") {
+TEST_CASE("page timing: loads that can't be told apart cost what they took") {
   CHECK(load_cost_of(25, 25, 1) == LoadCost{.fixed = 0, .per_page = 25});
-  CHECK(load_cost_of(25, 20, 10) == LoadCost{.fixed = 25, .per_page = 0});
+  CHECK(load_cost_of(25, 20, 10) == LoadCost{.fixed = 0, .per_page = 2});
   const LoadCost slow_together = load_cost_of(1, 100, 10);
   CHECK(slow_together.per_page == doctest::Approx(10));
   CHECK(slow_together.fixed == 0);

@@ -11,8 +11,10 @@
 namespace troupe::test {
 namespace {
 
-// Never the directory of whoever runs the tests; a flag has the last word.
-const std::map<std::string, std::string> kKeepsNothing = {{"TROUPE_STORE_DIRECTORY", "none"}};
+// Never the directory of whoever runs the tests, and no measurement that each
+// server would make anew then; a flag has the last word.
+const std::map<std::string, std::string> kKeepsNothing = {{"TROUPE_STORE_DIRECTORY", "none"},
+                                                          {"TROUPE_CACHE_MEASURE", "false"}};
 
 loadgen::ServerCommand troupe_serve(const std::vector<std::string>& flags, const std::filesystem::path& log) {
   std::vector<std::string> arguments = {TROUPE_BINARY, "serve", "--port", "0"};
