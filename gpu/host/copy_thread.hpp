@@ -64,7 +64,7 @@ class CopyThread {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::shared_ptr<const Batch>> in_flight_;  // begun, not ended
-  std::deque<std::shared_ptr<BatchCopies>> queue_;      // the first may be under way
+  std::deque<std::shared_ptr<BatchCopies>> queue_;      // not yet under way
   std::uint64_t num_ended_ = 0;
   std::uint64_t awaited_end_ = 0;  // the copy thread sleeps until so many have ended
   bool stop_ = false;
