@@ -23,6 +23,9 @@ constexpr double kLongTime = 1e8;  // ns: what disturbs is averaged, once is eno
 constexpr std::uint32_t kMostChunkPages = 8;
 constexpr std::uint64_t kMostHostBytes = 16 << 20;  // they stay allocated
 constexpr std::uint32_t kMovesEach = 64;            // of a batch that only fills pages
+// Serving begins with the same host pages: what is left in them must not be
+// what a generation of its own names.
+constexpr std::uint64_t kFirstGeneration = 1ULL << 63;
 
 class PageCostProbe {
  public:
@@ -130,7 +133,7 @@ class PageCostProbe {
       batch.moves.push_back({.to_host = to_host,
                              .device_page = first_page + i,
                              .host_page = host_page,
-                             .generation = host_page + 1});
+                             .generation = kFirstGeneration + host_page});
     }
     const auto begin = Clock::now();
     const BatchResult result = device_.run(std::move(batch));

@@ -73,6 +73,16 @@ TEST_CASE("page costs: measured on the host device they are times, and the deepe
   CHECK(costs.disk == LoadCost{});
 }
 
+TEST_CASE("page costs: what measuring leaves on the host is nothing that serving could ask for") {
+  const auto model = load_model(demo_options("host"));
+  measure_page_costs(model, std::chrono::milliseconds(1));
+  std::size_t num_found = 0;
+  for (std::uint32_t page = 0; page < model.host_pages->num_pages(); ++page)
+    for (std::uint64_t generation = 1; generation <= 2 * kDeepest; ++generation)
+      num_found += model.host_pages->find(page, generation).bytes.empty() ? 0 : 1;
+  CHECK(num_found == 0);
+}
+
 TEST_CASE("page costs: without a host tier there is no load to measure") {
   Options options = demo_options("host");
   options.cache_host_memory = 0;
