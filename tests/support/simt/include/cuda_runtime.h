@@ -192,6 +192,11 @@ T __ldg(const T* from) {
 }
 
 template <typename T>
+T __ldcs(const T* from) {  // only the caches know the difference
+  return __ldg(from);
+}
+
+template <typename T>
 T atomicAdd(T* address, std::type_identity_t<T> value) {
   troupe::simt::check_aligned(address, sizeof(T));
   const T old = *address;
