@@ -27,12 +27,12 @@ struct RowStates {
   float sums[kRows][kEight];  // of weighted values: the lane's share
 };
 
-// Shared memory of a block; `values` share their space with queries and weights.
+// Shared memory of a block: first queries and weights, then sums in their place.
 template <int kRows>
 struct BlockMemory {
   float* queries;          // [kRows][head_dim], scaled
   float* weights;          // [kWarps][kRows][kTokens]
-  float* sums;             // [kWarps][kRows][kSumsOfWarp], in place of the two
+  float* sums;             // [kWarps][kRows][kSumsOfWarp]
   SoftmaxState* of_warps;  // [kWarps][kRows]
 
   static __host__ __device__ std::size_t size_bytes() {
