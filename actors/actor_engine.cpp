@@ -10,6 +10,7 @@
 #include "actors/cache_tier.hpp"
 #include "actors/prompt_encoder.hpp"
 #include "actors/request.hpp"
+#include "actors/response_store.hpp"
 #include "actors/scheduler.hpp"
 
 namespace troupe {
@@ -33,6 +34,9 @@ ActorEngine::ActorEngine(caf::actor_system& system, ServedModel model, DeviceFac
   actors_.scheduler = system_.spawn(make_scheduler, environment_, actors_.tier);
   actors_.encoder =
       spawn_on_thread(system_, settings.has_threads, make_prompt_encoder, environment_);
+  if (options.store.directory)
+    actors_.store =
+        spawn_on_thread(system_, settings.has_threads, make_response_store, environment_);
   supervisor_ =
       system_.spawn(make_supervisor, environment_, std::move(make_device), actors_);
   // Nobody supervises the supervisor: its end is the engine's.
@@ -53,8 +57,10 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   if (environment_->registry->size() == 0) environment_->board->mark_progress(start.arrived);
   start.stream = std::make_shared<ResponseStream>(id, std::move(sink), environment_->registry,
                                                   environment_->board, environment_->metrics);
-  const RequestActor actor = system_.spawn(make_request, environment_, actors_.scheduler,
-                                           actors_.encoder, std::move(start));
+  const RequestActor actor = system_.spawn(
+      make_request, environment_,
+      RequestPeers{.scheduler = actors_.scheduler, .encoder = actors_.encoder, .store = actors_.store},
+      std::move(start));
   environment_->registry->add(id, actor);
   caf::anon_send(actor, BeginRequest{});
   // Had the engine failed since, nobody would tell the newcomer.
@@ -62,6 +68,12 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
     environment_->registry->fail(
         id, {.kind = ApiErrorKind::kUnavailable, .message = "The engine has failed."});
   return id;
+}
+
+void ActorEngine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
+  auto reply = std::make_shared<StoreReply>(std::move(sink));
+  if (!actors_.store) return reply->fail(nothing_is_kept(ApiErrorKind::kResponseNotFound));
+  caf::anon_send(actors_.store, AnswerQuery{.query = std::move(query), .reply = std::move(reply)});
 }
 
 std::optional<ApiError> ActorEngine::find_refusal() const {
@@ -110,6 +122,7 @@ void ActorEngine::stop() {
   send_urgent(supervisor_, StopActors{});
   // Should there be no supervisor any more.
   send_stop(actors_.encoder);
+  send_stop(actors_.store);
   send_stop(actors_.scheduler);
   send_stop(actors_.tier);
   supervisor_ = nullptr;

@@ -29,13 +29,14 @@ struct ActorEngineSettings {
   Tracer* tracer = nullptr;  // outlives the engine
 };
 
-// submit, cancel, resume and the observers: any thread.
+// submit, look_up, cancel, resume and the observers: any thread.
 class ActorEngine {
  public:
   ActorEngine(caf::actor_system& system, ServedModel model, DeviceFactory make_device,
               EngineOptions options, Metrics& metrics, ActorEngineSettings settings);
 
   RequestId submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
+  void look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink);
   void cancel(RequestId id) { environment_->registry->cancel(id); }
   void resume(RequestId id) { environment_->registry->resume(id); }
   EngineStatus status() const;

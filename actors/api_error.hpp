@@ -14,6 +14,10 @@ enum class ApiErrorKind : std::uint8_t {
   kInvalidRequest,
   kContextTooLong,   // has a code of its own
   kModelNotFound,
+  kResponseNotFound,          // there is none by that id for whoever asks
+  kPreviousResponseNotFound,  // … to continue
+  kStoreFull,
+  kStoreFailed,
   kOverloaded,       // with Retry-After
   kUnavailable,      // loading, draining, or the engine failed
   kInternal,
@@ -23,9 +27,13 @@ constexpr unsigned http_status(ApiErrorKind kind) {
   switch (kind) {
     case ApiErrorKind::kInvalidRequest:
     case ApiErrorKind::kContextTooLong: return 400;
-    case ApiErrorKind::kModelNotFound: return 404;
+    case ApiErrorKind::kModelNotFound:
+    case ApiErrorKind::kResponseNotFound:
+    case ApiErrorKind::kPreviousResponseNotFound: return 404;
+    case ApiErrorKind::kStoreFull: return 507;
     case ApiErrorKind::kOverloaded: return 429;
     case ApiErrorKind::kUnavailable: return 503;
+    case ApiErrorKind::kStoreFailed:
     case ApiErrorKind::kInternal: break;
   }
   return 500;
@@ -37,6 +45,10 @@ constexpr std::string_view name_of(ApiErrorKind kind) {
     case ApiErrorKind::kInvalidRequest: return "invalid_request";
     case ApiErrorKind::kContextTooLong: return "context_length_exceeded";
     case ApiErrorKind::kModelNotFound: return "model_not_found";
+    case ApiErrorKind::kResponseNotFound: return "response_not_found";
+    case ApiErrorKind::kPreviousResponseNotFound: return "previous_response_not_found";
+    case ApiErrorKind::kStoreFull: return "store_full";
+    case ApiErrorKind::kStoreFailed: return "store_failed";
     case ApiErrorKind::kOverloaded: return "overloaded";
     case ApiErrorKind::kUnavailable: return "unavailable";
     case ApiErrorKind::kInternal: break;

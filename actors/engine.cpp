@@ -90,6 +90,10 @@ RequestId Engine::submit(GenerationRequest request, std::shared_ptr<ResponseSink
   return implementation_->engine->submit(std::move(request), std::move(sink));
 }
 
+void Engine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
+  implementation_->engine->look_up(std::move(query), std::move(sink));
+}
+
 void Engine::cancel(RequestId id) { implementation_->registry->cancel(id); }
 
 void Engine::resume(RequestId id) { implementation_->registry->resume(id); }

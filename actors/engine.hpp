@@ -43,6 +43,7 @@ struct ServedModel {
   std::string name;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;  // may be null
+  std::uint64_t vocabulary = 0;  // whose tokens are stored: vocabulary_fingerprint()
   std::shared_ptr<const Network> network;             // null: the device needs no programs
   std::vector<std::int32_t> eos_tokens;
   std::int32_t bos_token = -1;
@@ -69,6 +70,14 @@ struct CacheOptions {
   unsigned page_hash_bits = 128;
 };
 
+class StateDirectory;
+
+// Where responses are kept.
+struct StoreOptions {
+  std::shared_ptr<const StateDirectory> directory;  // null: nowhere
+  std::chrono::hours keep{30 * 24};
+};
+
 struct EngineOptions {
   std::uint32_t max_batch_tokens = 512;   // token budget of an iteration
   std::uint32_t max_batch_sequences = 64;
@@ -83,6 +92,7 @@ struct EngineOptions {
   std::uint32_t actor_threads = 1;
   bool logs_requests = false;  // a line for each at level info, not only debug
   CacheOptions cache;
+  StoreOptions store;
 };
 
 enum class EngineState : std::uint8_t { kStarting, kReady, kDraining, kFailed, kStopped };
@@ -113,6 +123,10 @@ class Engine {
   // Never blocks, never throws on account of the request: what is wrong with
   // it comes as Failed. The sink is released after its terminal event.
   RequestId submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
+
+  // Asks the store. Never blocks; the sink gets StoreAnswer or Failed, perhaps
+  // before this returns.
+  void look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink);
 
   // Gives up everything the request holds, in whatever state it is. Its
   // terminal event is Finished{kCancelled} unless it had ended already.

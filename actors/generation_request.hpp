@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "actors/api_error.hpp"
 #include "gpu/batch.hpp"
+#include "store/stored_response.hpp"
 #include "telemetry/trace_context.hpp"
 
 namespace troupe {
@@ -46,8 +48,20 @@ struct RequestOrigin {
   std::chrono::steady_clock::time_point received;
 };
 
+// What makes a request a turn of a conversation that the server keeps. Its
+// prompt is a ChatPrompt with what is new.
+struct ConversationTurn {
+  std::string previous;      // the response it continues; empty: none
+  std::string instructions;  // a system message in front; not part of what is continued
+  bool is_stored = true;
+  bool must_be_stored = false;  // asked for by name: without, the request fails
+  std::int64_t created = 0;     // Unix seconds
+  std::string settings;         // what the answer repeats of the request, as JSON members
+};
+
 struct GenerationRequest {
-  std::string id;  // ours: "chatcmpl-…"; used in logs and traces
+  std::string id;      // ours: "chatcmpl-…"; used in logs and traces
+  std::string tenant;  // whose it is
   std::variant<ChatPrompt, TextPrompt, TokenPrompt> prompt;
   SamplingParameters sampling;
   // sampling.seed was asked for, be it 0; if not, and it is 0, the engine draws one.
@@ -60,6 +74,7 @@ struct GenerationRequest {
   bool ignore_eos = false;
   bool echo = false;  // completions: the prompt's text comes first
   std::string cache_salt;  // KV pages are shared only between requests with the same
+  std::shared_ptr<const ConversationTurn> turn;  // null: a request by itself
   RequestOrigin origin;
 };
 
@@ -109,10 +124,30 @@ struct Finished {
   std::optional<std::int32_t> stop_token;  // the stop token id that matched
   Usage usage;
   RequestTimings timings = {};
+  bool is_stored = false;  // a turn, and it will be there after a crash
 };
 struct Failed {
   ApiError error;
 };
-using ResponseEvent = std::variant<Accepted, TextDelta, Finished, Failed>;
+
+// A question about what is stored, not a generation.
+struct StoreQuery {
+  enum class Kind : std::uint8_t { kFind, kRemove };
+  Kind kind = Kind::kFind;
+  std::string tenant;
+  std::string response;
+};
+// Its answer, or Failed: the only event.
+struct StoreAnswer {
+  std::shared_ptr<const StoredResponse> response;  // null: it was removed
+};
+
+using ResponseEvent = std::variant<Accepted, TextDelta, Finished, Failed, StoreAnswer>;
+
+// Nothing comes after it.
+inline bool is_terminal(const ResponseEvent& event) {
+  return std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event) ||
+         std::holds_alternative<StoreAnswer>(event);
+}
 
 }  // namespace troupe

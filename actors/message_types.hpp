@@ -13,6 +13,8 @@
 
 #define TROUPE_MESSAGES(ADD)                                                                     \
   ADD(BeginRequest) ADD(CancelRequest) ADD(ResumeRequest) ADD(EncodePrompt) ADD(PromptEncoded)   \
+  ADD(ReadConversation) ADD(ConversationRead) ADD(SaveResponse) ADD(ResponseSaved)               \
+  ADD(AnswerQuery) ADD(OpenStore) ADD(CommitResponses) ADD(PurgeResponses)                       \
   ADD(Admit) ADD(StopSequence) ADD(PauseSequence) ADD(ResumeSequence) ADD(Admitted)              \
   ADD(SequenceStarted) ADD(SequenceStopped) ADD(NewToken) ADD(RequestFailed) ADD(ResetPages)     \
   ADD(ReservePages) ADD(PagesReserved) ADD(ExtendPages) ADD(PagesExtended) ADD(CommitPages)      \
@@ -37,9 +39,15 @@ namespace troupe {
 using RequestActor =
     caf::typed_actor<caf::reacts_to<BeginRequest>, caf::reacts_to<CancelRequest>,
                      caf::reacts_to<ResumeRequest>, caf::reacts_to<PromptEncoded>,
+                     caf::reacts_to<ConversationRead>, caf::reacts_to<ResponseSaved>,
                      caf::reacts_to<Admitted>, caf::reacts_to<SequenceStarted>,
                      caf::reacts_to<SequenceStopped>, caf::reacts_to<NewToken>,
                      caf::reacts_to<RequestFailed>>;
+
+using ResponseStoreActor =
+    caf::typed_actor<caf::reacts_to<ReadConversation>, caf::reacts_to<SaveResponse>,
+                     caf::reacts_to<AnswerQuery>, caf::reacts_to<OpenStore>,
+                     caf::reacts_to<CommitResponses>, caf::reacts_to<PurgeResponses>>;
 
 using PromptEncoderActor = caf::typed_actor<caf::reacts_to<EncodePrompt>>;
 

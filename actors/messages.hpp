@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "actors/api_error.hpp"
+#include "actors/encoded_prompt.hpp"
 #include "actors/generation_request.hpp"
 #include "actors/page_lease.hpp"
 #include "gpu/batch.hpp"
@@ -32,13 +33,42 @@ struct BeginRequest {};
 struct CancelRequest {};
 struct ResumeRequest {};
 
+// request ↔ response store
+struct ReadConversation {
+  std::string tenant;
+  std::string response;
+};
+struct ConversationRead {
+  std::shared_ptr<const Conversation> conversation;  // null: error says why
+  ApiError error;
+};
+struct SaveResponse {
+  std::shared_ptr<const StoredResponse> response;
+};
+struct ResponseSaved {
+  std::optional<ApiError> error;  // none: it is on the disk
+};
+
+// engine → response store
+class StoreReply;
+struct AnswerQuery {
+  StoreQuery query;
+  std::shared_ptr<StoreReply> reply;
+};
+
+// response store → itself
+struct OpenStore {};
+struct CommitResponses {};  // those that came while others were being written
+struct PurgeResponses {};
+
 // request ↔ prompt encoder
 struct EncodePrompt {
   std::shared_ptr<const GenerationRequest> request;
+  std::shared_ptr<const Conversation> conversation;  // null: there is none to continue
   std::shared_ptr<const std::atomic<bool>> is_abandoned;
 };
 struct PromptEncoded {
-  std::shared_ptr<const std::vector<std::int32_t>> tokens;  // null: error says why
+  std::shared_ptr<const EncodedPrompt> prompt;  // null: error says why
   ApiError error;
 };
 

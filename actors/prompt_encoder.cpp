@@ -9,12 +9,11 @@
 namespace troupe {
 namespace {
 
-PromptEncoded encode(const ServedModel& model, const GenerationRequest& request) {
-  auto encoded = encode_prompt(model, request);
+PromptEncoded encode(const ServedModel& model, const EncodePrompt& message) {
+  auto encoded = encode_prompt(model, *message.request, message.conversation.get());
   if (auto* error = std::get_if<ApiError>(&encoded))
-    return {.tokens = nullptr, .error = std::move(*error)};
-  return {.tokens = std::make_shared<const std::vector<std::int32_t>>(
-              std::get<std::vector<std::int32_t>>(std::move(encoded))),
+    return {.prompt = nullptr, .error = std::move(*error)};
+  return {.prompt = std::make_shared<const EncodedPrompt>(std::get<EncodedPrompt>(std::move(encoded))),
           .error = {}};
 }
 
@@ -28,7 +27,7 @@ PromptEncoderActor::behavior_type make_prompt_encoder(
       [self, environment](const EncodePrompt& message) {
         if (message.is_abandoned->load()) return;
         const auto requester = caf::actor_cast<RequestActor>(self->current_sender());
-        self->send(requester, encode(environment->model, *message.request));
+        self->send(requester, encode(environment->model, message));
       },
   };
 }

@@ -9,6 +9,7 @@
 
 #include "actors/prompt_encoding.hpp"
 #include "actors/request_log.hpp"
+#include "actors/response_store.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
@@ -24,31 +25,30 @@ double seconds(std::chrono::nanoseconds time) {
 }  // namespace
 
 RequestActor::behavior_type make_request(RequestState::Self self, Environment environment,
-                                         SchedulerActor scheduler, PromptEncoderActor encoder,
-                                         RequestStart start) {
+                                         RequestPeers peers, RequestStart start) {
   follow_rules(self, environment);
-  self->state.initialize(self, std::move(environment), std::move(scheduler), std::move(encoder),
-                         std::move(start));
+  self->state.initialize(self, std::move(environment), std::move(peers), std::move(start));
   return {
       [self](const BeginRequest&) { self->state.begin_request(); },
       [self](const CancelRequest&) { self->state.cancel(); },
       [self](const ResumeRequest&) { self->state.resume(); },
+      [self](const ConversationRead& read) { self->state.take_conversation(read); },
       [self](const PromptEncoded& prompt) { self->state.take_prompt(prompt); },
       [self](const Admitted&) { self->state.take_admission(); },
       [self](const SequenceStarted& message) { self->state.take_started(message); },
       [self](const SequenceStopped& message) { self->state.take_stopped(message); },
       [self](const NewToken& token) { self->state.take_token(token); },
+      [self](const ResponseSaved& saved) { self->state.take_saved(saved); },
       [self](const RequestFailed& failed) { self->state.fail(failed.error); },
   };
 }
 
-void RequestState::initialize(Self self, Environment environment, SchedulerActor scheduler,
-                              PromptEncoderActor encoder, RequestStart start) {
+void RequestState::initialize(Self self, Environment environment, RequestPeers peers,
+                              RequestStart start) {
   census_ = std::make_unique<CensusEntry>(environment->census);
   self_ = self;
   environment_ = std::move(environment);
-  scheduler_ = std::move(scheduler);
-  encoder_ = std::move(encoder);
+  peers_ = std::move(peers);
   start_ = std::move(start);
   trace_.emplace(start_.request, environment_->tracer, start_.arrived);
 }
@@ -66,28 +66,46 @@ RequestState::~RequestState() {
 
 void RequestState::begin_request() {
   if (start_.refusal) return fail(*start_.refusal);
-  if (prompt_text_bytes(*start_.request) > kShortPromptBytes) {
+  const auto& turn = start_.request->turn;
+  if (turn && turn->must_be_stored && !peers_.store)
+    return fail(nothing_is_kept(ApiErrorKind::kInvalidRequest, "store"));
+  if (turn && turn->is_stored && peers_.store) kept_.emplace(start_.request);
+  if (!turn || turn->previous.empty()) return encode(nullptr);
+  if (!peers_.store)
+    return fail(nothing_is_kept(ApiErrorKind::kPreviousResponseNotFound, "previous_response_id"));
+  self_->send(peers_.store, ReadConversation{start_.request->tenant, turn->previous});
+}
+
+void RequestState::take_conversation(const ConversationRead& read) {
+  if (start_.stream->is_over()) return;
+  if (!read.conversation) return fail(read.error);
+  encode(read.conversation);
+}
+
+void RequestState::encode(std::shared_ptr<const Conversation> conversation) {
+  if (prompt_text_bytes(*start_.request, conversation.get()) > kShortPromptBytes) {
     trace_->begin_encoding(self_->clock().now());
     is_abandoned_ = std::make_shared<std::atomic<bool>>(false);
-    self_->send(encoder_, EncodePrompt{start_.request, is_abandoned_});
+    self_->send(peers_.encoder, EncodePrompt{start_.request, std::move(conversation), is_abandoned_});
     return;
   }
-  auto encoded = encode_prompt(environment_->model, *start_.request);
+  auto encoded = encode_prompt(environment_->model, *start_.request, conversation.get());
   if (const auto* error = std::get_if<ApiError>(&encoded)) return fail(*error);
-  admit(std::get<std::vector<std::int32_t>>(std::move(encoded)));
+  admit(std::get<EncodedPrompt>(std::move(encoded)));
 }
 
-void RequestState::take_prompt(const PromptEncoded& prompt) {
+void RequestState::take_prompt(const PromptEncoded& encoded) {
   if (start_.stream->is_over()) return;
-  if (!prompt.tokens) return fail(prompt.error);
-  admit(*prompt.tokens);
+  if (!encoded.prompt) return fail(encoded.error);
+  admit(*encoded.prompt);
 }
 
-void RequestState::admit(std::vector<std::int32_t> tokens) {
+void RequestState::admit(EncodedPrompt prompt) {
   trace_->begin_waiting(self_->clock().now());
-  ticket_ = std::make_shared<const AdmissionTicket>(make_ticket(std::move(tokens)));
+  if (kept_) kept_->take_prompt(prompt.tokens, prompt.num_inherited);
+  ticket_ = std::make_shared<const AdmissionTicket>(make_ticket(std::move(prompt.tokens)));
   is_with_scheduler_ = true;
-  self_->send(scheduler_, Admit{ticket_});
+  self_->send(peers_.scheduler, Admit{ticket_});
 }
 
 AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) const {
@@ -131,12 +149,13 @@ void RequestState::send_echo() {
 }
 
 void RequestState::take_token(const NewToken& token) {
-  if (start_.stream->is_over()) return;
+  if (start_.stream->is_over() || finished_) return;
   std::optional<std::size_t> matched_stop;
   if (token.token >= 0) {
     usage_.completion_tokens += 1;
     usage_.cached_tokens = token.cached_tokens;
     observe_token(self_->clock().now(), token.started);
+    if (kept_ && token.end != SequenceEnd::kEndToken) kept_->add_token(token.token);
   }
   std::string text = text_of(token, matched_stop);
   if (token.token >= 0 || !text.empty()) deliver(std::move(text));
@@ -167,7 +186,10 @@ bool RequestState::is_stop_token(std::int32_t token) const {
   return std::find(ids.begin(), ids.end(), token) != ids.end();
 }
 
-void RequestState::deliver(std::string text) { start_.stream->add_text(std::move(text), usage_); }
+void RequestState::deliver(std::string text) {
+  if (kept_) kept_->add_text(text);
+  start_.stream->add_text(std::move(text), usage_);
+}
 
 void RequestState::finish(const NewToken& token, std::optional<std::size_t> matched_stop) {
   Finished finished{.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {},
@@ -179,25 +201,46 @@ void RequestState::finish(const NewToken& token, std::optional<std::size_t> matc
   } else if (is_stop_token(token.token)) {
     finished.stop_token = token.token;
   }
-  observe_end(self_->clock().now());
-  end_trace({.reason = finished.reason, .error = {}, .usage = usage_});
-  finished.timings = trace_->timings();
+  finished_ = std::move(finished);
   if (token.end != SequenceEnd::kNotYet) is_with_scheduler_ = false;  // it knows already
-  start_.stream->finish(std::move(finished));
+  kept_ ? save() : conclude();
+}
+
+// The client hears of the end when the answer can't be lost any more.
+void RequestState::save() {
+  trace_->begin_saving(self_->clock().now());
+  stop_sequence();
+  set_paused(false);
+  self_->send(peers_.store, SaveResponse{std::make_shared<const StoredResponse>(kept_->finish(
+                                *finished_, environment_->model, environment_->options.store.keep))});
+}
+
+void RequestState::take_saved(const ResponseSaved& saved) {
+  if (start_.stream->is_over()) return;
+  if (saved.error && start_.request->turn->must_be_stored) return fail(*saved.error);
+  finished_->is_stored = !saved.error;
+  conclude();
+}
+
+void RequestState::conclude() {
+  observe_end(self_->clock().now());
+  end_trace({.reason = finished_->reason, .error = {}, .usage = usage_});
+  finished_->timings = trace_->timings();
+  start_.stream->finish(std::move(*finished_));
   leave();
 }
 
 void RequestState::pause_if_unread() {
   if (is_paused_ || start_.stream->pending_bytes() <= environment_->options.pause_bytes) return;
   set_paused(true);
-  self_->send(scheduler_, PauseSequence{start_.id});
+  self_->send(peers_.scheduler, PauseSequence{start_.id});
 }
 
 void RequestState::resume() {
   if (!is_paused_) return;
   set_paused(false);
   environment_->board->mark_progress(self_->clock().now());
-  self_->send(scheduler_, ResumeSequence{start_.id});
+  self_->send(peers_.scheduler, ResumeSequence{start_.id});
 }
 
 void RequestState::set_paused(bool paused) {
@@ -229,12 +272,17 @@ void RequestState::end_trace(RequestOutcome outcome) {
   log_request(*trace_, environment_->options.logs_requests);
 }
 
-// The sequence may still be running, or its admission be on the way: the
-// scheduler is told at once, and again by its monitor when this actor ends.
 void RequestState::leave() {
-  if (is_with_scheduler_) send_urgent(scheduler_, StopSequence{start_.id});
+  stop_sequence();
   set_paused(false);
   self_->quit();
+}
+
+// It may still be running, or its admission be on the way: the scheduler is told
+// at once, and again by its monitor when this actor ends.
+void RequestState::stop_sequence() {
+  if (std::exchange(is_with_scheduler_, false))
+    send_urgent(peers_.scheduler, StopSequence{start_.id});
 }
 
 void RequestState::observe_token(TimePoint now, TimePoint started) {

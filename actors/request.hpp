@@ -3,10 +3,10 @@
 // scheduler run the sequence, turns its tokens into text, looks for stop
 // strings, and is the only one to speak to the client.
 //
-//   begin ─► encoding ─► admitting ─► streaming ─► over
-//              (own thread if long)      │  ▲
-//                                        ▼  │ the client has read
-//                                       paused
+//   begin ─► reading ─► encoding ─► admitting ─► streaming ─► saving ─► over
+//          (if it continues    (own thread if long)   │  ▲   (if it is kept)
+//           a conversation)                           ▼  │ the client has read
+//                                                    paused
 // Cancel and failure lead to `over` from everywhere.
 #pragma once
 
@@ -16,6 +16,7 @@
 #include <string>
 
 #include "actors/actor_rules.hpp"
+#include "actors/kept_turn.hpp"
 #include "actors/message_types.hpp"
 #include "actors/request_trace.hpp"
 #include "actors/response_stream.hpp"
@@ -33,34 +34,46 @@ struct RequestStart {
   std::chrono::steady_clock::time_point arrived;
 };
 
+// Whom a request speaks to.
+struct RequestPeers {
+  SchedulerActor scheduler;
+  PromptEncoderActor encoder;
+  ResponseStoreActor store;  // null: nothing is kept
+};
+
 class RequestState {
  public:
   using Self = RequestActor::stateful_pointer<RequestState>;
   static inline const char* name = "request";
 
-  void initialize(Self self, Environment environment, SchedulerActor scheduler,
-                  PromptEncoderActor encoder, RequestStart start);
+  void initialize(Self self, Environment environment, RequestPeers peers, RequestStart start);
   ~RequestState();
 
   void begin_request();
   void cancel();
   void resume();
+  void take_conversation(const ConversationRead& read);
   void take_prompt(const PromptEncoded& prompt);
   void take_admission();
   void take_started(const SequenceStarted& message) { trace_->take_started(message); }
   void take_stopped(const SequenceStopped& message) { trace_->take_stopped(message); }
   void take_token(const NewToken& token);
+  void take_saved(const ResponseSaved& saved);
   void fail(const ApiError& error);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  void admit(std::vector<std::int32_t> tokens);
+  void encode(std::shared_ptr<const Conversation> conversation);
+  void admit(EncodedPrompt prompt);
   AdmissionTicket make_ticket(std::vector<std::int32_t> tokens) const;
   void send_echo();
   std::string text_of(const NewToken& token, std::optional<std::size_t>& matched_stop);
   void deliver(std::string text);
   void finish(const NewToken& token, std::optional<std::size_t> matched_stop);
+  void save();
+  void conclude();
+  void stop_sequence();
   bool is_stop_token(std::int32_t token) const;
   void pause_if_unread();
   void observe_token(TimePoint now, TimePoint started);
@@ -71,8 +84,7 @@ class RequestState {
 
   Self self_ = nullptr;
   Environment environment_;
-  SchedulerActor scheduler_;
-  PromptEncoderActor encoder_;
+  RequestPeers peers_;
   RequestStart start_;
   std::unique_ptr<CensusEntry> census_;
   std::shared_ptr<std::atomic<bool>> is_abandoned_;  // tells the encoder
@@ -80,6 +92,8 @@ class RequestState {
   std::optional<StreamingDetokenizer> detokenizer_;
   std::optional<StopMatcher> stop_matcher_;
   std::optional<RequestTrace> trace_;  // from the beginning
+  std::optional<KeptTurn> kept_;       // of a turn that is to be stored
+  std::optional<Finished> finished_;   // all was generated; it may still have to be stored
   Usage usage_;
   bool is_with_scheduler_ = false;
   bool is_paused_ = false;
@@ -87,7 +101,6 @@ class RequestState {
 };
 
 RequestActor::behavior_type make_request(RequestState::Self self, Environment environment,
-                                         SchedulerActor scheduler, PromptEncoderActor encoder,
-                                         RequestStart start);
+                                         RequestPeers peers, RequestStart start);
 
 }  // namespace troupe

@@ -74,6 +74,8 @@ class RequestTrace {
       begin_decoding(now);
     }
   }
+  // All is generated; what follows is nobody's phase.
+  void begin_saving(TimePoint now) { enter(RequestPhase::kNone, now); }
   void mark_accepted() { is_accepted_ = true; }
   // Nothing may follow but reading.
   void end(TimePoint now, RequestOutcome outcome);

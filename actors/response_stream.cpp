@@ -66,6 +66,8 @@ void ResponseStream::count_failure(ApiErrorKind kind) const {
     case ApiErrorKind::kOverloaded:
       return (is_accepted_ ? metrics_.refused_queue_time : metrics_.refused_overload).add();
     case ApiErrorKind::kInvalidRequest:
+    case ApiErrorKind::kResponseNotFound:
+    case ApiErrorKind::kPreviousResponseNotFound:
     case ApiErrorKind::kModelNotFound: return metrics_.refused_invalid.add();
     case ApiErrorKind::kContextTooLong: return metrics_.refused_too_long.add();
     case ApiErrorKind::kUnavailable: {
@@ -73,6 +75,8 @@ void ResponseStream::count_failure(ApiErrorKind kind) const {
       const bool is_draining = board_->state() == EngineState::kDraining;
       return (is_draining ? metrics_.refused_draining : metrics_.refused_unavailable).add();
     }
+    case ApiErrorKind::kStoreFull:
+    case ApiErrorKind::kStoreFailed:
     case ApiErrorKind::kInternal: return metrics_.requests_error.add();
   }
 }

@@ -39,6 +39,7 @@ void SupervisorState::initialize(Self self, Environment environment, DeviceFacto
   self_->monitor(actors_.scheduler);
   self_->monitor(actors_.tier);
   self_->monitor(actors_.encoder);
+  if (actors_.store) self_->monitor(actors_.store);
   self_->send(actors_.scheduler, MeetSupervisor{});
   start_worker();
 }
@@ -94,6 +95,7 @@ void SupervisorState::take_down(const caf::down_msg& message) {
   if (is(actors_.scheduler)) return fail_engine(*environment_, "the scheduler has died");
   if (is(actors_.tier)) return fail_engine(*environment_, "the cache tier has died");
   if (is(actors_.encoder)) return fail_engine(*environment_, "the prompt encoder has died");
+  if (is(actors_.store)) return fail_engine(*environment_, "the response store has died");
 }
 
 // A device that hangs can't be replaced from inside the process: its destructor
@@ -106,6 +108,7 @@ void SupervisorState::stop() {
   is_stopping_ = true;
   send_stop(worker_);
   send_stop(actors_.encoder);
+  send_stop(actors_.store);
   send_stop(actors_.scheduler);
   send_stop(actors_.tier);
   self_->quit();

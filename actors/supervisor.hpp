@@ -20,6 +20,7 @@ struct SupervisedActors {
   SchedulerActor scheduler;
   CacheTierActor tier;
   PromptEncoderActor encoder;
+  ResponseStoreActor store;  // null: nothing is kept
 };
 
 class SupervisorState {

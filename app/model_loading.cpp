@@ -121,6 +121,7 @@ LoadedModel load_model(const Options& options) {
   LoadedModel model;
   model.served.name = served_name(options);
   model.served.tokenizer = load_tokenizer(options.model_dir);
+  model.served.vocabulary = vocabulary_fingerprint(*model.served.tokenizer);
   if (auto chat_template = load_chat_template(options.model_dir))
     model.served.chat_template = std::make_shared<const ChatTemplate>(std::move(*chat_template));
   if (options.device == "noop") {
@@ -163,6 +164,7 @@ EngineOptions engine_options(const Options& options) {
   engine.cache.copy_ahead_below = static_cast<double>(options.cache_copy_ahead_percent) / 100;
   engine.cache.keep_for = std::chrono::days(options.cache_keep_days);
   engine.cache.keep_free = static_cast<double>(options.cache_keep_free_percent) / 100;
+  engine.store.keep = std::chrono::hours(24 * options.store_keep_days);
   engine.max_restarts = static_cast<std::uint32_t>(options.max_restarts);
   engine.restart_window = std::chrono::seconds(options.restart_window_seconds);
   engine.logs_requests = options.log_requests;

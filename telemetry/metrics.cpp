@@ -320,6 +320,9 @@ void Metrics::define_the_rest() {
   unexpected_messages = make.counter("troupe_unexpected_messages_total", "Messages that no actor handler expected.");
   actor_failures = make.counter("troupe_actor_failures_total", "Actors that died of an error.");
 
+  responses_stored = make.counter("troupe_responses_stored_total", "Responses kept to be continued.");
+  store_failures = make.counter("troupe_store_failures_total", "Operations on stored responses that failed.");
+
   connections = make.gauge("troupe_http_connections", "Open client connections.");
   sse_streams = make.gauge("troupe_http_sse_streams", "Open event streams.");
   sse_backlog =

@@ -120,6 +120,9 @@ class Metrics {
   // actors
   Counter unexpected_messages, actor_failures;
 
+  // stored responses
+  Counter responses_stored, store_failures;
+
   // http
   Gauge connections, sse_streams;
   Gauge sse_backlog;  // bytes delivered to streams that their clients have not taken

@@ -30,6 +30,18 @@ void refuse_other_models(const nlohmann::json& tokenizer) {
 
 }  // namespace
 
+// FNV-1a over the entries in the order of their ids, each with its end.
+std::uint64_t vocabulary_fingerprint(const Tokenizer& tokenizer) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  for (std::size_t id = 0; id < tokenizer.vocabulary_size(); ++id) {
+    for (const char byte : tokenizer.token_content(static_cast<TokenId>(id)))
+      add(static_cast<unsigned char>(byte));
+    add(0);
+  }
+  return hash;
+}
+
 std::vector<TokenId> Tokenizer::encode(std::string_view text) const {
   return encode_trusting(text, {});
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -63,6 +64,9 @@ class Tokenizer {
   // How many spaces decoding takes off the beginning of a text.
   virtual std::size_t num_stripped_leading_spaces() const = 0;
 };
+
+// Tells tokenizers apart whose ids mean different texts: a hash over all entries.
+std::uint64_t vocabulary_fingerprint(const Tokenizer& tokenizer);
 
 // Reads tokenizer.json and, where present, tokenizer_config.json. Throws
 // std::runtime_error naming the file and the reason.

@@ -11,9 +11,9 @@ namespace {
 TEST_CASE("prompt encoding: texts are tokenized, tokens taken as they are") {
   GenerationRequest request;
   request.prompt = TextPrompt{"ab"};
-  CHECK(std::get<0>(encode_prompt(byte_model(), request)) == std::vector<std::int32_t>{97, 98});
+  CHECK(std::get<0>(encode_prompt(byte_model(), request)).tokens == std::vector<std::int32_t>{97, 98});
   request.prompt = TokenPrompt{{5, 6}};
-  CHECK(std::get<0>(encode_prompt(byte_model(), request)) == std::vector<std::int32_t>{5, 6});
+  CHECK(std::get<0>(encode_prompt(byte_model(), request)).tokens == std::vector<std::int32_t>{5, 6});
 }
 
 TEST_CASE("prompt encoding: messages need a chat template") {

@@ -53,6 +53,7 @@ class RecordingSink final : public ResponseSink {
     return !events_.empty() && std::holds_alternative<Accepted>(events_.front());
   }
   std::optional<Finished> finished() const { return last<Finished>(); }
+  std::optional<StoreAnswer> found() const { return last<StoreAnswer>(); }
   std::optional<ApiError> error() const {
     const auto failed = last<Failed>();
     return failed ? std::optional(failed->error) : std::nullopt;
@@ -64,9 +65,6 @@ class RecordingSink final : public ResponseSink {
   }
 
  private:
-  static bool is_terminal(const ResponseEvent& event) {
-    return std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event);
-  }
   template <class Event>
   std::optional<Event> last() const {
     const std::lock_guard lock(mutex_);

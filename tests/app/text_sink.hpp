@@ -17,7 +17,7 @@ class TextSink final : public ResponseSink {
     const std::lock_guard lock(mutex_);
     if (const auto* delta = std::get_if<TextDelta>(&event)) text_ += delta->text;
     if (const auto* failed = std::get_if<Failed>(&event)) text_ += "FAILED: " + failed->error.message;
-    has_ended_ = has_ended_ || std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event);
+    has_ended_ = has_ended_ || is_terminal(event);
     if (has_ended_) ended_.notify_all();
   }
   std::size_t pending_bytes() const noexcept override { return 0; }

@@ -50,6 +50,7 @@ class SimClient final : public ResponseSink, public std::enable_shared_from_this
   void take(const TextDelta& delta);
   void take(const Finished& finished);
   void take(const Failed& failed);
+  void take(const StoreAnswer&) { violate("an answer of the store"); }
   void read_later();
   void violate(const std::string& what);
 
