@@ -24,6 +24,7 @@ struct Options {
   std::uint64_t port = 8000;
   std::uint64_t io_threads = 1;
   std::string api_key;
+  std::string api_keys_file;  // empty: none
   std::string cors_origins;
   bool allow_open_network = false;
   std::uint64_t drain_seconds = 25;

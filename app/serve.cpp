@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "app/api_keys.hpp"
 #include "app/command_line.hpp"
 #include "app/disk_cache.hpp"
 #include "app/model_loading.hpp"
@@ -60,7 +61,7 @@ ServerOptions server_options(const Options& options, Tracer* tracer) {
   server.host = options.host;
   server.port = static_cast<std::uint16_t>(options.port);
   server.io_threads = static_cast<std::uint32_t>(options.io_threads);
-  server.api_key = options.api_key;
+  server.api_keys = load_api_keys(options);
   server.allow_public_without_key = options.allow_open_network;
   server.cors_origins = split_at_commas(options.cors_origins);
   server.version = version_text();
@@ -92,7 +93,8 @@ void say_ready(const Options& options, const std::string& model, std::uint16_t p
   const bool is_v6 = options.host.find(':') != std::string::npos;
   const std::string host = is_v6 ? "[" + options.host + "]" : options.host;
   const std::string address = "http://" + host + ":" + std::to_string(port);
-  const std::string key = options.api_key.empty() ? "" : " -H 'Authorization: Bearer KEY'";
+  const bool is_open = options.api_key.empty() && options.api_keys_file.empty();
+  const std::string key = is_open ? "" : " -H 'Authorization: Bearer KEY'";
   std::printf(
       "%s is ready at %s (%.2f s). Try:\n\n"
       "  curl -N %s/v1/chat/completions%s -H 'Content-Type: application/json' -d '{\"model\": \"%s\", "
@@ -149,6 +151,7 @@ int run_serve(const Options& options) {
   engine_settings.cache.load_from_host = costs.host;
   engine_settings.cache.load_from_disk = costs.disk;
   engine_settings.cache.disk = open_disk_cache(options, model, state_directory.get());
+  engine_settings.store.directory = state_directory;
   Engine engine(model.served, model.make_device, engine_settings, metrics, tracer.get());
   Server server(engine, metrics, served_model_info(options, model), server_options(options, tracer.get()));
   server.start();

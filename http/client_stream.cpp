@@ -18,8 +18,7 @@ ClientStream::~ClientStream() {
 void ClientStream::deliver(ResponseEvent event) {
   if (delivery_ == Delivery::kWhole) {
     if (const auto* delta = std::get_if<TextDelta>(&event)) text_ += delta->text;
-    const bool is_last = std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event);
-    if (!is_last) return;
+    if (!is_terminal(event)) return;
   } else {
     const std::size_t bytes = cost(event);
     pending_bytes_.fetch_add(bytes);

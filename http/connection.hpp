@@ -20,7 +20,8 @@
 #include "http/request_parser.hpp"
 #include "http/client_stream.hpp"
 #include "http/service.hpp"
-#include "http/sse_writer.hpp"
+#include "http/response_json.hpp"
+#include "http/stream_writer.hpp"
 
 namespace troupe {
 
@@ -69,7 +70,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::string response_id;
     std::int64_t created = 0;
     ApiRequest request;  // without its prompt
-    std::optional<SseWriter> writer;
+    std::shared_ptr<const ConversationTurn> turn;
+    std::unique_ptr<StreamWriter> writer;
     Usage usage;
   };
 
@@ -87,9 +89,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void answer(const Reply& reply);
   void answer_error(HttpError error);  // in whatever phase of the answer
   void start_generation(ApiRequest request);
+  void submit(GenerationRequest request);
+  void look_up(StoredRequest request);
   void begin_stream();
   void on_delta(const TextDelta& delta);
   void on_finished(const Finished& finished);
+  std::string whole_answer(const Finished& finished) const;
+  std::unique_ptr<StreamWriter> make_writer() const;
   void end_generation();
   void end_exchange();
 
@@ -114,6 +120,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::optional<Exchange> exchange_;
   std::unique_ptr<Generation> generation_;
+  std::optional<StoredRequest> stored_;  // what the store is asked; the answer comes as a generation's
   std::uint64_t num_requests_ = 0;
   std::uint64_t num_read_ahead_ = 0;  // bytes that came while an answer is under way
   bool input_ended_ = false;

@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "http/refusal_span.hpp"
+#include "http/response_event_writer.hpp"
+#include "http/response_object.hpp"
 #include "http/shard.hpp"
+#include "http/sse_writer.hpp"
 #include "telemetry/metrics.hpp"
 
 namespace troupe {
@@ -31,6 +34,7 @@ void Connection::begin_exchange(HttpRequest request) {
   }
   auto handled = service_.handle(request, exchange_->route);
   if (const auto* reply = std::get_if<Reply>(&handled)) return answer(*reply);
+  if (auto* stored = std::get_if<StoredRequest>(&handled)) return look_up(std::move(*stored));
   start_generation(std::move(std::get<ApiRequest>(handled)));
 }
 
@@ -81,14 +85,30 @@ void Connection::start_generation(ApiRequest request) {
       shard_.outbox(), this, request.stream ? Delivery::kEvents : Delivery::kWhole,
       service_.metrics().sse_backlog);
   generation_->response_id = request.generation.id;
-  generation_->created = unix_seconds();
+  generation_->turn = request.generation.turn;
+  generation_->created = generation_->turn ? generation_->turn->created : unix_seconds();
   GenerationRequest generation = std::exchange(request.generation, {});
-  generation.origin = exchange_->origin;
-  generation.origin.is_stream = request.stream;
-  exchange_->was_submitted = true;
   generation_->request = std::move(request);
+  submit(std::move(generation));
+}
+
+void Connection::submit(GenerationRequest request) {
+  request.origin = exchange_->origin;
+  request.origin.is_stream = generation_->request.stream;
+  exchange_->was_submitted = true;
   phase_ = Phase::kGenerating;
-  generation_->id = service_.engine().submit(std::move(generation), generation_->stream);
+  generation_->id = service_.engine().submit(std::move(request), generation_->stream);
+}
+
+// The store answers as the engine does, with a single event.
+void Connection::look_up(StoredRequest request) {
+  generation_ = std::make_unique<Generation>();
+  generation_->stream = std::make_shared<ClientStream>(shard_.outbox(), this, Delivery::kWhole,
+                                                       service_.metrics().sse_backlog);
+  phase_ = Phase::kGenerating;
+  StoreQuery query = request.query;
+  stored_ = std::move(request);
+  service_.engine().look_up(std::move(query), generation_->stream);
 }
 
 void Connection::on_event(ClientStream& stream, ResponseEvent event) {
@@ -107,21 +127,31 @@ void Connection::on_event(ClientStream& stream, ResponseEvent event) {
     on_finished(*finished);
   } else if (const auto* failed = std::get_if<Failed>(&event)) {
     answer_error(to_http_error(failed->error));
+  } else if (const auto* found = std::get_if<StoreAnswer>(&event)) {
+    const Reply reply = stored_reply(*stored_, *found);
+    end_generation();
+    answer(reply);
   }
 }
 
 void Connection::begin_stream() {
-  const ApiRequest& request = generation_->request;
-  generation_->writer.emplace(
-      identity(), exchange_->context.is_http_1_0 ? EventFraming::kPlain : EventFraming::kChunked,
-      request.include_usage, request.continuous_usage_stats);
+  generation_->writer = make_writer();
   if (exchange_->context.is_http_1_0) exchange_->context.keep_alive = false;  // ends with the body
   phase_ = Phase::kStreaming;
   exchange_->status = 200;
   service_.metrics().http_2xx.add();
   service_.metrics().sse_streams.add(1);
   append_stream_head(out_, exchange_->context);
-  generation_->writer->role(out_, generation_->usage);
+  generation_->writer->begin(out_, generation_->usage);
+}
+
+std::unique_ptr<StreamWriter> Connection::make_writer() const {
+  const auto framing = exchange_->context.is_http_1_0 ? EventFraming::kPlain : EventFraming::kChunked;
+  const ApiRequest& request = generation_->request;
+  if (generation_->turn)
+    return std::make_unique<ResponseEventWriter>(identity(), generation_->turn, framing);
+  return std::make_unique<SseWriter>(identity(), framing, request.include_usage,
+                                     request.continuous_usage_stats);
 }
 
 void Connection::on_delta(const TextDelta& delta) {
@@ -140,7 +170,7 @@ void Connection::on_finished(const Finished& finished) {
     return answer_error(http_error(500, "the generation failed"));
   }
   if (!generation_->request.stream) {
-    const std::string body = completed_json(identity(), generation_->stream->whole_text(), finished);
+    const std::string body = whole_answer(finished);
     end_generation();
     return answer(Reply{.body = body});
   }
@@ -150,10 +180,30 @@ void Connection::on_finished(const Finished& finished) {
   end_generation();
 }
 
+std::string Connection::whole_answer(const Finished& finished) const {
+  const std::string& text = generation_->stream->whole_text();
+  const auto& turn = generation_->turn;
+  if (!turn) return completed_json(identity(), text, finished);
+  std::string body;
+  append_response_object(body, {.id = generation_->response_id,
+                                .created = generation_->created,
+                                .model = service_.model().name,
+                                .previous = turn->previous,
+                                .instructions = turn->instructions,
+                                .settings = turn->settings,
+                                .status = status_of(finished.reason),
+                                .is_stored = finished.is_stored,
+                                .text = text,
+                                .usage = &finished.usage,
+                                .timings = &finished.timings});
+  return body;
+}
+
 void Connection::end_generation() {
   if (phase_ == Phase::kStreaming) service_.metrics().sse_streams.add(-1);
   generation_->stream->detach();
   generation_.reset();
+  stored_.reset();
   phase_ = Phase::kReading;
 }
 

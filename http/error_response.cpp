@@ -52,6 +52,10 @@ HttpError to_http_error(const ApiError& error) {
   switch (error.kind) {
     case ApiErrorKind::kContextTooLong: result.code = "context_length_exceeded"; break;
     case ApiErrorKind::kModelNotFound: result.code = "model_not_found"; break;
+    case ApiErrorKind::kResponseNotFound:
+    case ApiErrorKind::kPreviousResponseNotFound:
+    case ApiErrorKind::kStoreFull:
+    case ApiErrorKind::kStoreFailed: result.code = name_of(error.kind); break;
     case ApiErrorKind::kInternal: result.code = "internal_error"; break;
     case ApiErrorKind::kInvalidRequest:
     case ApiErrorKind::kOverloaded:

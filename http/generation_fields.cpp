@@ -41,12 +41,19 @@ void read_sampling(FieldReader& fields, const ParseSettings& settings, Generatio
   sampling.seed = seed.value_or(0);
 }
 
-void read_lengths(FieldReader& fields, const ParseSettings& settings, GenerationRequest& request) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t context = settings.model.context_length;
-  auto max_tokens = fields.integer("max_completion_tokens", 1, kMost);
+constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+
+std::optional<std::int64_t> read_max_tokens(FieldReader& fields, ResponseShape shape) {
+  if (shape == ResponseShape::kResponse) return fields.integer("max_output_tokens", 1, kMost);
+  const auto max_tokens = fields.integer("max_completion_tokens", 1, kMost);
   const auto old_name = fields.integer("max_tokens", 1, kMost);
-  if (!max_tokens) max_tokens = old_name;
+  return max_tokens ? max_tokens : old_name;
+}
+
+void read_lengths(FieldReader& fields, const ParseSettings& settings, ApiRequest& api_request) {
+  GenerationRequest& request = api_request.generation;
+  const std::int64_t context = settings.model.context_length;
+  const auto max_tokens = read_max_tokens(fields, api_request.shape);
   // More than the context holds is no error: it is what people write for "all".
   if (max_tokens) request.max_tokens = static_cast<std::uint32_t>(std::min(*max_tokens, context));
   const auto min_tokens = fields.integer("min_tokens", 0, kMost);
@@ -127,7 +134,7 @@ void read_generation_fields(FieldReader& fields, const ParseSettings& settings,
   GenerationRequest& generation = request.generation;
   read_model(fields, settings);
   read_sampling(fields, settings, generation);
-  read_lengths(fields, settings, generation);
+  read_lengths(fields, settings, request);
   read_stops(fields, settings, generation);
   read_streaming(fields, request);
   read_cache_salt(fields, generation);

@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-enum class ResponseShape : std::uint8_t { kChat, kCompletion };
+enum class ResponseShape : std::uint8_t { kChat, kCompletion, kResponse };
 
 struct ApiRequest {
   GenerationRequest generation;  // without its id
@@ -31,5 +31,9 @@ std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body,
 std::variant<ApiRequest, ApiError> parse_completion_request(std::string_view body,
                                                             const ServedModelInfo& model,
                                                             const Limits& limits);
+// A turn (GenerationRequest::turn), without the time it was created.
+std::variant<ApiRequest, ApiError> parse_responses_request(std::string_view body,
+                                                           const ServedModelInfo& model,
+                                                           const Limits& limits);
 
 }  // namespace troupe

@@ -10,13 +10,13 @@ namespace troupe {
 namespace {
 
 std::string_view reason_phrase(unsigned status) {
-  constexpr std::array<std::pair<unsigned, std::string_view>, 20> kPhrases = {{
+  constexpr std::array<std::pair<unsigned, std::string_view>, 21> kPhrases = {{
       {200, "OK"}, {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"},
       {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
       {408, "Request Timeout"}, {413, "Content Too Large"}, {414, "URI Too Long"},
       {415, "Unsupported Media Type"}, {417, "Expectation Failed"}, {429, "Too Many Requests"},
       {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
-      {501, "Not Implemented"}, {503, "Service Unavailable"},
+      {501, "Not Implemented"}, {503, "Service Unavailable"}, {507, "Insufficient Storage"},
       {505, "HTTP Version Not Supported"}, {409, "Conflict"}, {422, "Unprocessable Content"}}};
   for (const auto& [code, phrase] : kPhrases) {
     if (code == status) return phrase;

@@ -12,6 +12,9 @@ namespace troupe {
 enum class Route : std::uint8_t {
   kChatCompletions,
   kCompletions,
+  kResponses,
+  kResponse,
+  kInputItems,
   kModels,
   kModel,
   kHealth,
@@ -28,10 +31,11 @@ struct RouteMatch {
   std::string_view name = "other";  // for logs: one of few
   std::string_view allow;           // the methods, as in the Allow field
   bool is_public = false;           // answered without a key
-  std::string_view rest;            // kModel: what follows /v1/models/
+  std::string_view rest;            // the id in it: of a model or a response
+  std::string_view query;           // what follows the question mark
 };
 
-// target: a request target in origin form; its query is ignored.
+// target: a request target in origin form, which the match refers to.
 RouteMatch match_route(std::string_view target);
 bool is_allowed(const RouteMatch& match, std::string_view method);
 

@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kTimeToSayGoodbye{1000};
 
 // A server that anyone on the network may use has to be asked for.
 void check_exposure(const ServerOptions& options) {
-  if (!options.api_key.empty() || options.allow_public_without_key || options.host == "localhost") {
+  if (!options.api_keys.empty() || options.allow_public_without_key || options.host == "localhost") {
     return;
   }
   boost::system::error_code error;

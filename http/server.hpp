@@ -34,11 +34,18 @@ struct AccessRecord {
   bool is_probe = false;       // of health or metrics
 };
 
+// Who has this key is this tenant: sees its own responses only, and shares KV
+// pages with nobody else.
+struct ApiKey {
+  std::string tenant;  // 1 to 64 of [A-Za-z0-9._-]
+  std::string key;
+};
+
 struct ServerOptions {
   std::string host = "127.0.0.1";  // an address, no name
   std::uint16_t port = 8000;       // 0: any free one
   std::uint32_t io_threads = 1;
-  std::string api_key;  // empty: none is asked for
+  std::vector<ApiKey> api_keys;    // empty: none is asked for, all are one tenant
   // A non-loopback host without a key is refused unless this is set.
   bool allow_public_without_key = false;
   std::vector<std::string> cors_origins;  // exact origins, or "*"

@@ -8,6 +8,7 @@
 #include "http/framing.hpp"
 #include "http/json_text.hpp"
 #include "http/response_json.hpp"
+#include "http/response_object.hpp"
 #include "telemetry/metrics.hpp"
 #include "telemetry/tracer.hpp"
 
@@ -15,6 +16,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kMaxCorsHeadersBytes = 1024;
+constexpr std::size_t kMaxResponseIdBytes = 128;
 
 // Takes the same time wherever the two differ.
 bool equal_in_constant_time(std::string_view given, std::string_view expected) {
@@ -40,7 +42,31 @@ bool is_json(std::string_view content_type) {
 }
 
 bool is_generation(Route route) {
-  return route == Route::kChatCompletions || route == Route::kCompletions;
+  return route == Route::kChatCompletions || route == Route::kCompletions || route == Route::kResponses;
+}
+
+auto parser_of(ResponseShape shape) {
+  switch (shape) {
+    case ResponseShape::kChat: return parse_chat_request;
+    case ResponseShape::kCompletion: return parse_completion_request;
+    case ResponseShape::kResponse: break;
+  }
+  return parse_responses_request;
+}
+
+std::string_view id_prefix(ResponseShape shape) {
+  switch (shape) {
+    case ResponseShape::kChat: return "chatcmpl-";
+    case ResponseShape::kCompletion: return "cmpl-";
+    case ResponseShape::kResponse: break;
+  }
+  return "resp_";
+}
+
+// A tenant's own salt divides what is its own; it leads to nobody else's pages.
+// Neither part can contain a line break.
+std::string salt_of(const std::string& tenant, const std::string& salt) {
+  return tenant.empty() ? salt : tenant + "\n" + salt;
 }
 
 std::string_view name_of(EngineState state) {
@@ -71,11 +97,11 @@ Service::Service(Engine& engine, Metrics& metrics, const ServedModelInfo& model,
   random_state_ = (std::uint64_t{device()} << 32) | device();
 }
 
-std::variant<Reply, ApiRequest> Service::handle(const HttpRequest& request,
-                                                const RouteMatch& route) {
+Service::Handled Service::handle(const HttpRequest& request, const RouteMatch& route) {
   const bool is_preflight = request.method == "OPTIONS" && !request.cors_headers.empty();
   if (is_preflight && !allowed_origin(request.origin).empty()) return preflight(request, route);
-  if (!route.is_public && !has_key(request)) {
+  const auto tenant = route.is_public ? std::string() : tenant_of(request);
+  if (!tenant) {
     if (is_generation(route.route)) metrics_.refused_unauthorized.add();
     return error_reply(http_error(401, "an API key is required: Authorization: Bearer <key>"));
   }
@@ -91,9 +117,17 @@ std::variant<Reply, ApiRequest> Service::handle(const HttpRequest& request,
     reply.allow = route.allow;
     return reply;
   }
+  return dispatch(request, route, *tenant);
+}
+
+Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch& route,
+                                   const std::string& tenant) {
   switch (route.route) {
-    case Route::kChatCompletions: return generation(request, ResponseShape::kChat);
-    case Route::kCompletions: return generation(request, ResponseShape::kCompletion);
+    case Route::kChatCompletions: return generation(request, ResponseShape::kChat, tenant);
+    case Route::kCompletions: return generation(request, ResponseShape::kCompletion, tenant);
+    case Route::kResponses: return generation(request, ResponseShape::kResponse, tenant);
+    case Route::kResponse:
+    case Route::kInputItems: return stored(request, route, tenant);
     case Route::kModels: return Reply{.body = model_list_json(model_)};
     case Route::kModel: return model(route.rest);
     case Route::kHealth: return health();
@@ -144,13 +178,20 @@ ResponseContext Service::context_for(const HttpRequest& request, const RequestOr
   return context;
 }
 
-bool Service::has_key(const HttpRequest& request) const {
-  if (options_.api_key.empty()) return true;
+// Compares with every key: how long that takes tells nothing of which fits.
+std::optional<std::string> Service::tenant_of(const HttpRequest& request) const {
+  if (options_.api_keys.empty()) return std::string();
   constexpr std::string_view kScheme = "Bearer ";
   const std::string_view given = request.authorization;
-  return given.size() > kScheme.size() &&
-         equal_ignoring_case(given.substr(0, kScheme.size()), kScheme) &&
-         equal_in_constant_time(given.substr(kScheme.size()), options_.api_key);
+  if (given.size() <= kScheme.size() ||
+      !equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) {
+    return std::nullopt;
+  }
+  std::optional<std::string> tenant;
+  for (const auto& entry : options_.api_keys) {
+    if (equal_in_constant_time(given.substr(kScheme.size()), entry.key)) tenant = entry.tenant;
+  }
+  return tenant;
 }
 
 // The origin as it goes into the answer; empty if it may not read it.
@@ -176,8 +217,8 @@ Reply Service::preflight(const HttpRequest& request, const RouteMatch& route) co
   return Reply{.status = 204, .body = {}, .allow = route.allow, .cors_headers = request.cors_headers};
 }
 
-std::variant<Reply, ApiRequest> Service::generation(const HttpRequest& request,
-                                                    ResponseShape shape) {
+Service::Handled Service::generation(const HttpRequest& request, ResponseShape shape,
+                                     const std::string& tenant) {
   if (is_draining_) {
     metrics_.refused_draining.add();
     return unavailable("the server is shutting down");
@@ -186,17 +227,44 @@ std::variant<Reply, ApiRequest> Service::generation(const HttpRequest& request,
     metrics_.refused_invalid.add();
     return error_reply(http_error(415, "send JSON, with Content-Type: application/json"));
   }
-  const auto parse =
-      shape == ResponseShape::kChat ? parse_chat_request : parse_completion_request;
-  auto parsed = parse(request.body, model_, options_.limits);
+  auto parsed = parser_of(shape)(request.body, model_, options_.limits);
   if (const auto* error = std::get_if<ApiError>(&parsed)) {
     metrics_.refused_invalid.add();
     return error_reply(to_http_error(*error));
   }
   auto& generation = std::get<ApiRequest>(parsed);
-  generation.generation.id =
-      (shape == ResponseShape::kChat ? "chatcmpl-" : "cmpl-") + hex(random()) + hex(random());
+  complete(generation, tenant);
   return std::move(generation);
+}
+
+// What does not come from the body: ids, times, whose it is.
+void Service::complete(ApiRequest& request, const std::string& tenant) {
+  GenerationRequest& generation = request.generation;
+  generation.id = std::string(id_prefix(request.shape)) + hex(random()) + hex(random());
+  generation.tenant = tenant;
+  generation.cache_salt = salt_of(tenant, generation.cache_salt);
+  if (!generation.turn) return;
+  auto turn = std::make_shared<ConversationTurn>(*generation.turn);
+  turn->created = std::chrono::duration_cast<std::chrono::seconds>(
+                      std::chrono::system_clock::now().time_since_epoch())
+                      .count();
+  generation.turn = std::move(turn);
+}
+
+Service::Handled Service::stored(const HttpRequest& request, const RouteMatch& route,
+                                 const std::string& tenant) const {
+  if (route.rest.size() > kMaxResponseIdBytes) return error_reply(http_error(404, "there is nothing at this path"));
+  StoredRequest stored{.query = {.kind = StoreQuery::Kind::kFind, .tenant = tenant, .response = std::string(route.rest)}};
+  if (request.method == "DELETE") {
+    stored.query.kind = StoreQuery::Kind::kRemove;
+    stored.answer = StoredRequest::Answer::kDeleted;
+  } else if (route.route == Route::kInputItems) {
+    stored.answer = StoredRequest::Answer::kInputItems;
+    const auto page = parse_item_page(route.query);
+    if (const auto* error = std::get_if<ApiError>(&page)) return error_reply(to_http_error(*error));
+    stored.page = std::get<ItemPage>(page);
+  }
+  return stored;
 }
 
 Reply Service::model(std::string_view id) const {
@@ -248,6 +316,19 @@ Reply error_reply(const HttpError& error) {
   return Reply{.status = error.status,
                .body = error_json(error),
                .retry_after_s = error.retry_after_s};
+}
+
+Reply stored_reply(const StoredRequest& request, const StoreAnswer& answer) {
+  if (request.answer == StoredRequest::Answer::kDeleted) return Reply{.body = deleted_json(request.query.response)};
+  const StoredResponse& response = *answer.response;
+  if (request.answer == StoredRequest::Answer::kInputItems)
+    return Reply{.body = input_items_json(response, request.page)};
+  const Usage usage{.prompt_tokens = response.prompt_tokens,
+                    .completion_tokens = response.completion_tokens,
+                    .cached_tokens = response.cached_tokens};
+  Reply reply;
+  append_response_object(reply.body, view_of(response, usage));
+  return reply;
 }
 
 }  // namespace troupe

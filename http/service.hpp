@@ -7,11 +7,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "actors/engine.hpp"
 #include "http/error_response.hpp"
+#include "http/input_items.hpp"
 #include "http/openai_api.hpp"
 #include "http/request_parser.hpp"
 #include "http/response_writer.hpp"
@@ -20,13 +22,22 @@
 
 namespace troupe {
 
+// A question for the store, and what is to be made of its answer.
+struct StoredRequest {
+  enum class Answer : std::uint8_t { kResponse, kInputItems, kDeleted };
+  StoreQuery query;
+  Answer answer = Answer::kResponse;
+  ItemPage page = {};
+};
+
 class Service {
  public:
   Service(Engine& engine, Metrics& metrics, const ServedModelInfo& model,
           const ServerOptions& options);
 
   // A generation comes back with its id set.
-  std::variant<Reply, ApiRequest> handle(const HttpRequest& request, const RouteMatch& route);
+  using Handled = std::variant<Reply, ApiRequest, StoredRequest>;
+  Handled handle(const HttpRequest& request, const RouteMatch& route);
 
   // The fields of the answer that follow from the request.
   ResponseContext context_for(const HttpRequest& request, const RequestOrigin& origin);
@@ -44,10 +55,13 @@ class Service {
   const ServerOptions& options() const { return options_; }
 
  private:
-  bool has_key(const HttpRequest& request) const;
+  std::optional<std::string> tenant_of(const HttpRequest& request) const;
   std::string allowed_origin(const std::string& origin) const;
   Reply preflight(const HttpRequest& request, const RouteMatch& route) const;
-  std::variant<Reply, ApiRequest> generation(const HttpRequest& request, ResponseShape shape);
+  Handled dispatch(const HttpRequest& request, const RouteMatch& route, const std::string& tenant);
+  Handled generation(const HttpRequest& request, ResponseShape shape, const std::string& tenant);
+  void complete(ApiRequest& request, const std::string& tenant);
+  Handled stored(const HttpRequest& request, const RouteMatch& route, const std::string& tenant) const;
   Reply model(std::string_view id) const;
   Reply health() const;
   bool is_ready(const EngineStatus& status) const;
@@ -65,5 +79,6 @@ class Service {
 };
 
 Reply error_reply(const HttpError& error);
+Reply stored_reply(const StoredRequest& request, const StoreAnswer& answer);
 
 }  // namespace troupe

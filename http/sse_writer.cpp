@@ -4,18 +4,10 @@
 #include "http/json_text.hpp"
 
 namespace troupe {
-namespace {
-
-// The length of a chunk is written after its content is known; six digits are
-// set aside and leading zeros are legal: chunk-size = 1*HEXDIG.
-constexpr std::string_view kChunkSizePlaceholder = "000000\r\n";
-constexpr std::size_t kChunkSizeDigits = 6;
-
-}  // namespace
 
 SseWriter::SseWriter(const ResponseIdentity& identity, EventFraming framing, bool include_usage,
                      bool continuous_usage_stats)
-    : framing_(framing),
+    : framer_(framing),
       is_chat_(identity.shape == ResponseShape::kChat),
       include_usage_(include_usage),
       continuous_usage_stats_(continuous_usage_stats) {
@@ -32,29 +24,29 @@ SseWriter::SseWriter(const ResponseIdentity& identity, EventFraming framing, boo
                          : ",\"logprobs\":null,\"finish_reason\":null}]";
 }
 
-void SseWriter::role(std::string& out, const Usage& usage) const {
+void SseWriter::begin(std::string& out, const Usage& usage) {
   if (!is_chat_) return;
-  const std::size_t start = begin_event(out);
+  const std::size_t start = framer_.begin(out);
   out += head_;
   out += "{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
          "\"logprobs\":null,\"finish_reason\":null}]";
   append_usage_member(out, usage);
   out += "}\n\n";
-  end_event(out, start);
+  framer_.end(out, start);
 }
 
-void SseWriter::delta(std::string& out, std::string_view text, const Usage& usage) const {
-  const std::size_t start = begin_event(out);
+void SseWriter::delta(std::string& out, std::string_view text, const Usage& usage) {
+  const std::size_t start = framer_.begin(out);
   out += before_text_;
   append_json_string(out, text);
   out += after_text_;
   append_usage_member(out, usage);
   out += "}\n\n";
-  end_event(out, start);
+  framer_.end(out, start);
 }
 
-void SseWriter::finish(std::string& out, const Finished& finished) const {
-  const std::size_t start = begin_event(out);
+void SseWriter::finish(std::string& out, const Finished& finished) {
+  const std::size_t start = framer_.begin(out);
   out += head_;
   out += is_chat_ ? "{\"index\":0,\"delta\":{},\"logprobs\":null,"
                   : "{\"index\":0,\"text\":\"\",\"logprobs\":null,";
@@ -72,23 +64,17 @@ void SseWriter::finish(std::string& out, const Finished& finished) const {
     out += "}\n\n";
   }
   out += "data: [DONE]\n\n";
-  end_event(out, start);
-  end_body(out);
+  framer_.end(out, start);
+  framer_.end_body(out);
 }
 
-void SseWriter::error(std::string& out, const HttpError& error) const {
-  const std::size_t start = begin_event(out);
+void SseWriter::error(std::string& out, const HttpError& error) {
+  const std::size_t start = framer_.begin(out);
   out += "data: ";
   out += error_json(error);
   out += "\n\n";
-  end_event(out, start);
-  end_body(out);
-}
-
-void SseWriter::heartbeat(std::string& out) const {
-  const std::size_t start = begin_event(out);
-  out += ": ping\n\n";
-  end_event(out, start);
+  framer_.end(out, start);
+  framer_.end_body(out);
 }
 
 void SseWriter::append_usage_member(std::string& out, const Usage& usage) const {
@@ -98,26 +84,6 @@ void SseWriter::append_usage_member(std::string& out, const Usage& usage) const 
   } else if (include_usage_) {
     out += ",\"usage\":null";
   }
-}
-
-std::size_t SseWriter::begin_event(std::string& out) const {
-  const std::size_t start = out.size();
-  if (framing_ == EventFraming::kChunked) out += kChunkSizePlaceholder;
-  return start;
-}
-
-void SseWriter::end_event(std::string& out, std::size_t start) const {
-  if (framing_ != EventFraming::kChunked) return;
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::size_t size = out.size() - start - kChunkSizePlaceholder.size();
-  for (std::size_t digit = kChunkSizeDigits; digit > 0; --digit, size >>= 4) {
-    out[start + digit - 1] = kHex[size & 15];
-  }
-  out += "\r\n";
-}
-
-void SseWriter::end_body(std::string& out) const {
-  if (framing_ == EventFraming::kChunked) out += "0\r\n\r\n";
 }
 
 }  // namespace troupe

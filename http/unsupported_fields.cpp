@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields that other servers know and this one does not yet: refused by name
 // where their value asks for something, accepted where it asks for nothing.
+#include <algorithm>
 #include <array>
 
 #include <boost/json/array.hpp>
@@ -35,6 +36,21 @@ bool is_text_format(const json::value& value) {
 bool is_text_modality(const json::value& value) {
   return value.is_array() && value.get_array().size() == 1 && value.get_array()[0].is_string() &&
          value.get_array()[0].get_string() == "text";
+}
+
+bool is_disabled(const json::value& value) {
+  return value.is_string() && value.get_string() == "disabled";
+}
+bool is_all_null(const json::value& value) {
+  if (!value.is_object()) return false;
+  const auto& object = value.get_object();
+  return std::all_of(object.begin(), object.end(), [](const auto& pair) { return pair.value().is_null(); });
+}
+// {"format": {"type": "text"}} or less; verbosity is a wish, not a meaning.
+bool is_text_text(const json::value& value) {
+  if (!value.is_object()) return false;
+  const auto* format = value.get_object().if_contains("format");
+  return format == nullptr || format->is_null() || is_text_format(*format);
 }
 
 struct UnsupportedField {
@@ -94,6 +110,25 @@ constexpr std::array kUnsupportedInCompletions = {
     UnsupportedField{"add_special_tokens", is_true, "true"},
 };
 
+constexpr std::array kUnsupportedInResponses = {
+    UnsupportedField{"background", is_false, "false"},
+    UnsupportedField{"conversation", is_never, "null; use previous_response_id"},
+    UnsupportedField{"include", is_empty, "an empty list"},
+    UnsupportedField{"max_tokens", is_never, "max_output_tokens"},
+    UnsupportedField{"max_completion_tokens", is_never, "max_output_tokens"},
+    UnsupportedField{"max_tool_calls", is_never, "null"},
+    UnsupportedField{"prompt", is_never, "null"},
+    UnsupportedField{"reasoning", is_all_null, "null"},
+    UnsupportedField{"stop", is_empty, "null"},
+    UnsupportedField{"stop_token_ids", is_empty, "null"},
+    UnsupportedField{"include_stop_str_in_output", is_false, "false"},
+    UnsupportedField{"text", is_text_text, "{\"format\": {\"type\": \"text\"}}"},
+    UnsupportedField{"tools", is_empty, "an empty list"},
+    UnsupportedField{"tool_choice", is_no_tool_choice, "\"none\" or \"auto\""},
+    UnsupportedField{"top_logprobs", is_zero, "0"},
+    UnsupportedField{"truncation", is_disabled, "\"disabled\""},
+};
+
 template <std::size_t kSize>
 void refuse(FieldReader& fields, const std::array<UnsupportedField, kSize>& unsupported) {
   for (const auto& field : unsupported) {
@@ -108,10 +143,10 @@ void refuse(FieldReader& fields, const std::array<UnsupportedField, kSize>& unsu
 
 void refuse_unsupported_fields(FieldReader& fields, ResponseShape shape) {
   refuse(fields, kUnsupportedEverywhere);
-  if (shape == ResponseShape::kChat) {
-    refuse(fields, kUnsupportedInChat);
-  } else {
-    refuse(fields, kUnsupportedInCompletions);
+  switch (shape) {
+    case ResponseShape::kChat: return refuse(fields, kUnsupportedInChat);
+    case ResponseShape::kCompletion: return refuse(fields, kUnsupportedInCompletions);
+    case ResponseShape::kResponse: return refuse(fields, kUnsupportedInResponses);
   }
 }
 

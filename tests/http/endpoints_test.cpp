@@ -71,7 +71,7 @@ TEST_CASE("endpoints: metrics are protobuf for who asks for it, and text for who
 }
 
 TEST_CASE("endpoints: refused requests are counted by reason, and no request twice") {
-  RunningServer server([](ServerOptions& options) { options.api_key = "secret"; });
+  RunningServer server([](ServerOptions& options) { options.api_keys = {{"default", "secret"}}; });
   const std::string key = "Authorization: Bearer secret\r\n";
   const auto refused = [&](const std::string& reason) {
     const std::string text = server.metrics().expose();
@@ -188,7 +188,7 @@ TEST_CASE("endpoints: a whole chat answer and a whole completion") {
 }
 
 TEST_CASE("endpoints: with a key, every path but the public ones asks for it") {
-  RunningServer server([](ServerOptions& options) { options.api_key = "secret"; });
+  RunningServer server([](ServerOptions& options) { options.api_keys = {{"default", "secret"}}; });
   for (const std::string target :
        {"/v1/models", "/v1/models/demo", "/v1/chat/completions", "/", "//health", "/v1/../health",
         "/%68ealth", "/Health", "/health/", "/nothing"}) {
@@ -220,7 +220,7 @@ TEST_CASE("endpoints: request ids are echoed if plain, made if not") {
 TEST_CASE("endpoints: browsers from allowed origins may ask, others may not") {
   RunningServer server([](ServerOptions& options) {
     options.cors_origins = {"http://a"};
-    options.api_key = "k";
+    options.api_keys = {{"default", "k"}};
   });
   const auto preflight = [&](const std::string& origin) {
     return ask(server, "OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: h\r\nOrigin: " + origin +
@@ -260,7 +260,7 @@ TEST_CASE("server: a port in use is named; an open door without a key is refused
   const auto exposed = [](bool allowed, const std::string& key) {
     RunningServer server([&](ServerOptions& options) {
       options.host = "0.0.0.0";
-      options.api_key = key;
+      if (!key.empty()) options.api_keys = {{"default", key}};
       options.allow_public_without_key = allowed;
     });
   };

@@ -52,9 +52,7 @@ void EngineScript::deliver(RequestId id, ResponseEvent event) {
   {
     const std::lock_guard lock(mutex_);
     sink = requests_.at(id).sink;
-    const bool is_terminal =
-        std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event);
-    if (is_terminal) {
+    if (is_terminal(event)) {
       ended_[id] = true;
       requests_.at(id).sink.reset();
     }
@@ -98,6 +96,19 @@ RequestId EngineScript::submit(GenerationRequest request, std::shared_ptr<Respon
   if (on_submit) on_submit(id);
   return id;
 }
+void EngineScript::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
+  const std::lock_guard lock(mutex_);
+  const auto found = stored.find(query.response);
+  if (found == stored.end() || found->second.tenant != query.tenant)
+    return sink->deliver(Failed{{.kind = ApiErrorKind::kResponseNotFound, .message = "not found"}});
+  StoreAnswer answer;
+  if (query.kind == StoreQuery::Kind::kRemove) {
+    stored.erase(found);
+  } else {
+    answer.response = std::make_shared<const StoredResponse>(found->second);
+  }
+  sink->deliver(answer);
+}
 void EngineScript::cancel(RequestId id) {
   const std::lock_guard lock(mutex_);
   requests_.at(id).is_cancelled = true;
@@ -122,6 +133,9 @@ Engine::~Engine() {
 }
 RequestId Engine::submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink) {
   return script_of(*this).submit(std::move(request), std::move(sink));
+}
+void Engine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
+  script_of(*this).look_up(std::move(query), std::move(sink));
 }
 void Engine::cancel(RequestId id) { script_of(*this).cancel(id); }
 void Engine::resume(RequestId id) { script_of(*this).resume(id); }

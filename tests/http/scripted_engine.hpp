@@ -38,6 +38,10 @@ class EngineScript {
   std::size_t num_submitted();
   std::size_t num_unfinished();  // neither ended nor cancelled
 
+  // What the store holds, by id; what is not there is answered by Failed.
+  std::map<std::string, StoredResponse> stored;
+
+  void look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink);
   RequestId submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
   void cancel(RequestId id);
   void resume(RequestId id);

@@ -25,9 +25,9 @@ constexpr std::string_view kUsageJson =
 }  // namespace
 
 TEST_CASE("sse: the bytes of a whole chat stream") {
-  const SseWriter writer(kChat, EventFraming::kPlain, false, false);
+  SseWriter writer(kChat, EventFraming::kPlain, false, false);
   std::string out;
-  writer.role(out, {});
+  writer.begin(out, {});
   writer.delta(out, "a\"\n", kUsage);
   writer.heartbeat(out);
   writer.finish(out, kStop);
@@ -41,9 +41,9 @@ TEST_CASE("sse: the bytes of a whole chat stream") {
 }
 
 TEST_CASE("sse: the bytes of a whole completion stream") {
-  const SseWriter writer(kText, EventFraming::kPlain, false, false);
+  SseWriter writer(kText, EventFraming::kPlain, false, false);
   std::string out;
-  writer.role(out, {});
+  writer.begin(out, {});
   writer.delta(out, "x", kUsage);
   writer.finish(out, {.reason = FinishReason::kLength, .stop_string = {}, .stop_token = {},
                       .usage = kUsage});
@@ -56,9 +56,9 @@ TEST_CASE("sse: the bytes of a whole completion stream") {
 }
 
 TEST_CASE("sse: with include_usage every chunk has usage null and the last one has no choices") {
-  const SseWriter writer(kChat, EventFraming::kPlain, true, false);
+  SseWriter writer(kChat, EventFraming::kPlain, true, false);
   std::string out;
-  writer.role(out, {});
+  writer.begin(out, {});
   writer.delta(out, "x", kUsage);
   writer.finish(out, kStop);
   const auto data = test::sse_data(out);
@@ -69,9 +69,9 @@ TEST_CASE("sse: with include_usage every chunk has usage null and the last one h
 }
 
 TEST_CASE("sse: continuous usage statistics are in every chunk") {
-  const SseWriter writer(kChat, EventFraming::kPlain, true, true);
+  SseWriter writer(kChat, EventFraming::kPlain, true, true);
   std::string out;
-  writer.role(out, {.prompt_tokens = 3});
+  writer.begin(out, {.prompt_tokens = 3});
   writer.delta(out, "x", kUsage);
   writer.finish(out, kStop);
   const auto data = test::sse_data(out);
@@ -83,7 +83,7 @@ TEST_CASE("sse: continuous usage statistics are in every chunk") {
 }
 
 TEST_CASE("sse: what stopped the answer is told") {
-  const SseWriter writer(kChat, EventFraming::kPlain, false, false);
+  SseWriter writer(kChat, EventFraming::kPlain, false, false);
   std::string by_string, by_token;
   writer.finish(by_string, {.reason = FinishReason::kStop, .stop_string = "\n", .stop_token = {}, .usage = {}});
   writer.finish(by_token, {.reason = FinishReason::kStop, .stop_string = {}, .stop_token = 7, .usage = {}});
@@ -92,18 +92,18 @@ TEST_CASE("sse: what stopped the answer is told") {
 }
 
 TEST_CASE("sse: an error is one event with OpenAI's error object and no [DONE]") {
-  const SseWriter writer(kChat, EventFraming::kPlain, true, false);
+  SseWriter writer(kChat, EventFraming::kPlain, true, false);
   std::string out;
   writer.error(out, http_error(500, "broken\n"));
   CHECK(out == R"(data: {"error":{"message":"broken\n","type":"server_error","param":null,"code":null}})" "\n\n");
 }
 
 TEST_CASE("sse: each event is one HTTP chunk whose length is right") {
-  const SseWriter plain(kChat, EventFraming::kPlain, true, false);
-  const SseWriter chunked(kChat, EventFraming::kChunked, true, false);
-  const auto write = [](const SseWriter& writer) {
+  SseWriter plain(kChat, EventFraming::kPlain, true, false);
+  SseWriter chunked(kChat, EventFraming::kChunked, true, false);
+  const auto write = [](SseWriter& writer) {
     std::string out;
-    writer.role(out, {});
+    writer.begin(out, {});
     writer.delta(out, std::string(100'000, '\n'), kUsage);
     writer.heartbeat(out);
     writer.finish(out, kStop);
@@ -129,7 +129,7 @@ TEST_CASE("sse: timings are in the last chunk, be it the finish or the usage") {
   Finished finished = kStop;
   finished.timings.total = std::chrono::milliseconds(5);
   for (const bool include_usage : {false, true}) {
-    const SseWriter writer(kChat, EventFraming::kPlain, include_usage, false);
+    SseWriter writer(kChat, EventFraming::kPlain, include_usage, false);
     std::string out;
     writer.finish(out, finished);
     const auto data = test::sse_data(out);

@@ -110,6 +110,11 @@ HttpAnswer http_post(std::uint16_t port, std::string_view target, std::string_vi
   return exchange(port, request_text("POST", target, json, more_headers));
 }
 
+HttpAnswer http_send(std::uint16_t port, std::string_view method, std::string_view target,
+                     std::string_view more_headers) {
+  return exchange(port, request_text(method, target, "", more_headers));
+}
+
 std::vector<std::string> sse_payloads(std::string_view body) {
   std::vector<std::string> payloads;
   while (!body.empty()) {

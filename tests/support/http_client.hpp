@@ -23,6 +23,10 @@ HttpAnswer http_get(std::uint16_t port, std::string_view target);
 HttpAnswer http_post(std::uint16_t port, std::string_view target, std::string_view json,
                      std::string_view more_headers = "");
 
+// Any method, without a body.
+HttpAnswer http_send(std::uint16_t port, std::string_view method, std::string_view target,
+                     std::string_view more_headers = "");
+
 // The `data:` payloads of an event stream, comments left out.
 std::vector<std::string> sse_payloads(std::string_view body);
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/api_keys.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "telemetry/log.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr const char* kDefaultTenant = "default";  // of the one key of the options
+constexpr std::size_t kMaxTenantBytes = 64;
+constexpr std::size_t kMaxKeyBytes = 512;
+
+bool is_tenant(const std::string& text) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  };
+  return !text.empty() && text.size() <= kMaxTenantBytes && std::all_of(text.begin(), text.end(), is_allowed);
+}
+
+bool is_key(const std::string& text) {
+  return !text.empty() && text.size() <= kMaxKeyBytes &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
+ApiKey parse_line(const std::string& line) {
+  ApiKey entry;
+  std::string rest;
+  std::istringstream words(line);
+  words >> entry.tenant >> entry.key;
+  if (words >> rest) throw std::runtime_error("expected a tenant's name and a key, got more");
+  if (!is_tenant(entry.tenant))
+    throw std::runtime_error("expected a tenant's name of 1 to 64 letters, digits, '.', '_' or '-'");
+  if (!is_key(entry.key)) throw std::runtime_error("expected a key of 1 to 512 printable ASCII characters");
+  return entry;
+}
+
+void add(std::vector<ApiKey>& keys, ApiKey entry) {
+  const bool is_known =
+      std::any_of(keys.begin(), keys.end(), [&](const auto& other) { return other.key == entry.key; });
+  if (is_known) throw std::runtime_error("this key is given twice: whose is it?");
+  keys.push_back(std::move(entry));
+}
+
+void warn_if_open(const std::string& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) == 0 && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    log(LogLevel::kWarning, "others on this machine may read the API keys", {{"file", file}});
+}
+
+void load_file(const std::string& file, std::vector<ApiKey>& keys) {
+  std::ifstream stream(file);
+  if (!stream) throw std::runtime_error(file + ": " + std::generic_category().message(errno));
+  warn_if_open(file);
+  const auto num_before = keys.size();
+  std::string line;
+  for (int number = 1; std::getline(stream, line); ++number) {
+    const auto first = line.find_first_not_of(" \t\r");
+    if (first == std::string::npos || line[first] == '#') continue;
+    try {
+      add(keys, parse_line(line));
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(file + ":" + std::to_string(number) + ": " + error.what());
+    }
+  }
+  // A file without a key would open the server to everyone.
+  if (keys.size() == num_before) throw std::runtime_error(file + ": expected at least one key");
+}
+
+}  // namespace
+
+std::vector<ApiKey> load_api_keys(const Options& options) {
+  std::vector<ApiKey> keys;
+  if (!options.api_key.empty()) add(keys, {.tenant = kDefaultTenant, .key = options.api_key});
+  if (!options.api_keys_file.empty()) load_file(options.api_keys_file, keys);
+  return keys;
+}
+
+}  // namespace troupe

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// POST /v1/responses: what it asks for, and what its answer repeats of it.
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include "http/generation_fields.hpp"
+#include "http/json_document.hpp"
+#include "http/json_text.hpp"
+#include "http/openai_api.hpp"
+
+namespace troupe {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kMaxIdBytes = 128;
+constexpr std::size_t kMaxMetadataPairs = 16;  // OpenAI's
+constexpr std::size_t kMaxMetadataKey = 64;
+constexpr std::size_t kMaxMetadataValue = 512;
+constexpr std::size_t kMaxUserBytes = 512;
+constexpr std::array<std::string_view, 4> kRoles = {"user", "assistant", "system", "developer"};
+constexpr std::array<std::string_view, 3> kTextParts = {"input_text", "output_text", "text"};
+
+template <std::size_t kSize>
+bool is_one_of(const std::string& text, const std::array<std::string_view, kSize>& all) {
+  return std::find(all.begin(), all.end(), text) != all.end();
+}
+
+std::string_view text_of(const json::string& text) { return {text.data(), text.size()}; }
+
+// Text parts joined by line breaks, as in chats.
+void read_parts(FieldReader& item, const json::array& parts, const Limits& limits, std::string& content) {
+  if (parts.size() > limits.max_content_parts) {
+    return item.fail("content", " must have at most " + std::to_string(limits.max_content_parts) +
+                                    " parts, got " + std::to_string(parts.size()));
+  }
+  for (std::size_t i = 0; i < parts.size() && !item.error(); ++i) {
+    const std::string name = "content[" + std::to_string(i) + "]";
+    if (!parts[i].is_object()) return item.fail(name, "an object", parts[i]);
+    FieldReader part(parts[i].get_object(), item.full_name(name) + ".");
+    const auto type = part.string("type").value_or("");
+    if (!is_one_of(type, kTextParts)) {
+      part.fail("type", " must be \"input_text\" or \"output_text\": other content (\"" +
+                            std::string(shorten(type, 32)) + "\") is not supported");
+    }
+    const auto text = part.string("text");
+    if (!text) part.fail("text", " is required");
+    item.adopt(part);
+    if (i > 0) content += '\n';
+    content += text.value_or("");
+  }
+}
+
+void read_item(FieldReader& item, const Limits& limits, ChatMessage& message) {
+  const auto type = item.string("type").value_or("message");
+  if (type != "message") {
+    return item.fail("type", " must be \"message\": other items (\"" + std::string(shorten(type, 32)) +
+                                 "\") are not supported");
+  }
+  message.role = item.string("role").value_or("");
+  if (!is_one_of(message.role, kRoles)) item.fail("role", " must be user, assistant, system or developer");
+  const auto* content = item.find("content");
+  if (content == nullptr) {
+    item.fail("content", " is required");
+  } else if (content->is_string()) {
+    message.content = text_of(content->get_string());
+  } else if (content->is_array()) {
+    read_parts(item, content->get_array(), limits, message.content);
+  } else {
+    item.fail("content", "a string or a list of text parts", *content);
+  }
+}
+
+void read_input(FieldReader& fields, const Limits& limits, std::vector<ChatMessage>& messages) {
+  const auto* input = fields.find("input");
+  if (input == nullptr) return fields.fail("input", " is required");
+  if (input->is_string()) {
+    messages.push_back({"user", std::string(text_of(input->get_string()))});
+    return;
+  }
+  const std::string expectation =
+      "a string or a list of 1 to " + std::to_string(limits.max_messages) + " items";
+  if (!input->is_array()) return fields.fail("input", expectation, *input);
+  const auto& items = input->get_array();
+  if (items.empty() || items.size() > limits.max_messages) return fields.fail("input", expectation, *input);
+  messages.resize(items.size());
+  for (std::size_t i = 0; i < items.size() && !fields.error(); ++i) {
+    const std::string name = "input[" + std::to_string(i) + "]";
+    if (!items[i].is_object()) return fields.fail(name, "an object", items[i]);
+    FieldReader item(items[i].get_object(), name + ".");
+    read_item(item, limits, messages[i]);
+    fields.adopt(item);
+  }
+}
+
+// The metadata as JSON.
+std::string read_metadata(FieldReader& fields) {
+  const auto* value = fields.find("metadata");
+  if (value == nullptr) return "{}";
+  const auto refuse = [&](std::string_view sentence) {
+    fields.fail("metadata", sentence);
+    return std::string("{}");
+  };
+  if (!value->is_object() || value->get_object().size() > kMaxMetadataPairs)
+    return refuse(" must be an object of at most 16 pairs");
+  std::string out = "{";
+  for (const auto& pair : value->get_object()) {
+    const std::string_view key(pair.key().data(), pair.key().size());
+    if (key.size() > kMaxMetadataKey) return refuse(" must have keys of at most 64 bytes");
+    if (!pair.value().is_string() || pair.value().get_string().size() > kMaxMetadataValue)
+      return refuse(" must have strings of at most 512 bytes as values");
+    if (out.size() > 1) out += ",";
+    append_json_string(out, key);
+    out += ":";
+    append_json_string(out, text_of(pair.value().get_string()));
+  }
+  return out + "}";
+}
+
+// What the answer repeats: settings of the request, as it was understood.
+std::string settings_json(FieldReader& fields, const GenerationRequest& generation) {
+  std::string out = "\"max_output_tokens\":";
+  if (generation.max_tokens) {
+    append_json_integer(out, *generation.max_tokens);
+  } else {
+    out += "null";
+  }
+  out += ",\"metadata\":" + read_metadata(fields);
+  out += ",\"temperature\":";
+  append_json_number(out, generation.sampling.temperature);
+  out += ",\"top_p\":";
+  append_json_number(out, generation.sampling.top_p);
+  const auto user = fields.string("user");
+  if (user && user->size() > kMaxUserBytes) fields.fail("user", " must be at most 512 bytes");
+  out += ",\"user\":" + (user ? json_string(*user) : "null");
+  return out;
+}
+
+void read_turn(FieldReader& fields, ConversationTurn& turn) {
+  turn.instructions = fields.string("instructions").value_or("");
+  turn.previous = fields.string("previous_response_id").value_or("");
+  if (turn.previous.size() > kMaxIdBytes)
+    fields.fail("previous_response_id", " must be at most 128 bytes");
+  const auto store = fields.boolean("store");
+  turn.is_stored = store.value_or(true);
+  turn.must_be_stored = store.value_or(false);
+}
+
+}  // namespace
+
+std::variant<ApiRequest, ApiError> parse_responses_request(std::string_view body,
+                                                           const ServedModelInfo& model,
+                                                           const Limits& limits) {
+  const auto document = parse_json_object(body, limits);
+  if (const auto* error = std::get_if<ApiError>(&document)) return *error;
+  FieldReader fields(std::get<json::object>(document));
+  ApiRequest request;
+  request.shape = ResponseShape::kResponse;
+  read_generation_fields(fields, {model, limits}, request);
+  refuse_unsupported_fields(fields, request.shape);
+  ChatPrompt prompt;
+  read_input(fields, limits, prompt.messages);
+  ConversationTurn turn;
+  read_turn(fields, turn);
+  turn.settings = settings_json(fields, request.generation);
+  if (fields.error()) return *fields.error();
+  request.generation.prompt = std::move(prompt);
+  request.generation.turn = std::make_shared<const ConversationTurn>(std::move(turn));
+  return request;
+}
+
+}  // namespace troupe
