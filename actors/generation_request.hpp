@@ -51,12 +51,12 @@ struct RequestOrigin {
 // What makes a request a turn of a conversation that the server keeps. Its
 // prompt is a ChatPrompt with what is new.
 struct ConversationTurn {
-  std::string previous;      // the response it continues; empty: none
-  std::string instructions;  // a system message in front; not part of what is continued
+  std::string previous = {};      // the response it continues; empty: none
+  std::string instructions = {};  // a system message in front; not part of what is continued
   bool is_stored = true;
   bool must_be_stored = false;  // asked for by name: without, the request fails
   std::int64_t created = 0;     // Unix seconds
-  std::string settings;         // what the answer repeats of the request, as JSON members
+  std::string settings = {};      // what the answer repeats of the request, as JSON members
 };
 
 struct GenerationRequest {

@@ -15,7 +15,7 @@ namespace troupe {
 struct ItemPage {
   bool is_descending = true;  // the last item first, as OpenAI has it
   std::uint32_t limit = 20;   // 1 to 100
-  std::string after;          // an item's id; empty: from the beginning
+  std::string after = {};     // an item's id; empty: from the beginning
 };
 
 // query: of the target, without its '?'; keys it does not know are ignored.
