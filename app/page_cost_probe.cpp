@@ -32,7 +32,7 @@ class PageCostProbe {
   PageCostProbe(const LoadedModel& model, std::chrono::nanoseconds time_limit)
       : device_(model),
         end_(Clock::now() + time_limit),
-        last_end_(Clock::now() + 4 * time_limit) {
+        last_end_(Clock::now() + 2 * time_limit) {
     const DeviceDescription& about = device_.description();
     page_size_ = about.page_size;
     const std::uint32_t capacity = std::min(about.context_length / page_size_, about.num_pages);

@@ -12,7 +12,7 @@ namespace troupe {
 
 // directory: where measurements are kept; null: nowhere. Before the engine makes
 // its device: two need twice the memory. Never throws for want of a measurement;
-// the log says what is used. A small model takes a tenth of a second (four on a
+// the log says what is used. A small model takes a tenth of a second (two on a
 // busy machine), a large one a few seconds, a start that finds them nothing.
 RestoreCosts page_costs(const Options& options, const LoadedModel& model,
                         const StateDirectory* directory);
