@@ -19,8 +19,12 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMostRounds = 6;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSteadyWithin = 1.25;
-constexpr double kLongTime = 1e8;  // ns: what disturbs is averaged, once is enough
+constexpr double kLongTime = 1e9;   // ns: what disturbs is averaged, once is enough
+constexpr double kTooLongForAll = 1e8;  // ns: then only both ends of the context
 constexpr std::uint32_t kMostChunkPages = 8;
+// How often the time limit may pass before measurements are steady: with a model
+// that computes so many pages within it, and with a larger one.
+constexpr int kManyPages = 20, kBusyFactor = 2, kLargeFactor = 20;
 constexpr std::uint64_t kMostHostBytes = 16 << 20;  // they stay allocated
 constexpr std::uint32_t kMovesEach = 64;            // of a batch that only fills pages
 // Serving begins with the same host pages: what is left in them must not be
@@ -31,8 +35,8 @@ class PageCostProbe {
  public:
   PageCostProbe(const LoadedModel& model, std::chrono::nanoseconds time_limit)
       : device_(model),
-        end_(Clock::now() + time_limit),
-        last_end_(Clock::now() + 2 * time_limit) {
+        begin_(Clock::now()),
+        time_limit_(time_limit) {
     const DeviceDescription& about = device_.description();
     page_size_ = about.page_size;
     const std::uint32_t capacity = std::min(about.context_length / page_size_, about.num_pages);
@@ -86,16 +90,19 @@ class PageCostProbe {
   void measure_pages() {
     times_[deepest_].add(compute(deepest_, 1));
     times_[0].add(compute(0, 1));
-    for (std::uint32_t depth = 1; depth < deepest_; depth *= 2) times_.try_emplace(depth);
+    if (times_[0].lowest < kTooLongForAll)
+      for (std::uint32_t depth = 1; depth < deepest_; depth *= 2) times_.try_emplace(depth);
     for (int round = 0; !is_over(round); ++round) {
       for (auto& [depth, times] : times_) times.add(compute(depth, 1));
-      if (chunk_pages_ >= 2) chunk_.add(compute(0, chunk_pages_));
+      if (chunk_pages_ >= 2 && times_[0].lowest < kTooLongForAll) chunk_.add(compute(0, chunk_pages_));
     }
   }
 
   bool is_over(int round) const {
-    const auto now = Clock::now();
-    return now > last_end_ || (is_steady() && (now > end_ || round >= kMostRounds));
+    const auto time = Clock::now() - begin_;
+    const bool is_small = times_.at(0).lowest * kManyPages < static_cast<double>(time_limit_.count());
+    const auto longest = time_limit_ * (is_small ? kBusyFactor : kLargeFactor);
+    return time > longest || (is_steady() && (time > time_limit_ || round >= kMostRounds));
   }
 
   bool is_steady() const {
@@ -120,8 +127,9 @@ class PageCostProbe {
   // Without the trip: moves travel in batches that are run anyway.
   LoadCost load_cost() const {
     if (many_ == 0) return {};
-    return load_cost_of(std::max(load_one_.lowest - trip_, 0.0),
-                        std::max(load_many_.lowest - trip_, 1.0), many_);
+    LoadCost cost = load_cost_of(load_one_.lowest, load_many_.lowest, many_);
+    cost.fixed = std::max(cost.fixed - trip_, 0.0);
+    return cost;
   }
 
   // Pages that follow one another, of the host in a circle. The time until the
@@ -156,7 +164,8 @@ class PageCostProbe {
   }
 
   ProbedDevice device_;
-  Clock::time_point end_, last_end_;
+  Clock::time_point begin_;
+  std::chrono::nanoseconds time_limit_;
   std::uint32_t page_size_ = 0;
   std::uint32_t deepest_ = 0;         // pages in front of a context's last one
   std::uint32_t chunk_pages_ = 0;     // of a longer batch

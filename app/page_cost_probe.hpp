@@ -19,9 +19,9 @@ struct MeasuredPageCosts {
   bool is_steady = true;
 };
 
-// Ends about when the time is over, if not steady then about when it is over
-// twice, but not before a page was computed at both ends of the context, however
-// long that takes. Makes a device of its own, and leaves contents of no sequence
+// Ends about when the time is over; if not steady, after twice the time, with a
+// large model after twenty times; but not before a page was computed at both ends
+// of the context, however long that takes. Makes a device of its own, and leaves contents of no sequence
 // in the first of the host tier's pages. Throws std::runtime_error if the device
 // fails.
 MeasuredPageCosts measure_page_costs(const LoadedModel& model, std::chrono::nanoseconds time_limit);
