@@ -104,6 +104,55 @@ TEST_CASE("cancel: while it is paused") {
   CHECK(leftovers(world) == "");
 }
 
+// One conversation that others have pushed off a small device comes back.
+std::shared_ptr<sim::SimClient> come_back(sim::SimWorld& world) {
+  for (const char letter : {'a', 'b', 'c', 'd'}) {
+    submit(world, letters(std::string(40, letter), 20));
+    REQUIRE(world.run());
+  }
+  return submit(world, letters(std::string(41, 'a'), 20));
+}
+
+// Given up after any number of messages: what is in flight is waited for, nothing else.
+void check_cancelled_on_the_way(const sim::SimSettings& settings) {
+  std::uint64_t num_left_in_load = 0, num_left_in_read = 0;
+  for (int num_steps = 1; num_steps < 60; ++num_steps) {
+    CAPTURE(num_steps);
+    sim::SimWorld world(settings);
+    if (settings.disk.file) settings.disk.file->pages.assign(settings.disk.file->pages.size(), {});
+    const auto client = come_back(world);
+    for (int i = 0; i < num_steps; ++i)
+      if (!world.step()) world.advance();
+    if (client->has_ended()) break;
+    client->cancel();
+    world.settle();
+    while (world.scheduler().num_in_flight() > 0 && world.advance()) world.settle();
+    CHECK(world.tier().counts().running == 0);
+    CHECK(client->finished()->reason == FinishReason::kCancelled);
+    REQUIRE(world.run());
+    CHECK(leftovers(world) == "");
+    num_left_in_load += world.devices().num_left_in_load;
+    num_left_in_read += world.devices().num_left_in_read;
+  }
+  CHECK((settings.disk.file ? num_left_in_read : num_left_in_load) > 0);
+}
+
+TEST_CASE("cancel: while its pages are loaded from the host") {
+  auto settings = sim::small_settings();
+  settings.device.description.num_pages = 32;
+  settings.device.description.num_host_pages = 100;
+  check_cancelled_on_the_way(settings);
+}
+
+TEST_CASE("cancel: while its pages are read from the disk") {
+  auto settings = sim::small_settings();
+  settings.device.description.num_pages = 32;
+  settings.device.description.num_host_pages = 20;
+  settings.disk.file = std::make_shared<sim::SimFile>();
+  settings.disk.file->pages.resize(100);
+  check_cancelled_on_the_way(settings);
+}
+
 TEST_CASE("cancel: twice, after the end, or of nobody, does nothing") {
   sim::SimWorld world(sim::small_settings());
   const auto client = submit(world, letters("hello", 5));
