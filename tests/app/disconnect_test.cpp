@@ -35,10 +35,12 @@ constexpr std::size_t kInEveryRun = 500;
 constexpr std::size_t kMostAtOnce = 24;
 constexpr std::size_t kNumConversations = 24;
 
-const std::vector<std::string> kLittleMemory = {
-    "--model", TROUPE_SOURCE_DIR "/models/demo", "--memory", "16MiB", "--cache-host-memory", "6MiB",
-    "--max-batch-sequences", "8", "--max-batch-tokens", "128", "--prefill-chunk", "64",
-    "--max-waiting", "12", "--log-format", "json", "--log-level", "info", "--log-requests"};
+std::vector<std::string> little_memory(const std::string& store) {
+  return {"--model", TROUPE_SOURCE_DIR "/models/demo", "--memory", "16MiB",
+          "--cache-host-memory", "6MiB", "--cache-disk-space", "8MiB", "--store-directory", store,
+          "--max-batch-sequences", "8", "--max-batch-tokens", "128", "--prefill-chunk", "64",
+          "--max-waiting", "12", "--log-format", "json", "--log-level", "info", "--log-requests"};
+}
 
 std::size_t num_disconnects() {
   const char* text = std::getenv("TROUPE_DISCONNECTS");
@@ -143,11 +145,12 @@ States states_of(const std::string& log) {
 }  // namespace
 
 TEST_CASE("disconnects: clients that vanish at any moment leave no page held and no request open") {
-  ServerProcess server(kLittleMemory);
+  const TemporaryPath store;
+  ServerProcess server(little_memory(store.path().string()));
   come_and_go(server.port());
   const ServerMetrics metrics = metrics_when_idle(server.port());
   CHECK(metrics.num_open() == 0);
-  for (const char* tier : {"device", "host"}) {
+  for (const char* tier : {"device", "host", "disk"}) {
     CAPTURE(tier);
     const double capacity = metrics.sum("troupe_kv_pages_capacity", "tier=\"" + std::string(tier) + "\"");
     CHECK(capacity > 0);
@@ -156,8 +159,10 @@ TEST_CASE("disconnects: clients that vanish at any moment leave no page held and
   }
   const double cancelled = metrics.sum("troupe_requests_total", "finished_reason=\"cancelled\"");
   const double loaded = metrics.sum("troupe_kv_pages_loaded_total");
+  const double read = metrics.sum("troupe_kv_pages_read_total");
   CHECK(metrics.sum("troupe_http_client_disconnects_total") > 0);
   CHECK(loaded > 0);
+  CHECK(read > 0);
   CHECK(metrics.sum("troupe_kv_pages_stored_total") > 0);
   CHECK(metrics.sum("troupe_worker_restarts_total") + metrics.sum("troupe_actor_failures_total") == 0);
 
@@ -172,7 +177,7 @@ TEST_CASE("disconnects: clients that vanish at any moment leave no page held and
   const States states = states_of(server.output());
   MESSAGE(num_disconnects(), " came and went: ", cancelled, " requests cancelled, of which ", states.waiting,
           " waited, ", states.prefilling, " were prefilling, ", states.decoding, " decoding; ", loaded,
-          " pages loaded");
+          " pages loaded from the host, ", read, " read from disk");
   CHECK(states.waiting > 0);
   CHECK(states.prefilling > 0);
   CHECK(states.decoding > 0);
