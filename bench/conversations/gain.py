@@ -116,6 +116,7 @@ def main():
         budgets = Budgets(arguments)
         curves = measure_curves(arguments, budgets, directory)
         short = measure_short(arguments, budgets, directory)
+    print(f"## Conversations: `{' '.join(['bench/conversations/gain.py', *sys.argv[1:]])}`")
     print(tables.setting(arguments, os.getloadavg()[0]))
     print(tables.curves(curves))
     print(tables.recomputed(curves, short))

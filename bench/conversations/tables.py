@@ -32,9 +32,12 @@ def progress(arm, m):
 
 
 def setting(arguments, load_average):
-    return (f"Lengths x {arguments.scale:g}, think time {arguments.think:g} s on average, {arguments.seconds:g} s measured "
-            f"after {arguments.warmup:g} s, KV pages of 32 tokens: {arguments.device_pages} on the device, "
-            f"{arguments.host_pages} on the host; load average at the end {load_average:.1f}.\n")
+    return (f"A random Llama of 49 M parameters serves the same conversations with its cache by value, by time (lru), on "
+            f"the device only and off (none), in turn, each time by a fresh server. Turns and lengths are ShareGPT's "
+            f"(Pensieve, Table 3.2), the lengths times {arguments.scale:g}; think time is exponential, {arguments.think:g} s "
+            f"on average (the paper's: 60). {arguments.seconds:g} s are measured after {arguments.warmup:g} s. KV pages of "
+            f"32 tokens: {arguments.device_pages} on the device, {arguments.host_pages} on the host, where it is short "
+            f"{arguments.short_host_pages}. Load average at the end {load_average:.1f}.\n")
 
 
 def curves(by_arm):

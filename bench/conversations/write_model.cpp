@@ -23,17 +23,17 @@ namespace {
 using namespace troupe;
 
 ModelConfig conversation_model(std::uint32_t vocabulary_size) {
-  ModelConfig config;
-  config.architecture = "LlamaForCausalLM";
+  ModelConfig config = llama_100m();
   config.hidden_size = 512;
   config.intermediate_size = 1792;
   config.num_layers = 14;
   config.num_heads = 8;
   config.num_kv_heads = 2;
-  config.head_dim = 64;
   config.vocabulary_size = vocabulary_size;
   config.context_length = 2048;
-  config.weight_type = DataType::kBF16;
+  config.tied_embeddings = false;  // the head says which tokens are drawn
+  config.bos_token.reset();
+  config.eos_tokens.clear();
   return config;
 }
 

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
 
 using namespace troupe::test;
@@ -59,15 +60,6 @@ double metric(std::uint16_t port, const std::string& name) {
   return std::stod(text.substr(text.find(' ', at + 1)));
 }
 
-void wait_until_idle(std::uint16_t port) {
-  for (int attempt = 0; attempt < 500; ++attempt) {
-    if (metric(port, "troupe_num_requests_running") == 0 && metric(port, "troupe_num_requests_waiting") == 0 &&
-        metric(port, "troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0)
-      return;
-    std::this_thread::yield();
-  }
-}
-
 }  // namespace
 
 TEST_CASE("end to end: held-out questions are answered by meaning, alone and 32 at once, and alike") {
@@ -100,7 +92,7 @@ TEST_CASE("end to end: held-out questions are answered by meaning, alone and 32 
   for (auto& asker : askers) asker.join();
   for (std::size_t i = 0; i < questions.size(); ++i) CHECK(together[i] == alone[i]);
 
-  wait_until_idle(server.port());
+  metrics_when_idle(server.port());
   CHECK(metric(server.port(), "troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
 }
 
@@ -157,7 +149,7 @@ TEST_CASE("end to end: a client that leaves mid-stream gives its pages back") {
   body["max_tokens"] = 1900;
   http_post_and_leave(server.port(), "/v1/chat/completions", body.dump(),
                       [](std::string_view raw) { return raw.find("10") != std::string_view::npos; });
-  wait_until_idle(server.port());
+  metrics_when_idle(server.port());
   CHECK(metric(server.port(), "troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
   CHECK(metric(server.port(), "troupe_requests_total{finished_reason=\"cancelled\"") == 1);
   CHECK(metric(server.port(), "troupe_generation_tokens_total") < 1900);
