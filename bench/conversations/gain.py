@@ -59,9 +59,9 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--quick", action="store_true", help="one rate, short: shows that all works, proves little")
-    parser.add_argument("--rates", type=float, nargs="+", default=[0.5, 1, 1.7, 2.8],
+    parser.add_argument("--rates", type=float, nargs="+", default=[0.4, 0.8, 1.5, 2.5],
                         metavar="R", help="conversations begun a second")
-    parser.add_argument("--seconds", type=float, default=18, help="measured, for each arm and rate")
+    parser.add_argument("--seconds", type=float, default=20, help="measured, for each arm and rate")
     parser.add_argument("--warmup", type=float, default=10, help="seconds before that")
     parser.add_argument("--drain", type=float, default=3, help="seconds for the last answers")
     parser.add_argument("--think", type=float, default=2, help="mean think time, seconds")
