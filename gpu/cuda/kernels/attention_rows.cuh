@@ -19,6 +19,11 @@ __device__ __forceinline__ bool is_visible(const PagedAttentionArguments& a, std
   return key <= position && (a.window == 0 || key + a.window > position);
 }
 
+// Whether the block was launched for nothing: the count may be none.
+__device__ __forceinline__ bool is_idle_block(const std::uint32_t* count) {
+  return count != nullptr && blockIdx.x >= *count;
+}
+
 // From the first element of the row's token to the row's.
 __device__ __forceinline__ std::size_t column_of(const PagedAttentionArguments& a,
                                                  std::uint32_t row) {

@@ -239,7 +239,9 @@ __device__ __forceinline__ float merged_sum(const BlockMemory<kRows>& memory,
 // A block has an item (x) and a KV head (y).
 template <typename T, int kRows>
 __global__ void __launch_bounds__(kThreads)
-    paged_attention_kernel(const PagedAttentionArguments a, const AttentionItem* items) {
+    paged_attention_kernel(const PagedAttentionArguments a, const AttentionItem* items,
+                           const std::uint32_t* num_items) {
+  if (is_idle_block(num_items)) return;
   const AttentionItem item = items[blockIdx.x];
   const unsigned warp = threadIdx.x / kWarpLanes;
   const unsigned lane = threadIdx.x % kWarpLanes;
@@ -276,7 +278,9 @@ __global__ void __launch_bounds__(kThreads)
 // A block has the rows of a merge (x) and a KV head (y).
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    merge_attention_kernel(const PagedAttentionArguments a, const AttentionMerge* merges) {
+    merge_attention_kernel(const PagedAttentionArguments a, const AttentionMerge* merges,
+                           const std::uint32_t* num_merges) {
+  if (is_idle_block(num_merges)) return;
   const AttentionMerge merge = merges[blockIdx.x];
   const auto head_dim = static_cast<unsigned>(a.layout.head_dim);
   for (unsigned i = threadIdx.x; i < merge.num_rows * head_dim; i += kThreads) {
@@ -309,7 +313,7 @@ void launch_few_rows(const PagedAttentionArguments& arguments, const DeviceAtten
         {.grid = dim3(plan.num_items[kClass], static_cast<unsigned>(arguments.layout.num_kv_heads)),
          .block = kThreads,
          .dynamic_shared_bytes = BlockMemory<kRows>::size_bytes()},
-        stream, arguments, plan.items[kClass]);
+        stream, arguments, plan.items[kClass], count_of_class(plan, kClass));
   }
   if constexpr (kClass + 1 < kTileClass) {
     launch_few_rows<T, kClass + 1>(arguments, plan, stream);
@@ -325,7 +329,7 @@ std::size_t attention_partial_floats(const KvLayout& layout, std::uint32_t num_p
 void launch_paged_attention(const PagedAttentionArguments& arguments,
                             const DeviceAttentionPlan& plan, StreamHandle stream) {
   if (plan.num_items[kTileClass] > 0) {
-    launch_tiled_attention(arguments, plan.items[kTileClass], plan.num_items[kTileClass], stream);
+    launch_tiled_attention(arguments, plan, stream);
   }
   with_element_type(arguments.layout.type, [&](auto element) {
     using T = decltype(element);
@@ -334,7 +338,7 @@ void launch_paged_attention(const PagedAttentionArguments& arguments,
     launch(merge_attention_kernel<T>,
            {.grid = dim3(plan.num_merges, static_cast<unsigned>(arguments.layout.num_kv_heads)),
             .block = kThreads},
-           stream, arguments, plan.merges);
+           stream, arguments, plan.merges, plan.counts == nullptr ? nullptr : &plan.counts->merges);
   });
 }
 

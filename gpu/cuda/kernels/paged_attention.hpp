@@ -9,6 +9,7 @@
 // (tiled_attention.cu). The batch's own keys and values are appended before.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,12 +35,20 @@ struct PagedAttentionArguments {
   float* partials = nullptr;  // attention_partial_floats(), uninitialised
 };
 
+// How many of the launched blocks have something to do: lets a captured graph
+// with room for the longest contexts be replayed for shorter ones.
+struct AttentionCounts {
+  std::array<std::uint32_t, kAttentionClasses.size()> items{};
+  std::uint32_t merges = 0;
+};
+
 // The plan's items and merges, copied to the device.
 struct DeviceAttentionPlan {
   std::array<const AttentionItem*, kAttentionClasses.size()> items{};
-  std::array<std::uint32_t, kAttentionClasses.size()> num_items{};
+  std::array<std::uint32_t, kAttentionClasses.size()> num_items{};  // blocks to launch
   const AttentionMerge* merges = nullptr;
-  std::uint32_t num_merges = 0;
+  std::uint32_t num_merges = 0;             // blocks to launch
+  const AttentionCounts* counts = nullptr;  // on the device, at most those; or none: all
 };
 
 // Whether AttentionLimits::has_tiles may be set: bf16, head_dim 64 or 128. Queries

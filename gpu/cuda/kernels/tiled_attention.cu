@@ -208,7 +208,9 @@ __device__ __forceinline__ void store_rows(const PagedAttentionArguments& a,
 // A block has an item (x) and a KV head (y); a warp 16 of its rows.
 template <unsigned kHeadDim>
 __global__ void __launch_bounds__(kThreads)
-    tiled_attention_kernel(const PagedAttentionArguments a, const AttentionItem* items) {
+    tiled_attention_kernel(const PagedAttentionArguments a, const AttentionItem* items,
+                           const std::uint32_t* num_items) {
+  if (is_idle_block(num_items)) return;
   __shared__ PageBuffer<kHeadDim> buffers[2];
   const AttentionItem item = items[blockIdx.x];
   const unsigned lane = threadIdx.x % kWarpLanes;
@@ -249,21 +251,21 @@ bool can_tile_attention(const KvLayout& layout) {
   return layout.type == DataType::kBF16 && (layout.head_dim == 64 || layout.head_dim == 128);
 }
 
-void launch_tiled_attention(const PagedAttentionArguments& arguments, const AttentionItem* items,
-                            std::uint32_t num_items, StreamHandle stream) {
+void launch_tiled_attention(const PagedAttentionArguments& arguments,
+                            const DeviceAttentionPlan& plan, StreamHandle stream) {
   const KvLayout& layout = arguments.layout;
   if (!can_tile_attention(layout)) {
     throw std::invalid_argument(
         "attention on tensor cores wants bf16 and heads of 64 or 128 elements, not " +
         std::string(name_of(layout.type)) + " and " + std::to_string(layout.head_dim));
   }
-  const LaunchShape shape{.grid = dim3(num_items, static_cast<unsigned>(layout.num_kv_heads)),
-                          .block = kThreads};
-  if (layout.head_dim == 64) {
-    launch(tiled_attention_kernel<64>, shape, stream, arguments, items);
-  } else {
-    launch(tiled_attention_kernel<128>, shape, stream, arguments, items);
-  }
+  const LaunchShape shape{
+      .grid = dim3(plan.num_items[kTileClass], static_cast<unsigned>(layout.num_kv_heads)),
+      .block = kThreads};
+  const auto kernel =
+      layout.head_dim == 64 ? tiled_attention_kernel<64> : tiled_attention_kernel<128>;
+  launch(kernel, shape, stream, arguments, plan.items[kTileClass],
+         count_of_class(plan, kTileClass));
 }
 
 }  // namespace troupe::cuda

@@ -86,6 +86,7 @@ struct Options {
   bool has_tiles = false;
   std::uint32_t tile_split_tokens = 4096;
   float query_scale = 1.0F;
+  std::uint32_t num_idle_blocks = 0;  // launched besides those with an item or merge
 };
 
 std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vector<Range>& ranges,
@@ -105,12 +106,16 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
       DeviceArray(plan.items[0]), DeviceArray(plan.items[1]), DeviceArray(plan.items[2]),
       DeviceArray(plan.items[3])};
   DeviceArray<cuda::AttentionMerge> merges(plan.merges);
-  cuda::DeviceAttentionPlan device_plan{
-      .merges = merges.data(), .num_merges = static_cast<std::uint32_t>(plan.merges.size())};
+  cuda::DeviceAttentionPlan device_plan{.merges = merges.data()};
+  cuda::AttentionCounts counts{.merges = static_cast<std::uint32_t>(plan.merges.size())};
   for (std::size_t c = 0; c < plan.items.size(); ++c) {
     device_plan.items[c] = items[c].data();
-    device_plan.num_items[c] = static_cast<std::uint32_t>(plan.items[c].size());
+    counts.items[c] = static_cast<std::uint32_t>(plan.items[c].size());
+    device_plan.num_items[c] = counts.items[c] + options.num_idle_blocks;
   }
+  device_plan.num_merges = counts.merges + options.num_idle_blocks;
+  DeviceArray<cuda::AttentionCounts> device_counts({counts});
+  if (options.num_idle_blocks > 0) device_plan.counts = device_counts.data();
   TypedBuffer memory(shape.type, pool.numbers), device_queries(shape.type, queries),
       attended(shape.type, std::vector<float>(queries.size(), 7.0F));
   DeviceArray<PageId> page_table(pool.page_table);
@@ -309,6 +314,13 @@ TEST_CASE("cuda attention: tiles of what tensor cores don't take are refused in 
       worst_against_f64(shape, pool, {{0, 20, 0}}, {.has_tiles = true}),
       "attention on tensor cores wants bf16 and heads of 64 or 128 elements, not bf16 and 32",
       std::invalid_argument);
+}
+
+TEST_CASE("cuda attention: blocks of a graph that have nothing to do leave everything alone") {
+  const Shape shape{4, 1, 64, DataType::kBF16};
+  const Pool pool(shape, {100, 30});
+  CHECK(worst_against_f64(shape, pool, {{99, 1, 0}, {0, 3, 1}},
+                          {.has_tiles = true, .num_idle_blocks = 2}) < 2 * rounding_of(shape.type));
 }
 
 TEST_CASE("cuda attention: an empty batch launches nothing") {

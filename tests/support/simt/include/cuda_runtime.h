@@ -2,7 +2,7 @@
 // CUDA C++ as the SIMT interpreter understands it: found in place of the
 // toolkit's header when kernel sources are compiled for the CPU. Names,
 // signatures and results are CUDA's ("CUDA C++ Programming Guide", "CUDA Math
-// API"); only what our kernels use is here.
+// API"); what is missing is added when a kernel wants it.
 #pragma once
 
 #include <math.h>
@@ -32,23 +32,17 @@
 
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(8) int2 { int x, y; };
-struct alignas(16) int4 { int x, y, z, w; };
-struct alignas(8) uint2 { unsigned x, y; };
 struct uint3 { unsigned x, y, z; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 struct dim3 {
   unsigned x, y, z;
   constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
 };
-inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
 extern dim3 blockDim, gridDim;
 extern uint3 threadIdx, blockIdx;
-inline constexpr int warpSize = 32;
 
 // ---- what threads do together ----
 
@@ -231,15 +225,10 @@ T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T
 // ---- numbers ----
 
 inline float __expf(float x) { return expf(x); }
-inline float __logf(float x) { return logf(x); }
-inline float __fdividef(float x, float y) { return x / y; }
 inline float rsqrtf(float x) { return 1.0F / sqrtf(x); }
-inline float __frcp_rn(float x) { return 1.0F / x; }
-inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline int __popc(unsigned x) { return std::popcount(x); }
-inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
 inline unsigned __umulhi(unsigned x, unsigned y) {
   return static_cast<unsigned>(std::uint64_t{x} * y >> 32);
