@@ -274,6 +274,8 @@ TEST_CASE("cuda attention: tiles on tensor cores equal f64") {
     // Weights are rounded to bf16 too.
     const double allowed = 2 * rounding_of(shape.type);
     CHECK(worst_against_f64(shape, pool, {{0, 19, 1}, {32, 1, 2}, {64, 17, 0}}, options) < allowed);
+    // A warp whose last row is the first token of a page.
+    CHECK(worst_against_f64(shape, pool, {{61, 4, 0}}, options) < allowed);
     const Options split{.has_tiles = true, .tile_split_tokens = 32};
     CHECK(worst_against_f64(shape, pool, {{60, 21, 0}}, split) < allowed);
     const Options windowed{.window = 20, .has_tiles = true};
