@@ -7,7 +7,7 @@
 
 #include "http/generation_fields.hpp"
 #include "http/json_document.hpp"
-#include "http/json_text.hpp"
+#include "http/message_fields.hpp"
 #include "http/openai_api.hpp"
 
 namespace troupe {
@@ -17,36 +17,7 @@ namespace json = boost::json;
 
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
                                                     "tool"};
-
-std::string element(std::string_view name, std::size_t index) {
-  return std::string(name) + "[" + std::to_string(index) + "]";
-}
-
-// Text parts joined by line breaks, as other servers do.
-void read_content_parts(FieldReader& message, const json::array& parts, const Limits& limits,
-                        std::string& content) {
-  if (parts.size() > limits.max_content_parts) {
-    return message.fail("content", " must have at most " + std::to_string(limits.max_content_parts) +
-                                       " parts, got " + std::to_string(parts.size()));
-  }
-  for (std::size_t i = 0; i < parts.size() && !message.error(); ++i) {
-    const std::string name = element("content", i);
-    if (!parts[i].is_object()) return message.fail(name, "an object", parts[i]);
-    FieldReader part(parts[i].get_object(), message.full_name(name) + ".");
-    const auto type = part.string("type");
-    if (!type) {
-      part.fail("type", " is required");
-    } else if (*type != "text") {
-      part.fail("type", " must be \"text\": other content (\"" + std::string(shorten(*type, 32)) +
-                            "\") is not supported");
-    }
-    const auto text = part.string("text");
-    if (!text) part.fail("text", " is required");
-    message.adopt(part);
-    if (i > 0) content += '\n';
-    content += text.value_or("");
-  }
-}
+constexpr std::array<std::string_view, 1> kTextParts = {"text"};
 
 void read_message(FieldReader& message, const Limits& limits, ChatMessage& out) {
   const auto role = message.string("role");
@@ -61,36 +32,15 @@ void read_message(FieldReader& message, const Limits& limits, ChatMessage& out) 
     const bool is_empty = value == nullptr || (value->is_array() && value->get_array().empty());
     if (!is_empty) message.fail(calls, " is not supported yet");
   }
-  const auto* content = message.find("content");
-  if (content == nullptr) {
-    if (out.role != "assistant") message.fail("content", " is required");
-  } else if (content->is_string()) {
-    out.content.assign(content->get_string().c_str(), content->get_string().size());
-  } else if (content->is_array()) {
-    read_content_parts(message, content->get_array(), limits, out.content);
-  } else {
-    message.fail("content", "a string or a list of text parts", *content);
-  }
+  // An assistant's message may be without.
+  if (message.find("content") == nullptr && out.role == "assistant") return;
+  read_content(message, kTextParts, limits, out.content);
 }
 
 void read_messages(FieldReader& fields, const Limits& limits, std::vector<ChatMessage>& out) {
-  const auto* value = fields.find("messages");
-  if (value == nullptr) return fields.fail("messages", " is required");
-  const std::string expectation =
-      "a list of 1 to " + std::to_string(limits.max_messages) + " messages";
-  if (!value->is_array()) return fields.fail("messages", expectation, *value);
-  const auto& messages = value->get_array();
-  if (messages.empty() || messages.size() > limits.max_messages) {
-    return fields.fail("messages", expectation, *value);
-  }
-  out.resize(messages.size());
-  for (std::size_t i = 0; i < messages.size() && !fields.error(); ++i) {
-    const std::string name = element("messages", i);
-    if (!messages[i].is_object()) return fields.fail(name, "an object", messages[i]);
-    FieldReader message(messages[i].get_object(), name + ".");
-    read_message(message, limits, out[i]);
-    fields.adopt(message);
-  }
+  read_message_list(fields, "messages", "messages", limits,
+                    {.begin = [&](std::size_t number) { out.resize(number); },
+                     .read = [&](FieldReader& message, std::size_t i) { read_message(message, limits, out[i]); }});
 }
 
 }  // namespace

@@ -4,13 +4,13 @@
 #include <array>
 #include <memory>
 
-#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
 #include "http/generation_fields.hpp"
 #include "http/json_document.hpp"
 #include "http/json_text.hpp"
+#include "http/message_fields.hpp"
 #include "http/openai_api.hpp"
 
 namespace troupe {
@@ -26,35 +26,7 @@ constexpr std::size_t kMaxUserBytes = 512;
 constexpr std::array<std::string_view, 4> kRoles = {"user", "assistant", "system", "developer"};
 constexpr std::array<std::string_view, 3> kTextParts = {"input_text", "output_text", "text"};
 
-template <std::size_t kSize>
-bool is_one_of(const std::string& text, const std::array<std::string_view, kSize>& all) {
-  return std::find(all.begin(), all.end(), text) != all.end();
-}
-
 std::string_view text_of(const json::string& text) { return {text.data(), text.size()}; }
-
-// Text parts joined by line breaks, as in chats.
-void read_parts(FieldReader& item, const json::array& parts, const Limits& limits, std::string& content) {
-  if (parts.size() > limits.max_content_parts) {
-    return item.fail("content", " must have at most " + std::to_string(limits.max_content_parts) +
-                                    " parts, got " + std::to_string(parts.size()));
-  }
-  for (std::size_t i = 0; i < parts.size() && !item.error(); ++i) {
-    const std::string name = "content[" + std::to_string(i) + "]";
-    if (!parts[i].is_object()) return item.fail(name, "an object", parts[i]);
-    FieldReader part(parts[i].get_object(), item.full_name(name) + ".");
-    const auto type = part.string("type").value_or("");
-    if (!is_one_of(type, kTextParts)) {
-      part.fail("type", " must be \"input_text\" or \"output_text\": other content (\"" +
-                            std::string(shorten(type, 32)) + "\") is not supported");
-    }
-    const auto text = part.string("text");
-    if (!text) part.fail("text", " is required");
-    item.adopt(part);
-    if (i > 0) content += '\n';
-    content += text.value_or("");
-  }
-}
 
 void read_item(FieldReader& item, const Limits& limits, ChatMessage& message) {
   const auto type = item.string("type").value_or("message");
@@ -63,39 +35,20 @@ void read_item(FieldReader& item, const Limits& limits, ChatMessage& message) {
                                  "\") are not supported");
   }
   message.role = item.string("role").value_or("");
-  if (!is_one_of(message.role, kRoles)) item.fail("role", " must be user, assistant, system or developer");
-  const auto* content = item.find("content");
-  if (content == nullptr) {
-    item.fail("content", " is required");
-  } else if (content->is_string()) {
-    message.content = text_of(content->get_string());
-  } else if (content->is_array()) {
-    read_parts(item, content->get_array(), limits, message.content);
-  } else {
-    item.fail("content", "a string or a list of text parts", *content);
-  }
+  if (std::find(kRoles.begin(), kRoles.end(), message.role) == kRoles.end())
+    item.fail("role", " must be user, assistant, system or developer");
+  read_content(item, kTextParts, limits, message.content);
 }
 
 void read_input(FieldReader& fields, const Limits& limits, std::vector<ChatMessage>& messages) {
   const auto* input = fields.find("input");
-  if (input == nullptr) return fields.fail("input", " is required");
-  if (input->is_string()) {
+  if (input != nullptr && input->is_string()) {
     messages.push_back({"user", std::string(text_of(input->get_string()))});
     return;
   }
-  const std::string expectation =
-      "a string or a list of 1 to " + std::to_string(limits.max_messages) + " items";
-  if (!input->is_array()) return fields.fail("input", expectation, *input);
-  const auto& items = input->get_array();
-  if (items.empty() || items.size() > limits.max_messages) return fields.fail("input", expectation, *input);
-  messages.resize(items.size());
-  for (std::size_t i = 0; i < items.size() && !fields.error(); ++i) {
-    const std::string name = "input[" + std::to_string(i) + "]";
-    if (!items[i].is_object()) return fields.fail(name, "an object", items[i]);
-    FieldReader item(items[i].get_object(), name + ".");
-    read_item(item, limits, messages[i]);
-    fields.adopt(item);
-  }
+  read_message_list(fields, "input", "items, or a string", limits,
+                    {.begin = [&](std::size_t number) { messages.resize(number); },
+                     .read = [&](FieldReader& item, std::size_t i) { read_item(item, limits, messages[i]); }});
 }
 
 // The metadata as JSON.
