@@ -138,6 +138,7 @@ int run_serve(const Options& options) {
   const auto signals = ending_signals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error, not the end
 
   auto model = load_model(options);
   Metrics metrics(model.served.name, {.version = TROUPE_VERSION,

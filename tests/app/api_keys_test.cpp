@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/api_keys.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sys/stat.h>
+
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "telemetry/log.hpp"
+#include "tests/store/temporary_directory.hpp"
+
+using namespace troupe;
+
+namespace {
+
+struct Keys {
+  explicit Keys(const std::string& text) {
+    options.api_keys_file = (directory.path() / "keys").string();
+    std::ofstream(options.api_keys_file) << text;
+    ::chmod(options.api_keys_file.c_str(), 0600);
+  }
+  std::string refusal() const {
+    try {
+      load_api_keys(options);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  test::TemporaryDirectory directory;
+  Options options;
+};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("api keys: a file names the tenants, the option's key is the tenant default's") {
+  Keys keys("# who may\nalice sk-1\n\n  bob\tsk-2  \nalice sk-3\n");
+  keys.options.api_key = "one";
+  const auto loaded = load_api_keys(keys.options);
+  REQUIRE(loaded.size() == 4);
+  CHECK(loaded[0].tenant == "default");
+  CHECK(loaded[0].key == "one");
+  CHECK(loaded[1].tenant == "alice");
+  CHECK(loaded[2].key == "sk-2");
+  CHECK(loaded[3].tenant == "alice");
+  CHECK(load_api_keys({}).empty());
+}
+
+TEST_CASE("api keys: a line that is wrong is named, its key is not shown") {
+  const std::string good = "alice sk-secret\n";
+  for (const auto& [line, reason] :
+       {std::pair<std::string, std::string>{"sk-secret", "expected a key"}, {"a/b sk-secret", "a tenant's name"},
+        {"alice sk-secret more", "got more"}, {std::string(65, 'a') + " sk-secret", "a tenant's name"},
+        {"bob sk-secret", "given twice"}, {"alice sk-\x01secret", "expected a key"}}) {
+    CAPTURE(line);
+    const auto refusal = Keys(good + line + "\n").refusal();
+    CHECK(contains(refusal, "keys:2: "));
+    CHECK(contains(refusal, reason));
+    CHECK_FALSE(contains(refusal, "secret"));
+  }
+}
+
+TEST_CASE("api keys: a file without a key or that can't be read opens no door") {
+  CHECK(contains(Keys("# nobody\n").refusal(), "at least one key"));
+  Options options;
+  options.api_keys_file = "/nowhere/keys";
+  CHECK_THROWS_WITH_AS(load_api_keys(options), "/nowhere/keys: No such file or directory", std::runtime_error);
+}
