@@ -63,7 +63,7 @@ def parse_arguments():
                         metavar="R", help="conversations begun a second")
     parser.add_argument("--seconds", type=float, default=20, help="measured, for each arm and rate")
     parser.add_argument("--warmup", type=float, default=10, help="seconds before that")
-    parser.add_argument("--drain", type=float, default=3, help="seconds for the last answers")
+    parser.add_argument("--drain", type=float, default=6, help="seconds for the last answers")
     parser.add_argument("--think", type=float, default=2, help="mean think time, seconds")
     parser.add_argument("--scale", type=float, default=0.5, help="of all lengths, 1: the paper's")
     parser.add_argument("--device-pages", type=int, default=96)
