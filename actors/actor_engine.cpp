@@ -36,7 +36,7 @@ ActorEngine::ActorEngine(caf::actor_system& system, ServedModel model, DeviceFac
       spawn_on_thread(system_, settings.has_threads, make_prompt_encoder, environment_);
   if (options.store.directory)
     actors_.store =
-        spawn_on_thread(system_, settings.has_threads, make_response_store, environment_);
+        spawn_on_thread(system_, settings.has_threads, make_response_store, environment_, actors_.tier);
   supervisor_ =
       system_.spawn(make_supervisor, environment_, std::move(make_device), actors_);
   // Nobody supervises the supervisor: its end is the engine's.
@@ -109,12 +109,6 @@ EngineStatus ActorEngine::status() const {
 
 void ActorEngine::flush(std::shared_ptr<const void> waiting) {
   caf::anon_send(actors_.scheduler, FlushPages{std::move(waiting)});
-}
-
-void ActorEngine::forget(std::vector<std::int32_t> tokens, std::string cache_salt) {
-  caf::anon_send(actors_.tier,
-                 ForgetPages{std::make_shared<const std::vector<std::int32_t>>(std::move(tokens)),
-                             std::move(cache_salt)});
 }
 
 void ActorEngine::stop() {

@@ -42,7 +42,6 @@ class ActorEngine {
   EngineStatus status() const;
   // `waiting` is let go of when what is to be on disk is there.
   void flush(std::shared_ptr<const void> waiting);
-  void forget(std::vector<std::int32_t> tokens, std::string cache_salt);
 
   // Asks the actors to end; the handles to them are let go of.
   void stop();

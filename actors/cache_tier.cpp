@@ -263,7 +263,7 @@ void CacheTierState::flush(const FlushPages& message) {
 void CacheTierState::forget(const ForgetPages& message) {
   if (!pages_) return;
   take_returned();
-  pages_->forget(tenant_of(message.cache_salt), *message.tokens);
+  pages_->forget(tenant_of(message.cache_salt), *message.tokens, message.num_kept);
   submit_transfers();
   publish();
 }

@@ -122,11 +122,6 @@ void Engine::flush(std::chrono::milliseconds deadline) {
   is_done.wait_for(deadline);
 }
 
-void Engine::forget(std::vector<std::int32_t> tokens, std::string cache_salt) {
-  if (!implementation_->engine) return;
-  implementation_->engine->forget(std::move(tokens), std::move(cache_salt));
-}
-
 bool Engine::stop(std::chrono::milliseconds deadline) {
   if (implementation_->is_stopped) return true;
   if (!implementation_->is_drained) drain(std::chrono::milliseconds(0));

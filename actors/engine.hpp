@@ -148,10 +148,6 @@ class Engine {
   // deadline. After drain().
   void flush(std::chrono::milliseconds deadline);
 
-  // The conversation that these tokens begin is over: what is kept of it alone
-  // is dropped from all tiers.
-  void forget(std::vector<std::int32_t> tokens, std::string cache_salt);
-
   // Ends the actors and their threads; drains first, without waiting, if that
   // has not been done. False if some did not end (a device that hangs): the
   // process should then leave by std::_Exit. Nothing but status() and failure()

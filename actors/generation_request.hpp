@@ -135,6 +135,7 @@ struct StoreQuery {
   enum class Kind : std::uint8_t { kFind, kRemove };
   Kind kind = Kind::kFind;
   std::string tenant;
+  std::string cache_salt = {};  // its requests'
   std::string response;
 };
 // Its answer, or Failed: the only event.

@@ -223,9 +223,11 @@ struct DiskDoorbell {};  // the disk tier says that transfers are done
 struct FlushPages {
   std::shared_ptr<const void> waiting;
 };
-// engine → cache tier: this conversation is over
+// response store → cache tier: this conversation is over, but for its
+// first tokens
 struct ForgetPages {
   std::shared_ptr<const std::vector<std::int32_t>> tokens;
+  std::size_t num_kept = 0;
   std::string cache_salt;
 };
 struct CollectPages {};  // leases were let go of: look into the return bin

@@ -55,9 +55,10 @@ void StoreReply::end(ResponseEvent event) {
 }
 
 ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self self,
-                                                      Environment environment) {
+                                                      Environment environment,
+                                                      CacheTierActor tier) {
   follow_rules(self, environment);
-  self->state.initialize(self, std::move(environment));
+  self->state.initialize(self, std::move(environment), std::move(tier));
   return {
       [self](const ReadConversation& message) {
         self->send(caf::actor_cast<RequestActor>(self->current_sender()), self->state.read(message));
@@ -70,10 +71,11 @@ ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self s
   };
 }
 
-void ResponseStoreState::initialize(Self self, Environment environment) {
+void ResponseStoreState::initialize(Self self, Environment environment, CacheTierActor tier) {
   self_ = self;
   census_ = std::make_unique<CensusEntry>(environment->census);
   environment_ = std::move(environment);
+  tier_ = std::move(tier);
   self_->send(self_, OpenStore{});
 }
 
@@ -154,13 +156,31 @@ void ResponseStoreState::answer(const AnswerQuery& message) {
   auto* responses = store();
   if (responses == nullptr) return fail({.message = problem_});
   if (query.kind == StoreQuery::Kind::kRemove) {
+    const auto pages = pages_of(*responses, query);
     if (const auto error = responses->remove(query.tenant, query.response, unix_seconds())) return fail(*error);
+    if (pages) self_->send(tier_, *pages);
     return message.reply->answer({.response = nullptr});
   }
   auto found = responses->find(query.tenant, query.response, unix_seconds());
   if (const auto* error = std::get_if<StoreError>(&found)) return fail(*error);
   message.reply->answer(
       {.response = std::make_shared<const StoredResponse>(std::get<StoredResponse>(std::move(found)))});
+}
+
+// Of what the response added to the one before it; that one stays.
+std::optional<ForgetPages> ResponseStoreState::pages_of(ConversationStore& store,
+                                                        const StoreQuery& query) const {
+  const auto found = store.find(query.tenant, query.response, unix_seconds());
+  auto read = store.read_conversation(query.tenant, query.response, unix_seconds());
+  const auto* response = std::get_if<StoredResponse>(&found);
+  auto* conversation = std::get_if<Conversation>(&read);
+  if (response == nullptr || conversation == nullptr) return std::nullopt;
+  const std::size_t num_kept =
+      response->extends_previous ? conversation->tokens.size() - response->tokens.size() : 0;
+  return ForgetPages{.tokens = std::make_shared<const std::vector<std::int32_t>>(
+                         std::move(conversation->tokens)),
+                     .num_kept = num_kept,
+                     .cache_salt = query.cache_salt};
 }
 
 // In pieces, so that requests come in between.

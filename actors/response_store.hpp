@@ -41,7 +41,7 @@ class ResponseStoreState {
   using Self = ResponseStoreActor::stateful_pointer<ResponseStoreState>;
   static inline const char* name = "response_store";
 
-  void initialize(Self self, Environment environment);
+  void initialize(Self self, Environment environment, CacheTierActor tier);
 
   void open();
   ConversationRead read(const ReadConversation& message);
@@ -55,12 +55,14 @@ class ResponseStoreState {
 
   // Null, and `problem_` says why.
   ConversationStore* store();
+  std::optional<ForgetPages> pages_of(ConversationStore& store, const StoreQuery& query) const;
   std::vector<std::optional<StoreError>> write(const std::vector<const StoredResponse*>& responses);
   // done: what can't be: "read", "stored", "deleted".
   ApiError to_api_error(std::string_view done, const StoreError& error);
 
   Self self_ = nullptr;
   Environment environment_;
+  CacheTierActor tier_;  // is told of conversations that are over
   std::unique_ptr<CensusEntry> census_;
   std::optional<ConversationStore> store_;
   std::string problem_;    // why there is none
@@ -69,7 +71,8 @@ class ResponseStoreState {
 };
 
 ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self self,
-                                                      Environment environment);
+                                                      Environment environment,
+                                                      CacheTierActor tier);
 
 // What a request is told where there is no store.
 ApiError nothing_is_kept(ApiErrorKind kind, std::optional<std::string> field = std::nullopt);

@@ -254,7 +254,7 @@ void Service::complete(ApiRequest& request, const std::string& tenant) {
 Service::Handled Service::stored(const HttpRequest& request, const RouteMatch& route,
                                  const std::string& tenant) const {
   if (route.rest.size() > kMaxResponseIdBytes) return error_reply(http_error(404, "there is nothing at this path"));
-  StoredRequest stored{.query = {.kind = StoreQuery::Kind::kFind, .tenant = tenant, .response = std::string(route.rest)}};
+  StoredRequest stored{.query = {.kind = StoreQuery::Kind::kFind, .tenant = tenant, .cache_salt = salt_of(tenant, ""), .response = std::string(route.rest)}};
   if (request.method == "DELETE") {
     stored.query.kind = StoreQuery::Kind::kRemove;
     stored.answer = StoredRequest::Answer::kDeleted;

@@ -164,8 +164,9 @@ class PageCache {
   void void_contents(std::uint64_t generation);
 
   // The conversation is over: what only it has is dropped from all tiers. Pages
-  // that others hold or continue are kept.
-  void forget(TenantId tenant, std::span<const std::int32_t> tokens);
+  // that others hold or continue are kept, and those with any of the first
+  // num_kept tokens.
+  void forget(TenantId tenant, std::span<const std::int32_t> tokens, std::size_t num_kept = 0);
   // Drops what nobody has used since `oldest`, at most so many pages at once.
   void expire(TimePoint oldest, std::uint32_t max_pages);
 

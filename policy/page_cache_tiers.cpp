@@ -254,7 +254,8 @@ void PageCache::drop(NodeId id) {
 }
 
 // From the end as far as nobody else continues or holds it.
-void PageCache::forget(TenantId tenant, std::span<const std::int32_t> tokens) {
+void PageCache::forget(TenantId tenant, std::span<const std::int32_t> tokens,
+                       std::size_t num_kept) {
   std::vector<NodeId> chain;
   NodeId parent = kNone;
   for (std::size_t i = 0; i + options_.page_size <= tokens.size(); i += options_.page_size) {
@@ -266,6 +267,7 @@ void PageCache::forget(TenantId tenant, std::span<const std::int32_t> tokens) {
   for (auto id = chain.rbegin(); id != chain.rend(); ++id) {
     if (!nodes_[*id].is_used) continue;  // it was a hole, and went with its end
     if (nodes_[*id].num_children > 0 || nodes_[*id].num_leases > 0) return;
+    if (std::size_t{nodes_[*id].depth} * options_.page_size < num_kept) return;
     statistics_.forgotten += 1;
     drop(*id);
   }

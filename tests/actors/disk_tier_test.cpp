@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 
+#include <caf/send.hpp>
+
 #include "tests/actors/byte_tokenizer.hpp"
 #include "tests/actors/world.hpp"
 
@@ -183,7 +185,10 @@ TEST_CASE("disk tier: a conversation that is closed is in no tier any more") {
   const auto client = submit(world, letters(kPrompt, 5));
   REQUIRE(world.run());
   const std::string all = kPrompt + client->text();
-  world.engine().forget(ByteTokenizer().encode(all), "");
+  caf::anon_send(world.engine().actors().tier,
+                 ForgetPages{.tokens = std::make_shared<const std::vector<std::int32_t>>(
+                                 ByteTokenizer().encode(all)),
+                             .cache_salt = ""});
   REQUIRE(world.run());
   CHECK(num_pages(*file) == 0);
   const PageCounts counts = world.tier().counts();

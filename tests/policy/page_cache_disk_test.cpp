@@ -193,6 +193,16 @@ TEST_CASE("disk pages: a conversation that is closed is in no tier any more, wha
   CHECK(played.cache.num_nodes() == 0);
 }
 
+TEST_CASE("disk pages: of a conversation that is closed, the turns before may stay") {
+  PlayedCache played(options_of(8, 8, 8));
+  played.run(1, kTurn);
+  played.write_all();
+  played.cache.forget(kTenant, kTurn, 3);  // the second page has the third token
+  CHECK(played.cache.statistics().forgotten == 1);
+  CHECK(played.cache.num_nodes() == 2);
+  CHECK(played.cache.is_consistent());
+}
+
 TEST_CASE("disk pages: what was not used for long expires from its end, what is used stays") {
   PlayedCache played(options_of(12, 12, 12));
   played.run(1, kTurn, 0);
