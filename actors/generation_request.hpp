@@ -56,7 +56,7 @@ struct ConversationTurn {
   bool is_stored = true;
   bool must_be_stored = false;  // asked for by name: without, the request fails
   std::int64_t created = 0;     // Unix seconds
-  std::string settings = {};      // what the answer repeats of the request, as JSON members
+  std::string settings = {};    // what the answer repeats of the request, as JSON members
 };
 
 struct GenerationRequest {

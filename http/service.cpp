@@ -63,6 +63,13 @@ std::string_view id_prefix(ResponseShape shape) {
   return "resp_";
 }
 
+// As ours are made; what is not may hold anything and is not repeated.
+bool is_id(std::string_view text) {
+  return text.size() <= kMaxResponseIdBytes && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
 // A tenant's own salt divides what is its own; it leads to nobody else's pages.
 // Neither part can contain a line break.
 std::string salt_of(const std::string& tenant, const std::string& salt) {
@@ -253,8 +260,11 @@ void Service::complete(ApiRequest& request, const std::string& tenant) {
 
 Service::Handled Service::stored(const HttpRequest& request, const RouteMatch& route,
                                  const std::string& tenant) const {
-  if (route.rest.size() > kMaxResponseIdBytes) return error_reply(http_error(404, "there is nothing at this path"));
-  StoredRequest stored{.query = {.kind = StoreQuery::Kind::kFind, .tenant = tenant, .cache_salt = salt_of(tenant, ""), .response = std::string(route.rest)}};
+  if (!is_id(route.rest)) return error_reply(http_error(404, "there is nothing at this path"));
+  StoredRequest stored{.query = {.kind = StoreQuery::Kind::kFind,
+                                 .tenant = tenant,
+                                 .cache_salt = salt_of(tenant, ""),
+                                 .response = std::string(route.rest)}};
   if (request.method == "DELETE") {
     stored.query.kind = StoreQuery::Kind::kRemove;
     stored.answer = StoredRequest::Answer::kDeleted;

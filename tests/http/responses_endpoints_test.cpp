@@ -121,6 +121,7 @@ TEST_CASE("responses: paths and methods that are none are refused") {
   CHECK(ask(server, get_request("/v1/responses//input_items")).status == 404);
   CHECK(ask(server, get_request("/v1/responses/" + std::string(200, 'x'))).status == 404);
   CHECK(ask(server, get_request("/v1/responses/../models")).status == 404);
+  CHECK(ask(server, get_request("/v1/responses/a%62c")).status == 404);
 }
 
 TEST_CASE("keys: each opens the door, and a tenant sees its own responses only") {
