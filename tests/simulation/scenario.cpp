@@ -159,7 +159,13 @@ void Scenario::live_before(const SimSettings& settings) {
   }
   world_->run_for(milliseconds(between(1, 80)));
   earlier_violations_ = world_->devices().violations;
+  // A kill takes everything at once, which actors can't: what they do to the disk
+  // while they end has not happened.
+  const SimFile left_behind = *settings.disk.file;
+  world_->engine().environment().registry->cancel_all();
+  world_->settle();
   world_.reset();
+  *settings.disk.file = left_behind;
   clients_.clear();
 }
 
