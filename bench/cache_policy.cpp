@@ -5,7 +5,8 @@
 // paper's lengths, Poisson starts and exponential think times. Goals: by value
 // never more recomputed tokens than by time, and 10 % fewer where memory is short.
 // Usage: bench_cache_policy [tokens of context at which attention costs as much
-// as the rest; 0: never] [seconds of the trace; 0: none] [seconds of chats; 0: none]
+// as the rest (8 B on a GPU: 30000; demo model: 700); 0: never] [seconds of the
+// trace; 0: none] [seconds of chats; 0: none]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -96,7 +96,8 @@ std::optional<std::uint32_t> EvictionQueue::lowest(TimePoint now) const {
 double EvictionQueue::value(std::uint32_t id, TimePoint now) const {
   assert(contains(id));
   const Known& entry = known(id);
-  return entry.worth / age_seconds(entry.place.last_used, now);
+  const double age = age_seconds(entry.place.last_used, now);
+  return entry.worth / (age * age);
 }
 
 }  // namespace troupe

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of the pages that nobody uses goes next. By value: what a page is worth
 // (the cost of computing it again, for all who would miss it) divided by the
-// time since it was last used, lowest first (Pensieve, §3.4.1, eq. 3.4); or by
-// time alone, least recently used first.
+// square of the time since it was last used, lowest first; or by time alone,
+// least recently used first. Pensieve (§3.4.3.1, eq. 3.4) divides by the time
+// itself, which keeps dear pages of conversations that are over for too long:
+// decision 0012.
 //
 // Values change with time, so no order of all pages lasts. Pages of about the
 // same worth keep their order, though, so they share a lane, and the next to go
@@ -47,7 +49,7 @@ class EvictionQueue {
   // What goes next at `now`; of equal ones, by value the first of a sequence,
   // by time the last, so that what is left is the dearer, or the longer, part.
   std::optional<std::uint32_t> lowest(TimePoint now) const;
-  // Worth over seconds of age; comparable between queues of one policy.
+  // Worth over the age in seconds, squared; comparable between queues of one policy.
   double value(std::uint32_t id, TimePoint now) const;
 
  private:

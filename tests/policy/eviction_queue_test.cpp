@@ -30,8 +30,8 @@ TEST_CASE("eviction queue: by value, age outweighs worth in time") {
   EvictionQueue queue(EvictionPolicy::kValue);
   queue.insert({.id = 1, .worth = 4.0, .last_used = at(0)});
   queue.insert({.id = 2, .worth = 1.0, .last_used = at(9)});
-  CHECK(queue.lowest(at(10)) == 1U);   // 0.4 against 1
-  CHECK(queue.lowest(at(100)) == 2U);  // 0.04 against 0.011
+  CHECK(queue.lowest(at(10)) == 1U);   // 0.04 against 1
+  CHECK(queue.lowest(at(100)) == 2U);  // 0.0004 against 0.00012
 }
 
 TEST_CASE("eviction queue: by value, the first page of a sequence goes first") {
@@ -68,7 +68,7 @@ TEST_CASE("eviction queue: by time, a change of worth changes nothing") {
   queue.insert({.id = 2, .worth = 1.0, .last_used = at(1)});
   queue.change_worth(1, 100.0);
   CHECK(queue.lowest(at(10)) == 1U);
-  CHECK(queue.value(1, at(10)) == doctest::Approx(0.1));
+  CHECK(queue.value(1, at(10)) == doctest::Approx(0.01));
 }
 
 TEST_CASE("eviction queue: against looking at every page, values agree within a lane's width") {
@@ -100,8 +100,9 @@ TEST_CASE("eviction queue: against looking at every page, values agree within a 
     double lowest = HUGE_VAL;
     for (const auto& entry : entries) {
       const double age = std::max(1e-9, std::chrono::duration<double>(now - entry.last_used).count());
-      REQUIRE(queue.value(entry.id, now) == doctest::Approx(entry.worth / age));
-      lowest = std::min(lowest, entry.worth / age);
+      const double value = entry.worth / (age * age);
+      REQUIRE(queue.value(entry.id, now) == doctest::Approx(value));
+      lowest = std::min(lowest, value);
     }
     const double chosen = queue.value(*queue.lowest(now), now);
     REQUIRE(chosen <= lowest * lane_width * (1 + 1e-9));
