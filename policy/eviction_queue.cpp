@@ -96,8 +96,12 @@ std::optional<std::uint32_t> EvictionQueue::lowest(TimePoint now) const {
 double EvictionQueue::value(std::uint32_t id, TimePoint now) const {
   assert(contains(id));
   const Known& entry = known(id);
-  const double age = age_seconds(entry.place.last_used, now);
-  return entry.worth / (age * age);
+  return value_of(entry.worth, entry.place.last_used, now);
+}
+
+double EvictionQueue::value_of(double worth, TimePoint last_used, TimePoint now) const {
+  const double age = age_seconds(last_used, now);
+  return (policy_ == EvictionPolicy::kLru ? 1.0 : worth) / (age * age);
 }
 
 }  // namespace troupe

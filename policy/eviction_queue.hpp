@@ -51,6 +51,8 @@ class EvictionQueue {
   std::optional<std::uint32_t> lowest(TimePoint now) const;
   // Worth over the age in seconds, squared; comparable between queues of one policy.
   double value(std::uint32_t id, TimePoint now) const;
+  // The same of what is not in here.
+  double value_of(double worth, TimePoint last_used, TimePoint now) const;
 
  private:
   struct Place {  // an order within a lane

@@ -272,7 +272,7 @@ class PageCache {
   bool is_unwritten(const Node& node) const;
   NodeId first_not_on_disk(NodeId node) const;
   bool could_be_written(NodeId node, TimePoint now) const;
-  double value_of(const Node& node, TimePoint now) const;
+  double value_on_disk(const Node& node, TimePoint now) const;
   bool write(NodeId node, TimePoint now);
   std::optional<std::uint32_t> take_disk_page(double value, TimePoint now);
   void set_disk_page(NodeId node, std::uint32_t disk_page);

@@ -92,19 +92,16 @@ bool PageCache::could_be_written(NodeId id, TimePoint now) const {
     if (nodes_[at].host_page == kNone) return false;
   if (!free_disk_pages_.empty()) return true;
   const auto lowest = on_disk_.lowest(now);
-  return lowest && on_disk_.value(*lowest, now) < value_of(nodes_[id], now);
+  return lowest && on_disk_.value(*lowest, now) < value_on_disk(nodes_[id], now);
 }
 
-// As the queues reckon it.
-double PageCache::value_of(const Node& node, TimePoint now) const {
-  const auto age = std::max(now - node.last_used, TimePoint::duration(1));
-  const double its_worth = options_.policy == EvictionPolicy::kLru ? 1.0 : worth(node);
-  return its_worth / std::chrono::duration<double>(age).count();
+double PageCache::value_on_disk(const Node& node, TimePoint now) const {
+  return on_disk_.value_of(worth(node), node.last_used, now);
 }
 
 // False: what is on disk is worth more.
 bool PageCache::write(NodeId id, TimePoint now) {
-  const double value = value_of(nodes_[id], now);
+  const double value = value_on_disk(nodes_[id], now);
   const NodeId parent = nodes_[id].parent;
   if (parent != kNone) dequeue(parent);  // not to make room for its child
   const auto disk_page = take_disk_page(value, now);

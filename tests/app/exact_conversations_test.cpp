@@ -77,6 +77,7 @@ Options options_of(const Kind& kind) {
   options.max_batch_tokens = 128;
   options.prefill_chunk = 64;
   options.max_restarts = 1'000'000;
+  options.max_queue_seconds = 3600;  // however slow the machine
   options.cache_keep_free_percent = 0;  // more are admitted than there will be pages for
   return options;
 }
