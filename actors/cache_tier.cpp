@@ -184,6 +184,8 @@ void CacheTierState::commit(const CommitPages& message) {
       pages_->commit(commit.lease->id(), page++, tokens.subspan(i, page_size_));
   }
   take_returned();
+  pages_->copy_ahead(kMaxCopiesAhead, now());
+  send_moves(false);
   move_on();
   publish();
 }
@@ -268,20 +270,25 @@ void CacheTierState::forget(const ForgetPages& message) {
   publish();
 }
 
-// What is worth doing ahead of need: a few copies to the host at a time, behind
-// each other, and from there to the disk.
+// What goes to the disk while there is time: a few copies to the host at once,
+// the next when these are done, and from there.
 void CacheTierState::move_on() {
   if (!pages_) return;
-  if (num_moves_under_way_ == 0) {
-    pages_->copy_ahead(kMaxCopiesAhead, now());
-    if (now() >= no_writes_until_) pages_->copy_behind(kMaxCopiesAhead, now());
-    if (auto moves = take_moves(); !moves.empty())
-      send_scheduler(MovePages{.epoch = epoch_, .moves = std::move(moves)});
+  if (num_moves_under_way_ == 0 && now() >= no_writes_until_) {
+    pages_->copy_behind(kMaxCopiesAhead, now());
+    send_moves(true);
   }
   expire();
   write_behind();
   submit_transfers();
   if (num_moves_under_way_ == 0 && num_writes_under_way_ == 0) flushes_.clear();
+}
+
+void CacheTierState::send_moves(bool may_go_alone) {
+  auto moves = take_moves();
+  if (moves.empty()) return;
+  send_scheduler(
+      MovePages{.epoch = epoch_, .moves = std::move(moves), .may_go_alone = may_go_alone});
 }
 
 void CacheTierState::write_behind() {

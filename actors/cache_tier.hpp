@@ -66,6 +66,7 @@ class CacheTierState {
   bool begin_fetch(const ReservePages& message);
   void settle_fetches(const DiskTransfer& transfer, bool is_done);
   void move_on();
+  void send_moves(bool may_go_alone);
   void write_behind();
   void submit_transfers();
   void expire();

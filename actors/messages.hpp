@@ -211,6 +211,7 @@ struct VoidContents {
 struct MovePages {
   Epoch epoch = 0;
   std::vector<PageMove> moves;
+  bool may_go_alone = false;  // when nothing runs: somebody wants them on the host
 };
 // A batch is done, and these were in it.
 struct MovesDone {

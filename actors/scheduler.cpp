@@ -275,6 +275,8 @@ void SchedulerState::take_extended(const PagesExtended& message) {
 void SchedulerState::take_moves(const MovePages& message) {
   if (message.epoch != epoch_) return;
   moves_.insert(moves_.end(), message.moves.begin(), message.moves.end());
+  if (!message.may_go_alone) return;
+  may_moves_go_alone_ = true;
   advance();
 }
 
@@ -301,6 +303,7 @@ void SchedulerState::flush_if_idle() {
 void SchedulerState::take_worker(const WorkerReady& message, WorkerActor worker) {
   if (message.epoch <= epoch_) return;
   lose_worker({.epoch = epoch_, .batch_id = 0});
+  may_moves_go_alone_ = false;
   moves_.clear();  // what came after the old worker was lost was meant for it
   worker_ = std::move(worker);
   epoch_ = message.epoch;

@@ -146,6 +146,7 @@ class SchedulerState {
   std::vector<SlotId> free_slots_;
   std::deque<Flight> in_flight_;
   std::vector<PageMove> moves_;  // for the next batch
+  bool may_moves_go_alone_ = false;
   std::vector<FlushPages> flushes_;  // until nothing runs
 
   std::uint64_t last_arrival_ = 0;

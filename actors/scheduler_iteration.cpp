@@ -115,12 +115,13 @@ bool SchedulerState::submit_batch() {
         {.progress = &sequence->progress,
          .page_capacity = static_cast<std::uint32_t>(sequence->pages.size()) * device_.page_size});
   const auto shares = form_batch(candidates, batch_limits_);
-  // When nothing runs, moves go by themselves.
-  if (shares.empty() && (moves_.empty() || !in_flight_.empty())) return false;
+  const bool go_alone = may_moves_go_alone_ && !moves_.empty() && in_flight_.empty();
+  if (shares.empty() && !go_alone) return false;
 
   auto batch = std::make_shared<Batch>();
   batch->id = ++last_batch_;
   batch->moves = std::exchange(moves_, {});
+  may_moves_go_alone_ = false;
   batch->slices.reserve(shares.size());
   Flight flight;
   flight.batch_id = batch->id;
