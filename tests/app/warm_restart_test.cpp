@@ -53,7 +53,8 @@ class User {
 
 std::vector<std::string> flags_of(const test::TemporaryDirectory& place,
                                   std::vector<std::string> more = {}) {
-  more.insert(more.end(), {"--store-directory", place.path().string()});
+  more.insert(more.end(), {"--model", TROUPE_SOURCE_DIR "/models/demo", "--store-directory",
+                           place.path().string()});
   return more;
 }
 
