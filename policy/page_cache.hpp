@@ -278,10 +278,17 @@ class PageCache {
   void set_disk_page(NodeId node, std::uint32_t disk_page);
   void drop_disk_page(NodeId node, bool is_erased);
   void abandon_transfer(NodeId node);
-  bool is_under_way(NodeId node) const;
   PageIdentity identity_of(const Node& node) const;
   NodeId adopt_stored(const StoredPage& page,
                       const std::unordered_map<std::uint64_t, NodeId>& by_generation);
+
+  // the audit
+  bool is_node_consistent(NodeId node) const;
+  bool is_in_right_queues(NodeId node) const;
+  bool is_under_way(NodeId node) const;
+  bool have_queues_nothing_else() const;
+  bool are_counted_right() const;
+  bool have_pages_one_owner() const;
 
   PageCacheOptions options_;
   RestoreCosts restore_costs_;
