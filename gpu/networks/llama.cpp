@@ -183,8 +183,8 @@ Program LlamaNetwork::build_program(const std::string& cell, ProgramShape shape,
     throw std::runtime_error(config_.architecture + " has no cell \"" + cell +
                              "\", only decoder_step");
   }
-  if (compute_type != DataType::kF32 && compute_type != DataType::kBF16) {
-    throw std::runtime_error("a program computes in f32 or bf16, not " +
+  if (compute_type == DataType::kI32) {
+    throw std::runtime_error("a program computes in f32, f16 or bf16, not " +
                              std::string(name_of(compute_type)));
   }
   return ProgramWriter(config_, shape, compute_type).write();

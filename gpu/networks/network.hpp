@@ -28,7 +28,8 @@ class Network {
   virtual ~Network() = default;
   virtual const ModelConfig& config() const = 0;
   virtual std::vector<WeightSpec> weights() const = 0;
-  // compute_type: type of matmul operands (f32 or bf16); everything else is f32.
+  // compute_type: type of matmul operands (f32, bf16, or f16 where
+  // the device has it); everything else is f32.
   virtual Program build_program(const std::string& cell, ProgramShape shape,
                                 DataType compute_type) const = 0;
 };

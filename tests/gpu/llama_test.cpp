@@ -72,11 +72,13 @@ TEST_CASE("llama: every temporary is written before it is read") {
 
 TEST_CASE("llama: operands of products have the compute type, everything else is f32") {
   const LlamaNetwork network(llama_100m());
-  const auto program = network.build_program("decoder_step", {8, 4}, DataType::kBF16);
-  for (const auto& op : program.operators) {
-    if (!std::holds_alternative<Matmul>(op.kind)) continue;
-    CHECK(program.tensors[op.inputs[0]].type == DataType::kBF16);
-    CHECK(program.tensors[op.outputs[0]].type == DataType::kF32);
+  for (const DataType type : {DataType::kF32, DataType::kF16, DataType::kBF16}) {
+    const auto program = network.build_program("decoder_step", {8, 4}, type);
+    for (const auto& op : program.operators) {
+      if (!std::holds_alternative<Matmul>(op.kind)) continue;
+      CHECK(program.tensors[op.inputs[0]].type == type);
+      CHECK(program.tensors[op.outputs[0]].type == DataType::kF32);
+    }
   }
 }
 
@@ -91,7 +93,7 @@ TEST_CASE("llama: tied embeddings serve as the output matrix") {
 TEST_CASE("llama: an unknown cell or compute type is refused") {
   const LlamaNetwork network(llama_100m());
   CHECK_THROWS_AS(network.build_program("encoder", {1, 1}, DataType::kF32), std::runtime_error);
-  CHECK_THROWS_AS(network.build_program("decoder_step", {1, 1}, DataType::kF16),
+  CHECK_THROWS_AS(network.build_program("decoder_step", {1, 1}, DataType::kI32),
                   std::runtime_error);
 }
 
