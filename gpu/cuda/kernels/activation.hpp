@@ -19,7 +19,7 @@ struct GatedActivationArguments {
   std::size_t gate_up_stride = 0;
   void* h = nullptr;  // [num_rows, width] of `type`
   std::size_t h_stride = 0;
-  DataType type = DataType::kF32;  // kF32 or kBF16
+  DataType type = DataType::kF32;  // kF32, kF16 or kBF16
   std::uint32_t num_rows = 0;
   std::uint32_t width = 0;
 };
@@ -32,7 +32,7 @@ struct BiasGeluArguments {
   const float* bias = nullptr;  // [width], or none
   void* h = nullptr;            // [num_rows, width] of `type`; may be x
   std::size_t h_stride = 0;
-  DataType type = DataType::kF32;  // kF32 or kBF16
+  DataType type = DataType::kF32;  // kF32, kF16 or kBF16
   GeluForm form = GeluForm::kErf;
   std::uint32_t num_rows = 0;
   std::uint32_t width = 0;

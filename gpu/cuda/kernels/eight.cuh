@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows are read and written eight numbers at a time: one access of 16 bytes in
-// bf16, two in f32. Rows that are not aligned or whose width is no multiple of
-// eight take the same path element by element, with zeros behind their end.
+// bf16 and f16, two in f32. Rows that are not aligned or whose width is no
+// multiple of eight take the same path element by element, with zeros behind their
+// end. What is too large for f16 is stored as infinity, as everywhere in CUDA.
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace troupe::cuda {
 
@@ -20,9 +23,13 @@ struct Eight {
 
 __device__ __forceinline__ float to_float(float value) { return value; }
 __device__ __forceinline__ float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
+__device__ __forceinline__ float to_float(__half value) { return __half2float(value); }
 __device__ __forceinline__ void from_float(float value, float* to) { *to = value; }
 __device__ __forceinline__ void from_float(float value, __nv_bfloat16* to) {
   *to = __float2bfloat16_rn(value);
+}
+__device__ __forceinline__ void from_float(float value, __half* to) {
+  *to = __float2half_rn(value);
 }
 
 // One access of sizeof(Vector) bytes.
@@ -41,14 +48,25 @@ __device__ __forceinline__ void store_vector(void* to, const Vector& value) {
   *static_cast<Vector*>(to) = value;
 }
 
-// The two bf16 numbers of a 32-bit word.
-__device__ __forceinline__ float low_bf16(unsigned word) { return __uint_as_float(word << 16); }
-__device__ __forceinline__ float high_bf16(unsigned word) {
-  return __uint_as_float(word & 0xFFFF0000U);
+// The two numbers of a 32-bit word, the first in its lower half. Short is
+// __nv_bfloat16 or __half.
+template <typename Short>
+__device__ __forceinline__ float2 unpack(unsigned word) {
+  if constexpr (std::is_same_v<Short, __nv_bfloat16>) {
+    return {__uint_as_float(word << 16), __uint_as_float(word & 0xFFFF0000U)};
+  } else {
+    return __half22float2(*reinterpret_cast<const __half2*>(&word));
+  }
 }
-__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const unsigned*>(&pair);
+template <typename Short>
+__device__ __forceinline__ unsigned pack(float low, float high) {
+  if constexpr (std::is_same_v<Short, __nv_bfloat16>) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    return *reinterpret_cast<const unsigned*>(&pair);
+  } else {
+    const __half2 pair = __floats2half2_rn(low, high);
+    return *reinterpret_cast<const unsigned*>(&pair);
+  }
 }
 
 __device__ __forceinline__ Eight load_aligned(const float* from) {
@@ -56,18 +74,21 @@ __device__ __forceinline__ Eight load_aligned(const float* from) {
   const auto high = load_vector<float4>(from + 4);
   return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
 }
-__device__ __forceinline__ Eight load_aligned(const __nv_bfloat16* from) {
+template <typename Short>
+__device__ __forceinline__ Eight load_aligned(const Short* from) {
   const auto words = load_vector<uint4>(from);
-  return {{low_bf16(words.x), high_bf16(words.x), low_bf16(words.y), high_bf16(words.y),
-           low_bf16(words.z), high_bf16(words.z), low_bf16(words.w), high_bf16(words.w)}};
+  const float2 first = unpack<Short>(words.x), second = unpack<Short>(words.y),
+               third = unpack<Short>(words.z), fourth = unpack<Short>(words.w);
+  return {{first.x, first.y, second.x, second.y, third.x, third.y, fourth.x, fourth.y}};
 }
 __device__ __forceinline__ void store_aligned(float* to, const Eight& e) {
   store_vector(to, make_float4(e.v[0], e.v[1], e.v[2], e.v[3]));
   store_vector(to + 4, make_float4(e.v[4], e.v[5], e.v[6], e.v[7]));
 }
-__device__ __forceinline__ void store_aligned(__nv_bfloat16* to, const Eight& e) {
-  store_vector(to, make_uint4(pack_bf16(e.v[0], e.v[1]), pack_bf16(e.v[2], e.v[3]),
-                              pack_bf16(e.v[4], e.v[5]), pack_bf16(e.v[6], e.v[7])));
+template <typename Short>
+__device__ __forceinline__ void store_aligned(Short* to, const Eight& e) {
+  store_vector(to, make_uint4(pack<Short>(e.v[0], e.v[1]), pack<Short>(e.v[2], e.v[3]),
+                              pack<Short>(e.v[4], e.v[5]), pack<Short>(e.v[6], e.v[7])));
 }
 
 // Whether every row of a matrix begins at a multiple of 16 bytes.

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kNoSlot = 0xFFFFFFFF;
 struct EmbedArguments {
   const void* table = nullptr;  // [vocabulary, width] of `type`
   std::size_t table_stride = 0;
-  DataType type = DataType::kF32;  // kF32 or kBF16
+  DataType type = DataType::kF32;  // kF32, kF16 or kBF16
   std::uint32_t vocabulary = 0;
   const std::int32_t* token_ids = nullptr;  // [num_rows]
   const std::uint32_t* slots = nullptr;     // [num_rows]: kNoSlot, or whose token counts; or none

@@ -15,12 +15,13 @@ struct KeyQuad {
 };
 
 // `pair` is d / 2, `token` a multiple of 4. 32 tokens of a pair are 128 bytes in
-// bf16; in f32 each element has its own 128 bytes.
-__device__ __forceinline__ KeyQuad load_keys(const __nv_bfloat16* block, unsigned pair,
-                                             unsigned token) {
+// bf16 and f16; in f32 each element has its own 128 bytes.
+template <typename Short>
+__device__ __forceinline__ KeyQuad load_keys(const Short* block, unsigned pair, unsigned token) {
   const auto words = load_vector<uint4>(block + (pair * kKvPageTokens + token) * 2);
-  return {{low_bf16(words.x), low_bf16(words.y), low_bf16(words.z), low_bf16(words.w)},
-          {high_bf16(words.x), high_bf16(words.y), high_bf16(words.z), high_bf16(words.w)}};
+  const float2 first = unpack<Short>(words.x), second = unpack<Short>(words.y),
+               third = unpack<Short>(words.z), fourth = unpack<Short>(words.w);
+  return {{first.x, second.x, third.x, fourth.x}, {first.y, second.y, third.y, fourth.y}};
 }
 __device__ __forceinline__ KeyQuad load_keys(const float* block, unsigned pair, unsigned token) {
   const auto first = load_vector<float4>(block + 2 * pair * kKvPageTokens + token);

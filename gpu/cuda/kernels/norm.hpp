@@ -29,7 +29,7 @@ struct NormArguments {
   const float* bias = nullptr;           // [width], LayerNorm only
   void* normed = nullptr;                // [num_rows, width] of `type`
   std::size_t normed_stride = 0;
-  DataType type = DataType::kF32;  // kF32 or kBF16
+  DataType type = DataType::kF32;  // kF32, kF16 or kBF16
   std::uint32_t num_rows = 0;
   std::uint32_t width = 0;
   float epsilon = 1e-5F;

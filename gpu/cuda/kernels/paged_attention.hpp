@@ -51,8 +51,8 @@ struct DeviceAttentionPlan {
   const AttentionCounts* counts = nullptr;  // on the device, at most those; or none: all
 };
 
-// Whether AttentionLimits::has_tiles may be set: bf16, head_dim 64 or 128. Queries
-// and results then begin at multiples of 4 bytes.
+// Whether AttentionLimits::has_tiles may be set: bf16 or f16, head_dim 64 or 128.
+// Queries and results then begin at multiples of 4 bytes.
 bool can_tile_attention(const KvLayout& layout);
 
 // Floats of PagedAttentionArguments::partials.

@@ -12,23 +12,25 @@ constexpr unsigned kRotaryThreads = 256;
 
 // Two neighbouring elements.
 __device__ __forceinline__ float2 load_pair(const float* from) { return load_vector<float2>(from); }
-__device__ __forceinline__ float2 load_pair(const __nv_bfloat16* from) {
-  const auto word = load_vector<unsigned>(from);
-  return {low_bf16(word), high_bf16(word)};
+template <typename Short>
+__device__ __forceinline__ float2 load_pair(const Short* from) {
+  return unpack<Short>(load_vector<unsigned>(from));
 }
 __device__ __forceinline__ void store_pair(float* to, float2 pair) { store_vector(to, pair); }
-__device__ __forceinline__ void store_pair(__nv_bfloat16* to, float2 pair) {
-  store_vector(to, pack_bf16(pair.x, pair.y));
+template <typename Short>
+__device__ __forceinline__ void store_pair(Short* to, float2 pair) {
+  store_vector(to, pack<Short>(pair.x, pair.y));
 }
 
-// Elements d and d + 1 of a token's key: side by side in bf16, a row of 32
-// tokens apart in f32.
+// Elements d and d + 1 of a token's key: side by side in bf16 and f16, a row of
+// 32 tokens apart in f32.
 __device__ __forceinline__ void store_key_pair(const KvLayout& layout, float* keys,
                                                std::size_t token, std::size_t d, float2 pair) {
   keys[kv_key_element(layout, token, d)] = pair.x;
   keys[kv_key_element(layout, token, d + 1)] = pair.y;
 }
-__device__ __forceinline__ void store_key_pair(const KvLayout& layout, __nv_bfloat16* keys,
+template <typename Short>
+__device__ __forceinline__ void store_key_pair(const KvLayout& layout, Short* keys,
                                                std::size_t token, std::size_t d, float2 pair) {
   store_pair(keys + kv_key_element(layout, token, d), pair);
 }

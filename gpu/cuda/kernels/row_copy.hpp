@@ -18,7 +18,7 @@ struct GatherRowsArguments {
   std::size_t x_stride = 0;
   const void* residual = nullptr;  // [tokens, width] of `type`, or none
   std::size_t residual_stride = 0;
-  DataType type = DataType::kF32;       // kF32 or kBF16
+  DataType type = DataType::kF32;       // kF32, kF16 or kBF16
   const std::uint32_t* rows = nullptr;  // [num_rows]
   float* gathered = nullptr;            // [num_rows, width]
   std::size_t gathered_stride = 0;

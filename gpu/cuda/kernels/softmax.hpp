@@ -17,7 +17,7 @@ namespace troupe::cuda {
 struct SoftmaxArguments {
   void* scores = nullptr;  // [num_rows, width] of `type`
   std::size_t stride = 0;
-  DataType type = DataType::kF32;  // kF32 or kBF16
+  DataType type = DataType::kF32;  // kF32, kF16 or kBF16
   std::uint32_t num_rows = 0;
   std::uint32_t width = 0;
   float scale = 1.0F;  // scores are multiplied by it first

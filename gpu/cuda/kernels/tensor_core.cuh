@@ -9,12 +9,12 @@
 
 namespace troupe::cuda {
 
-// A lane's part of 16 rows of 16 bf16: rows lane / 4 and + 8 (words 0, 2 and
+// A lane's part of 16 rows of 16 numbers of a 16-bit type: rows lane / 4 and + 8 (words 0, 2 and
 // 1, 3), elements 2 * (lane % 4) and the next one, and those 8 further (2, 3).
 struct FragmentA {
   unsigned words[4];
 };
-// Of 16 x 8 bf16: elements 2 * (lane % 4), the next, and those 8 further, of
+// Of 16 x 8 of the same type: elements 2 * (lane % 4), the next, and those 8 further, of
 // column lane / 4.
 struct FragmentB {
   unsigned words[2];
@@ -27,7 +27,8 @@ struct FragmentC {
 
 #ifdef TROUPE_SIMT
 
-__device__ inline void multiply_add(const FragmentA& a, const FragmentB& b, FragmentC& c) {
+template <typename Short = __nv_bfloat16>
+__device__ void multiply_add(const FragmentA& a, const FragmentB& b, FragmentC& c) {
   const int lane = static_cast<int>(threadIdx.x % kWarpLanes);
   for (int i = 0; i < 4; ++i) {  // the lane with elements 2 * i, 2 * i + 1 and 8 further
     unsigned of_rows[4], of_columns[2][2];
@@ -38,14 +39,16 @@ __device__ inline void multiply_add(const FragmentA& a, const FragmentB& b, Frag
     }
     for (int result = 0; result < 4; ++result) {
       for (int half = 0; half < 2; ++half) {
-        const unsigned x = of_rows[result / 2 + 2 * half], y = of_columns[result % 2][half];
-        c.v[result] += low_bf16(x) * low_bf16(y) + high_bf16(x) * high_bf16(y);
+        const float2 x = unpack<Short>(of_rows[result / 2 + 2 * half]),
+                     y = unpack<Short>(of_columns[result % 2][half]);
+        c.v[result] += x.x * y.x + x.y * y.y;
       }
     }
   }
 }
 
-__device__ inline void load_transposed(const __nv_bfloat16* row, FragmentB (&b)[2]) {
+template <typename Short>
+__device__ void load_transposed(const Short* row, FragmentB (&b)[2]) {
   simt::check_aligned(row, 16);
   const unsigned lane = threadIdx.x % kWarpLanes;
   for (unsigned matrix = 0; matrix < 4; ++matrix) {
@@ -53,7 +56,7 @@ __device__ inline void load_transposed(const __nv_bfloat16* row, FragmentB (&b)[
     const auto* first = __shfl_sync(kAllLanes, row, from);
     const auto* second = __shfl_sync(kAllLanes, row, from + 1);
     b[matrix / 2].words[matrix % 2] =
-        pack_bf16(to_float(first[lane / 4]), to_float(second[lane / 4]));
+        pack<Short>(to_float(first[lane / 4]), to_float(second[lane / 4]));
   }
 }
 
@@ -67,18 +70,29 @@ __device__ void wait_for_copies() {}
 #else
 
 // c += a · b
+template <typename Short = __nv_bfloat16>
 __device__ __forceinline__ void multiply_add(const FragmentA& a, const FragmentB& b, FragmentC& c) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
-      : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3])
-      : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]),
-        "r"(b.words[1]));
+  if constexpr (std::is_same_v<Short, __nv_bfloat16>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+        : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3])
+        : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]),
+          "r"(b.words[1]));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+        : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3])
+        : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]),
+          "r"(b.words[1]));
+  }
 }
 
 // From shared memory, rows of 16 bytes: lane 8 * i + r names row r of matrix i
 // (8 x 8). b[0] is of the columns of matrices 0 and 1, b[1] of 2 and 3.
-__device__ __forceinline__ void load_transposed(const __nv_bfloat16* row, FragmentB (&b)[2]) {
+template <typename Short>
+__device__ __forceinline__ void load_transposed(const Short* row, FragmentB (&b)[2]) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
                : "=r"(b[0].words[0]), "=r"(b[0].words[1]), "=r"(b[1].words[0]), "=r"(b[1].words[1])

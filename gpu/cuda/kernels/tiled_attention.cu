@@ -42,7 +42,7 @@ struct RowPair {
   std::uint32_t positions[2];
 };
 
-template <unsigned kHeadDim>
+template <typename Short, unsigned kHeadDim>
 __device__ __forceinline__ void load_rows(const PagedAttentionArguments& a,
                                           const AttentionItem& item, unsigned first_row,
                                           unsigned lane, RowPair<kHeadDim>& rows) {
@@ -50,7 +50,7 @@ __device__ __forceinline__ void load_rows(const PagedAttentionArguments& a,
   for (unsigned half = 0; half < 2; ++half) {
     const unsigned row = first_row + lane / 4 + half * 8;
     const bool is_row = row < item.num_rows;
-    const auto* query = query_of<__nv_bfloat16>(a, item.first_row + (is_row ? row : 0));
+    const auto* query = query_of<Short>(a, item.first_row + (is_row ? row : 0));
 #pragma unroll
     for (unsigned k = 0; k < kHeadDim; k += 8) {
       rows.queries[k / 16].words[half + k % 16 / 8 * 2] =
@@ -66,12 +66,12 @@ __device__ __forceinline__ void load_rows(const PagedAttentionArguments& a,
 
 // The block's threads start to copy a page. Values behind the last token were
 // never written: zeros, for a weight of 0 does not undo a NaN.
-template <unsigned kHeadDim>
+template <typename Short, unsigned kHeadDim>
 __device__ __forceinline__ void start_page(const PagedAttentionArguments& a,
                                            const AttentionItem& item, std::uint32_t page,
                                            PageBuffer<kHeadDim>& buffer) {
   using Buffer = PageBuffer<kHeadDim>;
-  const auto* block = kv_block_of<__nv_bfloat16>(a, item, page);
+  const auto* block = kv_block_of<Short>(a, item, page);
   constexpr unsigned kCopiesOfPair = 2 * kTokens / kElementsOfCopy;
   auto* keys = reinterpret_cast<unsigned*>(buffer.keys);
   for (unsigned i = threadIdx.x; i < kHeadDim / 2 * kCopiesOfPair; i += kThreads) {
@@ -79,7 +79,7 @@ __device__ __forceinline__ void start_page(const PagedAttentionArguments& a,
                   block + i * kElementsOfCopy, true);
   }
   const auto* values = block + kv_value_element(a.layout, 0, 0);
-  auto* to = reinterpret_cast<__nv_bfloat16*>(buffer.values);
+  auto* to = reinterpret_cast<Short*>(buffer.values);
   constexpr unsigned kCopiesOfToken = kHeadDim / kElementsOfCopy;
   for (unsigned i = threadIdx.x; i < kTokens * kCopiesOfToken; i += kThreads) {
     const unsigned token = i / kCopiesOfToken;
@@ -89,7 +89,7 @@ __device__ __forceinline__ void start_page(const PagedAttentionArguments& a,
   end_copy_group();
 }
 
-template <unsigned kHeadDim>
+template <typename Short, unsigned kHeadDim>
 __device__ __forceinline__ void score_page(const PageBuffer<kHeadDim>& buffer,
                                            const RowPair<kHeadDim>& rows, unsigned lane,
                                            FragmentC (&scores)[kScoreTiles]) {
@@ -102,7 +102,7 @@ __device__ __forceinline__ void score_page(const PageBuffer<kHeadDim>& buffer,
 #pragma unroll
     for (unsigned k = 0; k < kHeadDim / 16; ++k) {
       const unsigned* keys = words + k * 8 * kStride + tile * 8;
-      multiply_add(rows.queries[k], {{keys[0], keys[4 * kStride]}}, scores[tile]);
+      multiply_add<Short>(rows.queries[k], {{keys[0], keys[4 * kStride]}}, scores[tile]);
     }
   }
 }
@@ -149,30 +149,31 @@ __device__ __forceinline__ void weigh_page(const PagedAttentionArguments& a,
 
 // The accumulators of two neighbouring tiles of scores are one fragment of
 // weights.
-template <unsigned kHeadDim>
+template <typename Short, unsigned kHeadDim>
 __device__ __forceinline__ void add_values(const PageBuffer<kHeadDim>& buffer,
                                            const FragmentC (&weights)[kScoreTiles], unsigned lane,
                                            RowPair<kHeadDim>& rows) {
   constexpr unsigned kStride = PageBuffer<kHeadDim>::kValueStride;
   // This lane's row of the four matrices of 16 tokens and 16 elements.
   const auto* row =
-      reinterpret_cast<const __nv_bfloat16*>(buffer.values) + lane % 16 * kStride + lane / 16 * 8;
+      reinterpret_cast<const Short*>(buffer.values) + lane % 16 * kStride + lane / 16 * 8;
 #pragma unroll
   for (unsigned k = 0; k < kTokens / 16; ++k) {
     const FragmentC &low = weights[2 * k], &high = weights[2 * k + 1];
-    const FragmentA of_tokens{{pack_bf16(low.v[0], low.v[1]), pack_bf16(low.v[2], low.v[3]),
-                               pack_bf16(high.v[0], high.v[1]), pack_bf16(high.v[2], high.v[3])}};
+    const FragmentA of_tokens{
+        {pack<Short>(low.v[0], low.v[1]), pack<Short>(low.v[2], low.v[3]),
+         pack<Short>(high.v[0], high.v[1]), pack<Short>(high.v[2], high.v[3])}};
 #pragma unroll
     for (unsigned d = 0; d < kHeadDim; d += 16) {
       FragmentB values[2];
       load_transposed(row + k * 16 * kStride + d, values);
-      multiply_add(of_tokens, values[0], rows.sums[d / 8]);
-      multiply_add(of_tokens, values[1], rows.sums[d / 8 + 1]);
+      multiply_add<Short>(of_tokens, values[0], rows.sums[d / 8]);
+      multiply_add<Short>(of_tokens, values[1], rows.sums[d / 8 + 1]);
     }
   }
 }
 
-template <unsigned kHeadDim>
+template <typename Short, unsigned kHeadDim>
 __device__ __forceinline__ void store_rows(const PagedAttentionArguments& a,
                                            const AttentionItem& item, unsigned first_row,
                                            unsigned lane, const RowPair<kHeadDim>& rows) {
@@ -188,13 +189,13 @@ __device__ __forceinline__ void store_rows(const PagedAttentionArguments& a,
     const unsigned row = first_row + lane / 4 + half * 8;
     if (row >= item.num_rows) continue;
     float* partial = item.partial == kNoPartial ? nullptr : partial_of(a, item.partial + row);
-    auto* to = attended_of<__nv_bfloat16>(a, item.first_row + row);
+    auto* to = attended_of<Short>(a, item.first_row + row);
 #pragma unroll
     for (unsigned tile = 0; tile < kHeadDim / 8; ++tile) {
       const unsigned d = tile * 8 + lane % 4 * 2;
       const float first = rows.sums[tile].v[2 * half], second = rows.sums[tile].v[2 * half + 1];
       if (partial == nullptr) {
-        store_vector(to + d, pack_bf16(first / total, second / total));
+        store_vector(to + d, pack<Short>(first / total, second / total));
       } else {
         store_vector(partial + d, float2{first, second});
       }
@@ -206,7 +207,7 @@ __device__ __forceinline__ void store_rows(const PagedAttentionArguments& a,
 }
 
 // A block has an item (x) and a KV head (y); a warp 16 of its rows.
-template <unsigned kHeadDim>
+template <typename Short, unsigned kHeadDim>
 __global__ void __launch_bounds__(kThreads)
     tiled_attention_kernel(const PagedAttentionArguments a, const AttentionItem* items,
                            const std::uint32_t* num_items) {
@@ -217,17 +218,17 @@ __global__ void __launch_bounds__(kThreads)
   const unsigned first_row = threadIdx.x / kWarpLanes * kRowsOfWarp;
   const bool has_rows = first_row < item.num_rows;
   RowPair<kHeadDim> rows;
-  load_rows(a, item, first_row, lane, rows);
+  load_rows<Short>(a, item, first_row, lane, rows);
   // Pages behind the last row's position hold nothing for this warp.
   const std::uint32_t last_row = min(first_row + kRowsOfWarp, item.num_rows) - 1;
   const std::uint32_t last_position = has_rows ? position_of(a, item, last_row) : 0;
 
   const std::uint32_t first_page = item.first_key / kTokens;
   const std::uint32_t end_page = divide_up(item.end_key, kTokens);
-  start_page(a, item, first_page, buffers[first_page % 2]);
+  start_page<Short>(a, item, first_page, buffers[first_page % 2]);
   for (std::uint32_t page = first_page; page < end_page; ++page) {
     if (page + 1 < end_page) {
-      start_page(a, item, page + 1, buffers[(page + 1) % 2]);
+      start_page<Short>(a, item, page + 1, buffers[(page + 1) % 2]);
       wait_for_copies<1>();
     } else {
       wait_for_copies<0>();
@@ -236,19 +237,25 @@ __global__ void __launch_bounds__(kThreads)
     if (has_rows && page * kTokens <= last_position) {
       const PageBuffer<kHeadDim>& buffer = buffers[page % 2];
       FragmentC scores[kScoreTiles];
-      score_page(buffer, rows, lane, scores);
+      score_page<Short>(buffer, rows, lane, scores);
       weigh_page(a, page * kTokens, lane, rows, scores);
-      add_values(buffer, scores, lane, rows);
+      add_values<Short>(buffer, scores, lane, rows);
     }
     __syncthreads();  // everybody is done with the buffer
   }
-  if (has_rows) store_rows(a, item, first_row, lane, rows);
+  if (has_rows) store_rows<Short>(a, item, first_row, lane, rows);
+}
+
+template <typename Short>
+auto kernel_of(const KvLayout& layout) {
+  return layout.head_dim == 64 ? tiled_attention_kernel<Short, 64>
+                               : tiled_attention_kernel<Short, 128>;
 }
 
 }  // namespace
 
 bool can_tile_attention(const KvLayout& layout) {
-  return layout.type == DataType::kBF16 && (layout.head_dim == 64 || layout.head_dim == 128);
+  return size_of(layout.type) == 2 && (layout.head_dim == 64 || layout.head_dim == 128);
 }
 
 void launch_tiled_attention(const PagedAttentionArguments& arguments,
@@ -256,14 +263,14 @@ void launch_tiled_attention(const PagedAttentionArguments& arguments,
   const KvLayout& layout = arguments.layout;
   if (!can_tile_attention(layout)) {
     throw std::invalid_argument(
-        "attention on tensor cores wants bf16 and heads of 64 or 128 elements, not " +
+        "attention on tensor cores wants bf16 or f16 and heads of 64 or 128 elements, not " +
         std::string(name_of(layout.type)) + " and " + std::to_string(layout.head_dim));
   }
   const LaunchShape shape{
       .grid = dim3(plan.num_items[kTileClass], static_cast<unsigned>(layout.num_kv_heads)),
       .block = kThreads};
   const auto kernel =
-      layout.head_dim == 64 ? tiled_attention_kernel<64> : tiled_attention_kernel<128>;
+      layout.type == DataType::kF16 ? kernel_of<__half>(layout) : kernel_of<__nv_bfloat16>(layout);
   launch(kernel, shape, stream, arguments, plan.items[kTileClass],
          count_of_class(plan, kTileClass));
 }

@@ -2,8 +2,8 @@
 // Where keys and values live. The pool is one piece of memory:
 //
 //   [layer][page][kv head] blocks; a block holds 32 tokens of one head:
-//     keys   kF32:  [head_dim][32 tokens]        (transposed: 32 scores at once)
-//            kBF16: [head_dim / 2][32 tokens][2]  (pairs along head_dim)
+//     keys   kF32:        [head_dim][32 tokens]        (transposed: 32 scores at once)
+//            kBF16, kF16: [head_dim / 2][32 tokens][2]  (pairs along head_dim)
 //     values [32 tokens][padded head_dim], head_dim padded to a multiple of 16
 //
 // A page of one layer is contiguous, so moving a page between tiers is one copy
@@ -25,7 +25,7 @@ struct KvLayout {
   std::size_t num_pages = 0;
   std::size_t num_kv_heads = 0;
   std::size_t head_dim = 0;         // a multiple of 8, at most kMaxHeadDim
-  DataType type = DataType::kBF16;  // kF32 or kBF16
+  DataType type = DataType::kBF16;  // kF32 or kBF16; on a GPU also kF16
 };
 
 // always_inline: these are also compiled with wide instruction sets, and no
@@ -59,8 +59,8 @@ struct KvLayout {
 // Elements from the start of a block to element d of a token's key or value.
 [[gnu::always_inline]] constexpr std::size_t kv_key_element(const KvLayout& layout,
                                                             std::size_t token, std::size_t d) {
-  return layout.type == DataType::kBF16 ? (d / 2 * kKvPageTokens + token) * 2 + d % 2
-                                        : d * kKvPageTokens + token;
+  return layout.type == DataType::kF32 ? d * kKvPageTokens + token
+                                       : (d / 2 * kKvPageTokens + token) * 2 + d % 2;
 }
 [[gnu::always_inline]] constexpr std::size_t kv_value_element(const KvLayout& layout,
                                                               std::size_t token, std::size_t d) {

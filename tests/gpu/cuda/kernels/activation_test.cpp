@@ -98,6 +98,6 @@ TEST_CASE("cuda gelu: both forms equal f64, with and without bias, in place or n
 
 TEST_CASE("cuda kernels: a type they don't compute in is refused by name") {
   CHECK_THROWS_WITH_AS(
-      cuda::launch_bias_gelu({.type = DataType::kF16, .num_rows = 1, .width = 1}, nullptr),
-      "kernels compute in f32 or bf16, not in f16", std::invalid_argument);
+      cuda::launch_bias_gelu({.type = DataType::kI32, .num_rows = 1, .width = 1}, nullptr),
+      "kernels compute in f32, f16 or bf16, not in i32", std::invalid_argument);
 }

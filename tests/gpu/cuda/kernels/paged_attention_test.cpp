@@ -190,7 +190,7 @@ double worst_against_f64(const Shape& shape, const Pool& pool, const std::vector
 const Shape kShapes[] = {{1, 2, 8, DataType::kF32},    {4, 1, 64, DataType::kBF16},
                          {3, 2, 24, DataType::kF32},   {8, 1, 128, DataType::kBF16},
                          {11, 1, 40, DataType::kBF16}, {2, 1, 256, DataType::kF32},
-                         {1, 1, 80, DataType::kBF16}};
+                         {1, 1, 80, DataType::kBF16},  {5, 1, 48, DataType::kF16}};
 
 }  // namespace
 
@@ -220,6 +220,15 @@ TEST_CASE("cuda attention: scores that lie hundreds apart neither overflow nor v
   const Pool pool(shape, {400});
   CHECK(worst_against_f64(shape, pool, {{399, 1, 0}, {100, 2, 0}},
                           {.split_tokens = 512, .query_scale = 100.0F}) < 1e-3);
+}
+
+TEST_CASE("cuda attention: in f16, scores and sums may be larger than f16 holds") {
+  const Shape shape{3, 1, 64, DataType::kF16};
+  const Pool pool(shape, {100});
+  for (const bool has_tiles : {false, true}) {
+    CHECK(worst_against_f64(shape, pool, {{99, 1, 0}, {20, 6, 0}},
+                            {.has_tiles = has_tiles, .query_scale = 12000.0F}) < 4e-3);
+  }
 }
 
 TEST_CASE("cuda attention: any order of threads and blocks gives the same") {
@@ -268,10 +277,11 @@ TEST_CASE("cuda attention: a row has the same bits however the prompt is chunked
 }
 
 TEST_CASE("cuda attention: tiles on tensor cores equal f64") {
-  for (const Shape& shape : {Shape{4, 1, 64, DataType::kBF16}, Shape{3, 2, 128, DataType::kBF16}}) {
+  for (const Shape& shape : {Shape{4, 1, 64, DataType::kBF16}, Shape{3, 2, 128, DataType::kBF16},
+                             Shape{2, 1, 64, DataType::kF16}, Shape{2, 1, 128, DataType::kF16}}) {
     const Pool pool(shape, {90, 40, 33});
     const Options options{.has_tiles = true};
-    // Weights are rounded to bf16 too.
+    // Weights are rounded too.
     const double allowed = 2 * rounding_of(shape.type);
     CHECK(worst_against_f64(shape, pool, {{0, 19, 1}, {32, 1, 2}, {64, 17, 0}}, options) < allowed);
     // A warp whose last row is the first token of a page.
@@ -314,7 +324,8 @@ TEST_CASE("cuda attention: tiles of what tensor cores don't take are refused in 
   CHECK_FALSE(cuda::can_tile_attention(pool.layout));
   CHECK_THROWS_WITH_AS(
       worst_against_f64(shape, pool, {{0, 20, 0}}, {.has_tiles = true}),
-      "attention on tensor cores wants bf16 and heads of 64 or 128 elements, not bf16 and 32",
+      "attention on tensor cores wants bf16 or f16 and heads of 64 or 128 elements, "
+      "not bf16 and 32",
       std::invalid_argument);
 }
 

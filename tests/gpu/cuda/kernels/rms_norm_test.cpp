@@ -98,6 +98,14 @@ TEST_CASE("cuda rms norm: equals the host's, whatever the shape and alignment") 
   });
 }
 
+TEST_CASE("cuda rms norm: with f16, the residual stream may be larger than f16 holds") {
+  const std::vector<float> x{3e6F, -4e6F}, none(2, 0.0F), weight(2, 1.0F);
+  const auto outcome = run({1, 2}, DataType::kF16, x, none, weight);
+  CHECK(outcome.x == x);
+  CHECK(outcome.normed[0] == doctest::Approx(3.0 / std::sqrt(12.5)).epsilon(0x1p-11));
+  CHECK(outcome.normed[1] == doctest::Approx(-4.0 / std::sqrt(12.5)).epsilon(0x1p-11));
+}
+
 TEST_CASE("cuda rms norm: a row wider than a block's threads is read in steps") {
   for (const DataType type : kElementTypes) check_against_host({1, 8192 + 24}, type);
 }

@@ -77,6 +77,13 @@ TEST_CASE("cuda softmax: equals f64, whatever the shape, lengths and alignment")
   CHECK(worst_against_f64({0, 40}, DataType::kF32) == 0.0);
 }
 
+TEST_CASE("cuda softmax: in f16, a row's sum may be larger than f16 holds") {
+  constexpr std::uint32_t kWidth = 70000;
+  const auto weights = softmax({1, kWidth}, DataType::kF16, std::vector<float>(kWidth, 60000.0F));
+  CHECK(weights.front() == doctest::Approx(1.0 / kWidth).epsilon(0x1p-7));
+  CHECK(weights.back() == weights.front());
+}
+
 TEST_CASE("cuda softmax: scores that would overflow, and rows that are masked all over") {
   const auto weights = softmax({2, 4}, DataType::kF32,
                                {1000.0F, 1000.0F, -kInfinity, -1000.0F,  //

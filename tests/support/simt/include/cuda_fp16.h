@@ -12,6 +12,9 @@
 struct alignas(2) __half {
   std::uint16_t bits;
 };
+struct alignas(4) __half2 {
+  __half x, y;
+};
 
 inline float __half2float(__half value) {
   const std::uint32_t magnitude = value.bits & 0x7FFFU;
@@ -37,3 +40,9 @@ inline __half __float2half_rn(float value) {
   return {static_cast<std::uint16_t>(sign | rounded)};
 }
 inline __half __float2half(float value) { return __float2half_rn(value); }
+inline __half2 __floats2half2_rn(float x, float y) {
+  return {__float2half_rn(x), __float2half_rn(y)};
+}
+inline float2 __half22float2(__half2 value) {
+  return {__half2float(value.x), __half2float(value.y)};
+}
