@@ -4,7 +4,9 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -24,7 +26,8 @@ constexpr unsigned kMaxGridYZ = 65535;
 constexpr std::size_t kMaxShared = 227 * 1024;
 constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
 
-std::uint64_t order_seed = 0;
+std::atomic<std::uint64_t> order_seed = 0;
+std::mutex allowed_shared_mutex;
 std::map<const void*, std::size_t> allowed_shared;
 
 std::string text_of(Index3 size) {
@@ -32,24 +35,10 @@ std::string text_of(Index3 size) {
          std::to_string(size.z) + ")";
 }
 
-void check(const LaunchConfig& config) {
-  const auto& [grid, block, shared_bytes, kernel] = config;
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > kMaxGridX || grid.y > kMaxGridYZ ||
-      grid.z > kMaxGridYZ) {
-    throw KernelError("launch: a grid of " + text_of(grid) + " blocks; each size must be 1 to " +
-                      "2147483647, 65535, 65535");
-  }
-  const std::size_t threads = std::size_t{block.x} * block.y * block.z;
-  if (threads == 0 || threads > kMaxThreads || block.z > 64) {
-    throw KernelError("launch: blocks of " + text_of(block) + " threads; there may be 1 to 1024");
-  }
+std::size_t most_shared(const void* kernel) {
+  const std::lock_guard lock(allowed_shared_mutex);
   const auto allowed = allowed_shared.find(kernel);
-  const std::size_t most = allowed == allowed_shared.end() ? kSharedWithoutAsking : allowed->second;
-  if (shared_bytes > most) {
-    throw KernelError("launch: " + std::to_string(shared_bytes) +
-                      " bytes of dynamic shared memory; this kernel may have " +
-                      std::to_string(most));
-  }
+  return allowed == allowed_shared.end() ? kSharedWithoutAsking : allowed->second;
 }
 
 Index3 block_at(std::size_t number, Index3 grid) {
@@ -64,24 +53,44 @@ FiberPool& fibers() {
 
 }  // namespace
 
+void check_launch(const LaunchConfig& config) {
+  const auto& [grid, block, shared_bytes, kernel] = config;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > kMaxGridX || grid.y > kMaxGridYZ ||
+      grid.z > kMaxGridYZ) {
+    throw KernelError("launch: a grid of " + text_of(grid) + " blocks; each size must be 1 to " +
+                      "2147483647, 65535, 65535");
+  }
+  const std::size_t threads = std::size_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > kMaxThreads || block.z > 64) {
+    throw KernelError("launch: blocks of " + text_of(block) + " threads; there may be 1 to 1024");
+  }
+  const std::size_t most = most_shared(kernel);
+  if (shared_bytes > most) {
+    throw KernelError("launch: " + std::to_string(shared_bytes) +
+                      " bytes of dynamic shared memory; this kernel may have " +
+                      std::to_string(most));
+  }
+}
+
 void run_grid(const LaunchConfig& config, const std::function<void()>& body) {
-  check(config);
+  check_launch(config);
   const auto [grid, block, shared_bytes, kernel] = config;
   gridDim = dim3(grid.x, grid.y, grid.z);
   blockDim = dim3(block.x, block.y, block.z);
-  std::vector<std::size_t> order(std::size_t{grid.x} * grid.y * grid.z);
-  std::iota(order.begin(), order.end(), 0);
-  if (order_seed != 0) {
-    std::shuffle(order.begin(), order.end(), std::minstd_rand(static_cast<unsigned>(order_seed)));
+  std::vector<std::size_t> numbers(std::size_t{grid.x} * grid.y * grid.z);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const std::uint64_t seed = order_seed;
+  if (seed != 0) {
+    std::shuffle(numbers.begin(), numbers.end(), std::minstd_rand(static_cast<unsigned>(seed)));
   }
-  for (const std::size_t number : order) {
+  for (const std::size_t number : numbers) {
     const Index3 index = block_at(number, grid);
     blockIdx = {index.x, index.y, index.z};
     BlockRun run({.fibers = &fibers(),
                   .block = index,
                   .block_size = block,
                   .dynamic_shared_bytes = shared_bytes,
-                  .seed = order_seed,
+                  .seed = seed,
                   .set_thread = [](Index3 thread) {
                     threadIdx = {thread.x, thread.y, thread.z};
                   }});
@@ -94,10 +103,12 @@ void allow_dynamic_shared(const void* kernel, std::size_t size_bytes) {
     throw KernelError("a block has at most " + std::to_string(kMaxShared) +
                       " bytes of shared memory, " + std::to_string(size_bytes) + " are asked for");
   }
+  const std::lock_guard lock(allowed_shared_mutex);
   allowed_shared[kernel] = size_bytes;
 }
 
 void set_order(std::uint64_t seed) { order_seed = seed; }
+std::uint64_t order() { return order_seed; }
 
 void check_aligned(const void* address, std::size_t alignment) {
   if (reinterpret_cast<std::uintptr_t>(address) % alignment == 0) return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs kernels on the CPU, under the rules of a GPU of compute capability 9.0.
 // include/cuda_runtime.h maps CUDA's names to this; tests call launchers as the
-// worker does. One host thread at a time.
+// worker does. One kernel runs at a time; what the orders and permissions are may
+// be said by any thread.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +24,15 @@ struct LaunchConfig {
 // KernelError, also for a launch that a GPU refuses.
 void run_grid(const LaunchConfig& config, const std::function<void()>& body);
 
+// Throws KernelError for a launch that a GPU refuses.
+void check_launch(const LaunchConfig& config);
+
 // What cudaFuncSetAttribute sets; without it 48 KiB.
 void allow_dynamic_shared(const void* kernel, std::size_t size_bytes);
 
-// Orders of threads and blocks from now on; 0 is ascending.
+// Orders of threads, of blocks and of what streams do, from now on; 0 is ascending.
 void set_order(std::uint64_t seed);
+std::uint64_t order();
 
 // Calls `body` under some orders, ascending first.
 template <typename Body>

@@ -2,18 +2,24 @@
 // CUDA C++ as the SIMT interpreter understands it: found in place of the
 // toolkit's header when kernel sources are compiled for the CPU. Names,
 // signatures and results are CUDA's ("CUDA C++ Programming Guide", "CUDA Math
-// API"); what is missing is added when a kernel wants it.
+// API"); what is missing is added when a kernel wants it. The host's side is in
+// cuda_runtime_api.h.
 #pragma once
 
 #include <math.h>
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <source_location>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
+#include "cuda_runtime_api.h"
 #include "tests/support/simt/launch.hpp"
 
 #define TROUPE_SIMT 1  // for wrappers that have a twin here
@@ -176,6 +182,8 @@ inline unsigned __activemask() { return troupe::simt::running_block().lanes_not_
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}
+inline void __nanosleep(unsigned) {}
+inline long long clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 // ---- memory ----
 
@@ -240,13 +248,6 @@ inline unsigned max(unsigned x, unsigned y) { return x > y ? x : y; }
 
 // ---- the host's side ----
 
-enum cudaError_t : int { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
-using cudaStream_t = struct CUstream_st*;
-inline const char* cudaGetErrorName(cudaError_t error) {
-  return error == cudaSuccess ? "cudaSuccess" : "cudaErrorInvalidValue";
-}
-inline const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
-
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 template <typename Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int value) {
@@ -255,20 +256,51 @@ cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int value) {
   return cudaSuccess;
 }
 
+// Programmatic dependent launch and its like change only when kernels run; here a
+// kernel begins when the one before it in the stream has ended.
+enum cudaLaunchAttributeID : int {
+  cudaLaunchAttributeIgnore = 0,
+  cudaLaunchAttributeCooperative = 2,
+  cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+  cudaLaunchAttributePriority = 8,
+};
+union cudaLaunchAttributeValue {
+  char pad[64];
+  int cooperative;
+  int programmaticStreamSerializationAllowed;
+  int priority;
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  cudaLaunchAttributeValue val;
+};
+inline void cudaGridDependencySynchronize() {}
+inline void cudaTriggerProgrammaticLaunchCompletion() {}
+
 struct cudaLaunchConfig_t {
   dim3 gridDim;
   dim3 blockDim;
   std::size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;  // not looked at
+  unsigned numAttrs = 0;
 };
+namespace troupe::simt {
+cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream,
+                          std::function<void()> body);
+}  // namespace troupe::simt
+
+// The arguments are copied now. Throws KernelError for what a GPU refuses.
 template <typename... Expected, typename... Given>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Expected...),
                                Given&&... given) {
   const dim3 &grid = config->gridDim, &block = config->blockDim;
-  troupe::simt::run_grid({.grid = {grid.x, grid.y, grid.z},
-                          .block = {block.x, block.y, block.z},
-                          .dynamic_shared_bytes = config->dynamicSmemBytes,
-                          .kernel = reinterpret_cast<const void*>(kernel)},
-                         [&] { kernel(static_cast<Expected>(given)...); });
-  return cudaSuccess;
+  std::tuple<std::decay_t<Expected>...> arguments(static_cast<Expected>(given)...);
+  return troupe::simt::launch_kernel(
+      {.grid = {grid.x, grid.y, grid.z},
+       .block = {block.x, block.y, block.z},
+       .dynamic_shared_bytes = config->dynamicSmemBytes,
+       .kernel = reinterpret_cast<const void*>(kernel)},
+      config->stream,
+      [kernel, arguments = std::move(arguments)] { std::apply(kernel, arguments); });
 }
