@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways to compute a product on this GPU that are worth measuring
+// (product_tuning.hpp): algorithms of cuBLASLt.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "gpu/cuda/cublas_products.hpp"
+#include "gpu/cuda/product_tuning.hpp"
+
+namespace troupe::cuda {
+
+inline constexpr std::size_t kMostCublasCandidates = 8;
+
+// Device memory that may be overwritten: the arena before the first batch. What
+// is in it should be ordinary numbers, as products of zeros take less power.
+struct ProductScratch {
+  std::byte* memory = nullptr;  // at a multiple of 256 bytes
+  std::size_t size_bytes = 0;
+};
+
+// a, the bias and c lie in the scratch memory; run i reads weights[i % size], of
+// one shape, so that layers follow each other as in a batch. None if the scratch
+// memory is too small or there are no weights. What is returned holds references
+// to `products`.
+std::vector<ProductCandidate> product_candidates(CublasProducts& products,
+                                                 const ProductShape& shape,
+                                                 const ProductScratch& scratch,
+                                                 std::vector<const void*> weights,
+                                                 StreamHandle stream);
+
+// Bytes of scratch memory that the shape wants.
+std::size_t product_scratch_bytes(const ProductShape& shape);
+
+}  // namespace troupe::cuda

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/product_candidates.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "gpu/cuda/product_timer.hpp"
+#include "tests/support/simt/runtime.hpp"
+
+using namespace troupe;
+using namespace troupe::cuda;
+
+namespace {
+
+constexpr std::size_t kWorkspaceBytes = 1 << 20;
+const ProductShape kShape{.num_tokens = 7,
+                          .num_outputs = 16,
+                          .depth = 64,
+                          .type = DataType::kF32,
+                          .c_type = DataType::kF32,
+                          .has_bias = true};
+
+struct Fixture {
+  Fixture() {
+    REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    products.emplace(memory(kWorkspaceBytes, 0), kWorkspaceBytes);
+    scratch = {.memory = memory(product_scratch_bytes(kShape), 0x3C),
+               .size_bytes = product_scratch_bytes(kShape)};
+    weights = {memory(16 * 64 * 4, 0x3C), memory(16 * 64 * 4, 0x3D)};
+  }
+  ~Fixture() {
+    products.reset();
+    for (void* const block : blocks) cudaFree(block);
+    cudaStreamDestroy(stream);
+  }
+  Fixture(const Fixture&) = delete;
+  Fixture& operator=(const Fixture&) = delete;
+
+  std::byte* memory(std::size_t size_bytes, int value) {
+    void* block = nullptr;
+    REQUIRE(cudaMalloc(&block, size_bytes) == cudaSuccess);
+    REQUIRE(cudaMemset(block, value, size_bytes) == cudaSuccess);
+    blocks.push_back(block);
+    return static_cast<std::byte*>(block);
+  }
+  std::vector<ProductCandidate> candidates() {
+    return product_candidates(*products, kShape, scratch, weights, stream);
+  }
+
+  simt::Runtime runtime;
+  cudaStream_t stream = nullptr;
+  std::vector<void*> blocks;
+  std::optional<CublasProducts> products;
+  ProductScratch scratch;
+  std::vector<const void*> weights;
+};
+
+}  // namespace
+
+TEST_CASE("product candidates: are measured on the device, and the choice is taken") {
+  Fixture fixture;
+  ProductTimer timer(fixture.stream);
+  ProductChoices choices;
+  const auto report =
+      tune_products({{kShape, 1.0}},
+                    {.candidates = [&](const ProductShape&) { return fixture.candidates(); },
+                     .clock = [&](const ProductRun& run) { return timer(run); },
+                     .now = [] { return std::chrono::steady_clock::now(); }},
+                    choices);
+  CHECK(report.num_measured == 1);
+  REQUIRE(choices.contains(bin_of(kShape)));
+  CHECK(fixture.products->use(kShape, choices.at(bin_of(kShape))));
+}
+
+TEST_CASE("product candidates: runs take turns with the weights and stay in their memory") {
+  Fixture fixture;
+  const auto candidates = fixture.candidates();
+  REQUIRE_FALSE(candidates.empty());
+  const std::size_t c_bytes = 8 * 16 * sizeof(float);  // of the bin's eight tokens
+  const auto c_after = [&](std::size_t i) {
+    candidates.front().run(i);
+    std::vector<float> c(8 * 16);
+    REQUIRE(cudaStreamSynchronize(fixture.stream) == cudaSuccess);
+    REQUIRE(cudaMemcpy(c.data(), fixture.scratch.memory + fixture.scratch.size_bytes - c_bytes,
+                       c_bytes, cudaMemcpyDeviceToHost) == cudaSuccess);
+    return c;
+  };
+  CHECK(c_after(0) == c_after(2));
+  CHECK(c_after(0) != c_after(1));
+}
+
+TEST_CASE("product candidates: too little memory or no weights are none") {
+  Fixture fixture;
+  --fixture.scratch.size_bytes;
+  CHECK(fixture.candidates().empty());
+  ++fixture.scratch.size_bytes;
+  fixture.weights.clear();
+  CHECK(fixture.candidates().empty());
+}
+
+TEST_CASE("cuda products: a captured product reads what is there when the graph is replayed") {
+  Fixture fixture;
+  const ProductPointers pointers{.a = fixture.memory(8 * 64 * 4, 0),
+                                 .weight = fixture.weights[0],
+                                 .bias = fixture.memory(16 * 4, 0),
+                                 .c = fixture.memory(8 * 16 * 4, 0x3C)};
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaStreamBeginCapture(fixture.stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  fixture.products->run(kShape, pointers, fixture.stream);
+  REQUIRE(cudaStreamEndCapture(fixture.stream, &graph) == cudaSuccess);
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  std::vector<float> ones(8 * 64, 1.0F), c(8 * 16);
+  REQUIRE(cudaMemcpy(const_cast<void*>(pointers.a), ones.data(), ones.size() * 4,
+                     cudaMemcpyHostToDevice) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(exec, fixture.stream) == cudaSuccess);
+  REQUIRE(cudaStreamSynchronize(fixture.stream) == cudaSuccess);
+  REQUIRE(cudaMemcpy(c.data(), pointers.c, c.size() * 4, cudaMemcpyDeviceToHost) == cudaSuccess);
+  CHECK(c.front() == doctest::Approx(64 * 0.01149F).epsilon(1e-3));  // 0x3C3C3C3C
+  CHECK(c.front() == c[7 * 16 - 1]);
+  CHECK(c[7 * 16] == c.back());  // the eighth token was none of the product's
+  CHECK(c.back() < 0.02F);
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
+}
