@@ -38,7 +38,7 @@ class CublasProducts {
   CublasProducts(const CublasProducts&) = delete;
   CublasProducts& operator=(const CublasProducts&) = delete;
 
-  // Of the library, for the file of choices: 130002 is 13.0.2.
+  // Of the library, for the file of choices: 130100 is 13.1.0.
   static std::size_t version();
 
   // Ways to compute all of a bin, the heuristics' best first, not measured. None

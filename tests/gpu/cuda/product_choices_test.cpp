@@ -21,7 +21,7 @@ const ProductDevice kDevice{.name = "NVIDIA H200",
                             .compute_capability = 90,
                             .num_multiprocessors = 132,
                             .driver_version = 13000,
-                            .cublas_version = 130002,
+                            .cublas_version = 130100,
                             .workspace_bytes = 32 << 20};
 
 ProductChoices some_choices() {

@@ -169,7 +169,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   const std::unique_ptr<cublasLtContext> owner(handle);
   return handle == nullptr ? CUBLAS_STATUS_NOT_INITIALIZED : CUBLAS_STATUS_SUCCESS;
 }
-std::size_t cublasLtGetVersion() { return 130000; }
+std::size_t cublasLtGetVersion() { return 130100; }
 
 const char* cublasLtGetStatusName(cublasStatus_t status) {
   switch (status) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuBLASLt on the CPU, as much of it as the CUDA worker uses: names, values and
-// what is refused are the library's (its header and manual of version 13.0). A
+// what is refused are the library's (its header and manual of version 13.1). A
 // product waits for its stream and can be captured, like a kernel; the memory is
 // the interpreter's. Three made-up algorithms differ in how they sum:
 //   0: any matrix, one part, no workspace
