@@ -20,6 +20,10 @@ struct LaunchShape {
   dim3 grid;
   dim3 block;
   std::size_t dynamic_shared_bytes = 0;
+  // May start while the kernel before still runs (programmatic dependent launch,
+  // sm_90 and later). It calls wait_for_previous_kernel() before it reads what
+  // that one wrote, or writes at all.
+  bool overlaps_previous = false;
 };
 
 // Throws CudaError. Blocks that need more than 48 KiB of shared memory ask for
@@ -37,7 +41,26 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, StreamHandl
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.dynamic_shared_bytes;
   config.stream = stream;
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &overlap;
+  config.numAttrs = shape.overlaps_previous ? 1 : 0;
   CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
+
+// Until all kernels before are over and what they wrote can be seen; at once, if
+// this one was not launched to overlap with them.
+__device__ __forceinline__ void wait_for_previous_kernel() {
+#if defined(TROUPE_SIMT) || __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+// The next kernel may start when every block has said so, or ended.
+__device__ __forceinline__ void let_next_kernel_start() {
+#if defined(TROUPE_SIMT) || __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
 }
 
 template <typename Integer>

@@ -199,6 +199,11 @@ T __ldcs(const T* from) {  // only the caches know the difference
 }
 
 template <typename T>
+T __ldcg(const T* from) {
+  return __ldg(from);
+}
+
+template <typename T>
 T atomicAdd(T* address, std::type_identity_t<T> value) {
   troupe::simt::check_aligned(address, sizeof(T));
   const T old = *address;
