@@ -29,22 +29,25 @@ struct FragmentC {
 
 template <typename Short = __nv_bfloat16>
 __device__ void multiply_add(const FragmentA& a, const FragmentB& b, FragmentC& c) {
-  const int lane = static_cast<int>(threadIdx.x % kWarpLanes);
-  for (int i = 0; i < 4; ++i) {  // the lane with elements 2 * i, 2 * i + 1 and 8 further
-    unsigned of_rows[4], of_columns[2][2];
-    for (int word = 0; word < 4; ++word) {
-      of_rows[word] = __shfl_sync(kAllLanes, a.words[word], lane / 4 * 4 + i);
-      of_columns[word / 2][word % 2] =
-          __shfl_sync(kAllLanes, b.words[word % 2], (lane % 4 * 2 + word / 2) * 4 + i);
-    }
-    for (int result = 0; result < 4; ++result) {
-      for (int half = 0; half < 2; ++half) {
-        const float2 x = unpack<Short>(of_rows[result / 2 + 2 * half]),
-                     y = unpack<Short>(of_columns[result % 2][half]);
+  constexpr unsigned kMaxThreads = 1024;
+  static FragmentA rows[kMaxThreads];  // one exchange for what would be 24 shuffles
+  static FragmentB columns[kMaxThreads];
+  const unsigned lane = threadIdx.x % kWarpLanes, first = threadIdx.x - lane;
+  rows[threadIdx.x] = a;
+  columns[threadIdx.x] = b;
+  __syncwarp();
+  for (unsigned i = 0; i < 4; ++i) {  // the lane with elements 2 * i, 2 * i + 1 and 8 further
+    const FragmentA& of_rows = rows[first + lane / 4 * 4 + i];
+    for (unsigned result = 0; result < 4; ++result) {
+      const FragmentB& of_column = columns[first + (lane % 4 * 2 + result % 2) * 4 + i];
+      for (unsigned half = 0; half < 2; ++half) {
+        const float2 x = unpack<Short>(of_rows.words[result / 2 + 2 * half]),
+                     y = unpack<Short>(of_column.words[half]);
         c.v[result] += x.x * y.x + x.y * y.y;
       }
     }
   }
+  __syncwarp();
 }
 
 template <typename Short>
@@ -62,6 +65,9 @@ __device__ void load_transposed(const Short* row, FragmentB (&b)[2]) {
 
 __device__ inline void copy_16_async(void* shared, const void* global, bool is_wanted) {
   store_vector(shared, is_wanted ? load_vector<uint4>(global) : make_uint4(0, 0, 0, 0));
+}
+__device__ inline void stream_16_async(void* shared, const void* global, bool is_wanted) {
+  copy_16_async(shared, global, is_wanted);
 }
 __device__ inline void end_copy_group() {}
 template <int kGroupsLeft>
@@ -105,6 +111,14 @@ __device__ __forceinline__ void copy_16_async(void* shared, const void* global, 
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address), "l"(global),
                "r"(is_wanted ? 16 : 0)
+               : "memory");
+}
+// The same of what is read once, with its neighbours, by this block: whole
+// lines of 128 bytes come from memory.
+__device__ __forceinline__ void stream_16_async(void* shared, const void* global, bool is_wanted) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(address),
+               "l"(global), "r"(is_wanted ? 16 : 0)
                : "memory");
 }
 __device__ __forceinline__ void end_copy_group() {
