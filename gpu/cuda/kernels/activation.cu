@@ -4,11 +4,10 @@
 #include "gpu/cuda/kernels/eight.cuh"
 #include "gpu/cuda/kernels/element_grid.cuh"
 #include "gpu/cuda/kernels/element_type.hpp"
+#include "gpu/cuda/kernels/silu.cuh"
 
 namespace troupe::cuda {
 namespace {
-
-__device__ __forceinline__ float silu(float v) { return v / (1.0F + __expf(-v)); }
 
 __device__ __forceinline__ float gelu(float v, GeluForm form) {
   constexpr float kRootHalf = 0.70710678F;

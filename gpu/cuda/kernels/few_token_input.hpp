@@ -53,11 +53,12 @@ struct FewTokenInput {
   // norm; or none, then nothing is scaled.
   const float* squares = nullptr;
   float epsilon = 1e-5F;
-  DataType type = DataType::kBF16;  // kBF16
+  DataType type = DataType::kBF16;  // kBF16 or kF16
   std::uint32_t num_tokens = 0;     // at most kMostFewTokens
   std::uint32_t num_outputs = 0;
-  std::uint32_t depth = 0;         // a multiple of 8
-  std::byte* workspace = nullptr;  // kFewTokenWorkspaceBytes
+  std::uint32_t depth = 0;  // a multiple of 8
+  // kFewTokenWorkspaceBytes; or none, where outputs alone keep a GPU busy.
+  std::byte* workspace = nullptr;
   // Weights may be read while the kernel before in the stream still runs, which
   // must not write them (programmatic dependent launch; sm_90 and later).
   bool overlaps_previous = false;
@@ -65,8 +66,9 @@ struct FewTokenInput {
 
 // Whether shapes and strides are as above.
 constexpr bool can_multiply_few_tokens(const FewTokenInput& input) {
-  return input.type == DataType::kBF16 && input.num_tokens <= kMostFewTokens &&
-         input.depth % 8 == 0 && input.a_stride % 8 == 0 && input.weight_stride % 8 == 0;
+  return (input.type == DataType::kBF16 || input.type == DataType::kF16) &&
+         input.num_tokens <= kMostFewTokens && input.depth % 8 == 0 && input.a_stride % 8 == 0 &&
+         input.weight_stride % 8 == 0;
 }
 
 }  // namespace troupe::cuda
