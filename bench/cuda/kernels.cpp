@@ -15,8 +15,11 @@
 #include "gpu/cuda/attention_plan.hpp"
 #include "gpu/cuda/kernels/activation.hpp"
 #include "gpu/cuda/kernels/few_token_product.hpp"
+#include "gpu/cuda/kernels/gated_product.hpp"
 #include "gpu/cuda/kernels/norm.hpp"
 #include "gpu/cuda/kernels/paged_attention.hpp"
+#include "gpu/cuda/kernels/qkv_product.hpp"
+#include "gpu/cuda/kernels/residual_product.hpp"
 #include "gpu/cuda/kernels/sample.hpp"
 #include "gpu/cuda/kernels/softmax.hpp"
 
@@ -112,34 +115,101 @@ void bench_attention(const Limits& limits) {
               "32 x 8 new of 2048", scattered * 1e6, scattered / contiguous);
 }
 
+// What the products of a decoder layer read and write, but for weights.
+struct LayerMemory {
+  DeviceMemory a = random_bf16(std::size_t{kMostFewTokens} * kIntermediate * 2);
+  DeviceMemory c = uninitialised(std::size_t{kMostFewTokens} * kVocabulary * 4);
+  DeviceMemory x = random_bf16(std::size_t{kMostFewTokens} * kHidden * 4);
+  DeviceMemory norm_weight = random_bf16(kHidden * 4);
+  DeviceMemory squares = random_bf16(std::size_t{kMostFewTokens} * num_square_parts(kHidden) * 4);
+  DeviceMemory next_squares = uninitialised(kMostFewTokens * num_square_parts(kHidden) * 4);
+  DeviceMemory workspace = copy_of(std::vector<std::byte>(kFewTokenWorkspaceBytes));
+  DeviceMemory angles = random_bf16(std::size_t{1024} * kHeadDim * 4);  // of 1024 positions
+  KvLayout layout{.num_layers = 1,
+                  .num_pages = kMostFewTokens,
+                  .num_kv_heads = kKvHeads,
+                  .head_dim = kHeadDim,
+                  .type = DataType::kBF16};
+  DeviceMemory pool = uninitialised(kv_pool_bytes(layout));
+  DeviceMemory places;  // a page each
+
+  LayerMemory() {
+    std::vector<TokenPlace> values;
+    for (std::uint32_t i = 0; i < kMostFewTokens; ++i) values.push_back({16 * i, i});
+    places = copy_of(values);
+  }
+};
+
+void launch_product(const std::string& name, const FewTokenInput& input, LayerMemory& memory) {
+  const auto* angles = reinterpret_cast<const float*>(memory.angles.get());
+  if (name == "qkv") {
+    launch_qkv_product({.input = input,
+                        .queries = memory.c.get(),
+                        .query_stride = kQueryWidth,
+                        .places = reinterpret_cast<const TokenPlace*>(memory.places.get()),
+                        .num_heads = kGroup * kKvHeads,
+                        .cosines_sines = angles,
+                        .pool = memory.pool.get(),
+                        .layout = memory.layout},
+                       nullptr);
+  } else if (name == "gate_up") {
+    launch_gated_product({.input = input, .h = memory.c.get(), .h_stride = kIntermediate}, nullptr);
+  } else if (name == "lm_head") {
+    launch_few_token_product(
+        {.input = input, .c = memory.c.get(), .c_stride = kVocabulary, .c_type = DataType::kF32},
+        nullptr);
+  } else {
+    launch_residual_product(
+        {.input = input,
+         .x = reinterpret_cast<float*>(memory.x.get()),
+         .x_stride = kHidden,
+         .norm_weight = reinterpret_cast<const float*>(memory.norm_weight.get()),
+         .next_a = memory.c.get(),
+         .next_a_stride = kHidden,
+         .next_squares = reinterpret_cast<float*>(memory.next_squares.get())},
+        nullptr);
+  }
+}
+
+// All products with few tokens of a decoder, each with what it does besides,
+// and with and without reading weights ahead.
 void bench_products(const Limits& limits) {
   struct Shape {
     const char* name;
     std::uint32_t outputs, depth;
+    bool is_scaled;
   };
-  const DeviceMemory a = random_bf16(kMostFewTokens * kIntermediate * 2),
-                     c = uninitialised(kMostFewTokens * 2 * kIntermediate * 2),
-                     weights = random_bf16(kRotated);
+  LayerMemory memory;
+  const DeviceMemory weights = random_bf16(2 * kRotated);
   for (const auto& shape :
-       {Shape{"qkv", kQueryWidth + 2 * kKvHeads * kHeadDim, kHidden},
-        Shape{"o", kHidden, kQueryWidth}, Shape{"gate_up", 2 * kIntermediate, kHidden},
-        Shape{"down", kHidden, kIntermediate}}) {
+       {Shape{"qkv", kQueryWidth + 2 * kKvHeads * kHeadDim, kHidden, true},
+        Shape{"o", kHidden, kQueryWidth, false}, Shape{"gate_up", 2 * kIntermediate, kHidden, true},
+        Shape{"down", kHidden, kIntermediate, false},
+        Shape{"lm_head", kVocabulary, kHidden, true}}) {
     const std::size_t bytes = std::size_t{shape.outputs} * shape.depth * 2;
-    for (const std::uint32_t tokens : {1U, 8U, 16U}) {
-      const double seconds = seconds_of([&](std::size_t i) {
-        launch_few_token_product({.a = a.get(),
-                                  .a_stride = shape.depth,
-                                  .weight = weights.get() + i % (kRotated / bytes) * bytes,
-                                  .weight_stride = shape.depth,
-                                  .c = c.get(),
-                                  .c_stride = shape.outputs,
-                                  .num_tokens = tokens,
-                                  .num_outputs = shape.outputs,
-                                  .depth = shape.depth},
-                                 nullptr);
-      });
-      print_row("few-token product", std::string(shape.name) + ", " + std::to_string(tokens),
-                seconds, static_cast<double>(bytes) / seconds / limits.bytes_per_second);
+    for (const std::uint32_t tokens : {1U, 8U, 16U, 32U, 64U}) {
+      for (const bool overlaps : {false, true}) {
+        const double seconds = seconds_of([&](std::size_t i) {
+          launch_product(
+              shape.name,
+              {.a = memory.a.get(),
+               .a_stride = shape.depth,
+               .weight = weights.get() + i % (2 * kRotated / bytes) * bytes,
+               .weight_stride = shape.depth,
+               .squares =
+                   shape.is_scaled ? reinterpret_cast<float*>(memory.squares.get()) : nullptr,
+               .num_tokens = tokens,
+               .num_outputs = shape.outputs,
+               .depth = shape.depth,
+               .workspace = memory.workspace.get(),
+               .overlaps_previous = overlaps},
+              memory);
+        });
+        print_row("few-token product",
+                  std::string(shape.name) + ", " + std::to_string(tokens) +
+                      (overlaps ? ", overlapping" : ""),
+                  seconds, static_cast<double>(bytes) / seconds / limits.bytes_per_second);
+      }
     }
   }
 }
