@@ -286,7 +286,12 @@ std::vector<ProductChoice> CublasProducts::candidates(const ProductShape& shape,
 }
 
 bool CublasProducts::use(const ProductShape& shape, const ProductChoice& choice) {
-  return shape.num_outputs != 0 && implementation_->use(shape, choice);
+  if (shape.num_outputs == 0) return false;
+  try {
+    return implementation_->use(shape, choice);
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
 }
 
 void CublasProducts::run(const ProductShape& shape, const ProductPointers& pointers,

@@ -46,7 +46,8 @@ class CublasProducts {
   std::vector<ProductChoice> candidates(const ProductShape& shape, std::size_t most);
 
   // From now on the shape's bin is computed so. False, and nothing has changed,
-  // if it is no choice of cuBLASLt or the library refuses it.
+  // if it is no choice of cuBLASLt or the library refuses it. A shape that has no
+  // meaning is refused as well.
   [[nodiscard]] bool use(const ProductShape& shape, const ProductChoice& choice);
 
   // Throws CublasError; std::invalid_argument for a shape that has no meaning or

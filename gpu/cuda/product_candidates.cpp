@@ -52,4 +52,11 @@ std::vector<ProductCandidate> product_candidates(CublasProducts& products,
   return candidates;
 }
 
+std::size_t use_choices(CublasProducts& products, ProductChoices& choices) {
+  return std::erase_if(choices, [&products](const auto& entry) {
+    const auto& [shape, choice] = entry;
+    return choice.kernel == ProductKernel::kCublasLt && !products.use(shape, choice);
+  });
+}
+
 }  // namespace troupe::cuda

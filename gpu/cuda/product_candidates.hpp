@@ -33,4 +33,8 @@ std::vector<ProductCandidate> product_candidates(CublasProducts& products,
 // Bytes of scratch memory that the shape wants.
 std::size_t product_scratch_bytes(const ProductShape& shape);
 
+// Choices of cuBLASLt's are used from now on. Those that it refuses are erased, so
+// that they are measured again; their number.
+std::size_t use_choices(CublasProducts& products, ProductChoices& choices);
+
 }  // namespace troupe::cuda

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "gpu/cuda/product_device.hpp"
 #include "gpu/cuda/product_timer.hpp"
 #include "tests/support/simt/runtime.hpp"
 
@@ -101,6 +102,36 @@ TEST_CASE("product candidates: too little memory or no weights are none") {
   ++fixture.scratch.size_bytes;
   fixture.weights.clear();
   CHECK(fixture.candidates().empty());
+}
+
+TEST_CASE("product candidates: choices that cuBLASLt refuses are forgotten, others are kept") {
+  Fixture fixture;
+  const ProductChoice good = fixture.products->candidates(kShape, 1).front();
+  ProductShape other = bin_of(kShape), impossible = other, few = other;
+  other.num_outputs = 32;
+  impossible.depth = 0;
+  few.num_tokens = 1;
+  ProductChoice damaged = good;
+  damaged.algorithm[0] ^= 1;
+  ProductChoices choices{{bin_of(kShape), good},
+                         {other, damaged},
+                         {few, {.kernel = ProductKernel::kFewTokens}}};
+  CHECK(use_choices(*fixture.products, choices) == 1);
+  CHECK(choices.size() == 2);
+  CHECK_FALSE(choices.contains(other));
+  choices[impossible] = good;  // a file may say anything
+  CHECK(use_choices(*fixture.products, choices) == 1);
+}
+
+TEST_CASE("product device: is this one, with this library") {
+  const simt::Runtime runtime;
+  const ProductDevice device = product_device(0, kWorkspaceBytes);
+  CHECK_FALSE(device.name.empty());
+  CHECK(device.compute_capability == 90);
+  CHECK(device.num_multiprocessors > 0);
+  CHECK(device.driver_version > 0);
+  CHECK(device.cublas_version == CublasProducts::version());
+  CHECK(device.workspace_bytes == kWorkspaceBytes);
 }
 
 TEST_CASE("cuda products: a captured product reads what is there when the graph is replayed") {
