@@ -1,109 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products of Llama-3.1-8B from 1 to 4096 tokens: the kernel that the
-// worker would choose against the roof, which is the longer of reading and writing
-// each matrix once at the rate of a copy and of computing at cuBLASLt's best rate,
-// both measured in the same run; and against the heuristics' first algorithm,
-// which is what choosing is worth. Needs a GPU; ends with status 77 without one.
-//
-//   bench_cuda_products
-#include <algorithm>
-#include <cstdio>
-#include <vector>
+#include "bench/cuda/products.hpp"
 
-#include "bench/cuda/device.hpp"
-#include "gpu/cuda/product_candidates.hpp"
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "bench/cuda/suite.hpp"
 #include "gpu/cuda/product_timer.hpp"
 
-using namespace troupe;
+namespace troupe::bench {
+
 using namespace troupe::cuda;
+
+Products::Products(const Stopwatch& stopwatch, const ProductShape& largest)
+    : stopwatch_(stopwatch),
+      scratch_bytes_(product_scratch_bytes(largest)),
+      workspace_(device_buffer(kProductWorkspaceBytes)),
+      scratch_(random_buffer(DataType::kBF16, scratch_bytes_ / 2)),
+      products_(workspace_.get(), kProductWorkspaceBytes) {}
+
+std::vector<ProductCandidate> Products::candidates(const ProductShape& shape,
+                                                   const std::vector<const void*>& weights) {
+  return product_candidates(products_, shape, {scratch_.get(), scratch_bytes_}, weights,
+                            stopwatch_.stream());
+}
+
+ProductChoice Products::tune(const ProductShape& shape, const std::vector<const void*>& weights,
+                             bool only_cublas) {
+  auto all = candidates(shape, weights);
+  if (only_cublas) {
+    std::erase_if(all, [](const auto& c) { return c.choice.kernel != ProductKernel::kCublasLt; });
+  }
+  ProductTimer timer(stopwatch_.stream());
+  const auto best = choose_product(all, [&](const ProductRun& run) { return timer(run); });
+  if (!best) throw std::runtime_error("nothing can compute " + to_string(shape));
+  // Another kernel's choice is none of the library's.
+  [[maybe_unused]] const bool is_used = products_.use(shape, *best);
+  return *best;
+}
+
+std::optional<double> Products::microseconds_of_first(const ProductShape& shape,
+                                                      const std::vector<const void*>& weights) {
+  const auto all = candidates(shape, weights);
+  if (all.empty()) return std::nullopt;
+  return ProductTimer(stopwatch_.stream())(all.front().run);
+}
+
+void Products::run(const ProductShape& shape, const ProductPointers& pointers) {
+  products_.run(shape, pointers, stopwatch_.stream());
+}
 
 namespace {
 
-constexpr std::size_t kRotated = std::size_t{1} << 30;  // more than any cache
-
-struct Layer {
+// A matrix of Llama-3.1-8B.
+struct Matrix {
   const char* name;
   std::uint32_t outputs, depth;
-  DataType c_type;
-};
-constexpr Layer kLayers[] = {{"qkv", 6144, 4096, DataType::kBF16},
-                             {"o", 4096, 4096, DataType::kBF16},
-                             {"gate_up", 28672, 4096, DataType::kBF16},
-                             {"down", 4096, 14336, DataType::kBF16},
-                             {"logits", 128256, 4096, DataType::kF32}};
-
-class Stream {
- public:
-  Stream() { CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
+  DataType c_type = DataType::kBF16;
 };
 
-std::vector<const void*> weights_of(const Layer& layer, const DeviceMemory& memory,
-                                    std::size_t size_bytes) {
-  const std::size_t bytes = std::size_t{layer.outputs} * layer.depth * 2;
-  std::vector<const void*> weights;
-  for (std::size_t begin = 0; begin + bytes <= size_bytes; begin += bytes) {
-    weights.push_back(memory.get() + begin);
-  }
-  return weights;
-}
-
-void bench(const Limits& limits) {
-  const Stream stream;
-  const std::size_t weight_bytes = std::max(kRotated, std::size_t{128256} * 4096 * 2);
-  const std::size_t scratch_bytes = std::size_t{3} << 30;
-  const DeviceMemory memory = random_bf16(weight_bytes), scratch = random_bf16(scratch_bytes),
-                     workspace = uninitialised(kProductWorkspaceBytes);
-  CublasProducts products(workspace.get(), kProductWorkspaceBytes);
-  ProductTimer timer(stream.get());
-  for (const Layer& layer : kLayers) {
-    const auto weights = weights_of(layer, memory, weight_bytes);
-    for (std::uint32_t tokens = 1; tokens <= 4096; tokens *= 2) {
-      const ProductShape shape{.num_tokens = tokens,
-                               .num_outputs = layer.outputs,
-                               .depth = layer.depth,
-                               .c_type = layer.c_type};
-      const auto candidates = product_candidates(
-          products, shape, {scratch.get(), scratch_bytes}, weights, stream.get());
-      const auto clock = [&](const ProductRun& run) { return timer(run); };
-      const auto best = choose_product(candidates, clock);
-      const auto first = candidates.empty() ? std::nullopt : clock(candidates.front().run);
-      if (!best || !first) {
-        std::printf("%-8s %5u tokens   nothing can compute it\n", layer.name, tokens);
-        continue;
-      }
-      const double roof =
-          std::max(static_cast<double>(bytes_of(shape)) / limits.bytes_per_second,
-                   static_cast<double>(operations_of(shape)) / limits.flops_per_second);
-      std::printf("%-8s %5u tokens %10.1f us   %5.3f of the roof   %5.3f of the first one's time\n",
-                  layer.name, tokens, best->microseconds, roof * 1e6 / best->microseconds,
-                  best->microseconds / *first);
-    }
-  }
+// Held against the roof: the longer of reading and writing each matrix once and of
+// computing at the best rate. And against the heuristics' first algorithm, which is
+// what choosing is worth.
+void bench_product(Bench& bench, Products& products, const Matrix& matrix, std::uint32_t tokens,
+                   const std::vector<const void*>& weights) {
+  const ProductShape shape{.num_tokens = tokens,
+                           .num_outputs = matrix.outputs,
+                           .depth = matrix.depth,
+                           .c_type = matrix.c_type};
+  const ProductChoice best = products.tune(shape, weights);
+  const double roof =
+      std::max(static_cast<double>(bytes_of(shape)) / bench.limits.read_rate,
+               static_cast<double>(operations_of(shape)) / bench.limits.product_rate);
+  const double first = products.microseconds_of_first(shape, weights).value_or(0.0);
+  bench.recorder.add(
+      {.id = std::string("product_") + matrix.name + "_" + std::to_string(tokens),
+       .title = std::string("product ") + matrix.name + ", " + std::to_string(tokens) + " tokens",
+       .value = roof * 1e6 / best.microseconds,
+       .unit = "of the roof",
+       .details = {{"us", best.microseconds},
+                   {"first_choice_us", first},
+                   {"by_own_kernel", best.kernel == ProductKernel::kCublasLt ? 0.0 : 1.0}}});
 }
 
 }  // namespace
 
-int main() {
-  constexpr int kSkipped = 77;
-  int num_devices = 0;
-  const cudaError_t error = cudaGetDeviceCount(&num_devices);
-  if (error != cudaSuccess || num_devices == 0) {
-    std::printf("skipped, no GPU here: %s\n", cudaGetErrorString(error));
-    return kSkipped;
+void bench_products(Bench& bench) {
+  const std::vector<Matrix> matrices =
+      bench.is_tiny ? std::vector<Matrix>{{"qkv", 24, 16}, {"logits", 40, 16, DataType::kF32}}
+                    : std::vector<Matrix>{{"qkv", 6144, 4096},
+                                          {"o", 4096, 4096},
+                                          {"gate_up", 28672, 4096},
+                                          {"down", 4096, 14336},
+                                          {"logits", 128256, 4096, DataType::kF32}};
+  const std::uint32_t most_tokens = bench.pick(4096U, 2U);
+  const std::size_t rotated = bench.pick(std::size_t{128256} * 4096 * 2, std::size_t{1} << 12);
+  const DeviceBuffer memory = random_buffer(DataType::kBF16, rotated / 2, 0.02F);
+  std::uint32_t outputs = 0, depth = 0;
+  for (const auto& matrix : matrices) {
+    outputs = std::max(outputs, matrix.outputs);
+    depth = std::max(depth, matrix.depth);
   }
-  cudaDeviceProp device{};
-  CUDA_CHECK(cudaGetDeviceProperties(&device, 0));
-  const Limits limits = measure_limits();
-  std::printf("%s: copy %.0f GB/s (read and written), bf16 product %.0f TFLOP/s, cuBLASLt %zu\n",
-              device.name, limits.bytes_per_second * 1e-9, limits.flops_per_second * 1e-12,
-              CublasProducts::version());
-  bench(limits);
-  return 0;
+  Products products(bench.stopwatch, {.num_tokens = most_tokens,
+                                      .num_outputs = outputs,
+                                      .depth = depth,
+                                      .c_type = DataType::kF32});
+  for (const auto& matrix : matrices) {
+    const std::size_t bytes = std::size_t{matrix.outputs} * matrix.depth * 2;
+    std::vector<const void*> weights;
+    for (std::size_t at = 0; at + bytes <= rotated; at += bytes) {
+      weights.push_back(memory.get() + at);
+    }
+    for (std::uint32_t tokens = 1; tokens <= most_tokens; tokens *= bench.pick(4U, 2U)) {
+      bench_product(bench, products, matrix, tokens, weights);
+    }
+  }
 }
+
+}  // namespace troupe::bench
