@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "gpu/cuda/kernels/few_token_product.hpp"
+
 namespace troupe::cuda {
 namespace {
 
@@ -21,6 +23,28 @@ struct Sizes {
         c(aligned(std::size_t{shape.num_tokens} * shape.num_outputs * size_of(shape.c_type))) {}
   std::size_t a, bias, c;
 };
+
+FewTokenProductArguments few_tokens_of(const ProductShape& shape, const ProductPointers& pointers,
+                                       std::byte* workspace) {
+  return {.input = {.a = pointers.a,
+                    .a_stride = shape.depth,
+                    .weight = pointers.weight,
+                    .weight_stride = shape.depth,
+                    .bias = static_cast<const float*>(pointers.bias),
+                    .type = shape.type,
+                    .num_tokens = shape.num_tokens,
+                    .num_outputs = shape.num_outputs,
+                    .depth = shape.depth,
+                    .workspace = workspace},
+          .c = pointers.c,
+          .c_stride = shape.num_outputs,
+          .c_type = shape.c_type};
+}
+
+bool can_be_few_tokens(const ProductShape& shape) {
+  return !shape.adds && shape.activation == ProductActivation::kNone &&
+         can_multiply_few_tokens(few_tokens_of(shape, {}, nullptr).input);
+}
 
 }  // namespace
 
@@ -47,6 +71,14 @@ std::vector<ProductCandidate> product_candidates(CublasProducts& products,
                             ProductPointers with = pointers;
                             with.weight = (*all)[i % all->size()];
                             products.run_with(choice, shape, with, stream);
+                          }});
+  }
+  if (can_be_few_tokens(shape)) {
+    candidates.push_back({{.kernel = ProductKernel::kFewTokens}, [=](std::size_t i) {
+                            ProductPointers with = pointers;
+                            with.weight = (*all)[i % all->size()];
+                            launch_few_token_product(
+                                few_tokens_of(shape, with, scratch.few_token_workspace), stream);
                           }});
   }
   return candidates;

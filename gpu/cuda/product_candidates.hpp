@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ways to compute a product on this GPU that are worth measuring
-// (product_tuning.hpp): algorithms of cuBLASLt.
+// (product_tuning.hpp): algorithms of cuBLASLt, and the kernel for few tokens.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,10 @@ inline constexpr std::size_t kMostCublasCandidates = 8;
 struct ProductScratch {
   std::byte* memory = nullptr;  // at a multiple of 256 bytes
   std::size_t size_bytes = 0;
+  std::byte* few_token_workspace = nullptr;  // as FewTokenInput's; none: without it
 };
 
+// Few tokens are a candidate where c is stored, neither added to nor activated.
 // a, the bias and c lie in the scratch memory; run i reads weights[i % size], of
 // one shape, so that layers follow each other as in a batch. None if the scratch
 // memory is too small or there are no weights. What is returned holds references

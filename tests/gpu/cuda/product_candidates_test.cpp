@@ -95,6 +95,42 @@ TEST_CASE("product candidates: runs take turns with the weights and stay in thei
   CHECK(c_after(0) != c_after(1));
 }
 
+TEST_CASE("product candidates: few tokens in 16 bits are one, and compute the same") {
+  Fixture fixture;
+  ProductShape shape{.num_tokens = 8, .num_outputs = 16, .depth = 64, .c_type = DataType::kF32};
+  fixture.scratch = {.memory = fixture.memory(16384, 0x3C), .size_bytes = 16384};
+  const auto candidates_of_shape = [&] {
+    return product_candidates(*fixture.products, shape, fixture.scratch, fixture.weights,
+                              fixture.stream);
+  };
+  const auto has_few = [&] {
+    const auto candidates = candidates_of_shape();
+    return !candidates.empty() && candidates.back().choice.kernel == ProductKernel::kFewTokens;
+  };
+  CHECK(has_few());
+  std::vector<std::vector<float>> results;
+  for (const auto& candidate : candidates_of_shape()) {
+    std::vector<float>& c = results.emplace_back(8 * 16);
+    const std::size_t c_offset = product_scratch_bytes(shape) - c.size() * sizeof(float);
+    candidate.run(0);
+    REQUIRE(cudaStreamSynchronize(fixture.stream) == cudaSuccess);
+    REQUIRE(cudaMemcpy(c.data(), fixture.scratch.memory + c_offset, c.size() * sizeof(float),
+                       cudaMemcpyDeviceToHost) == cudaSuccess);
+    for (const float value : c) CHECK(value == doctest::Approx(results.front().front()));
+  }
+  shape.adds = true;
+  CHECK_FALSE(has_few());
+  shape.adds = false;
+  shape.activation = ProductActivation::kGelu;
+  CHECK_FALSE(has_few());
+  shape.activation = ProductActivation::kNone;
+  shape.num_tokens = 65;
+  shape.depth = 8;
+  CHECK_FALSE(candidates_of_shape().empty());
+  CHECK_FALSE(has_few());
+  CHECK(fixture.candidates().back().choice.kernel == ProductKernel::kCublasLt);  // f32
+}
+
 TEST_CASE("product candidates: too little memory or no weights are none") {
   Fixture fixture;
   --fixture.scratch.size_bytes;
