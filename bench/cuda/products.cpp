@@ -6,6 +6,8 @@
 #include <string>
 
 #include "bench/cuda/suite.hpp"
+#include "gpu/cuda/cuda_check.hpp"
+#include "gpu/cuda/kernels/few_token_input.hpp"
 #include "gpu/cuda/product_timer.hpp"
 
 namespace troupe::bench {
@@ -16,12 +18,16 @@ Products::Products(const Stopwatch& stopwatch, const ProductShape& largest)
     : stopwatch_(stopwatch),
       scratch_bytes_(product_scratch_bytes(largest)),
       workspace_(device_buffer(kProductWorkspaceBytes)),
+      few_token_workspace_(device_buffer(kFewTokenWorkspaceBytes)),
       scratch_(random_buffer(DataType::kBF16, scratch_bytes_ / 2)),
-      products_(workspace_.get(), kProductWorkspaceBytes) {}
+      products_(workspace_.get(), kProductWorkspaceBytes) {
+  CUDA_CHECK(cudaMemset(few_token_workspace_.get(), 0, kFewTokenWorkspaceBytes));
+}
 
 std::vector<ProductCandidate> Products::candidates(const ProductShape& shape,
                                                    const std::vector<const void*>& weights) {
-  return product_candidates(products_, shape, {scratch_.get(), scratch_bytes_}, weights,
+  return product_candidates(products_, shape,
+                            {scratch_.get(), scratch_bytes_, few_token_workspace_.get()}, weights,
                             stopwatch_.stream());
 }
 

@@ -33,7 +33,7 @@ class Products {
 
   const Stopwatch& stopwatch_;
   std::size_t scratch_bytes_;
-  DeviceBuffer workspace_, scratch_;
+  DeviceBuffer workspace_, few_token_workspace_, scratch_;
   cuda::CublasProducts products_;
 };
 
