@@ -11,8 +11,8 @@
 //
 // Weights and tokens come through a ring of stages in shared memory. In flight
 // should be bandwidth * latency: 4.3 TB/s * 700 ns = 3 MB, or 23 KB for each of
-// 132 multiprocessors. A stage has 16 KB of weights, all but one of four or
-// five are on their way, and two blocks fit a multiprocessor: 48 to 128 KB.
+// 132 multiprocessors. A stage has 16 KB of weights, all but one of four are on
+// their way, and two blocks fit a multiprocessor: 48 or 96 KB.
 //
 // The tensor cores sum over 16 elements in an order that is ours to choose, as
 // long as both sides have it: a lane gives them eight neighbours in memory, in
@@ -64,13 +64,14 @@ struct FewTokenShape {
   static constexpr unsigned kWeightPieces = kFewTokenThreads * kPiecesOfStrip;
   static constexpr unsigned kTokenParts = kTiles * kSlices;  // of 32 pieces
   static constexpr unsigned kStagePieces = kWeightPieces + kTokenParts * kWarpLanes;
-  static constexpr unsigned kStages = kTiles == 8 ? 4 : 5;
+  static constexpr unsigned kStages = 4;
   static constexpr unsigned kRingBytes = kStages * kStagePieces * kPieceBytes;
   // Sums in shared memory, where the ring was: [kSlices][kTokens][kPitch]
   static constexpr unsigned kPitch = kOutputs + 4;  // so that lanes hit different banks
   static constexpr unsigned kTileFloats = kTokens * kOutputs;
   static_assert(kSlices * kTokens * kPitch * sizeof(float) <= kRingBytes);
   static_assert(2 * (kRingBytes + 1024 + 1024) <= 228 * 1024, "two blocks a multiprocessor");
+  static_assert(kRingBytes + 1024 <= 99 * 1024, "one of sm_86, sm_89 or sm_120");
 };
 static_assert(kCounterBytes +
                   (2 * kEnoughBlocks - 1) * FewTokenShape<8>::kTileFloats * sizeof(float) <=
@@ -174,6 +175,7 @@ __device__ __forceinline__ void compute_scales(const FewTokenInput& input,
   const unsigned lane = threadIdx.x % kWarpLanes, warp = threadIdx.x / kWarpLanes;
   const unsigned num_parts = num_square_parts(input.depth);
   float sums[kTokensOfWarp] = {};
+#pragma unroll 4
   for (unsigned part = lane; input.squares != nullptr && part < num_parts; part += kWarpLanes) {
 #pragma unroll
     for (int i = 0; i < kTokensOfWarp; ++i) {
@@ -208,8 +210,8 @@ __device__ __forceinline__ void sum_slice(const FewTokenInput& input, const Epil
       if (begin + i < end) ring.copy_weights(i, begin + i);
     }
     wait_for_previous_kernel();
-    let_next_kernel_start();
   }
+  let_next_kernel_start();
 #pragma unroll
   for (unsigned i = 0; i < kAhead; ++i) {
     if (begin + i < end) {
@@ -264,6 +266,10 @@ __device__ __forceinline__ float* sum_of_slices(const FewTokenInput& input,
   return tile;
 }
 
+__device__ __forceinline__ void add_quad(const float4& part, float4& sum) {
+  sum = {sum.x + part.x, sum.y + part.y, sum.z + part.z, sum.w + part.w};
+}
+
 // Where blocks share the depth: false, if another block has to finish; else the
 // tile is the sum of all. A thread reads what it has written itself.
 template <typename Shape>
@@ -290,16 +296,22 @@ __device__ __forceinline__ bool sum_blocks(const FewTokenInput& input, float* ti
   if (!is_last) return false;
   if (threadIdx.x == 0) *counter = 0;
   __threadfence();
-#pragma unroll 4
-  for (unsigned i = threadIdx.x; i < num_quads; i += kFewTokenThreads) {
-    float4 sum = {0.0F, 0.0F, 0.0F, 0.0F};
-#pragma unroll 4
-    for (unsigned block = 0; block < gridDim.y; ++block) {
-      const float4 part =
-          __ldcg(reinterpret_cast<const float4*>(parts + block * Shape::kTileFloats + i * 4));
-      sum = {sum.x + part.x, sum.y + part.y, sum.z + part.z, sum.w + part.w};
+  constexpr unsigned kOfThread = divide_up(Shape::kTileFloats / 4, kFewTokenThreads);
+  [[maybe_unused]] constexpr unsigned kTogether = kOfThread == 1 ? 4 : 2;  // parts being loaded
+  float4 sums[kOfThread] = {};
+#pragma unroll kTogether
+  for (unsigned block = 0; block < gridDim.y; ++block) {
+    const auto* part = reinterpret_cast<const float4*>(parts + block * Shape::kTileFloats);
+#pragma unroll
+    for (unsigned j = 0; j < kOfThread; ++j) {
+      const unsigned i = j * kFewTokenThreads + threadIdx.x;
+      if (i < num_quads) add_quad(__ldcg(part + i), sums[j]);
     }
-    store_vector(quad_of_tile(i), sum);
+  }
+#pragma unroll
+  for (unsigned j = 0; j < kOfThread; ++j) {
+    const unsigned i = j * kFewTokenThreads + threadIdx.x;
+    if (i < num_quads) store_vector(quad_of_tile(i), sums[j]);
   }
   return true;
 }

@@ -81,6 +81,21 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("cuda few-token product: weights read ahead are the same weights") {
+  const FewTokenCase c{20, 40, 776, true, true};
+  FewTokenOperands operands(c);
+  const auto expected = multiply(c, operands, DataType::kF32);
+  TypedBuffer sums(DataType::kF32, std::vector<float>(expected.size(), 7.0F));
+  cuda::FewTokenInput input = operands.input();
+  input.overlaps_previous = true;
+  cuda::launch_few_token_product({.input = input,
+                                  .c = sums.data(),
+                                  .c_stride = c.outputs + kPadding,
+                                  .c_type = DataType::kF32},
+                                 nullptr);
+  CHECK(same_bits(sums.values().data(), expected.data(), expected.size()));
+}
+
 TEST_CASE("cuda few-token product: any order of threads gives the same") {
   in_several_orders([] {
     CHECK(worst_against_f64({10, 20, 520}, DataType::kF32) < 1e-5);
