@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints, as JSON, on what scripts/gpu-check runs: date, commit, GPU, driver, toolkit, clocks.
+
+What cannot be found out is null.
+"""
+import datetime
+import json
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FIELDS = {
+    "gpu": "name",
+    "driver": "driver_version",
+    "memory_mib": "memory.total",
+    "max_sm_clock_mhz": "clocks.max.sm",
+    "max_memory_clock_mhz": "clocks.max.memory",
+    "sm_clock_mhz_before": "clocks.sm",
+    "memory_clock_mhz_before": "clocks.memory",
+    "power_limit_w": "power.limit",
+    "temperature_c_before": "temperature.gpu",
+    "mig": "mig.mode.current",
+}
+
+
+def output_of(*command):
+    """Standard output, or none if there is no such program or it fails."""
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None
+
+
+def gpu_properties():
+    line = output_of("nvidia-smi", f"--query-gpu={','.join(FIELDS.values())}", "--format=csv,noheader,nounits", "-i", "0")
+    values = [value.strip() for value in line.split(",")] if line else []
+    if len(values) != len(FIELDS):
+        return dict.fromkeys(FIELDS)
+    return {name: None if value.startswith("[") else value for name, value in zip(FIELDS, values)}
+
+
+def toolkit():
+    found = re.search(r"release ([\d.]+), V([\d.]+)", output_of("nvcc", "--version") or "")
+    return found.group(2) if found else None
+
+
+def processor():
+    found = re.search(r"model name\s*: (.+)", pathlib.Path("/proc/cpuinfo").read_text())
+    return found.group(1) if found else None
+
+
+def main():
+    changed = output_of("git", "status", "--porcelain", "--untracked-files=no")
+    print(json.dumps({
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": output_of("git", "rev-parse", "--short=12", "HEAD"),
+        "has_changes": None if changed is None else bool(changed),
+        **gpu_properties(),
+        "toolkit": toolkit(),
+        "processor": processor(),
+    }, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs scripts/gpu-check with a false GPU and false programs: parts, time limits, exit status, both files."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+sys.path.insert(0, str(ROOT / "bench/cuda"))
+from goals import GOALS  # noqa: E402
+
+NVIDIA_SMI = """#!/bin/sh
+case "$*" in
+  -L) echo "GPU 0: False GPU (UUID: GPU-0)" ;;
+  *utilization.gpu*) echo "1980, 2619, 99"; exec sleep 60 ;;
+  *) echo "False GPU, 1.2, 1000, 1980, 2619, 345, 2619, 700.00, 40, [N/A]" ;;
+esac
+"""
+
+
+def measured(id, value, **others):
+    return json.dumps({"kind": "measurement", "tiny": False, "id": id, "title": id, "value": value, "unit": "x",
+                       "goal": None, "met": None, "details": {}} | others)
+
+
+class Place:
+    """A directory with programs and tools; what is in `path` is found first."""
+
+    def __init__(self, directory):
+        self.build, self.path, self.out = directory / "build", directory / "bin", directory / "out"
+        self.build.mkdir()
+        self.path.mkdir()
+        self.add(self.path / "nvidia-smi", NVIDIA_SMI)
+        self.program("test_cuda_kernels_on_gpu", "exit 0")
+        self.program("bench_cuda", "exit 0")
+        # Nothing of this machine's Python is asked for.
+        self.add(self.path / "compute-sanitizer", '#!/bin/sh\ncase "$*" in *racecheck*) exit 9 ;; esac\n')
+
+    def add(self, file, text):
+        file.write_text(text)
+        file.chmod(0o755)
+
+    def program(self, name, text):
+        self.add(self.build / name, "#!/bin/bash\n" + text + "\n")
+
+    def run(self, *options):
+        result = subprocess.run([ROOT / "scripts/gpu-check", "--no-build", "--build", self.build, "--out", self.out,
+                                 *options], capture_output=True, text=True,
+                                env=os.environ | {"PATH": f"{self.path}:{os.environ['PATH']}"})
+        report = self.out / "gpu-check.json"
+        return result, json.loads(report.read_text()) if report.exists() else None
+
+
+def steps_of(report):
+    return {step["step"]: step["status"] for step in report["steps"]}
+
+
+def check_without_gpu(directory):
+    """One line and a status of its own."""
+    if pathlib.Path("/dev/nvidia0").exists():
+        return
+    (directory / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+    (directory / "nvidia-smi").chmod(0o755)
+    result = subprocess.run([ROOT / "scripts/gpu-check"], capture_output=True, text=True,
+                            env=os.environ | {"PATH": f"{directory}:{os.environ['PATH']}"})
+    assert result.returncode == 77, result
+    assert result.stderr == "gpu-check: no GPU here, nothing was run\n" and not result.stdout, result
+
+
+def check_everything_met(directory):
+    place = Place(directory)
+    place.add(place.path / "compute-sanitizer", "#!/bin/sh\n")
+    lines = [measured(goal.id, goal.at_least or goal.at_most) for goal in GOALS if "torch" not in goal.id]
+    lines += [measured("softmax_1x10", 2.0), measured("torch_softmax_1x10", 3.0),
+              measured("layer_norm_1x10", 2.0), measured("torch_layer_norm_1x10", 2.0)]
+    place.program("bench_cuda", "sleep 0.5  # the clocks are sampled\ncat <<'END'\n" + "\n".join(lines) + "\nEND")
+    place.program("bench_cuda_network", "exit 0")
+    # In place of the peers' scripts, which want torch.
+    place.add(place.path / "python3", f'#!/bin/sh\ncase "$1" in *torch*|*transformers*) exit 0 ;; esac\n'
+                                      f'exec {sys.executable} "$@"\n')
+    result, report = place.run()
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert {goal["result"] for goal in report["goals"]} == {"pass"}
+    assert report["environment"]["gpu"] == "False GPU" and report["environment"]["mig"] is None
+    assert report["clocks_mhz"]["sm"] == [1980, 1980, 1980]
+    text = (place.out / "gpu-check.md").read_text()
+    assert "False GPU" in text and f"Goals: {len(GOALS)} met, 0 missed, 0 not measured" in text
+    assert "| MISS |" not in text and "Not run" not in text
+
+
+def check_failures(directory):
+    """A race, a missed goal, a cut line, a program that hangs and peers that are not there."""
+    place = Place(directory)
+    place.program("bench_cuda", f"echo '{measured('swap_in', 0.5)}'\necho '{measured('swap_out', 0.95)}'\n"
+                                'echo \'{"kind": "not_run", "id": "completion", "reason": "no word came"}\'\n'
+                                'echo \'{"kind": "measu\'\nexit 1')
+    place.program("test_cuda_kernels_on_gpu", "exec sleep 100")
+    place.add(place.path / "python3", f'#!/bin/sh\ncase "$1" in *torch*|*transformers*) echo "no torch here" >&2; exit 77 ;; '
+                                      f'esac\nexec {sys.executable} "$@"\n')
+    result, report = place.run("--seconds", "8")
+    steps = steps_of(report)
+    # On a machine that is slow to begin, nothing is begun.
+    assert (steps["tests"], result.returncode) in (("timed out", 1), ("not run", 3)), (steps, result.stderr)
+    # No time was left for what came behind it, which is said.
+    assert steps["sanitizer-memcheck"] == "not run" and steps["transformers"] == "not run", steps
+
+    place.program("test_cuda_kernels_on_gpu", "exit 0")
+    result, report = place.run()
+    assert result.returncode == 1, result.stdout + result.stderr
+    steps = steps_of(report)
+    assert steps == {"tests": "passed", "sanitizer-memcheck": "passed", "sanitizer-racecheck": "failed",
+                     "sanitizer-synccheck": "passed", "kernels": "failed", "torch": "not run", "network": "not run",
+                     "transformers": "not run"}, steps
+    results = {goal["id"]: goal["result"] for goal in report["goals"]}
+    assert results["swap_in"] == "MISS" and results["swap_out"] == "pass" and results["itl_4_streams"] == "not run"
+    reasons = [line["reason"] for line in report["not_run"]]
+    assert "no word came" in reasons and "no torch here" in reasons, reasons
+    text = (place.out / "gpu-check.md").read_text()
+    assert "- torch: no torch here" in text and "- completion: no word came" in text
+
+
+def check_missing_programs(directory):
+    place = Place(directory)
+    (place.build / "bench_cuda").unlink()
+    result, report = place.run()
+    assert result.returncode == 1 and steps_of(report) == {"bench_cuda": "failed"}, result
+    result, _ = place.run("--what")
+    assert result.returncode == 2 and "--no-build" in result.stderr, result
+
+
+def main():
+    for check in (check_without_gpu, check_everything_met, check_failures, check_missing_programs):
+        with tempfile.TemporaryDirectory() as name:
+            check(pathlib.Path(name))
+
+
+if __name__ == "__main__":
+    main()
