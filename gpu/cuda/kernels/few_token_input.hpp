@@ -12,7 +12,8 @@
 //
 // RMSNorm has no kernel of its own: x * norm_weight is stored before anything is
 // known of the row, with sums of squares of each 32 columns, and the next product
-// multiplies its sums by 1 / sqrt(mean(x²) + epsilon).
+// multiplies its sums by 1 / sqrt(mean(x²) + epsilon). bf16 rounds alike before
+// and after that factor; in f16, x * norm_weight must stay below 65504.
 //
 // Weights stay in their ordinary order: a block takes the rows that belong
 // together from where they are.

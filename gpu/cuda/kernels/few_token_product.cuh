@@ -193,10 +193,75 @@ __device__ __forceinline__ void compute_scales(const FewTokenInput& input,
   }
 }
 
+// A warp finishes one strip for every kSlices-th token.
+template <typename Shape, typename Epilogue>
+class StripEnd {
+ public:
+  // With few tokens, what else they need is read before the sums are there: only
+  // then are there registers for it.
+  static constexpr bool kIsReadAhead = Shape::kTokens / Shape::kSlices <= 4;
+
+  __device__ __forceinline__ StripEnd(const FewTokenInput& input, const Epilogue& epilogue)
+      : input_(input), epilogue_(epilogue) {}
+
+  __device__ __forceinline__ void read_ahead() {
+    if constexpr (kIsReadAhead) {
+      if (!is_strip()) return;
+      read_columns();
+      read_operands(place_.slice);
+    }
+  }
+  __device__ __forceinline__ void finish(const float* tile, const float (&scales)[Shape::kTokens]) {
+    if (!is_strip()) return;
+    if constexpr (!kIsReadAhead) read_columns();
+    const float* values = tile + place_.strip_of_block * kStripOutputs + place_.lane;
+    for (unsigned first = place_.slice; first < input_.num_tokens;
+         first += kTogether * Shape::kSlices) {
+      if constexpr (!kIsReadAhead) read_operands(first);
+#pragma unroll
+      for (unsigned i = 0; i < kTogether; ++i) {
+        const unsigned token = first + i * Shape::kSlices;
+        if (token >= input_.num_tokens) break;
+        epilogue_.store(token, place_.strip, place_.lane, columns_, operands_[i],
+                        values[token * Shape::kPitch] * scales[token] + bias_);
+      }
+    }
+  }
+
+ private:
+  static constexpr unsigned kOfWarp = Shape::kTokens / Shape::kSlices;
+  static constexpr unsigned kTogether = kOfWarp < 16 ? kOfWarp : 16;  // their loads are
+  static_assert(!kIsReadAhead || kTogether == kOfWarp);
+
+  __device__ __forceinline__ bool is_strip() const { return place_.strip < epilogue_.num_strips(); }
+  __device__ __forceinline__ void read_columns() {
+    const unsigned row = epilogue_.row(place_.strip, place_.lane);
+    bias_ = input_.bias == nullptr || row == kNoRow ? 0.0F : input_.bias[row];
+    columns_ = epilogue_.load_columns(place_.strip, place_.lane);
+  }
+  __device__ __forceinline__ void read_operands(unsigned first) {
+#pragma unroll
+    for (unsigned i = 0; i < kTogether; ++i) {
+      const unsigned token = first + i * Shape::kSlices;
+      if (token < input_.num_tokens) {
+        operands_[i] = epilogue_.load(token, place_.strip, place_.lane);
+      }
+    }
+  }
+
+  const FewTokenInput& input_;
+  const Epilogue& epilogue_;
+  FewTokenPlace<Shape> place_;
+  float bias_ = 0.0F;
+  typename Epilogue::Columns columns_ = {};
+  typename Epilogue::Operand operands_[kTogether] = {};
+};
+
 // The thread's sums over its slice of the stages of this block.
 template <typename Shape, typename Epilogue>
 __device__ __forceinline__ void sum_slice(const FewTokenInput& input, const Epilogue& epilogue,
                                           float (&scales)[Shape::kTokens],
+                                          StripEnd<Shape, Epilogue>& strip_end,
                                           FragmentC (&sums)[Shape::kTiles][2]) {
   constexpr unsigned kAhead = Shape::kStages - 1;
   const unsigned num_stages = divide_up(input.depth, Shape::kStageDepth);
@@ -220,6 +285,7 @@ __device__ __forceinline__ void sum_slice(const FewTokenInput& input, const Epil
     }
     end_copy_group();
   }
+  strip_end.read_ahead();
   compute_scales<Shape>(input, scales);
   unsigned slot = 0, next_slot = kAhead;
   for (unsigned stage = begin; stage < end; ++stage) {
@@ -316,46 +382,17 @@ __device__ __forceinline__ bool sum_blocks(const FewTokenInput& input, float* ti
   return true;
 }
 
-// A warp has one strip, and every kSlices-th token.
-template <typename Shape, typename Epilogue>
-__device__ __forceinline__ void finish(const FewTokenInput& input, const Epilogue& epilogue,
-                                       const float* tile, const float (&scales)[Shape::kTokens]) {
-  constexpr unsigned kOfWarp = Shape::kTokens / Shape::kSlices;
-  constexpr unsigned kTogether = kOfWarp < 16 ? kOfWarp : 16;  // their loads are
-  const FewTokenPlace<Shape> place;
-  if (place.strip >= epilogue.num_strips()) return;
-  const unsigned row = epilogue.row(place.strip, place.lane);
-  const float bias = input.bias == nullptr || row == kNoRow ? 0.0F : input.bias[row];
-  const auto columns = epilogue.load_columns(place.strip, place.lane);
-  const float* values = tile + place.strip_of_block * kStripOutputs + place.lane;
-  for (unsigned first = place.slice; first < input.num_tokens;
-       first += kTogether * Shape::kSlices) {
-    typename Epilogue::Operand operands[kTogether] = {};
-#pragma unroll
-    for (unsigned i = 0; i < kTogether; ++i) {
-      const unsigned token = first + i * Shape::kSlices;
-      if (token < input.num_tokens) operands[i] = epilogue.load(token, place.strip, place.lane);
-    }
-#pragma unroll
-    for (unsigned i = 0; i < kTogether; ++i) {
-      const unsigned token = first + i * Shape::kSlices;
-      if (token >= input.num_tokens) break;
-      epilogue.store(token, place.strip, place.lane, columns, operands[i],
-                     values[token * Shape::kPitch] * scales[token] + bias);
-    }
-  }
-}
-
 template <typename Shape, typename Epilogue>
 __global__ void __launch_bounds__(kFewTokenThreads, 2)
     few_token_kernel(const FewTokenInput input, const Epilogue epilogue) {
   __shared__ float scales[Shape::kTokens];
   FragmentC sums[Shape::kTiles][2] = {};
-  sum_slice<Shape>(input, epilogue, scales, sums);
+  StripEnd<Shape, Epilogue> strip_end(input, epilogue);
+  sum_slice<Shape>(input, epilogue, scales, strip_end, sums);
   float* tile = sum_of_slices<Shape>(input, sums);
   if (!sum_blocks<Shape>(input, tile)) return;
   __syncthreads();
-  finish<Shape>(input, epilogue, tile, scales);
+  strip_end.finish(tile, scales);
 }
 
 // Throws std::invalid_argument.
