@@ -8,6 +8,8 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#elif defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
 #endif
 
 namespace troupe::simt {
@@ -35,15 +37,41 @@ void tell_of_arrival([[maybe_unused]] void* kept, [[maybe_unused]] const void** 
 #endif
 }
 
+// The thread sanitizer keeps a thread's state a fiber. A function that is left by a
+// jump and never returns must not be among its frames.
+#if defined(__SANITIZE_THREAD__)
+#define TROUPE_NEVER_RETURNS __attribute__((no_sanitize("thread")))
+void* current_state() { return __tsan_get_current_fiber(); }
+void* new_state() { return __tsan_create_fiber(0); }
+void end_state(void* state) {
+  if (state != nullptr) __tsan_destroy_fiber(state);
+}
+__attribute__((no_sanitize("thread"))) void go_to_state(void* state) {
+  __tsan_switch_to_fiber(state, 0);
+}
+#else
+#define TROUPE_NEVER_RETURNS
+void* current_state() { return nullptr; }
+void* new_state() { return nullptr; }
+void end_state(void*) {}
+void go_to_state(void*) {}
+#endif
+
 }  // namespace
 
 Fiber::Fiber(std::byte* stack, std::size_t stack_bytes)
     : stack_(stack), stack_bytes_(stack_bytes) {}
 
+Fiber::~Fiber() { end_state(own_state_); }
+
 void Fiber::start(const std::function<void()>* body) {
 #if defined(__SANITIZE_ADDRESS__)
   ASAN_UNPOISON_MEMORY_REGION(stack_, stack_bytes_);  // frames that were left behind
 #endif
+  if (!has_ended_ || own_state_ == nullptr) {
+    end_state(own_state_);
+    own_state_ = new_state();
+  }
   body_ = body;
   has_ended_ = false;
   error_ = nullptr;
@@ -53,7 +81,10 @@ void Fiber::start(const std::function<void()>* body) {
 void Fiber::resume() {
   void* kept = nullptr;
   tell_of_leaving(&kept, stack_, stack_bytes_);
-  const transfer_t from = jump_fcontext(own_, this);
+  resumer_state_ = current_state();
+  const auto own = own_;
+  go_to_state(own_state_);
+  const transfer_t from = jump_fcontext(own, this);
   tell_of_arrival(kept, nullptr, nullptr);
   own_ = from.fctx;
 }
@@ -61,18 +92,21 @@ void Fiber::resume() {
 void Fiber::suspend() {
   void* kept = nullptr;
   tell_of_leaving(&kept, resumer_stack_, resumer_stack_bytes_);
-  const transfer_t from = jump_fcontext(resumer_, nullptr);
+  const auto resumer = resumer_;
+  go_to_state(resumer_state_);
+  const transfer_t from = jump_fcontext(resumer, nullptr);
   tell_of_arrival(kept, &resumer_stack_, &resumer_stack_bytes_);
   resumer_ = from.fctx;
 }
 
-void Fiber::enter(transfer_t from) {
+TROUPE_NEVER_RETURNS void Fiber::enter(transfer_t from) {
   auto& self = *static_cast<Fiber*>(from.data);
   tell_of_arrival(nullptr, &self.resumer_stack_, &self.resumer_stack_bytes_);
   self.resumer_ = from.fctx;
   self.run_body();
   self.has_ended_ = true;
   tell_of_leaving(nullptr, self.resumer_stack_, self.resumer_stack_bytes_);
+  go_to_state(self.resumer_state_);
   jump_fcontext(self.resumer_, nullptr);
 }
 

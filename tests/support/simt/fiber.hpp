@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread of a kernel, run on the CPU: a function with a stack of its own that
 // can stop in its middle and go on later. Boost.Context switches stacks; the
-// address sanitizer is told of every switch. One host thread uses all fibers.
+// address and thread sanitizers are told of every switch. One host thread at a
+// time uses all fibers.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>
@@ -17,6 +18,7 @@ class Fiber {
  public:
   // The stack stays the caller's; a page below it must not be accessible.
   Fiber(std::byte* stack, std::size_t stack_bytes);
+  ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
@@ -44,6 +46,8 @@ class Fiber {
   boost::context::detail::fcontext_t resumer_ = nullptr;  // who resumed it
   const void* resumer_stack_ = nullptr;
   std::size_t resumer_stack_bytes_ = 0;
+  void* own_state_ = nullptr;  // the thread sanitizer's, as resumer_state_
+  void* resumer_state_ = nullptr;
   bool has_ended_ = true;
   std::exception_ptr error_;
 };
