@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdio>
+#include <filesystem>
 #include <future>
 #include <numeric>
 #include <string>
@@ -631,6 +633,28 @@ TEST_CASE("cuda runtime twin: what a kernel does wrong breaks the device") {
   CHECK(simt::live_objects().allocations == 0);
   OK(cudaStreamDestroy(stream));
   OK(cudaGetLastError());
+}
+
+TEST_CASE("cuda runtime twin: ends with an error that nobody asks for" * doctest::skip()) {
+  const simt::Runtime runtime;
+  int* memory = device_ints();
+  CHECK(break_device(memory, nullptr) == cudaSuccess);
+  CHECK(cudaFree(memory) == cudaErrorIllegalAddress);
+}
+
+TEST_CASE("cuda runtime twin: a kernel's error that nobody asks for ends the process") {
+  const std::string command = std::filesystem::read_symlink("/proc/self/exe").string() +
+                              " --no-skip -tc='*ends with an error that nobody asks for' 2>&1";
+  FILE* output = popen(command.c_str(), "r");
+  REQUIRE(output != nullptr);
+  std::string text;
+  for (int character = fgetc(output); character != EOF; character = fgetc(output)) {
+    text += static_cast<char>(character);
+  }
+  CHECK(pclose(output) != 0);
+  INFO(text);
+  CHECK(text.find("nobody asked for last_kernel_error(): block (0, 0, 0): threads wait") !=
+        std::string::npos);
 }
 
 TEST_CASE("cuda runtime twin: an operation fails on command, in a graph too") {

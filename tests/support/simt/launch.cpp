@@ -29,6 +29,7 @@ constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
 std::atomic<std::uint64_t> order_seed = 0;
 std::mutex allowed_shared_mutex;
 std::map<const void*, std::size_t> allowed_shared;
+FiberPool fibers;  // outlives the thread of the runtime, which is made later
 
 std::string text_of(Index3 size) {
   return "(" + std::to_string(size.x) + ", " + std::to_string(size.y) + ", " +
@@ -44,11 +45,6 @@ std::size_t most_shared(const void* kernel) {
 Index3 block_at(std::size_t number, Index3 grid) {
   return {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
           static_cast<unsigned>(number / grid.x / grid.y)};
-}
-
-FiberPool& fibers() {
-  static FiberPool pool;
-  return pool;
 }
 
 }  // namespace
@@ -86,7 +82,7 @@ void run_grid(const LaunchConfig& config, const std::function<void()>& body) {
   for (const std::size_t number : numbers) {
     const Index3 index = block_at(number, grid);
     blockIdx = {index.x, index.y, index.z};
-    BlockRun run({.fibers = &fibers(),
+    BlockRun run({.fibers = &fibers,
                   .block = index,
                   .block_size = block,
                   .dynamic_shared_bytes = shared_bytes,

@@ -65,9 +65,10 @@ cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream,
 // empty. Stays until the next failure.
 std::string last_kernel_error();
 
-// The n-th operation from now on (1: the next), counted as they are given to
-// streams, not as they run, fails with `error`; then the device is broken. Nodes
-// of graphs count when the graph is launched. Asynchronous mode only.
+// The n-th kernel, copy, fill or host function from now on (1: the next), counted
+// as they are given to streams, not as they run, fails with `error`; then the
+// device is broken. Nodes of graphs count when the graph is launched. Only while
+// work is asynchronous.
 void fail_operation(std::uint64_t n, cudaError_t error = cudaErrorLaunchFailure);
 
 // From now on nothing begins to run: who waits, waits for ever, until reset_device()
