@@ -25,6 +25,8 @@ class HostPages {
 
   std::uint32_t num_pages() const { return static_cast<std::uint32_t>(headers_.size()); }
   std::size_t page_bytes() const { return page_bytes_; }
+  // All pages, one after the other.
+  std::span<std::byte> memory() const { return {memory_.get(), memory_.size_bytes()}; }
 
   // Where to write the page; until finish_store() it holds nothing. A writer
   // that has the PageChecksum of what it wrote saves reading it again.

@@ -123,10 +123,11 @@ std::uint64_t rows_of(const TensorSpec& tensor, ProgramShape shape) {
   return 0;
 }
 
-std::vector<TensorUse> tensor_uses(const Program& program, ProgramShape shape) {
-  std::vector<TensorUse> uses(program.tensors.size());
+std::vector<TensorUse> tensor_uses(std::span<const TensorSpec> tensors,
+                                   std::span<const OperandList> operators, ProgramShape shape) {
+  std::vector<TensorUse> uses(tensors.size());
   const auto touch = [&](TensorId id, std::uint32_t index) {
-    const TensorSpec& tensor = program.tensors[id];
+    const TensorSpec& tensor = tensors[id];
     if (tensor.role != TensorRole::kTemporary) return;
     TensorUse& use = uses[id];
     if (use.size_bytes == 0) {
@@ -135,11 +136,18 @@ std::vector<TensorUse> tensor_uses(const Program& program, ProgramShape shape) {
     }
     use.last_operator = index;
   };
-  for (std::uint32_t i = 0; i < program.operators.size(); ++i) {
-    for (const TensorId id : program.operators[i].inputs) touch(id, i);
-    for (const TensorId id : program.operators[i].outputs) touch(id, i);
+  for (std::uint32_t i = 0; i < operators.size(); ++i) {
+    for (const TensorId id : operators[i].inputs) touch(id, i);
+    for (const TensorId id : operators[i].outputs) touch(id, i);
   }
   return uses;
+}
+
+std::vector<TensorUse> tensor_uses(const Program& program, ProgramShape shape) {
+  std::vector<OperandList> operators;
+  operators.reserve(program.operators.size());
+  for (const Operator& op : program.operators) operators.push_back({op.inputs, op.outputs});
+  return tensor_uses(program.tensors, operators, shape);
 }
 
 }  // namespace troupe

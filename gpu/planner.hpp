@@ -46,8 +46,16 @@ struct ArenaPlan {
 ArenaPlan plan_arena(std::span<const TensorUse> uses,
                      std::span<const std::uint64_t> existing_chunks = {});
 
-// When each tensor of the program is used, by TensorId, at a shape that may be
-// larger than the program's own. Weights and unused tensors have size 0.
+// What one operator reads and writes.
+struct OperandList {
+  std::span<const TensorId> inputs;
+  std::span<const TensorId> outputs;
+};
+
+// When each tensor is used, by TensorId, at a shape that may be larger than the
+// program's own. Weights and unused tensors have size 0.
+std::vector<TensorUse> tensor_uses(std::span<const TensorSpec> tensors,
+                                   std::span<const OperandList> operators, ProgramShape shape);
 std::vector<TensorUse> tensor_uses(const Program& program, ProgramShape shape);
 
 std::uint64_t rows_of(const TensorSpec& tensor, ProgramShape shape);

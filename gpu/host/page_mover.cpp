@@ -13,7 +13,7 @@ PageMover::PageMover(const KvLayout& layout, std::byte* pool,
     : layout_(layout),
       pool_(pool),
       host_pages_(std::move(host_pages)),
-      is_void_(layout.num_pages) {
+      void_pages_(layout.num_pages, kKvPageTokens) {
   const std::size_t page_bytes = layout.num_layers * kv_page_bytes(layout);
   if (host_pages_ && host_pages_->page_bytes() != page_bytes)
     throw std::runtime_error("host pages of " + std::to_string(host_pages_->page_bytes()) +
@@ -27,32 +27,6 @@ void PageMover::check(const std::vector<PageMove>& moves) const {
       throw std::runtime_error("a move between device page " + std::to_string(move.device_page) +
                                " and host page " + std::to_string(move.host_page) +
                                ": there are none such");
-}
-
-std::vector<bool> PageMover::find_void_slices(const Batch& batch) {
-  std::vector<bool> is_void;
-  if (num_void_.load(std::memory_order_relaxed) == 0) return is_void;
-  for (const SequenceSlice& slice : batch.slices) {
-    const PageId* pages = batch.page_table.data() + slice.first_page;
-    const std::size_t read = (slice.context_length + kKvPageTokens - 1) / kKvPageTokens;
-    const std::size_t end =
-        (slice.context_length + slice.num_tokens + kKvPageTokens - 1) / kKvPageTokens;
-    bool reads_void = false;
-    for (std::size_t i = 0; i < read; ++i) reads_void = reads_void || is_void_[pages[i]] != 0;
-    for (std::size_t i = read; i < end; ++i) set_void(pages[i], reads_void);
-    is_void.push_back(reads_void);
-  }
-  return is_void;
-}
-
-void PageMover::set_void(PageId page, bool is_void) {
-  if ((is_void_[page] != 0) == is_void) return;
-  is_void_[page] = is_void ? 1 : 0;
-  if (is_void) {
-    num_void_.fetch_add(1, std::memory_order_relaxed);
-  } else {
-    num_void_.fetch_sub(1, std::memory_order_relaxed);
-  }
 }
 
 std::byte* PageMover::part(std::size_t layer, PageId page) const {
@@ -87,12 +61,12 @@ void LayeredMove::copy_layer(std::size_t layer) {
 // A void page stays on the device: the host page then holds nothing.
 bool LayeredMove::finish() {
   if (move_.to_host) {
-    if (mover_->is_void_[move_.device_page] == 0)
+    if (!mover_->void_pages_.is_void(move_.device_page))
       mover_->host_pages_->finish_store(move_.host_page, move_.generation, checksum_.value());
     return true;
   }
   const bool is_intact = !loaded_.bytes.empty() && checksum_.value() == loaded_.checksum;
-  mover_->set_void(move_.device_page, !is_intact);
+  mover_->void_pages_.set(move_.device_page, !is_intact);
   return is_intact;
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves KV pages between the device's pool and the host tier, and remembers
-// which pages of the pool are void because what was to be loaded into them was
-// not there, or not intact: slices that read those give no token.
+// which pages of the pool are void.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +12,7 @@
 #include "gpu/host/kernels/kv_pages.hpp"
 #include "gpu/host_pages.hpp"
 #include "gpu/page_checksum.hpp"
+#include "gpu/void_pages.hpp"
 
 namespace troupe {
 
@@ -33,22 +32,18 @@ class PageMover {
   // Throws std::runtime_error if there are no such pages.
   void check(const std::vector<PageMove>& moves) const;
 
-  // By slice, when its batch has run: did it read a void page? What a slice
-  // writes from the beginning of a page on is void exactly if the slice is.
-  // Empty: none is.
-  std::vector<bool> find_void_slices(const Batch& batch);
+  // VoidPages::find_slices, when the batch has run.
+  std::vector<bool> find_void_slices(const Batch& batch) { return void_pages_.find_slices(batch); }
 
  private:
   friend class LayeredMove;
 
-  void set_void(PageId page, bool is_void);
   std::byte* part(std::size_t layer, PageId page) const;
 
   KvLayout layout_;
   std::byte* pool_;
   std::shared_ptr<HostPages> host_pages_;
-  std::vector<std::uint8_t> is_void_;  // by page; a byte each, as threads write neighbours
-  std::atomic<std::size_t> num_void_{0};
+  VoidPages void_pages_;
 };
 
 // One move under way, of pages that exist:

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "gpu/batch_check.hpp"
 #include "gpu/host/kernels/gated_activation.hpp"
 #include "gpu/host/kernels/matmul.hpp"
 #include "gpu/host/kernels/onednn_matmul.hpp"
@@ -267,8 +268,7 @@ ProgramRunner::~ProgramRunner() = default;
 
 BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, const Batch& batch,
                                const BatchCopies* copies, const std::atomic<bool>& stop) {
-  if (!batch.slices.empty()) check_fit(program.get(), batch);
-  check_batch(batch);
+  check_batch(program.get(), batch, settings_.description);
   BatchResult result;
   result.batch_id = batch.id;
   if (!batch.slices.empty()) {
@@ -296,58 +296,8 @@ void ProgramRunner::void_slots(const Batch& batch) {
   }
 }
 
-void ProgramRunner::check_fit(const Program* program, const Batch& batch) const {
-  if (program == nullptr) refuse("a batch with slices, but no program");
-  const ProgramShape& shape = program->shape;
-  if (batch.num_tokens() > shape.max_tokens || batch.num_output_rows() > shape.max_output_rows) {
-    refuse("a batch of " + std::to_string(batch.num_tokens()) + " tokens and " +
-           std::to_string(batch.num_output_rows()) + " output rows does not fit its program (" +
-           std::to_string(shape.max_tokens) + ", " + std::to_string(shape.max_output_rows) + ")");
-  }
-}
-
-void ProgramRunner::check_batch(const Batch& batch) const {
-  std::uint64_t num_tokens = 0;
-  for (const auto& slice : batch.slices) {
-    check_slice(batch, slice);
-    num_tokens += slice.num_tokens;
-  }
-  if (num_tokens != batch.token_ids.size()) {
-    refuse("the slices advance " + std::to_string(num_tokens) + " tokens, the batch has " +
-           std::to_string(batch.token_ids.size()));
-  }
-  for (const PageId page : batch.page_table) {
-    if (page >= settings_.description.num_pages) {
-      refuse("page " + std::to_string(page) + " does not exist");
-    }
-  }
-}
-
-void ProgramRunner::check_slice(const Batch& batch, const SequenceSlice& slice) const {
-  const DeviceDescription& limits = settings_.description;
-  const std::uint64_t length = std::uint64_t{slice.context_length} + slice.num_tokens;
-  const std::string who = "sequence " + std::to_string(slice.sequence) + ": ";
-  if (slice.num_tokens == 0) refuse(who + "a slice without tokens");
-  if (slice.slot >= limits.num_slots) {
-    refuse(who + "slot " + std::to_string(slice.slot) + " does not exist");
-  }
-  if (length > limits.context_length) {
-    refuse(who + std::to_string(length) + " tokens, at most " +
-           std::to_string(limits.context_length) + " are possible");
-  }
-  if (std::uint64_t{slice.first_page} + slice.num_pages > batch.page_table.size() ||
-      std::uint64_t{slice.num_pages} * limits.page_size < length) {
-    refuse(who + "its pages do not hold " + std::to_string(length) + " tokens");
-  }
-  if (slice.input_from_slot && slice.num_tokens != 1) {
-    refuse(who + "the input comes from the slot, but the slice has " +
-           std::to_string(slice.num_tokens) + " tokens");
-  }
-}
-
 // Everything that follows from the batch alone and serves all layers.
 void ProgramRunner::prepare(const Batch& batch) {
-  const auto vocabulary = static_cast<std::int32_t>(settings_.description.vocabulary_size);
   token_ids_ = batch.token_ids;
   output_rows_.clear();
   sample_rows_.clear();
@@ -355,14 +305,6 @@ void ProgramRunner::prepare(const Batch& batch) {
   for (const auto& slice : batch.slices) {
     if (slice.input_from_slot) {
       token_ids_[row] = last_tokens_[slice.slot];
-    } else {
-      for (std::uint32_t i = row; i < row + slice.num_tokens; ++i) {
-        if (token_ids_[i] < 0 || token_ids_[i] >= vocabulary) {
-          refuse("sequence " + std::to_string(slice.sequence) + ": token id " +
-                 std::to_string(token_ids_[i]) + " is outside the vocabulary of " +
-                 std::to_string(vocabulary));
-        }
-      }
     }
     row += slice.num_tokens;
     if (slice.sample) {

@@ -73,9 +73,6 @@ class ProgramRunner {
   struct BoundProgram;
   class Execution;
 
-  void check_batch(const Batch& batch) const;
-  void check_fit(const Program* program, const Batch& batch) const;
-  void check_slice(const Batch& batch, const SequenceSlice& slice) const;
   void prepare(const Batch& batch);
   const BoundProgram& bind(const std::shared_ptr<const Program>& program);
   std::vector<std::int32_t> finish(const Batch& batch);
