@@ -12,36 +12,31 @@ namespace {
 constexpr unsigned kCopyThreads = 256;
 constexpr unsigned kMaxPagesOfLaunch = 32768;  // a grid's y
 
-// A block a layer (x) of a page (y).
+// A block a layer (x) of a page (y), or of several pages.
 __global__ void __launch_bounds__(kCopyThreads) page_copy_kernel(const PageCopyArguments a) {
-  const std::size_t layer = blockIdx.x;
-  const std::uint32_t i = blockIdx.y;
+  const std::size_t layer = a.first_layer + blockIdx.x;
   const std::size_t layer_bytes = kv_page_bytes(a.layout);
-  const std::size_t number = a.piece_numbers == nullptr ? i : a.piece_numbers[i];
-  std::byte* piece = a.pieces + (number * a.layout.num_layers + layer) * layer_bytes;
-  std::byte* page = a.pool + kv_block_offset(a.layout, layer, a.pool_pages[i], 0);
-  copy_bytes(a.is_to_pool ? piece : page, a.is_to_pool ? page : piece, layer_bytes, threadIdx.x,
-             kCopyThreads);
+  for (std::uint32_t i = blockIdx.y; i < a.num_pages; i += gridDim.y) {
+    const std::size_t number = a.piece_numbers == nullptr ? i : a.piece_numbers[i];
+    std::byte* piece = a.pieces + (number * a.layout.num_layers + layer) * layer_bytes;
+    std::byte* page = a.pool + kv_block_offset(a.layout, layer, a.pool_pages[i], 0);
+    copy_bytes(a.is_to_pool ? piece : page, a.is_to_pool ? page : piece, layer_bytes, threadIdx.x,
+               kCopyThreads);
+  }
 }
 
 }  // namespace
 
 void launch_page_copy(const PageCopyArguments& arguments, StreamHandle stream) {
-  if (arguments.layout.num_layers == 0) return;
-  const auto num_layers = static_cast<unsigned>(arguments.layout.num_layers);
-  const std::size_t page_bytes = arguments.layout.num_layers * kv_page_bytes(arguments.layout);
-  for (std::uint32_t first = 0; first < arguments.num_pages; first += kMaxPagesOfLaunch) {
-    PageCopyArguments part = arguments;
-    part.pool_pages += first;
-    if (part.piece_numbers != nullptr) {
-      part.piece_numbers += first;
-    } else {
-      part.pieces += first * page_bytes;
-    }
-    part.num_pages = std::min(kMaxPagesOfLaunch, arguments.num_pages - first);
-    launch(page_copy_kernel, {.grid = dim3(num_layers, part.num_pages), .block = kCopyThreads},
-           stream, part);
-  }
+  const auto all_layers = static_cast<unsigned>(arguments.layout.num_layers);
+  const unsigned num_layers = arguments.num_layers == 0 ? all_layers : arguments.num_layers;
+  if (num_layers == 0 || arguments.num_pages == 0) return;
+  const unsigned most = arguments.max_blocks == 0
+                            ? kMaxPagesOfLaunch
+                            : std::max(1U, arguments.max_blocks / num_layers);
+  const unsigned rows = std::min({arguments.num_pages, most, kMaxPagesOfLaunch});
+  launch(page_copy_kernel, {.grid = dim3(num_layers, rows), .block = kCopyThreads}, stream,
+         arguments);
 }
 
 }  // namespace troupe::cuda

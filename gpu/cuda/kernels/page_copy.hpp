@@ -21,6 +21,12 @@ struct PageCopyArguments {
   const std::uint32_t* piece_numbers = nullptr;  // [num_pages], or none: 0, 1, 2 …
   std::uint32_t num_pages = 0;
   bool is_to_pool = false;
+  // Of which layers; 0 of them: all.
+  std::uint32_t first_layer = 0;
+  std::uint32_t num_layers = 0;
+  // At most about so many blocks, each with several pages, so that a copy over a
+  // slow link leaves the processors to others; 0: a block a page and layer.
+  std::uint32_t max_blocks = 0;
 };
 
 // Throws CudaError. Any thread.
