@@ -40,15 +40,18 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
   }
   MemoryPlan plan{.request = request};
   plan.slots_bytes = times(request.slot_bytes, request.num_slots);
-  const std::uint64_t fixed =
-      plus(plus(plus(request.weight_bytes, request.table_bytes), request.arena_bytes),
-           plan.slots_bytes);
+  std::uint64_t fixed = plan.slots_bytes;
+  for (const std::uint64_t part : {request.weight_bytes, request.table_bytes, request.arena_bytes,
+                                   request.workspace_bytes, request.graph_bytes})
+    fixed = plus(fixed, part);
   const std::uint64_t needed_pages = pages_of_one_sequence(request);
   const std::uint64_t needed = plus(fixed, times(needed_pages, request.page_bytes));
   if (needed > request.budget_bytes) {
     throw std::runtime_error(
         "the model does not fit: " + shown_bytes(needed) + " needed (weights " +
-        shown_bytes(request.weight_bytes) + ", temporaries " + shown_bytes(request.arena_bytes) +
+        shown_bytes(request.weight_bytes) + ", temporaries " +
+        shown_bytes(plus(request.arena_bytes, request.workspace_bytes)) +
+        (request.graph_bytes > 0 ? ", graphs " + shown_bytes(request.graph_bytes) : "") +
         ", tables " + shown_bytes(plus(request.table_bytes, plan.slots_bytes)) +
         ", KV pages of one sequence of " + std::to_string(request.context_length) + " tokens " +
         shown_bytes(times(needed_pages, request.page_bytes)) + "), " +
@@ -73,6 +76,8 @@ std::string to_string(const MemoryPlan& plan) {
   table += row("weights", request.weight_bytes, "packed");
   table += row("tables", request.table_bytes, "rotary positions");
   table += row("temporaries", request.arena_bytes, "of the largest batch");
+  if (request.workspace_bytes > 0) table += row("workspaces", request.workspace_bytes, "of kernels");
+  if (request.graph_bytes > 0) table += row("graphs", request.graph_bytes, "at most");
   table += row("slots", plan.slots_bytes, std::to_string(request.num_slots) + " sequences");
   table += row("KV pages", plan.kv_bytes,
                std::to_string(plan.num_pages) + " of " + std::to_string(request.page_size) +

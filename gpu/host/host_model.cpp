@@ -11,25 +11,10 @@
 #include "gpu/host/arena.hpp"
 #include "gpu/host/kernels/isa.hpp"
 #include "gpu/host/thread_pool.hpp"
+#include "gpu/model_shapes.hpp"
 
 namespace troupe {
 namespace {
-
-RotaryParameters rotary_parameters(const ModelConfig& config, std::uint32_t context_length) {
-  RotaryParameters parameters{.head_dim = config.head_dim,
-                              .max_positions = context_length,
-                              .theta = config.rope_theta};
-  if (config.rope_scaling) {
-    const RopeScaling& scaling = *config.rope_scaling;
-    parameters.scaling =
-        scaling.type == "llama3" ? RotaryScaling::kLlama3 : RotaryScaling::kLinear;
-    parameters.factor = scaling.factor;
-    parameters.low_frequency_factor = scaling.low_frequency_factor;
-    parameters.high_frequency_factor = scaling.high_frequency_factor;
-    parameters.original_max_positions = scaling.original_context_length;
-  }
-  return parameters;
-}
 
 // Settings with the blanks filled in.
 HostModelSettings complete(HostModelSettings settings, const ModelConfig& config) {
@@ -125,14 +110,6 @@ DataType choose_compute_type(const HostModelSettings& settings, DataType weight_
   }
   const bool is_short = size_of(weight_type) == 2;
   return is_short && is_supported(Isa::kAvx512Bf16) ? DataType::kBF16 : DataType::kF32;
-}
-
-KvLayout kv_layout_of(const ModelConfig& config, DataType type, std::uint32_t num_pages) {
-  return {.num_layers = config.num_layers,
-          .num_pages = num_pages,
-          .num_kv_heads = config.num_kv_heads,
-          .head_dim = config.head_dim,
-          .type = type};
 }
 
 std::uint64_t available_memory_bytes() {

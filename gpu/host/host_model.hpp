@@ -15,6 +15,7 @@
 #include "gpu/host/kernels/kv_pages.hpp"
 #include "gpu/host/kernels/rotary.hpp"
 #include "gpu/memory_plan.hpp"
+#include "gpu/model_shapes.hpp"
 #include "gpu/networks/network.hpp"
 #include "gpu/program.hpp"
 #include "gpu/weights.hpp"
@@ -63,8 +64,6 @@ HostModelPlan plan_host_model(const std::filesystem::path& model_dir,
 std::shared_ptr<const HostModel> load_host_model(const HostModelPlan& plan);
 
 DataType choose_compute_type(const HostModelSettings& settings, DataType weight_type);
-
-KvLayout kv_layout_of(const ModelConfig& config, DataType type, std::uint32_t num_pages);
 
 // What the system can give this process now: free memory and the control
 // group's limit, whichever is less.
