@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/batch_input.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "gpu/cuda/kernels/embed.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr std::size_t kPartAlignment = 64;  // bytes
+
+// Hands out one part after the other.
+class Cutter {
+ public:
+  explicit Cutter(std::byte* base) : base_(reinterpret_cast<std::uintptr_t>(base)) {}
+
+  template <typename T>
+  void cut(T*& part, std::size_t count) {
+    part = reinterpret_cast<T*>(base_ + offset_);
+    offset_ += (count * sizeof(T) + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+  }
+  std::size_t offset() const { return offset_; }
+
+ private:
+  std::uintptr_t base_;
+  std::size_t offset_ = 0;
+};
+
+std::size_t cut(std::byte* base, const BatchCapacity& capacity, BatchInput& input) {
+  Cutter cutter(base);
+  cutter.cut(input.token_ids, capacity.tokens);
+  cutter.cut(input.slots, capacity.tokens);
+  cutter.cut(input.places, capacity.tokens);
+  cutter.cut(input.output_rows, capacity.output_rows);
+  cutter.cut(input.sample_rows, capacity.output_rows);
+  cutter.cut(input.suppressed, capacity.suppressed);
+  cutter.cut(input.page_table, capacity.pages);
+  for (std::size_t i = 0; i < input.items.size(); ++i)
+    cutter.cut(input.items[i], capacity.items[i]);
+  cutter.cut(input.merges, capacity.merges);
+  cutter.cut(input.counts, 1);
+  return cutter.offset();
+}
+
+void fill_sample_rows(const Batch& batch, const BatchInput& input) {
+  std::uint32_t token = 0;
+  std::uint32_t row = 0;
+  std::uint32_t num_suppressed = 0;
+  for (const SequenceSlice& slice : batch.slices) {
+    token += slice.num_tokens;
+    if (!slice.sample) continue;
+    input.output_rows[row] = token - 1;
+    std::copy(slice.suppressed.begin(), slice.suppressed.end(),
+              input.suppressed + num_suppressed);
+    const auto count = static_cast<std::uint32_t>(slice.suppressed.size());
+    input.sample_rows[row] = {.parameters = slice.sampling,
+                              .position = std::uint64_t{slice.context_length} + slice.num_tokens,
+                              .first_suppressed = num_suppressed,
+                              .num_suppressed = count,
+                              .slot = slice.slot};
+    num_suppressed += count;
+    ++row;
+  }
+}
+
+void fill_tokens(const Batch& batch, const BatchInput& input) {
+  std::copy(batch.token_ids.begin(), batch.token_ids.end(), input.token_ids);
+  std::uint32_t token = 0;
+  for (const SequenceSlice& slice : batch.slices) {
+    std::fill_n(input.slots + token, slice.num_tokens,
+                slice.input_from_slot ? slice.slot : kNoSlot);
+    token += slice.num_tokens;
+  }
+  std::vector<TokenPlace> places;
+  place_tokens(batch.slices, batch.page_table, places);
+  std::copy(places.begin(), places.end(), input.places);
+}
+
+// Places of padding differ from one another as long as they are fewer than a
+// page has tokens; nobody reads them.
+void fill_padding(const Batch& batch, const BatchCapacity& capacity, const Padding& padding,
+                  const BatchInput& input) {
+  for (std::uint32_t i = batch.num_tokens(); i < capacity.tokens; ++i) {
+    input.token_ids[i] = -1;
+    input.slots[i] = kNoSlot;
+    input.places[i] = {.position = i % static_cast<std::uint32_t>(kKvPageTokens),
+                       .page = padding.page};
+  }
+  for (std::uint32_t i = batch.num_output_rows(); i < capacity.output_rows; ++i) {
+    input.output_rows[i] = 0;
+    input.sample_rows[i] = {.parameters = {.temperature = 0.0F}, .slot = padding.slot};
+  }
+}
+
+}  // namespace
+
+BatchInput BatchInput::at(std::byte* base, const BatchCapacity& capacity) {
+  BatchInput input;
+  cut(base, capacity, input);
+  return input;
+}
+
+std::size_t BatchInput::size_bytes(const BatchCapacity& capacity) {
+  BatchInput input;
+  return cut(nullptr, capacity, input);
+}
+
+BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan) {
+  BatchCapacity capacity{.tokens = batch.num_tokens(),
+                         .output_rows = batch.num_output_rows(),
+                         .pages = static_cast<std::uint32_t>(batch.page_table.size()),
+                         .merges = static_cast<std::uint32_t>(plan.merges.size())};
+  for (const SequenceSlice& slice : batch.slices)
+    if (slice.sample) capacity.suppressed += static_cast<std::uint32_t>(slice.suppressed.size());
+  for (std::size_t i = 0; i < plan.items.size(); ++i)
+    capacity.items[i] = static_cast<std::uint32_t>(plan.items[i].size());
+  return capacity;
+}
+
+void fill(const Batch& batch, const AttentionPlan& plan, const BatchCapacity& capacity,
+          const Padding& padding, const BatchInput& input) {
+  fill_tokens(batch, input);
+  fill_sample_rows(batch, input);
+  fill_padding(batch, capacity, padding, input);
+  std::copy(batch.page_table.begin(), batch.page_table.end(), input.page_table);
+  *input.counts = {.merges = static_cast<std::uint32_t>(plan.merges.size())};
+  for (std::size_t i = 0; i < plan.items.size(); ++i) {
+    std::copy(plan.items[i].begin(), plan.items[i].end(), input.items[i]);
+    input.counts->items[i] = static_cast<std::uint32_t>(plan.items[i].size());
+  }
+  std::copy(plan.merges.begin(), plan.merges.end(), input.merges);
+}
+
+}  // namespace troupe::cuda

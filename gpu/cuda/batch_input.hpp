@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of a batch want to know of it, in one piece of memory that
+// goes to the device in one copy: token ids, places, pages, how attention is
+// cut, how tokens are drawn. Where each part lies depends on the capacity alone,
+// so a captured graph finds everything where it was. Plain code, no device.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "gpu/batch.hpp"
+#include "gpu/cuda/attention_plan.hpp"
+#include "gpu/cuda/kernels/paged_attention.hpp"
+#include "gpu/cuda/kernels/sample.hpp"
+#include "gpu/host/kernels/rotary.hpp"
+
+namespace troupe::cuda {
+
+// Room for so many of each.
+struct BatchCapacity {
+  std::uint32_t tokens = 0;
+  std::uint32_t output_rows = 0;
+  std::uint32_t pages = 0;  // of the page table
+  std::uint32_t suppressed = 0;
+  std::array<std::uint32_t, kAttentionClasses.size()> items{};
+  std::uint32_t merges = 0;
+  auto operator<=>(const BatchCapacity&) const = default;
+};
+
+// The parts of one piece of memory, on host or device.
+struct BatchInput {
+  std::int32_t* token_ids = nullptr;          // [tokens]
+  std::uint32_t* slots = nullptr;             // [tokens]: whose last token is the input, or kNoSlot
+  TokenPlace* places = nullptr;               // [tokens]
+  std::uint32_t* output_rows = nullptr;       // [output_rows]
+  SampleRow* sample_rows = nullptr;           // [output_rows]
+  std::int32_t* suppressed = nullptr;         // [suppressed]
+  PageId* page_table = nullptr;               // [pages]
+  std::array<AttentionItem*, kAttentionClasses.size()> items{};
+  AttentionMerge* merges = nullptr;
+  AttentionCounts* counts = nullptr;  // one
+
+  // Parts of the memory at `base`, which may be null to learn the size.
+  static BatchInput at(std::byte* base, const BatchCapacity& capacity);
+  static std::size_t size_bytes(const BatchCapacity& capacity);
+};
+
+// What rows that only fill up a captured graph are given: a page and a slot that
+// belong to nobody.
+struct Padding {
+  PageId page = 0;
+  SlotId slot = 0;
+};
+
+// Exactly what a batch needs.
+BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan);
+
+// Fills `input`, whose capacity must suffice; tokens and output rows beyond the
+// batch's are padding.
+void fill(const Batch& batch, const AttentionPlan& plan, const BatchCapacity& capacity,
+          const Padding& padding, const BatchInput& input);
+
+}  // namespace troupe::cuda

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/lowering.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "gpu/cuda/kernels/few_token_input.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw std::runtime_error("a program for a GPU: " + what);
+}
+
+// Follows the program's operators and writes steps.
+class Lowering {
+ public:
+  Lowering(const Program& program, DataType compute_type)
+      : program_(program), compute_type_(compute_type), producers_(program.tensors.size()) {
+    lowered_.shape = program.shape;
+    lowered_.tensors = program.tensors;
+    for (std::size_t i = 0; i < program.operators.size(); ++i)
+      for (const TensorId id : program.operators[i].outputs)
+        if (!producers_[id]) producers_[id] = i;
+    find_residuals();
+  }
+  virtual ~Lowering() = default;
+
+  LoweredProgram run() && {
+    for (const Operator& op : program_.operators)
+      std::visit([&](const auto& kind) { lower(kind, op); }, op.kind);
+    return std::move(lowered_);
+  }
+
+ protected:
+  virtual void lower(const Embed&, const Operator& op) {
+    x_ = op.outputs.at(0);
+    add(EmbedStep{}, op.inputs, op.outputs);
+  }
+
+  // A residual was added by the product that made it.
+  virtual void lower(const RmsNorm& norm, const Operator& op) {
+    add(NormStep{norm.epsilon}, {op.inputs.at(0), op.inputs.at(1)}, {op.outputs.at(0)});
+  }
+
+  virtual void lower(const Matmul&, const Operator& op) {
+    const TensorId c = op.outputs.at(0);
+    if (is_residual_[c]) {
+      add(ProductStep{.adds = true}, op.inputs, {x_});
+      return;
+    }
+    if (tensor(c).rows != RowCount::kOutputRows) tensor(c).type = compute_type_;
+    add(ProductStep{}, op.inputs, {c});
+  }
+
+  virtual void lower(const RotaryAppendKv& rotary, const Operator& op) {
+    add(RotaryStep{rotary.layer}, op.inputs, op.outputs);
+  }
+  virtual void lower(const PagedAttention& attention, const Operator& op) {
+    add(AttentionStep{attention.layer}, op.inputs, op.outputs);
+  }
+  virtual void lower(const GatedActivation&, const Operator& op) {
+    add(GatedActivationStep{}, op.inputs, op.outputs);
+  }
+  void lower(const GatherRows&, const Operator& op) {
+    add(GatherStep{}, {op.inputs.at(0)}, op.outputs);
+  }
+  void lower(const Sample&, const Operator& op) { add(SampleStep{}, op.inputs, op.outputs); }
+
+  TensorSpec& tensor(TensorId id) { return lowered_.tensors[id]; }
+  TensorId add_temporary(std::string name, DataType type, std::uint32_t columns) {
+    lowered_.tensors.push_back({.name = std::move(name), .type = type, .columns = columns});
+    return static_cast<TensorId>(lowered_.tensors.size() - 1);
+  }
+  void add(StepKind kind, std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
+    lowered_.steps.push_back({kind, std::move(inputs), std::move(outputs)});
+  }
+
+  const Program& program_;
+  DataType compute_type_;
+  LoweredProgram lowered_;
+  std::vector<std::optional<std::size_t>> producers_;  // by tensor: its first writer
+  std::vector<bool> is_residual_;  // by tensor: a product's result that is added to x
+  TensorId x_ = 0;
+
+ private:
+  void find_residuals() {
+    is_residual_.resize(program_.tensors.size());
+    const auto note = [&](TensorId residual) {
+      const auto producer = producers_[residual];
+      if (!producer || !std::holds_alternative<Matmul>(program_.operators[*producer].kind))
+        refuse("a residual that is not a product's result");
+      is_residual_[residual] = true;
+    };
+    for (const Operator& op : program_.operators) {
+      if (std::holds_alternative<RmsNorm>(op.kind) && op.inputs.size() > 2) note(op.inputs[2]);
+      if (std::holds_alternative<GatherRows>(op.kind) && op.inputs.size() > 1) note(op.inputs[1]);
+    }
+  }
+};
+
+// The same for few tokens. Operators that are part of another step write none.
+class FusedLowering final : public Lowering {
+ public:
+  using Lowering::Lowering;
+
+ protected:
+  using Lowering::lower;
+
+  void lower(const Embed&, const Operator& op) override {
+    x_ = op.outputs.at(0);
+    const Operator* norm = next_layer_norm(op);
+    if (norm == nullptr) refuse("no norm behind the embedding");
+    add(EmbedStep{}, op.inputs, op.outputs);
+    a_ = add_temporary("a", compute_type_, tensor(x_).columns);
+    add(NormStep{std::get<RmsNorm>(norm->kind).epsilon}, {x_, norm->inputs.at(1)}, {a_});
+  }
+
+  // The norm of a layer is part of the products around it.
+  void lower(const RmsNorm& norm, const Operator& op) override {
+    if (tensor(op.outputs.at(0)).rows == RowCount::kOutputRows) {
+      Lowering::lower(norm, op);
+    } else {
+      epsilon_ = norm.epsilon;
+    }
+  }
+
+  void lower(const Matmul& matmul, const Operator& op) override {
+    const TensorId c = op.outputs.at(0);
+    if (tensor(c).rows == RowCount::kOutputRows) return Lowering::lower(matmul, op);
+    if (is_residual_[c]) return lower_residual(op);
+    const auto user = user_of(c, op);
+    const FusedInput input{.has_squares = squares_.has_value(),
+                           .has_bias = op.inputs.size() > 2,
+                           .epsilon = epsilon_};
+    std::vector<TensorId> inputs = {a_, op.inputs.at(1)};
+    if (squares_) inputs.push_back(*squares_);
+    if (input.has_bias) inputs.push_back(op.inputs[2]);
+    if (const auto* rotary = std::get_if<RotaryAppendKv>(&user.kind)) {
+      // What follows finds the queries alone where queries, keys and values were.
+      const Operator& attention = attention_of(c);
+      tensor(c).type = compute_type_;
+      tensor(c).columns = tensor(attention.outputs.at(0)).columns;
+      add(FusedQkvStep{input, rotary->layer}, std::move(inputs), {c});
+    } else if (std::holds_alternative<GatedActivation>(user.kind)) {
+      add(FusedGatedStep{input}, std::move(inputs), {user.outputs.at(0)});
+    } else {
+      refuse("a product that nothing known follows");
+    }
+  }
+
+  void lower(const RotaryAppendKv&, const Operator&) override {}
+  void lower(const GatedActivation&, const Operator&) override {}
+
+ private:
+  void lower_residual(const Operator& op) {
+    const Operator* norm = next_layer_norm(op);
+    // Behind the last layer nobody asks for a and squares: any weight will do.
+    const TensorId norm_weight = norm != nullptr ? norm->inputs.at(1) : last_norm_weight_;
+    const FusedInput input{.has_bias = op.inputs.size() > 2};
+    std::vector<TensorId> inputs = {op.inputs.at(0), op.inputs.at(1)};
+    if (input.has_bias) inputs.push_back(op.inputs[2]);
+    inputs.push_back(norm_weight);
+    const std::uint32_t width = tensor(x_).columns;
+    a_ = add_temporary("a", compute_type_, width);
+    squares_ = add_temporary("squares", DataType::kF32, num_square_parts(width));
+    add(FusedResidualStep{input}, std::move(inputs), {x_, a_, *squares_});
+  }
+
+  // The first norm of all tokens behind an operator.
+  const Operator* next_layer_norm(const Operator& op) {
+    for (const Operator* next = &op + 1; next != &program_.operators.back() + 1; ++next) {
+      if (!std::holds_alternative<RmsNorm>(next->kind)) continue;
+      if (program_.tensors[next->outputs.at(0)].rows == RowCount::kOutputRows) return nullptr;
+      last_norm_weight_ = next->inputs.at(1);
+      return next;
+    }
+    return nullptr;
+  }
+
+  const Operator& user_of(TensorId id, const Operator& op) const {
+    for (const Operator* next = &op + 1; next != &program_.operators.back() + 1; ++next)
+      for (const TensorId input : next->inputs)
+        if (input == id) return *next;
+    refuse("a product whose result nobody uses");
+  }
+
+  const Operator& attention_of(TensorId qkv) const {
+    for (const Operator& op : program_.operators)
+      if (std::holds_alternative<PagedAttention>(op.kind) && op.inputs.at(0) == qkv) return op;
+    refuse("rotated queries that no attention uses");
+  }
+
+  TensorId a_ = 0;
+  std::optional<TensorId> squares_;
+  TensorId last_norm_weight_ = 0;
+  float epsilon_ = 1e-5F;
+};
+
+}  // namespace
+
+bool can_fuse(const Program& program, DataType compute_type) {
+  return std::all_of(program.operators.begin(), program.operators.end(), [&](const Operator& op) {
+    if (!std::holds_alternative<Matmul>(op.kind)) return true;
+    const TensorSpec& weight = program.tensors[op.inputs.at(1)];
+    return can_multiply_few_tokens({.a_stride = weight.columns,
+                                    .weight_stride = weight.columns,
+                                    .type = compute_type,
+                                    .num_tokens = program.shape.max_tokens,
+                                    .num_outputs = weight.fixed_rows,
+                                    .depth = weight.columns});
+  });
+}
+
+LoweredProgram lower(const Program& program, DataType compute_type, bool may_fuse) {
+  if (may_fuse && can_fuse(program, compute_type))
+    return FusedLowering(program, compute_type).run();
+  return Lowering(program, compute_type).run();
+}
+
+std::vector<TensorUse> tensor_uses(const LoweredProgram& program, ProgramShape shape) {
+  std::vector<OperandList> operators;
+  operators.reserve(program.steps.size());
+  for (const Step& step : program.steps) operators.push_back({step.inputs, step.outputs});
+  return troupe::tensor_uses(program.tensors, operators, shape);
+}
+
+}  // namespace troupe::cuda

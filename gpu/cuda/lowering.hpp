@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a network's program to the steps a GPU takes. A step is a kernel, or two
+// where attention must be merged. Temporaries get the types that kernels want:
+// what goes from one product to the next is of the compute type, only the
+// residual stream x, gathered rows and logits are f32.
+//
+// Many tokens: norm, product, rotary and append, attention, product that adds to
+// x, norm, product, activation, product that adds to x: 9 steps a layer.
+//
+// Few tokens: the products do it all (kernels/few_token_input.hpp). Each leaves
+// behind what the next one multiplies, and the sums of squares from which the
+// next one reckons the scale of RMSNorm; so a layer is 5 steps: product with
+// rotation and append, attention, product that adds to x, gated product, product
+// that adds to x.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "gpu/planner.hpp"
+#include "gpu/program.hpp"
+
+namespace troupe::cuda {
+
+// inputs {table}, outputs {x}
+struct EmbedStep {};
+// inputs {x, weight}, outputs {normed}
+struct NormStep {
+  float epsilon = 1e-5F;
+};
+// inputs {a, weight} or {a, weight, bias}, outputs {c}: c = a · weightᵀ (+ bias), or
+// c += that.
+struct ProductStep {
+  bool adds = false;
+};
+// inputs {qkv}: queries are rotated in place, keys and values appended.
+struct RotaryStep {
+  std::uint32_t layer = 0;
+};
+// inputs {queries: the first columns are}, outputs {attended}
+struct AttentionStep {
+  std::uint32_t layer = 0;
+};
+// inputs {gate_up}, outputs {h}
+struct GatedActivationStep {};
+// inputs {x}, outputs {rows}
+struct GatherStep {};
+// inputs {logits}
+struct SampleStep {};
+
+// What a fused product reads: inputs {a, weight}, then squares, then a bias where
+// it says so. Without squares, a is normed already.
+struct FusedInput {
+  bool has_squares = false;
+  bool has_bias = false;
+  float epsilon = 1e-5F;  // of the norm that squares belong to
+};
+// inputs as above, outputs {queries}
+struct FusedQkvStep {
+  FusedInput input;
+  std::uint32_t layer = 0;
+};
+// inputs as above and the next norm's weight, outputs {x, a, squares}: x += b ·
+// weightᵀ (+ bias); a = x * that weight.
+struct FusedResidualStep {
+  FusedInput input;
+};
+// inputs as above, outputs {h}
+struct FusedGatedStep {
+  FusedInput input;
+};
+
+using StepKind =
+    std::variant<EmbedStep, NormStep, ProductStep, RotaryStep, AttentionStep, GatedActivationStep,
+                 GatherStep, SampleStep, FusedQkvStep, FusedResidualStep, FusedGatedStep>;
+
+struct Step {
+  StepKind kind;
+  std::vector<TensorId> inputs;
+  std::vector<TensorId> outputs;
+};
+
+struct LoweredProgram {
+  ProgramShape shape;
+  std::vector<TensorSpec> tensors;
+  std::vector<Step> steps;
+};
+
+// The fused kernels can compute the program: it has few tokens, and its products
+// have the types and depths they want.
+bool can_fuse(const Program& program, DataType compute_type);
+
+// `compute_type`: of the program's matrix operands. Fused where it can be and
+// `may_fuse`. Throws std::runtime_error if the program is built in a way that is
+// not known here. Any thread.
+LoweredProgram lower(const Program& program, DataType compute_type, bool may_fuse = true);
+
+std::vector<TensorUse> tensor_uses(const LoweredProgram& program, ProgramShape shape);
+
+}  // namespace troupe::cuda
