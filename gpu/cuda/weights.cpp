@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/weights.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include "gpu/cuda/weight_upload.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr std::size_t kWeightAlignment = 256;  // bytes
+
+bool is_same_place(const WeightLayout::Entry& a, const WeightLayout::Entry& b) {
+  return a.type == b.type && a.spec.sources == b.spec.sources;
+}
+
+bool is_vector(const WeightSpec& spec) { return spec.rows == 1 && !spec.is_matrix; }
+
+void upload(const WeightStore& store, const WeightLayout::Entry& entry, DataType type,
+            std::byte* target, WeightUpload& upload) {
+  for (const WeightView& view : find_sources(store, entry.spec)) {
+    const std::size_t num_elements = view.bytes.size() / size_of(view.type);
+    upload.copy(view.type, view.bytes.data(), num_elements, type, target);
+    target += num_elements * size_of(type);
+  }
+}
+
+}  // namespace
+
+WeightLayout::WeightLayout(const Network& network, DataType compute_type)
+    : compute_type_(compute_type) {
+  for (WeightSpec& spec : network.weights()) {
+    Entry entry{.spec = std::move(spec)};
+    entry.type = is_vector(entry.spec) ? DataType::kF32 : compute_type;
+    for (const Entry& other : entries_) {
+      if (other.is_shared || !is_same_place(entry, other)) continue;
+      entry.offset = other.offset;
+      entry.copy_offset = other.copy_offset;
+      entry.is_shared = true;
+    }
+    const std::size_t num_elements = std::size_t{entry.spec.rows} * entry.spec.columns;
+    if (!entry.is_shared) {
+      entry.offset = take(num_elements * size_of(entry.type));
+      entry.copy_offset =
+          entry.type == compute_type ? entry.offset : take(num_elements * size_of(compute_type));
+    }
+    entries_.push_back(std::move(entry));
+  }
+}
+
+std::size_t WeightLayout::take(std::size_t size_bytes) {
+  const std::size_t offset = size_bytes_;
+  size_bytes_ += (size_bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
+  return offset;
+}
+
+DeviceWeights::DeviceWeights(const WeightStore& store, const WeightLayout& layout)
+    : memory_(layout.size_bytes()) {
+  WeightUpload uploader;
+  for (const auto& entry : layout.entries()) {
+    store.check_unchanged();
+    std::byte* data = memory_.get() + entry.offset;
+    std::byte* copy = memory_.get() + entry.copy_offset;
+    if (!entry.is_shared) upload(store, entry, entry.type, data, uploader);
+    if (!entry.is_shared && copy != data)
+      upload(store, entry, layout.compute_type(), copy, uploader);
+    weights_.emplace(entry.spec.name, DeviceWeight{.data = data,
+                                                   .in_compute_type = copy,
+                                                   .type = entry.type,
+                                                   .rows = entry.spec.rows,
+                                                   .columns = entry.spec.columns});
+  }
+  uploader.finish();
+  store.check_unchanged();
+}
+
+const DeviceWeight& DeviceWeights::find(std::string_view name) const {
+  const auto found = weights_.find(name);
+  if (found == weights_.end())
+    throw std::runtime_error("the program's weight \"" + std::string(name) +
+                             "\" is not on this device");
+  return found->second;
+}
+
+}  // namespace troupe::cuda
