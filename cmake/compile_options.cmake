@@ -15,11 +15,28 @@ elseif(TROUPE_SANITIZE STREQUAL "thread")
   target_link_options(troupe_options INTERFACE -fsanitize=thread)
 endif()
 
-# A static library of one folder.
+# A static library of one folder; SHARED: it is also linked into libraries that are
+# opened at run time.
 function(troupe_library name)
-  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "SHARED" "" "LIBRARIES;SOURCES" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ${ARG_SHARED})
   target_link_libraries(${name} PUBLIC troupe_options ${ARG_LIBRARIES})
+endfunction()
+
+# A library that is opened at run time and exports one function; everything else in
+# it, copies of what the program has too, is its own.
+function(troupe_backend_library name)
+  cmake_parse_arguments(ARG "" "NAME;FOLDER" "LIBRARIES;SOURCES" ${ARGN})
+  add_library(${name} MODULE ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} troupe_options)
+  target_link_options(${name} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)
+  if(NOT TROUPE_SANITIZE)  # whose functions the program has
+    target_link_options(${name} PRIVATE -Wl,--no-undefined)
+  endif()
+  set_target_properties(${name} PROPERTIES
+    OUTPUT_NAME ${ARG_NAME}
+    LIBRARY_OUTPUT_DIRECTORY ${ARG_FOLDER})
 endfunction()
 
 # One doctest program, each test case shown by ctest under its own sentence.

@@ -46,7 +46,7 @@ struct BackendSettings {
   std::uint32_t ordinal = 0;  // which GPU
   CompletionSignal completion = CompletionSignal::kPolledWord;
   bool uses_graphs = true;
-  std::string product_choices;  // file of matrix product algorithms measured before; empty: none
+  std::string product_choices;  // directory that keeps how products are computed; empty: not measured
 };
 
 struct BackendPlan {

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/cuda_device.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <utility>
+
+#include "gpu/batch_check.hpp"
+#include "gpu/cuda/cuda_check.hpp"
+#include "gpu/cuda/kernels/few_token_input.hpp"
+#include "gpu/cuda/kernels/signal.hpp"
+#include "gpu/cuda/product_candidates.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Batches beyond those in flight that have memory of their own, so that the next
+// one can be filled while the oldest is reported.
+constexpr std::uint32_t kSpareBatches = 2;
+
+DeviceDescription describe(const CudaModelPlan& plan, const CudaDeviceOptions& options) {
+  DeviceDescription description;
+  description.name = to_string(plan.gpu) + ", " + std::string(name_of(plan.compute_type));
+  description.page_size = kKvPageTokens;
+  description.num_pages = plan.memory.num_pages;
+  description.num_host_pages = options.host_pages ? options.host_pages->num_pages() : 0;
+  description.num_slots = plan.settings.num_slots;
+  description.max_batch_tokens = plan.largest.max_tokens;
+  description.context_length = plan.context_length;
+  description.vocabulary_size = plan.network->config().vocabulary_size;
+  return description;
+}
+
+// A power of two, so that batches of nearly the same kind share a graph.
+std::uint32_t rounded_up(std::uint32_t count) { return count == 0 ? 0 : std::bit_ceil(count); }
+
+BatchCapacity graph_capacity(const BatchCapacity& exact, const ProgramShape& shape) {
+  BatchCapacity capacity{.tokens = shape.max_tokens,
+                         .output_rows = std::min(shape.max_tokens, shape.max_output_rows),
+                         .pages = rounded_up(exact.pages),
+                         .suppressed = rounded_up(exact.suppressed),
+                         .merges = rounded_up(exact.merges)};
+  for (std::size_t i = 0; i < exact.items.size(); ++i)
+    capacity.items[i] = rounded_up(exact.items[i]);
+  return capacity;
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceOptions& options)
+    : model_(std::move(model)),
+      options_(options),
+      description_(describe(model_->plan, options)),
+      ring_size_(model_->plan.settings.max_in_flight + kSpareBatches),
+      input_bytes_(BatchInput::size_bytes(model_->plan.capacity)),
+      compute_(Stream::Priority::kHigh),
+      pool_(kv_pool_bytes(model_->plan.layout())),
+      arena_(model_->plan.arena_bytes),
+      partials_(attention_partial_floats(model_->plan.layout(), model_->plan.num_partials) *
+                sizeof(float)),
+      product_workspace_(kProductWorkspaceBytes),
+      few_token_workspace_(kFewTokenWorkspaceBytes),
+      input_(input_bytes_),
+      sampled_(model_->plan.capacity.output_rows * sizeof(std::int32_t)),
+      tokens_of_slots_((description_.num_slots + 1) * sizeof(std::int32_t)),
+      pinned_inputs_(ring_size_ * input_bytes_),
+      pinned_tokens_(ring_size_ * model_->plan.capacity.output_rows * sizeof(std::int32_t)),
+      word_(sizeof(std::uint64_t)),
+      products_(product_workspace_.get(), kProductWorkspaceBytes),
+      choices_(model_->products),
+      executor_({.arena = arena_.get(),
+                 .arena_bytes = arena_.size_bytes(),
+                 .pool = pool_.get(),
+                 .layout = model_->plan.layout(),
+                 .partials = reinterpret_cast<float*>(partials_.get()),
+                 .cosines_sines = reinterpret_cast<const float*>(model_->cosines_sines.get()),
+                 .tokens_of_slots = reinterpret_cast<std::int32_t*>(tokens_of_slots_.get()),
+                 .sampled = reinterpret_cast<std::int32_t*>(sampled_.get()),
+                 .few_token_workspace = few_token_workspace_.get()},
+                model_->weights, products_, choices_, model_->plan.network->config().num_heads,
+                model_->plan.compute_type),
+      swapper_({.ordinal = model_->plan.gpu.ordinal,
+                .layout = model_->plan.layout(),
+                .pool = pool_.get(),
+                .num_pages = description_.num_pages},
+               options.host_pages),
+      completion_(make_completion(model_->plan.settings.completion,
+                                  reinterpret_cast<const std::uint64_t*>(word_.get()), compute_)),
+      has_token_(description_.num_slots) {
+  (void)use_choices(products_, choices_);
+  CUDA_CHECK(cudaMemset(few_token_workspace_.get(), 0, few_token_workspace_.size_bytes()));
+  CUDA_CHECK(cudaMemset(tokens_of_slots_.get(), 0xFF, tokens_of_slots_.size_bytes()));
+  CUDA_CHECK(cudaDeviceSynchronize());
+  waiter_ = std::thread([this] { wait(); });
+}
+
+CudaDevice::~CudaDevice() {
+  set_listener({});
+  {
+    const std::lock_guard lock(mutex_);
+    stop_.store(true);
+  }
+  changed_.notify_all();
+  swapper_.abandon();
+  // What is queued uses memory that goes now. An error is nobody's any more.
+  (void)cudaDeviceSynchronize();
+  waiter_.join();
+}
+
+Ticket CudaDevice::submit(std::shared_ptr<const Program> program,
+                          std::shared_ptr<const Batch> batch) {
+  Submission submission{.ticket = ++submitted_, .batch = batch, .submitted = Clock::now()};
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return submitted_ - completed_.load() <= ring_size_; });
+    submission.error = failure_;
+  }
+  if (submission.error.empty()) {
+    try {
+      queue(submission.ticket, program, batch);
+    } catch (const std::exception& error) {
+      submission.error = error.what();
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(submission));
+  }
+  changed_.notify_all();
+  return submitted_;
+}
+
+void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& program,
+                       const std::shared_ptr<const Batch>& batch) {
+  check_batch(program.get(), *batch, description_);
+  swapper_.begin(batch, compute_);
+  if (!batch->slices.empty())
+    queue_program(program, *batch, pinned_inputs_.get() + ticket % ring_size_ * input_bytes_);
+  launch_signal({.token_ids = reinterpret_cast<const std::int32_t*>(sampled_.get()),
+                 .num_tokens = batch->num_output_rows(),
+                 .host_token_ids = pinned_tokens(ticket),
+                 .word = reinterpret_cast<std::uint64_t*>(word_.get()),
+                 .batch = ticket},
+                compute_.handle());
+  swapper_.end(compute_);
+  completion_->queue(ticket, compute_);
+}
+
+void CudaDevice::queue_program(const std::shared_ptr<const Program>& program, const Batch& batch,
+                               std::byte* pinned) {
+  const AttentionPlan plan = plan_attention(batch.slices, model_->plan.attention);
+  bool takes_graph = is_decode_step(batch);
+  const BatchCapacity capacity = choose_capacity(batch, plan, program->shape, takes_graph);
+  fill(batch, plan, capacity,
+       {.page = description_.num_pages, .slot = description_.num_slots},
+       BatchInput::at(pinned, capacity));
+  CUDA_CHECK(cudaMemcpyAsync(input_.get(), pinned, BatchInput::size_bytes(capacity),
+                             cudaMemcpyHostToDevice, compute_.handle()));
+  const BoundProgram& bound = executor_.bind(program);
+  BatchOnDevice on_device{.num_tokens = batch.num_tokens(),
+                          .num_output_rows = batch.num_output_rows(),
+                          .input = BatchInput::at(input_.get(), capacity),
+                          .capacity = capacity};
+  if (!takes_graph) {
+    ExecutorHooks hooks{.before_layer = [&](std::uint32_t layer) {
+      swapper_.before_layer(layer, compute_);
+    }};
+    if (options_.on_logits) hooks.before_sampling = [&] { show_logits(bound, batch); };
+    executor_.queue(bound, on_device, compute_.handle(), hooks);
+    return;
+  }
+  on_device.num_tokens = capacity.tokens;
+  on_device.num_output_rows = capacity.output_rows;
+  on_device.has_spare_blocks = true;
+  graphs_.run({program, capacity}, compute_, [&](StreamHandle stream) {
+    executor_.queue(bound, on_device, stream);
+  });
+}
+
+// Room as a graph wants it, unless that is more than was planned: the batch then
+// gets what it needs, and no graph.
+BatchCapacity CudaDevice::choose_capacity(const Batch& batch, const AttentionPlan& plan,
+                                          const ProgramShape& shape, bool& takes_graph) const {
+  const BatchCapacity exact = capacity_of(batch, plan);
+  const BatchCapacity rounded = graph_capacity(exact, shape);
+  takes_graph = takes_graph && BatchInput::size_bytes(rounded) <= input_bytes_;
+  if (takes_graph) return rounded;
+  if (const std::size_t size = BatchInput::size_bytes(exact); size > input_bytes_)
+    throw std::runtime_error("what describes the batch takes " + std::to_string(size) +
+                             " bytes, planned were " + std::to_string(input_bytes_));
+  return exact;
+}
+
+// Its kernels are short.
+bool CudaDevice::is_decode_step(const Batch& batch) const {
+  return model_->plan.settings.uses_graphs && !options_.on_logits &&
+         !swapper_.must_wait_for_layers() &&
+         std::all_of(batch.slices.begin(), batch.slices.end(), [](const SequenceSlice& slice) {
+           return slice.num_tokens == 1 && slice.sample;
+         });
+}
+
+void CudaDevice::show_logits(const BoundProgram& bound, const Batch& batch) {
+  std::vector<float> logits(std::size_t{batch.num_output_rows()} *
+                            description_.vocabulary_size);
+  compute_.synchronize();
+  CUDA_CHECK(cudaMemcpy(logits.data(), bound.temporaries[bound.logits],
+                        logits.size() * sizeof(float), cudaMemcpyDeviceToHost));
+  options_.on_logits(batch, logits);
+}
+
+BatchResult CudaDevice::collect(Ticket ticket) {
+  if (ticket != collected_ + 1 || ticket > completed()) {
+    throw std::logic_error("ticket " + std::to_string(ticket) +
+                           " is not the next one to collect, or is not completed");
+  }
+  const std::lock_guard lock(mutex_);
+  BatchResult result = std::move(results_.front());
+  results_.pop_front();
+  ++collected_;
+  return result;
+}
+
+void CudaDevice::set_listener(std::function<void()> listener) {
+  const std::lock_guard lock(listener_mutex_);
+  listener_ = std::move(listener);
+}
+
+std::int32_t* CudaDevice::pinned_tokens(Ticket ticket) const {
+  return reinterpret_cast<std::int32_t*>(pinned_tokens_.get()) +
+         ticket % ring_size_ * model_->plan.capacity.output_rows;
+}
+
+// ---- the waiting thread ----
+
+void CudaDevice::wait() {
+  (void)cudaSetDevice(model_->plan.gpu.ordinal);
+  Submission submission;
+  while (next_submission(submission)) {
+    BatchResult result;
+    try {
+      result = result_of(submission);
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex_);
+      if (stop_.load()) return;
+      if (failure_.empty()) failure_ = error.what();
+      result.error = failure_;
+    }
+    if (stop_.load()) return;
+    result.batch_id = submission.batch->id;
+    submission = {};  // the batch is the caller's again before the signal
+    publish(std::move(result));
+  }
+}
+
+bool CudaDevice::next_submission(Submission& submission) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stop_.load() || !queue_.empty(); });
+  if (stop_.load()) return false;
+  submission = std::move(queue_.front());
+  queue_.pop_front();
+  return true;
+}
+
+// Throws if the device has failed, or stop_ was raised.
+BatchResult CudaDevice::result_of(const Submission& submission) {
+  BatchResult result;
+  const Batch& batch = *submission.batch;
+  if (!submission.error.empty()) {
+    for (const SequenceSlice& slice : batch.slices)
+      if (slice.sample && slice.slot < has_token_.size()) has_token_[slice.slot] = false;
+    result.error = submission.error;
+    return result;
+  }
+  if (!completion_->wait(submission.ticket, stop_))
+    throw std::runtime_error("the device was stopped");
+  const auto now = Clock::now();
+  // On the GPU it began when the one before had ended, or when it was submitted.
+  result.network_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   now - std::max(last_seen_, submission.submitted))
+                                   .count();
+  last_seen_ = now;
+  PageSwapper::Outcome outcome = swapper_.finish();
+  result.failed_loads = std::move(outcome.failed_loads);
+  result.tokens = tokens_of(submission, outcome.void_slices);
+  return result;
+}
+
+std::vector<std::int32_t> CudaDevice::tokens_of(const Submission& submission,
+                                                const std::vector<bool>& void_slices) {
+  const auto& slices = submission.batch->slices;
+  const std::int32_t* sampled = pinned_tokens(submission.ticket);
+  std::vector<std::int32_t> tokens(slices.size(), -1);
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const SequenceSlice& slice = slices[i];
+    if (slice.sample) {
+      // A slot without a token passes its failure on instead of inventing one.
+      const bool had_input = !slice.input_from_slot || has_token_[slice.slot];
+      tokens[i] = had_input ? *sampled : -1;
+      has_token_[slice.slot] = tokens[i] >= 0;
+      ++sampled;
+    }
+    if (!void_slices.empty() && void_slices[i]) tokens[i] = kVoidContext;
+  }
+  return tokens;
+}
+
+void CudaDevice::publish(BatchResult result) {
+  {
+    const std::lock_guard lock(mutex_);
+    results_.push_back(std::move(result));
+    completed_.fetch_add(1, std::memory_order_release);
+  }
+  changed_.notify_all();
+  const std::lock_guard lock(listener_mutex_);
+  if (listener_) listener_();
+}
+
+}  // namespace troupe::cuda

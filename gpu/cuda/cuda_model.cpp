@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/cuda_model.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "gpu/cuda/cublas_products.hpp"
+#include "gpu/cuda/cuda_check.hpp"
+#include "gpu/cuda/decode_graphs.hpp"
+#include "gpu/cuda/kernels/few_token_input.hpp"
+#include "gpu/cuda/kernels/paged_attention.hpp"
+#include "gpu/cuda/product_setup.hpp"
+#include "gpu/cuda/program_executor.hpp"
+#include "gpu/model_shapes.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+// Left to the driver and to others: contexts grow when kernels are loaded.
+constexpr std::uint64_t kMarginBytes = 512ULL << 20;
+// A context is cut into at most so many pieces, so that partial results of all
+// sequences together stay small.
+constexpr std::uint32_t kMostSplits = 64;
+constexpr std::uint32_t kMostTileSplits = 16;
+constexpr std::uint32_t kSuppressedPerSlot = 64;  // ids that may not be drawn, on average
+
+template <typename Integer>
+Integer divide_up(Integer count, Integer size) {
+  return (count + size - 1) / size;
+}
+
+DataType choose_type(const BackendSettings& settings, DataType weight_type) {
+  const DataType type = settings.compute_type.value_or(
+      weight_type == DataType::kF32 ? DataType::kF32 : DataType::kBF16);
+  if (type == DataType::kI32) throw std::runtime_error("a GPU does not compute in i32");
+  return type;
+}
+
+// Multiples of what is usual, so that short contexts are cut where they always were.
+AttentionLimits attention_limits(const CudaModelPlan& plan) {
+  const ModelConfig& config = plan.network->config();
+  AttentionLimits limits{.group_size = config.num_heads / config.num_kv_heads,
+                         .has_tiles = can_tile_attention(plan.layout())};
+  const auto at_least = [&](std::uint32_t usual, std::uint32_t most_splits) {
+    return usual * std::max(1U, divide_up(plan.context_length, usual * most_splits));
+  };
+  limits.split_tokens = at_least(limits.split_tokens, kMostSplits);
+  limits.tile_split_tokens = at_least(limits.tile_split_tokens, kMostTileSplits);
+  return limits;
+}
+
+// The most that any batch within the limits can need.
+void bound_batches(CudaModelPlan& plan) {
+  const AttentionLimits& limits = plan.attention;
+  const std::uint32_t tokens = plan.largest.max_tokens;
+  const std::uint32_t slots = plan.settings.num_slots;
+  const std::uint32_t few_rows = kAttentionClasses[kTileClass - 1];
+  const std::uint32_t tile_rows = kAttentionClasses[kTileClass];
+  const std::uint32_t splits = divide_up(plan.context_length, limits.split_tokens);
+  const std::uint32_t tile_splits = divide_up(plan.context_length, limits.tile_split_tokens);
+  // With tiles, a slice of few rows has at most few_rows of them; without, all are few.
+  const std::uint32_t rows = tokens * limits.group_size;
+  const std::uint32_t rows_of_few = limits.has_tiles ? std::min(rows, slots * few_rows) : rows;
+  const std::uint32_t rows_of_tiles = limits.has_tiles ? rows : 0;
+  const std::uint32_t few_items = slots + rows_of_few / few_rows;
+  const std::uint32_t tile_items = limits.has_tiles ? slots + rows_of_tiles / tile_rows : 0;
+  plan.num_partials = (splits > 1 ? rows_of_few * splits : 0) +
+                      (tile_splits > 1 ? rows_of_tiles * tile_splits : 0);
+  const std::uint32_t padding = static_cast<std::uint32_t>(kKvPageTokens);
+  plan.capacity = {.tokens = tokens + padding,
+                   .output_rows = slots + padding,
+                   .pages = slots * divide_up(plan.context_length,
+                                              static_cast<std::uint32_t>(kKvPageTokens)),
+                   .suppressed = slots * kSuppressedPerSlot,
+                   .merges = few_items + tile_items};
+  for (std::size_t i = 0; i < kTileClass; ++i) plan.capacity.items[i] = few_items * splits;
+  plan.capacity.items[kTileClass] = tile_items * tile_splits;
+}
+
+std::size_t arena_bytes(const CudaModelPlan& plan) {
+  const auto bytes_of = [&](ProgramShape shape) {
+    const Program program =
+        plan.network->build_program("decoder_step", shape, plan.compute_type);
+    return place_temporaries(lower(program, plan.compute_type), shape).size_bytes;
+  };
+  const std::uint32_t few = std::min(kMostFewTokens, plan.largest.max_tokens);
+  return std::max(bytes_of(plan.largest),
+                  bytes_of({few, std::min(few, plan.largest.max_output_rows)}));
+}
+
+std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
+  return kProductWorkspaceBytes + kFewTokenWorkspaceBytes +
+         attention_partial_floats(plan.layout(), plan.num_partials) * sizeof(float) +
+         BatchInput::size_bytes(plan.capacity) +
+         plan.capacity.output_rows * sizeof(std::int32_t);
+}
+
+std::uint32_t most_useful_pages(const CudaModelPlan& plan) {
+  const std::uint64_t of_a_sequence =
+      divide_up(plan.context_length, static_cast<std::uint32_t>(kKvPageTokens));
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(2 * of_a_sequence * plan.settings.num_slots,
+                              std::numeric_limits<std::uint32_t>::max() - 2));
+}
+
+MemoryPlan divide_memory(const CudaModelPlan& plan) {
+  const BackendSettings& settings = plan.settings;
+  const ModelConfig& config = plan.network->config();
+  const std::uint64_t page_bytes =
+      kv_pool_bytes(kv_layout_of(config, plan.compute_type, 1));
+  const std::uint64_t in_reach =
+      plan.gpu.free_bytes - std::min(plan.gpu.free_bytes, kMarginBytes);
+  return plan_memory(
+      {.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
+       .table_bytes = std::uint64_t{plan.context_length} * config.head_dim * sizeof(float),
+       .arena_bytes = plan.arena_bytes,
+       .workspace_bytes = workspace_bytes(plan) + page_bytes,  // and the page of padding
+       .graph_bytes = settings.uses_graphs ? kGraphBytes : 0,
+       .page_bytes = page_bytes,
+       .slot_bytes = sizeof(std::int32_t),
+       .page_size = kKvPageTokens,
+       .num_slots = settings.num_slots,
+       .context_length = plan.context_length,
+       .max_pages = settings.max_pages != 0 ? settings.max_pages : most_useful_pages(plan),
+       .budget_bytes = settings.memory_budget_bytes != 0
+                           ? std::min(settings.memory_budget_bytes, in_reach)
+                           : in_reach});
+}
+
+DeviceMemory copied_rotary_table(const CudaModelPlan& plan) {
+  const RotaryTable table(rotary_parameters(plan.network->config(), plan.context_length));
+  const std::size_t size = table.max_positions() * table.head_dim() * sizeof(float);
+  DeviceMemory memory(size);
+  CUDA_CHECK(cudaMemcpy(memory.get(), table.row(0), size, cudaMemcpyHostToDevice));
+  return memory;
+}
+
+}  // namespace
+
+KvLayout CudaModelPlan::layout() const {
+  return kv_layout_of(network->config(), compute_type, memory.num_pages + 1);
+}
+
+CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
+  CudaModelPlan plan{.settings = settings};
+  if (settings.num_slots == 0 || settings.max_batch_tokens == 0)
+    throw std::runtime_error("num_slots and max_batch_tokens must be at least 1");
+  plan.settings.max_in_flight = std::max(settings.max_in_flight, 1U);
+  const ModelConfig config = load_model_config(settings.model_dir);
+  plan.network = make_network(config);
+  plan.store = std::make_shared<const WeightStore>(settings.model_dir);
+  check_weights(*plan.store, *plan.network);
+  const auto embedding = find_sources(*plan.store, plan.network->weights().front());
+  plan.compute_type = choose_type(settings, embedding.front().type);
+  plan.context_length = config.context_length;
+  plan.largest = {settings.max_batch_tokens,
+                  std::min(settings.num_slots, settings.max_batch_tokens)};
+  plan.gpu = use_gpu(static_cast<int>(settings.ordinal));
+  plan.attention = attention_limits(plan);
+  bound_batches(plan);
+  plan.arena_bytes = arena_bytes(plan);
+  plan.memory = divide_memory(plan);
+  return plan;
+}
+
+CudaModel::CudaModel(const CudaModelPlan& cuda_plan, std::string& news)
+    : plan(cuda_plan),
+      weights(*plan.store, WeightLayout(*plan.network, plan.compute_type)),
+      cosines_sines(copied_rotary_table(plan)),
+      products(choose_products(plan, weights, news)) {
+  plan.store = nullptr;
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model made ready for a GPU, in two steps as on the host: plan (reads headers,
+// divides the memory, allocates nothing) and load (copies the weights). What is
+// loaded is immutable and shared by successive devices of a process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "gpu/backend.hpp"
+#include "gpu/cuda/attention_plan.hpp"
+#include "gpu/cuda/batch_input.hpp"
+#include "gpu/cuda/gpu_properties.hpp"
+#include "gpu/cuda/memory.hpp"
+#include "gpu/cuda/product_shape.hpp"
+#include "gpu/cuda/weights.hpp"
+#include "gpu/host/kernels/kv_pages.hpp"
+#include "gpu/memory_plan.hpp"
+#include "gpu/networks/network.hpp"
+#include "gpu/program.hpp"
+#include "gpu/weights.hpp"
+
+namespace troupe::cuda {
+
+struct CudaModelPlan {
+  BackendSettings settings;  // num_slots and max_in_flight at least 1
+  GpuProperties gpu = {};
+  std::shared_ptr<const Network> network = {};
+  std::shared_ptr<const WeightStore> store = {};
+  DataType compute_type = DataType::kBF16;
+  std::uint32_t context_length = 0;
+  ProgramShape largest = {};  // for ProgramCache, too
+  std::size_t arena_bytes = 0;
+  AttentionLimits attention = {};
+  std::uint32_t num_partials = 0;  // of attention, at most
+  BatchCapacity capacity = {};     // of the largest batch
+  MemoryPlan memory = {};
+
+  // One page more than batches may name: rows that only fill up a captured graph
+  // write there.
+  KvLayout layout() const;
+};
+
+// Throws std::runtime_error: a file is missing or wrong, the model is not
+// supported, it does not fit into the GPU's memory, there is no such GPU.
+CudaModelPlan plan_cuda_model(const BackendSettings& settings);
+
+struct CudaModel {
+  // Loads, and measures products where plan.settings.product_choices says so, or
+  // takes what was measured before. Throws std::runtime_error. What went wrong
+  // with the file of choices is told by `news`.
+  CudaModel(const CudaModelPlan& plan, std::string& news);
+
+  CudaModelPlan plan;  // without the store
+  DeviceWeights weights;
+  DeviceMemory cosines_sines;  // [context_length, head_dim]
+  ProductChoices products;     // as measured, or none
+};
+
+}  // namespace troupe::cuda

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/page_swapper.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+#include "gpu/cuda/cuda_check.hpp"
+#include "gpu/cuda/kernels/page_copy.hpp"
+#include "gpu/page_checksum.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+// Blocks that copy at once: enough bytes on their way to fill a link (64 GB/s for
+// 2 µs are 128 KB, a block has 4 KB under way), few enough to leave the
+// processors to those who compute.
+constexpr std::uint32_t kCopyBlocks = 32;
+constexpr unsigned kCheckThreads = 4;
+constexpr std::size_t kMinIdBytes = 64 * 1024;  // of page numbers, a batch
+constexpr const char* kAbandoned = "the device was stopped";
+
+bool share_page(const std::vector<PageMove>& left, const std::vector<PageMove>& right) {
+  std::unordered_set<std::uint32_t> device_pages;
+  std::unordered_set<std::uint32_t> host_pages;
+  for (const PageMove& move : left) {
+    device_pages.insert(move.device_page);
+    host_pages.insert(move.host_page);
+  }
+  return std::any_of(right.begin(), right.end(), [&](const PageMove& move) {
+    return device_pages.contains(move.device_page) || host_pages.contains(move.host_page);
+  });
+}
+
+bool stores_into(const std::vector<PageMove>& moves, std::uint32_t host_page) {
+  return std::any_of(moves.begin(), moves.end(), [&](const PageMove& move) {
+    return move.to_host && move.host_page == host_page;
+  });
+}
+
+// Cuts a list so that in each part all stores may be made before all loads.
+std::vector<std::vector<PageMove>> stores_first(const std::vector<PageMove>& moves) {
+  std::vector<std::vector<PageMove>> parts(1);
+  std::unordered_set<std::uint32_t> device_pages;  // of the part's loads
+  std::unordered_set<std::uint32_t> host_pages;
+  for (const PageMove& move : moves) {
+    if (move.to_host &&
+        (device_pages.contains(move.device_page) || host_pages.contains(move.host_page))) {
+      parts.emplace_back();
+      device_pages.clear();
+      host_pages.clear();
+    }
+    if (!move.to_host) {
+      device_pages.insert(move.device_page);
+      host_pages.insert(move.host_page);
+    }
+    parts.back().push_back(move);
+  }
+  return parts;
+}
+
+}  // namespace
+
+struct PageSwapper::Load {
+  PageMove move;
+  HostPages::Unchecked found;
+  bool is_being_stored = false;  // by a batch that is not finished, or by this one
+  bool is_intact = false;        // its checksum is right
+};
+
+struct PageSwapper::Moving {
+
+  std::shared_ptr<const Batch> batch;
+  std::uint64_t number = 0;  // 1, 2, 3 …
+  PinnedMemory ids;  // of pages, for the kernels
+  std::size_t num_ids = 0;
+  std::vector<Event> layers;  // empty: nothing to wait for
+  Event loaded, stored, computed;
+  std::vector<Load> loads;                   // in order
+  std::vector<std::uint64_t> checksums;      // of stores, in order
+  bool is_checked = false;                   // guarded by the mutex
+  std::exception_ptr failure;                // of the checker
+};
+
+PageSwapper::PageSwapper(const PageSwapperSettings& settings,
+                         std::shared_ptr<HostPages> host_pages)
+    : settings_(settings),
+      host_pages_(std::move(host_pages)),
+      host_memory_(host_pages_ ? host_pages_->memory() : std::span<std::byte>{}),
+      load_stream_(Stream::Priority::kHigh),
+      store_stream_(Stream::Priority::kLow),
+      void_pages_(settings.layout.num_pages, kKvPageTokens),
+      threads_({.num_threads = host_pages_ ? kCheckThreads : 1}) {
+  const std::size_t page_bytes = settings.layout.num_layers * kv_page_bytes(settings.layout);
+  if (!host_pages_) return;
+  if (host_pages_->page_bytes() != page_bytes)
+    throw std::runtime_error("host pages of " + std::to_string(host_pages_->page_bytes()) +
+                             " bytes for KV pages of " + std::to_string(page_bytes));
+  checker_ = std::thread([this] { work(); });
+}
+
+PageSwapper::~PageSwapper() {
+  abandon();
+  if (checker_.joinable()) checker_.join();
+}
+
+void PageSwapper::abandon() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+}
+
+void PageSwapper::begin(std::shared_ptr<const Batch> batch, const Stream& compute) {
+  check(batch->moves);
+  auto moving = std::make_shared<Moving>();
+  moving->batch = std::move(batch);
+  const auto& moves = moving->batch->moves;
+  std::deque<std::shared_ptr<Moving>> earlier;
+  {
+    const std::lock_guard lock(mutex_);
+    earlier = in_flight_;
+    moving->number = num_finished_ + in_flight_.size() + 1;
+  }
+  for (const auto& other : earlier) {
+    if (!must_follow(other->batch->moves, *moving->batch, settings_.num_pages)) continue;
+    compute.wait_for(other->loaded);
+    compute.wait_for(other->stored);
+  }
+  if (!moves.empty()) {
+    wait_until_unused(*moving);
+    wait_for_earlier(*moving);
+    look_up_loads(*moving);
+    moving->ids = take_ids(2 * moves.size() * sizeof(std::uint32_t));
+    const auto segments = plan_copies(*moving->batch, settings_.num_pages);
+    for (const CopySegment& segment : segments)
+      queue_segment(*moving, segment, &segment == &segments.back());
+    moving->loaded.record(load_stream_);
+    moving->stored.record(store_stream_);
+  }
+  current_ = moving;
+  const std::lock_guard lock(mutex_);
+  in_flight_.push_back(moving);
+  if (moves.empty()) {
+    moving->is_checked = true;
+    return;
+  }
+  to_check_.push_back(std::move(moving));
+  changed_.notify_all();
+}
+
+void PageSwapper::check(const std::vector<PageMove>& moves) const {
+  for (const PageMove& move : moves)
+    if (!host_pages_ || move.host_page >= host_pages_->num_pages() ||
+        move.device_page >= settings_.num_pages)
+      throw std::runtime_error("a move between device page " + std::to_string(move.device_page) +
+                               " and host page " + std::to_string(move.host_page) +
+                               ": there are none such");
+}
+
+// A host page that is stored into was not finished before: its checksum, or who
+// has it, would be lost.
+void PageSwapper::wait_until_unused(const Moving& moving) {
+  std::unique_lock lock(mutex_);
+  std::uint64_t awaited = 0;
+  for (const auto& other : in_flight_)
+    for (const PageMove& used : other->batch->moves)
+      if (stores_into(moving.batch->moves, used.host_page)) awaited = other->number;
+  changed_.wait(lock, [&] { return stop_ || num_finished_ >= awaited; });
+  if (stop_) throw std::runtime_error(kAbandoned);
+}
+
+// On the device.
+void PageSwapper::wait_for_earlier(const Moving& moving) {
+  std::deque<std::shared_ptr<Moving>> earlier;
+  {
+    const std::lock_guard lock(mutex_);
+    earlier = in_flight_;
+  }
+  const auto& moves = moving.batch->moves;
+  for (const auto& other : earlier) {
+    if (must_follow(moves, *other->batch, settings_.num_pages)) {
+      load_stream_.wait_for(other->computed);
+      store_stream_.wait_for(other->computed);
+    }
+    if (share_page(moves, other->batch->moves)) {
+      load_stream_.wait_for(other->stored);
+      store_stream_.wait_for(other->loaded);
+    }
+  }
+}
+
+// In the order of the moves: a page that is stored holds nothing until then.
+void PageSwapper::look_up_loads(Moving& moving) {
+  const auto is_being_stored = [&](const PageMove& load) {
+    const auto is_it = [&](const PageMove& move) {
+      return move.to_host && move.host_page == load.host_page &&
+             move.generation == load.generation;
+    };
+    const auto has_it = [&](const std::vector<PageMove>& moves) {
+      return std::any_of(moves.begin(), moves.end(), is_it);
+    };
+    const std::lock_guard lock(mutex_);
+    return has_it(moving.batch->moves) ||
+           std::any_of(in_flight_.begin(), in_flight_.end(),
+                       [&](const auto& other) { return has_it(other->batch->moves); });
+  };
+  std::unordered_set<std::uint32_t> loaded;
+  for (const PageMove& move : moving.batch->moves) {
+    if (!move.to_host) {
+      Load load{.move = move, .found = host_pages_->find(move.host_page, move.generation)};
+      if (load.found.bytes.empty()) load.is_being_stored = is_being_stored(move);
+      moving.loads.push_back(load);
+      loaded.insert(move.host_page);
+      continue;
+    }
+    if (loaded.contains(move.host_page))  // before it is written over
+      for (Load& load : moving.loads) check_load(load);
+    host_pages_->begin_store(move.host_page);
+  }
+}
+
+void PageSwapper::queue_segment(Moving& moving, const CopySegment& segment, bool is_last) {
+  const auto num_layers = static_cast<std::uint32_t>(settings_.layout.num_layers);
+  // What earlier segments stored is complete before this one begins.
+  const Event stored_before;
+  const Event loaded_before;
+  stored_before.record(store_stream_);
+  load_stream_.wait_for(stored_before);
+  loaded_before.record(load_stream_);
+  store_stream_.wait_for(loaded_before);
+  const auto parts = stores_first(segment.by_layer);
+  for (const auto& part : parts) {
+    const bool has_stores =
+        std::any_of(part.begin(), part.end(), [](const PageMove& move) { return move.to_host; });
+    const bool is_told = is_last && &part == &parts.back();
+    for (std::uint32_t layer = 0; layer < num_layers; ++layer) {
+      queue_copy(moving, part, true, layer, 1, store_stream_);
+      if (has_stores) {
+        const Event stored;
+        stored.record(store_stream_);
+        load_stream_.wait_for(stored);
+      }
+      queue_copy(moving, part, false, layer, 1, load_stream_);
+      if (!is_told || segment.by_layer.empty()) continue;
+      moving.layers.emplace_back();
+      moving.layers.back().record(load_stream_);
+    }
+  }
+  queue_copy(moving, segment.afterwards, true, 0, num_layers, store_stream_);
+}
+
+// Of the list, those in one direction. Page numbers lie in pinned memory as long
+// as the batch is in flight; layers of one list find them where the first put them.
+void PageSwapper::queue_copy(Moving& moving, const std::vector<PageMove>& moves, bool to_host,
+                             std::uint32_t first_layer, std::uint32_t num_layers,
+                             const Stream& stream) {
+  std::vector<std::uint32_t> device_pages;
+  std::vector<std::uint32_t> host_pages;
+  for (const PageMove& move : moves) {
+    if (move.to_host != to_host) continue;
+    device_pages.push_back(move.device_page);
+    host_pages.push_back(move.host_page);
+  }
+  if (device_pages.empty()) return;
+  const std::size_t count = device_pages.size();
+  auto* ids = reinterpret_cast<std::uint32_t*>(moving.ids.get()) + moving.num_ids;
+  std::copy(device_pages.begin(), device_pages.end(), ids);
+  std::copy(host_pages.begin(), host_pages.end(), ids + count);
+  if (first_layer + num_layers == settings_.layout.num_layers) moving.num_ids += 2 * count;
+  launch_page_copy({.pool = settings_.pool,
+                    .layout = settings_.layout,
+                    .pool_pages = ids,
+                    .pieces = host_memory_.on_device(),
+                    .piece_numbers = ids + count,
+                    .num_pages = static_cast<std::uint32_t>(count),
+                    .is_to_pool = !to_host,
+                    .first_layer = first_layer,
+                    .num_layers = num_layers,
+                    .max_blocks = kCopyBlocks},
+                   stream.handle());
+}
+
+bool PageSwapper::must_wait_for_layers() const { return !current_->layers.empty(); }
+
+void PageSwapper::before_layer(std::uint32_t layer, const Stream& compute) {
+  if (must_wait_for_layers()) compute.wait_for(current_->layers.at(layer));
+}
+
+void PageSwapper::end(const Stream& compute) { current_->computed.record(compute); }
+
+// Taken again from batches that are finished: to give pinned memory back would
+// wait for the device.
+PinnedMemory PageSwapper::take_ids(std::size_t size_bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found =
+        std::find_if(free_ids_.begin(), free_ids_.end(),
+                     [&](const PinnedMemory& ids) { return ids.size_bytes() >= size_bytes; });
+    if (found != free_ids_.end()) {
+      PinnedMemory ids = std::move(*found);
+      free_ids_.erase(found);
+      return ids;
+    }
+  }
+  return PinnedMemory(std::max(size_bytes, kMinIdBytes));
+}
+
+PageSwapper::Outcome PageSwapper::finish() {
+  std::shared_ptr<Moving> moving;
+  {
+    std::unique_lock lock(mutex_);
+    moving = in_flight_.front();
+    changed_.wait(lock, [&] { return stop_ || moving->is_checked; });
+    if (!moving->is_checked) throw std::runtime_error(kAbandoned);
+  }
+  if (moving->failure) std::rethrow_exception(moving->failure);
+  Outcome outcome;
+  auto load = moving->loads.begin();
+  auto checksum = moving->checksums.begin();
+  for (const PageMove& move : moving->batch->moves) {
+    if (move.to_host) {
+      // A void page stays on the device: the host page then holds nothing.
+      if (!void_pages_.is_void(move.device_page))
+        host_pages_->finish_store(move.host_page, move.generation, *checksum);
+      ++checksum;
+      continue;
+    }
+    const bool is_intact =
+        load->is_being_stored
+            ? !host_pages_->find(move.host_page, move.generation).bytes.empty()
+            : load->is_intact;
+    void_pages_.set(move.device_page, !is_intact);
+    if (!is_intact) outcome.failed_loads.push_back(move.generation);
+    ++load;
+  }
+  outcome.void_slices = void_pages_.find_slices(*moving->batch);
+  {
+    const std::lock_guard lock(mutex_);
+    in_flight_.pop_front();
+    if (moving->ids.size_bytes() > 0) free_ids_.push_back(std::move(moving->ids));
+    ++num_finished_;
+  }
+  changed_.notify_all();
+  return outcome;
+}
+
+// ---- the checker ----
+
+void PageSwapper::work() {
+  (void)cudaSetDevice(settings_.ordinal);
+  while (true) {
+    std::shared_ptr<Moving> moving;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stop_ || !to_check_.empty(); });
+      if (stop_) return;
+      moving = std::move(to_check_.front());
+      to_check_.pop_front();
+    }
+    try {
+      check_loads(*moving);
+      moving->loaded.synchronize();
+      moving->stored.synchronize();
+      check_stores(*moving);
+    } catch (...) {
+      moving->failure = std::current_exception();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      moving->is_checked = true;
+    }
+    changed_.notify_all();
+  }
+}
+
+void PageSwapper::check_loads(Moving& moving) {
+  threads_.run(moving.loads.size(), [&](std::size_t i) { check_load(moving.loads[i]); });
+}
+
+// Looks once.
+void PageSwapper::check_load(Load& load) {
+  const auto found = std::exchange(load.found, {});
+  if (found.bytes.empty()) return;
+  load.is_intact = page_checksum(found.bytes, load.move.generation) == found.checksum;
+}
+
+void PageSwapper::check_stores(Moving& moving) {
+  std::vector<PageMove> stores;
+  for (const PageMove& move : moving.batch->moves)
+    if (move.to_host) stores.push_back(move);
+  moving.checksums.resize(stores.size());
+  threads_.run(stores.size(), [&](std::size_t i) {
+    const std::size_t size = host_pages_->page_bytes();
+    const auto page = host_pages_->memory().subspan(stores[i].host_page * size, size);
+    moving.checksums[i] = page_checksum(page, stores[i].generation);
+  });
+}
+
+}  // namespace troupe::cuda

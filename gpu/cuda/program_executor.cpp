@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/program_executor.hpp"
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "gpu/cuda/kernels/activation.hpp"
+#include "gpu/cuda/kernels/embed.hpp"
+#include "gpu/cuda/kernels/few_token_product.hpp"
+#include "gpu/cuda/kernels/gated_product.hpp"
+#include "gpu/cuda/kernels/norm.hpp"
+#include "gpu/cuda/kernels/paged_attention.hpp"
+#include "gpu/cuda/kernels/qkv_product.hpp"
+#include "gpu/cuda/kernels/residual_product.hpp"
+#include "gpu/cuda/kernels/rotary.hpp"
+#include "gpu/cuda/kernels/row_copy.hpp"
+#include "gpu/cuda/kernels/sample.hpp"
+#include "gpu/cuda/product_setup.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr std::size_t kMaxBoundPrograms = 512;
+constexpr std::uint64_t kPlaceAlignment = 256;  // bytes
+
+[[noreturn]] void refuse(const std::string& reason) { throw std::runtime_error(reason); }
+
+}  // namespace
+
+ArenaPlaces place_temporaries(const LoweredProgram& program, ProgramShape shape) {
+  const auto plan = plan_arena(tensor_uses(program, shape));
+  std::vector<std::uint64_t> first_of_chunk;
+  ArenaPlaces places;
+  for (const PlannedChunk& chunk : plan.chunks) {
+    first_of_chunk.push_back(places.size_bytes);
+    places.size_bytes +=
+        (chunk.size_bytes + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
+  }
+  for (const Placement& placement : plan.placements)
+    places.offsets.push_back(
+        first_of_chunk.empty() ? 0 : first_of_chunk[placement.chunk] + placement.offset);
+  return places;
+}
+
+ProgramExecutor::ProgramExecutor(const ExecutorMemory& memory, const DeviceWeights& weights,
+                                 CublasProducts& products, const ProductChoices& choices,
+                                 std::uint32_t num_heads, DataType compute_type)
+    : memory_(memory),
+      weights_(weights),
+      products_(products),
+      choices_(choices),
+      num_heads_(num_heads),
+      compute_type_(compute_type) {}
+
+const BoundProgram& ProgramExecutor::bind(const std::shared_ptr<const Program>& program) {
+  if (const auto found = bound_.find(program.get()); found != bound_.end()) return *found->second;
+  auto bound = std::make_unique<BoundProgram>();
+  bound->program = program;
+  bound->lowered = lower(*program, compute_type_, may_fuse_);
+  const ArenaPlaces places = place_temporaries(bound->lowered, program->shape);
+  if (places.size_bytes > memory_.arena_bytes)
+    refuse("the program needs " + std::to_string(places.size_bytes) +
+           " bytes of temporaries, planned were " + std::to_string(memory_.arena_bytes));
+  const auto& tensors = bound->lowered.tensors;
+  bound->temporaries.resize(tensors.size());
+  bound->weights.resize(tensors.size());
+  for (TensorId id = 0; id < tensors.size(); ++id) {
+    if (tensors[id].role != TensorRole::kWeight) {
+      bound->temporaries[id] = memory_.arena + places.offsets[id];
+      continue;
+    }
+    bound->weights[id] = &weights_.find(tensors[id].name);
+    if (bound->weights[id]->rows != tensors[id].fixed_rows ||
+        bound->weights[id]->columns != tensors[id].columns)
+      refuse("the program's weight \"" + tensors[id].name + "\" has another shape on this device");
+  }
+  for (const Step& step : bound->lowered.steps)
+    if (std::holds_alternative<SampleStep>(step.kind)) bound->logits = step.inputs.at(0);
+  if (bound_.size() >= kMaxBoundPrograms) bound_.clear();
+  return *bound_.emplace(program.get(), std::move(bound)).first->second;
+}
+
+// One walk through the steps.
+class ProgramExecutor::Queueing {
+ public:
+  Queueing(ProgramExecutor& executor, const BoundProgram& bound, const BatchOnDevice& batch,
+           StreamHandle stream, const ExecutorHooks& hooks)
+      : executor_(executor),
+        memory_(executor.memory_),
+        bound_(bound),
+        batch_(batch),
+        stream_(stream),
+        hooks_(hooks) {}
+
+  void run() {
+    for (const Step& step : bound_.lowered.steps)
+      std::visit([&](const auto& kind) { queue(kind, step); }, step.kind);
+  }
+
+ private:
+  std::uint32_t rows(TensorId id) const {
+    return tensor(id).rows == RowCount::kOutputRows ? batch_.num_output_rows : batch_.num_tokens;
+  }
+  const TensorSpec& tensor(TensorId id) const { return bound_.lowered.tensors[id]; }
+  std::uint32_t columns(TensorId id) const { return tensor(id).columns; }
+  std::byte* address(TensorId id) const { return bound_.temporaries[id]; }
+  float* floats(TensorId id) const { return reinterpret_cast<float*>(address(id)); }
+  const DeviceWeight& weight(TensorId id) const { return *bound_.weights[id]; }
+  const float* vector(TensorId id) const {
+    return reinterpret_cast<const float*>(weight(id).data);
+  }
+  void enter(std::uint32_t layer) {
+    if (!hooks_.before_layer || layer == layer_) return;
+    layer_ = layer;
+    hooks_.before_layer(layer);
+  }
+
+  void queue(const EmbedStep&, const Step& step) {
+    const DeviceWeight& table = weight(step.inputs.at(0));
+    const TensorId x = step.outputs.at(0);
+    launch_embed({.table = table.data,
+                  .table_stride = table.columns,
+                  .type = table.type,
+                  .vocabulary = table.rows,
+                  .token_ids = batch_.input.token_ids,
+                  .slots = batch_.input.slots,
+                  .tokens_of_slots = memory_.tokens_of_slots,
+                  .x = floats(x),
+                  .x_stride = columns(x),
+                  .num_rows = rows(x),
+                  .width = columns(x)},
+                 stream_);
+  }
+
+  void queue(const NormStep& norm, const Step& step) {
+    const TensorId x = step.inputs.at(0);
+    const TensorId normed = step.outputs.at(0);
+    launch_rms_norm({.x = floats(x),
+                     .x_stride = columns(x),
+                     .weight = vector(step.inputs.at(1)),
+                     .normed = address(normed),
+                     .normed_stride = columns(normed),
+                     .type = tensor(normed).type,
+                     .num_rows = rows(x),
+                     .width = columns(x),
+                     .epsilon = norm.epsilon},
+                    stream_);
+  }
+
+  void queue(const ProductStep& product, const Step& step) {
+    const TensorId a = step.inputs.at(0);
+    const TensorId c = step.outputs.at(0);
+    const DeviceWeight& matrix = weight(step.inputs.at(1));
+    const bool has_bias = step.inputs.size() > 2;
+    const ProductShape shape{.num_tokens = rows(a),
+                             .num_outputs = matrix.rows,
+                             .depth = matrix.columns,
+                             .type = matrix.type,
+                             .c_type = tensor(c).type,
+                             .has_bias = has_bias,
+                             .adds = product.adds};
+    if (takes_own_kernel(shape)) {
+      FusedInput input{.has_bias = has_bias};
+      launch_few_token_product({.input = few_tokens(input, step),
+                                .c = address(c),
+                                .c_stride = columns(c),
+                                .c_type = tensor(c).type},
+                               stream_);
+      return;
+    }
+    ProductPointers pointers{.a = address(a), .weight = matrix.data, .c = address(c)};
+    if (has_bias) {
+      const DeviceWeight& bias = weight(step.inputs[2]);
+      pointers.bias = shape.c_type == DataType::kF32 ? bias.data : bias.in_compute_type;
+    }
+    executor_.products_.run(shape, pointers, stream_);
+  }
+
+  // As measured; what was not goes to the own kernel if it is for few tokens.
+  bool takes_own_kernel(const ProductShape& shape) const {
+    const auto found = executor_.choices_.find(bin_of(shape));
+    if (found != executor_.choices_.end() && found->second.kernel != ProductKernel::kFewTokens)
+      return false;
+    return can_use_own_kernel(shape);
+  }
+
+  void queue(const RotaryStep& rotary, const Step& step) {
+    enter(rotary.layer);
+    const TensorId qkv = step.inputs.at(0);
+    launch_rotary_append_kv({.qkv = address(qkv),
+                             .qkv_stride = columns(qkv),
+                             .places = batch_.input.places,
+                             .num_tokens = rows(qkv),
+                             .num_heads = executor_.num_heads_,
+                             .cosines_sines = memory_.cosines_sines,
+                             .pool = memory_.pool,
+                             .layout = memory_.layout,
+                             .layer = rotary.layer},
+                            stream_);
+  }
+
+  void queue(const AttentionStep& attention, const Step& step) {
+    enter(attention.layer);
+    const TensorId queries = step.inputs.at(0);
+    const TensorId attended = step.outputs.at(0);
+    const auto num_kv_heads = static_cast<std::uint32_t>(memory_.layout.num_kv_heads);
+    DeviceAttentionPlan plan{.num_items = batch_.capacity.items,
+                             .merges = batch_.input.merges,
+                             .num_merges = batch_.capacity.merges,
+                             .counts = batch_.has_spare_blocks ? batch_.input.counts : nullptr};
+    for (std::size_t i = 0; i < plan.items.size(); ++i) plan.items[i] = batch_.input.items[i];
+    launch_paged_attention(
+        {.page_table = batch_.input.page_table,
+         .pool = memory_.pool,
+         .layout = memory_.layout,
+         .layer = attention.layer,
+         .group_size = executor_.num_heads_ / num_kv_heads,
+         .scale = 1.0F / std::sqrt(static_cast<float>(memory_.layout.head_dim)),
+         .queries = address(queries),
+         .query_stride = columns(queries),
+         .attended = address(attended),
+         .attended_stride = columns(attended),
+         .partials = memory_.partials},
+        plan, stream_);
+  }
+
+  void queue(const GatedActivationStep&, const Step& step) {
+    const TensorId gate_up = step.inputs.at(0);
+    const TensorId h = step.outputs.at(0);
+    launch_gated_activation({.gate_up = address(gate_up),
+                             .gate_up_stride = columns(gate_up),
+                             .h = address(h),
+                             .h_stride = columns(h),
+                             .type = tensor(h).type,
+                             .num_rows = rows(gate_up),
+                             .width = columns(h)},
+                            stream_);
+  }
+
+  void queue(const GatherStep&, const Step& step) {
+    const TensorId x = step.inputs.at(0);
+    const TensorId gathered = step.outputs.at(0);
+    launch_gather_rows({.x = floats(x),
+                        .x_stride = columns(x),
+                        .rows = batch_.input.output_rows,
+                        .gathered = floats(gathered),
+                        .gathered_stride = columns(gathered),
+                        .num_rows = rows(gathered),
+                        .width = columns(x)},
+                       stream_);
+  }
+
+  void queue(const SampleStep&, const Step& step) {
+    const TensorId logits = step.inputs.at(0);
+    if (hooks_.before_sampling) hooks_.before_sampling();
+    launch_sample({.logits = floats(logits),
+                   .logits_stride = columns(logits),
+                   .vocabulary = columns(logits),
+                   .rows = batch_.input.sample_rows,
+                   .suppressed = batch_.input.suppressed,
+                   .token_ids = memory_.sampled,
+                   .tokens_of_slots = memory_.tokens_of_slots,
+                   .num_rows = rows(logits)},
+                  stream_);
+  }
+
+  // Inputs of a fused product, as FusedInput lists them.
+  FewTokenInput few_tokens(const FusedInput& input, const Step& step) const {
+    const TensorId a = step.inputs.at(0);
+    const DeviceWeight& matrix = weight(step.inputs.at(1));
+    FewTokenInput few{.a = address(a),
+                      .a_stride = columns(a),
+                      .weight = matrix.data,
+                      .weight_stride = matrix.columns,
+                      .epsilon = input.epsilon,
+                      .type = matrix.type,
+                      .num_tokens = rows(a),
+                      .num_outputs = matrix.rows,
+                      .depth = matrix.columns,
+                      .workspace = memory_.few_token_workspace};
+    if (input.has_squares) few.squares = floats(step.inputs.at(2));
+    if (input.has_bias) few.bias = vector(step.inputs.at(input.has_squares ? 3 : 2));
+    return few;
+  }
+
+  void queue(const FusedQkvStep& qkv, const Step& step) {
+    enter(qkv.layer);
+    const TensorId queries = step.outputs.at(0);
+    launch_qkv_product({.input = few_tokens(qkv.input, step),
+                        .queries = address(queries),
+                        .query_stride = columns(queries),
+                        .places = batch_.input.places,
+                        .num_heads = executor_.num_heads_,
+                        .cosines_sines = memory_.cosines_sines,
+                        .pool = memory_.pool,
+                        .layout = memory_.layout,
+                        .layer = qkv.layer},
+                       stream_);
+  }
+
+  void queue(const FusedResidualStep& residual, const Step& step) {
+    const TensorId x = step.outputs.at(0);
+    const TensorId next_a = step.outputs.at(1);
+    launch_residual_product({.input = few_tokens(residual.input, step),
+                             .x = floats(x),
+                             .x_stride = columns(x),
+                             .norm_weight = vector(step.inputs.back()),
+                             .next_a = address(next_a),
+                             .next_a_stride = columns(next_a),
+                             .next_squares = floats(step.outputs.at(2))},
+                            stream_);
+  }
+
+  void queue(const FusedGatedStep& gated, const Step& step) {
+    const TensorId h = step.outputs.at(0);
+    launch_gated_product(
+        {.input = few_tokens(gated.input, step), .h = address(h), .h_stride = columns(h)},
+        stream_);
+  }
+
+  ProgramExecutor& executor_;
+  const ExecutorMemory& memory_;
+  const BoundProgram& bound_;
+  const BatchOnDevice& batch_;
+  StreamHandle stream_;
+  const ExecutorHooks& hooks_;
+  std::uint32_t layer_ = UINT32_MAX;
+};
+
+void ProgramExecutor::queue(const BoundProgram& program, const BatchOnDevice& batch,
+                            StreamHandle stream, const ExecutorHooks& hooks) {
+  Queueing(*this, program, batch, stream, hooks).run();
+}
+
+}  // namespace troupe::cuda

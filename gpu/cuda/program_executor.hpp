@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues the steps of a program on a stream. Everything a step needs is bound
+// before; queuing allocates nothing and waits for nothing, so it can be captured
+// into a graph.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "gpu/cuda/batch_input.hpp"
+#include "gpu/cuda/cublas_products.hpp"
+#include "gpu/cuda/lowering.hpp"
+#include "gpu/cuda/weights.hpp"
+#include "gpu/program.hpp"
+
+namespace troupe::cuda {
+
+// Memory on the device, all of it the owner's.
+struct ExecutorMemory {
+  std::byte* arena = nullptr;
+  std::size_t arena_bytes = 0;
+  std::byte* pool = nullptr;  // KV pages
+  KvLayout layout;
+  float* partials = nullptr;              // of attention
+  const float* cosines_sines = nullptr;   // [positions, head_dim]
+  std::int32_t* tokens_of_slots = nullptr;
+  std::int32_t* sampled = nullptr;        // [output rows]
+  std::byte* few_token_workspace = nullptr;
+};
+
+// One batch as the kernels see it.
+struct BatchOnDevice {
+  std::uint32_t num_tokens = 0;
+  std::uint32_t num_output_rows = 0;
+  BatchInput input;        // on the device
+  BatchCapacity capacity;  // attention blocks to launch
+  bool has_spare_blocks = false;  // then input.counts says how many of them count
+};
+
+// A program with everything looked up that does not change from batch to batch.
+struct BoundProgram {
+  std::shared_ptr<const Program> program;
+  LoweredProgram lowered;
+  std::vector<std::byte*> temporaries;        // by tensor; null: a weight
+  std::vector<const DeviceWeight*> weights;   // by tensor; null: a temporary
+  TensorId logits = 0;
+};
+
+// Places of temporaries in one piece of memory, [tensors] offsets, and its size.
+struct ArenaPlaces {
+  std::vector<std::uint64_t> offsets;
+  std::uint64_t size_bytes = 0;
+};
+ArenaPlaces place_temporaries(const LoweredProgram& program, ProgramShape shape);
+
+// What others do between steps, on the stream that is queued on.
+struct ExecutorHooks {
+  // Before the first step that touches a layer's KV.
+  std::function<void(std::uint32_t layer)> before_layer = {};
+  std::function<void()> before_sampling = {};
+};
+
+// One thread.
+class ProgramExecutor {
+ public:
+  ProgramExecutor(const ExecutorMemory& memory, const DeviceWeights& weights,
+                  CublasProducts& products, const ProductChoices& choices,
+                  std::uint32_t num_heads, DataType compute_type);
+
+  // Kept as long as this. Throws std::runtime_error: a weight is not there or
+  // does not fit, or the temporaries need more than the arena.
+  const BoundProgram& bind(const std::shared_ptr<const Program>& program);
+
+  // Throws CudaError, CublasError.
+  void queue(const BoundProgram& program, const BatchOnDevice& batch, StreamHandle stream,
+             const ExecutorHooks& hooks = {});
+
+ private:
+  class Queueing;
+
+  ExecutorMemory memory_;
+  const DeviceWeights& weights_;
+  CublasProducts& products_;
+  const ProductChoices& choices_;
+  std::uint32_t num_heads_;
+  DataType compute_type_;
+  bool may_fuse_ = true;
+  std::map<const Program*, std::unique_ptr<BoundProgram>> bound_;
+};
+
+}  // namespace troupe::cuda

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models of random weights for tests of the CUDA device, and the same on the host.
+#pragma once
+
+#include <memory>
+
+#include "gpu/cuda/cuda_device.hpp"
+#include "gpu/host/host_model.hpp"
+#include "gpu/program_cache.hpp"
+#include "gpu/random_model.hpp"
+#include "temporary_directory.hpp"
+#ifdef TROUPE_SIMT
+#include "tests/support/simt/runtime.hpp"
+#endif
+
+namespace troupe {
+
+#ifdef TROUPE_SIMT
+using GpuRuntime = simt::Runtime;
+inline void set_stream_order(std::uint64_t seed) { simt::set_order(seed); }
+#else
+struct GpuRuntime {};
+inline void set_stream_order(std::uint64_t) {}  // a GPU's is its own
+#endif
+
+// Large enough for tiles of 64 rows and for products of few tokens.
+inline ModelConfig small_llama() {
+  ModelConfig config = llama_100m();
+  config.hidden_size = 128;
+  config.intermediate_size = 160;
+  config.num_layers = 2;
+  config.num_heads = 2;
+  config.num_kv_heads = 1;
+  config.head_dim = 64;
+  config.vocabulary_size = 100;
+  config.context_length = 256;
+  return config;
+}
+
+inline BackendSettings small_settings(DataType type) {
+  BackendSettings settings;
+  settings.compute_type = type;
+  settings.num_slots = 8;
+  settings.max_batch_tokens = 96;
+  settings.max_pages = 64;
+  return settings;
+}
+
+// Memory of the device goes before the runtime.
+class SmallModel {
+ public:
+  explicit SmallModel(const BackendSettings& settings) : settings_(settings) {
+    write_random_llama(directory_.path(), small_llama(), 1);
+    settings_.model_dir = directory_.path();
+    std::string news;
+    model_ = std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings_), news);
+  }
+
+  const std::shared_ptr<const cuda::CudaModel>& get() const { return model_; }
+  ProgramCache programs() const {
+    return {model_->plan.network, model_->plan.compute_type, model_->plan.largest};
+  }
+  std::shared_ptr<HostPages> make_host_pages(std::uint32_t num_pages) const {
+    return std::make_shared<HostPages>(num_pages, model_->plan.memory.request.page_bytes);
+  }
+  // Packed anew each time.
+  std::shared_ptr<const HostModel> on_host(DataType type) const {
+    return load_host_model(plan_host_model(directory_.path(),
+                                           {.compute_type = type,
+                                            .num_threads = 2,
+                                            .num_slots = settings_.num_slots,
+                                            .max_batch_tokens = settings_.max_batch_tokens,
+                                            .max_pages = settings_.max_pages}));
+  }
+
+ private:
+  GpuRuntime runtime_;
+  TemporaryDirectory directory_;
+  BackendSettings settings_;
+  std::shared_ptr<const cuda::CudaModel> model_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong on a GPU, told to the twin of CUDA's runtime.
+#include <atomic>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "cuda_model.hpp"
+#include "generation.hpp"
+#include "tests/support/simt/runtime.hpp"
+
+namespace troupe {
+namespace {
+
+Batch short_prompt(std::uint64_t id) {
+  Batch batch{.id = id, .slices = {}, .token_ids = {3, 4, 5}, .page_table = {0}};
+  batch.slices.push_back({.sequence = id,
+                          .num_tokens = 3,
+                          .num_pages = 1,
+                          .sample = true,
+                          .sampling = {.temperature = 0.0F},
+                          .suppressed = {}});
+  return batch;
+}
+
+}  // namespace
+
+TEST_CASE("cuda device: a batch that does not fit fails alone") {
+  const SmallModel model(small_settings(DataType::kBF16));
+  cuda::CudaDevice device(model.get());
+  ProgramCache programs = model.programs();
+  const auto program = programs.find("decoder_step", 3, 1);
+  const auto run = [&](Batch batch) {
+    return wait_for(device, device.submit(program, std::make_shared<Batch>(std::move(batch))));
+  };
+  Batch bad = short_prompt(1);
+  bad.token_ids[1] = 100;
+  CHECK(run(bad).error.find("token id 100") != std::string::npos);
+  bad = short_prompt(2);
+  bad.page_table[0] = 64;
+  CHECK(run(bad).error.find("page 64") != std::string::npos);
+  const BatchResult good = run(short_prompt(3));
+  CHECK(good.error == "");
+  CHECK(good.batch_id == 3);
+  CHECK(good.tokens.at(0) >= 0);
+}
+
+// For every operation of a batch: none hangs, none is silent.
+TEST_CASE("cuda device: after an error of the GPU every batch fails, whatever waits for it") {
+  for (const CompletionSignal signal :
+       {CompletionSignal::kPolledWord, CompletionSignal::kHostFunction, CompletionSignal::kEvent}) {
+    for (const std::uint64_t operation : {1U, 2U, 7U, 12U}) {
+      auto settings = small_settings(DataType::kBF16);
+      settings.completion = signal;
+      const SmallModel model(settings);
+      {
+        cuda::CudaDevice device(model.get());
+        std::atomic<int> calls{0};
+        device.set_listener([&] { ++calls; });
+        ProgramCache programs = model.programs();
+        const auto program = programs.find("decoder_step", 3, 1);
+        simt::fail_operation(operation, cudaErrorIllegalAddress);
+        std::vector<Ticket> tickets;
+        for (std::uint64_t id = 1; id <= 3; ++id)
+          tickets.push_back(device.submit(program, std::make_shared<Batch>(short_prompt(id))));
+        for (const Ticket ticket : tickets) {
+          const BatchResult result = wait_for(device, ticket);
+          CHECK(result.error.find("cudaErrorIllegalAddress") != std::string::npos);
+        }
+        CHECK(calls == 3);
+      }
+      simt::reset_device();
+    }
+  }
+}
+
+TEST_CASE("cuda device: a GPU that is too small is refused with numbers") {
+  const simt::Runtime runtime({.memory_bytes = std::size_t{600} << 20});
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), small_llama(), 1);
+  auto settings = small_settings(DataType::kBF16);
+  settings.model_dir = directory.path();
+  settings.num_slots = 64;
+  std::string reason;
+  try {
+    cuda::plan_cuda_model(settings);
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  CHECK(reason.find("does not fit") != std::string::npos);
+  CHECK(reason.find("graphs 256.0 MiB") != std::string::npos);
+}
+
+TEST_CASE("cuda device: it takes no more memory than was planned") {
+  const SmallModel model(small_settings(DataType::kBF16));
+  std::size_t free_before = 0, free_now = 0, total = 0;
+  REQUIRE(cudaMemGetInfo(&free_before, &total) == cudaSuccess);
+  const auto& plan = model.get()->plan;
+  // Weights and tables are loaded.
+  const std::uint64_t left = plan.memory.total_bytes - plan.memory.request.weight_bytes -
+                             plan.memory.request.table_bytes;
+  {
+    cuda::CudaDevice device(model.get());
+    ProgramCache programs = model.programs();
+    std::vector<GenerationRequest> requests;
+    for (std::int32_t i = 0; i < 8; ++i) {
+      GenerationRequest request;
+      request.prompt.assign(static_cast<std::size_t>(1 + 9 * i), i);
+      request.num_new = 6;
+      requests.push_back(request);
+    }
+    (void)generate(device, programs, requests, {.in_flight = 2});
+    REQUIRE(cudaMemGetInfo(&free_now, &total) == cudaSuccess);
+    CHECK(free_before - free_now <= left);
+  }
+  REQUIRE(cudaMemGetInfo(&free_now, &total) == cudaSuccess);
+  CHECK(free_now == free_before);
+}
+
+TEST_CASE("cuda device: it can go with batches in flight, and the next one gives the same tokens") {
+  const SmallModel model(small_settings(DataType::kBF16));
+  ProgramCache programs = model.programs();
+  const auto program = programs.find("decoder_step", 3, 1);
+  std::vector<std::int32_t> tokens;
+  for (int round = 0; round < 4; ++round) {
+    cuda::CudaDevice device(model.get());
+    const auto batch = std::make_shared<Batch>(short_prompt(1));
+    const Ticket first = device.submit(program, batch);
+    for (int i = 0; i < round; ++i) device.submit(program, batch);
+    tokens.push_back(wait_for(device, first).tokens.at(0));
+  }
+  CHECK(tokens == std::vector<std::int32_t>(4, tokens.front()));
+}
+
+TEST_CASE("cuda device: all three ways to see a batch end give the same tokens") {
+  std::vector<std::vector<std::vector<std::int32_t>>> answers;
+  for (const CompletionSignal signal :
+       {CompletionSignal::kPolledWord, CompletionSignal::kHostFunction, CompletionSignal::kEvent}) {
+    auto settings = small_settings(DataType::kBF16);
+    settings.completion = signal;
+    const SmallModel model(settings);
+    cuda::CudaDevice device(model.get());
+    ProgramCache programs = model.programs();
+    GenerationRequest request;
+    request.prompt = {1, 2, 3};
+    request.num_new = 6;
+    answers.push_back(generate(device, programs, {request}, {.in_flight = 2}));
+  }
+  CHECK(answers[0] == answers[1]);
+  CHECK(answers[0] == answers[2]);
+}
+
+}  // namespace troupe
