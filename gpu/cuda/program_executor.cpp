@@ -46,19 +46,18 @@ ArenaPlaces place_temporaries(const LoweredProgram& program, ProgramShape shape)
 
 ProgramExecutor::ProgramExecutor(const ExecutorMemory& memory, const DeviceWeights& weights,
                                  CublasProducts& products, const ProductChoices& choices,
-                                 std::uint32_t num_heads, DataType compute_type)
+                                 const ExecutorSettings& settings)
     : memory_(memory),
       weights_(weights),
       products_(products),
       choices_(choices),
-      num_heads_(num_heads),
-      compute_type_(compute_type) {}
+      settings_(settings) {}
 
 const BoundProgram& ProgramExecutor::bind(const std::shared_ptr<const Program>& program) {
   if (const auto found = bound_.find(program.get()); found != bound_.end()) return *found->second;
   auto bound = std::make_unique<BoundProgram>();
   bound->program = program;
-  bound->lowered = lower(*program, compute_type_, may_fuse_);
+  bound->lowered = lower(*program, settings_.compute_type);
   const ArenaPlaces places = place_temporaries(bound->lowered, program->shape);
   if (places.size_bytes > memory_.arena_bytes)
     refuse("the program needs " + std::to_string(places.size_bytes) +
@@ -193,7 +192,7 @@ class ProgramExecutor::Queueing {
                              .qkv_stride = columns(qkv),
                              .places = batch_.input.places,
                              .num_tokens = rows(qkv),
-                             .num_heads = executor_.num_heads_,
+                             .num_heads = executor_.settings_.num_heads,
                              .cosines_sines = memory_.cosines_sines,
                              .pool = memory_.pool,
                              .layout = memory_.layout,
@@ -216,7 +215,7 @@ class ProgramExecutor::Queueing {
          .pool = memory_.pool,
          .layout = memory_.layout,
          .layer = attention.layer,
-         .group_size = executor_.num_heads_ / num_kv_heads,
+         .group_size = executor_.settings_.num_heads / num_kv_heads,
          .scale = 1.0F / std::sqrt(static_cast<float>(memory_.layout.head_dim)),
          .queries = address(queries),
          .query_stride = columns(queries),
@@ -279,7 +278,8 @@ class ProgramExecutor::Queueing {
                       .num_tokens = rows(a),
                       .num_outputs = matrix.rows,
                       .depth = matrix.columns,
-                      .workspace = memory_.few_token_workspace};
+                      .workspace = memory_.few_token_workspace,
+                      .overlaps_previous = executor_.settings_.overlaps_kernels};
     if (input.has_squares) few.squares = floats(step.inputs.at(2));
     if (input.has_bias) few.bias = vector(step.inputs.at(input.has_squares ? 3 : 2));
     return few;
@@ -292,7 +292,7 @@ class ProgramExecutor::Queueing {
                         .queries = address(queries),
                         .query_stride = columns(queries),
                         .places = batch_.input.places,
-                        .num_heads = executor_.num_heads_,
+                        .num_heads = executor_.settings_.num_heads,
                         .cosines_sines = memory_.cosines_sines,
                         .pool = memory_.pool,
                         .layout = memory_.layout,

@@ -32,6 +32,14 @@ struct ExecutorMemory {
   std::byte* few_token_workspace = nullptr;
 };
 
+struct ExecutorSettings {
+  std::uint32_t num_heads = 0;
+  DataType compute_type = DataType::kBF16;
+  // Products may read their weights while the kernel before them ends
+  // (programmatic dependent launch; compute capability 9.0 and later).
+  bool overlaps_kernels = false;
+};
+
 // One batch as the kernels see it.
 struct BatchOnDevice {
   std::uint32_t num_tokens = 0;
@@ -69,7 +77,7 @@ class ProgramExecutor {
  public:
   ProgramExecutor(const ExecutorMemory& memory, const DeviceWeights& weights,
                   CublasProducts& products, const ProductChoices& choices,
-                  std::uint32_t num_heads, DataType compute_type);
+                  const ExecutorSettings& settings);
 
   // Kept as long as this. Throws std::runtime_error: a weight is not there or
   // does not fit, or the temporaries need more than the arena.
@@ -86,9 +94,7 @@ class ProgramExecutor {
   const DeviceWeights& weights_;
   CublasProducts& products_;
   const ProductChoices& choices_;
-  std::uint32_t num_heads_;
-  DataType compute_type_;
-  bool may_fuse_ = true;
+  ExecutorSettings settings_;
   std::map<const Program*, std::unique_ptr<BoundProgram>> bound_;
 };
 

@@ -49,8 +49,9 @@ inline BackendSettings small_settings(DataType type) {
 // Memory of the device goes before the runtime.
 class SmallModel {
  public:
-  explicit SmallModel(const BackendSettings& settings) : settings_(settings) {
-    write_random_llama(directory_.path(), small_llama(), 1);
+  explicit SmallModel(const BackendSettings& settings, const ModelConfig& config = small_llama())
+      : settings_(settings) {
+    write_random_llama(directory_.path(), config, 1);
     settings_.model_dir = directory_.path();
     std::string news;
     model_ = std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings_), news);

@@ -132,6 +132,23 @@ TEST_CASE("cuda device: it can go with batches in flight, and the next one gives
   CHECK(tokens == std::vector<std::int32_t>(4, tokens.front()));
 }
 
+TEST_CASE("cuda device: what it made goes with it") {
+  const SmallModel model(small_settings(DataType::kBF16));
+  const auto host_pages = model.make_host_pages(2);
+  const auto before = simt::live_objects();
+  {
+    cuda::CudaDevice device(model.get(), {.host_pages = host_pages});
+    ProgramCache programs = model.programs();
+    GenerationRequest request;
+    request.prompt = {1, 2, 3};
+    request.num_new = 6;
+    (void)generate(device, programs, {request}, {.in_flight = 2});
+    CHECK(device.num_graphs() > 0);
+    CHECK(!(simt::live_objects() == before));
+  }
+  CHECK(simt::live_objects() == before);
+}
+
 TEST_CASE("cuda device: all three ways to see a batch end give the same tokens") {
   std::vector<std::vector<std::vector<std::int32_t>>> answers;
   for (const CompletionSignal signal :
