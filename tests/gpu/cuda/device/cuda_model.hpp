@@ -53,11 +53,11 @@ class SmallModel {
       : settings_(settings) {
     write_random_llama(directory_.path(), config, 1);
     settings_.model_dir = directory_.path();
-    std::string news;
-    model_ = std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings_), news);
+    model_ = std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings_), news_);
   }
 
   const std::shared_ptr<const cuda::CudaModel>& get() const { return model_; }
+  const std::string& news() const { return news_; }
   ProgramCache programs() const {
     return {model_->plan.network, model_->plan.compute_type, model_->plan.largest};
   }
@@ -78,6 +78,7 @@ class SmallModel {
   GpuRuntime runtime_;
   TemporaryDirectory directory_;
   BackendSettings settings_;
+  std::string news_;
   std::shared_ptr<const cuda::CudaModel> model_;
 };
 
