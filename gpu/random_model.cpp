@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/random_model.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <fstream>
@@ -174,7 +175,8 @@ ModelConfig llama_100m() {
 }
 
 void write_random_llama(const std::filesystem::path& model_dir, const ModelConfig& config,
-                        std::uint64_t seed, const std::vector<std::int32_t>& drawn_tokens) {
+                        std::uint64_t seed, const std::vector<std::int32_t>& drawn_tokens,
+                        std::uint64_t distinct_values) {
   if (config.tied_embeddings && !drawn_tokens.empty())
     throw std::runtime_error(
         "a random model that draws some tokens only needs a head of its own, not tied embeddings");
@@ -192,13 +194,18 @@ void write_random_llama(const std::filesystem::path& model_dir, const ModelConfi
   RandomBits random(seed);
   std::vector<std::uint16_t> values;
   for (const auto& tensor : tensors) {
-    values.resize(tensor.size());
+    const bool is_cut = tensor.is_head && !drawn_tokens.empty();
+    const bool repeats = distinct_values != 0 && !is_cut;
+    values.resize(repeats ? std::min(distinct_values, tensor.size()) : tensor.size());
     for (auto& value : values) {
       value = rounded_to_bf16(tensor.mean + tensor.deviation * nearly_normal(random));
     }
-    if (tensor.is_head && !drawn_tokens.empty()) keep_rows(values, drawn_tokens, config.hidden_size);
-    file.write(reinterpret_cast<const char*>(values.data()),
-               static_cast<std::streamsize>(values.size() * 2));
+    if (is_cut) keep_rows(values, drawn_tokens, config.hidden_size);
+    for (std::uint64_t done = 0; done < tensor.size(); done += values.size()) {
+      const auto count = std::min<std::uint64_t>(values.size(), tensor.size() - done);
+      file.write(reinterpret_cast<const char*>(values.data()),
+                 static_cast<std::streamsize>(count * 2));
+    }
   }
   if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written");
 }

@@ -19,9 +19,12 @@ ModelConfig llama_100m();
 // tokenizer. Normally distributed weights, scaled so that activations keep
 // their size through the layers; the same seed gives the same bytes.
 // drawn_tokens: all others have a logit of 0, so at temperature 0 these alone
-// are drawn; empty: any token. Throws std::runtime_error if a file cannot be
-// written, or if tokens are named and the embeddings are tied.
+// are drawn; empty: any token. distinct_values: after so many, a tensor begins
+// again, for large models whose speed alone is looked at; 0: it never does.
+// Throws std::runtime_error if a file cannot be written, or if tokens are named
+// and the embeddings are tied.
 void write_random_llama(const std::filesystem::path& model_dir, const ModelConfig& config,
-                        std::uint64_t seed, const std::vector<std::int32_t>& drawn_tokens = {});
+                        std::uint64_t seed, const std::vector<std::int32_t>& drawn_tokens = {},
+                        std::uint64_t distinct_values = 0);
 
 }  // namespace troupe

@@ -78,6 +78,7 @@ def check_everything_met(directory):
               measured("layer_norm_1x10", 2.0), measured("torch_layer_norm_1x10", 2.0)]
     place.program("bench_cuda", "sleep 0.5  # the clocks are sampled\ncat <<'END'\n" + "\n".join(lines) + "\nEND")
     place.program("bench_cuda_network", "exit 0")
+    (place.build / "libtroupe_cuda.so").touch()
     # In place of the peers' scripts, which want torch.
     place.add(place.path / "python3", f'#!/bin/sh\ncase "$1" in *torch*|*transformers*) exit 0 ;; esac\n'
                                       f'exec {sys.executable} "$@"\n')
