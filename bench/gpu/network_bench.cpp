@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "bench/gpu/device_loop.hpp"
+#include "gpu/cuda/attention_plan.hpp"
+#include "gpu/cuda/lowering.hpp"
 #include "gpu/host_pages.hpp"
 #include "gpu/networks/network.hpp"
 
@@ -40,6 +42,13 @@ double prefill_operations(const ModelConfig& c, double tokens) {
   return 2.0 * num_layer_weights(c) * tokens + attention + 2.0 * num_head_weights(c);
 }
 
+std::size_t steps_of(ModelConfig config, std::uint32_t num_layers, std::uint32_t batch) {
+  config.num_layers = num_layers;
+  const Program program =
+      make_network(config)->build_program("decoder_step", {batch, batch}, DataType::kBF16);
+  return cuda::lower(program, DataType::kBF16).steps.size();
+}
+
 // One network on one device.
 class Run {
  public:
@@ -71,6 +80,23 @@ class Run {
       const double context = (begin + loop.position()) / 2;
       record_decode(batch, median(itl), median(gap), context);
     }
+  }
+
+  // Reckoned, not seen: of the steps that a GPU's program has, each of which is a
+  // kernel, and one more where contexts are split.
+  void count_kernels() {
+    const auto& scale = bench_.scale;
+    const ModelConfig& config = network_.config;
+    const std::size_t steps =
+        steps_of(config, 2, scale.num_slots) - steps_of(config, 1, scale.num_slots);
+    SequenceSlice slice;
+    slice.num_tokens = 1;
+    slice.context_length = scale.context;
+    const auto plan =
+        cuda::plan_attention({&slice, 1}, {.group_size = config.num_heads / config.num_kv_heads});
+    add("kernels_per_layer", "kernels a layer in decode",
+        static_cast<double>(steps) + (plan.merges.empty() ? 0.0 : 1.0), "kernels",
+        Goal{.at_most = 6.0}, {});
   }
 
   void prefill() {
@@ -272,6 +298,7 @@ void bench_network(NetworkBench& bench, const BenchedNetwork& network, Backend& 
   Run run(bench, network, backend);
   run.decode();
   if (!bench.is_complete) return;
+  run.count_kernels();
   run.prefill();
   run.swap_beside_decode();
   run.follow_up();

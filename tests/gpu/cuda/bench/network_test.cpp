@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/gpu/network_bench.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "gpu/random_model.hpp"
+#include "temporary_directory.hpp"
+#include "tests/support/simt/runtime.hpp"
+
+extern "C" std::unique_ptr<troupe::Backend> troupe_make_cuda_backend(
+    const troupe::BackendSettings& settings);
+
+using namespace troupe;
+using namespace troupe::bench;
+
+TEST_CASE("cuda bench: a tiny network goes through every measurement on the whole CUDA worker") {
+  const simt::Runtime runtime;
+  TemporaryDirectory directory;
+  BenchedNetwork network = llama_8b();
+  network.config.hidden_size = 64;
+  network.config.intermediate_size = 96;
+  network.config.num_layers = 1;
+  network.config.num_heads = 2;
+  network.config.num_kv_heads = 1;
+  network.config.head_dim = 64;
+  network.config.vocabulary_size = 50;
+  network.config.context_length = 128;
+  write_random_llama(directory.path(), network.config, 1);
+  NetworkScale scale = tiny_scale();
+  scale.context = 10;
+  scale.steps = 2;
+  scale.max_batch_tokens = 40;
+  scale.history = 32;
+  BackendSettings settings = settings_of(scale, directory.path().string());
+  settings.max_pages = 64;
+  const auto backend = MakeBackend{troupe_make_cuda_backend}(settings);
+  std::ostringstream text;
+  Recorder recorder(text, true);
+  NetworkBench bench{.recorder = recorder,
+                     .limits = {.memory_rate = 1e10, .product_rate = 1e11, .link_rate = 1e8},
+                     .scale = scale};
+  bench_network(bench, network, *backend);
+  std::size_t num_lines = 0;
+  std::istringstream lines(text.str());
+  for (std::string line; std::getline(lines, line); ++num_lines) {
+    const auto json = nlohmann::json::parse(line);
+    CHECK(json.at("kind") == "measurement");
+    CHECK(json.at("value").is_number());
+    if (json.at("id") == "kernels_per_layer") CHECK(json.at("value") == 5.0);
+  }
+  CHECK(num_lines == 9);
+}
