@@ -35,7 +35,8 @@ def output_of(*command):
 
 
 def gpu_properties():
-    line = output_of("nvidia-smi", f"--query-gpu={','.join(FIELDS.values())}", "--format=csv,noheader,nounits", "-i", "0")
+    query = f"--query-gpu={','.join(FIELDS.values())}"
+    line = output_of("nvidia-smi", query, "--format=csv,noheader,nounits", "-i", "0")
     values = [value.strip() for value in line.split(",")] if line else []
     if len(values) != len(FIELDS):
         return dict.fromkeys(FIELDS)

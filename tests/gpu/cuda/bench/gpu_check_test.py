@@ -34,7 +34,8 @@ class Place:
         self.build.mkdir()
         self.path.mkdir()
         self.add(self.path / "nvidia-smi", NVIDIA_SMI)
-        self.program("test_cuda_kernels_on_gpu", "exit 0")
+        for test in ("kernels", "device"):
+            self.program(f"test_cuda_{test}_on_gpu", "exit 0")
         self.program("bench_cuda", "exit 0")
         # Nothing of this machine's Python is asked for.
         self.add(self.path / "compute-sanitizer", '#!/bin/sh\ncase "$*" in *racecheck*) exit 9 ;; esac\n')
@@ -99,12 +100,13 @@ def check_failures(directory):
                                 'echo \'{"kind": "not_run", "id": "completion", "reason": "no word came"}\'\n'
                                 'echo \'{"kind": "measu\'\nexit 1')
     place.program("test_cuda_kernels_on_gpu", "exec sleep 100")
-    place.add(place.path / "python3", f'#!/bin/sh\ncase "$1" in *torch*|*transformers*) echo "no torch here" >&2; exit 77 ;; '
-                                      f'esac\nexec {sys.executable} "$@"\n')
+    place.add(place.path / "python3", '#!/bin/sh\ncase "$1" in *torch*|*transformers*) echo "no torch here" >&2; '
+                                      f'exit 77 ;; esac\nexec {sys.executable} "$@"\n')
     result, report = place.run("--seconds", "8")
     steps = steps_of(report)
     # On a machine that is slow to begin, nothing is begun.
-    assert (steps["tests"], result.returncode) in (("timed out", 1), ("not run", 3)), (steps, result.stderr)
+    outcome = (steps["tests-test_cuda_kernels_on_gpu"], result.returncode)
+    assert outcome in (("timed out", 1), ("not run", 3)), (steps, result.stderr)
     # No time was left for what came behind it, which is said.
     assert steps["sanitizer-memcheck"] == "not run" and steps["transformers"] == "not run", steps
 
@@ -112,7 +114,8 @@ def check_failures(directory):
     result, report = place.run()
     assert result.returncode == 1, result.stdout + result.stderr
     steps = steps_of(report)
-    assert steps == {"tests": "passed", "sanitizer-memcheck": "passed", "sanitizer-racecheck": "failed",
+    assert steps == {"tests-test_cuda_kernels_on_gpu": "passed", "tests-test_cuda_device_on_gpu": "passed",
+                     "sanitizer-memcheck": "passed", "sanitizer-racecheck": "failed",
                      "sanitizer-synccheck": "passed", "kernels": "failed", "torch": "not run", "network": "not run",
                      "transformers": "not run"}, steps
     results = {goal["id"]: goal["result"] for goal in report["goals"]}
