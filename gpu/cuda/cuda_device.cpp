@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -137,38 +138,54 @@ Ticket CudaDevice::submit(std::shared_ptr<const Program> program,
   return submitted_;
 }
 
+// What can be wrong with a batch shows before anything of it is queued: it then
+// fails alone. What goes wrong later is the device's end.
 void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& program,
                        const std::shared_ptr<const Batch>& batch) {
   check_batch(program.get(), *batch, description_);
-  swapper_.begin(batch, compute_);
+  std::optional<Prepared> prepared;
   if (!batch->slices.empty())
-    queue_program(program, *batch, pinned_inputs_.get() + ticket % ring_size_ * input_bytes_);
-  launch_signal({.token_ids = reinterpret_cast<const std::int32_t*>(sampled_.get()),
-                 .num_tokens = batch->num_output_rows(),
-                 .host_token_ids = pinned_tokens(ticket),
-                 .word = reinterpret_cast<std::uint64_t*>(word_.get()),
-                 .batch = ticket},
-                compute_.handle());
-  swapper_.end(compute_);
-  completion_->queue(ticket, compute_);
+    prepared = prepare(program, *batch, pinned_inputs_.get() + ticket % ring_size_ * input_bytes_);
+  swapper_.begin(batch, compute_);
+  try {
+    if (prepared) queue_program(*prepared, *batch);
+    launch_signal({.token_ids = reinterpret_cast<const std::int32_t*>(sampled_.get()),
+                   .num_tokens = batch->num_output_rows(),
+                   .host_token_ids = pinned_tokens(ticket),
+                   .word = reinterpret_cast<std::uint64_t*>(word_.get()),
+                   .batch = ticket},
+                  compute_.handle());
+    swapper_.end(compute_);
+    completion_->queue(ticket, compute_);
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = error.what();
+    throw;
+  }
 }
 
-void CudaDevice::queue_program(const std::shared_ptr<const Program>& program, const Batch& batch,
-                               std::byte* pinned) {
+CudaDevice::Prepared CudaDevice::prepare(const std::shared_ptr<const Program>& program,
+                                         const Batch& batch, std::byte* pinned) {
+  Prepared prepared{.bound = &executor_.bind(program), .pinned = pinned};
   const AttentionPlan plan = plan_attention(batch.slices, model_->plan.attention);
-  bool takes_graph = is_decode_step(batch);
-  const BatchCapacity capacity = choose_capacity(batch, plan, program->shape, takes_graph);
-  fill(batch, plan, capacity,
+  prepared.takes_graph = is_decode_step(batch);
+  prepared.capacity = choose_capacity(batch, plan, program->shape, prepared.takes_graph);
+  fill(batch, plan, prepared.capacity,
        {.page = description_.num_pages, .slot = description_.num_slots},
-       BatchInput::at(pinned, capacity));
-  CUDA_CHECK(cudaMemcpyAsync(input_.get(), pinned, BatchInput::size_bytes(capacity),
+       BatchInput::at(pinned, prepared.capacity));
+  return prepared;
+}
+
+void CudaDevice::queue_program(const Prepared& prepared, const Batch& batch) {
+  const BatchCapacity& capacity = prepared.capacity;
+  const BoundProgram& bound = *prepared.bound;
+  CUDA_CHECK(cudaMemcpyAsync(input_.get(), prepared.pinned, BatchInput::size_bytes(capacity),
                              cudaMemcpyHostToDevice, compute_.handle()));
-  const BoundProgram& bound = executor_.bind(program);
   BatchOnDevice on_device{.num_tokens = batch.num_tokens(),
                           .num_output_rows = batch.num_output_rows(),
                           .input = BatchInput::at(input_.get(), capacity),
                           .capacity = capacity};
-  if (!takes_graph) {
+  if (!prepared.takes_graph) {
     ExecutorHooks hooks{.before_layer = [&](std::uint32_t layer) {
       swapper_.before_layer(layer, compute_);
     }};
@@ -176,10 +193,11 @@ void CudaDevice::queue_program(const std::shared_ptr<const Program>& program, co
     executor_.queue(bound, on_device, compute_.handle(), hooks);
     return;
   }
+  swapper_.before_all_layers(compute_);
   on_device.num_tokens = capacity.tokens;
   on_device.num_output_rows = capacity.output_rows;
   on_device.has_spare_blocks = true;
-  graphs_.run({program, capacity}, compute_, [&](StreamHandle stream) {
+  graphs_.run({bound.program, capacity}, compute_, [&](StreamHandle stream) {
     executor_.queue(bound, on_device, stream);
   });
 }
@@ -198,10 +216,9 @@ BatchCapacity CudaDevice::choose_capacity(const Batch& batch, const AttentionPla
   return exact;
 }
 
-// Its kernels are short.
+// Its kernels are short, so it runs as a graph.
 bool CudaDevice::is_decode_step(const Batch& batch) const {
   return model_->plan.settings.uses_graphs && !options_.on_logits &&
-         !swapper_.must_wait_for_layers() &&
          std::all_of(batch.slices.begin(), batch.slices.end(), [](const SequenceSlice& slice) {
            return slice.num_tokens == 1 && slice.sample;
          });

@@ -73,10 +73,19 @@ class CudaDevice final : public Device {
     std::string error = {};  // not empty: nothing was queued
   };
 
+  // All that is looked up and filled in before anything is queued.
+  struct Prepared {
+    const BoundProgram* bound = nullptr;
+    std::byte* pinned = nullptr;  // filled
+    BatchCapacity capacity = {};
+    bool takes_graph = false;
+  };
+
   void queue(Ticket ticket, const std::shared_ptr<const Program>& program,
              const std::shared_ptr<const Batch>& batch);
-  void queue_program(const std::shared_ptr<const Program>& program, const Batch& batch,
-                     std::byte* pinned);
+  Prepared prepare(const std::shared_ptr<const Program>& program, const Batch& batch,
+                   std::byte* pinned);
+  void queue_program(const Prepared& prepared, const Batch& batch);
   BatchCapacity choose_capacity(const Batch& batch, const AttentionPlan& plan,
                                 const ProgramShape& shape, bool& takes_graph) const;
   bool is_decode_step(const Batch& batch) const;

@@ -286,10 +286,12 @@ void PageSwapper::queue_copy(Moving& moving, const std::vector<PageMove>& moves,
                    stream.handle());
 }
 
-bool PageSwapper::must_wait_for_layers() const { return !current_->layers.empty(); }
-
 void PageSwapper::before_layer(std::uint32_t layer, const Stream& compute) {
-  if (must_wait_for_layers()) compute.wait_for(current_->layers.at(layer));
+  if (!current_->layers.empty()) compute.wait_for(current_->layers.at(layer));
+}
+
+void PageSwapper::before_all_layers(const Stream& compute) {
+  if (!current_->layers.empty()) compute.wait_for(current_->layers.back());
 }
 
 void PageSwapper::end(const Stream& compute) { current_->computed.record(compute); }

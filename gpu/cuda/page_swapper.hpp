@@ -58,7 +58,7 @@ class PageSwapper {
   // What is queued on `compute` from now on finds the layer's KV of the batch's
   // pages, and may write it.
   void before_layer(std::uint32_t layer, const Stream& compute);
-  bool must_wait_for_layers() const;  // of the batch that was begun last
+  void before_all_layers(const Stream& compute);
   void end(const Stream& compute);    // all of the batch is queued
 
   struct Outcome {

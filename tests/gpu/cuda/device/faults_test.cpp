@@ -39,6 +39,9 @@ TEST_CASE("cuda device: a batch that does not fit fails alone") {
   bad = short_prompt(2);
   bad.page_table[0] = 64;
   CHECK(run(bad).error.find("page 64") != std::string::npos);
+  bad = short_prompt(3);
+  bad.slices[0].suppressed.assign(1'000'000, 5);
+  CHECK(run(bad).error.find("planned were") != std::string::npos);
   const BatchResult good = run(short_prompt(3));
   CHECK(good.error == "");
   CHECK(good.batch_id == 3);

@@ -123,6 +123,27 @@ TEST_CASE("page swapper: what is not there, or not intact, voids the slices that
   CHECK(session.run(again).tokens.at(0) == expected);
 }
 
+TEST_CASE("page swapper: a captured decode step waits for its pages as well") {
+  const SmallModel model(small_settings(DataType::kBF16));
+  for (const std::uint64_t seed : {0U, 1U, 2U, 3U}) {
+    set_stream_order(seed);
+    Session session(model, model.make_host_pages(2));
+    session.run(advance(0, 0, 64, {0, 1}));
+    const std::int32_t expected = session.run(advance(0, 64, 65, {0, 1, 2})).tokens.at(0);
+    Batch store{.id = 2, .slices = {}, .token_ids = {}, .page_table = {}};
+    store.moves = {{.to_host = true, .device_page = 0, .host_page = 0, .generation = 3},
+                   {.to_host = true, .device_page = 1, .host_page = 1, .generation = 4}};
+    session.run(store);
+    for (PageId first = 10; first < 40; first += 10) {  // as it is, captured, replayed
+      Batch step = advance(0, 64, 65, {first, first + 1, first + 2});
+      step.moves = {{.device_page = first, .host_page = 0, .generation = 3},
+                    {.device_page = first + 1, .host_page = 1, .generation = 4}};
+      CHECK(session.run(step).tokens.at(0) == expected);
+    }
+  }
+  set_stream_order(0);
+}
+
 TEST_CASE("page swapper: moves to nowhere fail their batch alone") {
   const SmallModel model(small_settings(DataType::kBF16));
   Session session(model, model.make_host_pages(2));
