@@ -2,9 +2,11 @@
 #include "gpu/host_pages.hpp"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -89,6 +91,34 @@ TEST_CASE("host pages: pages beyond the last are refused") {
   HostPages pages(2, 64);
   CHECK_THROWS(pages.begin_store(2));
   CHECK_THROWS(pages.load(2, 1));
+}
+
+TEST_CASE("host pages: what one process stores, another finds, with its header") {
+  HostPages ours = HostPages::shared(5, 96);
+  store(ours, 4, 7, 42);
+  HostPages theirs = HostPages::map_shared(ours.descriptor(), 5, 96);
+  REQUIRE(theirs.load(4, 7).size() == 96);
+  CHECK(theirs.load(4, 7)[95] == std::byte{42});
+  CHECK(theirs.load(3, 7).empty());
+  store(theirs, 0, 9, 1);
+  CHECK(ours.load(0, 9).size() == 96);
+  CHECK(ours.memory().size() == 5 * 96);
+  CHECK(ours.memory().data() == ours.begin_store(0).data());
+}
+
+TEST_CASE("host pages: only memory of the right size, that nobody can cut, is shared") {
+  const HostPages pages = HostPages::shared(5, 4096);
+  CHECK_THROWS_AS(HostPages::map_shared(pages.descriptor(), 6, 4096), std::runtime_error);
+  CHECK_THROWS_AS(HostPages::map_shared(-1, 5, 4096), std::runtime_error);
+  CHECK_THROWS_AS(HostPages::map_shared(0, 5, 4096), std::runtime_error);
+  CHECK(::ftruncate(pages.descriptor(), 4096) != 0);
+  CHECK(HostPages(1, 64).descriptor() == -1);
+  CHECK_THROWS_AS(HostPages(1, 64).begin_store(1), std::out_of_range);
+}
+
+TEST_CASE("host pages: more than can be shared is refused with the number") {
+  CHECK_THROWS_WITH(HostPages::shared(1U << 31, std::size_t{1} << 32),
+                    doctest::Contains("of memory between processes: "));
 }
 
 }  // namespace
