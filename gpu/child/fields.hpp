@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of each plain struct travels to and from a child process: all of it, in
+// this order. The one list there is, for both directions. A field that is
+// missing here does not compile: a structured binding names them all.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "gpu/backend.hpp"
+#include "gpu/batch.hpp"
+#include "gpu/device.hpp"
+
+namespace troupe::child {
+
+// The fields of a struct, as a tuple of references: tie_fields(batch).
+template <class T>
+struct Fields {
+  static constexpr bool kAreListed = false;
+};
+
+#define TROUPE_FIELDS(Type, ...)                 \
+  template <>                                    \
+  struct Fields<Type> {                          \
+    static constexpr bool kAreListed = true;     \
+    static constexpr auto tie(auto& value) {     \
+      auto& [__VA_ARGS__] = value;               \
+      return std::tie(__VA_ARGS__);              \
+    }                                            \
+  };
+
+TROUPE_FIELDS(LinkSettings, bytes_per_second, latency)
+TROUPE_FIELDS(BackendSettings, model_dir, compute_type, memory_budget_bytes, num_slots,
+              max_batch_tokens, max_pages, max_in_flight, deterministic, num_threads, cpus, link,
+              ordinal, completion, uses_graphs, product_choices)
+TROUPE_FIELDS(MemoryRequest, weight_bytes, table_bytes, arena_bytes, workspace_bytes, graph_bytes,
+              page_bytes, slot_bytes, page_size, num_slots, context_length, max_pages,
+              budget_bytes)
+TROUPE_FIELDS(MemoryPlan, request, num_pages, slots_bytes, kv_bytes, total_bytes)
+TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, device, computation, summary)
+TROUPE_FIELDS(DeviceDescription, name, page_size, num_pages, num_host_pages, num_slots,
+              max_batch_tokens, context_length, vocabulary_size)
+TROUPE_FIELDS(SamplingParameters, temperature, top_p, min_p, top_k, seed)
+TROUPE_FIELDS(SequenceSlice, sequence, slot, num_tokens, context_length, first_page, num_pages,
+              input_from_slot, sample, sampling, suppressed)
+TROUPE_FIELDS(PageMove, to_host, device_page, host_page, generation)
+TROUPE_FIELDS(Batch, id, moves, slices, token_ids, page_table)
+TROUPE_FIELDS(BatchResult, batch_id, tokens, failed_loads, network_nanoseconds, error)
+
+// The largest value of an enumeration.
+template <class T>
+inline constexpr T kLast = T{};
+template <>
+inline constexpr DataType kLast<DataType> = DataType::kI32;
+template <>
+inline constexpr CompletionSignal kLast<CompletionSignal> = CompletionSignal::kEvent;
+
+}  // namespace troupe::child
