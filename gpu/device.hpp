@@ -40,7 +40,7 @@ class Device {
 
   // Queues a batch behind the ones before it and returns at once. The program
   // must fit the batch; it is kept alive until the batch is done. It may be null
-  // if the batch has no slices.
+  // if the batch has no slices, or the device needs no programs.
   virtual Ticket submit(std::shared_ptr<const Program> program,
                         std::shared_ptr<const Batch> batch) = 0;
 
@@ -58,6 +58,17 @@ class Device {
   // How long the worker should wait before it looks at `completed` again while
   // work is in flight; nullopt: the listener tells.
   virtual std::optional<std::chrono::nanoseconds> poll_delay() const = 0;
+
+  // Why it is of no more use, whatever is submitted; empty: it is. The listener is
+  // called when that changes.
+  virtual std::string fault() const { return {}; }
+
+  // False: submit() takes no program. A device in another process has its own.
+  virtual bool needs_programs() const { return true; }
+
+  // Whether its destructor returns although the device hangs: it is in another
+  // process, which can be killed.
+  virtual bool can_be_abandoned() const { return false; }
 };
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpu/backend.hpp"
+#include "gpu/backend_fingerprint.hpp"
 #include "gpu/cuda/cublas_products.hpp"
 #include "gpu/cuda/cuda_check.hpp"
 #include "gpu/cuda/cuda_device.hpp"
@@ -54,6 +55,8 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 }  // namespace troupe::cuda
+
+extern "C" std::uint64_t troupe_backend_fingerprint() { return troupe::kBackendFingerprint; }
 
 extern "C" std::unique_ptr<troupe::Backend> troupe_make_cuda_backend(
     const troupe::BackendSettings& settings) {

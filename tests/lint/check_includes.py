@@ -17,6 +17,7 @@ ALLOWED = {
     "app": {"policy", "gpu", "text", "actors", "http", "store", "telemetry"},
 }
 STD_ONLY_HEADERS = {"policy", "telemetry"}
+OPENS_LIBRARIES = "gpu/cuda_library.cpp"  # one, by an absolute path
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -68,7 +69,10 @@ def main():
             problems.append(f"{name}: std::regex backtracks on untrusted text")
         if re.search(r"\.await\(|caf::infinite", text):
             problems.append(f"{name}: .await and infinite make an actor deaf")
-        if re.search(r"\bdlopen\(|\bpopen\(|::system\(|\bsystem\(\"", text):
+        runs_code = r"\bpopen\(|::system\(|\bsystem\(\""
+        if str(name) != OPENS_LIBRARIES:
+            runs_code += r"|\bdlopen\("
+        if re.search(runs_code, text):
             problems.append(f"{name}: nothing here may run code it finds")
     for problem in problems:
         print(problem)
