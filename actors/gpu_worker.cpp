@@ -22,6 +22,7 @@ WorkerActor::behavior_type make_gpu_worker(GpuWorkerState::Self self, Environmen
       [self](const SubmitBatch& message) { self->state.submit(message); },
       [self](const Doorbell&) { self->state.answer_doorbell(); },
       [self](const PollDevice&) { self->state.poll(); },
+      [self](const AbandonDevice& message) { self->state.abandon(message); },
   };
 }
 
@@ -48,13 +49,15 @@ void GpuWorkerState::start_device() {
   try {
     device_ = make_device_();
     const DeviceDescription& description = device_->description();
-    if (environment_->model.network)
+    if (environment_->model.network && device_->needs_programs())
       programs_ = std::make_unique<ProgramCache>(
           environment_->model.network, environment_->model.compute_type,
           ProgramShape{.max_tokens = description.max_batch_tokens,
                        .max_output_rows = description.num_slots});
     listen();
-    const WorkerReady ready{.epoch = epoch_, .description = description};
+    const WorkerReady ready{.epoch = epoch_,
+                            .description = description,
+                            .can_be_abandoned = device_->can_be_abandoned()};
     self_->send(supervisor_, ready);
     self_->send(scheduler_, ready);
   } catch (const std::exception& error) {
@@ -96,6 +99,9 @@ std::shared_ptr<const Program> GpuWorkerState::program_for(const Batch& batch) {
 void GpuWorkerState::answer_doorbell() {
   is_rung_->store(false);  // before looking: what is done after this rings again
   collect();
+  if (has_failed_ || !device_) return;
+  // It died with nothing to do: no batch is to blame.
+  if (const std::string fault = device_->fault(); !fault.empty()) fail(0, fault);
 }
 
 void GpuWorkerState::poll() {
@@ -113,7 +119,9 @@ void GpuWorkerState::collect() {
     try {
       BatchDone done{.epoch = epoch_, .result = device_->collect(front.ticket)};
       done.result.batch_id = front.batch_id;
-      if (!done.result.error.empty()) return fail(front.batch_id, done.result.error);
+      // A device that died with several batches does not say which one did it.
+      if (!done.result.error.empty())
+        return fail(device_->fault().empty() ? front.batch_id : 0, done.result.error);
       self_->send(scheduler_, std::move(done));
     } catch (const std::exception& error) {
       return fail(front.batch_id, error.what());
@@ -131,6 +139,11 @@ void GpuWorkerState::poll_later() {
   } else {
     self_->send(self_, PollDevice{});  // behind what else has come in
   }
+}
+
+// Its destructor ends the device, however it hangs.
+void GpuWorkerState::abandon(const AbandonDevice& message) {
+  if (!has_failed_ && message.epoch == epoch_) fail(0, message.reason);
 }
 
 void GpuWorkerState::fail(std::uint64_t batch_id, const std::string& reason) {

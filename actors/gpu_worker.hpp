@@ -5,7 +5,8 @@
 // either way it collects all that is done in one go.
 //
 // A batch that fails, or a device that throws, ends it: it says which batch it
-// was and dies; the supervisor starts another with a new device.
+// was and dies; the supervisor starts another with a new device. So does one whose
+// device hangs and can be abandoned, when the supervisor says so.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ class GpuWorkerState {
   void submit(const SubmitBatch& message);
   void answer_doorbell();
   void poll();
+  void abandon(const AbandonDevice& message);
 
  private:
   struct Submitted {

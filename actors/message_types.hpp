@@ -21,7 +21,8 @@
   ADD(CollectPages) ADD(VoidContents) ADD(MovePages) ADD(PagesFetched) ADD(MovesDone)            \
   ADD(DiskDoorbell) ADD(FlushPages) ADD(ForgetPages) ADD(WorkerReady)                            \
   ADD(SubmitBatch) ADD(BatchDone) ADD(StartDevice) ADD(Doorbell) ADD(PollDevice) ADD(WorkerFailed) \
-  ADD(WorkerLost) ADD(WorkerStalled) ADD(MeetSupervisor) ADD(StopActors) ADD(SchedulerTick)
+  ADD(WorkerLost) ADD(WorkerStalled) ADD(AbandonDevice) ADD(MeetSupervisor) ADD(StopActors)       \
+  ADD(SchedulerTick)
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
 #define TROUPE_ADD_TYPE_ID(name) CAF_ADD_TYPE_ID(troupe, (troupe::name))
@@ -69,7 +70,8 @@ using CacheTierActor =
 
 using WorkerActor =
     caf::typed_actor<caf::reacts_to<StartDevice>, caf::reacts_to<SubmitBatch>,
-                     caf::reacts_to<Doorbell>, caf::reacts_to<PollDevice>>;
+                     caf::reacts_to<Doorbell>, caf::reacts_to<PollDevice>,
+                     caf::reacts_to<AbandonDevice>>;
 
 using SupervisorActor =
     caf::typed_actor<caf::reacts_to<WorkerReady>, caf::reacts_to<WorkerFailed>,

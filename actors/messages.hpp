@@ -237,6 +237,7 @@ struct CollectPages {};  // leases were let go of: look into the return bin
 struct WorkerReady {  // also to the supervisor
   Epoch epoch = 0;
   DeviceDescription description;
+  bool can_be_abandoned = false;  // as the device says
 };
 struct SubmitBatch {
   Epoch epoch = 0;
@@ -262,6 +263,10 @@ struct WorkerFailed {  // worker → supervisor, its last words
 struct WorkerLost {  // supervisor → scheduler; a new one will say WorkerReady
   Epoch epoch = 0;
   std::uint64_t batch_id = 0;
+};
+struct AbandonDevice {  // supervisor → worker: its device hangs
+  Epoch epoch = 0;
+  std::string reason;
 };
 struct MeetSupervisor {};  // supervisor → scheduler, at start
 struct WorkerStalled {  // scheduler → supervisor: nothing has come for far too long

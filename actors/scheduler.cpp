@@ -331,8 +331,8 @@ void SchedulerState::take_worker(const WorkerReady& message, WorkerActor worker)
 }
 
 // Every running sequence waits for the next worker with the tokens it has.
-// Those in the batch that did it get a strike; one that was alone in a batch
-// and had a strike already is not tried again.
+// Those in the batch that did it get a strike, or all in flight if it is not
+// known; one that was alone in it and had a strike already is not tried again.
 void SchedulerState::lose_worker(const WorkerLost& message) {
   if (message.epoch != epoch_ || !has_worker()) return;
   worker_ = nullptr;
@@ -343,15 +343,15 @@ void SchedulerState::lose_worker(const WorkerLost& message) {
   Sequence* culprit = nullptr;
   for (const Flight& flight : in_flight) {
     trace_iteration(flight, lost_, nullptr);
-    const bool is_cause =
-        message.batch_id == 0 ? &flight == &in_flight.front() : flight.batch_id == message.batch_id;
-    if (!is_cause) continue;
+    const bool is_known = message.batch_id != 0;
+    if (is_known && flight.batch_id != message.batch_id) continue;
+    const bool is_alone = flight.entries.size() == 1 && (is_known || in_flight.size() == 1);
     for (const FlightEntry& entry : flight.entries) {
       Sequence* sequence = find(entry.sequence, entry.run);
       if (!sequence) continue;
       sequence->num_strikes += 1;
       sequence->strike_length = static_cast<std::uint32_t>(sequence->tokens.size());
-      if (flight.entries.size() == 1 && sequence->is_suspect()) culprit = sequence;
+      if (is_alone && sequence->is_suspect()) culprit = sequence;
     }
   }
   for (const auto& [arrival, sequence] : ByArrival(running_))

@@ -11,6 +11,12 @@
 #include "telemetry/log.hpp"
 
 namespace troupe {
+namespace {
+
+// For a worker to end whose device hangs.
+constexpr std::chrono::seconds kAbandonTime{30};
+
+}  // namespace
 
 SupervisorActor::behavior_type make_supervisor(SupervisorState::Self self, Environment environment,
                                                DeviceFactory make_device,
@@ -57,6 +63,8 @@ void SupervisorState::start_worker() {
 void SupervisorState::take_ready(const WorkerReady& message) {
   if (message.epoch != epoch_) return;
   ready_epoch_ = epoch_;
+  can_abandon_ = message.can_be_abandoned;
+  abandoned_.reset();
   log(LogLevel::kInfo, "device ready",
       {{"device", message.description.name},
        {"pages", message.description.num_pages},
@@ -98,10 +106,16 @@ void SupervisorState::take_down(const caf::down_msg& message) {
   if (is(actors_.store)) return fail_engine(*environment_, "the response store has died");
 }
 
-// A device that hangs can't be replaced from inside the process: its destructor
-// might never return.
+// A device in another process is ended and replaced. One of this process can't be:
+// its destructor might never return. The same holds if the worker does not end.
 void SupervisorState::take_stall(const WorkerStalled& message) {
-  if (message.epoch == ready_epoch_) fail_engine(*environment_, message.reason);
+  if (message.epoch != ready_epoch_) return;
+  const auto now = self_->clock().now();
+  if (abandoned_ && now - *abandoned_ < kAbandonTime) return;
+  if (message.epoch != epoch_ || !can_abandon_ || abandoned_)
+    return fail_engine(*environment_, message.reason);
+  abandoned_ = now;
+  self_->send(worker_, AbandonDevice{.epoch = epoch_, .reason = message.reason});
 }
 
 void SupervisorState::stop() {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watches over the long-lived actors. A worker that died is replaced by one
-// with a new device, unless that happens too often; if any other of them dies,
-// or a device hangs, the engine has failed: every open request is told, and the
+// with a new device, unless that happens too often; one whose device hangs in a
+// process of its own is told to die. If any other actor dies, or a device of
+// this process hangs, the engine has failed: every open request is told, and the
 // process is expected to end.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -51,6 +53,8 @@ class SupervisorState {
   Epoch ready_epoch_ = 0;     // the newest that had a device
   bool is_lost_ = false;      // the worker's end is known, but it is not gone yet
   bool may_restart_ = false;  // when it is gone
+  bool can_abandon_ = false;  // the device of ready_epoch_
+  std::optional<std::chrono::steady_clock::time_point> abandoned_;  // when that was done
   bool is_stopping_ = false;
   std::optional<RestartIntensity> intensity_;
 };

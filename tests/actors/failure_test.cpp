@@ -156,6 +156,42 @@ TEST_CASE("failure: a device that hangs is noticed and fails the engine") {
   CHECK(sink->error()->message.find("does not finish") != std::string::npos);
 }
 
+TEST_CASE("failure: a device that hangs in a process of its own is replaced, and streams go on") {
+  auto settings = sim::small_settings();
+  settings.device.can_be_abandoned = true;
+  sim::SimWorld world(settings);
+  world.devices().choose_fault = [](const Batch&, std::uint64_t number) {
+    return number == 5 ? Fault::kNeverCompletes : Fault::kNone;
+  };
+  const auto client = submit(world, letters("hello", 50));
+  world.run_for(std::chrono::seconds(120));
+  REQUIRE(world.run());
+  CHECK(client->finished());
+  CHECK(world.devices().num_devices == 2);
+  CHECK(world.engine().status().state == EngineState::kReady);
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("failure: a request whose batches never end is failed after two devices, not the engine") {
+  auto settings = sim::small_settings();
+  settings.device.can_be_abandoned = true;
+  settings.options.max_restarts = 5;
+  sim::SimWorld world(settings);
+  const auto poison = submit(world, letters("hello", 30));
+  world.devices().choose_fault = [=](const Batch& batch, std::uint64_t) {
+    for (const auto& slice : batch.slices)
+      if (slice.sequence == poison->id() && slice.context_length >= 15)
+        return Fault::kNeverCompletes;
+    return Fault::kNone;
+  };
+  world.run_for(std::chrono::seconds(400));
+  REQUIRE(world.run());
+  REQUIRE(poison->error());
+  CHECK(poison->error()->kind == ApiErrorKind::kInternal);
+  CHECK(world.engine().status().state == EngineState::kReady);
+  CHECK(leftovers(world) == "");
+}
+
 TEST_CASE("failure: the death of any other long-lived actor fails the engine") {
   for (int victim = 0; victim < 4; ++victim) {
     auto owner = std::make_unique<sim::SimWorld>(sim::small_settings());

@@ -35,6 +35,7 @@ struct SimDeviceSettings {
   std::chrono::nanoseconds batch_time{100'000};
   std::chrono::nanoseconds token_time{2'000};
   bool is_polled = false;  // otherwise it calls its listener
+  bool can_be_abandoned = false;
 };
 
 class SimDevice;
@@ -80,6 +81,7 @@ class SimDevice final : public Device {
   BatchResult collect(Ticket ticket) override;
   void set_listener(std::function<void()> listener) override { listener_ = std::move(listener); }
   std::optional<std::chrono::nanoseconds> poll_delay() const override;
+  bool can_be_abandoned() const override { return settings_.can_be_abandoned; }
 
   bool has_move_in_flight(bool to_host) const;
   // When the listener has to be called next; max() if never.
