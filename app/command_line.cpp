@@ -106,6 +106,8 @@ Command parse_command_line(int argc, const char* const* argv) {
   auto& generate = *app.add_subcommand("generate", "answer one prompt on the terminal");
   auto& inspect = *app.add_subcommand("inspect", "say what a model directory holds and needs");
   auto& profile = *app.add_subcommand("profile", "measure what serving costs here, for troupe-loadgen simulate");
+  auto& worker = *app.add_subcommand("worker", "run a device for the server that started this");
+  worker.group("");  // not shown
   auto& trace = *app.add_subcommand("trace", "sum up a trace file and make a timeline of it");
   TableFlags serve_flags(serve);
   TableFlags generate_flags(generate);
@@ -116,6 +118,9 @@ Command parse_command_line(int argc, const char* const* argv) {
   ProfileCommand profile_command;
   add_generate_arguments(generate, generate_command);
   add_profile_arguments(profile, profile_command);
+  WorkerCommand worker_command;
+  worker.add_option("--log-level", worker_command.log_level);
+  worker.add_option("--log-format", worker_command.log_format);
   TraceCommand trace_command;
   trace.add_option("file", trace_command.file, "OTLP JSON lines, as written by --trace-file")->required();
   trace.add_option("--out", trace_command.timeline, "write Chrome trace events here, for https://ui.perfetto.dev");
@@ -139,6 +144,7 @@ Command parse_command_line(int argc, const char* const* argv) {
       return profile_command;
     }
     if (trace.parsed()) return trace_command;
+    if (worker.parsed()) return worker_command;
     inspect_command.options = inspect_flags.resolve();
     return inspect_command;
   } catch (const std::exception& error) {

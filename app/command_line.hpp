@@ -41,13 +41,20 @@ struct TraceCommand {
   std::string timeline;  // empty: none is written
 };
 
+// The process that a server starts for its device; not for people.
+struct WorkerCommand {
+  std::string log_level = "info";
+  std::string log_format = "text";
+};
+
 // Nothing to run: a help or version text was asked for, or a line was wrong.
 struct Message {
   std::string text;
   int exit_status = 0;
 };
 
-using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, TraceCommand, ProfileCommand, Message>;
+using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, TraceCommand, ProfileCommand, WorkerCommand,
+                             Message>;
 
 // Never throws for what was typed or configured: that comes back as a Message.
 Command parse_command_line(int argc, const char* const* argv);

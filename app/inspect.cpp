@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <exception>
 
+#include "app/backend_choice.hpp"
 #include "app/model_loading.hpp"
+#include "gpu/host/host_backend.hpp"
 #include "gpu/model_directory.hpp"
 
 namespace troupe {
@@ -64,7 +66,10 @@ std::string template_problem(const std::string& directory) {
 }  // namespace
 
 int run_inspect(const InspectCommand& command) {
-  const auto directory = inspect_model_directory(command.directory, host_settings(command.options));
+  Options options = command.options;
+  options.model_dir = command.directory;
+  const auto directory =
+      inspect_model_directory(options.model_dir, host_model_settings(backend_settings(options)));
   print_directory(directory);
   auto problem = directory.unsupported;
   const auto in_tokenizer = tokenizer_problem(command.directory);
@@ -73,6 +78,7 @@ int run_inspect(const InspectCommand& command) {
   if (problem.empty()) problem = in_template;
   if (directory.compute_type) print_line("products in", std::string(name_of(*directory.compute_type)));
   if (directory.memory) std::printf("%s", to_string(*directory.memory).c_str());
+  if (directory.memory) print_line("GPU", cuda_in_words(options));
   print_line("verdict", problem.empty() ? "supported" : "not supported: " + problem);
   return problem.empty() ? 0 : 1;
 }

@@ -8,6 +8,7 @@
 #include "app/profile.hpp"
 #include "app/serve.hpp"
 #include "app/trace.hpp"
+#include "app/worker.hpp"
 #include "telemetry/log.hpp"
 
 namespace {
@@ -39,6 +40,7 @@ int run(const Command& command) {
     return run_profile(*profile);
   }
   if (const auto* trace = std::get_if<TraceCommand>(&command)) return run_trace(*trace);
+  if (const auto* worker = std::get_if<WorkerCommand>(&command)) return run_worker_process(*worker);
   return run_inspect(std::get<InspectCommand>(command));
 }
 

@@ -1,38 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/model_loading.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
 
-#include "gpu/host/host_device.hpp"
-#include "gpu/host/host_model.hpp"
-#include "gpu/host/kernels/isa.hpp"
+#include "app/backend_choice.hpp"
+#include "gpu/host/kernels/kv_pages.hpp"
+#include "gpu/networks/network.hpp"
 #include "gpu/noop/noop_device.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
 namespace {
 
-// The CPUs this process may use, in order.
-std::vector<int> usable_cpus() {
-  std::vector<int> cpus;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  return cpus;
-}
-
 // Said before the first large allocation.
-void log_memory_plan(const MemoryPlan& plan) {
-  const auto& request = plan.request;
+void log_memory_plan(const BackendPlan& of_backend) {
+  const MemoryPlan& plan = of_backend.memory;
+  const MemoryRequest& request = plan.request;
   log(LogLevel::kInfo, "memory plan",
-      {{"weights", shown_bytes(request.weight_bytes)},
+      {{"device", of_backend.device},
+       {"weights", shown_bytes(request.weight_bytes)},
        {"tables", shown_bytes(request.table_bytes)},
        {"temporaries", shown_bytes(request.arena_bytes)},
        {"kv_pages", plan.num_pages},
@@ -43,14 +32,15 @@ void log_memory_plan(const MemoryPlan& plan) {
 }
 
 // Null: no host tier. Its memory is taken page by page when it is used.
-std::shared_ptr<HostPages> make_host_pages(const Options& options, const HostModel& model) {
-  const std::uint64_t page_bytes = model.memory.request.page_bytes;
-  const std::uint64_t num_pages =
-      std::min<std::uint64_t>(options.cache_host_memory / page_bytes, UINT32_MAX);
+std::shared_ptr<HostPages> make_host_pages(const Options& options, std::uint64_t page_bytes,
+                                           bool is_shared) {
+  const auto num_pages = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(options.cache_host_memory / page_bytes, UINT32_MAX));
   if (options.cache_policy == "none" || num_pages == 0) return nullptr;
   log(LogLevel::kInfo, "host tier",
       {{"kv_pages", num_pages}, {"at_most", shown_bytes(num_pages * page_bytes)}});
-  return std::make_shared<HostPages>(static_cast<std::uint32_t>(num_pages), page_bytes);
+  if (is_shared) return std::make_shared<HostPages>(HostPages::shared(num_pages, page_bytes));
+  return std::make_shared<HostPages>(num_pages, page_bytes);
 }
 
 // In multiply-adds a page: all matrices for each of its tokens, and attention to
@@ -67,27 +57,22 @@ RecomputeCost recompute_cost_of(const ModelConfig& config) {
           .attention = {attention, 2 * attention}};
 }
 
-void use_host_device(const Options& options, LoadedModel& model) {
-  const auto plan = plan_host_model(options.model_dir, host_settings(options));
-  log_memory_plan(plan.memory);
-  const auto host = load_host_model(plan);
-  model.config = host->network->config();
-  model.context_length = host->settings.context_length;
-  model.served.network = host->network;
-  model.served.compute_type = host->compute_type;
-  const auto host_pages = model.host_pages = make_host_pages(options, *host);
-  model.computation = "host, " + std::string(name_of(host->compute_type)) + ", " +
-                      std::string(name_of(best_isa())) +
-                      (host->settings.deterministic ? "" : ", not deterministic");
-  const LinkSettings link{.bytes_per_second = options.cache_link_bandwidth,
-                          .latency = std::chrono::microseconds(options.cache_link_latency_us)};
-  model.make_device = [host, host_pages, link] {
-    return std::make_unique<HostDevice>(host,
-                                        HostDeviceOptions{.host_pages = host_pages, .link = link});
-  };
+void use_backend(const Options& options, LoadedModel& model) {
+  const ChosenBackend chosen = choose_backend(options);
+  const BackendPlan& plan = chosen.backend->plan();
+  log_memory_plan(plan);
+  model.config = load_model_config(options.model_dir);
+  model.context_length = plan.context_length;
+  model.served.network = make_network(model.config);
+  model.served.compute_type = plan.compute_type;
   model.served.recompute_cost = recompute_cost_of(model.config);
-  model.device_summary = "host, " + std::string(name_of(host->compute_type)) + ", " +
-                         std::to_string(host->settings.num_threads) + " threads";
+  model.computation = plan.computation;
+  model.device_summary = plan.summary;
+  model.host_pages =
+      make_host_pages(options, plan.memory.request.page_bytes, chosen.is_child);
+  model.make_device = [backend = chosen.backend, host_pages = model.host_pages] {
+    return backend->make_device(host_pages);
+  };
 }
 
 // Tokens run through the plain ASCII letters, so that every token is text.
@@ -127,26 +112,11 @@ LoadedModel load_model(const Options& options) {
   if (options.device == "noop") {
     use_noop_device(options, model);
   } else {
-    use_host_device(options, model);
+    use_backend(options, model);
   }
   model.served.eos_tokens = model.config.eos_tokens;
   model.served.bos_token = model.config.bos_token.value_or(-1);
   return model;
-}
-
-HostModelSettings host_settings(const Options& options) {
-  HostModelSettings settings;
-  if (options.compute_type == "f32") settings.compute_type = DataType::kF32;
-  if (options.compute_type == "bf16") settings.compute_type = DataType::kBF16;
-  settings.deterministic = options.deterministic;
-  settings.num_threads = static_cast<unsigned>(options.threads);
-  const auto cpus = usable_cpus();
-  const bool each_has_a_core = options.threads <= cpus.size();
-  if (options.pin_threads && each_has_a_core) settings.cpus = cpus;
-  settings.memory_budget_bytes = options.memory_bytes;
-  settings.num_slots = static_cast<std::uint32_t>(options.max_batch_sequences);
-  settings.max_batch_tokens = static_cast<std::uint32_t>(options.max_batch_tokens);
-  return settings;
 }
 
 EngineOptions engine_options(const Options& options) {

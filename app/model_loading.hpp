@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From options to everything the engine serves: tokenizer, template, network,
-// and a factory of devices over weights that are packed once.
+// and a factory of devices over weights that are packed once. The weights are
+// loaded with the first device.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,6 @@
 
 #include "actors/engine.hpp"
 #include "app/options.hpp"
-#include "gpu/host/host_model.hpp"
 #include "gpu/host_pages.hpp"
 
 namespace troupe {
@@ -25,9 +25,6 @@ struct LoadedModel {
 
 // Throws std::runtime_error that names the file and the reason.
 LoadedModel load_model(const Options& options);
-
-// How the host backend is asked to run the model.
-HostModelSettings host_settings(const Options& options);
 
 EngineOptions engine_options(const Options& options);
 

@@ -15,6 +15,8 @@ namespace {
 
 using Unit = OptionEntry::Unit;
 
+constexpr std::uint64_t kMostDevices = 1024;  // of "cuda:N"
+
 const OptionEntry* find_by_key(std::string_view key) {
   const auto table = option_table();
   const auto found = std::find_if(table.begin(), table.end(), [&](const auto& e) { return e.key == key; });
@@ -106,6 +108,14 @@ std::optional<std::string> set_share(Options& options, double Options::*field, s
   return std::nullopt;
 }
 
+bool matches(std::string_view choice, std::string_view text) {
+  if (!choice.ends_with(":N")) return choice == text;
+  const auto prefix = choice.substr(0, choice.size() - 1);
+  if (!text.starts_with(prefix)) return false;
+  const auto number = parse_number(text.substr(prefix.size()), Unit::kNone);
+  return number && *number < kMostDevices;
+}
+
 std::string shortest_text(double number) {
   std::array<char, 32> digits{};
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr};
@@ -192,8 +202,10 @@ std::span<const OptionEntry> option_table() {
       {"server.max_body_bytes", "--max-body-bytes", "largest request body", &Options::max_body_bytes, 1024,
        16 << 20, {}, Unit::kBytes},
 
-      {"device.kind", "--device", "where the model runs: auto, host, or noop (no network, to measure the rest)",
-       &Options::device, 0, 0, {"auto", "host", "noop"}},
+      {"device.kind", "--device",
+       "where the model runs: auto (a GPU if there is one, else the host), cuda, cuda:N for the GPU of this "
+       "number, host, or noop (no network, to measure the rest)",
+       &Options::device, 0, 0, {"auto", "cuda", "cuda:N", "host", "noop"}},
       {"device.threads", "--threads", "compute threads, 0 for one a core", &Options::threads, 0, 1024},
       {"device.pin_threads", "--pin-threads", "bind compute threads to cores", &Options::pin_threads},
       {"device.compute_type", "--compute-type", "type of matrix products: auto, f32 or bf16",
@@ -205,6 +217,18 @@ std::span<const OptionEntry> option_table() {
 
       {"device.noop_iteration_us", "--noop-iteration-us", "time the noop device pretends a batch takes",
        &Options::noop_iteration_us, 0, 10'000'000},
+
+      {"worker.placement", "--worker-placement",
+       "child: the device is in a process of its own, whose death costs a restart; inline: it is in the server's; "
+       "auto: child for a GPU, inline for the host",
+       &Options::worker_placement, 0, 0, {"auto", "child", "inline"}},
+
+      {"cuda.library", "--cuda-library", "the CUDA backend (default: libtroupe_cuda.so beside the executable)",
+       &Options::cuda_library, 0, 0, {}, Unit::kPath},
+      {"cuda.completion", "--cuda-completion",
+       "how the end of a batch is noticed: poll (a word in memory), host_function or event",
+       &Options::cuda_completion, 0, 0, {"poll", "host_function", "event"}},
+      {"cuda.graphs", "--cuda-graphs", "replay captured graphs for batches that only decode", &Options::cuda_graphs},
 
       {"scheduler.max_batch_tokens", "--max-batch-tokens", "token budget of an iteration",
        &Options::max_batch_tokens, 1, 65536},
@@ -310,7 +334,8 @@ std::optional<std::string> set_option(Options& options, const OptionEntry& entry
   }
   if (const auto* share = std::get_if<double Options::*>(&entry.field)) return set_share(options, *share, text);
   const auto& choices = entry.choices;
-  if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end())
+  const auto is_text = [&](std::string_view choice) { return matches(choice, text); };
+  if (!choices.empty() && std::none_of(choices.begin(), choices.end(), is_text))
     return "expected one of " + joined(choices) + ", got '" + std::string(text) + "'";
   options.*std::get<std::string Options::*>(entry.field) = std::string(text);
   return std::nullopt;

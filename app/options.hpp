@@ -36,7 +36,13 @@ struct Options {
   std::string compute_type = "auto";
   bool deterministic = true;
   std::uint64_t noop_iteration_us = 0;
-  std::uint64_t memory_bytes = 0;  // 0: from what the machine has free
+  std::uint64_t memory_bytes = 0;  // 0: from what the device has free
+  // [worker]
+  std::string worker_placement = "auto";
+  // [cuda]
+  std::string cuda_library;  // empty: beside the executable
+  std::string cuda_completion = "poll";
+  bool cuda_graphs = true;
   // [scheduler]
   std::uint64_t max_batch_tokens = 512;
   std::uint64_t max_batch_sequences = 64;
@@ -89,7 +95,8 @@ struct OptionEntry {
   std::variant<std::string Options::*, std::uint64_t Options::*, bool Options::*, double Options::*> field;
   // kBytes: "512MiB", "2GiB" or "1048576"; a plain number in Options.
   std::uint64_t minimum = 0, maximum = UINT64_MAX;  // whole numbers; others are shares, 0 to 1
-  std::vector<std::string_view> choices = {};       // strings; empty: any
+  // Strings; empty: any. "cuda:N" stands for any number in place of the N.
+  std::vector<std::string_view> choices = {};
   Unit unit = Unit::kNone;
   std::vector<std::string_view> words = {};  // kPath: what is no path
 

@@ -8,7 +8,7 @@ namespace troupe {
 
 ProbedDevice::ProbedDevice(const LoadedModel& model) : device_(model.make_device()) {
   const DeviceDescription& about = description();
-  if (model.served.network)
+  if (model.served.network && device_->needs_programs())
     programs_ = std::make_unique<ProgramCache>(
         model.served.network, model.served.compute_type,
         ProgramShape{.max_tokens = about.max_batch_tokens, .max_output_rows = about.num_slots});

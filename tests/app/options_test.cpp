@@ -56,6 +56,14 @@ TEST_CASE("options: a flag beats the environment, which beats the file, which be
   CHECK(options.max_in_flight == Options{}.max_in_flight);
 }
 
+TEST_CASE("options: a GPU is asked for by its number") {
+  for (const auto* device : {"auto", "cuda", "cuda:0", "cuda:12", "host", "noop"})
+    CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--device", device}}}).device == device);
+  for (const auto* device : {"cuda:", "cuda:N", "cuda:-1", "cuda:1x", "cuda:4000", "gpu", ""})
+    CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--device", device}}}),
+                   "expected one of auto, cuda, cuda:N, host, noop"));
+}
+
 TEST_CASE("options: an unknown key is refused with the nearest known name") {
   const TemporaryFile file("[server]\nprot = 1\n");
   const auto text = refusal({.file = file.path(), .environment = {}, .flags = {}});

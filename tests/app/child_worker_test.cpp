@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real server with its device in a child process, which is killed, again and
+// again, while it answers.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/store/temporary_directory.hpp"
+#include "tests/support/http_client.hpp"
+#include "tests/support/processes.hpp"
+#include "tests/support/server_metrics.hpp"
+#include "tests/support/server_process.hpp"
+
+using namespace troupe::test;
+using nlohmann::json;
+
+namespace {
+
+std::vector<std::string> flags_with(std::vector<std::string> more = {},
+                                    const std::string& memory = "128MiB") {
+  more.insert(more.end(), {"--model", TROUPE_SOURCE_DIR "/models/demo", "--memory", memory,
+                           "--device", "host", "--worker-placement", "child"});
+  return more;
+}
+
+json body_of(const json& messages) {
+  return {{"messages", messages}, {"temperature", 0}, {"max_tokens", 800}};
+}
+
+json user_says(const std::string& text) { return json::array({{{"role", "user"}, {"content", text}}}); }
+
+json answer_of(const ServerProcess& server, const json& messages) {
+  const auto answer = http_post(server.port(), "/v1/chat/completions", body_of(messages).dump());
+  REQUIRE_MESSAGE(answer.status == 200, answer.body);
+  return json::parse(answer.body);
+}
+
+std::string text_of_answer(const json& answer) { return answer["choices"][0]["message"]["content"]; }
+
+// What came over an event stream: the text, and the number of tokens at its end.
+struct Streamed {
+  std::string text;
+  int num_tokens = 0;
+  bool operator==(const Streamed&) const = default;
+};
+
+Streamed stream_of(std::uint16_t port, const std::string& question) {
+  json body = body_of(user_says(question));
+  body["stream"] = true;
+  body["stream_options"] = {{"include_usage", true}};
+  Streamed streamed;
+  for (const auto& payload : sse_payloads(http_post(port, "/v1/chat/completions", body.dump()).body)) {
+    if (payload == "[DONE]") continue;
+    const json event = json::parse(payload);
+    if (event.contains("error")) streamed.text += event.dump();
+    if (event.contains("usage") && !event["usage"].is_null())
+      streamed.num_tokens = event["usage"]["completion_tokens"];
+    for (const auto& choice : event.value("choices", json::array()))
+      streamed.text += choice["delta"].value("content", "");
+  }
+  return streamed;
+}
+
+// The one worker; waits while there is none, or a new one is being started.
+pid_t worker_of(const ServerProcess& server, pid_t other_than = 0) {
+  for (int i = 0; i < 2000; ++i) {
+    for (const pid_t child : children_of(server.pid()))
+      if (child != other_than && !is_zombie(child)) return child;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  FAIL("there is no worker process");
+  return 0;
+}
+
+// Until so many tokens were generated.
+void wait_for_tokens(const ServerProcess& server, double count) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (ServerMetrics(server.port()).sum("troupe_generation_tokens_total") >= count) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  FAIL("no more tokens come");
+}
+
+double num_restarts(const ServerProcess& server) {
+  return ServerMetrics(server.port()).sum("troupe_worker_restarts_total");
+}
+
+void end(ServerProcess& server) {
+  const pid_t worker = worker_of(server);
+  server.signal(SIGTERM);
+  CHECK(server.wait() == 0);
+  CHECK(is_gone_soon(worker));
+}
+
+}  // namespace
+
+TEST_CASE("child worker: questions are answered by meaning, and one process more is there for it") {
+  ServerProcess server(flags_with());
+  CHECK(text_of_answer(answer_of(server, user_says("Count from 3 to 7."))) == "3, 4, 5, 6, 7");
+  CHECK(children_of(server.pid()).size() == 1);
+  CHECK(server.output().find("child process") != std::string::npos);
+  end(server);
+}
+
+TEST_CASE("child worker: killed three times in the midst of streams, and nobody notices") {
+  const std::vector<std::string> questions = {"Count from 5 to 90.", "Count from 1 to 80.",
+                                              "Count from 20 to 99.", "Count from 7 to 95."};
+  std::vector<Streamed> undisturbed;
+  {
+    ServerProcess server(flags_with());
+    for (const auto& question : questions) undisturbed.push_back(stream_of(server.port(), question));
+    CHECK(undisturbed[0].num_tokens > 100);
+    CHECK(undisturbed[0].text.find("88, 89, 90") != std::string::npos);
+    end(server);
+  }
+  ServerProcess server(flags_with());
+  std::vector<std::future<Streamed>> streams;
+  for (const auto& question : questions)
+    streams.push_back(std::async(std::launch::async, stream_of, server.port(), question));
+  pid_t worker = 0;
+  for (const int num_tokens : {40, 200, 400}) {
+    wait_for_tokens(server, num_tokens);
+    worker = worker_of(server, worker);
+    REQUIRE(::kill(worker, SIGKILL) == 0);
+    CHECK(is_gone_soon(worker));
+  }
+  for (std::size_t i = 0; i < questions.size(); ++i) CHECK(streams[i].get() == undisturbed[i]);
+  CHECK(num_restarts(server) == 3);
+  CHECK(server.output().find("was killed by signal 9 (SIGKILL)") != std::string::npos);
+  CHECK(children_of(server.pid()).size() == 1);
+  end(server);
+}
+
+TEST_CASE("child worker: a worker that dies too often ends the server, with its reason") {
+  ServerProcess server(flags_with({"--max-restarts", "1"}));
+  for (pid_t worker = 0, round = 0; round < 2; ++round) {
+    worker = worker_of(server, worker);
+    // Alive once it has answered.
+    if (round == 0) answer_of(server, user_says("Count from 3 to 7."));
+    REQUIRE(::kill(worker, SIGKILL) == 0);
+    // Its death is found with the next batch at the latest.
+    http_post(server.port(), "/v1/chat/completions", body_of(user_says("Count from 1 to 99.")).dump());
+  }
+  CHECK(server.wait() == 70);
+  CHECK(server.output().find("died more than 1 times in 60 s") != std::string::npos);
+}
+
+TEST_CASE("child worker: what its predecessor left on the host, the next one uses") {
+  ServerProcess server(flags_with({}, "18MiB"));  // some 80 pages on the device
+  json messages = user_says("My name is Clara.");
+  const auto say = [&](const std::string& text) {
+    if (!text.empty()) messages.push_back({{"role", "user"}, {"content", text}});
+    const json answer = answer_of(server, messages);
+    messages.push_back(answer["choices"][0]["message"]);
+    return answer;
+  };
+  say("");
+  say("Count from 3 to 60.");
+  const auto num_stored = [&] { return ServerMetrics(server.port()).sum("troupe_kv_pages_stored_total"); };
+  for (int i = 10; i < 50 && num_stored() < 40; ++i)
+    answer_of(server, user_says("Count from " + std::to_string(i) + " to 90."));
+  REQUIRE(num_stored() >= 40);
+  const pid_t worker = worker_of(server);
+  REQUIRE(::kill(worker, SIGKILL) == 0);
+  // A batch for the server to find out with.
+  answer_of(server, user_says("Count from 3 to 7."));
+  const json answer = say("What is my name?");
+  CHECK(text_of_answer(answer).find("Clara") != std::string::npos);
+  CHECK(answer["timings"].value("tokens_from_host", 0) >= 64);
+  CHECK(num_restarts(server) == 1);
+  CHECK(ServerMetrics(server.port()).sum("troupe_kv_pages_not_intact_total") == 0);
+  end(server);
+}
+
+TEST_CASE("child worker: a server that is killed takes its worker with it") {
+  ServerProcess server(flags_with());
+  const pid_t worker = worker_of(server);
+  auto stream = std::async(std::launch::async, [&] {
+    try {
+      stream_of(server.port(), "Count from 1 to 99.");
+    } catch (const std::exception&) {
+    }
+  });
+  wait_for_tokens(server, 20);
+  server.signal(SIGKILL);
+  CHECK(server.wait() == 128 + SIGKILL);
+  CHECK(is_gone_soon(worker));
+  stream.get();
+}
+
+TEST_CASE("child worker: signals that end the server do not end the worker before its answers are given") {
+  ServerProcess server(flags_with());
+  const pid_t worker = worker_of(server);
+  auto stream = std::async(std::launch::async, stream_of, server.port(), "Count from 1 to 99.");
+  wait_for_tokens(server, 20);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) REQUIRE(::kill(worker, number) == 0);
+  server.signal(SIGTERM);
+  CHECK(stream.get().text.find("97, 98, 99") != std::string::npos);
+  CHECK(server.wait() == 0);
+  CHECK(is_gone_soon(worker));
+  CHECK(server.output().find("worker lost") == std::string::npos);
+}
+
+TEST_CASE("child worker: what KV costs is measured through it, and the weights are loaded once") {
+  const troupe::test::TemporaryDirectory place;
+  ServerProcess server(flags_with(
+      {"--store-directory", place.path().string(), "--cache-measure=true"}));
+  CHECK(text_of_answer(answer_of(server, user_says("Count from 3 to 7."))) == "3, 4, 5, 6, 7");
+  CHECK(server.output().find("first_page_us") != std::string::npos);
+  CHECK(num_restarts(server) == 0);
+  end(server);
+}
+
+TEST_CASE("child worker: a model that does not fit is refused at start, with the numbers") {
+  const auto result = run_command({TROUPE_BINARY, "serve", "--port", "0", "--model",
+                                   TROUPE_SOURCE_DIR "/models/demo", "--memory", "3MiB", "--device",
+                                   "host", "--worker-placement", "child"});
+  CHECK(result.exit_status == 1);
+  CHECK(result.output.find("the model does not fit: ") != std::string::npos);
+  CHECK(result.output.find("3.0 MiB allowed") != std::string::npos);
+}
+
+TEST_CASE("child worker: by hand it can't be started") {
+  const auto result = run_command({TROUPE_BINARY, "worker"});
+  CHECK(result.exit_status == 64);
+  CHECK(result.output.find("is started by a server") != std::string::npos);
+}

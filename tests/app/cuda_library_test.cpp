@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which device is taken, and what becomes of a server whose GPU goes wrong: with
+// a library in the CUDA backend's place that does on command what GPUs do.
+#include "tests/support/server_process.hpp"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <fstream>
+#include <future>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/http_client.hpp"
+#include "tests/support/processes.hpp"
+#include "tests/support/server_metrics.hpp"
+
+using namespace troupe::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string kDemoModel = TROUPE_SOURCE_DIR "/models/demo";
+
+// What goes wrong with the GPU, for servers started meanwhile.
+class Trouble {
+ public:
+  explicit Trouble(const std::string& what) { ::setenv("FAKE_CUDA", what.c_str(), 1); }
+  ~Trouble() { ::unsetenv("FAKE_CUDA"); }
+};
+
+std::vector<std::string> serve_flags(const std::string& device, const std::string& library) {
+  return {"--model", kDemoModel, "--memory", "128MiB", "--device", device, "--cuda-library", library};
+}
+
+CommandResult failed_start(const std::string& device, const std::string& library) {
+  std::vector<std::string> arguments = {TROUPE_BINARY, "serve", "--port", "0"};
+  const auto flags = serve_flags(device, library);
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return run_command(arguments);
+}
+
+json body_of(const std::string& text) {
+  return {{"messages", json::array({{{"role", "user"}, {"content", text}}})}, {"max_tokens", 50}};
+}
+
+HttpAnswer answer_of(const ServerProcess& server, const std::string& text) {
+  return http_post(server.port(), "/v1/chat/completions", body_of(text).dump());
+}
+
+bool answers_by_meaning(const ServerProcess& server) {
+  return answer_of(server, "Count from 3 to 7.").body.find("3, 4, 5, 6, 7") != std::string::npos;
+}
+
+std::size_t num_lines_with(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+// No other text has it in a token.
+const std::string kRareText = "~";
+std::string rare_token() {
+  std::ifstream file(kDemoModel + "/tokenizer.json");
+  return std::to_string(json::parse(file).at("model").at("vocab").at(kRareText).get<int>());
+}
+
+}  // namespace
+
+TEST_CASE("cuda library: without one, auto serves from the host, in one process, and says so once") {
+  const ServerProcess server(serve_flags("auto", "/nonexistent/libtroupe_cuda.so"));
+  CHECK(answers_by_meaning(server));
+  CHECK(children_of(server.pid()).empty());
+  CHECK(num_lines_with(server.output(), "no GPU is used") == 1);
+  CHECK(server.output().find("/nonexistent/libtroupe_cuda.so is missing") != std::string::npos);
+}
+
+TEST_CASE("cuda library: auto serves from the host where there is no GPU, or it is of no use") {
+  for (const auto& [trouble, reason] : {std::pair{"no_device", "no CUDA device (fake)"},
+                                        {"no_memory", "the model does not fit: "},
+                                        {"crash", "was killed by signal 6 (SIGABRT)"}}) {
+    CAPTURE(trouble);
+    const Trouble here(trouble);
+    const ServerProcess server(serve_flags("auto", TROUPE_FAKE_CUDA));
+    CHECK(answers_by_meaning(server));
+    CHECK(children_of(server.pid()).empty());
+    CHECK(num_lines_with(server.output(), "no GPU is used") == 1);
+    CHECK(server.output().find(reason) != std::string::npos);
+  }
+}
+
+TEST_CASE("cuda library: a GPU that was asked for by name and is not there is an error") {
+  const auto without = failed_start("cuda", "/nonexistent/libtroupe_cuda.so");
+  CHECK(without.exit_status == 1);
+  CHECK(without.output.find("libtroupe_cuda.so is missing") != std::string::npos);
+  const auto no_library = failed_start("cuda", kDemoModel + "/config.json");
+  CHECK(no_library.exit_status == 1);
+  CHECK(no_library.output.find("config.json: ") != std::string::npos);
+  const Trouble here("no_device");
+  const auto no_device = failed_start("cuda:1", TROUPE_FAKE_CUDA);
+  CHECK(no_device.exit_status == 1);
+  CHECK(no_device.output.find("no CUDA device (fake)") != std::string::npos);
+  CHECK(no_device.output.find("no GPU is used") == std::string::npos);
+}
+
+TEST_CASE("cuda library: the GPU that is asked for is taken, in a process of its own") {
+  for (const auto& [device, name] :
+       {std::pair{"auto", "fake GPU 0"}, {"cuda", "fake GPU 0"}, {"cuda:3", "fake GPU 3"}}) {
+    CAPTURE(device);
+    ServerProcess server(serve_flags(device, TROUPE_FAKE_CUDA));
+    CHECK(answer_of(server, "Hello.").status == 200);
+    CHECK(children_of(server.pid()).size() == 1);
+    CHECK(server.output().find(name) != std::string::npos);
+    server.signal(SIGTERM);
+    CHECK(server.wait() == 0);
+  }
+}
+
+TEST_CASE("cuda library: inline, it is opened in the server") {
+  auto flags = serve_flags("cuda", TROUPE_FAKE_CUDA);
+  flags.insert(flags.end(), {"--worker-placement", "inline"});
+  const ServerProcess server(flags);
+  CHECK(answer_of(server, "Hello.").status == 200);
+  CHECK(children_of(server.pid()).empty());
+}
+
+TEST_CASE("cuda library: a request that kills two workers is failed and set apart") {
+  for (const std::string trouble : {"abort_at ", "error_at "}) {
+    CAPTURE(trouble);
+    const Trouble here(trouble + rare_token());
+    const ServerProcess server(serve_flags("cuda", TROUPE_FAKE_CUDA));
+    std::vector<std::future<HttpAnswer>> others;
+    for (int i = 0; i < 3; ++i)
+      others.push_back(std::async(std::launch::async, [&] { return answer_of(server, "Hello."); }));
+    const auto poisoned = answer_of(server, kRareText);
+    CHECK(poisoned.status == 500);
+    CHECK(poisoned.body.find("failed repeatedly on this request") != std::string::npos);
+    for (auto& other : others) {
+      const auto answer = other.get();
+      CHECK_MESSAGE(answer.status == 200, answer.body);
+      CHECK(json::parse(answer.body)["usage"]["completion_tokens"] == 50);
+    }
+    CHECK(answer_of(server, "Hello.").status == 200);
+    const ServerMetrics metrics(server.port());
+    CHECK(metrics.sum("troupe_worker_restarts_total") >= 2);
+    CHECK(metrics.sum("troupe_worker_restarts_total") <= 3);
+    CHECK(children_of(server.pid()).size() == 1);
+  }
+}
