@@ -6,7 +6,6 @@
 //
 //   bench_cuda_network LIBRARY [NETWORK …]
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 
 #include "bench/cuda/suite.hpp"
 #include "bench/gpu/network_bench.hpp"
+#include "gpu/cuda_library.hpp"
 #include "gpu/random_model.hpp"
 
 namespace {
@@ -52,14 +52,6 @@ class ModelDirectory {
  private:
   fs::path path_;
 };
-
-MakeBackend open_backend(const char* library) {
-  void* opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (opened == nullptr) throw std::runtime_error(dlerror());
-  void* symbol = dlsym(opened, kCudaBackendSymbol);
-  if (symbol == nullptr) throw std::runtime_error(dlerror());
-  return reinterpret_cast<MakeBackend>(symbol);
-}
 
 // Again, as a network's shares are of limits of the same minute.
 NetworkLimits measured_limits() {
@@ -102,7 +94,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> wanted(argv + 2, argv + argc);
   bool all_ran = true;
   try {
-    const MakeBackend make_backend = open_backend(argv[1]);
+    const MakeBackend make_backend = load_cuda_library(argv[1]);
     NetworkBench bench{
         .recorder = recorder, .limits = measured_limits(), .scale = full_scale()};
     for (const BenchedNetwork& network : {llama_8b(), llama_13b()}) {
