@@ -18,13 +18,42 @@ using SlotId = std::uint32_t;
 // id. Draws use a counter-based generator keyed by (seed, position), so a
 // sequence that is restarted elsewhere draws the same tokens again.
 struct SamplingParameters {
+  static constexpr std::int32_t kNoLogprobs = -1;
+
   float temperature = 1.0F;
   float top_p = 1.0F;
   float min_p = 0.0F;
   std::int32_t top_k = 0;  // 0: all
   std::uint64_t seed = 0;
+  // Before the temperature, and at temperature 0 as well, in this order, as vLLM
+  // does it: logits of tokens of the prompt or generated are divided by
+  // `repetition` if positive and multiplied if not; then those generated lose
+  // `frequency` for each time they were, and `presence` once.
+  float repetition_penalty = 1.0F;  // > 0
+  float frequency_penalty = 0.0F;
+  float presence_penalty = 0.0F;
+  // Log-probabilities wanted: of the token that is drawn and of so many of the
+  // most likely ones, at most kMaxTopLogprobs. Of the model's own distribution,
+  // before everything above.
+  std::int32_t top_logprobs = kNoLogprobs;
   auto operator<=>(const SamplingParameters&) const = default;
+
+  constexpr bool has_penalties() const {
+    return repetition_penalty != 1.0F || frequency_penalty != 0.0F || presence_penalty != 0.0F;
+  }
+  constexpr bool wants_logprobs() const { return top_logprobs >= 0; }
 };
+inline constexpr std::int32_t kMaxTopLogprobs = 20;  // OpenAI's
+
+// A token that penalties are for.
+struct PenalizedToken {
+  std::int32_t id = 0;
+  std::uint32_t num_generated = 0;  // 0: it is in the prompt only
+  bool operator==(const PenalizedToken&) const = default;
+};
+
+// A device remembers that many of the tokens it drew last for a slot.
+inline constexpr std::uint32_t kRecentTokens = 8;
 
 // One sequence's part of a batch: advance it by num_tokens.
 struct SequenceSlice {
@@ -38,6 +67,11 @@ struct SequenceSlice {
   bool sample = false;               // draw a token from the last query token's logits
   SamplingParameters sampling;
   std::vector<std::int32_t> suppressed;  // ids that must not be drawn (min_tokens, ignore_eos)
+  // With penalties: each id once, as far as they were known when the batch was
+  // formed. The sequence's last num_pending tokens were not: the device has drawn
+  // them for the slot in batches still in flight then, and counts them itself.
+  std::vector<PenalizedToken> penalized = {};
+  std::uint32_t num_pending = 0;  // <= kRecentTokens
 };
 
 // One KV page from tier to tier. The generation names what is in it: no other
@@ -71,9 +105,23 @@ struct Batch {
 // nothing that was computed for it is right.
 inline constexpr std::int32_t kVoidContext = -2;
 
+struct RankedToken {
+  std::int32_t id = -1;
+  float logprob = 0.0F;  // natural logarithm; -Inf: impossible
+  bool operator==(const RankedToken&) const = default;
+};
+// Log-probabilities at one position of a sequence.
+struct TokenLogprobs {
+  float logprob = 0.0F;          // of the token that was drawn
+  std::vector<RankedToken> top;  // the most likely first, ties by id
+  bool operator==(const TokenLogprobs&) const = default;
+};
+
 struct BatchResult {
   std::uint64_t batch_id = 0;
   std::vector<std::int32_t> tokens;  // one a slice; -1 where nothing was sampled
+  // One a slice, of meaning where it asked and got a token; empty if nobody asked.
+  std::vector<TokenLogprobs> logprobs = {};
   // What moves from the host did not find there, or not intact: generations.
   std::vector<std::uint64_t> failed_loads = {};
   std::int64_t network_nanoseconds = 0;  // time the device spent on it

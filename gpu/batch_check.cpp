@@ -42,6 +42,10 @@ void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDes
     refuse(who + "the input comes from the slot, but the slice has " +
            std::to_string(slice.num_tokens) + " tokens");
   }
+  if (slice.num_pending > kRecentTokens) {
+    refuse(who + std::to_string(slice.num_pending) + " tokens are pending, at most " +
+           std::to_string(kRecentTokens) + " are remembered");
+  }
 }
 
 void check_tokens(const Batch& batch, std::uint32_t vocabulary) {

@@ -40,12 +40,16 @@ TROUPE_FIELDS(MemoryPlan, request, num_pages, slots_bytes, kv_bytes, total_bytes
 TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, device, computation, summary)
 TROUPE_FIELDS(DeviceDescription, name, page_size, num_pages, num_host_pages, num_slots,
               max_batch_tokens, context_length, vocabulary_size)
-TROUPE_FIELDS(SamplingParameters, temperature, top_p, min_p, top_k, seed)
+TROUPE_FIELDS(SamplingParameters, temperature, top_p, min_p, top_k, seed, repetition_penalty,
+              frequency_penalty, presence_penalty, top_logprobs)
+TROUPE_FIELDS(PenalizedToken, id, num_generated)
 TROUPE_FIELDS(SequenceSlice, sequence, slot, num_tokens, context_length, first_page, num_pages,
-              input_from_slot, sample, sampling, suppressed)
+              input_from_slot, sample, sampling, suppressed, penalized, num_pending)
 TROUPE_FIELDS(PageMove, to_host, device_page, host_page, generation)
 TROUPE_FIELDS(Batch, id, moves, slices, token_ids, page_table)
-TROUPE_FIELDS(BatchResult, batch_id, tokens, failed_loads, network_nanoseconds, error)
+TROUPE_FIELDS(RankedToken, id, logprob)
+TROUPE_FIELDS(TokenLogprobs, logprob, top)
+TROUPE_FIELDS(BatchResult, batch_id, tokens, logprobs, failed_loads, network_nanoseconds, error)
 
 // The largest value of an enumeration.
 template <class T>

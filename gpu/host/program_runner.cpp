@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/host/program_runner.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -235,7 +236,8 @@ class ProgramRunner::Execution {
                                     .logits_stride = columns(logits),
                                     .vocabulary = columns(logits),
                                     .rows = runner_.sample_rows_,
-                                    .token_ids = runner_.sampled_.data()};
+                                    .token_ids = runner_.sampled_.data(),
+                                    .logprobs = runner_.logprobs_.data()};
     run_tasks(arguments, sample_num_tasks(arguments), sample_run_task);
   }
 
@@ -257,7 +259,8 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings,
       arena_(largest),
       kv_pool_(kv_pool_bytes(settings_.kv_layout)),
       mover_(settings_.kv_layout, kv_pool_.get(), settings_.host_pages),
-      last_tokens_(settings_.description.num_slots, -1) {
+      last_tokens_(settings_.description.num_slots, -1),
+      recent_tokens_(settings_.description.num_slots) {
   if (settings_.poison_memory) {
     std::memset(kv_pool_.get(), 0xFF, kv_pool_.size_bytes());
     arena_.poison();
@@ -280,7 +283,7 @@ BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, co
       execution.run(op);
     }
     arena_.finish_batch(bound.used_chunks);
-    result.tokens = finish(batch);
+    finish(batch, result);
   }
   if (copies != nullptr) result.failed_loads = copies->wait_for_all();
   // Only now: damage shows when a page's last layer has come.
@@ -301,23 +304,34 @@ void ProgramRunner::prepare(const Batch& batch) {
   token_ids_ = batch.token_ids;
   output_rows_.clear();
   sample_rows_.clear();
+  logprobs_.clear();
   std::uint32_t row = 0;
   for (const auto& slice : batch.slices) {
-    if (slice.input_from_slot) {
-      token_ids_[row] = last_tokens_[slice.slot];
-    }
+    if (slice.input_from_slot) token_ids_[row] = last_tokens_[slice.slot];
     row += slice.num_tokens;
     if (slice.sample) {
       output_rows_.push_back(row - 1);
-      sample_rows_.push_back(
-          {.parameters = slice.sampling,
-           .position = std::uint64_t{slice.context_length} + slice.num_tokens,
-           .suppressed = slice.suppressed});
+      sample_rows_.push_back(sample_row_of(slice));
     }
   }
+  const bool has_logprobs =
+      std::any_of(sample_rows_.begin(), sample_rows_.end(),
+                  [](const SampleRow& sampled) { return sampled.parameters.wants_logprobs(); });
+  if (has_logprobs) logprobs_.resize(sample_rows_.size());
   place_tokens(batch.slices, batch.page_table, places_);
   attention_blocks_ =
       plan_attention(batch.slices, settings_.num_heads, settings_.kv_layout.num_kv_heads);
+}
+
+SampleRow ProgramRunner::sample_row_of(const SequenceSlice& slice) const {
+  SampleRow row{.parameters = slice.sampling,
+                .position = std::uint64_t{slice.context_length} + slice.num_tokens,
+                .suppressed = slice.suppressed,
+                .penalized = slice.penalized,
+                .num_pending = slice.num_pending};
+  for (std::uint32_t i = 0; i < row.num_pending; ++i)
+    row.pending[i] = recent_tokens_[slice.slot][(row.position - 1 - i) % kRecentTokens];
+  return row;
 }
 
 const ProgramRunner::BoundProgram& ProgramRunner::bind(
@@ -342,19 +356,21 @@ const ProgramRunner::BoundProgram& ProgramRunner::bind(
   return *bound_.emplace(program.get(), std::move(bound)).first->second;
 }
 
-std::vector<std::int32_t> ProgramRunner::finish(const Batch& batch) {
-  std::vector<std::int32_t> tokens(batch.slices.size(), -1);
+void ProgramRunner::finish(const Batch& batch, BatchResult& result) {
+  result.tokens.assign(batch.slices.size(), -1);
+  if (!logprobs_.empty()) result.logprobs.resize(batch.slices.size());
   std::size_t row = 0;
   for (std::size_t i = 0; i < batch.slices.size(); ++i) {
     const auto& slice = batch.slices[i];
     if (!slice.sample) continue;
     // A slot without a token passes its failure on instead of inventing one.
     const bool had_input = token_ids_[output_rows_[row]] >= 0;
-    tokens[i] = had_input ? sampled_.at(row) : -1;
-    last_tokens_[slice.slot] = tokens[i];
+    const std::int32_t token = had_input ? sampled_.at(row) : -1;
+    result.tokens[i] = last_tokens_[slice.slot] = token;
+    recent_tokens_[slice.slot][sample_rows_[row].position % kRecentTokens] = token;
+    if (!logprobs_.empty()) result.logprobs[i] = std::move(logprobs_[row]);
     ++row;
   }
-  return tokens;
 }
 
 }  // namespace troupe

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs programs over batches on the calling thread and its helpers, operator by
 // operator through the kernels. Owns the state between batches: KV pages, arena
-// and one last token a slot. HostDevice puts a queue in front of it; a test or
-// benchmark may call it directly.
+// and the tokens drawn last for each slot. HostDevice puts a queue in front of
+// it; a test or benchmark may call it directly.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -75,7 +76,8 @@ class ProgramRunner {
 
   void prepare(const Batch& batch);
   const BoundProgram& bind(const std::shared_ptr<const Program>& program);
-  std::vector<std::int32_t> finish(const Batch& batch);
+  SampleRow sample_row_of(const SequenceSlice& slice) const;
+  void finish(const Batch& batch, BatchResult& result);
 
   ProgramRunnerSettings settings_;
   std::shared_ptr<const HostWeights> weights_;
@@ -85,6 +87,8 @@ class ProgramRunner {
   PageMemory kv_pool_;
   PageMover mover_;
   std::vector<std::int32_t> last_tokens_;  // by slot; -1: none
+  // [slot][position % kRecentTokens]: what was drawn for which position.
+  std::vector<std::array<std::int32_t, kRecentTokens>> recent_tokens_;
   std::map<const Program*, std::unique_ptr<BoundProgram>> bound_;
 
   // Of the batch that runs, reused to avoid allocation.
@@ -94,6 +98,7 @@ class ProgramRunner {
   std::vector<std::uint32_t> output_rows_;
   std::vector<SampleRow> sample_rows_;
   std::vector<std::int32_t> sampled_;
+  std::vector<TokenLogprobs> logprobs_;  // by output row; empty: nobody asked
 };
 
 }  // namespace troupe

@@ -6,6 +6,24 @@
 #include <utility>
 
 namespace troupe {
+namespace {
+
+bool asks_for_logprobs(const Batch& batch) {
+  return std::any_of(batch.slices.begin(), batch.slices.end(), [](const SequenceSlice& slice) {
+    return slice.sample && slice.sampling.wants_logprobs();
+  });
+}
+
+// There was no other choice: a logarithm of 0.
+std::vector<TokenLogprobs> certain_logprobs(const Batch& batch,
+                                            const std::vector<std::int32_t>& tokens) {
+  std::vector<TokenLogprobs> logprobs(tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (batch.slices[i].sampling.top_logprobs > 0) logprobs[i].top.push_back({tokens[i], 0.0F});
+  return logprobs;
+}
+
+}  // namespace
 
 std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice& slice) {
   const auto count = static_cast<std::uint64_t>(settings.num_tokens);
@@ -105,6 +123,7 @@ void NoopDevice::complete(const Batch& batch, std::chrono::nanoseconds cost) {
   for (const auto& slice : batch.slices) {
     result.tokens.push_back(slice.sample ? noop_token(settings_, slice) : -1);
   }
+  if (asks_for_logprobs(batch)) result.logprobs = certain_logprobs(batch, result.tokens);
   {
     const std::lock_guard lock(mutex_);
     results_.push_back(std::move(result));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -113,10 +114,28 @@ class Generation {
       slice.input_from_slot = !is_known || (settings_.shuffle && random_() % 2 == 0);
       batch.token_ids.push_back(slice.input_from_slot ? 0 : known.back());
     }
+    if (slice.sample && slice.sampling.has_penalties()) {
+      slice.penalized = penalized_tokens(sequence);
+      slice.num_pending =
+          sequence.num_sampled - static_cast<std::uint32_t>(tokens_[sequence.id].size());
+    }
     sequence.num_sampled += slice.sample ? 1 : 0;
     batch.page_table.insert(batch.page_table.end(), sequence.pages.begin(), sequence.pages.end());
     batch.slices.push_back(slice);
     return slice.num_tokens;
+  }
+
+  // In no particular order, with what is known of the answer.
+  std::vector<PenalizedToken> penalized_tokens(const Sequence& sequence) {
+    std::map<std::int32_t, std::uint32_t> counts;
+    if (sequence.request->sampling.repetition_penalty != 1.0F) {
+      for (const std::int32_t id : sequence.request->prompt) counts.emplace(id, 0);
+    }
+    for (const std::int32_t id : tokens_[sequence.id]) counts[id] += 1;
+    std::vector<PenalizedToken> tokens;
+    for (const auto& [id, number] : counts) tokens.push_back({id, number});
+    if (settings_.shuffle) std::shuffle(tokens.begin(), tokens.end(), random_);
+    return tokens;
   }
 
   void submit(std::shared_ptr<Batch> batch) {

@@ -180,6 +180,7 @@ TEST_CASE("host device: a batch that does not fit fails alone") {
       {[](Batch& b) { b.slices[0].context_length = 62; }, "pages do not hold"},
       {[](Batch& b) { b.page_table[1] = 64; }, "page 64 does not exist"},
       {[](Batch& b) { b.slices[0].input_from_slot = true; }, "input comes from the slot"},
+      {[](Batch& b) { b.slices[0].num_pending = 9; }, "9 tokens are pending, at most 8"},
       {[](Batch& b) { b.token_ids.resize(65); b.slices[0].num_tokens = 65; }, "does not fit its"},
   };
   for (const auto& [spoil, reason] : cases) {
@@ -191,6 +192,62 @@ TEST_CASE("host device: a batch that does not fit fails alone") {
     CHECK(result.batch_id == 5);
     CHECK(run(device, programs, good_batch()).tokens == expected.tokens);
   }
+}
+
+TEST_CASE("host device: penalties are the same however many batches are in flight") {
+  HostDevice device(tiny_model());
+  ProgramCache programs = make_programs();
+  std::vector<GenerationRequest> requests;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    requests.push_back({.prompt = {3, 4, 5, 3},
+                        .num_new = 40,
+                        .sampling = {.temperature = i % 2 == 0 ? 0.0F : 0.7F,
+                                     .seed = i,
+                                     .repetition_penalty = i % 3 == 0 ? 1.0F : 1.1F,
+                                     .frequency_penalty = i < 4 ? 0.4F : 0.0F,
+                                     .presence_penalty = i < 3 ? 0.0F : 0.2F},
+                        .first_iteration = i});
+  }
+  const auto expected = generate(device, programs, requests);
+  for (const std::uint32_t in_flight : {2U, 5U}) {
+    for (const std::uint32_t seed : {1U, 2U}) {
+      CHECK(generate(device, programs, requests,
+                     {.seed = seed, .shuffle = true, .in_flight = in_flight}) == expected);
+    }
+  }
+  auto without = requests;
+  for (auto& request : without) {
+    request.sampling.repetition_penalty = 1.0F;
+    request.sampling.frequency_penalty = request.sampling.presence_penalty = 0.0F;
+  }
+  CHECK(generate(device, programs, without) != expected);
+}
+
+TEST_CASE("host device: log-probabilities are there for the slices that ask") {
+  CapturedLogits captured;
+  HostDevice device(tiny_model(), {.on_logits = capture_logits(captured)});
+  ProgramCache programs = make_programs();
+  CHECK(run(device, programs, good_batch()).logprobs.empty());
+  captured.clear();
+  Batch batch = good_batch();
+  batch.slices.push_back(batch.slices[0]);
+  batch.slices[1].sequence = 43;
+  batch.slices[1].slot = 1;
+  batch.slices[1].first_page = 2;
+  batch.slices[1].sampling.top_logprobs = 2;
+  batch.token_ids = {3, 4, 5, 9, 8, 7};
+  batch.page_table = {0, 1, 2, 3};
+  const auto result = run(device, programs, batch);
+  REQUIRE(result.logprobs.size() == 2);
+  CHECK(result.logprobs[0].top.empty());
+  REQUIRE(result.logprobs[1].top.size() == 2);
+  CHECK(result.logprobs[1].top[0].id == result.tokens[1]);  // it was the arg max
+  CHECK(result.logprobs[1].top[0].logprob == result.logprobs[1].logprob);
+  const auto& logits = captured[43].at(0);
+  double sum = 0.0;
+  for (const float logit : logits) sum += std::exp(double{logit});
+  const double expected = logits[static_cast<std::size_t>(result.tokens[1])] - std::log(sum);
+  CHECK(result.logprobs[1].logprob == doctest::Approx(expected).epsilon(1e-6));
 }
 
 TEST_CASE("host device: a program of another network is refused, not run") {

@@ -2,6 +2,7 @@
 #include "gpu/host/kernels/sample.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -138,22 +139,85 @@ std::int32_t draw_from_all(std::span<const float> weights, double uniform) {
   return last;
 }
 
+void penalize(const SampleRow& row, std::span<float> logits) {
+  const auto apply = [&](std::int32_t id, std::ptrdiff_t num_generated) {
+    const auto index = static_cast<std::size_t>(id);
+    if (id < 0 || index >= logits.size()) return;
+    logits[index] = penalized_logit(row.parameters, logits[index],
+                                    static_cast<std::uint32_t>(num_generated));
+  };
+  const std::span pending(row.pending.data(), row.num_pending);
+  std::array<bool, kRecentTokens> is_counted{};
+  for (const PenalizedToken& token : row.penalized) {
+    for (std::size_t i = 0; i < pending.size(); ++i)
+      is_counted[i] = is_counted[i] || pending[i] == token.id;
+    apply(token.id, token.num_generated + std::count(pending.begin(), pending.end(), token.id));
+  }
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const auto earlier = pending.first(i);
+    if (is_counted[i] || std::count(earlier.begin(), earlier.end(), pending[i]) > 0) continue;
+    apply(pending[i], std::count(pending.begin(), pending.end(), pending[i]));
+  }
+}
+
+void suppress(const SampleRow& row, std::span<float> logits) {
+  for (const auto id : row.suppressed) {
+    const auto index = static_cast<std::size_t>(id);
+    if (id >= 0 && index < logits.size()) logits[index] = kNever;
+  }
+}
+
+// The ids of the `number` highest logits, best first, ties to the lowest id.
+std::vector<std::int32_t> best_ids(std::span<const float> logits, std::size_t number) {
+  std::vector<std::int32_t> best;
+  number = std::min(number, logits.size());
+  if (number == 0) return best;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const auto beaten = [&](std::int32_t id) {
+      return logits[static_cast<std::size_t>(id)] < logits[i];
+    };
+    if (best.size() == number && !beaten(best.back())) continue;
+    if (best.size() == number) best.pop_back();
+    best.insert(std::find_if(best.begin(), best.end(), beaten), static_cast<std::int32_t>(i));
+  }
+  return best;
+}
+
+TokenLogprobs logprobs_of(const SampleArguments& arguments, const SampleRow& row,
+                          std::span<const float> logits, std::int32_t token, Scratch& scratch) {
+  const auto& kernels = kernel_table(arguments.isa);
+  const float highest = kernels.summarize(logits.data(), logits.size()).highest;
+  scratch.weights.resize(logits.size());
+  kernels.exponentiate(logits.data(), highest, 1.0F, scratch.weights.data(), logits.size());
+  double sum = 0.0;
+  for (const float weight : scratch.weights) sum += weight;
+  const double subtracted = highest + std::log(sum);
+  const auto logprob = [&](std::int32_t id) {
+    return static_cast<float>(logits[static_cast<std::size_t>(id)] - subtracted);
+  };
+  TokenLogprobs result{.logprob = logprob(token), .top = {}};
+  const auto number = std::min(row.parameters.top_logprobs, kMaxTopLogprobs);
+  for (const std::int32_t id : best_ids(logits, static_cast<std::size_t>(number)))
+    result.top.push_back({id, logprob(id)});
+  return result;
+}
+
 std::int32_t sample_row(const SampleArguments& arguments, const SampleRow& row, const float* logits,
                         Scratch& scratch) {
   const auto& kernels = kernel_table(arguments.isa);
   const std::size_t count = arguments.vocabulary;
-  if (!row.suppressed.empty()) {
-    scratch.logits.assign(logits, logits + count);
-    for (const auto id : row.suppressed) {
-      const auto index = static_cast<std::size_t>(id);
-      if (id >= 0 && index < count) scratch.logits[index] = kNever;
-    }
-  }
+  const bool has_penalties =
+      row.parameters.has_penalties() && (!row.penalized.empty() || row.num_pending > 0);
+  const bool is_changed = has_penalties || !row.suppressed.empty();
   const LogitSummary given = kernels.summarize(logits, count);
   if (!given.is_valid) return kInvalidLogits;
-  if (!row.suppressed.empty()) logits = scratch.logits.data();
-  const float highest =
-      row.suppressed.empty() ? given.highest : kernels.summarize(logits, count).highest;
+  if (is_changed) {
+    scratch.logits.assign(logits, logits + count);
+    if (has_penalties) penalize(row, scratch.logits);
+    suppress(row, scratch.logits);
+    logits = scratch.logits.data();
+  }
+  const float highest = is_changed ? kernels.summarize(logits, count).highest : given.highest;
   if (highest == kNever) return kInvalidLogits;
   const auto& parameters = row.parameters;
   if (!(parameters.temperature > 0.0F)) return first_equal(logits, count, highest);
@@ -182,8 +246,27 @@ std::size_t sample_num_tasks(const SampleArguments& arguments) { return argument
 
 void sample_run_task(const SampleArguments& arguments, std::size_t task) {
   thread_local Scratch scratch;
-  arguments.token_ids[task] = sample_row(
-      arguments, arguments.rows[task], arguments.logits + task * arguments.logits_stride, scratch);
+  const SampleRow& row = arguments.rows[task];
+  const float* logits = arguments.logits + task * arguments.logits_stride;
+  const std::int32_t token = sample_row(arguments, row, logits, scratch);
+  arguments.token_ids[task] = token;
+  if (arguments.logprobs == nullptr || !row.parameters.wants_logprobs() || token < 0) return;
+  arguments.logprobs[task] =
+      logprobs_of(arguments, row, {logits, arguments.vocabulary}, token, scratch);
+}
+
+// In single steps, each rounded once: the CUDA kernel computes the same bits.
+float penalized_logit(const SamplingParameters& parameters, float logit,
+                      std::uint32_t num_generated) {
+  if (logit == kNever) return logit;
+  float left = logit > 0.0F ? logit / parameters.repetition_penalty
+                            : logit * parameters.repetition_penalty;
+  if (num_generated > 0) {
+    left = std::fma(-parameters.frequency_penalty, static_cast<float>(num_generated), left);
+    left -= parameters.presence_penalty;
+  }
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return std::clamp(left, -kMost, kMost);
 }
 
 std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,

@@ -116,6 +116,10 @@ SequenceSlice a_slice() {
   slice.sample = true;
   slice.sampling.temperature = 0.5F;
   slice.suppressed = {-1, 7};
+  slice.sampling.frequency_penalty = -1.5F;
+  slice.sampling.top_logprobs = 3;
+  slice.penalized = {{.id = 5, .num_generated = 2}};
+  slice.num_pending = 1;
   return slice;
 }
 
@@ -148,6 +152,8 @@ TEST_CASE("worker protocol: values keep their places") {
   CHECK(got.slices.at(0).sequence == 1ULL << 40);
   CHECK(got.slices.at(0).sampling == batch.slices[0].sampling);
   CHECK(got.slices.at(0).suppressed == batch.slices[0].suppressed);
+  CHECK(got.slices.at(0).penalized == batch.slices[0].penalized);
+  CHECK(got.slices.at(0).num_pending == 1);
   CHECK(got.token_ids == batch.token_ids);
   CHECK(got.page_table == batch.page_table);
 }

@@ -216,3 +216,132 @@ TEST_CASE("sample: NaN, +Inf or nothing to draw is an error, -Inf a token that c
     }
   }
 }
+
+namespace {
+
+std::vector<float> penalized(const SamplingParameters& parameters, std::vector<float> logits,
+                             const std::vector<std::uint32_t>& num_generated) {
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    logits[i] = penalized_logit(parameters, logits[i], num_generated[i]);
+  return logits;
+}
+
+TokenLogprobs logprobs_of(const std::vector<float>& logits, const SampleRow& row,
+                          Isa isa = best_isa()) {
+  std::int32_t id = -2;
+  TokenLogprobs logprobs;
+  const SampleArguments arguments{.logits = logits.data(),
+                                  .logits_stride = logits.size(),
+                                  .vocabulary = logits.size(),
+                                  .rows = {&row, 1},
+                                  .token_ids = &id,
+                                  .logprobs = &logprobs,
+                                  .isa = isa};
+  sample_run_task(arguments, 0);
+  return logprobs;
+}
+
+}  // namespace
+
+TEST_CASE("sample: frequency and presence penalties are OpenAI's formula") {
+  // mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence
+  const SamplingParameters parameters{.frequency_penalty = 0.5F, .presence_penalty = 0.25F};
+  CHECK(penalized(parameters, {1.0F, 1.0F, -1.0F, 2.0F}, {0, 1, 2, 4}) ==
+        std::vector<float>{1.0F, 0.25F, -2.25F, -0.25F});
+  const SamplingParameters bonus{.frequency_penalty = -2.0F, .presence_penalty = -1.0F};
+  CHECK(penalized(bonus, {0.0F, 0.0F}, {0, 3}) == std::vector<float>{0.0F, 7.0F});
+}
+
+TEST_CASE("sample: the repetition penalty divides what is positive and multiplies the rest") {
+  const SamplingParameters parameters{.repetition_penalty = 2.0F};
+  CHECK(penalized(parameters, {3.0F, -3.0F, 0.0F}, {0, 0, 5}) ==
+        std::vector<float>{1.5F, -6.0F, 0.0F});
+  const SamplingParameters all{
+      .repetition_penalty = 2.0F, .frequency_penalty = 1.0F, .presence_penalty = 0.5F};
+  CHECK(penalized(all, {3.0F}, {2}) == std::vector<float>{-1.0F});  // it comes first
+}
+
+TEST_CASE("sample: penalized logits stay numbers, and what is impossible stays so") {
+  const SamplingParameters extreme{.repetition_penalty = 1e-38F, .frequency_penalty = -2.0F};
+  const auto logits = penalized(extreme, {1e30F, -kInf, -1e30F}, {4000000000U, 1, 1});
+  CHECK(std::isfinite(logits[0]));
+  CHECK(logits[1] == -kInf);
+  CHECK(std::isfinite(logits[2]));
+}
+
+TEST_CASE("sample: penalties apply at temperature 0, to listed and pending tokens alike") {
+  const std::vector<float> logits{2.0F, 1.9F, 1.5F, 1.0F};
+  SampleRow row{.parameters = {.temperature = 0.0F, .frequency_penalty = 0.3F}};
+  CHECK(sample_one(logits, row) == 0);
+  const std::vector<PenalizedToken> listed{{.id = 0, .num_generated = 1}};
+  row.penalized = listed;
+  CHECK(sample_one(logits, row) == 1);
+  row.pending = {1, 0};
+  row.num_pending = 1;  // 1.7, 1.6, 1.5, 1.0
+  CHECK(sample_one(logits, row) == 0);
+  row.num_pending = 2;  // 1.4, 1.6, 1.5, 1.0
+  CHECK(sample_one(logits, row) == 1);
+  row.pending = {1, 0, 1};
+  row.num_pending = 3;  // 1.4, 1.3, 1.5, 1.0
+  CHECK(sample_one(logits, row) == 2);
+  const std::vector<PenalizedToken> elsewhere{{.id = -1, .num_generated = 9},
+                                              {.id = 4, .num_generated = 9}};
+  row.penalized = elsewhere;
+  row.num_pending = 0;
+  CHECK(sample_one(logits, row) == 0);
+}
+
+TEST_CASE("sample: a draw with penalties is one from the logits they leave") {
+  const auto logits = random_values(200, 21, 2.0F);
+  std::vector<PenalizedToken> listed;
+  std::vector<std::uint32_t> numbers(200);
+  for (std::uint32_t id = 0; id < 200; id += 3) {
+    numbers[id] = id % 5;
+    listed.push_back({.id = static_cast<std::int32_t>(id), .num_generated = id % 5});
+  }
+  SampleRow row{.parameters = {.top_p = 0.9F, .frequency_penalty = 0.8F, .presence_penalty = 0.1F},
+                .penalized = listed};
+  SampleRow plain{.parameters = {.top_p = 0.9F}};
+  const auto changed = penalized(row.parameters, logits, numbers);
+  for (std::uint64_t position = 0; position < 50; ++position) {
+    row.position = plain.position = position;
+    CHECK(sample_one(logits, row) == sample_one(changed, plain));
+  }
+}
+
+TEST_CASE("sample: log-probabilities are the log-softmax of the logits as they came") {
+  for (const Isa isa : supported_isas()) {
+    CAPTURE(name_of(isa));
+    const auto logits = random_values(1000, 22, 4.0F);
+    double sum = 0.0;
+    for (const float logit : logits) sum += std::exp(double{logit});
+    std::vector<std::size_t> order(logits.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return logits[a] > logits[b]; });
+    const std::vector<std::int32_t> suppressed{static_cast<std::int32_t>(order[0])};
+    const std::vector<PenalizedToken> listed{{.id = static_cast<std::int32_t>(order[1]), .num_generated = 7}};
+    const SampleRow row{.parameters = {.temperature = 0.0F, .frequency_penalty = 2.0F, .top_logprobs = 3},
+                        .suppressed = suppressed,
+                        .penalized = listed};
+    const auto logprobs = logprobs_of(logits, row, isa);
+    const auto exact = [&](std::size_t id) { return double{logits[id]} - std::log(sum); };
+    CHECK(logprobs.logprob == doctest::Approx(exact(order[2])).epsilon(1e-6));
+    REQUIRE(logprobs.top.size() == 3);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      CHECK(logprobs.top[rank].id == static_cast<std::int32_t>(order[rank]));
+      CHECK(logprobs.top[rank].logprob == doctest::Approx(exact(order[rank])).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("sample: a vocabulary may have fewer tokens than top ones were asked for") {
+  const SampleRow row{.parameters = {.temperature = 0.0F, .top_logprobs = 5}};
+  const auto logprobs = logprobs_of({0.0F, -kInf, 0.0F}, row);
+  REQUIRE(logprobs.top.size() == 3);
+  CHECK(logprobs.top[0].id == 0);
+  CHECK(logprobs.top[1].id == 2);
+  CHECK(logprobs.top[2].logprob == -kInf);
+  CHECK(logprobs.logprob == doctest::Approx(-std::log(2.0)));
+  CHECK(logprobs_of({1.0F, 1.0F}, {.parameters = {.top_logprobs = 0}}).top.empty());
+}
