@@ -4,6 +4,9 @@
 #include <cfloat>
 
 #include "gpu/cuda/kernels/launch.cuh"
+#include "gpu/cuda/kernels/logit_key.cuh"
+#include "gpu/cuda/kernels/logprobs.cuh"
+#include "gpu/cuda/kernels/penalties.cuh"
 #include "gpu/cuda/kernels/philox.cuh"
 #include "gpu/cuda/kernels/reductions.cuh"
 #include "gpu/cuda/kernels/softmax_state.cuh"
@@ -20,29 +23,22 @@ constexpr std::int32_t kInvalidLogits = -1;
 struct SampleScratch {
   Mass histogram[kBuckets];
   ReductionScratch<Mass, 1> reduction;
+  PenaltyScratch penalties;
   Mass mass[kWarpLanes];      // by warp
   unsigned ties[kWarpLanes];  // by warp
 };
 
-// A larger logit, or the same one with a lower id, has a larger key.
-__device__ __forceinline__ Mass key_of(float logit, unsigned id) {
-  const unsigned bits = __float_as_uint(logit + 0.0F);  // -0 is 0
-  const unsigned ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
-  return static_cast<Mass>(ordered) << 32 | ~id;
-}
-__device__ __forceinline__ unsigned id_of(Mass key) { return ~static_cast<unsigned>(key); }
-
 // The best key of the row; false if there is a NaN or +Inf.
 __device__ __forceinline__ bool find_best(const float* logits, unsigned count,
-                                          SampleScratch& scratch, Mass& best) {
-  Mass keys[1] = {0};
+                                          SampleScratch& scratch, LogitKey& best) {
+  LogitKey keys[1] = {0};
   bool is_broken = false;
   for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
     const float logit = logits[i];
     is_broken = is_broken || !(logit < -kLowest);
     keys[0] = Larger{}(keys[0], key_of(logit, i));
   }
-  reduce_block(keys, Mass{0}, Larger{}, scratch.reduction);
+  reduce_block(keys, LogitKey{0}, Larger{}, scratch.reduction);
   best = keys[0];
   return __syncthreads_or(is_broken ? 1 : 0) == 0;  // and the scratch is free again
 }
@@ -64,7 +60,7 @@ __device__ __forceinline__ Mass sum_of_block(Mass part, SampleScratch& scratch) 
 }
 
 __device__ __forceinline__ WeightCut cut_of(const SamplingParameters& parameters,
-                                            const float* weights, unsigned count,
+                                            const RowWeights& weights, unsigned count,
                                             SampleScratch& scratch) {
   WeightCut cut;
   if (parameters.top_k > 0) {
@@ -75,7 +71,8 @@ __device__ __forceinline__ WeightCut cut_of(const SamplingParameters& parameters
   if (parameters.top_p < 1.0F) {
     Mass part = 0;
     for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
-      if (__float_as_uint(weights[i]) > cut.bits) part += mass_of(weights[i]);
+      const float weight = weights[i];
+      if (__float_as_uint(weight) > cut.bits) part += mass_of(weight);
     }
     const Mass kept = sum_of_block(part, scratch) + cut.ties * mass_of(__uint_as_float(cut.bits));
     const double wanted = ceil(fmaxf(0.0F, parameters.top_p) * static_cast<double>(kept));
@@ -103,13 +100,14 @@ __device__ __forceinline__ Segment segment_of(unsigned warp, unsigned count) {
 }
 
 // What the cut leaves in the warp's segment, and how many ties are in it.
-__device__ __forceinline__ void measure_segment(const float* weights, const Segment& segment,
+__device__ __forceinline__ void measure_segment(const RowWeights& weights, const Segment& segment,
                                                 const WeightCut& cut, SampleScratch& scratch) {
   Mass mass = 0;
   unsigned ties = 0;
   for (unsigned i = segment.begin + threadIdx.x % kWarpLanes; i < segment.end; i += kWarpLanes) {
-    const unsigned bits = __float_as_uint(weights[i]);
-    if (bits > cut.bits) mass += mass_of(weights[i]);
+    const float weight = weights[i];
+    const unsigned bits = __float_as_uint(weight);
+    if (bits > cut.bits) mass += mass_of(weight);
     ties += bits == cut.bits ? 1 : 0;
   }
   Mass sums[2] = {mass, ties};
@@ -152,8 +150,9 @@ __device__ __forceinline__ Target find_target(const WeightCut& cut, double unifo
 
 // The first id of the segment at which the kept mass exceeds target.left; all
 // lanes of one warp.
-__device__ __forceinline__ std::int32_t walk_segment(const float* weights, const Segment& segment,
-                                                     const WeightCut& cut, Target target) {
+__device__ __forceinline__ std::int32_t walk_segment(const RowWeights& weights,
+                                                     const Segment& segment, const WeightCut& cut,
+                                                     Target target) {
   const unsigned lane = threadIdx.x % kWarpLanes;
   const unsigned lower_lanes = (1U << lane) - 1;
   for (unsigned first = segment.begin; first < segment.end; first += kWarpLanes) {
@@ -171,47 +170,82 @@ __device__ __forceinline__ std::int32_t walk_segment(const float* weights, const
   return kInvalidLogits;  // not reached: the segment holds more than target.left
 }
 
-__device__ __forceinline__ void store_token(const SampleArguments& a, const SampleRow& row,
-                                            std::int32_t token) {
-  a.token_ids[blockIdx.x] = token;
-  if (a.tokens_of_slots != nullptr) a.tokens_of_slots[row.slot] = token;
+// Penalties and what must not be drawn; false if nothing has changed.
+__device__ __forceinline__ bool change_logits(const SampleArguments& a, const SampleRow& row,
+                                              float* logits, SampleScratch& scratch) {
+  const bool has_penalties =
+      row.parameters.has_penalties() && (row.num_penalized > 0 || row.num_pending > 0);
+  if (has_penalties) penalize(a, row, logits, scratch.penalties);
+  if (row.num_suppressed > 0) suppress(a, row, logits);
+  return has_penalties || row.num_suppressed > 0;
 }
 
-__global__ void __launch_bounds__(kSampleThreads) sample_kernel(const SampleArguments a) {
+// All lanes of one warp; the row's logits are still there if it asks for
+// log-probabilities.
+__device__ __forceinline__ void store_token(const SampleArguments& a, const SampleRow& row,
+                                            std::int32_t token, const float* logits,
+                                            const Normalizer& normalizer,
+                                            const SampleScratch& scratch) {
+  const bool is_first_lane = threadIdx.x % kWarpLanes == 0;
+  if (is_first_lane) {
+    a.token_ids[blockIdx.x] = token;
+    if (a.tokens_of_slots != nullptr) a.tokens_of_slots[row.slot] = token;
+    if (a.recent_tokens != nullptr) {
+      a.recent_tokens[std::size_t{row.slot} * kRecentTokens + row.position % kRecentTokens] = token;
+    }
+  }
+  if (!row.parameters.wants_logprobs() || token < 0) return;
+  const float logit = row.parameters.has_penalties()
+                          ? given_logit(a, row, logits, scratch.penalties, token)
+                          : logits[token];
+  if (is_first_lane) a.logprobs[row.logprobs_row].logprob = normalizer.logprob(logit);
+}
+
+__global__ void __launch_bounds__(kSampleThreads, 1) sample_kernel(const SampleArguments a) {
   __shared__ SampleScratch scratch;
   const SampleRow& row = a.rows[blockIdx.x];
   float* logits = a.logits + blockIdx.x * a.logits_stride;
   const unsigned count = a.vocabulary;
   const unsigned warp = threadIdx.x / kWarpLanes;
+  const bool wants_logprobs = row.parameters.wants_logprobs();
 
-  Mass best = 0;
+  LogitKey best = 0;
+  Normalizer normalizer;
   bool is_valid = find_best(logits, count, scratch, best);
-  if (is_valid && row.num_suppressed > 0) {
-    suppress(a, row, logits);
+  if (is_valid && wants_logprobs) {
+    normalizer = normalizer_of(logits, count, logits[id_of(best)], scratch.reduction);
+    find_top(logits, count, static_cast<unsigned>(row.parameters.top_logprobs), normalizer,
+             a.logprobs[row.logprobs_row], scratch.reduction);
+  }
+  if (is_valid && change_logits(a, row, logits, scratch)) {
     find_best(logits, count, scratch, best);
   }
   is_valid = is_valid && best >= key_of(-FLT_MAX, 0xFFFFFFFFU);  // more than -Inf
   if (!is_valid || !(row.parameters.temperature > 0.0F)) {
     const auto token = is_valid ? static_cast<std::int32_t>(id_of(best)) : kInvalidLogits;
-    if (threadIdx.x == 0) store_token(a, row, token);
+    if (warp == 0) store_token(a, row, token, logits, normalizer, scratch);
     return;
   }
 
-  const float highest = logits[id_of(best)];
   // A temperature whose inverse is no float draws what the smallest such would.
-  const float inverse = fminf(1.0F / row.parameters.temperature, FLT_MAX);
-  __syncthreads();  // everybody has read the highest one
-  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
-    logits[i] = expf((logits[i] - highest) * inverse);  // weights from here on
+  const RowWeights weights{.values = logits,
+                           .highest = logits[id_of(best)],
+                           .inverse_temperature = fminf(1.0F / row.parameters.temperature, FLT_MAX),
+                           .are_stored = !wants_logprobs};
+  if (weights.are_stored) {
+    __syncthreads();  // everybody has read the highest one
+    for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
+      logits[i] = expf((logits[i] - weights.highest) * weights.inverse_temperature);
+    }
+    __syncthreads();
   }
-  __syncthreads();
-  const WeightCut cut = cut_of(row.parameters, logits, count, scratch);
-  measure_segment(logits, segment_of(warp, count), cut, scratch);
+  const WeightCut cut = cut_of(row.parameters, weights, count, scratch);
+  measure_segment(weights, segment_of(warp, count), cut, scratch);
   __syncthreads();
   const Target target = find_target(cut, uniform_draw(row.parameters.seed, row.position), scratch);
   if (warp != target.warp) return;
-  const std::int32_t token = walk_segment(logits, segment_of(warp, count), cut, target);
-  if (threadIdx.x % kWarpLanes == 0) store_token(a, row, token);
+  const std::int32_t token = walk_segment(weights, segment_of(warp, count), cut, target);
+  store_token(a, row, token, logits, normalizer, scratch);
 }
 
 }  // namespace

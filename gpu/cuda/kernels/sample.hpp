@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws one token id from each row of logits without leaving the device, by the
-// rules of the host's (gpu/host/kernels/sample.hpp): temperature 0 is the arg
-// max, ties to the lowest id; otherwise temperature, then top_k, top_p and
-// min_p, then a draw with Philox4x32-10 of (seed, position), the host's numbers.
+// rules of the host's (gpu/host/kernels/sample.hpp): penalties, to the bit; then
+// temperature 0 is the arg max, ties to the lowest id; otherwise temperature,
+// then top_k, top_p and min_p, then a draw with Philox4x32-10 of (seed,
+// position), the host's numbers.
+//
+// What a sequence drew in batches that were in flight when this one was formed
+// is known here only: a ring by slot keeps the last few tokens, each at its
+// position modulo kRecentTokens.
 //
 // Sums are taken in whole numbers (2^-44 of the highest weight is 1), so they
 // don't depend on the order of threads, and a draw is the same every time. It
@@ -14,6 +19,7 @@
 #include <cstdint>
 
 #include "gpu/batch.hpp"
+#include "gpu/cuda/kernels/row_logprobs.hpp"
 #include "gpu/cuda/stream_handle.hpp"
 
 namespace troupe::cuda {
@@ -24,6 +30,12 @@ struct SampleRow {
   std::uint32_t first_suppressed = 0;  // among SampleArguments::suppressed
   std::uint32_t num_suppressed = 0;
   SlotId slot = 0;  // whose last token this becomes
+  // With penalties: among SampleArguments::penalized, each id once; and how many
+  // of the tokens in front of this one are taken from the slot's recent ones.
+  std::uint32_t first_penalized = 0;
+  std::uint32_t num_penalized = 0;
+  std::uint32_t num_pending = 0;   // <= kRecentTokens
+  std::uint32_t logprobs_row = 0;  // in SampleArguments::logprobs, if it asks for them
 };
 
 // Device pointers; strides in elements.
@@ -36,6 +48,11 @@ struct SampleArguments {
   std::int32_t* token_ids = nullptr;         // [num_rows]: an id, or -1: NaN or +Inf among the
                                              // logits, or nothing that may be drawn
   std::int32_t* tokens_of_slots = nullptr;   // by slot, or none
+  // Needed by rows with penalties, and by all rows of slots that may have such.
+  const PenalizedToken* penalized = nullptr;
+  float* penalized_logits = nullptr;      // as long; scratch: what the logits were before
+  std::int32_t* recent_tokens = nullptr;  // [num_slots, kRecentTokens], or none
+  RowLogprobs* logprobs = nullptr;        // of rows that ask and get a token
   std::uint32_t num_rows = 0;
 };
 

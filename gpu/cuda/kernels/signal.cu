@@ -22,9 +22,23 @@ __device__ void store_for_host(std::uint64_t* address, std::uint64_t value) {
 #endif
 }
 
+// All lanes of a warp.
+__device__ __forceinline__ void copy_row(const RowLogprobs& from, RowLogprobs& to) {
+  const unsigned lane = threadIdx.x % kWarpLanes;
+  if (lane == 0) to.logprob = from.logprob;
+  if (lane == 0) to.num_top = from.num_top;
+  if (lane < from.num_top) to.top[lane] = from.top[lane];
+}
+static_assert(kMaxTopLogprobs <= kWarpLanes);
+
 __global__ void __launch_bounds__(kSignalThreads) signal_kernel(const SignalArguments a) {
   for (unsigned i = threadIdx.x; i < a.num_tokens; i += kSignalThreads) {
     a.host_token_ids[i] = a.token_ids[i];
+  }
+  // A warp a row; ranks that were not asked for stay behind.
+  constexpr unsigned kWarps = kSignalThreads / kWarpLanes;
+  for (unsigned row = threadIdx.x / kWarpLanes; row < a.num_logprobs; row += kWarps) {
+    copy_row(a.logprobs[row], a.host_logprobs[row]);
   }
   __threadfence_system();  // a thread's tokens before what follows the barrier
   __syncthreads();

@@ -18,6 +18,18 @@ __device__ __forceinline__ Mass mass_of(float weight) {
   return static_cast<Mass>(weight * 0x1p44F);
 }
 
+// Of a row: exp((logit - highest) / temperature), stored in the logits' place or,
+// where the logits are needed later, computed when asked for: the same bits.
+struct RowWeights {
+  const float* values;
+  float highest;
+  float inverse_temperature;
+  bool are_stored;
+  __device__ __forceinline__ float operator[](unsigned i) const {
+    return are_stored ? values[i] : expf((values[i] - highest) * inverse_temperature);
+  }
+};
+
 struct WeightCut {
   unsigned bits = 0;  // of the lowest weight that stays; weights of 0 never do
   unsigned ties = 0;  // how many of those that equal it
@@ -69,8 +81,9 @@ __device__ __forceinline__ Bucket find_bucket(const Mass (&histogram)[kBuckets],
 // The weakest cut whose weights measure at least `wanted` (>= 1) together; if
 // they all do not, none. Called by the whole block.
 template <typename Measure>
-__device__ __forceinline__ WeightCut find_cut(const float* weights, unsigned count, Mass wanted,
-                                              Measure measure, Mass (&histogram)[kBuckets]) {
+__device__ __forceinline__ WeightCut find_cut(const RowWeights& weights, unsigned count,
+                                              Mass wanted, Measure measure,
+                                              Mass (&histogram)[kBuckets]) {
   unsigned known = 0;  // leading bits of the weight looked for
   unsigned known_from = 31;
   Mass above = 0;
@@ -79,10 +92,11 @@ __device__ __forceinline__ WeightCut find_cut(const float* weights, unsigned cou
     for (unsigned i = threadIdx.x; i < kBuckets; i += blockDim.x) histogram[i] = 0;
     __syncthreads();
     for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
-      const unsigned bits = __float_as_uint(weights[i]);
+      const float weight = weights[i];
+      const unsigned bits = __float_as_uint(weight);
       if (bits == 0 || bits >> known_from != known) continue;
       const unsigned digit = (bits >> shift) - (known << (known_from - shift));
-      atomicAdd(&histogram[digit], measure(weights[i]));
+      atomicAdd(&histogram[digit], measure(weight));
     }
     __syncthreads();
     const Bucket bucket = find_bucket(histogram, wanted - above);

@@ -21,44 +21,78 @@ struct Row {
   SamplingParameters parameters{};
   std::uint64_t position = 0;
   std::vector<std::int32_t> suppressed{};
+  std::vector<PenalizedToken> penalized{};
+  std::vector<std::int32_t> pending{};  // newest first
 };
 
-std::vector<std::int32_t> sample_on_host(const std::vector<float>& logits, std::size_t vocabulary,
+struct HostDraw {
+  std::vector<std::int32_t> token_ids;
+  std::vector<TokenLogprobs> logprobs;
+};
+
+HostDraw sample_on_host(const std::vector<float>& logits, std::size_t vocabulary,
                                          const std::vector<Row>& rows) {
   std::vector<SampleRow> host_rows;
   for (const auto& row : rows) {
-    host_rows.push_back(
-        {.parameters = row.parameters, .position = row.position, .suppressed = row.suppressed});
+    host_rows.push_back({.parameters = row.parameters,
+                         .position = row.position,
+                         .suppressed = row.suppressed,
+                         .penalized = row.penalized,
+                         .num_pending = static_cast<std::uint32_t>(row.pending.size())});
+    std::copy(row.pending.begin(), row.pending.end(), host_rows.back().pending.begin());
   }
-  std::vector<std::int32_t> ids(rows.size());
+  HostDraw draw{.token_ids = std::vector<std::int32_t>(rows.size()),
+                .logprobs = std::vector<TokenLogprobs>(rows.size())};
   const SampleArguments arguments{.logits = logits.data(),
                                   .logits_stride = vocabulary,
                                   .vocabulary = vocabulary,
                                   .rows = host_rows,
-                                  .token_ids = ids.data()};
+                                  .token_ids = draw.token_ids.data(),
+                                  .logprobs = draw.logprobs.data()};
   for (std::size_t task = 0; task < rows.size(); ++task) sample_run_task(arguments, task);
-  return ids;
+  return draw;
 }
 
 struct Drawn {
-  std::vector<std::int32_t> token_ids, of_slots;
+  std::vector<std::int32_t> token_ids, of_slots, recent;
+  std::vector<cuda::RowLogprobs> logprobs;  // one a row
 };
+
+// The slot's ring as it is when these were drawn just before.
+std::vector<std::int32_t> ring_of(const Row& row) {
+  std::vector<std::int32_t> ring(kRecentTokens, -5);
+  for (std::size_t i = 0; i < row.pending.size(); ++i)
+    ring[(row.position - 1 - i) % kRecentTokens] = row.pending[i];
+  return ring;
+}
 
 Drawn sample(const std::vector<float>& logits, std::size_t vocabulary,
              const std::vector<Row>& rows) {
   std::vector<cuda::SampleRow> device_rows;
-  std::vector<std::int32_t> suppressed;
+  std::vector<std::int32_t> suppressed, recent(rows.size() * kRecentTokens);
+  std::vector<PenalizedToken> penalized;
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    const auto slot = static_cast<SlotId>(rows.size() - 1 - i);
+    const auto ring = ring_of(rows[i]);
+    std::copy(ring.begin(), ring.end(), recent.begin() + slot * kRecentTokens);
     device_rows.push_back({.parameters = rows[i].parameters,
                            .position = rows[i].position,
                            .first_suppressed = static_cast<std::uint32_t>(suppressed.size()),
                            .num_suppressed = static_cast<std::uint32_t>(rows[i].suppressed.size()),
-                           .slot = static_cast<SlotId>(rows.size() - 1 - i)});
+                           .slot = slot,
+                           .first_penalized = static_cast<std::uint32_t>(penalized.size()),
+                           .num_penalized = static_cast<std::uint32_t>(rows[i].penalized.size()),
+                           .num_pending = static_cast<std::uint32_t>(rows[i].pending.size()),
+                           .logprobs_row = i});
+    penalized.insert(penalized.end(), rows[i].penalized.begin(), rows[i].penalized.end());
     suppressed.insert(suppressed.end(), rows[i].suppressed.begin(), rows[i].suppressed.end());
   }
   DeviceArray<float> memory(logits);
   DeviceArray<cuda::SampleRow> row_memory(device_rows);
-  DeviceArray<std::int32_t> suppressed_memory(suppressed),
+  DeviceArray<PenalizedToken> penalized_memory(penalized);
+  DeviceArray<float> penalized_logits(std::vector<float>(penalized.size()));
+  DeviceArray<cuda::RowLogprobs> logprobs{std::vector<cuda::RowLogprobs>(rows.size())};
+  DeviceArray<std::int32_t> suppressed_memory(suppressed), recent_memory(recent),
       ids(std::vector<std::int32_t>(rows.size(), -7)),
       of_slots(std::vector<std::int32_t>(rows.size(), -7));
   cuda::launch_sample({.logits = memory.data(),
@@ -68,18 +102,45 @@ Drawn sample(const std::vector<float>& logits, std::size_t vocabulary,
                        .suppressed = suppressed_memory.data(),
                        .token_ids = ids.data(),
                        .tokens_of_slots = of_slots.data(),
+                       .penalized = penalized_memory.data(),
+                       .penalized_logits = penalized_logits.data(),
+                       .recent_tokens = recent_memory.data(),
+                       .logprobs = logprobs.data(),
                        .num_rows = static_cast<std::uint32_t>(rows.size())},
                       nullptr);
-  return {ids.values(), of_slots.values()};
+  return {ids.values(), of_slots.values(), recent_memory.values(), logprobs.values()};
+}
+
+// exp() and log() round differently, and the host's sum is another one.
+void check_same_logprobs(const cuda::RowLogprobs& drawn, const TokenLogprobs& expected) {
+  constexpr double kTolerance = 2e-6;
+  CHECK(drawn.logprob == doctest::Approx(expected.logprob).epsilon(kTolerance));
+  REQUIRE(drawn.num_top == expected.top.size());
+  for (std::size_t rank = 0; rank < expected.top.size(); ++rank) {
+    CHECK(drawn.top[rank].id == expected.top[rank].id);
+    if (expected.top[rank].logprob == -kInfinity) {
+      CHECK(drawn.top[rank].logprob == -kInfinity);
+    } else {
+      CHECK(drawn.top[rank].logprob == doctest::Approx(expected.top[rank].logprob).epsilon(kTolerance));
+    }
+  }
 }
 
 void check_same_as_host(const std::vector<float>& logits, std::size_t vocabulary,
                         const std::vector<Row>& rows) {
   const auto expected = sample_on_host(logits, vocabulary, rows);
   auto drawn = sample(logits, vocabulary, rows);
-  CHECK(drawn.token_ids == expected);
+  CHECK(drawn.token_ids == expected.token_ids);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].parameters.wants_logprobs() && expected.token_ids[i] >= 0)
+      check_same_logprobs(drawn.logprobs[i], expected.logprobs[i]);
+    auto ring = ring_of(rows[i]);
+    ring[rows[i].position % kRecentTokens] = expected.token_ids[i];
+    const auto begin = drawn.recent.begin() + (rows.size() - 1 - i) * kRecentTokens;
+    CHECK(std::equal(ring.begin(), ring.end(), begin));
+  }
   std::reverse(drawn.of_slots.begin(), drawn.of_slots.end());
-  CHECK(drawn.of_slots == expected);
+  CHECK(drawn.of_slots == expected.token_ids);
 }
 
 // Every combination of cuts, with a seed and position each.
@@ -185,7 +246,7 @@ TEST_CASE("cuda sample: broken logits and rows without a token give -1") {
   logits[9] = -kInfinity;  // one that cannot be drawn is no fault
   std::fill_n(logits.begin() + 15, 3, -std::numeric_limits<float>::max());
   const auto drawn = sample(logits, 3, rows).token_ids;
-  CHECK(drawn == sample_on_host(logits, 3, rows));
+  CHECK(drawn == sample_on_host(logits, 3, rows).token_ids);
   CHECK(drawn[0] == -1);
   CHECK(drawn[1] == -1);
   CHECK(drawn[2] == -1);
@@ -196,4 +257,98 @@ TEST_CASE("cuda sample: broken logits and rows without a token give -1") {
 
 TEST_CASE("cuda sample: a temperature next to zero is the arg max") {
   check_same_as_host(random_values(64, 8), 64, {Row{.parameters = {.temperature = 1e-40F}}});
+}
+
+namespace {
+
+// Rows with penalties of all kinds, tokens listed and pending, cuts and none.
+std::vector<Row> penalized_rows(std::size_t vocabulary, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto any_id = [&] { return static_cast<std::int32_t>(random() % vocabulary); };
+  std::vector<Row> rows(24);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Row& row = rows[i];
+    row.parameters = {.temperature = i % 3 == 0 ? 0.0F : 0.9F,
+                      .top_p = i % 4 == 1 ? 0.8F : 1.0F,
+                      .top_k = i % 4 == 2 ? 9 : 0,
+                      .seed = i,
+                      .repetition_penalty = i % 2 == 0 ? 1.0F : 1.3F,
+                      .frequency_penalty = i % 5 == 0 ? 0.0F : 0.7F,
+                      .presence_penalty = i % 7 == 0 ? 0.0F : -0.4F,
+                      .top_logprobs = static_cast<std::int32_t>(i % 6) - 1};
+    row.position = 100 + i;
+    std::vector<bool> is_listed(vocabulary);
+    for (std::size_t number = random() % vocabulary; number > 0; --number) {
+      const std::int32_t id = any_id();
+      if (is_listed[static_cast<std::size_t>(id)]) continue;
+      is_listed[static_cast<std::size_t>(id)] = true;
+      row.penalized.push_back({.id = id, .num_generated = static_cast<std::uint32_t>(random() % 4)});
+    }
+    const std::size_t num_pending = random() % (kRecentTokens + 1);
+    while (row.pending.size() < num_pending)  // with repetitions
+      row.pending.push_back(random() % 3 == 0 && !row.pending.empty() ? row.pending[0] : any_id());
+    if (i % 4 == 3) row.suppressed = {any_id(), any_id()};
+  }
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("cuda sample: penalties and log-probabilities are the host's") {
+  for (const std::size_t vocabulary : {5, 33, 300}) {
+    CAPTURE(vocabulary);
+    const auto rows = penalized_rows(vocabulary, 11);
+    check_same_as_host(random_values(rows.size() * vocabulary, 12, 2.0F), vocabulary, rows);
+  }
+}
+
+TEST_CASE("cuda sample: penalties and log-probabilities in any order of threads") {
+  auto rows = penalized_rows(150, 13);
+  rows.resize(6);
+  const auto logits = random_values(rows.size() * 150, 14, 2.0F);
+  in_several_orders([&] { check_same_as_host(logits, 150, rows); });
+}
+
+TEST_CASE("cuda sample: penalties and log-probabilities in a large vocabulary") {
+  constexpr std::size_t kVocabulary = 9001;
+  auto rows = penalized_rows(kVocabulary, 15);
+  rows.resize(4);
+  for (Row& row : rows) row.parameters.top_logprobs = kMaxTopLogprobs;
+  check_same_as_host(random_values(rows.size() * kVocabulary, 16, 3.0F), kVocabulary, rows);
+}
+
+TEST_CASE("cuda sample: a token has been generated as often, wherever that is known") {
+  const std::size_t vocabulary = 40;
+  const auto logits = random_values(vocabulary, 17, 0.2F);
+  const Row known{.parameters = {.seed = 3, .frequency_penalty = 0.5F, .top_logprobs = 2},
+                  .position = 9,
+                  .penalized = {{.id = 4, .num_generated = 3}, {.id = 30, .num_generated = 1}}};
+  Row partly = known;
+  partly.penalized = {{.id = 4, .num_generated = 1}};
+  partly.pending = {4, 30, 4};
+  const auto expected = sample(logits, vocabulary, {known});
+  const auto drawn = sample(logits, vocabulary, {partly});
+  CHECK(drawn.token_ids == expected.token_ids);
+  CHECK(drawn.logprobs[0].logprob == expected.logprobs[0].logprob);
+}
+
+TEST_CASE("cuda sample: asking for log-probabilities changes no draw") {
+  auto rows = rows_of_all_kinds();
+  const auto logits = random_values(rows.size() * 60, 18, 2.0F);
+  const auto without = sample(logits, 60, rows).token_ids;
+  for (Row& row : rows) row.parameters.top_logprobs = 0;
+  CHECK(sample(logits, 60, rows).token_ids == without);
+}
+
+TEST_CASE("cuda sample: the most likely of ties are those with the lowest ids") {
+  std::vector<float> logits(70, -1.0F);
+  logits[50] = logits[20] = 3.0F;
+  logits[69] = -kInfinity;
+  const Row row{.parameters = {.temperature = 0.0F, .top_logprobs = 5}};
+  check_same_as_host(logits, 70, {row});
+  const auto top = sample(logits, 70, {row}).logprobs[0];
+  CHECK(top.top[0].id == 20);
+  CHECK(top.top[1].id == 50);
+  CHECK(top.top[2].id == 0);
+  check_same_as_host({1.0F, -kInfinity, 2.0F}, 3, {row});  // fewer than were asked for
 }

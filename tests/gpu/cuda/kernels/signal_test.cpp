@@ -27,3 +27,34 @@ TEST_CASE("cuda signal: tokens and then the batch's number reach the host's memo
     }
   });
 }
+
+TEST_CASE("cuda signal: log-probabilities come as far as they were asked for") {
+  in_several_orders([] {
+    for (const std::uint32_t count : {1U, 7U}) {
+      std::vector<cuda::RowLogprobs> rows(count);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        rows[i].logprob = -static_cast<float>(i);
+        rows[i].num_top = i * 3;
+        for (std::uint32_t rank = 0; rank < kMaxTopLogprobs; ++rank)
+          rows[i].top[rank] = {static_cast<std::int32_t>(100 * i + rank), -1.0F};
+      }
+      DeviceArray<cuda::RowLogprobs> on_device(rows),
+          on_host{std::vector<cuda::RowLogprobs>(count)};
+      DeviceArray<std::uint64_t> word(std::vector<std::uint64_t>{0});
+      cuda::launch_signal({.logprobs = on_device.data(),
+                           .num_logprobs = count,
+                           .host_logprobs = on_host.data(),
+                           .word = word.data(),
+                           .batch = 1},
+                          nullptr);
+      CHECK(word.values()[0] == 1);
+      const auto values = on_host.values();
+      for (std::uint32_t i = 0; i < count; ++i) {
+        CHECK(values[i].logprob == rows[i].logprob);
+        REQUIRE(values[i].num_top == rows[i].num_top);
+        for (std::uint32_t rank = 0; rank < rows[i].num_top; ++rank)
+          CHECK(values[i].top[rank] == rows[i].top[rank]);
+      }
+    }
+  });
+}
