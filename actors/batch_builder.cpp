@@ -24,6 +24,10 @@ void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
   const std::uint32_t num_drawn = sequence.num_generated() + sequence.progress.num_pending();
   if (step.sample && num_drawn < sequence.ticket->min_tokens)
     slice.suppressed = sequence.ticket->suppressed_early;
+  if (step.sample && sequence.penalized) {
+    slice.penalized = sequence.penalized->tokens();
+    slice.num_pending = sequence.progress.num_pending();
+  }
   batch.slices.push_back(std::move(slice));
 
   batch.page_table.insert(batch.page_table.end(), sequence.pages.begin(),

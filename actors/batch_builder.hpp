@@ -12,7 +12,7 @@
 namespace troupe {
 
 // Appends the sequence's part: its query tokens, its pages as far as they are
-// needed, what may not be drawn.
+// needed, what may not be drawn or is penalized.
 void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
                std::uint32_t page_size);
 

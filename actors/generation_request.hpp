@@ -112,11 +112,26 @@ enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled, kError };
 struct Accepted {
   std::uint32_t prompt_tokens = 0;
 };
+// A token and how likely the model thought it to be.
+struct LikelyToken {
+  std::string text;   // UTF-8; U+FFFD for what is not
+  std::string bytes;  // as they are: characters may be spread over tokens
+  float logprob = 0.0F;
+};
+// A token of the answer, of a request that asked for log-probabilities.
+struct AnswerToken {
+  LikelyToken token;
+  std::vector<LikelyToken> top = {};  // the most likely at its place, best first
+  std::uint32_t text_offset = 0;      // in the answer's text, in characters
+};
 // New text: complete UTF-8, nothing that may still become a stop string. Text
 // may be empty where tokens only complete half a character.
 struct TextDelta {
   std::string text;
   Usage usage;  // so far
+  // Whose text begins in this text, if they were asked for. Tokens without any
+  // text go with what follows, or with the last delta.
+  std::vector<AnswerToken> tokens = {};
 };
 struct Finished {
   FinishReason reason = FinishReason::kStop;

@@ -81,6 +81,8 @@ struct AdmissionTicket {
   std::uint32_t min_tokens = 0;
   std::vector<std::int32_t> end_tokens;  // end the sequence when drawn
   std::vector<std::int32_t> suppressed_early;  // not drawn before min_tokens
+  // With a repetition penalty: the prompt's token ids, each once, ascending.
+  std::vector<std::int32_t> repeated_prompt;
   std::string cache_salt;
   TraceContext trace;  // valid: the spans of its iterations are to link to it
 };
@@ -129,6 +131,7 @@ struct NewToken {
   std::uint32_t cached_tokens = 0;
   SequenceEnd end = SequenceEnd::kNotYet;
   std::chrono::steady_clock::time_point started = {};  // when its first turn came
+  std::shared_ptr<const TokenLogprobs> logprobs = {};  // null: not asked for
 };
 // Refused at admission, given up later, or the engine has failed.
 struct RequestFailed {

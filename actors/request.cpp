@@ -22,6 +22,12 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
+std::vector<std::int32_t> each_once(std::vector<std::int32_t> tokens) {
+  std::sort(tokens.begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  return tokens;
+}
+
 }  // namespace
 
 RequestActor::behavior_type make_request(RequestState::Self self, Environment environment,
@@ -125,6 +131,8 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
     ticket.suppressed_early.insert(ticket.suppressed_early.end(), eos_tokens.begin(),
                                    eos_tokens.end());
   }
+  if (request.sampling.repetition_penalty != 1.0F)
+    ticket.repeated_prompt = each_once(ticket.prompt);
   if (!request.ignore_eos)
     ticket.end_tokens.insert(ticket.end_tokens.end(), eos_tokens.begin(), eos_tokens.end());
   if (environment_->tracer && trace_->context().is_sampled) ticket.trace = trace_->context();
@@ -138,14 +146,19 @@ void RequestState::take_admission() {
   usage_.prompt_tokens = static_cast<std::uint32_t>(ticket_->prompt.size());
   detokenizer_.emplace(*environment_->model.tokenizer);
   stop_matcher_.emplace(start_.request->stop, start_.request->include_stop_in_output);
+  if (start_.request->sampling.wants_logprobs())
+    answer_tokens_.emplace(*environment_->model.tokenizer);
   start_.stream->accept(usage_.prompt_tokens);
   if (start_.request->echo) send_echo();
 }
 
 void RequestState::send_echo() {
-  if (const auto* text = std::get_if<TextPrompt>(&start_.request->prompt))
-    return deliver(text->text);
-  deliver(environment_->model.tokenizer->decode(ticket_->prompt));
+  const auto* prompt = std::get_if<TextPrompt>(&start_.request->prompt);
+  std::string text =
+      prompt ? prompt->text : environment_->model.tokenizer->decode(ticket_->prompt);
+  if (answer_tokens_) answer_tokens_->extend(text);
+  std::vector<AnswerToken> none = tokens_of(text, false);
+  deliver(std::move(text), std::move(none));
 }
 
 void RequestState::take_token(const NewToken& token) {
@@ -158,8 +171,10 @@ void RequestState::take_token(const NewToken& token) {
     if (kept_ && token.end != SequenceEnd::kEndToken) kept_->add_token(token.token);
   }
   std::string text = text_of(token, matched_stop);
-  if (token.token >= 0 || !text.empty()) deliver(std::move(text));
-  if (matched_stop || token.end != SequenceEnd::kNotYet) return finish(token, matched_stop);
+  const bool is_last = matched_stop || token.end != SequenceEnd::kNotYet;
+  std::vector<AnswerToken> tokens = tokens_of(text, is_last && !matched_stop);
+  if (token.token >= 0 || !text.empty()) deliver(std::move(text), std::move(tokens));
+  if (is_last) return finish(token, matched_stop);
   pause_if_unread();
 }
 
@@ -173,6 +188,9 @@ std::string RequestState::text_of(const NewToken& token,
        (start_.request->include_stop_in_output && is_stop_token(token.token)));
   std::string fresh = is_shown ? detokenizer_->push(token.token) : std::string();
   if (token.end != SequenceEnd::kNotYet) fresh += detokenizer_->finish();
+  if (answer_tokens_ && is_shown && token.logprobs)
+    answer_tokens_->add(token.token, *token.logprobs);
+  if (answer_tokens_) answer_tokens_->extend(fresh);
   // Stop strings, like stop tokens, do not count before min_tokens.
   if (usage_.completion_tokens < start_.request->min_tokens) return fresh;
   auto output = stop_matcher_->push(fresh);
@@ -186,9 +204,19 @@ bool RequestState::is_stop_token(std::int32_t token) const {
   return std::find(ids.begin(), ids.end(), token) != ids.end();
 }
 
-void RequestState::deliver(std::string text) {
+// Those whose text begins in this text. When a stop string was cut off, what
+// made it up is no part of the answer; else the last text brings all that are left.
+std::vector<AnswerToken> RequestState::tokens_of(std::string_view text, bool is_last) {
+  if (!answer_tokens_) return {};
+  auto tokens = answer_tokens_->show(text);
+  if (!is_last) return tokens;
+  for (AnswerToken& token : answer_tokens_->take_rest()) tokens.push_back(std::move(token));
+  return tokens;
+}
+
+void RequestState::deliver(std::string text, std::vector<AnswerToken> tokens) {
   if (kept_) kept_->add_text(text);
-  start_.stream->add_text(std::move(text), usage_);
+  start_.stream->add_text({std::move(text), usage_, std::move(tokens)});
 }
 
 void RequestState::finish(const NewToken& token, std::optional<std::size_t> matched_stop) {

@@ -14,8 +14,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "actors/actor_rules.hpp"
+#include "actors/answer_tokens.hpp"
 #include "actors/kept_turn.hpp"
 #include "actors/message_types.hpp"
 #include "actors/request_trace.hpp"
@@ -69,7 +72,8 @@ class RequestState {
   AdmissionTicket make_ticket(std::vector<std::int32_t> tokens) const;
   void send_echo();
   std::string text_of(const NewToken& token, std::optional<std::size_t>& matched_stop);
-  void deliver(std::string text);
+  void deliver(std::string text, std::vector<AnswerToken> tokens = {});
+  std::vector<AnswerToken> tokens_of(std::string_view text, bool is_last);
   void finish(const NewToken& token, std::optional<std::size_t> matched_stop);
   void save();
   void conclude();
@@ -91,6 +95,7 @@ class RequestState {
   std::shared_ptr<const AdmissionTicket> ticket_;
   std::optional<StreamingDetokenizer> detokenizer_;
   std::optional<StopMatcher> stop_matcher_;
+  std::optional<AnswerTokens> answer_tokens_;  // if log-probabilities are wanted
   std::optional<RequestTrace> trace_;  // from the beginning
   std::optional<KeptTurn> kept_;       // of a turn that is to be stored
   std::optional<Finished> finished_;   // all was generated; it may still have to be stored

@@ -41,9 +41,7 @@ void ResponseStream::accept(std::uint32_t prompt_tokens) {
   sink_->deliver(Accepted{prompt_tokens});
 }
 
-void ResponseStream::add_text(std::string text, const Usage& usage) {
-  sink_->deliver(TextDelta{std::move(text), usage});
-}
+void ResponseStream::add_text(TextDelta delta) { sink_->deliver(std::move(delta)); }
 
 void ResponseStream::finish(Finished finished) {
   switch (finished.reason) {

@@ -28,7 +28,7 @@ class ResponseStream {
   // The scheduler knows of it, or it ended before that.
   void mark_admitted();
   void accept(std::uint32_t prompt_tokens);
-  void add_text(std::string text, const Usage& usage);
+  void add_text(TextDelta delta);
   void finish(Finished finished);
   void fail(ApiError error);
 

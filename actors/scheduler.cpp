@@ -62,6 +62,8 @@ void SchedulerState::admit(const Admit& message, RequestActor request) {
   sequence.arrival = ++last_arrival_;
   sequence.arrived = now();
   sequence.tokens = message.ticket->prompt;
+  if (message.ticket->sampling.has_penalties())
+    sequence.penalized.emplace(message.ticket->repeated_prompt);
   enqueue(sequence);
   if (epoch_ > 0 && !check(sequence)) return;
   advance();

@@ -112,7 +112,8 @@ class SchedulerState {
   void flush_if_idle();
   std::vector<Sequence*> choose_participants();
   void absorb(const Flight& flight, const BatchResult& result);
-  void absorb_token(Sequence& sequence, std::int32_t token);
+  // logprobs: null if the batch has none.
+  void absorb_token(Sequence& sequence, std::int32_t token, const TokenLogprobs* logprobs);
   void commit_pages(const Sequence& sequence, const SequenceStep& step,
                     std::vector<PageCommit>& commits) const;
   void observe_iteration(const Flight& flight, const BatchResult& result);

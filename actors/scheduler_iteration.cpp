@@ -192,7 +192,8 @@ void SchedulerState::absorb(const Flight& flight, const BatchResult& result) {
     }
     sequence->progress.completed(entry.step);
     commit_pages(*sequence, entry.step, commits.commits);
-    if (entry.step.sample) absorb_token(*sequence, token);
+    if (entry.step.sample)
+      absorb_token(*sequence, token, i < result.logprobs.size() ? &result.logprobs[i] : nullptr);
     if (Sequence* still_there = find(entry.sequence, entry.run)) settle_pause(*still_there);
   }
   if (!commits.commits.empty()) self_->send(tier_, std::move(commits));
@@ -200,15 +201,19 @@ void SchedulerState::absorb(const Flight& flight, const BatchResult& result) {
     self_->send(tier_, MovesDone{.epoch = epoch_, .moves = flight.moves});
 }
 
-void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token) {
+void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token,
+                                  const TokenLogprobs* logprobs) {
   if (token < 0 || static_cast<std::uint32_t>(token) >= device_.vocabulary_size)
     return fail(sequence, ApiErrorKind::kInternal, "The device drew no valid token.");
   sequence.tokens.push_back(token);
+  if (sequence.penalized) sequence.penalized->add(token);
   sequence.has_progressed = true;
   if (sequence.tokens.size() >= sequence.strike_length + 2) sequence.num_strikes = 0;
   const AdmissionTicket& ticket = *sequence.ticket;
   NewToken message{
       .token = token, .cached_tokens = sequence.cached_tokens, .started = sequence.started};
+  if (logprobs && ticket.sampling.wants_logprobs())
+    message.logprobs = std::make_shared<const TokenLogprobs>(*logprobs);
   if (sequence.num_generated() > ticket.min_tokens &&
       std::find(ticket.end_tokens.begin(), ticket.end_tokens.end(), token) !=
           ticket.end_tokens.end()) {

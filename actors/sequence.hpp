@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "actors/messages.hpp"
 #include "actors/message_types.hpp"
+#include "actors/token_counts.hpp"
 #include "policy/sequence_progress.hpp"
 
 namespace troupe {
@@ -44,6 +46,7 @@ struct Sequence {
   bool is_extending = false;  // the cache tier has been asked for more pages
 
   std::vector<std::int32_t> tokens;  // prompt, then completion
+  std::optional<TokenCounts> penalized;  // of these, if it has penalties
   SequenceProgress progress;
   LeasePtr lease;
   std::vector<PageId> pages;

@@ -164,6 +164,52 @@ TEST_CASE("generation: two batches are in flight, and one wasted step at most") 
   CHECK(leftovers(world) == "");
 }
 
+// The simulated clients know the answers with penalties and log-probabilities.
+TEST_CASE("generation: penalties know what is in flight, and after pauses and deaths what was drawn") {
+  for (const std::uint32_t max_in_flight : {1U, 2U, 5U}) {
+    auto settings = sim::small_settings();
+    settings.options.max_in_flight = max_in_flight;
+    settings.options.max_restarts = 1000;
+    settings.options.pause_bytes = 10;
+    sim::SimWorld world(settings);
+    world.devices().choose_fault = [](const Batch& batch, std::uint64_t number) {
+      const bool is_alone = batch.slices.size() <= 1;  // it would be taken for the cause
+      return number % 23 == 0 && !is_alone ? sim::Fault::kBatchError : sim::Fault::kNone;
+    };
+    std::vector<std::shared_ptr<sim::SimClient>> clients;
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      sim::ClientPlan plan;
+      plan.request = letters("repeat repeat", 60, seed);
+      plan.request.sampling.frequency_penalty = seed % 2 == 0 ? 0.3F : 0.0F;
+      plan.request.sampling.repetition_penalty = seed % 3 == 0 ? 1.0F : 1.1F;
+      plan.request.sampling.top_logprobs = static_cast<std::int32_t>(seed) - 1;
+      if (seed == 4) plan.read_interval = std::chrono::milliseconds(20);
+      clients.push_back(submit(world, plan));
+    }
+    REQUIRE(world.run());
+    for (const auto& client : clients) CHECK(client->finished());
+    CHECK(world.devices().num_devices > 1);
+    CHECK(leftovers(world) == "");
+  }
+}
+
+TEST_CASE("generation: who asks for no penalties has none in its batches") {
+  sim::SimWorld world(sim::small_settings());
+  std::size_t num_penalized = 0;
+  world.devices().choose_fault = [&](const Batch& batch, std::uint64_t) {
+    for (const auto& slice : batch.slices) num_penalized += slice.penalized.size() + slice.num_pending;
+    return sim::Fault::kNone;
+  };
+  submit(world, letters("prompt", 20));
+  REQUIRE(world.run());
+  CHECK(num_penalized == 0);
+  auto request = letters("aab", 20);
+  request.sampling.repetition_penalty = 1.5F;
+  submit(world, request);
+  REQUIRE(world.run());
+  CHECK(num_penalized > 20);
+}
+
 TEST_CASE("generation: a slow reader's sequence leaves the batch until it has read") {
   auto settings = sim::small_settings();
   settings.options.pause_bytes = 10;

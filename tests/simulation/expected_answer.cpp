@@ -30,6 +30,19 @@ std::uint32_t longest_sequence(const DeviceDescription& device) {
   return std::min(device.context_length, device.num_pages * device.page_size);
 }
 
+SimCounts penalized_at_first(const GenerationRequest& request,
+                             const std::vector<std::int32_t>& prompt) {
+  SimCounts counts;
+  if (request.sampling.repetition_penalty == 1.0F) return counts;
+  for (const std::int32_t token : prompt) counts.emplace(token, 0);
+  return counts;
+}
+
+// A stop string that was cut off takes along the tokens that begin in it.
+void drop_tokens_behind_text(ExpectedAnswer& answer) {
+  std::erase_if(answer.tokens, [&](const ExpectedToken& token) { return token.begin >= answer.text.size(); });
+}
+
 }  // namespace
 
 ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDescription& device) {
@@ -46,6 +59,7 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
   std::vector<std::int32_t> suppressed = request.stop_token_ids;
   suppressed.push_back(ByteTokenizer::kEos);
   std::size_t first_matched_byte = answer.text.size();
+  SimCounts penalized = penalized_at_first(request, tokens);
 
   while (true) {
     if (answer.completion_tokens == max_tokens) {
@@ -54,12 +68,15 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
     }
     const bool is_early = answer.completion_tokens < request.min_tokens;
     const std::int32_t token = sim_token(tokens, request.sampling.seed,
-                                         is_early ? suppressed : std::vector<std::int32_t>{});
+                                         is_early ? suppressed : std::vector<std::int32_t>{}, penalized);
+    if (request.sampling.has_penalties()) penalized[token] += 1;
     tokens.push_back(token);
     answer.completion_tokens += 1;
     const bool is_stop_token = contains(request.stop_token_ids, token);
     const bool is_end =
         is_stop_token || (token == ByteTokenizer::kEos && !request.ignore_eos);
+    if (!is_end || (is_stop_token && request.include_stop_in_output))
+      answer.tokens.push_back({token, answer.text.size(), tokens.size() - 1});
     if (token != ByteTokenizer::kEos && (!is_end || request.include_stop_in_output))
       answer.text += static_cast<char>(token);
     if (answer.completion_tokens < request.min_tokens) {
@@ -69,6 +86,7 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
                (!is_end || request.include_stop_in_output)) {
       answer.stop_string = stop;
       if (!request.include_stop_in_output) answer.text.resize(answer.text.size() - stop->size());
+      drop_tokens_behind_text(answer);
       return answer;
     }
     if (!is_end) continue;

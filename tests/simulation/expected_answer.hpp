@@ -5,14 +5,22 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/generation_request.hpp"
 #include "gpu/device.hpp"
 
 namespace troupe::sim {
 
+struct ExpectedToken {
+  std::int32_t id = 0;
+  std::size_t begin = 0;     // of its text in the answer's
+  std::size_t position = 0;  // in the sequence
+};
+
 struct ExpectedAnswer {
   std::string text;
+  std::vector<ExpectedToken> tokens;  // whose text, or the place for it, is in the answer
   FinishReason reason = FinishReason::kStop;
   std::optional<std::string> stop_string;
   std::optional<std::int32_t> stop_token;

@@ -53,6 +53,7 @@ class Scenario {
   void plan_misfortunes();
   ClientPlan draw_client();
   GenerationRequest draw_request();
+  void draw_sampling(SamplingParameters& sampling);
   std::string draw_prompt();
   std::string draw_known_prompt();
   bool has_hung() const;
@@ -64,6 +65,7 @@ class Scenario {
   std::uint64_t seed_;
   std::mt19937_64 random_;
   Kind kind_;
+  std::uint64_t num_requests_drawn_ = 0;
   std::uint64_t poison_ = 0;  // the request that kills workers
   bool may_fail_ = false;     // the engine
   bool may_hang_ = false;     // a device
@@ -263,12 +265,21 @@ GenerationRequest Scenario::draw_request() {
   }
   request.sampling.seed = draw(1000);
   request.has_seed = true;
+  draw_sampling(request.sampling);
   if (chance(20)) {
     request.prompt = TokenPrompt{ByteTokenizer().encode(prompt)};
   } else {
     request.prompt = TextPrompt{std::move(prompt)};
   }
   return request;
+}
+
+// From numbers of their own: what else a seed gives stays as it was.
+void Scenario::draw_sampling(SamplingParameters& sampling) {
+  std::mt19937_64 random(seed_ * 1000 + num_requests_drawn_++);
+  if (random() % 4 == 0) sampling.frequency_penalty = 0.5F;
+  if (random() % 4 == 0) sampling.repetition_penalty = 1.2F;
+  if (random() % 4 == 0) sampling.top_logprobs = static_cast<std::int32_t>(random() % 4);
 }
 
 std::string Scenario::draw_prompt() {

@@ -59,6 +59,10 @@ void SimClient::take(const Accepted&) {
 void SimClient::take(const TextDelta& delta) {
   if (!is_accepted_) violate("text before it was accepted");
   text_ += delta.text;
+  for (const AnswerToken& token : delta.tokens) {
+    if (token.text_offset > text_.size()) violate("a token in front of its text");
+    tokens_.push_back(token);
+  }
   if (plan_.read_interval) unread_bytes_ += delta.text.size();
   cached_tokens_ = delta.usage.cached_tokens;
   const bool is_echo = plan_.request.echo && num_events_ == 2;
@@ -80,6 +84,21 @@ void SimClient::take(const Finished& finished) {
   if (finished.stop_string != expected_.stop_string) violate("wrong stop string");
   if (finished.stop_token != expected_.stop_token) violate("wrong stop token");
   if (num_tokens_ != expected_.completion_tokens) violate("wrong number of tokens");
+  check_tokens();
+}
+
+void SimClient::check_tokens() {
+  const SamplingParameters& sampling = plan_.request.sampling;
+  const std::size_t expected = sampling.wants_logprobs() ? expected_.tokens.size() : 0;
+  if (tokens_.size() != expected) return violate("log-probabilities of another number of tokens");
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    const AnswerToken& token = tokens_[i];
+    const ExpectedToken& wanted = expected_.tokens[i];
+    if (token.text_offset != wanted.begin ||
+        token.token.logprob != sim_logprob(wanted.id, wanted.position) ||
+        token.top.size() != static_cast<std::size_t>(sampling.top_logprobs))
+      violate("a wrong log-probability");
+  }
 }
 
 void SimClient::take(const Failed& failed) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/simulation/expected_answer.hpp"
 #include "tests/simulation/sim_world.hpp"
@@ -52,6 +53,7 @@ class SimClient final : public ResponseSink, public std::enable_shared_from_this
   void take(const Failed& failed);
   void take(const StoreAnswer&) { violate("an answer of the store"); }
   void read_later();
+  void check_tokens();
   void violate(const std::string& what);
 
   SimWorld& world_;
@@ -59,6 +61,7 @@ class SimClient final : public ResponseSink, public std::enable_shared_from_this
   ExpectedAnswer expected_;
   RequestId id_ = 0;
   std::string text_;
+  std::vector<AnswerToken> tokens_;
   std::size_t unread_bytes_ = 0;
   std::uint32_t num_events_ = 0;
   std::uint32_t num_tokens_ = 0;

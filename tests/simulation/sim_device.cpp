@@ -25,8 +25,10 @@ std::uint64_t mix(std::uint64_t value) {
 }  // namespace
 
 std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
-                       std::span<const std::int32_t> suppressed) {
+                       std::span<const std::int32_t> suppressed, const SimCounts& penalized) {
   std::uint64_t hash = mix(seed + 1);
+  for (const auto& [id, number] : penalized)
+    hash ^= mix(static_cast<std::uint64_t>(id) << 32 | number);
   for (const std::int32_t token : tokens) hash = mix(hash ^ static_cast<std::uint32_t>(token));
   while (true) {
     const std::int32_t token =
@@ -36,6 +38,10 @@ std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
     if (std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end()) return token;
     hash = mix(hash);
   }
+}
+
+float sim_logprob(std::int32_t token, std::size_t position) {
+  return -static_cast<float>((static_cast<std::size_t>(token) * 31 + position) % 997) / 64;
 }
 
 void SimDevices::note_departure() {
@@ -53,7 +59,8 @@ SimDevice::SimDevice(SimDeviceSettings settings, std::shared_ptr<SimDevices> sha
       shared_(std::move(shared)),
       pages_(settings_.description.num_pages,
              std::vector<std::int32_t>(settings_.description.page_size, kUnwritten)),
-      slots_(settings_.description.num_slots, kUnwritten) {
+      slots_(settings_.description.num_slots, kUnwritten),
+      recent_(settings_.description.num_slots) {
   shared_->num_devices += 1;
   shared_->alive.insert(this);
   if (shared_->alive.size() > 1) shared_->violations.push_back("two devices at once");
@@ -144,8 +151,15 @@ BatchResult SimDevice::collect(Ticket ticket) {
   move(*submitted.batch, result);
   std::size_t first_token = 0;
   for (const auto& slice : submitted.batch->slices) {
-    result.tokens.push_back(execute(*submitted.batch, slice, first_token));
+    const std::int32_t token = execute(*submitted.batch, slice, first_token);
+    result.tokens.push_back(token);
     first_token += slice.num_tokens;
+    if (!slice.sample || !slice.sampling.wants_logprobs()) continue;
+    result.logprobs.resize(submitted.batch->slices.size());
+    TokenLogprobs& logprobs = result.logprobs[result.tokens.size() - 1];
+    logprobs.logprob = sim_logprob(token, slice.context_length + slice.num_tokens);
+    for (std::int32_t rank = 0; rank < slice.sampling.top_logprobs; ++rank)
+      logprobs.top.push_back({'a' + rank, -static_cast<float>(rank)});
   }
   return result;
 }
@@ -205,8 +219,22 @@ std::int32_t SimDevice::execute(const Batch& batch, const SequenceSlice& slice,
     tokens.push_back(kv(batch, slice, i));
     if (tokens.back() == kUnwritten) report(batch, slice, "KV that was never written");
   }
-  slots_[slice.slot] = sim_token(tokens, slice.sampling.seed, slice.suppressed);
+  slots_[slice.slot] = sim_token(tokens, slice.sampling.seed, slice.suppressed,
+                                 slice.sampling.has_penalties() ? counts_of(batch, slice) : SimCounts{});
+  recent_[slice.slot][tokens.size() % kRecentTokens] = slots_[slice.slot];
   return slots_[slice.slot];
+}
+
+SimCounts SimDevice::counts_of(const Batch& batch, const SequenceSlice& slice) {
+  SimCounts counts;
+  for (const PenalizedToken& token : slice.penalized)
+    if (!counts.emplace(token.id, token.num_generated).second)
+      report(batch, slice, "a penalized token twice");
+  if (slice.num_pending > kRecentTokens) report(batch, slice, "more pending than remembered");
+  const std::uint32_t position = slice.context_length + slice.num_tokens;
+  for (std::uint32_t i = 1; i <= slice.num_pending; ++i)
+    counts[recent_[slice.slot][(position - i) % kRecentTokens]] += 1;
+  return counts;
 }
 
 std::int32_t& SimDevice::kv(const Batch& batch, const SequenceSlice& slice,

@@ -5,10 +5,12 @@
 // or somebody else's gives a wrong token. It fails on command.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -65,9 +67,15 @@ struct SimDevices {
   void note_departure();
 };
 
-// The token after `tokens`: letters, and now and then the end.
+// By id, how often each token with a penalty was generated.
+using SimCounts = std::map<std::int32_t, std::uint32_t>;
+
+// The token after `tokens`: letters, and now and then the end. Penalties give
+// another one, which depends on all that they are for.
 std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
-                       std::span<const std::int32_t> suppressed);
+                       std::span<const std::int32_t> suppressed, const SimCounts& penalized = {});
+// Of a token drawn for a position.
+float sim_logprob(std::int32_t token, std::size_t position);
 
 class SimDevice final : public Device {
  public:
@@ -103,6 +111,7 @@ class SimDevice final : public Device {
   bool reads_void(const Batch& batch, const SequenceSlice& slice) const;
   bool is_in_flight_elsewhere(const Batch& batch, const SequenceSlice& slice) const;
   std::int32_t execute(const Batch& batch, const SequenceSlice& slice, std::size_t first_token);
+  SimCounts counts_of(const Batch& batch, const SequenceSlice& slice);
   std::int32_t& kv(const Batch& batch, const SequenceSlice& slice, std::uint32_t position);
   void report(const Batch& batch, const SequenceSlice& slice, const std::string& what);
 
@@ -116,6 +125,7 @@ class SimDevice final : public Device {
   TimePoint busy_until_;
   std::vector<std::vector<std::int32_t>> pages_;
   std::vector<std::int32_t> slots_;
+  std::vector<std::array<std::int32_t, kRecentTokens>> recent_;  // by slot
 };
 
 }  // namespace troupe::sim
