@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/client_stream.hpp"
 
+#include <utility>
+
 namespace troupe {
 namespace {
 
 constexpr std::size_t kBytesAroundText = 200;  // of an event on the wire
+constexpr std::size_t kBytesOfLikelyToken = 80;
 // Below any sensible EngineOptions::pause_bytes: who was never this far behind
 // has not been paused.
 constexpr std::size_t kFarBehindBytes = 2048;
@@ -17,7 +20,7 @@ ClientStream::~ClientStream() {
 
 void ClientStream::deliver(ResponseEvent event) {
   if (delivery_ == Delivery::kWhole) {
-    if (const auto* delta = std::get_if<TextDelta>(&event)) text_ += delta->text;
+    if (auto* delta = std::get_if<TextDelta>(&event)) add(std::move(*delta));
     if (!is_terminal(event)) return;
   } else {
     const std::size_t bytes = cost(event);
@@ -25,6 +28,11 @@ void ClientStream::deliver(ResponseEvent event) {
     backlog_.add(static_cast<double>(bytes));
   }
   outbox_->put({shared_from_this(), std::move(event)});
+}
+
+void ClientStream::add(TextDelta delta) {
+  text_ += delta.text;
+  for (AnswerToken& token : delta.tokens) tokens_.push_back(std::move(token));
 }
 
 bool ClientStream::take_all() {
@@ -37,7 +45,11 @@ bool ClientStream::take_all() {
 
 std::size_t ClientStream::cost(const ResponseEvent& event) {
   const auto* delta = std::get_if<TextDelta>(&event);
-  return kBytesAroundText + (delta == nullptr ? 0 : delta->text.size());
+  if (delta == nullptr) return kBytesAroundText;
+  std::size_t bytes = kBytesAroundText + delta->text.size();
+  for (const AnswerToken& token : delta->tokens)
+    bytes += kBytesOfLikelyToken * (1 + token.top.size());
+  return bytes;
 }
 
 }  // namespace troupe

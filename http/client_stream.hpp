@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/engine.hpp"
 #include "http/outbox.hpp"
@@ -17,7 +18,7 @@ class Connection;
 
 enum class Delivery : std::uint8_t {
   kEvents,  // each event goes to the io thread as it comes
-  kWhole,   // text is collected here; only the end wakes the io thread
+  kWhole,   // text and tokens are collected here; only the end wakes the io thread
 };
 
 class ClientStream final : public ResponseSink,
@@ -45,17 +46,21 @@ class ClientStream final : public ResponseSink,
   void handled(const ResponseEvent& event) { num_handled_bytes_ += cost(event); }
   // kWhole, after the terminal event.
   const std::string& whole_text() const { return text_; }
+  const std::vector<AnswerToken>& whole_tokens() const { return tokens_; }
 
   Connection* connection() const { return connection_; }
   void detach() { connection_ = nullptr; }
 
  private:
+  void add(TextDelta delta);
   static std::size_t cost(const ResponseEvent& event);
 
   const std::shared_ptr<Outbox> outbox_;
   const Delivery delivery_;
   const Gauge backlog_;  // of all streams, bytes
-  std::string text_;  // engine threads until the terminal event, then the io thread
+  // Engine threads until the terminal event, then the io thread.
+  std::string text_;
+  std::vector<AnswerToken> tokens_;
   std::atomic<std::size_t> pending_bytes_ = 0;
   std::size_t num_handled_bytes_ = 0;
   Connection* connection_;  // null once nobody waits for the answer

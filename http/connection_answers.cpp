@@ -157,8 +157,9 @@ std::unique_ptr<StreamWriter> Connection::make_writer() const {
 void Connection::on_delta(const TextDelta& delta) {
   if (phase_ == Phase::kGenerating) begin_stream();
   if (num_unsent() > limits_.max_stream_buffer_bytes) return on_client_gone();
-  if (delta.text.empty() && !generation_->request.continuous_usage_stats) return;
-  generation_->writer->delta(out_, delta.text, delta.usage);
+  const bool is_empty = delta.text.empty() && delta.tokens.empty();
+  if (is_empty && !generation_->request.continuous_usage_stats) return;
+  generation_->writer->delta(out_, delta);
   service_.metrics().sse_events.add();
 }
 
@@ -183,7 +184,11 @@ void Connection::on_finished(const Finished& finished) {
 std::string Connection::whole_answer(const Finished& finished) const {
   const std::string& text = generation_->stream->whole_text();
   const auto& turn = generation_->turn;
-  if (!turn) return completed_json(identity(), text, finished);
+  const auto& tokens = generation_->stream->whole_tokens();
+  if (!turn) {
+    return completed_json(identity(), text, finished,
+                          generation_->request.wants_logprobs ? &tokens : nullptr);
+  }
   std::string body;
   append_response_object(body, {.id = generation_->response_id,
                                 .created = generation_->created,
@@ -194,6 +199,7 @@ std::string Connection::whole_answer(const Finished& finished) const {
                                 .status = status_of(finished.reason),
                                 .is_stored = finished.is_stored,
                                 .text = text,
+                                .tokens = tokens,
                                 .usage = &finished.usage,
                                 .timings = &finished.timings});
   return body;

@@ -24,23 +24,6 @@ void read_model(FieldReader& fields, const ParseSettings& settings) {
   }
 }
 
-void read_sampling(FieldReader& fields, const ParseSettings& settings, GenerationRequest& request) {
-  SamplingParameters& sampling = request.sampling;
-  const SamplingDefaults& defaults = settings.model.defaults;
-  sampling.temperature =
-      static_cast<float>(fields.number("temperature", 0.0, 2.0).value_or(defaults.temperature));
-  sampling.min_p = static_cast<float>(fields.number("min_p", 0.0, 1.0).value_or(defaults.min_p));
-  const auto top_p = fields.number("top_p", 0.0, 1.0);
-  if (top_p && *top_p <= 0.0) fields.fail("top_p", " must be greater than 0, got 0");
-  sampling.top_p = static_cast<float>(top_p.value_or(defaults.top_p));
-  const auto top_k = fields.integer("top_k", -1, static_cast<std::int64_t>(settings.limits.max_top_k));
-  sampling.top_k = static_cast<std::int32_t>(top_k.value_or(defaults.top_k));
-  if (sampling.top_k < 0) sampling.top_k = 0;  // both -1 and 0 mean all
-  const auto seed = fields.bits64("seed");
-  request.has_seed = seed.has_value();
-  sampling.seed = seed.value_or(0);
-}
-
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 
 std::optional<std::int64_t> read_max_tokens(FieldReader& fields, ResponseShape shape) {
@@ -133,7 +116,7 @@ void read_generation_fields(FieldReader& fields, const ParseSettings& settings,
                             ApiRequest& request) {
   GenerationRequest& generation = request.generation;
   read_model(fields, settings);
-  read_sampling(fields, settings, generation);
+  read_sampling_fields(fields, settings, request);
   read_lengths(fields, settings, request);
   read_stops(fields, settings, generation);
   read_streaming(fields, request);

@@ -16,6 +16,9 @@ struct ParseSettings {
 void read_generation_fields(FieldReader& fields, const ParseSettings& settings,
                             ApiRequest& request);
 
+// The part of it that is about drawing tokens.
+void read_sampling_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request);
+
 // Fails on known fields whose value would change the meaning of the answer.
 void refuse_unsupported_fields(FieldReader& fields, ResponseShape shape);
 

@@ -66,6 +66,14 @@ void append_json_number(std::string& out, double number) {
   out.append(digits.data(), end);
 }
 
+void append_json_float(std::string& out, float number) {
+  std::array<char, 32> digits;
+  const float unsigned_zero = number + 0.0F;  // not "-0"
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), unsigned_zero).ptr;
+  out.append(digits.data(), end);
+}
+
 std::string json_string(std::string_view text) {
   std::string out;
   append_json_string(out, text);

@@ -16,6 +16,9 @@ void append_json_integer(std::string& out, std::int64_t number);
 // With three digits after the point; null if it is not finite.
 void append_json_number(std::string& out, double number);
 
+// The shortest digits that mean this number; it must be finite.
+void append_json_float(std::string& out, float number);
+
 std::string json_string(std::string_view text);
 
 // At most max_bytes of the text, never half a character.

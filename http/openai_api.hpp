@@ -23,6 +23,7 @@ struct ApiRequest {
   bool stream = false;
   bool include_usage = false;           // a last chunk with the usage and no choices
   bool continuous_usage_stats = false;  // the usage so far in every chunk
+  bool wants_logprobs = false;          // generation.sampling says how many
 };
 
 std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "http/json_text.hpp"
+#include "http/logprobs_json.hpp"
 
 namespace troupe {
 
@@ -20,18 +21,21 @@ void ResponseEventWriter::begin(std::string& out, const Usage&) {
   response_event(out, "response.created", view(ResponseStatus::kInProgress));
   response_event(out, "response.in_progress", view(ResponseStatus::kInProgress));
   item_event(out, "response.output_item.added", ResponseStatus::kInProgress, false);
-  part_event(out, "response.content_part.added", "");
+  part_event(out, "response.content_part.added", "", {});
   framer_.end(out, start);
 }
 
-void ResponseEventWriter::delta(std::string& out, std::string_view text, const Usage&) {
-  text_ += text;
+void ResponseEventWriter::delta(std::string& out, const TextDelta& delta) {
+  text_ += delta.text;
+  tokens_.insert(tokens_.end(), delta.tokens.begin(), delta.tokens.end());
   const std::size_t start = framer_.begin(out);
   open_event(out, "response.output_text.delta");
   append_place(out);
   out += ",\"delta\":";
-  append_json_string(out, text);
-  out += ",\"logprobs\":[]}\n\n";
+  append_json_string(out, delta.text);
+  out += ",\"logprobs\":";
+  append_logprobs(out, ResponseShape::kResponse, delta.tokens);
+  out += "}\n\n";
   framer_.end(out, start);
 }
 
@@ -42,12 +46,15 @@ void ResponseEventWriter::finish(std::string& out, const Finished& finished) {
   append_place(out);
   out += ",\"text\":";
   append_json_string(out, text_);
-  out += ",\"logprobs\":[]}\n\n";
-  part_event(out, "response.content_part.done", text_);
+  out += ",\"logprobs\":";
+  append_logprobs(out, ResponseShape::kResponse, tokens_);
+  out += "}\n\n";
+  part_event(out, "response.content_part.done", text_, tokens_);
   item_event(out, "response.output_item.done", status, true);
   auto response = view(status);
   response.is_stored = finished.is_stored;
   response.text = text_;
+  response.tokens = tokens_;
   response.usage = &finished.usage;
   response.timings = &finished.timings;
   response_event(out, "response." + std::string(name_of(status)), response);
@@ -60,6 +67,7 @@ void ResponseEventWriter::error(std::string& out, const HttpError& error) {
   auto response = view(ResponseStatus::kFailed);
   response.error = &error;
   if (!text_.empty()) response.text = text_;
+  response.tokens = tokens_;
   response_event(out, "response.failed", response);
   framer_.end(out, start);
   framer_.end_body(out);
@@ -96,15 +104,16 @@ void ResponseEventWriter::item_event(std::string& out, std::string_view type, Re
   open_event(out, type);
   out += "\"output_index\":0,\"item\":";
   append_output_message(out, identity_.id, status,
-                        has_text ? std::optional<std::string_view>(text_) : std::nullopt);
+                        has_text ? std::optional<std::string_view>(text_) : std::nullopt, tokens_);
   out += "}\n\n";
 }
 
-void ResponseEventWriter::part_event(std::string& out, std::string_view type, std::string_view text) {
+void ResponseEventWriter::part_event(std::string& out, std::string_view type, std::string_view text,
+                                     std::span<const AnswerToken> tokens) {
   open_event(out, type);
   append_place(out);
   out += ",\"part\":";
-  append_output_text(out, text);
+  append_output_text(out, text, tokens);
   out += "}\n\n";
 }
 

@@ -10,8 +10,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "http/event_framer.hpp"
 #include "http/response_json.hpp"
@@ -27,7 +29,7 @@ class ResponseEventWriter final : public StreamWriter {
                       EventFraming framing);
 
   void begin(std::string& out, const Usage& usage) override;
-  void delta(std::string& out, std::string_view text, const Usage& usage) override;
+  void delta(std::string& out, const TextDelta& delta) override;
   void finish(std::string& out, const Finished& finished) override;
   void error(std::string& out, const HttpError& error) override;
   void heartbeat(std::string& out) override { framer_.heartbeat(out); }
@@ -38,7 +40,8 @@ class ResponseEventWriter final : public StreamWriter {
   void open_event(std::string& out, std::string_view type);
   void response_event(std::string& out, std::string_view type, const ResponseView& response);
   void item_event(std::string& out, std::string_view type, ResponseStatus status, bool has_text);
-  void part_event(std::string& out, std::string_view type, std::string_view text);
+  void part_event(std::string& out, std::string_view type, std::string_view text,
+                  std::span<const AnswerToken> tokens);
   // "item_id":…,"output_index":0,"content_index":0
   void append_place(std::string& out) const;
 
@@ -47,6 +50,7 @@ class ResponseEventWriter final : public StreamWriter {
   EventFramer framer_;
   std::string message_id_;
   std::string text_;  // all so far: the last events repeat it
+  std::vector<AnswerToken> tokens_;  // of it, if they were asked for
   std::int64_t next_number_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "http/response_json.hpp"
 
 #include "http/json_text.hpp"
+#include "http/logprobs_json.hpp"
 
 namespace troupe {
 namespace {
@@ -74,7 +75,7 @@ void append_finish(std::string& out, const Finished& finished) {
 }
 
 std::string completed_json(const ResponseIdentity& identity, std::string_view text,
-                           const Finished& finished) {
+                           const Finished& finished, const std::vector<AnswerToken>* tokens) {
   const bool is_chat = identity.shape == ResponseShape::kChat;
   std::string out;
   out.reserve(text.size() + 512);
@@ -89,7 +90,13 @@ std::string completed_json(const ResponseIdentity& identity, std::string_view te
   out += is_chat ? "\"message\":{\"role\":\"assistant\",\"content\":" : "\"text\":";
   append_json_string(out, text);
   if (is_chat) out += ",\"refusal\":null}";
-  out += ",\"logprobs\":null,";
+  out += ",\"logprobs\":";
+  if (tokens != nullptr) {
+    append_logprobs(out, identity.shape, *tokens);
+  } else {
+    out += "null";
+  }
+  out += ",";
   append_finish(out, finished);
   out += "}],\"usage\":";
   append_usage(out, finished.usage);

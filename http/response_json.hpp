@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "actors/generation_request.hpp"
 #include "http/openai_api.hpp"
@@ -33,8 +34,10 @@ void append_timings_member(std::string& out, const RequestTimings& timings, cons
 // "finish_reason":"stop","stop_reason":null
 void append_finish(std::string& out, const Finished& finished);
 
+// tokens: with their log-probabilities; null: they were not asked for.
 std::string completed_json(const ResponseIdentity& identity, std::string_view text,
-                           const Finished& finished);
+                           const Finished& finished,
+                           const std::vector<AnswerToken>* tokens = nullptr);
 
 std::string model_json(const ServedModelInfo& model);
 std::string model_list_json(const ServedModelInfo& model);

@@ -2,6 +2,7 @@
 #include "http/response_object.hpp"
 
 #include "http/json_text.hpp"
+#include "http/logprobs_json.hpp"
 #include "http/response_json.hpp"
 
 namespace troupe {
@@ -86,14 +87,15 @@ void append_response_object(std::string& out, const ResponseView& response) {
   out += ",\"model\":";
   append_json_string(out, response.model);
   out += ",\"output\":[";
-  if (response.text) append_output_message(out, response.id, response.status, response.text);
+  if (response.text)
+    append_output_message(out, response.id, response.status, response.text, response.tokens);
   out += "],\"previous_response_id\":";
   append_string_or_null(out, response.previous);
   out += response.is_stored ? ",\"store\":true," : ",\"store\":false,";
   out += response.settings;
   out += ",\"parallel_tool_calls\":false,\"reasoning\":{\"effort\":null,\"summary\":null},"
          "\"service_tier\":\"default\",\"text\":{\"format\":{\"type\":\"text\"}},"
-         "\"tool_choice\":\"none\",\"tools\":[],\"top_logprobs\":0,\"truncation\":\"disabled\",\"usage\":";
+         "\"tool_choice\":\"none\",\"tools\":[],\"truncation\":\"disabled\",\"usage\":";
   if (response.usage != nullptr) {
     append_response_usage(out, *response.usage);
     if (response.timings != nullptr) append_timings_member(out, *response.timings, *response.usage);
@@ -109,19 +111,23 @@ std::string message_id(std::string_view response_id) {
 }
 
 void append_output_message(std::string& out, std::string_view response_id, ResponseStatus status,
-                           std::optional<std::string_view> text) {
+                           std::optional<std::string_view> text,
+                           std::span<const AnswerToken> tokens) {
   out += "{\"id\":";
   append_json_string(out, message_id(response_id));
   out += ",\"type\":\"message\",\"status\":\"";
   // A message has no "failed".
   out += status == ResponseStatus::kFailed ? name_of(ResponseStatus::kIncomplete) : name_of(status);
   out += "\",\"role\":\"assistant\",\"content\":[";
-  if (text) append_output_text(out, *text);
+  if (text) append_output_text(out, *text, tokens);
   out += "]}";
 }
 
-void append_output_text(std::string& out, std::string_view text) {
-  out += "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":";
+void append_output_text(std::string& out, std::string_view text,
+                        std::span<const AnswerToken> tokens) {
+  out += "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":";
+  append_logprobs(out, ResponseShape::kResponse, tokens);
+  out += ",\"text\":";
   append_json_string(out, text);
   out += "}";
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,7 @@ struct ResponseView {
   ResponseStatus status = ResponseStatus::kInProgress;
   bool is_stored = false;
   std::optional<std::string_view> text = {};  // of its one message; absent: none yet
+  std::span<const AnswerToken> tokens = {};  // with log-probabilities, if they were asked for
   const Usage* usage = nullptr;          // null: not known yet
   const RequestTimings* timings = nullptr;
   const HttpError* error = nullptr;
@@ -41,8 +43,10 @@ void append_response_object(std::string& out, const ResponseView& response);
 std::string message_id(std::string_view response_id);
 // The message itself; text absent: it has no content yet.
 void append_output_message(std::string& out, std::string_view response_id, ResponseStatus status,
-                           std::optional<std::string_view> text);
-void append_output_text(std::string& out, std::string_view text);
+                           std::optional<std::string_view> text,
+                           std::span<const AnswerToken> tokens);
+void append_output_text(std::string& out, std::string_view text,
+                        std::span<const AnswerToken> tokens = {});
 
 // {"id":…,"object":"response.deleted","deleted":true}
 std::string deleted_json(std::string_view response_id);

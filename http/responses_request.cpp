@@ -86,6 +86,8 @@ std::string settings_json(FieldReader& fields, const GenerationRequest& generati
   out += ",\"metadata\":" + read_metadata(fields);
   out += ",\"temperature\":";
   append_json_number(out, generation.sampling.temperature);
+  out += ",\"top_logprobs\":";
+  append_json_integer(out, std::max(0, generation.sampling.top_logprobs));
   out += ",\"top_p\":";
   append_json_number(out, generation.sampling.top_p);
   const auto user = fields.string("user");

@@ -2,12 +2,14 @@
 #include "http/sse_writer.hpp"
 
 #include "http/json_text.hpp"
+#include "http/logprobs_json.hpp"
 
 namespace troupe {
 
 SseWriter::SseWriter(const ResponseIdentity& identity, EventFraming framing, bool include_usage,
                      bool continuous_usage_stats)
     : framer_(framing),
+      shape_(identity.shape),
       is_chat_(identity.shape == ResponseShape::kChat),
       include_usage_(include_usage),
       continuous_usage_stats_(continuous_usage_stats) {
@@ -20,8 +22,7 @@ SseWriter::SseWriter(const ResponseIdentity& identity, EventFraming framing, boo
   append_json_string(head_, identity.model);
   head_ += ",\"choices\":[";
   before_text_ = head_ + (is_chat_ ? "{\"index\":0,\"delta\":{\"content\":" : "{\"index\":0,\"text\":");
-  after_text_ = is_chat_ ? "},\"logprobs\":null,\"finish_reason\":null}]"
-                         : ",\"logprobs\":null,\"finish_reason\":null}]";
+  after_text_ = is_chat_ ? "},\"logprobs\":" : ",\"logprobs\":";
 }
 
 void SseWriter::begin(std::string& out, const Usage& usage) {
@@ -35,12 +36,18 @@ void SseWriter::begin(std::string& out, const Usage& usage) {
   framer_.end(out, start);
 }
 
-void SseWriter::delta(std::string& out, std::string_view text, const Usage& usage) {
+void SseWriter::delta(std::string& out, const TextDelta& delta) {
   const std::size_t start = framer_.begin(out);
   out += before_text_;
-  append_json_string(out, text);
+  append_json_string(out, delta.text);
   out += after_text_;
-  append_usage_member(out, usage);
+  if (delta.tokens.empty()) {
+    out += "null";
+  } else {
+    append_logprobs(out, shape_, delta.tokens);
+  }
+  out += ",\"finish_reason\":null}]";
+  append_usage_member(out, delta.usage);
   out += "}\n\n";
   framer_.end(out, start);
 }

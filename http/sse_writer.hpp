@@ -23,7 +23,7 @@ class SseWriter final : public StreamWriter {
 
   // The chunk that says who speaks; nothing for text completions.
   void begin(std::string& out, const Usage& usage) override;
-  void delta(std::string& out, std::string_view text, const Usage& usage) override;
+  void delta(std::string& out, const TextDelta& delta) override;
   // Finish chunk, usage chunk if it was asked for, [DONE], end of body.
   void finish(std::string& out, const Finished& finished) override;
   // No [DONE]: the answer is not complete.
@@ -34,12 +34,13 @@ class SseWriter final : public StreamWriter {
   void append_usage_member(std::string& out, const Usage& usage) const;
 
   EventFramer framer_;
+  ResponseShape shape_;
   bool is_chat_;
   bool include_usage_;
   bool continuous_usage_stats_;
   std::string head_;           // data: {"id":…,"model":…,"choices":[
   std::string before_text_;    // {"index":0,"delta":{"content":  or  {"index":0,"text":
-  std::string_view after_text_;
+  std::string_view after_text_;      // up to the log-probabilities
 };
 
 }  // namespace troupe

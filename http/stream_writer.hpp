@@ -6,7 +6,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "actors/generation_request.hpp"
 #include "http/error_response.hpp"
@@ -19,7 +18,7 @@ class StreamWriter {
   virtual ~StreamWriter() = default;
 
   virtual void begin(std::string& out, const Usage& usage) = 0;
-  virtual void delta(std::string& out, std::string_view text, const Usage& usage) = 0;
+  virtual void delta(std::string& out, const TextDelta& delta) = 0;
   // The rest of the answer, and the end of the body.
   virtual void finish(std::string& out, const Finished& finished) = 0;
   // Ends the stream in place of finish().

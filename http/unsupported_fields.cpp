@@ -18,7 +18,6 @@ namespace json = boost::json;
 bool is_never(const json::value&) { return false; }
 bool is_false(const json::value& value) { return value.is_bool() && !value.get_bool(); }
 bool is_true(const json::value& value) { return value.is_bool() && value.get_bool(); }
-bool is_zero(const json::value& value) { return value.is_number() && value.to_number<double>() == 0; }
 bool is_one(const json::value& value) { return value.is_number() && value.to_number<double>() == 1; }
 bool is_empty(const json::value& value) {
   return (value.is_array() && value.get_array().empty()) ||
@@ -64,9 +63,6 @@ constexpr std::array kUnsupportedEverywhere = {
     UnsupportedField{"best_of", is_one, "1"},
     UnsupportedField{"use_beam_search", is_false, "false"},
     UnsupportedField{"length_penalty", is_one, "1"},
-    UnsupportedField{"presence_penalty", is_zero, "0"},
-    UnsupportedField{"frequency_penalty", is_zero, "0"},
-    UnsupportedField{"repetition_penalty", is_one, "1"},
     UnsupportedField{"logit_bias", is_empty, "an empty object"},
     UnsupportedField{"logits_processors", is_empty, "an empty list"},
     UnsupportedField{"allowed_token_ids", is_empty, "an empty list"},
@@ -86,8 +82,6 @@ constexpr std::array kUnsupportedEverywhere = {
 };
 
 constexpr std::array kUnsupportedInChat = {
-    UnsupportedField{"logprobs", is_false, "false"},
-    UnsupportedField{"top_logprobs", is_zero, "0"},
     UnsupportedField{"tools", is_empty, "an empty list"},
     UnsupportedField{"tool_choice", is_no_tool_choice, "\"none\" or \"auto\""},
     UnsupportedField{"functions", is_empty, "an empty list"},
@@ -104,7 +98,6 @@ constexpr std::array kUnsupportedInChat = {
 };
 
 constexpr std::array kUnsupportedInCompletions = {
-    UnsupportedField{"logprobs", is_false, "null"},
     UnsupportedField{"suffix", is_empty, "null"},
     UnsupportedField{"prompt_embeds", is_never, "null"},
     UnsupportedField{"add_special_tokens", is_true, "true"},
@@ -113,7 +106,6 @@ constexpr std::array kUnsupportedInCompletions = {
 constexpr std::array kUnsupportedInResponses = {
     UnsupportedField{"background", is_false, "false"},
     UnsupportedField{"conversation", is_never, "null; use previous_response_id"},
-    UnsupportedField{"include", is_empty, "an empty list"},
     UnsupportedField{"max_tokens", is_never, "max_output_tokens"},
     UnsupportedField{"max_completion_tokens", is_never, "max_output_tokens"},
     UnsupportedField{"max_tool_calls", is_never, "null"},
@@ -125,7 +117,6 @@ constexpr std::array kUnsupportedInResponses = {
     UnsupportedField{"text", is_text_text, "{\"format\": {\"type\": \"text\"}}"},
     UnsupportedField{"tools", is_empty, "an empty list"},
     UnsupportedField{"tool_choice", is_no_tool_choice, "\"none\" or \"auto\""},
-    UnsupportedField{"top_logprobs", is_zero, "0"},
     UnsupportedField{"truncation", is_disabled, "\"disabled\""},
 };
 

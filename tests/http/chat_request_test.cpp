@@ -217,13 +217,49 @@ TEST_CASE("chat request: fields that ask for nothing new are accepted") {
   }
 }
 
+TEST_CASE("chat request: penalties are read, within their ranges") {
+  const auto sampling = accepted(
+      R"("presence_penalty":-2,"frequency_penalty":0.5,"repetition_penalty":1.25)").generation.sampling;
+  CHECK(sampling.presence_penalty == -2.0F);
+  CHECK(sampling.frequency_penalty == 0.5F);
+  CHECK(sampling.repetition_penalty == 1.25F);
+  CHECK(sampling.has_penalties());
+  CHECK(!accepted(R"("presence_penalty":null,"frequency_penalty":0,"repetition_penalty":1)")
+             .generation.sampling.has_penalties());
+  for (const std::string field :
+       {R"("presence_penalty":2.1)", R"("frequency_penalty":-2.01)", R"("presence_penalty":"1")",
+        R"("repetition_penalty":0)", R"("repetition_penalty":-1)", R"("repetition_penalty":1e-60)",
+        R"("repetition_penalty":true)"}) {
+    const ApiError error = refused(field);
+    CHECK(error.field == field.substr(1, field.find(':') - 2));
+  }
+  CHECK(refused(R"("presence_penalty":2.5)").message ==
+        "presence_penalty must be a number from -2 to 2, got 2.5E0");
+  CHECK(refused(R"("repetition_penalty":0)").message == "repetition_penalty must be greater than 0, got 0");
+}
+
+TEST_CASE("chat request: logprobs says whether, top_logprobs how many") {
+  const auto top = [](const std::string& fields) {
+    const ApiRequest request = accepted(fields);
+    CHECK(request.wants_logprobs == request.generation.sampling.wants_logprobs());
+    return request.generation.sampling.top_logprobs;
+  };
+  CHECK(top(R"("logprobs":false)") == SamplingParameters::kNoLogprobs);
+  CHECK(top(R"("logprobs":false,"top_logprobs":0)") == SamplingParameters::kNoLogprobs);
+  CHECK(top(R"("logprobs":true)") == 0);
+  CHECK(top(R"("logprobs":true,"top_logprobs":20)") == 20);
+  for (const std::string fields : {R"("logprobs":true,"top_logprobs":21)", R"("top_logprobs":3)",
+                                   R"("logprobs":false,"top_logprobs":3)", R"("logprobs":true,"top_logprobs":-1)"})
+    CHECK(refused(fields).field == "top_logprobs");
+  CHECK(refused(R"("logprobs":1)").field == "logprobs");
+}
+
 TEST_CASE("chat request: fields that would change the answer are refused by name") {
   struct Row {
     std::string field, value;
   };
   const Row rows[] = {
-      {"n", "2"}, {"n", "\"1\""}, {"best_of", "2"}, {"logprobs", "true"}, {"top_logprobs", "5"},
-      {"presence_penalty", "0.1"}, {"frequency_penalty", "-2"}, {"repetition_penalty", "1.1"},
+      {"n", "2"}, {"n", "\"1\""}, {"best_of", "2"},
       {"logit_bias", R"({"5":1})"}, {"tools", R"([{"type":"function"}])"},
       {"tool_choice", R"("required")"}, {"functions", "[{}]"}, {"function_call", R"({"name":"f"})"},
       {"response_format", R"({"type":"json_object"})"}, {"response_format", "\"text\""},

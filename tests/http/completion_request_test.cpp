@@ -54,13 +54,28 @@ TEST_CASE("completion request: other prompts are refused") {
   CHECK(wrong_field(R"("max_tokens":3)") == "prompt");
 }
 
-TEST_CASE("completion request: echo is passed on; suffix and logprobs are refused by name") {
+TEST_CASE("completion request: echo is passed on; suffix is refused by name") {
   CHECK(accepted(R"("prompt":"x","echo":true)").generation.echo);
   accepted(R"("prompt":"x","suffix":null,"logprobs":null,"best_of":1)");
   CHECK(wrong_field(R"("prompt":"x","suffix":"y")") == "suffix");
-  CHECK(wrong_field(R"("prompt":"x","logprobs":0)") == "logprobs");
   CHECK(wrong_field(R"("prompt":"x","echo":1)") == "echo");
   CHECK(wrong_field(R"("prompt":"x","add_special_tokens":false)") == "add_special_tokens");
+}
+
+TEST_CASE("completion request: logprobs are a number up to five, and not of the prompt") {
+  const auto top = [](const std::string& field) {
+    const ApiRequest request = accepted(R"("prompt":"x",)" + field);
+    CHECK(request.wants_logprobs == request.generation.sampling.wants_logprobs());
+    return request.generation.sampling.top_logprobs;
+  };
+  CHECK(top(R"("logprobs":null)") == SamplingParameters::kNoLogprobs);
+  CHECK(top(R"("logprobs":false)") == SamplingParameters::kNoLogprobs);
+  CHECK(top(R"("logprobs":0)") == 0);
+  CHECK(top(R"("logprobs":5)") == 5);
+  for (const std::string wrong : {"6", "-1", "true", "1.5", "\"1\""})
+    CHECK(wrong_field(R"("prompt":"x","logprobs":)" + wrong) == "logprobs");
+  CHECK(wrong_field(R"("prompt":"x","logprobs":1,"echo":true)") == "logprobs");
+  accepted(R"("prompt":"x","logprobs":null,"echo":true)");
 }
 
 TEST_CASE("completion request: what load generators send is understood") {

@@ -107,6 +107,28 @@ TEST_CASE("http and engine: streamed and whole, the text is the device's") {
   CHECK(stack.is_quiet());
 }
 
+TEST_CASE("http and engine: log-probabilities come whole and streamed, without those of a stop string") {
+  Stack stack;
+  TestClient client(stack.server.port());
+  client.send(completion(30, false, R"(,"stop":"klm","logprobs":1)"));
+  CHECK(client.read_response().body.find(
+            R"("text":"fghij","logprobs":{"text_offset":[0,1,2,3,4],"token_logprobs":[0,0,0,0,0],)"
+            R"("tokens":["f","g","h","i","j"],"top_logprobs":[{"f":0},{"g":0},{"h":0},{"i":0},{"j":0}]})") !=
+        std::string::npos);
+  client.send(completion(30, true, R"(,"stop":"klx","logprobs":0)"));
+  std::string tokens;
+  const auto data = sse_data(client.read_response().body);
+  for (const std::string& chunk : data) {
+    constexpr std::string_view kTokens = "\"tokens\":[";
+    const std::size_t at = chunk.find(kTokens);
+    if (at == std::string::npos) continue;
+    for (std::size_t i = at + kTokens.size(); chunk[i] != ']'; ++i)
+      if (chunk[i] >= 'a' && chunk[i] <= 'z') tokens += chunk[i];
+  }
+  CHECK(tokens == letters(30));
+  CHECK(stack.is_quiet());
+}
+
 TEST_CASE("http and engine: what the engine refuses is told with its numbers") {
   Stack stack;
   TestClient client(stack.server.port());

@@ -48,9 +48,9 @@ TEST_CASE("response events: they come in OpenAI's order, numbered, and the last 
   ResponseEventWriter writer(kIdentity, turn(), EventFraming::kPlain);
   std::string out;
   writer.begin(out, {});
-  writer.delta(out, "Hel\"", kUsage);
+  writer.delta(out, {.text = "Hel\"", .usage = kUsage});
   writer.heartbeat(out);
-  writer.delta(out, "lo", kUsage);
+  writer.delta(out, {.text = "lo", .usage = kUsage});
   writer.finish(out, {.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {}, .usage = kUsage,
                       .is_stored = true});
   const auto events = events_of(out);
@@ -94,7 +94,7 @@ TEST_CASE("response events: an error fails the response, with what there is of i
   ResponseEventWriter writer(kIdentity, turn(), EventFraming::kChunked);
   std::string out;
   writer.begin(out, {});
-  writer.delta(out, "Hel", kUsage);
+  writer.delta(out, {.text = "Hel", .usage = kUsage});
   writer.error(out, http_error(503, "the server is shutting down"));
   CHECK(out.ends_with("\r\n0\r\n\r\n"));
   const auto last = json::parse(test::sse_data(out).back()).as_object();
@@ -103,4 +103,31 @@ TEST_CASE("response events: an error fails the response, with what there is of i
   CHECK(last.at("response").at("error").at("code").as_string() == "server_error");
   CHECK(last.at("response").at("error").at("message").as_string() == "the server is shutting down");
   CHECK(last.at("response").at("output").at(0).at("status").as_string() == "incomplete");
+}
+
+TEST_CASE("response events: log-probabilities come with their text, and all of them at the end") {
+  ResponseEventWriter writer(kIdentity, turn(), EventFraming::kPlain);
+  std::string out;
+  writer.begin(out, {});
+  for (const std::string text : {"a", "b"}) {
+    writer.delta(out, {.text = text, .usage = kUsage,
+                       .tokens = {{.token = {.text = text, .bytes = text, .logprob = -1.0F},
+                                   .top = {{.text = "z", .bytes = "z", .logprob = -2.0F}}}}});
+  }
+  writer.finish(out, {.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {}, .usage = kUsage});
+  const auto events = events_of(out);
+  const auto tokens_of = [](const json::value& logprobs) {
+    std::string tokens;
+    for (const auto& entry : logprobs.as_array()) {
+      tokens += entry.at("token").as_string().c_str();
+      CHECK(entry.at("top_logprobs").at(0).at("token").as_string() == "z");
+    }
+    return tokens;
+  };
+  CHECK(tokens_of(events[4].at("logprobs")) == "a");
+  CHECK(tokens_of(events[5].at("logprobs")) == "b");
+  CHECK(tokens_of(events[6].at("logprobs")) == "ab");
+  CHECK(tokens_of(events[7].at("part").at("logprobs")) == "ab");
+  CHECK(tokens_of(events[8].at("item").at("content").at(0).at("logprobs")) == "ab");
+  CHECK(tokens_of(events[9].at("response").at("output").at(0).at("content").at(0).at("logprobs")) == "ab");
 }

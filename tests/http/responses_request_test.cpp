@@ -85,7 +85,7 @@ TEST_CASE("responses request: the answer's length and settings have this API's n
   CHECK(request.generation.max_tokens == 7);
   CHECK(request.generation.sampling.temperature == 0.5F);
   CHECK(request.generation.turn->settings ==
-        R"("max_output_tokens":7,"metadata":{"a":"b"},"temperature":0.500,"top_p":0.900,"user":"u")");
+        R"("max_output_tokens":7,"metadata":{"a":"b"},"temperature":0.500,"top_logprobs":0,"top_p":0.900,"user":"u")");
   CHECK(wrong_field(with(R"("max_tokens":7)")) == "max_tokens");
   CHECK(wrong_field(with(R"("max_output_tokens":0)")) == "max_output_tokens");
 }
@@ -101,10 +101,21 @@ TEST_CASE("responses request: metadata keeps to OpenAI's limits") {
   accepted(with("\"metadata\":{\"" + std::string(64, 'k') + "\":\"" + std::string(512, 'v') + "\"}"));
 }
 
+TEST_CASE("responses request: include asks for log-probabilities, top_logprobs says how many more") {
+  const auto plain = accepted(with(R"("include":[],"top_logprobs":3)"));
+  CHECK(!plain.wants_logprobs);
+  const auto request = accepted(with(R"("include":["message.output_text.logprobs"],"top_logprobs":3)"));
+  CHECK(request.wants_logprobs);
+  CHECK(request.generation.sampling.top_logprobs == 3);
+  CHECK(request.generation.turn->settings.find("\"top_logprobs\":3,") != std::string::npos);
+  CHECK(accepted(with(R"("include":["message.output_text.logprobs"])")).generation.sampling.top_logprobs == 0);
+}
+
 TEST_CASE("responses request: what would change the meaning is refused by name, what would not is taken") {
   for (const auto& [field, value] : {std::pair{"truncation", R"("auto")"}, {"background", "true"},
                                      {"conversation", R"("conv_1")"}, {"tools", R"([{"type":"web_search"}])"},
-                                     {"include", R"(["message.output_text.logprobs"])"}, {"top_logprobs", "3"},
+                                     {"include", R"(["reasoning.encrypted_content"])"}, {"include", "7"},
+                                     {"top_logprobs", "21"},
                                      {"reasoning", R"({"effort":"high"})"}, {"prompt", R"({"id":"p"})"},
                                      {"text", R"({"format":{"type":"json_object"}})"}, {"stop", R"(["x"])"}}) {
     CHECK(wrong_field(with("\"" + std::string(field) + "\":" + value)) == field);

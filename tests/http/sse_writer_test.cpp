@@ -28,7 +28,7 @@ TEST_CASE("sse: the bytes of a whole chat stream") {
   SseWriter writer(kChat, EventFraming::kPlain, false, false);
   std::string out;
   writer.begin(out, {});
-  writer.delta(out, "a\"\n", kUsage);
+  writer.delta(out, {.text = "a\"\n", .usage = kUsage});
   writer.heartbeat(out);
   writer.finish(out, kStop);
   const std::string head(kChatHead);
@@ -44,7 +44,7 @@ TEST_CASE("sse: the bytes of a whole completion stream") {
   SseWriter writer(kText, EventFraming::kPlain, false, false);
   std::string out;
   writer.begin(out, {});
-  writer.delta(out, "x", kUsage);
+  writer.delta(out, {.text = "x", .usage = kUsage});
   writer.finish(out, {.reason = FinishReason::kLength, .stop_string = {}, .stop_token = {},
                       .usage = kUsage});
   const std::string head =
@@ -59,7 +59,7 @@ TEST_CASE("sse: with include_usage every chunk has usage null and the last one h
   SseWriter writer(kChat, EventFraming::kPlain, true, false);
   std::string out;
   writer.begin(out, {});
-  writer.delta(out, "x", kUsage);
+  writer.delta(out, {.text = "x", .usage = kUsage});
   writer.finish(out, kStop);
   const auto data = test::sse_data(out);
   REQUIRE(data.size() == 5);
@@ -72,7 +72,7 @@ TEST_CASE("sse: continuous usage statistics are in every chunk") {
   SseWriter writer(kChat, EventFraming::kPlain, true, true);
   std::string out;
   writer.begin(out, {.prompt_tokens = 3});
-  writer.delta(out, "x", kUsage);
+  writer.delta(out, {.text = "x", .usage = kUsage});
   writer.finish(out, kStop);
   const auto data = test::sse_data(out);
   REQUIRE(data.size() == 5);
@@ -104,7 +104,7 @@ TEST_CASE("sse: each event is one HTTP chunk whose length is right") {
   const auto write = [](SseWriter& writer) {
     std::string out;
     writer.begin(out, {});
-    writer.delta(out, std::string(100'000, '\n'), kUsage);
+    writer.delta(out, {.text = std::string(100'000, '\n'), .usage = kUsage});
     writer.heartbeat(out);
     writer.finish(out, kStop);
     return out;
@@ -137,4 +137,19 @@ TEST_CASE("sse: timings are in the last chunk, be it the finish or the usage") {
     CHECK(data[data.size() - 2].find(R"("timings":{"queue_ms":0.000,)") != std::string::npos);
     if (include_usage) CHECK(data[0].find("timings") == std::string::npos);
   }
+}
+
+TEST_CASE("sse: log-probabilities are in the chunk with their text") {
+  const std::vector<AnswerToken> tokens = {
+      {.token = {.text = "a", .bytes = "a", .logprob = -0.5F}}};
+  std::string chat, text;
+  SseWriter(kChat, EventFraming::kPlain, false, false)
+      .delta(chat, {.text = "a", .usage = kUsage, .tokens = tokens});
+  CHECK(chat == std::string(kChatHead) +
+                    R"({"index":0,"delta":{"content":"a"},"logprobs":{"content":[{"token":"a","logprob":-0.5,)"
+                    R"("bytes":[97],"top_logprobs":[]}],"refusal":null},"finish_reason":null}]})" "\n\n");
+  SseWriter(kText, EventFraming::kPlain, false, false)
+      .delta(text, {.text = "a", .usage = kUsage, .tokens = tokens});
+  CHECK(text.find(R"("text":"a","logprobs":{"text_offset":[0],"token_logprobs":[-0.5],"tokens":["a"],)"
+                  R"("top_logprobs":[{"a":-0.5}]},"finish_reason":null}]})") != std::string::npos);
 }
