@@ -119,6 +119,10 @@ GenerationRequest next_turn(std::vector<ChatMessage>& history, bool is_long,
   request.max_tokens = static_cast<std::uint32_t>(is_long ? 160 : random() % 40 + 4);
   request.sampling = {.temperature = random() % 4 == 0 ? 1.2F : 0.0F, .seed = random()};
   request.has_seed = true;
+  if (random() % 4 == 0) request.sampling.frequency_penalty = 0.4F;
+  if (random() % 6 == 0) request.sampling.presence_penalty = 0.3F;
+  if (random() % 6 == 0) request.sampling.repetition_penalty = 1.05F;
+  if (random() % 4 == 0) request.sampling.top_logprobs = 2;
   return request;
 }
 
@@ -203,7 +207,7 @@ Played play(const Kind& kind) {
     }
     for (const auto& [which, sink] : open) {
       histories[which].push_back({"assistant", sink->wait()});
-      played.conversations[which] += histories[which].back().content + "\n";
+      played.conversations[which] += histories[which].back().content + sink->logprobs() + "\n";
     }
   }
   life->check_nothing_is_held();
