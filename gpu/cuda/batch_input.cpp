@@ -36,6 +36,8 @@ std::size_t cut(std::byte* base, const BatchCapacity& capacity, BatchInput& inpu
   cutter.cut(input.output_rows, capacity.output_rows);
   cutter.cut(input.sample_rows, capacity.output_rows);
   cutter.cut(input.suppressed, capacity.suppressed);
+  cutter.cut(input.penalized, capacity.penalized);
+  cutter.cut(input.penalized_logits, capacity.penalized);
   cutter.cut(input.page_table, capacity.pages);
   for (std::size_t i = 0; i < input.items.size(); ++i)
     cutter.cut(input.items[i], capacity.items[i]);
@@ -48,6 +50,8 @@ void fill_sample_rows(const Batch& batch, const BatchInput& input) {
   std::uint32_t token = 0;
   std::uint32_t row = 0;
   std::uint32_t num_suppressed = 0;
+  std::uint32_t num_penalized = 0;
+  std::uint32_t num_logprobs = 0;
   for (const SequenceSlice& slice : batch.slices) {
     token += slice.num_tokens;
     if (!slice.sample) continue;
@@ -59,8 +63,15 @@ void fill_sample_rows(const Batch& batch, const BatchInput& input) {
                               .position = std::uint64_t{slice.context_length} + slice.num_tokens,
                               .first_suppressed = num_suppressed,
                               .num_suppressed = count,
-                              .slot = slice.slot};
+                              .slot = slice.slot,
+                              .first_penalized = num_penalized,
+                              .num_penalized = static_cast<std::uint32_t>(slice.penalized.size()),
+                              .num_pending = slice.num_pending,
+                              .logprobs_row = num_logprobs};
+    std::copy(slice.penalized.begin(), slice.penalized.end(), input.penalized + num_penalized);
     num_suppressed += count;
+    num_penalized += static_cast<std::uint32_t>(slice.penalized.size());
+    num_logprobs += slice.sampling.wants_logprobs() ? 1 : 0;
     ++row;
   }
 }
@@ -112,8 +123,11 @@ BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan) {
                          .output_rows = batch.num_output_rows(),
                          .pages = static_cast<std::uint32_t>(batch.page_table.size()),
                          .merges = static_cast<std::uint32_t>(plan.merges.size())};
-  for (const SequenceSlice& slice : batch.slices)
-    if (slice.sample) capacity.suppressed += static_cast<std::uint32_t>(slice.suppressed.size());
+  for (const SequenceSlice& slice : batch.slices) {
+    if (!slice.sample) continue;
+    capacity.suppressed += static_cast<std::uint32_t>(slice.suppressed.size());
+    capacity.penalized += static_cast<std::uint32_t>(slice.penalized.size());
+  }
   for (std::size_t i = 0; i < plan.items.size(); ++i)
     capacity.items[i] = static_cast<std::uint32_t>(plan.items[i].size());
   return capacity;

@@ -24,6 +24,7 @@ struct BatchCapacity {
   std::uint32_t output_rows = 0;
   std::uint32_t pages = 0;  // of the page table
   std::uint32_t suppressed = 0;
+  std::uint32_t penalized = 0;
   std::array<std::uint32_t, kAttentionClasses.size()> items{};
   std::uint32_t merges = 0;
   auto operator<=>(const BatchCapacity&) const = default;
@@ -39,6 +40,8 @@ struct BatchInput {
   std::int32_t* suppressed = nullptr;         // [suppressed]
   PageId* page_table = nullptr;               // [pages]
   std::array<AttentionItem*, kAttentionClasses.size()> items{};
+  PenalizedToken* penalized = nullptr;        // [penalized]
+  float* penalized_logits = nullptr;          // [penalized], the kernel's scratch
   AttentionMerge* merges = nullptr;
   AttentionCounts* counts = nullptr;  // one
 

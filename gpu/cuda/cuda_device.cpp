@@ -45,10 +45,19 @@ BatchCapacity graph_capacity(const BatchCapacity& exact, const ProgramShape& sha
                          .output_rows = std::min(shape.max_tokens, shape.max_output_rows),
                          .pages = rounded_up(exact.pages),
                          .suppressed = rounded_up(exact.suppressed),
+                         .penalized = rounded_up(exact.penalized),
                          .merges = rounded_up(exact.merges)};
   for (std::size_t i = 0; i < exact.items.size(); ++i)
     capacity.items[i] = rounded_up(exact.items[i]);
   return capacity;
+}
+
+bool gives_logprobs(const SequenceSlice& slice) {
+  return slice.sample && slice.sampling.wants_logprobs();
+}
+std::uint32_t num_logprobs(const Batch& batch) {
+  return static_cast<std::uint32_t>(
+      std::count_if(batch.slices.begin(), batch.slices.end(), gives_logprobs));
 }
 
 }  // namespace
@@ -68,9 +77,12 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       few_token_workspace_(kFewTokenWorkspaceBytes),
       input_(input_bytes_),
       sampled_(model_->plan.capacity.output_rows * sizeof(std::int32_t)),
+      logprobs_(model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
       tokens_of_slots_((description_.num_slots + 1) * sizeof(std::int32_t)),
+      recent_tokens_((description_.num_slots + 1) * kRecentTokens * sizeof(std::int32_t)),
       pinned_inputs_(ring_size_ * input_bytes_),
       pinned_tokens_(ring_size_ * model_->plan.capacity.output_rows * sizeof(std::int32_t)),
+      pinned_logprobs_(ring_size_ * model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
       word_(sizeof(std::uint64_t)),
       products_(product_workspace_.get(), kProductWorkspaceBytes),
       choices_(model_->products),
@@ -81,7 +93,9 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                  .partials = reinterpret_cast<float*>(partials_.get()),
                  .cosines_sines = reinterpret_cast<const float*>(model_->cosines_sines.get()),
                  .tokens_of_slots = reinterpret_cast<std::int32_t*>(tokens_of_slots_.get()),
+                 .recent_tokens = reinterpret_cast<std::int32_t*>(recent_tokens_.get()),
                  .sampled = reinterpret_cast<std::int32_t*>(sampled_.get()),
+                 .logprobs = reinterpret_cast<RowLogprobs*>(logprobs_.get()),
                  .few_token_workspace = few_token_workspace_.get()},
                 model_->weights, products_, choices_,
                 {.num_heads = model_->plan.network->config().num_heads,
@@ -152,6 +166,9 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
     launch_signal({.token_ids = reinterpret_cast<const std::int32_t*>(sampled_.get()),
                    .num_tokens = batch->num_output_rows(),
                    .host_token_ids = pinned_tokens(ticket),
+                   .logprobs = reinterpret_cast<const RowLogprobs*>(logprobs_.get()),
+                   .num_logprobs = num_logprobs(*batch),
+                   .host_logprobs = pinned_logprobs(ticket),
                    .word = reinterpret_cast<std::uint64_t*>(word_.get()),
                    .batch = ticket},
                   compute_.handle());
@@ -255,6 +272,11 @@ std::int32_t* CudaDevice::pinned_tokens(Ticket ticket) const {
          ticket % ring_size_ * model_->plan.capacity.output_rows;
 }
 
+RowLogprobs* CudaDevice::pinned_logprobs(Ticket ticket) const {
+  return reinterpret_cast<RowLogprobs*>(pinned_logprobs_.get()) +
+         ticket % ring_size_ * model_->plan.capacity.output_rows;
+}
+
 // ---- the waiting thread ----
 
 void CudaDevice::wait() {
@@ -307,6 +329,7 @@ BatchResult CudaDevice::result_of(const Submission& submission) {
   PageSwapper::Outcome outcome = swapper_.finish();
   result.failed_loads = std::move(outcome.failed_loads);
   result.tokens = tokens_of(submission, outcome.void_slices);
+  result.logprobs = logprobs_of(submission);
   return result;
 }
 
@@ -327,6 +350,20 @@ std::vector<std::int32_t> CudaDevice::tokens_of(const Submission& submission,
     if (!void_slices.empty() && void_slices[i]) tokens[i] = kVoidContext;
   }
   return tokens;
+}
+
+std::vector<TokenLogprobs> CudaDevice::logprobs_of(const Submission& submission) const {
+  const auto& slices = submission.batch->slices;
+  if (num_logprobs(*submission.batch) == 0) return {};
+  const RowLogprobs* row = pinned_logprobs(submission.ticket);
+  std::vector<TokenLogprobs> logprobs(slices.size());
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    if (!gives_logprobs(slices[i])) continue;
+    logprobs[i].logprob = row->logprob;
+    logprobs[i].top.assign(row->top, row->top + std::min<std::size_t>(row->num_top, kMaxTopLogprobs));
+    ++row;
+  }
+  return logprobs;
 }
 
 void CudaDevice::publish(BatchResult result) {

@@ -96,7 +96,9 @@ class CudaDevice final : public Device {
   std::vector<std::int32_t> tokens_of(const Submission& submission,
                                       const std::vector<bool>& void_slices);
   void publish(BatchResult result);
+  std::vector<TokenLogprobs> logprobs_of(const Submission& submission) const;
   std::int32_t* pinned_tokens(Ticket ticket) const;
+  RowLogprobs* pinned_logprobs(Ticket ticket) const;
 
   std::shared_ptr<const CudaModel> model_;
   CudaDeviceOptions options_;
@@ -106,8 +108,8 @@ class CudaDevice final : public Device {
 
   Stream compute_;
   DeviceMemory pool_, arena_, partials_, product_workspace_, few_token_workspace_, input_,
-      sampled_, tokens_of_slots_;
-  PinnedMemory pinned_inputs_, pinned_tokens_, word_;
+      sampled_, logprobs_, tokens_of_slots_, recent_tokens_;
+  PinnedMemory pinned_inputs_, pinned_tokens_, pinned_logprobs_, word_;
   CublasProducts products_;
   ProductChoices choices_;
   ProgramExecutor executor_;

@@ -26,6 +26,9 @@ constexpr std::uint64_t kMarginBytes = 512ULL << 20;
 constexpr std::uint32_t kMostSplits = 64;
 constexpr std::uint32_t kMostTileSplits = 16;
 constexpr std::uint32_t kSuppressedPerSlot = 64;  // ids that may not be drawn, on average
+// Tokens that penalties are for, on average of all slots: a text of 100,000
+// tokens has fewer that differ.
+constexpr std::uint32_t kPenalizedPerSlot = 16384;
 
 template <typename Integer>
 Integer divide_up(Integer count, Integer size) {
@@ -75,6 +78,8 @@ void bound_batches(CudaModelPlan& plan) {
                    .pages = slots * divide_up(plan.context_length,
                                               static_cast<std::uint32_t>(kKvPageTokens)),
                    .suppressed = slots * kSuppressedPerSlot,
+                   .penalized = slots * std::min({kPenalizedPerSlot, plan.context_length,
+                                                  plan.network->config().vocabulary_size}),
                    .merges = few_items + tile_items};
   for (std::size_t i = 0; i < kTileClass; ++i) plan.capacity.items[i] = few_items * splits;
   plan.capacity.items[kTileClass] = tile_items * tile_splits;
@@ -95,7 +100,7 @@ std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
   return kProductWorkspaceBytes + kFewTokenWorkspaceBytes +
          attention_partial_floats(plan.layout(), plan.num_partials) * sizeof(float) +
          BatchInput::size_bytes(plan.capacity) +
-         plan.capacity.output_rows * sizeof(std::int32_t);
+         plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs));
 }
 
 std::uint32_t most_useful_pages(const CudaModelPlan& plan) {
@@ -120,7 +125,7 @@ MemoryPlan divide_memory(const CudaModelPlan& plan) {
        .workspace_bytes = workspace_bytes(plan) + page_bytes,  // and the page of padding
        .graph_bytes = settings.uses_graphs ? kGraphBytes : 0,
        .page_bytes = page_bytes,
-       .slot_bytes = sizeof(std::int32_t),
+       .slot_bytes = (1 + kRecentTokens) * sizeof(std::int32_t),  // the last and the recent
        .page_size = kKvPageTokens,
        .num_slots = settings.num_slots,
        .context_length = plan.context_length,

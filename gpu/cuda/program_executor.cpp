@@ -261,6 +261,10 @@ class ProgramExecutor::Queueing {
                    .suppressed = batch_.input.suppressed,
                    .token_ids = memory_.sampled,
                    .tokens_of_slots = memory_.tokens_of_slots,
+                   .penalized = batch_.input.penalized,
+                   .penalized_logits = batch_.input.penalized_logits,
+                   .recent_tokens = memory_.recent_tokens,
+                   .logprobs = memory_.logprobs,
                    .num_rows = rows(logits)},
                   stream_);
   }

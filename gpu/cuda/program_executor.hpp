@@ -28,7 +28,9 @@ struct ExecutorMemory {
   float* partials = nullptr;              // of attention
   const float* cosines_sines = nullptr;   // [positions, head_dim]
   std::int32_t* tokens_of_slots = nullptr;
+  std::int32_t* recent_tokens = nullptr;  // [slots, kRecentTokens]
   std::int32_t* sampled = nullptr;        // [output rows]
+  RowLogprobs* logprobs = nullptr;        // [output rows], those that ask first
   std::byte* few_token_workspace = nullptr;
 };
 

@@ -76,6 +76,25 @@ TEST_CASE("batch input: the rows that are sampled know their token, position and
         std::vector<std::int32_t>{9, 8, 7});
 }
 
+TEST_CASE("batch input: rows know their penalized tokens, and their place among log-probabilities") {
+  Batch batch = mixed_batch();
+  batch.slices[0].penalized = {{4, 1}, {5, 0}};
+  batch.slices[0].num_pending = 1;
+  batch.slices[1].penalized = {{6, 1}};  // not sampled
+  batch.slices[2].penalized = {{7, 3}};
+  batch.slices[2].sampling.top_logprobs = 2;
+  const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});
+  const auto capacity = cuda::capacity_of(batch, plan);
+  CHECK(capacity.penalized == 3);
+  const Filled in = filled(batch, plan, capacity);
+  CHECK(in.input.sample_rows[0].num_penalized == 2);
+  CHECK(in.input.sample_rows[0].num_pending == 1);
+  CHECK(in.input.sample_rows[1].first_penalized == 2);
+  CHECK(in.input.sample_rows[1].num_penalized == 1);
+  CHECK(in.input.sample_rows[1].logprobs_row == 0);
+  CHECK(in.input.penalized[2] == PenalizedToken{7, 3});
+}
+
 TEST_CASE("batch input: rows beyond the batch are nobody's, and none is at another's place") {
   const Batch batch = mixed_batch();
   const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});

@@ -111,4 +111,56 @@ TEST_CASE("cuda device: graphs and batches in flight change no token") {
   set_stream_order(0);
 }
 
+TEST_CASE("cuda device: penalties are the host's, with graphs and batches in flight as well") {
+  const SmallModel model(small_settings(DataType::kF32));
+  std::vector<GenerationRequest> requests;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    requests.push_back({.prompt = {3, 4, 5, 3},
+                        .num_new = 12,
+                        .sampling = {.temperature = 0.0F,
+                                     .repetition_penalty = i % 2 == 0 ? 1.0F : 1.2F,
+                                     .frequency_penalty = i < 3 ? 0.6F : 0.0F,
+                                     .presence_penalty = i < 2 ? 0.0F : 0.3F},
+                        .first_iteration = i});
+  }
+  std::vector<std::vector<std::int32_t>> expected;
+  {
+    const auto host_model = model.on_host(DataType::kF32);
+    HostDevice device(host_model);
+    ProgramCache programs(host_model->network, host_model->compute_type, host_model->largest);
+    expected = generate(device, programs, requests);
+  }
+  for (const std::uint32_t in_flight : {1U, 4U}) {
+    cuda::CudaDevice device(model.get());
+    ProgramCache programs = model.programs();
+    CHECK(generate(device, programs, requests, {.in_flight = in_flight}) == expected);
+  }
+}
+
+TEST_CASE("cuda device: log-probabilities are there for the slices that ask") {
+  const SmallModel model(small_settings(DataType::kF32));
+  CapturedLogits captured;
+  cuda::CudaDevice device(model.get(), {.on_logits = capture_logits(captured)});
+  ProgramCache programs = model.programs();
+  auto batch = std::make_shared<Batch>(
+      Batch{.id = 5, .slices = {}, .token_ids = {3, 4, 5, 9, 8, 7}, .page_table = {0, 1}});
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    batch->slices.push_back({.sequence = i, .slot = i, .num_tokens = 3, .first_page = i,
+                             .num_pages = 1, .sample = true,
+                             .sampling = {.temperature = 0.0F}, .suppressed = {}});
+  }
+  batch->slices[1].sampling.top_logprobs = 2;
+  const auto result =
+      wait_for(device, device.submit(programs.find("decoder_step", 6, 2), batch));
+  REQUIRE(result.error.empty());
+  REQUIRE(result.logprobs.size() == 2);
+  REQUIRE(result.logprobs[1].top.size() == 2);
+  CHECK(result.logprobs[1].top[0].id == result.tokens[1]);
+  const auto& logits = captured[1].at(0);
+  double sum = 0.0;
+  for (const float logit : logits) sum += std::exp(double{logit});
+  const double expected = logits[static_cast<std::size_t>(result.tokens[1])] - std::log(sum);
+  CHECK(result.logprobs[1].logprob == doctest::Approx(expected).epsilon(1e-5));
+}
+
 }  // namespace troupe
