@@ -45,7 +45,7 @@ TEST_CASE("child process: how it ended is known, and it is reaped") {
   REQUIRE(end);
   CHECK(to_string(*end) == "exited with status 3");
   CHECK(is_reaped(well.process.pid()));
-  Shell killed("sleep 1000");
+  Shell killed("exec sleep 1000");  // no child of its own, which would stay
   CHECK_FALSE(killed.process.wait_for(std::chrono::milliseconds(0)));
   killed.process.signal(SIGKILL);
   CHECK(to_string(killed.process.wait_for(kLong).value()) == "was killed by signal 9 (SIGKILL)");
