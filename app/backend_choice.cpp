@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <exception>
@@ -72,27 +73,34 @@ ChosenBackend make_in_child(const Options& options, child::BackendKind kind,
                                          "--log-format", options.log_format}},
                .kind = kind,
                .library = library}),
+          .options = options,
           .is_child = true};
 }
 
 // A CUDA context costs memory and can't be mended, so it is kept out of the
 // server unless that is asked for. Without the library, or a driver, no process is
 // started for it.
-ChosenBackend make_cuda(const Options& options) {
+ChosenBackend make_cuda(const Options& asked) {
+  const Options options = with_device_numbers(asked, DeviceKind::kGpu);
   const auto library = cuda_library(options);
   if (!std::filesystem::is_regular_file(library))
     throw std::runtime_error("there is no CUDA backend, " + library.string() + " is missing");
   if (options.device == "auto" && options.cuda_library.empty() && !has_gpu_driver())
     throw std::runtime_error("there is no GPU, /dev/nvidiactl is missing");
   if (options.worker_placement == "inline")
-    return {.backend = load_cuda_library(library)(backend_settings(options)), .is_child = false};
+    return {.backend = load_cuda_library(library)(backend_settings(options)),
+            .options = options,
+            .is_child = false};
   return make_in_child(options, child::BackendKind::kCuda, library.string());
 }
 
-ChosenBackend make_host(const Options& options) {
+ChosenBackend make_host(const Options& asked) {
+  const Options options = with_device_numbers(asked, DeviceKind::kHost);
   if (options.worker_placement == "child")
     return make_in_child(options, child::BackendKind::kHost, "");
-  return {.backend = make_host_backend(backend_settings(options)), .is_child = false};
+  return {.backend = make_host_backend(backend_settings(options)),
+          .options = options,
+          .is_child = false};
 }
 
 }  // namespace
@@ -108,11 +116,20 @@ ChosenBackend choose_backend(const Options& options) {
   }
 }
 
+Options with_device_numbers(Options options, DeviceKind kind) {
+  const bool is_gpu = kind == DeviceKind::kGpu;
+  if (options.max_batch_tokens == 0) options.max_batch_tokens = is_gpu ? 2048 : 512;
+  if (options.prefill_chunk == 0)
+    options.prefill_chunk = std::min<std::uint64_t>(is_gpu ? 2048 : 256, options.max_batch_tokens);
+  return options;
+}
+
 BackendSettings backend_settings(const Options& options) {
   BackendSettings settings;
   settings.model_dir = options.model_dir;
   if (options.compute_type == "f32") settings.compute_type = DataType::kF32;
   if (options.compute_type == "bf16") settings.compute_type = DataType::kBF16;
+  if (options.compute_type == "f16") settings.compute_type = DataType::kF16;
   settings.memory_budget_bytes = options.memory_bytes;
   settings.num_slots = static_cast<std::uint32_t>(options.max_batch_sequences);
   settings.max_batch_tokens = static_cast<std::uint32_t>(options.max_batch_tokens);

@@ -61,7 +61,7 @@ GenerationRequest request_of(const GenerateCommand& command) {
 int run_generate(const GenerateCommand& command) {
   const auto model = load_model(command.options);
   Metrics metrics(model.served.name);
-  Engine engine(model.served, model.make_device, engine_options(command.options), metrics);
+  Engine engine(model.served, model.make_device, engine_options(model.options), metrics);
   const auto sink = std::make_shared<TerminalSink>();
   engine.submit(request_of(command), sink);
   const auto end = sink->wait();

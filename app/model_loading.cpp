@@ -24,6 +24,8 @@ void log_memory_plan(const BackendPlan& of_backend) {
        {"weights", shown_bytes(request.weight_bytes)},
        {"tables", shown_bytes(request.table_bytes)},
        {"temporaries", shown_bytes(request.arena_bytes)},
+       {"workspaces", shown_bytes(request.workspace_bytes)},
+       {"graphs", shown_bytes(request.graph_bytes)},
        {"kv_pages", plan.num_pages},
        {"kv_tokens", std::uint64_t{plan.num_pages} * request.page_size},
        {"kv", shown_bytes(plan.kv_bytes)},
@@ -60,6 +62,7 @@ RecomputeCost recompute_cost_of(const ModelConfig& config) {
 void use_backend(const Options& options, LoadedModel& model) {
   const ChosenBackend chosen = choose_backend(options);
   const BackendPlan& plan = chosen.backend->plan();
+  model.options = chosen.options;
   log_memory_plan(plan);
   model.config = load_model_config(options.model_dir);
   model.context_length = plan.context_length;
@@ -104,13 +107,14 @@ LoadedModel load_model(const Options& options) {
   if (!std::filesystem::is_directory(options.model_dir))
     throw std::runtime_error(options.model_dir + ": no such model directory");
   LoadedModel model;
+  model.options = with_device_numbers(options, DeviceKind::kHost);
   model.served.name = served_name(options);
   model.served.tokenizer = load_tokenizer(options.model_dir);
   model.served.vocabulary = vocabulary_fingerprint(*model.served.tokenizer);
   if (auto chat_template = load_chat_template(options.model_dir))
     model.served.chat_template = std::make_shared<const ChatTemplate>(std::move(*chat_template));
   if (options.device == "noop") {
-    use_noop_device(options, model);
+    use_noop_device(model.options, model);
   } else {
     use_backend(options, model);
   }
@@ -119,7 +123,8 @@ LoadedModel load_model(const Options& options) {
   return model;
 }
 
-EngineOptions engine_options(const Options& options) {
+EngineOptions engine_options(const Options& asked) {
+  const Options options = with_device_numbers(asked, DeviceKind::kHost);
   EngineOptions engine;
   engine.max_batch_tokens = static_cast<std::uint32_t>(options.max_batch_tokens);
   engine.max_batch_sequences = static_cast<std::uint32_t>(options.max_batch_sequences);

@@ -14,6 +14,7 @@
 namespace troupe {
 
 struct LoadedModel {
+  Options options;  // as they are in force: see with_device_numbers()
   ServedModel served;
   DeviceFactory make_device;
   ModelConfig config;
@@ -26,6 +27,7 @@ struct LoadedModel {
 // Throws std::runtime_error that names the file and the reason.
 LoadedModel load_model(const Options& options);
 
+// Numbers that were left to the device are the host's.
 EngineOptions engine_options(const Options& options);
 
 // The name clients call it by: the option, else the directory's name.

@@ -44,9 +44,9 @@ struct Options {
   std::string cuda_completion = "poll";
   bool cuda_graphs = true;
   // [scheduler]
-  std::uint64_t max_batch_tokens = 512;
+  std::uint64_t max_batch_tokens = 0;  // 0: what suits the device, as the next but one
   std::uint64_t max_batch_sequences = 64;
-  std::uint64_t prefill_chunk = 256;
+  std::uint64_t prefill_chunk = 0;
   std::uint64_t max_in_flight = 2;
   std::uint64_t max_waiting = 1024;
   std::uint64_t max_queue_seconds = 30;

@@ -35,7 +35,7 @@ std::string key_of(const Options& options, const LoadedModel& model) {
        {std::uint64_t{config.hidden_size}, std::uint64_t{config.intermediate_size},
         std::uint64_t{config.num_layers}, std::uint64_t{config.num_heads},
         std::uint64_t{config.num_kv_heads}, std::uint64_t{config.head_dim},
-        std::uint64_t{model.context_length}, options.max_batch_tokens,
+        std::uint64_t{model.context_length}, model.options.max_batch_tokens,
         std::uint64_t{model.host_pages ? 1U : 0U}, std::uint64_t{uses_disk(options, model) ? 1U : 0U},
         options.cache_link_bandwidth, options.cache_link_latency_us, std::uint64_t{options.pin_threads ? 1U : 0U}})
     key += " " + std::to_string(number);

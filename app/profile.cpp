@@ -79,7 +79,7 @@ void write_file(const std::string& path, const std::string& text) {
 
 int run_profile(const ProfileCommand& command) {
   const auto model = load_model(command.options);
-  const auto options = engine_options(command.options);
+  const auto options = engine_options(model.options);
   CostProfile profile;
   profile.model = model.served.name;
   profile.device = model.device_summary;

@@ -146,7 +146,7 @@ int run_serve(const Options& options) {
                                       .context_length = model.context_length});
   const auto tracer = make_tracer(options, metrics);
   const auto state_directory = open_state_directory(options);
-  EngineOptions engine_settings = engine_options(options);
+  EngineOptions engine_settings = engine_options(model.options);
   const RestoreCosts costs = page_costs(options, model, state_directory.get());
   model.served.recompute_cost = costs.recompute;
   engine_settings.cache.load_from_host = costs.host;

@@ -35,9 +35,9 @@ Integer divide_up(Integer count, Integer size) {
   return (count + size - 1) / size;
 }
 
+// The type that the weights have, unless another is asked for.
 DataType choose_type(const BackendSettings& settings, DataType weight_type) {
-  const DataType type = settings.compute_type.value_or(
-      weight_type == DataType::kF32 ? DataType::kF32 : DataType::kBF16);
+  const DataType type = settings.compute_type.value_or(weight_type);
   if (type == DataType::kI32) throw std::runtime_error("a GPU does not compute in i32");
   return type;
 }

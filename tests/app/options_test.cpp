@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/options.hpp"
 
+#include "app/backend_choice.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -144,4 +146,18 @@ TEST_CASE("options: a word in place of a path stays a word") {
   const TemporaryFile path("[store]\ndirectory = \"state\"\n");
   CHECK(resolve_options({.file = path.path(), .environment = {}, .flags = {}}).store_directory ==
         (path.path().parent_path() / "state").string());
+}
+
+TEST_CASE("options: numbers of batches that are left to the device are the device's") {
+  const Options asked = resolve_options({.file = {}, .environment = {}, .flags = {}});
+  CHECK(with_device_numbers(asked, DeviceKind::kHost).max_batch_tokens == 512);
+  CHECK(with_device_numbers(asked, DeviceKind::kHost).prefill_chunk == 256);
+  CHECK(with_device_numbers(asked, DeviceKind::kGpu).max_batch_tokens == 2048);
+  CHECK(with_device_numbers(asked, DeviceKind::kGpu).prefill_chunk == 2048);
+  const Options named = resolve_options(
+      {.file = {}, .environment = {}, .flags = {{"--max-batch-tokens", "100"}}});
+  for (const DeviceKind kind : {DeviceKind::kHost, DeviceKind::kGpu}) {
+    CHECK(with_device_numbers(named, kind).max_batch_tokens == 100);
+    CHECK(with_device_numbers(named, kind).prefill_chunk == 100);
+  }
 }
