@@ -68,8 +68,8 @@ std::string template_problem(const std::string& directory) {
 int run_inspect(const InspectCommand& command) {
   Options options = command.options;
   options.model_dir = command.directory;
-  const auto directory =
-      inspect_model_directory(options.model_dir, host_model_settings(backend_settings(options)));
+  const auto settings = backend_settings(with_device_numbers(options, DeviceKind::kHost));
+  const auto directory = inspect_model_directory(options.model_dir, host_model_settings(settings));
   print_directory(directory);
   auto problem = directory.unsupported;
   const auto in_tokenizer = tokenizer_problem(command.directory);
