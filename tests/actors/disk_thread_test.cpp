@@ -12,7 +12,7 @@
 #include "gpu/host/copy_thread.hpp"
 #include "telemetry/log.hpp"
 #include "tests/gpu/page_copies.hpp"
-#include "tests/store/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {

@@ -16,7 +16,7 @@
 #include "telemetry/log.hpp"
 #include "tests/actors/byte_model.hpp"
 #include "tests/actors/recording_sink.hpp"
-#include "tests/store/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {

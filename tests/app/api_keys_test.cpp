@@ -10,7 +10,7 @@
 #include <string>
 
 #include "telemetry/log.hpp"
-#include "tests/store/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 

@@ -12,11 +12,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/store/temporary_directory.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe::test;
 using nlohmann::json;

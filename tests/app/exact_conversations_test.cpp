@@ -27,7 +27,7 @@
 #include "telemetry/log.hpp"
 #include "tests/app/dying_device.hpp"
 #include "tests/app/text_sink.hpp"
-#include "tests/store/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 

@@ -13,7 +13,7 @@
 
 #include "app/page_cost_file.hpp"
 #include "app/page_cost_probe.hpp"
-#include "tests/store/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 

@@ -7,7 +7,7 @@
 
 #include "app/device_probe.hpp"
 #include "loadgen/cost_profile_file.hpp"
-#include "tests/gpu/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 

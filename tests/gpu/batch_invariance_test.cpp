@@ -11,7 +11,7 @@
 
 #include "generation.hpp"
 #include "gpu/random_model.hpp"
-#include "temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu/networks/network.hpp"
-#include "temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {

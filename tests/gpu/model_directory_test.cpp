@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "gpu/random_model.hpp"
-#include "temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {

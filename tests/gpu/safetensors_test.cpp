@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "gpu/weights.hpp"
-#include "temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {

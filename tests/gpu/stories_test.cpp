@@ -12,7 +12,7 @@
 
 #include "generation.hpp"
 #include "gpu/host/host_model.hpp"
-#include "test_data.hpp"
+#include "tests/support/test_data.hpp"
 
 namespace troupe {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {

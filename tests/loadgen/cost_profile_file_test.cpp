@@ -8,8 +8,8 @@
 #include <string>
 
 #include "app/profile_json.hpp"
-#include "tests/gpu/temporary_directory.hpp"
 #include "tests/loadgen/simulated_traffic.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 using namespace troupe::loadgen;

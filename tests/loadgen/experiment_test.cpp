@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "tests/gpu/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe::loadgen {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "loadgen/distribution.hpp"
 #include "tests/loadgen/planned_input.hpp"
-#include "tests/gpu/test_data.hpp"
+#include "tests/support/test_data.hpp"
 
 using namespace troupe::loadgen;
 using namespace troupe::loadgen::test;

@@ -10,7 +10,7 @@
 #include "loadgen/atomic_file.hpp"
 #include "loadgen/request_line.hpp"
 #include "loadgen/result_json.hpp"
-#include "tests/gpu/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe::loadgen {
 namespace {

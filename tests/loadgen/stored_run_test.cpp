@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "loadgen/result_file.hpp"
-#include "tests/gpu/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe::loadgen {
 namespace {

@@ -11,8 +11,8 @@
 #include "app/profile_json.hpp"
 #include "loadgen/experiment/serving_flags.hpp"
 #include "loadgen/result_file.hpp"
-#include "tests/gpu/temporary_directory.hpp"
 #include "tests/loadgen/simulated_traffic.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe::loadgen {
 namespace {

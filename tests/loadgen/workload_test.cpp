@@ -10,8 +10,8 @@
 #include <numeric>
 #include <set>
 
-#include "tests/gpu/test_data.hpp"
 #include "tests/loadgen/planned_input.hpp"
+#include "tests/support/test_data.hpp"
 
 using namespace troupe::loadgen;
 using namespace troupe::loadgen::test;

@@ -16,7 +16,7 @@
 #include "telemetry/log.hpp"
 #include "tests/store/failing_vfs.hpp"
 #include "tests/store/stored_conversations.hpp"
-#include "tests/store/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 using namespace troupe::test;

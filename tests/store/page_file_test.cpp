@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "telemetry/log.hpp"
-#include "tests/store/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "tests/store/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 

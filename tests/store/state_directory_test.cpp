@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "tests/store/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 using troupe::test::TemporaryDirectory;

@@ -16,7 +16,7 @@
 #include "gpu/host/host_device.hpp"
 #include "gpu/host_pages.hpp"
 #include "gpu/random_model.hpp"
-#include "tests/gpu/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 using namespace troupe::bench;

@@ -19,7 +19,7 @@
 #include "generation.hpp"
 #include "gpu/child/child_device.hpp"
 #include "gpu/random_model.hpp"
-#include "temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe::child {
 namespace {

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tests/store/temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 using namespace troupe::cuda;

@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "tests/gpu/test_data.hpp"
 #include "tests/loadgen/planned_input.hpp"
 #include "tests/loadgen/traces/trace_text.hpp"
+#include "tests/support/test_data.hpp"
 
 using namespace troupe::loadgen;
 using namespace troupe::loadgen::test;

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu/random_model.hpp"
-#include "temporary_directory.hpp"
 #include "tests/support/simt/runtime.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 extern "C" std::unique_ptr<troupe::Backend> troupe_make_cuda_backend(
     const troupe::BackendSettings& settings);

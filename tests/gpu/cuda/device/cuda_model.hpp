@@ -8,7 +8,7 @@
 #include "gpu/host/host_model.hpp"
 #include "gpu/program_cache.hpp"
 #include "gpu/random_model.hpp"
-#include "temporary_directory.hpp"
+#include "tests/support/temporary_directory.hpp"
 #ifdef TROUPE_SIMT
 #include "tests/support/simt/runtime.hpp"
 #endif

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace troupe::test {
 
@@ -31,8 +33,18 @@ class TemporaryDirectory {
 
   const std::filesystem::path& path() const { return path_; }
 
+  void write(const std::string& name, std::string_view bytes) const {
+    std::ofstream file(path_ / name, std::ios::binary);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    if (!file.flush()) throw std::runtime_error("cannot write " + name);
+  }
+
  private:
   std::filesystem::path path_;
 };
 
 }  // namespace troupe::test
+
+namespace troupe {
+using test::TemporaryDirectory;
+}
