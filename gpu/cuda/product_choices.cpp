@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/product_choices.hpp"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "gpu/kept_file.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -31,56 +26,6 @@ constexpr int kFormat = 1;
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostChoices = 8192;
 constexpr double kLongest = 1e9;  // microseconds
-const char* const kTemporaryFile = "product-choices.json.new";
-
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-std::string reason() { return std::strerror(errno); }
-
-// nullopt with an empty problem: no file.
-std::optional<std::string> text_of(int directory, std::string& problem) {
-  const File file(
-      ::openat(directory, kProductChoicesFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) {
-    if (errno != ENOENT) problem = reason();
-    return std::nullopt;
-  }
-  struct stat about {};
-  if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
-    problem = "expected a regular file";
-    return std::nullopt;
-  }
-  std::string text(kMostBytes + 1, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t count = ::read(file.get(), text.data() + size, text.size() - size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      problem = reason();
-      return std::nullopt;
-    }
-    if (count == 0) break;
-    size += static_cast<std::size_t>(count);
-  }
-  if (size > kMostBytes) {
-    problem = "expected at most " + std::to_string(kMostBytes) + " bytes, got more";
-    return std::nullopt;
-  }
-  text.resize(size);
-  return text;
-}
 
 std::string hex(std::uint64_t value) {
   std::string text(16, '0');
@@ -224,22 +169,12 @@ std::optional<ProductChoices> choices_of(const Json& list, const ProductDevice& 
   return choices;
 }
 
-bool write_all(int file, const std::string& text) {
-  for (std::size_t written = 0; written < text.size();) {
-    const ssize_t count = ::write(file, text.data() + written, text.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    written += static_cast<std::size_t>(count);
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<ProductChoices> read_product_choices(int directory, const ProductDevice& device,
                                                    std::string& problem) {
   problem.clear();
-  const auto text = text_of(directory, problem);
+  const auto text = read_kept_file(directory, kProductChoicesFile, kMostBytes, problem);
   if (!text) return std::nullopt;
   const Json file = Json::parse(*text, nullptr, false);
   if (!file.is_object() || member(file, "format") != kFormat) {
@@ -267,17 +202,7 @@ std::string write_product_choices(int directory, const ProductDevice& device,
                      {"device", json_of(device)},
                      {"checksum", checksum_of(list)},
                      {"choices", std::move(list)}};
-  ::unlinkat(directory, kTemporaryFile, 0);  // left by a process that was killed
-  const File file(::openat(directory, kTemporaryFile,
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.get() < 0) return reason();
-  if (!write_all(file.get(), json.dump(1) + "\n") ||
-      ::renameat(directory, kTemporaryFile, directory, kProductChoicesFile) != 0) {
-    std::string problem = reason();
-    ::unlinkat(directory, kTemporaryFile, 0);
-    return problem;
-  }
-  return {};
+  return replace_kept_file(directory, kProductChoicesFile, json.dump(1) + "\n");
 }
 
 }  // namespace troupe::cuda

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small file in which one start keeps what it measured for the next: read as
+// hostile input, replaced in one step. Its directory is open already, so nobody
+// who may write above it can lead us elsewhere. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+// nullopt: none, and `problem` says why if there is one: no regular file (links are
+// not followed), more than most_bytes, or it can't be read.
+std::optional<std::string> read_kept_file(int directory, const std::string& name,
+                                          std::size_t most_bytes, std::string& problem);
+
+// There is the old file or the new one at any moment. Empty: done; else what went
+// wrong.
+std::string replace_kept_file(int directory, const std::string& name, const std::string& text);
+
+}  // namespace troupe
