@@ -66,9 +66,12 @@ class HostFunction final : public Completion {
   explicit HostFunction(const Stream& stream) : stream_(stream) {}
 
   void queue(std::uint64_t number, const Stream& stream) override {
-    auto call = std::make_unique<Call>(Call{this, number});
-    CUDA_CHECK(cudaLaunchHostFunc(stream.handle(), &HostFunction::be_called, call.get()));
-    (void)call.release();  // be_called has it
+    Call* call = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      call = &calls_.emplace_back(Call{this, number});
+    }
+    CUDA_CHECK(cudaLaunchHostFunc(stream.handle(), &HostFunction::be_called, call));
   }
 
   bool wait(std::uint64_t number, const std::atomic<bool>& stop) override {
@@ -88,17 +91,20 @@ class HostFunction final : public Completion {
   };
 
   static void be_called(void* data) {
-    const std::unique_ptr<Call> call(static_cast<Call*>(data));
+    auto& [completion, number] = *static_cast<Call*>(data);
+    HostFunction& self = *completion;
     {
-      const std::lock_guard lock(call->completion->mutex_);
-      call->completion->done_ = call->number;
+      const std::lock_guard lock(self.mutex_);
+      self.done_ = number;
+      self.calls_.pop_front();  // this one
     }
-    call->completion->changed_.notify_one();
+    self.changed_.notify_one();
   }
 
   const Stream& stream_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::deque<Call> calls_;  // not yet made; they never are when the device has failed
   std::uint64_t done_ = 0;
 };
 
