@@ -44,7 +44,7 @@ bool stores_into(const std::vector<PageMove>& moves, std::uint32_t host_page) {
 
 // Cuts a list so that in each part all stores may be made before all loads.
 std::vector<std::vector<PageMove>> stores_first(const std::vector<PageMove>& moves) {
-  std::vector<std::vector<PageMove>> parts(1);
+  std::vector<std::vector<PageMove>> parts(moves.empty() ? 0 : 1);
   std::unordered_set<std::uint32_t> device_pages;  // of the part's loads
   std::unordered_set<std::uint32_t> host_pages;
   for (const PageMove& move : moves) {
@@ -138,8 +138,7 @@ void PageSwapper::begin(std::shared_ptr<const Batch> batch, const Stream& comput
     look_up_loads(*moving);
     moving->ids = take_ids(2 * moves.size() * sizeof(std::uint32_t));
     const auto segments = plan_copies(*moving->batch, settings_.num_pages);
-    for (const CopySegment& segment : segments)
-      queue_segment(*moving, segment, &segment == &segments.back());
+    for (const CopySegment& segment : segments) queue_segment(*moving, segment);
     moving->loaded.record(load_stream_);
     moving->stored.record(store_stream_);
   }
@@ -225,61 +224,67 @@ void PageSwapper::look_up_loads(Moving& moving) {
   }
 }
 
-void PageSwapper::queue_segment(Moving& moving, const CopySegment& segment, bool is_last) {
+// Each part of a segment begins when what was queued before is complete; nobody
+// waits for what comes afterwards, which waits only for loads of the same pages.
+void PageSwapper::queue_segment(Moving& moving, const CopySegment& segment) {
   const auto num_layers = static_cast<std::uint32_t>(settings_.layout.num_layers);
-  // What earlier segments stored is complete before this one begins.
-  const Event stored_before;
-  const Event loaded_before;
-  stored_before.record(store_stream_);
-  load_stream_.wait_for(stored_before);
-  loaded_before.record(load_stream_);
-  store_stream_.wait_for(loaded_before);
-  const auto parts = stores_first(segment.by_layer);
-  for (const auto& part : parts) {
-    const bool has_stores =
-        std::any_of(part.begin(), part.end(), [](const PageMove& move) { return move.to_host; });
-    const bool is_told = is_last && &part == &parts.back();
+  for (const auto& part : stores_first(segment.by_layer)) {
+    const CopyList stores = list_copies(moving, part, true);
+    const CopyList loads = list_copies(moving, part, false);
+    join_streams();
+    moving.layers.clear();
     for (std::uint32_t layer = 0; layer < num_layers; ++layer) {
-      queue_copy(moving, part, true, layer, 1, store_stream_);
-      if (has_stores) {
+      queue_copy(stores, layer, 1, store_stream_);
+      if (stores.num_pages > 0) {
         const Event stored;
         stored.record(store_stream_);
         load_stream_.wait_for(stored);
       }
-      queue_copy(moving, part, false, layer, 1, load_stream_);
-      if (!is_told || segment.by_layer.empty()) continue;
+      queue_copy(loads, layer, 1, load_stream_);
       moving.layers.emplace_back();
       moving.layers.back().record(load_stream_);
     }
   }
-  queue_copy(moving, segment.afterwards, true, 0, num_layers, store_stream_);
+  if (segment.by_layer.empty() || share_page(segment.by_layer, segment.afterwards))
+    join_streams();
+  queue_copy(list_copies(moving, segment.afterwards, true), 0, num_layers, store_stream_);
 }
 
-// Of the list, those in one direction. Page numbers lie in pinned memory as long
-// as the batch is in flight; layers of one list find them where the first put them.
-void PageSwapper::queue_copy(Moving& moving, const std::vector<PageMove>& moves, bool to_host,
-                             std::uint32_t first_layer, std::uint32_t num_layers,
-                             const Stream& stream) {
-  std::vector<std::uint32_t> device_pages;
-  std::vector<std::uint32_t> host_pages;
-  for (const PageMove& move : moves) {
-    if (move.to_host != to_host) continue;
-    device_pages.push_back(move.device_page);
-    host_pages.push_back(move.host_page);
-  }
-  if (device_pages.empty()) return;
-  const std::size_t count = device_pages.size();
-  auto* ids = reinterpret_cast<std::uint32_t*>(moving.ids.get()) + moving.num_ids;
-  std::copy(device_pages.begin(), device_pages.end(), ids);
-  std::copy(host_pages.begin(), host_pages.end(), ids + count);
-  if (first_layer + num_layers == settings_.layout.num_layers) moving.num_ids += 2 * count;
+void PageSwapper::join_streams() {
+  const Event stored;
+  const Event loaded;
+  stored.record(store_stream_);
+  loaded.record(load_stream_);
+  load_stream_.wait_for(stored);
+  store_stream_.wait_for(loaded);
+}
+
+// Of the moves, those in one direction. Their pages' numbers lie in pinned memory of
+// their own, which kernels read as long as the batch is in flight.
+PageSwapper::CopyList PageSwapper::list_copies(Moving& moving, const std::vector<PageMove>& moves,
+                                               bool to_host) {
+  auto* const ids = reinterpret_cast<std::uint32_t*>(moving.ids.get()) + moving.num_ids;
+  CopyList list{.pool_pages = ids, .to_host = to_host};
+  for (const PageMove& move : moves)
+    if (move.to_host == to_host) ids[list.num_pages++] = move.device_page;
+  list.host_pages = ids + list.num_pages;
+  std::size_t end = list.num_pages;
+  for (const PageMove& move : moves)
+    if (move.to_host == to_host) ids[end++] = move.host_page;
+  moving.num_ids += end;
+  return list;
+}
+
+void PageSwapper::queue_copy(const CopyList& list, std::uint32_t first_layer,
+                             std::uint32_t num_layers, const Stream& stream) {
+  if (list.num_pages == 0) return;
   launch_page_copy({.pool = settings_.pool,
                     .layout = settings_.layout,
-                    .pool_pages = ids,
+                    .pool_pages = list.pool_pages,
                     .pieces = host_memory_.on_device(),
-                    .piece_numbers = ids + count,
-                    .num_pages = static_cast<std::uint32_t>(count),
-                    .is_to_pool = !to_host,
+                    .piece_numbers = list.host_pages,
+                    .num_pages = list.num_pages,
+                    .is_to_pool = !list.to_host,
                     .first_layer = first_layer,
                     .num_layers = num_layers,
                     .max_blocks = kCopyBlocks},

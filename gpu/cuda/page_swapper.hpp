@@ -72,12 +72,21 @@ class PageSwapper {
   void abandon();
 
  private:
+  // Numbers of pages where kernels find them, [num_pages] each.
+  struct CopyList {
+    const std::uint32_t* pool_pages = nullptr;
+    const std::uint32_t* host_pages = nullptr;
+    std::uint32_t num_pages = 0;
+    bool to_host = false;
+  };
   struct Load;
   struct Moving;  // a batch on its way
 
-  void queue_segment(Moving& moving, const CopySegment& segment, bool is_last);
-  void queue_copy(Moving& moving, const std::vector<PageMove>& moves, bool to_host,
-                  std::uint32_t first_layer, std::uint32_t num_layers, const Stream& stream);
+  void queue_segment(Moving& moving, const CopySegment& segment);
+  void join_streams();
+  CopyList list_copies(Moving& moving, const std::vector<PageMove>& moves, bool to_host);
+  void queue_copy(const CopyList& list, std::uint32_t first_layer, std::uint32_t num_layers,
+                  const Stream& stream);
   void wait_for_earlier(const Moving& moving);
   void wait_until_unused(const Moving& moving);
   void check(const std::vector<PageMove>& moves) const;

@@ -129,7 +129,7 @@ TEST_CASE("stored conversations: deleted, unstored and unknown ones can't be con
   CHECK(http_send(server.port(), "DELETE", "/v1/responses/" + first.id).status == 200);
   CHECK(http_get(server.port(), "/v1/responses/" + first.id).status == 404);
   const auto unstored = json::parse(post(server, {{"input", "x"}, {"store", false}, {"max_output_tokens", 2}}).body);
-  for (const std::string id : {first.id, unstored["id"].get<std::string>(), std::string("resp_unknown")}) {
+  for (const std::string& id : {first.id, unstored["id"].get<std::string>(), std::string("resp_unknown")}) {
     const auto refused = post(server, {{"input", "What is my name?"}, {"previous_response_id", id}});
     CHECK(refused.status == 404);
     CHECK(code_of(refused) == "previous_response_not_found");

@@ -2,6 +2,8 @@
 // Models of random weights for tests of the CUDA device, and the same on the host.
 #pragma once
 
+#include <cuda_runtime.h>  // the twin defines TROUPE_SIMT
+
 #include <memory>
 
 #include "gpu/cuda/cuda_device.hpp"

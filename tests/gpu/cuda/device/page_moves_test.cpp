@@ -175,13 +175,48 @@ TEST_CASE("page swapper: what a device stored, the next one finds") {
   CHECK(session.run(follow_up).tokens.at(0) == expected);
 }
 
+// Loaded, stored elsewhere and loaded over, all of one batch: each must wait for
+// the one before, on two streams.
+TEST_CASE("page swapper: a page that is loaded, stored and loaded again is stored in between") {
+  const SmallModel model(small_settings(DataType::kF32));
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    set_stream_order(seed);
+    Session session(model, model.make_host_pages(4));
+    std::vector<std::int32_t> expected;
+    Batch store{.id = 2, .slices = {}, .token_ids = {}, .page_table = {}};
+    for (std::uint32_t slot = 0; slot < 3; ++slot) {
+      session.run(advance(slot, 0, 32, {slot}));
+      expected.push_back(session.run(advance(slot, 32, 34, {slot, 10})).tokens.at(0));
+      store.moves.push_back({.to_host = true, .device_page = slot, .host_page = slot,
+                             .generation = 1 + slot});
+    }
+    session.run(store);
+    Batch chain = advance(2, 32, 34, {5, 10});
+    chain.moves = {{.device_page = 5, .host_page = 0, .generation = 1},
+                   {.to_host = true, .device_page = 5, .host_page = 3, .generation = 9},
+                   {.device_page = 5, .host_page = 1, .generation = 2},
+                   {.to_host = true, .device_page = 5, .host_page = 0, .generation = 10},
+                   {.device_page = 5, .host_page = 2, .generation = 3}};
+    const Ticket ticket = session.submit(chain);
+    Batch first = advance(0, 32, 34, {6, 11});
+    first.moves = {{.device_page = 6, .host_page = 3, .generation = 9}};
+    Batch second = advance(1, 32, 34, {7, 12});
+    second.moves = {{.device_page = 7, .host_page = 0, .generation = 10}};
+    const Ticket of_first = session.submit(first);
+    CHECK(session.result(ticket).tokens.at(0) == expected[2]);
+    CHECK(session.result(of_first).tokens.at(0) == expected[0]);
+    CHECK(session.run(second).tokens.at(0) == expected[1]);
+  }
+  set_stream_order(0);
+}
+
 // Host pages are stored into again and again while loads of them are on their way.
 TEST_CASE("page swapper: random moves of many batches in flight give what moves one by one give") {
   auto settings = small_settings(DataType::kF32);
   settings.max_in_flight = 4;
   const SmallModel model(settings);
   constexpr std::uint32_t kDevicePages = 6, kHostPages = 3;
-  for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U}) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     set_stream_order(seed);
     std::mt19937_64 random(seed);
     Session session(model, model.make_host_pages(kHostPages));
@@ -216,7 +251,7 @@ TEST_CASE("page swapper: random moves of many batches in flight give what moves 
     for (int step = 0; step < 40; ++step) {
       Expected expected{};
       Batch moves{.id = 1, .slices = {}, .token_ids = {}, .page_table = {}};
-      for (std::uint64_t i = random() % 4; i > 0; --i) {
+      for (std::uint64_t i = random() % 7; i > 0; --i) {
         PageMove move{.to_host = random() % 2 == 0,
                       .device_page = static_cast<PageId>(random() % kDevicePages),
                       .host_page = static_cast<std::uint32_t>(random() % kHostPages)};
