@@ -76,6 +76,7 @@ TEST_CASE("cuda worker: killed in the midst of an answer, the next one goes on w
   };
   for (int i = 0; i < 6000 && num_tokens() < 12; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(num_tokens() >= 12);  // else it was not killed in the midst of anything
   kill_worker(server);
   CHECK(text_of(answer.get()) == "5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20");
   CHECK(ServerMetrics(server.port()).sum("troupe_worker_restarts_total") == 1);
