@@ -83,7 +83,8 @@ std::vector<int> values_of(const int* memory) {
 
 const std::vector<int> kOnes(kCount, 1);
 
-// Nothing else runs on the device until it is opened.
+// Nothing else runs on the device until it is opened. It stays until the host function
+// has returned, which reads it.
 class Gate {
  public:
   Gate() : stream_(make_stream()) {
@@ -97,13 +98,21 @@ class Gate {
         this));
     is_reached_.get_future().wait();
   }
-  ~Gate() { cudaStreamDestroy(stream_); }
+  ~Gate() {
+    if (!was_opened_) open();
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+  }
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
-  void open() { is_open_.set_value(); }
+  void open() {
+    was_opened_ = true;
+    is_open_.set_value();
+  }
 
  private:
   cudaStream_t stream_;
+  bool was_opened_ = false;
   std::promise<void> is_reached_, is_open_;
 };
 
