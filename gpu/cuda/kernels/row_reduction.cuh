@@ -27,9 +27,14 @@ namespace troupe::cuda {
 
 inline constexpr unsigned kMaxRowThreads = 1024;
 inline constexpr int kRowsTogether = 4;
+inline constexpr std::uint32_t kNarrow = 1024;  // columns of rows that come together
+
+// Several rows need more registers than 1024 threads could have, and have few threads.
+template <int kRows>
+inline constexpr unsigned kMostThreadsOfRows = kRows == 1 ? kMaxRowThreads : kNarrow / kEight;
 
 template <typename Operation, int kRows>
-__global__ void __launch_bounds__(kMaxRowThreads) reduce_rows_kernel(const Operation operation) {
+__global__ void __launch_bounds__(kMostThreadsOfRows<kRows>) reduce_rows_kernel(const Operation operation) {
   using State = typename Operation::State;
   __shared__ ReductionScratch<State, kRows> scratch;
   const std::size_t first_row = std::size_t{blockIdx.x} * kRows;
@@ -67,7 +72,6 @@ __global__ void __launch_bounds__(kMaxRowThreads) reduce_rows_kernel(const Opera
 // how many rows a block has.
 template <typename Operation>
 void launch_rows(const Operation& operation, StreamHandle stream) {
-  constexpr std::uint32_t kNarrow = 1024;
   constexpr std::uint32_t kEnoughBlocks = 2 * 132;  // fill a large GPU twice over
   const std::uint32_t num_rows = operation.num_rows(), width = operation.width();
   if (num_rows == 0 || width == 0) return;
