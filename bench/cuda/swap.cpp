@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // KV pages between the pool and the host tier, against pinned copies of 2 MB: by a
-// kernel that reads and writes the host's pages itself, as the worker does, and
-// through staging buffers and the copy engines.
+// kernel that reads and writes the host's pages itself, with as few blocks as the
+// worker's or with all, and through staging buffers and the copy engines.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -39,9 +39,9 @@ class Swap {
 
   double bytes() const { return static_cast<double>(num_pages_ * page_bytes_); }
 
-  double seconds_mapped(bool is_to_pool) const {
+  double seconds_mapped(bool is_to_pool, std::uint32_t max_blocks) const {
     return median_of_several([&] {
-      copy_pages(0, num_pages_, host_.get(), is_to_pool, kernels_);
+      copy_pages(0, num_pages_, host_.get(), is_to_pool, kernels_, max_blocks);
       kernels_.synchronize();
     });
   }
@@ -82,13 +82,14 @@ class Swap {
   }
 
   void copy_pages(std::uint32_t first, std::uint32_t count, std::byte* pieces, bool is_to_pool,
-                  cudaStream_t stream) const {
+                  cudaStream_t stream, std::uint32_t max_blocks = 0) const {
     launch_page_copy({.pool = pool_.get(),
                       .layout = layout_,
                       .pool_pages = as<std::uint32_t>(pages_) + first,
                       .pieces = pieces,
                       .num_pages = count,
-                      .is_to_pool = is_to_pool},
+                      .is_to_pool = is_to_pool,
+                      .max_blocks = max_blocks},
                      stream);
   }
 
@@ -129,18 +130,25 @@ void bench_swap(Bench& bench) {
   const Swap swap(bench);
   for (const bool is_to_pool : {false, true}) {
     const double rate = is_to_pool ? bench.limits.to_device_rate : bench.limits.to_host_rate;
-    const double mapped = swap.seconds_mapped(is_to_pool), staged = swap.seconds_staged(is_to_pool);
+    const double mapped = swap.seconds_mapped(is_to_pool, kSwapBlocks),
+                 wide = swap.seconds_mapped(is_to_pool, 0),
+                 staged = swap.seconds_staged(is_to_pool);
     const auto details = [&](double seconds) {
       return std::vector<std::pair<std::string, double>>{
           {"gb_per_s", swap.bytes() / seconds * 1e-9}, {"us", seconds * 1e6}};
     };
     const std::string way = is_to_pool ? "in" : "out";
     bench.recorder.add({.id = "swap_" + way,
-                        .title = "KV pages swapped " + way + " by a kernel",
+                        .title = "KV pages swapped " + way + " by the worker's kernel",
                         .value = swap.bytes() / mapped / rate,
                         .unit = "of pinned copies",
                         .goal = Goal{.at_least = 0.90},
                         .details = details(mapped)});
+    bench.recorder.add({.id = "swap_" + way + "_wide",
+                        .title = "KV pages swapped " + way + " by a kernel of many blocks",
+                        .value = swap.bytes() / wide / rate,
+                        .unit = "of pinned copies",
+                        .details = details(wide)});
     bench.recorder.add({.id = "swap_" + way + "_staged",
                         .title = "KV pages swapped " + way + " through staging buffers",
                         .value = swap.bytes() / staged / rate,

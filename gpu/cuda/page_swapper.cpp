@@ -16,10 +16,6 @@
 namespace troupe::cuda {
 namespace {
 
-// Blocks that copy at once: enough bytes on their way to fill a link (64 GB/s for
-// 2 µs are 128 KB, a block has 4 KB under way), few enough to leave the
-// processors to those who compute.
-constexpr std::uint32_t kCopyBlocks = 32;
 constexpr unsigned kCheckThreads = 4;
 constexpr std::size_t kMinIdBytes = 64 * 1024;  // of page numbers, a batch
 constexpr const char* kAbandoned = "the device was stopped";
@@ -287,7 +283,7 @@ void PageSwapper::queue_copy(const CopyList& list, std::uint32_t first_layer,
                     .is_to_pool = !list.to_host,
                     .first_layer = first_layer,
                     .num_layers = num_layers,
-                    .max_blocks = kCopyBlocks},
+                    .max_blocks = kSwapBlocks},
                    stream.handle());
 }
 

@@ -8,18 +8,32 @@
 namespace troupe::cuda {
 
 inline constexpr unsigned kWordBytes = 16;
+inline constexpr unsigned kWordsAhead = 4;  // on their way to a thread at once
 
 __device__ __forceinline__ bool is_multiple_of_word(std::size_t value) {
   return value % kWordBytes == 0;
 }
 
-// Of `count` bytes, those of thread `thread` of `num_threads`.
+// `from` and `to` lie apart. Of `count` bytes, those of thread `thread` of `num_threads`.
 __device__ __forceinline__ void copy_bytes(const std::byte* from, std::byte* to, std::size_t count,
                                            std::size_t thread, std::size_t num_threads) {
   if (is_multiple_of_word(reinterpret_cast<std::uintptr_t>(from) |
                           reinterpret_cast<std::uintptr_t>(to) | count)) {
-    for (std::size_t i = thread * kWordBytes; i < count; i += num_threads * kWordBytes) {
-      store_vector(to + i, load_vector<uint4>(from + i));
+    const std::size_t num_words = count / kWordBytes;
+    // All are read before the first is written: the compiler, which cannot know that
+    // they lie apart, would wait for each.
+    for (std::size_t first = thread; first < num_words; first += kWordsAhead * num_threads) {
+      uint4 words[kWordsAhead];
+#pragma unroll
+      for (unsigned i = 0; i < kWordsAhead; ++i) {
+        const std::size_t word = first + i * num_threads;
+        if (word < num_words) words[i] = load_vector<uint4>(from + word * kWordBytes);
+      }
+#pragma unroll
+      for (unsigned i = 0; i < kWordsAhead; ++i) {
+        const std::size_t word = first + i * num_threads;
+        if (word < num_words) store_vector(to + word * kWordBytes, words[i]);
+      }
     }
     return;
   }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -51,7 +52,8 @@ TEST_CASE("cuda bench: every part runs with tiny shapes and says what it should"
         "decode_attention_64x16384", "decode_attention_64x256", "mixed_attention_32x8_of_2048",
         "prefill_attention_8192", "softmax_20x500", "layer_norm_1x10", "lstm_step_512",
         "completion_polled_word", "completion_polled_of_host_function",
-        "train_slowed_by_polled_word", "train_slowed_by_host_function", "swap_in", "swap_out"}) {
+        "train_slowed_by_polled_word", "train_slowed_by_host_function", "swap_in", "swap_out",
+        "swap_in_wide"}) {
     CAPTURE(id);
     CHECK(ids.contains(id));
   }
@@ -73,4 +75,13 @@ TEST_CASE("cuda bench: goals are bounds, and what is no number meets none") {
   CHECK_FALSE(Goal{.at_least = 0.9}.is_met_by(0.89));
   CHECK(Goal{.at_most = 3.0}.is_met_by(-1.0));
   CHECK_FALSE(Goal{.at_most = 3.0}.is_met_by(std::nan("")));
+}
+
+TEST_CASE("cuda bench: a share of a limit that was not measured is no measurement") {
+  std::ostringstream text;
+  Recorder recorder(text, false);
+  recorder.add({.id = "read", .title = "", .value = std::numeric_limits<double>::infinity(), .goal = Goal{.at_least = 0.85}});
+  const Json line = lines_of(text.str()).at(0);
+  CHECK(line.at("kind") == "not_run");
+  CHECK(line.at("id") == "read");
 }
