@@ -18,8 +18,6 @@
 namespace troupe::cuda {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Batches beyond those in flight that have memory of their own, so that the next
 // one can be filled while the oldest is reported.
 constexpr std::uint32_t kSpareBatches = 2;
@@ -80,9 +78,11 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       logprobs_(model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
       tokens_of_slots_((description_.num_slots + 1) * sizeof(std::int32_t)),
       recent_tokens_((description_.num_slots + 1) * kRecentTokens * sizeof(std::int32_t)),
+      began_(sizeof(std::uint64_t)),
       pinned_inputs_(ring_size_ * input_bytes_),
       pinned_tokens_(ring_size_ * model_->plan.capacity.output_rows * sizeof(std::int32_t)),
       pinned_logprobs_(ring_size_ * model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
+      pinned_times_(ring_size_ * sizeof(std::uint64_t)),
       word_(sizeof(std::uint64_t)),
       products_(product_workspace_.get(), kProductWorkspaceBytes),
       choices_(model_->products),
@@ -96,6 +96,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                  .recent_tokens = reinterpret_cast<std::int32_t*>(recent_tokens_.get()),
                  .sampled = reinterpret_cast<std::int32_t*>(sampled_.get()),
                  .logprobs = reinterpret_cast<RowLogprobs*>(logprobs_.get()),
+                 .began = reinterpret_cast<std::uint64_t*>(began_.get()),
                  .few_token_workspace = few_token_workspace_.get()},
                 model_->weights, products_, choices_,
                 {.num_heads = model_->plan.network->config().num_heads,
@@ -131,7 +132,7 @@ CudaDevice::~CudaDevice() {
 
 Ticket CudaDevice::submit(std::shared_ptr<const Program> program,
                           std::shared_ptr<const Batch> batch) {
-  Submission submission{.ticket = ++submitted_, .batch = batch, .submitted = Clock::now()};
+  Submission submission{.ticket = ++submitted_, .batch = batch};
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return submitted_ - completed_.load() <= ring_size_; });
@@ -169,6 +170,9 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
                    .logprobs = reinterpret_cast<const RowLogprobs*>(logprobs_.get()),
                    .num_logprobs = num_logprobs(*batch),
                    .host_logprobs = pinned_logprobs(ticket),
+                   .began = prepared ? reinterpret_cast<const std::uint64_t*>(began_.get())
+                                     : nullptr,
+                   .host_nanoseconds = pinned_time(ticket),
                    .word = reinterpret_cast<std::uint64_t*>(word_.get()),
                    .batch = ticket},
                   compute_.handle());
@@ -277,6 +281,10 @@ RowLogprobs* CudaDevice::pinned_logprobs(Ticket ticket) const {
          ticket % ring_size_ * model_->plan.capacity.output_rows;
 }
 
+std::uint64_t* CudaDevice::pinned_time(Ticket ticket) const {
+  return reinterpret_cast<std::uint64_t*>(pinned_times_.get()) + ticket % ring_size_;
+}
+
 // ---- the waiting thread ----
 
 void CudaDevice::wait() {
@@ -320,12 +328,8 @@ BatchResult CudaDevice::result_of(const Submission& submission) {
   }
   if (!completion_->wait(submission.ticket, stop_))
     throw std::runtime_error("the device was stopped");
-  const auto now = Clock::now();
-  // On the GPU it began when the one before had ended, or when it was submitted.
-  result.network_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   now - std::max(last_seen_, submission.submitted))
-                                   .count();
-  last_seen_ = now;
+  if (!batch.slices.empty())  // else only pages were moved
+    result.network_nanoseconds = static_cast<std::int64_t>(*pinned_time(submission.ticket));
   PageSwapper::Outcome outcome = swapper_.finish();
   result.failed_loads = std::move(outcome.failed_loads);
   result.tokens = tokens_of(submission, outcome.void_slices);

@@ -69,7 +69,6 @@ class CudaDevice final : public Device {
   struct Submission {
     Ticket ticket = 0;
     std::shared_ptr<const Batch> batch = {};
-    std::chrono::steady_clock::time_point submitted = {};
     std::string error = {};  // not empty: nothing was queued
   };
 
@@ -99,6 +98,7 @@ class CudaDevice final : public Device {
   std::vector<TokenLogprobs> logprobs_of(const Submission& submission) const;
   std::int32_t* pinned_tokens(Ticket ticket) const;
   RowLogprobs* pinned_logprobs(Ticket ticket) const;
+  std::uint64_t* pinned_time(Ticket ticket) const;
 
   std::shared_ptr<const CudaModel> model_;
   CudaDeviceOptions options_;
@@ -108,8 +108,8 @@ class CudaDevice final : public Device {
 
   Stream compute_;
   DeviceMemory pool_, arena_, partials_, product_workspace_, few_token_workspace_, input_,
-      sampled_, logprobs_, tokens_of_slots_, recent_tokens_;
-  PinnedMemory pinned_inputs_, pinned_tokens_, pinned_logprobs_, word_;
+      sampled_, logprobs_, tokens_of_slots_, recent_tokens_, began_;
+  PinnedMemory pinned_inputs_, pinned_tokens_, pinned_logprobs_, pinned_times_, word_;
   CublasProducts products_;
   ProductChoices choices_;
   ProgramExecutor executor_;
@@ -128,7 +128,6 @@ class CudaDevice final : public Device {
   std::atomic<bool> stop_{false};
   // waiting thread only
   std::vector<bool> has_token_;  // by slot: is there one for the next step?
-  std::chrono::steady_clock::time_point last_seen_{};
 
   std::mutex listener_mutex_;  // held while the listener is called
   std::function<void()> listener_;

@@ -100,7 +100,8 @@ std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
   return kProductWorkspaceBytes + kFewTokenWorkspaceBytes +
          attention_partial_floats(plan.layout(), plan.num_partials) * sizeof(float) +
          BatchInput::size_bytes(plan.capacity) +
-         plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs));
+         plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs)) +
+         sizeof(std::uint64_t);  // when a batch began
 }
 
 std::uint32_t most_useful_pages(const CudaModelPlan& plan) {

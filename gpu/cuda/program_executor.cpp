@@ -129,7 +129,8 @@ class ProgramExecutor::Queueing {
                   .x = floats(x),
                   .x_stride = columns(x),
                   .num_rows = rows(x),
-                  .width = columns(x)},
+                  .width = columns(x),
+                  .began = memory_.began},
                  stream_);
   }
 

@@ -31,6 +31,7 @@ struct ExecutorMemory {
   std::int32_t* recent_tokens = nullptr;  // [slots, kRecentTokens]
   std::int32_t* sampled = nullptr;        // [output rows]
   RowLogprobs* logprobs = nullptr;        // [output rows], those that ask first
+  std::uint64_t* began = nullptr;         // the device's time in a program's first kernel
   std::byte* few_token_workspace = nullptr;
 };
 

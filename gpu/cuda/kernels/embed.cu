@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/kernels/embed.hpp"
 
+#include "gpu/cuda/kernels/device_clock.cuh"
 #include "gpu/cuda/kernels/eight.cuh"
 #include "gpu/cuda/kernels/element_grid.cuh"
 #include "gpu/cuda/kernels/element_type.hpp"
@@ -16,6 +17,7 @@ __device__ __forceinline__ std::int32_t token_of(const EmbedArguments& a, std::s
 template <typename T>
 __global__ void __launch_bounds__(kElementThreads) embed_kernel(const EmbedArguments a) {
   const Place place = place_of_thread(a.width);
+  if (a.began != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *a.began = device_time();
   if (place.row >= a.num_rows) return;
   const auto id = static_cast<std::uint32_t>(token_of(a, place.row));
   const auto* table = static_cast<const T*>(a.table);

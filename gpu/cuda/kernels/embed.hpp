@@ -27,6 +27,7 @@ struct EmbedArguments {
   std::size_t x_stride = 0;
   std::uint32_t num_rows = 0;  // tokens
   std::uint32_t width = 0;
+  std::uint64_t* began = nullptr;  // gets the device's time, or none
 };
 
 // Throws CudaError. Any thread. An id outside the vocabulary gives a row of

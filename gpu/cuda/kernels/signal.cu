@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/kernels/signal.hpp"
 
+#include "gpu/cuda/kernels/device_clock.cuh"
 #include "gpu/cuda/kernels/launch.cuh"
 
 #ifdef TROUPE_SIMT
@@ -32,6 +33,7 @@ __device__ __forceinline__ void copy_row(const RowLogprobs& from, RowLogprobs& t
 static_assert(kMaxTopLogprobs <= kWarpLanes);
 
 __global__ void __launch_bounds__(kSignalThreads) signal_kernel(const SignalArguments a) {
+  if (a.began != nullptr && threadIdx.x == 0) *a.host_nanoseconds = device_time() - *a.began;
   for (unsigned i = threadIdx.x; i < a.num_tokens; i += kSignalThreads) {
     a.host_token_ids[i] = a.token_ids[i];
   }

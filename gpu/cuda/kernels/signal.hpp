@@ -19,6 +19,10 @@ struct SignalArguments {
   const RowLogprobs* logprobs = nullptr;   // [num_logprobs], device
   std::uint32_t num_logprobs = 0;
   RowLogprobs* host_logprobs = nullptr;  // [num_logprobs], pinned and mapped
+  // When the batch's first kernel began, on the device, or none; *host_nanoseconds,
+  // pinned and mapped, then gets the time since.
+  const std::uint64_t* began = nullptr;
+  std::uint64_t* host_nanoseconds = nullptr;
   std::uint64_t* word = nullptr;           // pinned and mapped; only grows
   std::uint64_t batch = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/cuda_device.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -161,6 +162,28 @@ TEST_CASE("cuda device: log-probabilities are there for the slices that ask") {
   for (const float logit : logits) sum += std::exp(double{logit});
   const double expected = logits[static_cast<std::size_t>(result.tokens[1])] - std::log(sum);
   CHECK(result.logprobs[1].logprob == doctest::Approx(expected).epsilon(1e-5));
+}
+
+TEST_CASE("cuda device: the time of a batch runs from its own first kernel, not from the submission") {
+  const SmallModel model(small_settings(DataType::kBF16));
+  cuda::CudaDevice device(model.get());
+  ProgramCache programs = model.programs();
+  Batch batch{.id = 1, .slices = {}, .token_ids = {3}, .page_table = {0}};
+  batch.slices.push_back({.num_tokens = 1, .num_pages = 1, .sample = true,
+                          .sampling = {.temperature = 0.0F}, .suppressed = {}});
+  const auto shared = std::make_shared<const Batch>(batch);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i)
+    (void)device.submit(programs.find("decoder_step", 1, 1), shared);
+  std::chrono::nanoseconds sum{};
+  for (Ticket ticket = 1; ticket <= 3; ++ticket) {
+    const auto result = wait_for(device, ticket);
+    CHECK(result.network_nanoseconds > 0);
+    sum += std::chrono::nanoseconds(result.network_nanoseconds);
+  }
+  CHECK(sum < std::chrono::steady_clock::now() - begin);  // they came one after the other
+  const Ticket moves = device.submit(nullptr, std::make_shared<const Batch>());
+  CHECK(wait_for(device, moves).network_nanoseconds == 0);
 }
 
 }  // namespace troupe

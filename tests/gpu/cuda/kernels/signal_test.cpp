@@ -3,8 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 
+#include "gpu/cuda/kernels/embed.hpp"
 #include "tests/gpu/cuda/kernels/device_array.hpp"
 
 using namespace troupe;
@@ -57,4 +60,32 @@ TEST_CASE("cuda signal: log-probabilities come as far as they were asked for") {
       }
     }
   });
+}
+
+TEST_CASE("cuda signal: the host learns how long ago the embedding began") {
+  DeviceArray<float> table(std::vector<float>(8, 1.0F)), x(std::vector<float>(8));
+  DeviceArray<std::int32_t> ids(std::vector<std::int32_t>{0});
+  DeviceArray<std::uint64_t> began(std::vector<std::uint64_t>{0}),
+      taken(std::vector<std::uint64_t>{0}), word(std::vector<std::uint64_t>{0});
+  const auto start = std::chrono::steady_clock::now();
+  cuda::launch_embed({.table = table.data(),
+                      .table_stride = 8,
+                      .vocabulary = 1,
+                      .token_ids = ids.data(),
+                      .x = x.data(),
+                      .x_stride = 8,
+                      .num_rows = 1,
+                      .width = 8,
+                      .began = began.data()},
+                     nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  cuda::launch_signal({.began = began.data(),
+                       .host_nanoseconds = taken.data(),
+                       .word = word.data(),
+                       .batch = 1},
+                      nullptr);
+  CHECK(word.values()[0] == 1);
+  const std::chrono::nanoseconds whole = std::chrono::steady_clock::now() - start;
+  CHECK(taken.values()[0] <= static_cast<std::uint64_t>(whole.count()));
+  CHECK(taken.values()[0] > 2'000'000);
 }
