@@ -10,7 +10,6 @@ namespace {
 
 struct DestroyGraph {
   void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
-  void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
 };
 
 }  // namespace
@@ -49,6 +48,20 @@ double seconds_between_events(cudaStream_t stream, const std::function<void()>& 
   return milliseconds * 1e-3;
 }
 
+Graph::Graph(cudaStream_t stream, const std::function<void()>& queue) {
+  cudaGraph_t captured = nullptr;
+  CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  try {
+    queue();
+  } catch (...) {  // a stream that captures for ever can do nothing else
+    if (cudaStreamEndCapture(stream, &captured) == cudaSuccess) cudaGraphDestroy(captured);
+    throw;
+  }
+  CUDA_CHECK(cudaStreamEndCapture(stream, &captured));
+  const std::unique_ptr<CUgraph_st, DestroyGraph> graph(captured);
+  CUDA_CHECK(cudaGraphInstantiate(&graph_, graph.get(), 0));
+}
+
 double Stopwatch::seconds_of(const std::function<void(std::size_t i)>& run) const {
   constexpr double kGraphSeconds = 0.005;
   const std::size_t num_replays = is_tiny_ ? 1 : 9;
@@ -59,16 +72,10 @@ double Stopwatch::seconds_of(const std::function<void(std::size_t i)>& run) cons
   const auto length = static_cast<std::size_t>(
       is_tiny_ ? 1.0 : std::clamp(kGraphSeconds / std::max(estimate, 1e-7), 3.0, 400.0));
 
-  cudaGraph_t captured = nullptr;
-  CUDA_CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  for (std::size_t i = 0; i < length; ++i) once();
-  CUDA_CHECK(cudaStreamEndCapture(stream_, &captured));
-  const std::unique_ptr<CUgraph_st, DestroyGraph> graph(captured);
-  cudaGraphExec_t made = nullptr;
-  CUDA_CHECK(cudaGraphInstantiate(&made, graph.get(), 0));
-  const std::unique_ptr<CUgraphExec_st, DestroyGraph> runnable(made);
-
-  const auto replay = [&] { CUDA_CHECK(cudaGraphLaunch(runnable.get(), stream_)); };
+  const Graph graph(stream_, [&] {
+    for (std::size_t i = 0; i < length; ++i) once();
+  });
+  const auto replay = [&] { graph.launch(stream_); };
   replay();  // brings the clocks up
   std::vector<double> seconds;
   for (std::size_t i = 0; i < num_replays; ++i) {

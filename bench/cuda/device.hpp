@@ -71,6 +71,19 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
+// What `queue` puts on a stream, captured, not run. Kernels were run before.
+class Graph {
+ public:
+  Graph(cudaStream_t stream, const std::function<void()>& queue);
+  ~Graph() { cudaGraphExecDestroy(graph_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch(cudaStream_t stream) const { CUDA_CHECK(cudaGraphLaunch(graph_, stream)); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+};
+
 // Seconds on the device between two events around what `queue` puts on the
 // stream.
 double seconds_between_events(cudaStream_t stream, const std::function<void()>& queue);

@@ -3,13 +3,10 @@
 
 #include <limits>
 
+#include "gpu/cuda/kernels/device_clock.cuh"
 #include "gpu/cuda/kernels/eight.cuh"
 #include "gpu/cuda/kernels/element_type.hpp"
 #include "gpu/cuda/kernels/launch.cuh"
-
-#ifdef TROUPE_SIMT
-#include <chrono>
-#endif
 
 namespace troupe::bench {
 
@@ -20,18 +17,6 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr unsigned kReadsOfThread = 16;  // of 16 bytes
 constexpr std::size_t kBlockWords = std::size_t{kThreads} * kReadsOfThread;
-
-// Nanoseconds, the same on all multiprocessors.
-__device__ __forceinline__ std::uint64_t device_time() {
-#ifdef TROUPE_SIMT
-  return static_cast<std::uint64_t>(
-      std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-#else
-  std::uint64_t time;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
-  return time;
-#endif
-}
 
 __global__ void __launch_bounds__(kThreads) read_kernel(const ReadArguments a) {
   const std::size_t num_words = a.size_bytes / sizeof(uint4);
@@ -67,25 +52,39 @@ __global__ void __launch_bounds__(kThreads) fill_kernel(const FillArguments a) {
   from_float(unit * a.scale, static_cast<T*>(a.to) + i);
 }
 
-__global__ void echo_kernel(const EchoArguments a) {
+// False: the host's word has not come for a second.
+__device__ __forceinline__ bool wait_for_host(const volatile std::uint64_t* word,
+                                              std::uint64_t number) {
   constexpr std::uint64_t kSecond = 1000000000;
-  const volatile std::uint64_t* from = a.from_host;
+  const std::uint64_t since = device_time();
+  while (*word < number) {
+    if (device_time() - since > kSecond) return false;
+  }
+  return true;
+}
+
+__global__ void echo_kernel(const EchoArguments a) {
   volatile std::uint64_t* to = a.to_host;
   for (std::uint64_t number = 1; number <= a.last; ++number) {
-    const std::uint64_t since = device_time();
-    while (*from < number) {
-      if (device_time() - since > kSecond) {
-        *to = kGaveUp;
-        return;
-      }
+    if (!wait_for_host(a.from_host, number)) {
+      *to = kGaveUp;
+      return;
     }
     *to = number;
   }
 }
 
 __global__ void spin_kernel(const SpinArguments a) {
-  const std::uint64_t begin = device_time();
-  *static_cast<volatile std::uint64_t*>(a.begun) = a.number;
+  volatile std::uint64_t* to = a.begun;
+  if (!wait_for_host(a.may_begin, a.number)) {
+    *to = kGaveUp;
+    return;
+  }
+  // From where the clock moves on: it may stand still for a microsecond.
+  const std::uint64_t before = device_time();
+  std::uint64_t begin = before;
+  while (begin == before) begin = device_time();
+  *to = a.number;
   while (device_time() - begin < a.nanoseconds) {
   }
 }

@@ -43,9 +43,11 @@ struct EchoArguments {
 };
 void launch_echo(const EchoArguments& arguments, StreamHandle stream);
 
-// Writes `number` to the host and ends so many nanoseconds later.
+// When the host has written `number`, writes it back and ends so many nanoseconds
+// later. Gives up as above.
 struct SpinArguments {
-  std::uint64_t* begun = nullptr;  // pinned and mapped
+  const std::uint64_t* may_begin = nullptr;  // pinned and mapped, both
+  std::uint64_t* begun = nullptr;
   std::uint64_t number = 0;
   std::uint64_t nanoseconds = 0;
 };
