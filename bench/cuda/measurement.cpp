@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/cuda/measurement.hpp"
 
+#include <cmath>
 #include <ostream>
 
 #include <nlohmann/json.hpp>
@@ -32,6 +33,9 @@ void Recorder::device(const std::vector<std::pair<std::string, std::string>>& pr
 }
 
 void Recorder::add(const Measurement& measurement) {
+  if (!std::isfinite(measurement.value)) {  // of a limit that was not measured
+    return add_not_run(measurement.id, "its value is no number: " + std::to_string(measurement.value));
+  }
   Json details = Json::object();
   for (const auto& [name, value] : measurement.details) details[name] = value;
   Json json = {{"kind", "measurement"},

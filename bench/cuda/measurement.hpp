@@ -33,6 +33,7 @@ class Recorder {
   Recorder(std::ostream& lines, bool is_tiny) : lines_(lines), is_tiny_(is_tiny) {}
 
   void device(const std::vector<std::pair<std::string, std::string>>& properties);
+  // A value that is no number is recorded as not run.
   void add(const Measurement& measurement);
   void add_not_run(const std::string& id, const std::string& reason);
 

@@ -15,7 +15,9 @@ namespace troupe::bench {
 
 // Of this device, in this run. 0: not measured.
 struct Limits {
-  double read_rate = 0.0;  // bytes/s of its own memory, read only
+  // bytes/s of its own memory, read only; no less than copying, which would mean
+  // that the reading kernel is a bad one.
+  double read_rate = 0.0;
   double copy_rate = 0.0;  // the same, bytes read and written
   double product_rate = 0.0;  // operations/s, bf16, cuBLASLt, 8192 x 8192 x 8192
   double to_device_rate = 0.0;  // bytes/s, pinned blocks of 2 MB
