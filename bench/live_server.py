@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts `troupe serve` and asks it things: what the Python benchmarks share."""
 import json
+import os
 import pathlib
 import re
 import signal
@@ -31,7 +32,9 @@ def results(directory):
 class Server:
     """A live server, ready when entered and gone when left."""
 
-    def __init__(self, troupe, options, model=DEMO_MODEL):
+    def __init__(self, troupe, options, model=DEMO_MODEL, ready_seconds=30, library_path=None):
+        self.ready_seconds = ready_seconds
+        self.environment = os.environ | ({"LD_LIBRARY_PATH": library_path} if library_path else {})
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -42,8 +45,9 @@ class Server:
         self.command = [str(part) for part in command]
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
-        for _ in range(600):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, env=self.environment)
+        deadline = time.monotonic() + self.ready_seconds
+        while time.monotonic() < deadline:
             try:
                 urllib.request.urlopen(self.url + "/ready", timeout=1).close()
                 return self

@@ -5,14 +5,16 @@
 The same random model of Llama-3.1-8B's shape (or Llama-3.2-1B's, --shape 1b), the
 same prompts and lengths, drawn from a seed: 1,000 requests of about 202 tokens in
 and 179 out, as ShareGPT's. Against continuous batching: all at once. Against
-`generate` with a static cache: one stream. transformers is not waited for longer
-than --most-seconds; had it ended then, its rate would have been what counts here,
-so the ratio is at least what is said.
+`generate` with a static cache: one stream. Both have compiled and captured before
+they are timed. Continuous batching is not waited for longer than --most-seconds;
+had it ended then, its rate would have been what counts here, so the ratio is at
+least what is said.
 
 Exit status: 77 if torch or transformers cannot be imported, or there is no GPU.
 """
 import argparse
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -78,7 +80,8 @@ def measure_troupe(arguments, model, requests):
     options = ["--device", arguments.device, "--compute-type", "bf16", "--max-batch-sequences", "256",
                "--max-batch-tokens", "2048", "--max-waiting", "2000", "--max-queue-seconds", "600"]
     try:
-        with Server(arguments.build / "app/troupe", options, model) as server:
+        with Server(arguments.troupe, options, model, ready_seconds=120,
+                    library_path=arguments.library_path) as server:
             http_streams.throughput(server.port, requests[:16])  # warm
             at_once = http_streams.throughput(server.port, requests)
             four, itl = http_streams.stream(server.port, requests[:40], 4)
@@ -95,17 +98,21 @@ def measure_troupe(arguments, model, requests):
 def continuous_batching(transformers, model, requests, most_seconds):
     """Tokens a second of all requests at once, at most; and how many ended in time."""
     config = transformers.GenerationConfig(do_sample=False, eos_token_id=-1, max_new_tokens=LONGEST)
-    with model.continuous_batching_context_manager(generation_config=config, block=False) as manager:
+    with model.continuous_batching_context_manager(generation_config=config, timeout=20) as manager:
         begin = time.monotonic()
-        for request in requests:
-            manager.add_request(request.prompt, max_new_tokens=request.num_tokens)
-        num_done = 0
-        while num_done < len(requests) and time.monotonic() - begin < most_seconds:
+        waiting = {manager.add_request(request.prompt, max_new_tokens=request.num_tokens) for request in requests}
+        while waiting and time.monotonic() - begin < most_seconds:
             result = manager.get_result(timeout=1)
-            num_done += result is not None and result.is_finished()
             if result is None and not manager.is_running():
                 raise RuntimeError("transformers' continuous batching ended by itself")
+            if result is not None and result.is_finished():
+                if result.error:
+                    raise RuntimeError(f"transformers failed a request: {result.error}")
+                waiting.discard(result.request_id)
         seconds = time.monotonic() - begin
+        num_done = len(requests) - len(waiting)
+        for request_id in waiting:  # or leaving would wait for them
+            manager.cancel_request(request_id)
     return sum(request.num_tokens for request in requests) / seconds, num_done
 
 
@@ -115,7 +122,9 @@ def one_stream(torch, model, requests):
         model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=request.num_tokens,
                        min_new_tokens=request.num_tokens, do_sample=False, cache_implementation="static",
                        pad_token_id=0)
-    for request in requests[:2]:  # compiles
+    # Compiles. The cache of the longest serves all others, which would else compile again.
+    longest = max(requests, key=lambda request: len(request.prompt) + request.num_tokens)
+    for request in (longest, requests[0]):
         generate(request)
     torch.cuda.synchronize()
     begin = time.monotonic()
@@ -130,24 +139,28 @@ def compare(arguments, torch, transformers, directory):
     requests = requests_of(arguments.seed, arguments.requests)
     ours = measure_troupe(arguments, directory, requests)
     try:
+        theirs = one_stream(torch, model, requests[:arguments.one_stream])
+        record("transformers_one_stream", "transformers' generate, static cache", theirs, "tokens/s")
+        if ours:
+            record("one_stream_against_transformers", "tokens/s of one stream against generate", ours[1] / theirs,
+                   "times as many")
+    except Exception as error:  # a peer's fault must not cost the other comparison
+        not_run("one_stream_against_transformers", f"{type(error).__name__}: {error}")
+    try:
         theirs, num_done = continuous_batching(transformers, model, requests, arguments.most_seconds)
         record("transformers_at_once", "transformers' continuous batching, at most", theirs, "tokens/s",
                requests_done=num_done)
         if ours:
             record("throughput_against_transformers", "tokens/s against transformers' continuous batching, at least",
                    ours[0] / theirs, "times as many", requests=len(requests))
-    except Exception as error:  # a peer's fault must not cost the other comparison
+    except Exception as error:
         not_run("throughput_against_transformers", f"{type(error).__name__}: {error}")
-    theirs = one_stream(torch, model, requests[:arguments.one_stream])
-    record("transformers_one_stream", "transformers' generate, static cache", theirs, "tokens/s")
-    if ours:
-        record("one_stream_against_transformers", "tokens/s of one stream against generate", ours[1] / theirs,
-               "times as many")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--troupe", type=pathlib.Path, default=ROOT / "build/release/app/troupe")
+    parser.add_argument("--library-path", help="LD_LIBRARY_PATH of the server alone")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--shape", choices=SHAPES, default="8b")
     parser.add_argument("--requests", type=int, default=1000)
@@ -155,6 +168,7 @@ def main():
     parser.add_argument("--most-seconds", type=float, default=45)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # kernels that are not here are not looked for
     try:
         import torch
         import transformers
