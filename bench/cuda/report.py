@@ -45,6 +45,19 @@ def against_torch(measurements):
                    "value": min(ratios.values()), "unit": "torch's time over ours", "details": ratios}
 
 
+def attention_against_torch(measurements):
+    """Ours, on scattered pages, over torch's on keys and values in one piece."""
+    for id, shape, what in (("decode_attention_against_torch", "decode_attention_64x16384", "paged decode, 64 x 16384"),
+                            ("decode_attention_against_torch_64x256", "decode_attention_64x256",
+                             "paged decode, 64 x 256"),
+                            ("prefill_attention_against_torch", "prefill_attention_8192", "causal, 8192 tokens")):
+        ours, torchs = measurements.get(shape), measurements.get("torch_" + shape)
+        if ours and torchs:
+            yield {"id": id, "title": f"attention against torch's: {what}", "unit": "of torch's time",
+                   "value": ours["details"]["us"] / torchs["value"],
+                   "details": {"us": ours["details"]["us"], "torch_us": torchs["value"]}}
+
+
 def clocks_of(path):
     """Of the SM and the memory in MHz: lowest, median and highest sample that was not idle."""
     samples = {"sm": [], "memory": []}
@@ -71,7 +84,8 @@ def read(directory):
     if any(line.get("tiny") for line in lines):
         sys.exit("these are numbers of tiny shapes, which mean nothing")
     measurements = {line["id"]: line for line in lines if line["kind"] == "measurement"}
-    measurements |= {line["id"]: line for line in against_torch(measurements)}
+    measurements |= {line["id"]: line for against in (against_torch, attention_against_torch)
+                     for line in against(measurements)}
     steps = lines_of(directory / "steps.jsonl")
     not_run = [line for line in lines if line["kind"] == "not_run"]
     not_run += [{"id": step["step"], "reason": step["reason"]} for step in steps if step["status"] != "passed"]
