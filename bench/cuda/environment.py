@@ -2,13 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints, as JSON, on what scripts/gpu-check runs: date, commit, GPU, driver, toolkit, clocks.
 
-What cannot be found out is null.
+What cannot be found out is null. Of programs that were built elsewhere, commit,
+toolkit and date of the build are those of built.json in their directory.
+
+Usage: bench/cuda/environment.py [DIRECTORY]
 """
 import datetime
 import json
 import pathlib
 import re
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIELDS = {
@@ -53,6 +57,14 @@ def processor():
     return found.group(1) if found else None
 
 
+def built_elsewhere():
+    path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".", "built.json")
+    if not path.exists():
+        return {}
+    built = json.loads(path.read_text())
+    return {"built": built["date"], **{name: built[name] for name in ("commit", "has_changes", "toolkit")}}
+
+
 def main():
     changed = output_of("git", "status", "--porcelain", "--untracked-files=no")
     print(json.dumps({
@@ -62,6 +74,7 @@ def main():
         **gpu_properties(),
         "toolkit": toolkit(),
         "processor": processor(),
+        **built_elsewhere(),
     }, indent=1))
 
 

@@ -75,10 +75,13 @@ def check_everything_met(directory):
     place = Place(directory)
     place.add(place.path / "compute-sanitizer", "#!/bin/sh\n")
     lines = [measured(goal.id, goal.at_least or goal.at_most) for goal in GOALS if "torch" not in goal.id]
+    lines += [measured("decode_attention_64x16384", 0.9, details={"us": 105.0}),
+              measured("torch_decode_attention_64x16384", 100.0)]
     lines += [measured("softmax_1x10", 2.0), measured("torch_softmax_1x10", 3.0),
               measured("layer_norm_1x10", 2.0), measured("torch_layer_norm_1x10", 2.0)]
     place.program("bench_cuda", "sleep 0.5  # the clocks are sampled\ncat <<'END'\n" + "\n".join(lines) + "\nEND")
     place.program("bench_cuda_network", "exit 0")
+    place.program("troupe", "exit 0")
     (place.build / "libtroupe_cuda.so").touch()
     # In place of the peers' scripts, which want torch.
     place.add(place.path / "python3", f'#!/bin/sh\ncase "$1" in *torch*|*transformers*) exit 0 ;; esac\n'
@@ -116,7 +119,8 @@ def check_failures(directory):
     steps = steps_of(report)
     assert steps == {"tests-test_cuda_kernels_on_gpu": "passed", "tests-test_cuda_device_on_gpu": "passed",
                      "sanitizer-memcheck": "passed", "sanitizer-racecheck": "failed",
-                     "sanitizer-synccheck": "passed", "kernels": "failed", "torch": "not run", "network": "not run",
+                     "sanitizer-synccheck": "passed", "kernels": "failed", "torch": "not run",
+                     "torch-attention": "not run", "network-llama_8b": "not run", "network-llama_13b": "not run",
                      "transformers": "not run"}, steps
     results = {goal["id"]: goal["result"] for goal in report["goals"]}
     assert results["swap_in"] == "MISS" and results["swap_out"] == "pass" and results["itl_4_streams"] == "not run"
@@ -124,6 +128,41 @@ def check_failures(directory):
     assert "no word came" in reasons and "no torch here" in reasons, reasons
     text = (place.out / "gpu-check.md").read_text()
     assert "- torch: no torch here" in text and "- completion: no word came" in text
+
+
+def check_continued(directory):
+    """A second run does what did not pass; with another program it does all."""
+    place = Place(directory)
+    runs = directory / "runs"
+    place.program("bench_cuda", f"echo kernels >>{runs}\necho '{measured('swap_in', 0.95)}'")
+    place.program("test_cuda_device_on_gpu", f"echo device >>{runs}\nexit 1")
+    place.add(place.path / "python3", '#!/bin/sh\ncase "$1" in *torch*) exit 77 ;; esac\n'
+                                      f'exec {sys.executable} "$@"\n')
+    place.run()
+    assert runs.read_text() == "device\nkernels\n"
+    result, report = place.run("--continue")
+    assert runs.read_text() == "device\nkernels\ndevice\n"
+    assert steps_of(report)["kernels"] == "passed" and result.returncode == 1
+    assert [goal["result"] for goal in report["goals"] if goal["id"] == "swap_in"] == ["pass"]
+
+    place.program("test_cuda_device_on_gpu", f"echo other >>{runs}\nexit 0")
+    result, report = place.run("--continue")
+    assert runs.read_text() == "device\nkernels\ndevice\nother\nkernels\n"
+    assert "not continued" in result.stderr, result.stderr
+    place.run()
+    assert runs.read_text().endswith("other\nkernels\nother\nkernels\n")
+
+
+def check_carried(directory):
+    """Of programs that were built elsewhere, the report has the commit that they were built of."""
+    place = Place(directory)
+    (place.build / "built.json").write_text(json.dumps({"date": "yesterday", "commit": "0123456789ab",
+                                                        "has_changes": False, "toolkit": "13.0"}))
+    (place.build / "lib").mkdir()
+    place.program("bench_cuda", f"echo $LD_LIBRARY_PATH >{directory}/path")
+    _, report = place.run("--seconds", "60")
+    assert report["environment"]["commit"] == "0123456789ab" and report["environment"]["built"] == "yesterday"
+    assert (directory / "path").read_text().startswith(str(place.build / "lib") + ":")
 
 
 def check_missing_programs(directory):
@@ -136,7 +175,8 @@ def check_missing_programs(directory):
 
 
 def main():
-    for check in (check_without_gpu, check_everything_met, check_failures, check_missing_programs):
+    for check in (check_without_gpu, check_everything_met, check_failures, check_continued, check_carried,
+                  check_missing_programs):
         with tempfile.TemporaryDirectory() as name:
             check(pathlib.Path(name))
 
