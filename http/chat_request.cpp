@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 
 #include "http/generation_fields.hpp"
-#include "http/json_document.hpp"
 #include "http/message_fields.hpp"
 #include "http/openai_api.hpp"
 
@@ -48,19 +48,14 @@ void read_messages(FieldReader& fields, const Limits& limits, std::vector<ChatMe
 std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body,
                                                       const ServedModelInfo& model,
                                                       const Limits& limits) {
-  const auto document = parse_json_object(body, limits);
-  if (const auto* error = std::get_if<ApiError>(&document)) return *error;
-  FieldReader fields(std::get<json::object>(document));
-  ApiRequest request;
-  request.shape = ResponseShape::kChat;
-  read_generation_fields(fields, {model, limits}, request);
-  refuse_unsupported_fields(fields, request.shape);
-  ChatPrompt prompt;
-  read_messages(fields, limits, prompt.messages);
-  prompt.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
-  if (fields.error()) return *fields.error();
-  request.generation.prompt = std::move(prompt);
-  return request;
+  ApiRequest defaults;
+  defaults.shape = ResponseShape::kChat;
+  return parse_generation_request(
+      body, {model, limits}, std::move(defaults), [&](FieldReader& fields, ApiRequest& request) {
+        auto& prompt = request.generation.prompt.emplace<ChatPrompt>();
+        read_messages(fields, limits, prompt.messages);
+        prompt.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
+      });
 }
 
 }  // namespace troupe

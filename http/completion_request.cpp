@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 
 #include "http/generation_fields.hpp"
-#include "http/json_document.hpp"
 #include "http/openai_api.hpp"
 
 namespace troupe {
@@ -57,18 +58,14 @@ void read_prompt(FieldReader& fields, GenerationRequest& request) {
 std::variant<ApiRequest, ApiError> parse_completion_request(std::string_view body,
                                                             const ServedModelInfo& model,
                                                             const Limits& limits) {
-  const auto document = parse_json_object(body, limits);
-  if (const auto* error = std::get_if<ApiError>(&document)) return *error;
-  FieldReader fields(std::get<json::object>(document));
-  ApiRequest request;
-  request.shape = ResponseShape::kCompletion;
-  request.generation.max_tokens = std::min(kDefaultMaxTokens, model.context_length);
-  read_generation_fields(fields, {model, limits}, request);
-  refuse_unsupported_fields(fields, request.shape);
-  request.generation.echo = fields.boolean("echo").value_or(false);
-  read_prompt(fields, request.generation);
-  if (fields.error()) return *fields.error();
-  return request;
+  ApiRequest defaults;
+  defaults.shape = ResponseShape::kCompletion;
+  defaults.generation.max_tokens = std::min(kDefaultMaxTokens, model.context_length);
+  return parse_generation_request(
+      body, {model, limits}, std::move(defaults), [](FieldReader& fields, ApiRequest& request) {
+        request.generation.echo = fields.boolean("echo").value_or(false);
+        read_prompt(fields, request.generation);
+      });
 }
 
 }  // namespace troupe

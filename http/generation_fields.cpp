@@ -7,6 +7,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 
+#include "http/json_document.hpp"
 #include "http/json_text.hpp"
 
 namespace troupe {
@@ -110,10 +111,8 @@ void read_streaming(FieldReader& fields, ApiRequest& request) {
   fields.adopt(options);
 }
 
-}  // namespace
-
-void read_generation_fields(FieldReader& fields, const ParseSettings& settings,
-                            ApiRequest& request) {
+// Model name, sampling, lengths, stops, streaming.
+void read_common_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request) {
   GenerationRequest& generation = request.generation;
   read_model(fields, settings);
   read_sampling_fields(fields, settings, request);
@@ -123,6 +122,22 @@ void read_generation_fields(FieldReader& fields, const ParseSettings& settings,
   read_cache_salt(fields, generation);
   generation.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   generation.include_stop_in_output = fields.boolean("include_stop_str_in_output").value_or(false);
+  refuse_unsupported_fields(fields, request.shape);
+}
+
+}  // namespace
+
+std::variant<ApiRequest, ApiError> parse_generation_request(std::string_view body,
+                                                            const ParseSettings& settings,
+                                                            ApiRequest request,
+                                                            const ReadOwnFields& read_own_fields) {
+  const auto document = parse_json_object(body, settings.limits);
+  if (const auto* error = std::get_if<ApiError>(&document)) return *error;
+  FieldReader fields(std::get<json::object>(document));
+  read_common_fields(fields, settings, request);
+  read_own_fields(fields, request);
+  if (fields.error()) return *fields.error();
+  return request;
 }
 
 }  // namespace troupe

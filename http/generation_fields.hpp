@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fields that chat and text completions have in common.
+// What the bodies of all endpoints that generate have in common: one way to read
+// them, and the fields that mean the same in each.
 #pragma once
+
+#include <functional>
+#include <string_view>
+#include <variant>
 
 #include "http/field_reader.hpp"
 #include "http/openai_api.hpp"
@@ -12,11 +17,18 @@ struct ParseSettings {
   const Limits& limits;
 };
 
-// Model name, sampling, lengths, stops, streaming; what is wrong is in `fields`.
-void read_generation_fields(FieldReader& fields, const ParseSettings& settings,
-                            ApiRequest& request);
+// Reads what only one endpoint has; what is wrong is in `fields`.
+using ReadOwnFields = std::function<void(FieldReader& fields, ApiRequest& request)>;
 
-// The part of it that is about drawing tokens.
+// A body as a request. `request` comes with the endpoint's shape and defaults; the
+// common fields are read first, then the endpoint's own. What was wrong first is
+// the error.
+std::variant<ApiRequest, ApiError> parse_generation_request(std::string_view body,
+                                                            const ParseSettings& settings,
+                                                            ApiRequest request,
+                                                            const ReadOwnFields& read_own_fields);
+
+// The common fields that are about drawing tokens.
 void read_sampling_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request);
 
 // Fails on known fields whose value would change the meaning of the answer.

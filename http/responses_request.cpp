@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <utility>
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
 #include "http/generation_fields.hpp"
-#include "http/json_document.hpp"
 #include "http/json_text.hpp"
 #include "http/message_fields.hpp"
 #include "http/openai_api.hpp"
@@ -111,22 +111,16 @@ void read_turn(FieldReader& fields, ConversationTurn& turn) {
 std::variant<ApiRequest, ApiError> parse_responses_request(std::string_view body,
                                                            const ServedModelInfo& model,
                                                            const Limits& limits) {
-  const auto document = parse_json_object(body, limits);
-  if (const auto* error = std::get_if<ApiError>(&document)) return *error;
-  FieldReader fields(std::get<json::object>(document));
-  ApiRequest request;
-  request.shape = ResponseShape::kResponse;
-  read_generation_fields(fields, {model, limits}, request);
-  refuse_unsupported_fields(fields, request.shape);
-  ChatPrompt prompt;
-  read_input(fields, limits, prompt.messages);
-  ConversationTurn turn;
-  read_turn(fields, turn);
-  turn.settings = settings_json(fields, request.generation);
-  if (fields.error()) return *fields.error();
-  request.generation.prompt = std::move(prompt);
-  request.generation.turn = std::make_shared<const ConversationTurn>(std::move(turn));
-  return request;
+  ApiRequest defaults;
+  defaults.shape = ResponseShape::kResponse;
+  return parse_generation_request(
+      body, {model, limits}, std::move(defaults), [&](FieldReader& fields, ApiRequest& request) {
+        read_input(fields, limits, request.generation.prompt.emplace<ChatPrompt>().messages);
+        ConversationTurn turn;
+        read_turn(fields, turn);
+        turn.settings = settings_json(fields, request.generation);
+        request.generation.turn = std::make_shared<const ConversationTurn>(std::move(turn));
+      });
 }
 
 }  // namespace troupe
