@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include <boost/json/array.hpp>
@@ -21,11 +20,9 @@ constexpr std::string_view kPromptForms =
 void read_token_ids(FieldReader& fields, const json::array& ids, std::vector<std::int32_t>& out) {
   out.reserve(ids.size());
   for (const auto& entry : ids) {
-    const auto id = as_integer(entry);
-    if (!id || *id < 0 || *id > std::numeric_limits<std::int32_t>::max()) {
-      return fields.fail("prompt", "made of token ids from 0 to 2147483647", entry);
-    }
-    out.push_back(static_cast<std::int32_t>(*id));
+    const auto id = as_token_id(entry);
+    if (!id) return fields.fail("prompt", "made of token ids from 0 to 2147483647", entry);
+    out.push_back(*id);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "http/field_reader.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
@@ -121,6 +122,12 @@ std::optional<std::int64_t> as_integer(const json::value& value) {
   const double number = value.get_double();
   if (number != std::floor(number) || std::abs(number) > 9e15) return std::nullopt;
   return static_cast<std::int64_t>(number);
+}
+
+std::optional<std::int32_t> as_token_id(const json::value& value) {
+  const auto id = as_integer(value);
+  if (!id || *id < 0 || *id > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+  return static_cast<std::int32_t>(*id);
 }
 
 }  // namespace troupe

@@ -51,5 +51,7 @@ class FieldReader {
 std::string describe(const boost::json::value& value);
 // The value as an integer, if it is one and fits.
 std::optional<std::int64_t> as_integer(const boost::json::value& value);
+// The value as the id of a token, if it may be one: the vocabulary isn't known here.
+std::optional<std::int32_t> as_token_id(const boost::json::value& value);
 
 }  // namespace troupe

@@ -80,11 +80,9 @@ void read_stops(FieldReader& fields, const ParseSettings& settings, GenerationRe
     return fields.fail("stop_token_ids", expectation, *ids);
   }
   for (const auto& entry : ids->get_array()) {
-    const auto id = as_integer(entry);
-    if (!id || *id < 0 || *id > std::numeric_limits<std::int32_t>::max()) {
-      return fields.fail("stop_token_ids", expectation, entry);
-    }
-    request.stop_token_ids.push_back(static_cast<std::int32_t>(*id));
+    const auto id = as_token_id(entry);
+    if (!id) return fields.fail("stop_token_ids", expectation, entry);
+    request.stop_token_ids.push_back(*id);
   }
 }
 
