@@ -103,6 +103,7 @@ struct OptionEntry {
   std::string environment_name() const;  // "TROUPE_SERVER_PORT"
 };
 
+// By section of the file.
 std::span<const OptionEntry> option_table();
 
 // Sets one option from text. Returns what is wrong, or nothing.
