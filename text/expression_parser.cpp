@@ -315,9 +315,9 @@ Suffix ExpressionParser::parse_item() {
 FilterUse ExpressionParser::parse_filter() {
   const int line = tokens_.line();
   const std::string name = tokens_.expect_name();
-  const std::optional<Filter> filter = filter_named(name);
-  if (!filter) fail_at_line(line, "unknown filter '" + name + "'");
-  FilterUse use{*filter, {}};
+  const Filter filter = filter_named(name);
+  if (filter == nullptr) fail_at_line(line, "unknown filter '" + name + "'");
+  FilterUse use{filter, {}};
   if (tokens_.is_operator("(")) use.arguments = parse_arguments();
   return use;
 }
@@ -327,9 +327,8 @@ TestUse ExpressionParser::parse_test() {
   TestUse use{};
   use.is_negated = tokens_.skip_name("not");
   const std::string name = tokens_.expect_name();
-  const std::optional<Test> test = test_named(name);
-  if (!test) fail_at_line(line, "unknown test '" + name + "'");
-  use.test = *test;
+  use.test = test_named(name);
+  if (use.test == nullptr) fail_at_line(line, "unknown test '" + name + "'");
   if (tokens_.is_operator("(")) {
     use.arguments = parse_arguments();
   } else if (ExpressionPtr argument = parse_test_argument()) {

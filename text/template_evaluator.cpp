@@ -158,7 +158,7 @@ class Evaluator {
 
   Value filtered(Value value, const std::vector<FilterUse>& filters) {
     for (const FilterUse& use : filters) {
-      value = apply_filter(use.filter, value, arguments_of(use.arguments), budget_);
+      value = use.filter(value, arguments_of(use.arguments), budget_);
     }
     return value;
   }
@@ -332,11 +332,11 @@ class Evaluator {
   }
 
   Value with_suffix(const Value& value, const FilterUse& use) {
-    return apply_filter(use.filter, value, arguments_of(use.arguments), budget_);
+    return use.filter(value, arguments_of(use.arguments), budget_);
   }
 
   Value with_suffix(const Value& value, const TestUse& use) {
-    return apply_test(use.test, value, arguments_of(use.arguments), budget_) != use.is_negated;
+    return use.test(value, arguments_of(use.arguments), budget_) != use.is_negated;
   }
 
   Arguments arguments_of(const CallArguments& given) {

@@ -13,46 +13,6 @@
 namespace troupe::jinja {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Filter>, 37> kFilters = {{
-    {"abs", Filter::kAbs},
-    {"capitalize", Filter::kCapitalize},
-    {"count", Filter::kLength},
-    {"d", Filter::kDefault},
-    {"default", Filter::kDefault},
-    {"dictsort", Filter::kDictsort},
-    {"first", Filter::kFirst},
-    {"float", Filter::kFloat},
-    {"from_json", Filter::kFromJson},
-    {"fromjson", Filter::kFromJson},
-    {"indent", Filter::kIndent},
-    {"int", Filter::kInt},
-    {"items", Filter::kItems},
-    {"join", Filter::kJoin},
-    {"last", Filter::kLast},
-    {"length", Filter::kLength},
-    {"list", Filter::kList},
-    {"lower", Filter::kLower},
-    {"map", Filter::kMap},
-    {"max", Filter::kMax},
-    {"min", Filter::kMin},
-    {"reject", Filter::kReject},
-    {"rejectattr", Filter::kRejectattr},
-    {"replace", Filter::kReplace},
-    {"reverse", Filter::kReverse},
-    {"round", Filter::kRound},
-    {"safe", Filter::kSafe},
-    {"select", Filter::kSelect},
-    {"selectattr", Filter::kSelectattr},
-    {"sort", Filter::kSort},
-    {"string", Filter::kString},
-    {"sum", Filter::kSum},
-    {"title", Filter::kTitle},
-    {"tojson", Filter::kTojson},
-    {"trim", Filter::kTrim},
-    {"unique", Filter::kUnique},
-    {"upper", Filter::kUpper},
-}};
-
 MarkedString text_of(const Value& value, Budget& budget) {
   budget.spend_steps(weight(value));
   MarkedString text = to_text(value);
@@ -60,7 +20,17 @@ MarkedString text_of(const Value& value, Budget& budget) {
   return text;
 }
 
-Value length(const Value& value) {
+// A filter that changes the text of a value and takes nothing else.
+template <MarkedString (*kChange)(const MarkedString&)>
+Value on_text(const Value& value, const Arguments&, Budget& budget) {
+  return kChange(text_of(value, budget));
+}
+
+Value text_itself(const Value& value, const Arguments&, Budget& budget) {
+  return text_of(value, budget);
+}
+
+Value length(const Value& value, const Arguments&, Budget&) {
   if (const MarkedString* string = value.string()) {
     return static_cast<std::int64_t>(num_characters(string->text()));
   }
@@ -73,10 +43,18 @@ Value length(const Value& value) {
 }
 
 // The first or last element or character; undefined where there is none.
-Value end_element(const Value& value, bool is_first, Budget& budget) {
+Value first_element(const Value& value, const Arguments&, Budget& budget) {
   const std::vector<Value> elements = iterate(value, budget);
-  if (elements.empty()) return Value();
-  return is_first ? elements.front() : elements.back();
+  return elements.empty() ? Value() : elements.front();
+}
+
+Value last_element(const Value& value, const Arguments&, Budget& budget) {
+  const std::vector<Value> elements = iterate(value, budget);
+  return elements.empty() ? Value() : elements.back();
+}
+
+Value list_of(const Value& value, const Arguments&, Budget& budget) {
+  return Value::list(iterate(value, budget));
 }
 
 std::optional<double> number_in(std::string text) {
@@ -104,7 +82,15 @@ Value as_number(const Value& value, const Arguments& arguments, bool is_integer)
   return number.value_or(0.0);
 }
 
-Value rounded(const Value& value, const Arguments& arguments) {
+Value as_float(const Value& value, const Arguments& arguments, Budget&) {
+  return as_number(value, arguments, false);
+}
+
+Value as_integer(const Value& value, const Arguments& arguments, Budget&) {
+  return as_number(value, arguments, true);
+}
+
+Value rounded(const Value& value, const Arguments& arguments, Budget&) {
   const Value* digits = arguments.find(0, "precision");
   const Value* method = arguments.find(1, "method");
   const std::string name = method != nullptr ? to_text(*method).text() : "common";
@@ -117,6 +103,10 @@ Value rounded(const Value& value, const Arguments& arguments) {
   if (name != "common") fail("round: method must be common, ceil or floor");
   if (value.is_integer()) return value;
   return std::nearbyint(scaled) / scale;  // half to even, as Python
+}
+
+Value parsed_json(const Value& value, const Arguments&, Budget& budget) {
+  return from_json(text_of(value, budget), budget);
 }
 
 Value json_text(const Value& value, const Arguments& arguments, Budget& budget) {
@@ -140,7 +130,8 @@ Value json_text(const Value& value, const Arguments& arguments, Budget& budget) 
   return to_json(value, style, budget);
 }
 
-Value with_indent(const MarkedString& text, const Arguments& arguments, Budget& budget) {
+Value with_indent(const Value& value, const Arguments& arguments, Budget& budget) {
+  const MarkedString text = text_of(value, budget);
   MarkedString prefix("    ");
   if (const Value* width = arguments.find(0, "width")) {
     if (width->string() != nullptr) {
@@ -158,14 +149,15 @@ Value with_indent(const MarkedString& text, const Arguments& arguments, Budget& 
   return indented(text, prefix, flag(arguments, 1, "first"), flag(arguments, 2, "blank"));
 }
 
-Value replace(const MarkedString& text, const Arguments& arguments, Budget& budget) {
+Value replace(const Value& value, const Arguments& arguments, Budget& budget) {
+  const MarkedString text = text_of(value, budget);
   Arguments with_names;
   with_names.positional = {arguments.require(0, "old"), arguments.require(1, "new")};
   if (const Value* count = arguments.find(2, "count")) with_names.positional.push_back(*count);
   return call_method(text, "replace", with_names, budget);
 }
 
-Value reversed(const Value& value, Budget& budget) {
+Value reversed(const Value& value, const Arguments&, Budget& budget) {
   std::vector<Value> elements = iterate(value, budget);
   std::reverse(elements.begin(), elements.end());
   if (value.string() == nullptr) return Value::generator(std::move(elements));
@@ -174,40 +166,80 @@ Value reversed(const Value& value, Budget& budget) {
   return text;
 }
 
-Value items_of(const Value& value, Budget& budget) {
+Value items_of(const Value& value, const Arguments&, Budget& budget) {
   if (value.is_undefined()) return Value::generator({});
   if (value.dict() == nullptr) fail("Can only get item pairs from a mapping.");
   return call_method(value, "items", {}, budget);
 }
 
-Value trimmed(const MarkedString& text, const Arguments& arguments) {
+Value trimmed(const Value& value, const Arguments& arguments, Budget& budget) {
+  const MarkedString text = text_of(value, budget);
   const Value* characters = arguments.find(0, "chars");
   std::optional<std::string> wanted;
   if (characters != nullptr && !characters->is_none()) wanted = to_text(*characters).text();
   return stripped(text, wanted, Ends::kBoth);
 }
 
-Value with_default(const Value& value, const Arguments& arguments) {
+Value with_default(const Value& value, const Arguments& arguments, Budget&) {
   const bool replaces = value.is_undefined() || (flag(arguments, 1, "boolean") && !is_true(value));
   if (!replaces) return value;
   const Value* fallback = arguments.find(0, "default_value");
   return fallback != nullptr ? *fallback : Value::text("");
 }
 
-Value absolute(const Value& value) {
+Value absolute(const Value& value, const Arguments&, Budget&) {
   if (!value.is_integer()) return std::fabs(value.as_double());
   const std::int64_t number = value.as_integer();
   if (number == INT64_MIN) fail("abs: too large");
   return number < 0 ? -number : number;
 }
 
+constexpr std::array<std::pair<std::string_view, Filter>, 37> kFilters = {{
+    {"abs", absolute},
+    {"capitalize", on_text<capitalized>},
+    {"count", length},
+    {"d", with_default},
+    {"default", with_default},
+    {"dictsort", sorted_dict},
+    {"first", first_element},
+    {"float", as_float},
+    {"from_json", parsed_json},
+    {"fromjson", parsed_json},
+    {"indent", with_indent},
+    {"int", as_integer},
+    {"items", items_of},
+    {"join", joined},
+    {"last", last_element},
+    {"length", length},
+    {"list", list_of},
+    {"lower", on_text<lower>},
+    {"map", mapped},
+    {"max", greatest},
+    {"min", smallest},
+    {"reject", rejected},
+    {"rejectattr", rejected_by_attribute},
+    {"replace", replace},
+    {"reverse", reversed},
+    {"round", rounded},
+    {"safe", text_itself},
+    {"select", selected},
+    {"selectattr", selected_by_attribute},
+    {"sort", sorted_list},
+    {"string", text_itself},
+    {"sum", summed},
+    {"title", on_text<titled>},
+    {"tojson", json_text},
+    {"trim", trimmed},
+    {"unique", without_repetitions},
+    {"upper", on_text<upper>},
+}};
+
 }  // namespace
 
-std::optional<Filter> filter_named(std::string_view name) {
+Filter filter_named(std::string_view name) {
   const auto found = std::find_if(kFilters.begin(), kFilters.end(),
                                   [&](const auto& entry) { return entry.first == name; });
-  if (found == kFilters.end()) return std::nullopt;
-  return found->second;
+  return found != kFilters.end() ? found->second : nullptr;
 }
 
 const Value* Arguments::find(std::size_t position, std::string_view name) const {
@@ -221,81 +253,6 @@ const Value& Arguments::require(std::size_t position, std::string_view name) con
   const Value* found = find(position, name);
   if (found == nullptr) fail("argument " + in_quotes(name) + " is missing");
   return *found;
-}
-
-Value apply_filter(Filter filter, const Value& value, const Arguments& arguments, Budget& budget) {
-  const auto text = [&] { return text_of(value, budget); };
-  switch (filter) {
-    case Filter::kAbs:
-      return absolute(value);
-    case Filter::kCapitalize:
-      return capitalized(text());
-    case Filter::kDefault:
-      return with_default(value, arguments);
-    case Filter::kDictsort:
-      return sorted_dict(value, arguments, budget);
-    case Filter::kFirst:
-      return end_element(value, true, budget);
-    case Filter::kFloat:
-      return as_number(value, arguments, false);
-    case Filter::kFromJson:
-      return from_json(text(), budget);
-    case Filter::kIndent:
-      return with_indent(text(), arguments, budget);
-    case Filter::kInt:
-      return as_number(value, arguments, true);
-    case Filter::kItems:
-      return items_of(value, budget);
-    case Filter::kJoin:
-      return joined(value, arguments, budget);
-    case Filter::kLast:
-      return end_element(value, false, budget);
-    case Filter::kLength:
-      return length(value);
-    case Filter::kList:
-      return Value::list(iterate(value, budget));
-    case Filter::kLower:
-      return lower(text());
-    case Filter::kMap:
-      return mapped(value, arguments, budget);
-    case Filter::kMax:
-      return extreme(value, arguments, true, budget);
-    case Filter::kMin:
-      return extreme(value, arguments, false, budget);
-    case Filter::kReject:
-      return selected(value, arguments, false, false, budget);
-    case Filter::kRejectattr:
-      return selected(value, arguments, true, false, budget);
-    case Filter::kReplace:
-      return replace(text(), arguments, budget);
-    case Filter::kReverse:
-      return reversed(value, budget);
-    case Filter::kRound:
-      return rounded(value, arguments);
-    case Filter::kSafe:
-      return text();
-    case Filter::kSelect:
-      return selected(value, arguments, false, true, budget);
-    case Filter::kSelectattr:
-      return selected(value, arguments, true, true, budget);
-    case Filter::kSort:
-      return sorted_list(value, arguments, budget);
-    case Filter::kString:
-      return text();
-    case Filter::kSum:
-      return summed(value, arguments, budget);
-    case Filter::kTitle:
-      return titled(text());
-    case Filter::kTojson:
-      return json_text(value, arguments, budget);
-    case Filter::kTrim:
-      return trimmed(text(), arguments);
-    case Filter::kUnique:
-      return without_repetitions(value, arguments, budget);
-    case Filter::kUpper:
-      return upper(text());
-  }
-  return Value();
 }
 
 }  // namespace troupe::jinja

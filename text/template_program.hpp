@@ -102,11 +102,11 @@ struct Call {
   CallArguments arguments;
 };
 struct FilterUse {
-  Filter filter;
+  Filter filter = nullptr;
   CallArguments arguments;
 };
 struct TestUse {
-  Test test;
+  Test test = nullptr;
   bool is_negated = false;
   CallArguments arguments;
 };

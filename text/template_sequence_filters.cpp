@@ -85,51 +85,81 @@ Value sorted(std::vector<Keyed> elements, bool is_reversed, Budget& budget) {
   return Value::list(std::move(values));
 }
 
-}  // namespace
-
-bool flag(const Arguments& arguments, std::size_t position, std::string_view name) {
-  const Value* value = arguments.find(position, name);
-  return value != nullptr && is_true(*value);
-}
-
-Value selected(const Value& value, const Arguments& arguments, bool by_attribute, bool wanted,
+// The elements for which a test is `wanted`.
+Value filtered(const Value& value, const Arguments& arguments, bool by_attribute, bool wanted,
                Budget& budget) {
   const std::size_t num_names = by_attribute ? 1 : 0;
   std::string attribute;
   if (by_attribute) attribute = name_argument(arguments.require(0, "attribute"));
   const Value* test_name = arguments.find(num_names, "test");
-  std::optional<Test> test;
+  Test test = nullptr;
   if (test_name != nullptr) {
     test = test_named(name_argument(*test_name));
-    if (!test) fail("unknown test '" + name_argument(*test_name) + "'");
+    if (test == nullptr) fail("unknown test '" + name_argument(*test_name) + "'");
   }
   const Arguments rest = without_first(arguments, num_names + 1);
   std::vector<Value> chosen;
   if (!is_true(value)) return Value::generator({});  // none, too
   for (const Value& element : iterate(value, budget)) {
     const Value looked = by_attribute ? path_of(element, attribute) : element;
-    const bool holds = test ? apply_test(*test, looked, rest, budget) : is_true(looked);
+    const bool holds = test != nullptr ? test(looked, rest, budget) : is_true(looked);
     if (holds == wanted) chosen.push_back(element);
   }
   return Value::generator(std::move(chosen));
+}
+
+Value extreme(const Value& value, const Arguments& arguments, bool is_greatest, Budget& budget) {
+  const bool is_case_sensitive = flag(arguments, 0, "case_sensitive");
+  const Value* attribute = arguments.find(1, "attribute");
+  std::optional<Keyed> best;
+  for (const Value& element : iterate(value, budget)) {
+    Keyed candidate{looked_at(element, attribute, is_case_sensitive, budget), element};
+    const int order = best ? compare(candidate.key, best->key) : 0;
+    if (!best || (is_greatest ? order > 0 : order < 0)) best = std::move(candidate);
+  }
+  return best ? best->value : Value();
+}
+
+}  // namespace
+
+
+bool flag(const Arguments& arguments, std::size_t position, std::string_view name) {
+  const Value* value = arguments.find(position, name);
+  return value != nullptr && is_true(*value);
+}
+
+Value selected(const Value& value, const Arguments& arguments, Budget& budget) {
+  return filtered(value, arguments, false, true, budget);
+}
+
+Value rejected(const Value& value, const Arguments& arguments, Budget& budget) {
+  return filtered(value, arguments, false, false, budget);
+}
+
+Value selected_by_attribute(const Value& value, const Arguments& arguments, Budget& budget) {
+  return filtered(value, arguments, true, true, budget);
+}
+
+Value rejected_by_attribute(const Value& value, const Arguments& arguments, Budget& budget) {
+  return filtered(value, arguments, true, false, budget);
 }
 
 Value mapped(const Value& value, const Arguments& arguments, Budget& budget) {
   std::vector<Value> results;
   const Value* attribute = arguments.find(SIZE_MAX, "attribute");
   const Value* fallback = arguments.find(SIZE_MAX, "default");
-  std::optional<Filter> filter;
+  Filter filter = nullptr;
   if (attribute == nullptr) {
     const std::string name = name_argument(arguments.require(0, "filter"));
     filter = filter_named(name);
-    if (!filter) fail("unknown filter '" + name + "'");
-    if (*filter == Filter::kMap) fail("map of map is not supported");
+    if (filter == nullptr) fail("unknown filter '" + name + "'");
+    if (filter == mapped) fail("map of map is not supported");
   }
   const Arguments rest = without_first(arguments, 1);
   if (!is_true(value)) return Value::generator({});  // none, too
   for (const Value& element : iterate(value, budget)) {
-    if (filter) {
-      results.push_back(apply_filter(*filter, element, rest, budget));
+    if (filter != nullptr) {
+      results.push_back(filter(element, rest, budget));
     } else {
       Value found = path_of(element, to_text(*attribute).text());
       if (found.is_undefined() && fallback != nullptr) found = *fallback;
@@ -180,16 +210,12 @@ Value without_repetitions(const Value& value, const Arguments& arguments, Budget
   return Value::generator(std::move(chosen));
 }
 
-Value extreme(const Value& value, const Arguments& arguments, bool is_greatest, Budget& budget) {
-  const bool is_case_sensitive = flag(arguments, 0, "case_sensitive");
-  const Value* attribute = arguments.find(1, "attribute");
-  std::optional<Keyed> best;
-  for (const Value& element : iterate(value, budget)) {
-    Keyed candidate{looked_at(element, attribute, is_case_sensitive, budget), element};
-    const int order = best ? compare(candidate.key, best->key) : 0;
-    if (!best || (is_greatest ? order > 0 : order < 0)) best = std::move(candidate);
-  }
-  return best ? best->value : Value();
+Value greatest(const Value& value, const Arguments& arguments, Budget& budget) {
+  return extreme(value, arguments, true, budget);
+}
+
+Value smallest(const Value& value, const Arguments& arguments, Budget& budget) {
+  return extreme(value, arguments, false, budget);
 }
 
 Value joined(const Value& value, const Arguments& arguments, Budget& budget) {

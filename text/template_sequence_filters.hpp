@@ -9,14 +9,17 @@ namespace troupe::jinja {
 // Whether an argument is given and true.
 bool flag(const Arguments& arguments, std::size_t position, std::string_view name);
 
-// select, reject and their …attr: the elements for which a test holds or not.
-Value selected(const Value& value, const Arguments& arguments, bool by_attribute, bool wanted,
-               Budget& budget);
+// The elements for which a test holds or not, on them or on their attribute.
+Value selected(const Value& value, const Arguments& arguments, Budget& budget);
+Value rejected(const Value& value, const Arguments& arguments, Budget& budget);
+Value selected_by_attribute(const Value& value, const Arguments& arguments, Budget& budget);
+Value rejected_by_attribute(const Value& value, const Arguments& arguments, Budget& budget);
 Value mapped(const Value& value, const Arguments& arguments, Budget& budget);
 Value sorted_list(const Value& value, const Arguments& arguments, Budget& budget);
 Value sorted_dict(const Value& value, const Arguments& arguments, Budget& budget);
 Value without_repetitions(const Value& value, const Arguments& arguments, Budget& budget);
-Value extreme(const Value& value, const Arguments& arguments, bool is_greatest, Budget& budget);
+Value greatest(const Value& value, const Arguments& arguments, Budget& budget);
+Value smallest(const Value& value, const Arguments& arguments, Budget& budget);
 Value joined(const Value& value, const Arguments& arguments, Budget& budget);
 Value summed(const Value& value, const Arguments& arguments, Budget& budget);
 

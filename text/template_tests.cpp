@@ -9,51 +9,18 @@
 namespace troupe::jinja {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Test>, 38> kTests = {{
-    {"!=", Test::kNotEqual},
-    {"<", Test::kLess},
-    {"<=", Test::kLessOrEqual},
-    {"==", Test::kEqual},
-    {">", Test::kGreater},
-    {">=", Test::kGreaterOrEqual},
-    {"boolean", Test::kBoolean},
-    {"callable", Test::kCallable},
-    {"defined", Test::kDefined},
-    {"divisibleby", Test::kDivisibleby},
-    {"eq", Test::kEqual},
-    {"equalto", Test::kEqual},
-    {"even", Test::kEven},
-    {"false", Test::kFalse},
-    {"float", Test::kFloat},
-    {"ge", Test::kGreaterOrEqual},
-    {"greaterthan", Test::kGreater},
-    {"gt", Test::kGreater},
-    {"in", Test::kIn},
-    {"integer", Test::kInteger},
-    {"iterable", Test::kIterable},
-    {"le", Test::kLessOrEqual},
-    {"lessthan", Test::kLess},
-    {"lower", Test::kLower},
-    {"lt", Test::kLess},
-    {"mapping", Test::kMapping},
-    {"ne", Test::kNotEqual},
-    {"none", Test::kNone},
-    {"number", Test::kNumber},
-    {"odd", Test::kOdd},
-    {"sameas", Test::kSameas},
-    {"sequence", Test::kSequence},
-    {"string", Test::kString},
-    {"true", Test::kTrue},
-    {"undefined", Test::kUndefined},
-    {"upper", Test::kUpper},
-    {"False", Test::kFalse},
-    {"True", Test::kTrue},
-}};
-
-bool is_truth(const Value& value, bool truth) {
-  const bool* found = value.get<bool>();
-  return found != nullptr && *found == truth;
-}
+bool is_boolean(const Value& value) { return value.get<bool>() != nullptr; }
+bool is_false(const Value& value) { return is_boolean(value) && !*value.get<bool>(); }
+bool is_true_itself(const Value& value) { return is_boolean(value) && *value.get<bool>(); }
+bool is_callable(const Value& value) { return value.get<const Macro*>() || value.get<Builtin>(); }
+bool is_undefined(const Value& value) { return value.is_undefined(); }
+bool is_defined(const Value& value) { return !value.is_undefined(); }
+bool is_none(const Value& value) { return value.is_none(); }
+bool is_integer(const Value& value) { return value.get<std::int64_t>() != nullptr; }
+bool is_float(const Value& value) { return value.get<double>() != nullptr; }
+bool is_number(const Value& value) { return value.is_number(); }
+bool is_string(const Value& value) { return value.string() != nullptr; }
+bool is_mapping(const Value& value) { return value.dict() != nullptr; }
 
 std::int64_t remainder(const Value& value, std::int64_t divisor) {
   if (divisor == 0) fail("division by zero");
@@ -67,79 +34,94 @@ bool is_iterable(const Value& value) {
          value.get<std::shared_ptr<Loop>>();
 }
 
-}  // namespace
-
-std::optional<Test> test_named(std::string_view name) {
-  const auto found = std::find_if(kTests.begin(), kTests.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
-  if (found == kTests.end()) return std::nullopt;
-  return found->second;
+bool is_sequence(const Value& value) {
+  return value.string() || value.dict() || value.is_undefined() ||
+         (value.list() && !value.list()->is_generator);
 }
 
-bool apply_test(Test test, const Value& value, const Arguments& arguments, Budget& budget) {
-  const auto other = [&]() -> const Value& {
-    const Value& argument = arguments.require(0, "other");
-    budget.spend_steps(std::min(weight(value), weight(argument)));
-    return argument;
-  };
-  switch (test) {
-    case Test::kBoolean:
-      return value.get<bool>() != nullptr;
-    case Test::kCallable:
-      return value.get<const Macro*>() || value.get<Builtin>();
-    case Test::kDefined:
-      return !value.is_undefined();
-    case Test::kDivisibleby:
-      return remainder(value, arguments.require(0, "num").as_integer()) == 0;
-    case Test::kEqual:
-      return are_equal(value, other());
-    case Test::kEven:
-      return remainder(value, 2) == 0;
-    case Test::kFalse:
-      return is_truth(value, false);
-    case Test::kFloat:
-      return value.get<double>() != nullptr;
-    case Test::kGreater:
-      return compare(value, other()) > 0;
-    case Test::kGreaterOrEqual:
-      return compare(value, other()) >= 0;
-    case Test::kIn:
-      return contains(other(), value);
-    case Test::kInteger:
-      return value.get<std::int64_t>() != nullptr;
-    case Test::kIterable:
-      return is_iterable(value);
-    case Test::kLess:
-      return compare(value, other()) < 0;
-    case Test::kLessOrEqual:
-      return compare(value, other()) <= 0;
-    case Test::kLower:
-      return consists_of(to_text(value).text(), CharacterClass::kLower);
-    case Test::kMapping:
-      return value.dict() != nullptr;
-    case Test::kNone:
-      return value.is_none();
-    case Test::kNotEqual:
-      return !are_equal(value, other());
-    case Test::kNumber:
-      return value.is_number();
-    case Test::kOdd:
-      return remainder(value, 2) == 1;
-    case Test::kSameas:
-      return are_equal(value, other());
-    case Test::kSequence:
-      return value.string() || value.dict() || value.is_undefined() ||
-             (value.list() && !value.list()->is_generator);
-    case Test::kString:
-      return value.string() != nullptr;
-    case Test::kTrue:
-      return is_truth(value, true);
-    case Test::kUndefined:
-      return value.is_undefined();
-    case Test::kUpper:
-      return consists_of(to_text(value).text(), CharacterClass::kUpper);
-  }
-  return false;
+bool is_lower(const Value& value) {
+  return consists_of(to_text(value).text(), CharacterClass::kLower);
+}
+
+bool is_upper(const Value& value) {
+  return consists_of(to_text(value).text(), CharacterClass::kUpper);
+}
+
+bool is_even(const Value& value) { return remainder(value, 2) == 0; }
+bool is_odd(const Value& value) { return remainder(value, 2) == 1; }
+
+bool differ(const Value& value, const Value& other) { return !are_equal(value, other); }
+bool is_less(const Value& value, const Value& other) { return compare(value, other) < 0; }
+bool is_at_most(const Value& value, const Value& other) { return compare(value, other) <= 0; }
+bool is_greater(const Value& value, const Value& other) { return compare(value, other) > 0; }
+bool is_at_least(const Value& value, const Value& other) { return compare(value, other) >= 0; }
+bool is_in(const Value& value, const Value& other) { return contains(other, value); }
+
+bool is_divisible(const Value& value, const Arguments& arguments, Budget&) {
+  return remainder(value, arguments.require(0, "num").as_integer()) == 0;
+}
+
+// A test of a value alone.
+template <bool (*kHolds)(const Value&)>
+bool alone(const Value& value, const Arguments&, Budget&) {
+  return kHolds(value);
+}
+
+// A test of a value against another one.
+template <bool (*kHolds)(const Value&, const Value&)>
+bool against(const Value& value, const Arguments& arguments, Budget& budget) {
+  const Value& other = arguments.require(0, "other");
+  budget.spend_steps(std::min(weight(value), weight(other)));
+  return kHolds(value, other);
+}
+
+constexpr std::array<std::pair<std::string_view, Test>, 38> kTests = {{
+    {"!=", against<differ>},
+    {"<", against<is_less>},
+    {"<=", against<is_at_most>},
+    {"==", against<are_equal>},
+    {">", against<is_greater>},
+    {">=", against<is_at_least>},
+    {"boolean", alone<is_boolean>},
+    {"callable", alone<is_callable>},
+    {"defined", alone<is_defined>},
+    {"divisibleby", is_divisible},
+    {"eq", against<are_equal>},
+    {"equalto", against<are_equal>},
+    {"even", alone<is_even>},
+    {"false", alone<is_false>},
+    {"float", alone<is_float>},
+    {"ge", against<is_at_least>},
+    {"greaterthan", against<is_greater>},
+    {"gt", against<is_greater>},
+    {"in", against<is_in>},
+    {"integer", alone<is_integer>},
+    {"iterable", alone<is_iterable>},
+    {"le", against<is_at_most>},
+    {"lessthan", against<is_less>},
+    {"lower", alone<is_lower>},
+    {"lt", against<is_less>},
+    {"mapping", alone<is_mapping>},
+    {"ne", against<differ>},
+    {"none", alone<is_none>},
+    {"number", alone<is_number>},
+    {"odd", alone<is_odd>},
+    {"sameas", against<are_equal>},
+    {"sequence", alone<is_sequence>},
+    {"string", alone<is_string>},
+    {"true", alone<is_true_itself>},
+    {"undefined", alone<is_undefined>},
+    {"upper", alone<is_upper>},
+    {"False", alone<is_false>},
+    {"True", alone<is_true_itself>},
+}};
+
+}  // namespace
+
+Test test_named(std::string_view name) {
+  const auto found = std::find_if(kTests.begin(), kTests.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  return found != kTests.end() ? found->second : nullptr;
 }
 
 }  // namespace troupe::jinja
