@@ -40,7 +40,7 @@ class User {
     history_.push_back({{"role", "user"}, {"content", text}});
     const json body = {{"messages", history_}, {"temperature", 0}, {"max_tokens", 150}};
     const auto response = test::http_post(server.port(), "/v1/chat/completions", body.dump());
-    REQUIRE(response.status == 200);
+    REQUIRE_MESSAGE(response.status == 200, response.body << '\n' << server.output());
     const json answer = json::parse(response.body);
     const json message = answer["choices"][0]["message"];
     history_.push_back(message);

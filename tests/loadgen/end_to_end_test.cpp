@@ -123,7 +123,7 @@ TEST_CASE("loadgen end to end: the server killed in mid-run leaves partial resul
   CHECK(run.was_given_up);
   const auto& records = run.result.records;
   CHECK(std::count_if(records.begin(), records.end(), [](const auto& r) { return r.outcome == Outcome::kCompleted; }) > 10);
-  CHECK(records.back().outcome == Outcome::kUnreachable);
+  CHECK(std::count_if(records.begin(), records.end(), [](const auto& r) { return r.outcome == Outcome::kUnreachable; }) >= 20);
   CHECK(std::any_of(run.result.warnings.begin(), run.result.warnings.end(),
                     [](const auto& warning) { return warning.starts_with("given up: 20 requests in a row"); }));
 }
