@@ -26,6 +26,38 @@ std::uint32_t add_steps(const BatchCandidate& candidate, std::size_t index, std:
   return num_tokens;
 }
 
+// Takes out shares whose lists of penalized tokens do not fit. The first in turn
+// stays in any case, so that a wrong limit shows at the device and nobody waits
+// for ever.
+void leave_out_long_lists(std::span<const BatchCandidate> candidates,
+                          std::uint32_t max_penalized_tokens, std::vector<BatchShare>& shares) {
+  std::vector<std::size_t> listed;  // candidates that draw and have a list
+  std::uint64_t num_listed = 0;
+  for (const BatchShare& share : shares) {
+    const std::uint32_t length = candidates[share.candidate].num_penalized_tokens;
+    if (!share.step.sample || length == 0) continue;
+    listed.push_back(share.candidate);
+    num_listed += length;
+  }
+  if (num_listed <= max_penalized_tokens) return;
+  std::stable_sort(listed.begin(), listed.end(), [&](std::size_t a, std::size_t b) {
+    return candidates[a].last_batch < candidates[b].last_batch;
+  });
+  std::vector<bool> is_left_out(candidates.size());
+  std::uint64_t num_taken = candidates[listed.front()].num_penalized_tokens;
+  for (std::size_t i = 1; i < listed.size(); ++i) {
+    const std::uint32_t length = candidates[listed[i]].num_penalized_tokens;
+    if (num_taken + length <= max_penalized_tokens) {
+      num_taken += length;
+    } else {
+      is_left_out[listed[i]] = true;
+    }
+  }
+  std::erase_if(shares, [&](const BatchShare& share) {
+    return share.step.sample && is_left_out[share.candidate];
+  });
+}
+
 }  // namespace
 
 std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
@@ -44,6 +76,7 @@ std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
   }
   std::stable_sort(shares.begin(), shares.end(),
             [](const BatchShare& a, const BatchShare& b) { return a.candidate < b.candidate; });
+  leave_out_long_lists(candidates, limits.max_penalized_tokens, shares);
   return shares;
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who takes part in the next batch and with how many tokens: decoding sequences
 // first, one token each, then prompts in order of arrival, cut into chunks so
-// that a long prompt never holds up those who are being answered.
+// that a long prompt never holds up those who are being answered. Where lists of
+// penalized tokens do not all fit into one batch, those who were in no batch for
+// longest go first and the rest waits for the next.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -17,6 +20,8 @@ struct BatchLimits {
   std::uint32_t max_tokens = 0;     // query tokens of a batch
   std::uint32_t max_sequences = 0;
   std::uint32_t prefill_chunk = 0;  // most prompt tokens of one sequence
+  // Listed by all that draw a token; a sequence alone never has more.
+  std::uint32_t max_penalized_tokens = std::numeric_limits<std::uint32_t>::max();
 
   // Sequences that may hold a slot: more could not all decode in one batch.
   std::uint32_t max_running() const {
@@ -27,6 +32,8 @@ struct BatchLimits {
 struct BatchCandidate {
   const SequenceProgress* progress = nullptr;
   std::uint32_t page_capacity = 0;  // tokens its pages hold
+  std::uint32_t num_penalized_tokens = 0;  // its list, should it draw a token
+  std::uint64_t last_batch = 0;  // the last it was in, or before which it began to run
 };
 
 struct BatchShare {
@@ -36,7 +43,8 @@ struct BatchShare {
 
 // Candidates in order of arrival; shares come in that order too. A sequence with
 // holes has several shares, of one context: the holes, then what is new
-// (Pensieve, §3.4.2).
+// (Pensieve, §3.4.2). Nobody is left out for its list in as many batches in a row as
+// there are candidates.
 std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
                                    const BatchLimits& limits);
 

@@ -320,5 +320,224 @@ TEST_CASE("batch_former: holes count against the chunk and the budget") {
   CHECK(by_budget[0].step.num_tokens == 5);
 }
 
+// Who decodes with lists of so many penalized tokens.
+struct Listed {
+  std::vector<SequenceProgress> sequences;
+  std::vector<BatchCandidate> candidates;
+
+  explicit Listed(const std::vector<std::uint32_t>& lengths) {
+    sequences.assign(lengths.size(), decoding());
+    candidates = with_room(sequences);
+    for (std::size_t i = 0; i < lengths.size(); ++i)
+      candidates[i].num_penalized_tokens = lengths[i];
+  }
+
+  // Has them take part in a batch.
+  Tokens form(std::uint64_t batch, std::uint32_t max_penalized_tokens) {
+    BatchLimits limits = kWide;
+    limits.max_penalized_tokens = max_penalized_tokens;
+    const auto shares = form_batch(candidates, limits);
+    for (const BatchShare& share : shares) {
+      candidates[share.candidate].last_batch = batch;
+      sequences[share.candidate].submitted(share.step);
+      sequences[share.candidate].completed(share.step);
+    }
+    return tokens_of(shares, candidates.size());
+  }
+};
+
+TEST_CASE("batch_former: lists that do not fit together go one after the other, in turns") {
+  Listed crowd({6, 6, 6});
+  CHECK(crowd.form(1, 10) == Tokens{1, 0, 0});
+  CHECK(crowd.form(2, 10) == Tokens{0, 1, 0});
+  CHECK(crowd.form(3, 10) == Tokens{0, 0, 1});
+  CHECK(crowd.form(4, 10) == Tokens{1, 0, 0});
+}
+
+TEST_CASE("batch_former: those without lists are in every batch, and short lists beside long ones") {
+  Listed crowd({8, 0, 8, 2});
+  CHECK(crowd.form(1, 10) == Tokens{1, 1, 0, 1});
+  CHECK(crowd.form(2, 10) == Tokens{0, 1, 1, 1});
+  CHECK(crowd.form(3, 10) == Tokens{1, 1, 0, 1});
+}
+
+TEST_CASE("batch_former: lists that fit exactly go together") {
+  Listed crowd({4, 6});
+  CHECK(crowd.form(1, 10) == Tokens{1, 1});
+}
+
+TEST_CASE("batch_former: whoever is alone goes, whatever the limit says") {
+  Listed crowd({11});
+  CHECK(crowd.form(1, 10) == Tokens{1});
+  CHECK(crowd.form(2, 0) == Tokens{1});
+}
+
+TEST_CASE("batch_former: a prompt goes on until it would draw, and that waits for its turn") {
+  Listed crowd({6});
+  crowd.sequences.push_back(prompt_of(5));
+  crowd.candidates = with_room(crowd.sequences);
+  crowd.candidates[0] = {.progress = &crowd.sequences[0], .page_capacity = kPlenty,
+                         .num_penalized_tokens = 6, .last_batch = 1};
+  crowd.candidates[1].num_penalized_tokens = 6;
+  crowd.candidates[1].last_batch = 1;
+  BatchLimits limits = kWide;
+  limits.max_penalized_tokens = 10;
+  limits.prefill_chunk = 4;
+  CHECK(tokens_of(form_batch(crowd.candidates, limits), 2) == Tokens{1, 4});
+  limits.prefill_chunk = 5;
+  CHECK(tokens_of(form_batch(crowd.candidates, limits), 2) == Tokens{1, 0});
+  crowd.candidates[0].last_batch = 2;
+  CHECK(tokens_of(form_batch(crowd.candidates, limits), 2) == Tokens{0, 5});
+}
+
+TEST_CASE("batch_former: holes are filled although the token behind them has to wait") {
+  Listed crowd({6});
+  crowd.sequences.push_back(prompt_of(20));
+  crowd.sequences[1].start(16, {{.begin = 0, .end = 4}});
+  crowd.candidates = with_room(crowd.sequences);
+  for (BatchCandidate& candidate : crowd.candidates) candidate.num_penalized_tokens = 6;
+  BatchLimits limits = kWide;
+  limits.max_penalized_tokens = 10;
+  const auto shares = form_batch(crowd.candidates, limits);
+  REQUIRE(shares.size() == 2);
+  CHECK(shares[1].step == SequenceStep{.num_tokens = 4, .context_length = 0, .fills_hole = true});
+}
+
+// Of all sets that fit: the one with the first in turn, if any has it, of these the
+// ones with the second, and so on.
+std::vector<bool> best_set(const std::vector<std::uint32_t>& lengths, std::uint32_t limit) {
+  std::vector<bool> best;
+  for (std::uint32_t set = 0; set < 1U << lengths.size(); ++set) {
+    std::vector<bool> chosen(lengths.size());
+    std::uint32_t sum = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      chosen[i] = (set >> i & 1U) != 0;
+      sum += chosen[i] ? lengths[i] : 0;
+    }
+    if (sum <= limit && chosen > best) best = chosen;
+  }
+  return best;
+}
+
+TEST_CASE("batch_former: of all sets of lists that fit it takes the first in turn") {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    RandomCrowd crowd(seed, 6, 9);
+    for (BatchCandidate& candidate : crowd.candidates) {
+      candidate.num_penalized_tokens = crowd.pick(7);
+      candidate.last_batch = crowd.pick(4);
+    }
+    const auto all = form_batch(crowd.candidates, crowd.limits);
+    crowd.limits.max_penalized_tokens = 6 + crowd.pick(12);
+    std::vector<BatchShare> drawing;
+    for (const BatchShare& share : all)
+      if (share.step.sample) drawing.push_back(share);
+    std::stable_sort(drawing.begin(), drawing.end(), [&](const auto& a, const auto& b) {
+      return crowd.candidates[a.candidate].last_batch < crowd.candidates[b.candidate].last_batch;
+    });
+    std::vector<std::uint32_t> lengths;
+    for (const BatchShare& share : drawing)
+      lengths.push_back(crowd.candidates[share.candidate].num_penalized_tokens);
+    const auto chosen = best_set(lengths, crowd.limits.max_penalized_tokens);
+    Tokens expected = tokens_of(all, crowd.candidates.size());
+    for (std::size_t i = 0; i < drawing.size(); ++i)
+      if (!chosen[i]) expected[drawing[i].candidate] = 0;
+    CAPTURE(seed);
+    REQUIRE(tokens_of(form_batch(crowd.candidates, crowd.limits), crowd.candidates.size()) ==
+            expected);
+  }
+}
+
+// Sequences come and go, their lists grow with every token.
+class LivingCrowd {
+ public:
+  explicit LivingCrowd(std::uint64_t seed) : random_(seed) {
+    const std::uint32_t num_places = 2 + pick(6);
+    limits_ = {.max_tokens = num_places + pick(8),
+               .max_sequences = num_places,
+               .prefill_chunk = 1 + pick(6),
+               .max_penalized_tokens = kLongest - 1};
+    members_.resize(num_places);
+    for (Member& member : members_) member = begin();
+  }
+
+  // Checks what was formed.
+  void step() {
+    std::vector<BatchCandidate> candidates;
+    for (const Member& member : members_)
+      candidates.push_back({.progress = &member.progress,
+                            .page_capacity = kPlenty,
+                            .num_penalized_tokens = member.list_length(),
+                            .last_batch = member.last_batch});
+    BatchLimits free = limits_;
+    free.max_penalized_tokens = kWide.max_penalized_tokens;
+    const auto wanted = form_batch(candidates, free);
+    auto shares = form_batch(candidates, limits_);
+    const std::uint64_t batch = ++last_batch_;
+    std::uint32_t num_listed = 0;
+    for (const BatchShare& share : shares) {
+      Member& member = members_[share.candidate];
+      num_listed += share.step.sample ? member.list_length() : 0;
+      member.progress.submitted(share.step);
+      member.last_batch = batch;
+      member.num_left_out = 0;
+    }
+    REQUIRE(num_listed <= limits_.max_penalized_tokens);
+    REQUIRE(wanted.empty() == shares.empty());
+    for (const BatchShare& share : wanted)
+      if (members_[share.candidate].last_batch != batch)
+        REQUIRE(++members_[share.candidate].num_left_out < members_.size());
+    in_flight_.push_back(std::move(shares));
+    if (in_flight_.size() == 2) complete();
+    for (Member& member : members_)
+      if (member.progress.is_at_limit() && member.progress.num_in_flight() == 0) member = begin();
+  }
+
+  std::uint64_t num_ended() const { return num_begun_ - members_.size(); }
+
+ private:
+  static constexpr std::uint32_t kLongest = 40;  // tokens
+
+  struct Member {
+    SequenceProgress progress;
+    bool is_penalized = false;
+    std::uint64_t last_batch = 0;
+    std::uint32_t num_left_out = 0;  // batches in a row
+
+    std::uint32_t list_length() const { return is_penalized ? progress.num_known() : 0; }
+  };
+
+  std::uint32_t pick(std::uint32_t bound) { return static_cast<std::uint32_t>(random_() % bound); }
+
+  Member begin() {
+    num_begun_ += 1;
+    const std::uint32_t num_prompt = 1 + pick(kLongest - 1);
+    return {.progress = {num_prompt, num_prompt + 1 + pick(kLongest - num_prompt)},
+            .is_penalized = pick(4) != 0,
+            .last_batch = last_batch_};
+  }
+
+  void complete() {
+    for (const BatchShare& share : in_flight_.front())
+      members_[share.candidate].progress.completed(share.step);
+    in_flight_.pop_front();
+  }
+
+  std::mt19937_64 random_;
+  BatchLimits limits_;
+  std::vector<Member> members_;
+  std::deque<std::vector<BatchShare>> in_flight_;
+  std::uint64_t last_batch_ = 0;
+  std::uint64_t num_begun_ = 0;
+};
+
+TEST_CASE("batch_former: nobody starves for a list, whoever comes and goes") {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    CAPTURE(seed);
+    LivingCrowd crowd(seed);
+    for (int i = 0; i < 500; ++i) crowd.step();
+    CHECK(crowd.num_ended() > 5);
+  }
+}
+
 }  // namespace
 }  // namespace troupe
