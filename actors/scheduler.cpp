@@ -169,6 +169,7 @@ void SchedulerState::start(Sequence& sequence, const PagesReserved& reserved) {
   sequence.lease = reserved.lease;
   sequence.pages = reserved.pages;
   sequence.progress.start(reserved.known_tokens, reserved.holes);
+  sequence.last_batch = last_batch_;
   std::uint32_t in_holes = 0;
   for (const TokenRange& hole : reserved.holes) in_holes += hole.size();
   const std::uint32_t found = reserved.known_tokens - in_holes;
@@ -317,6 +318,7 @@ void SchedulerState::take_worker(const WorkerReady& message, WorkerActor worker)
   batch_limits_.max_tokens = std::min(options.max_batch_tokens, device_.max_batch_tokens);
   batch_limits_.max_sequences = std::min(options.max_batch_sequences, device_.num_slots);
   batch_limits_.prefill_chunk = std::min(options.prefill_chunk, batch_limits_.max_tokens);
+  batch_limits_.max_penalized_tokens = device_.max_penalized_tokens;
   free_slots_.clear();
   for (SlotId slot = batch_limits_.max_running(); slot > 0; --slot) free_slots_.push_back(slot - 1);
   is_admission_blocked_ = is_extension_blocked_ = false;

@@ -24,6 +24,17 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
+BatchCandidate candidate_of(const Sequence& sequence, std::uint32_t page_size) {
+  BatchCandidate candidate{
+      .progress = &sequence.progress,
+      .page_capacity = static_cast<std::uint32_t>(sequence.pages.size()) * page_size,
+      .last_batch = sequence.last_batch};
+  if (sequence.penalized)
+    candidate.num_penalized_tokens =
+        static_cast<std::uint32_t>(sequence.penalized->tokens().size());
+  return candidate;
+}
+
 }  // namespace
 
 void SchedulerState::advance() {
@@ -111,9 +122,7 @@ bool SchedulerState::submit_batch() {
   std::vector<BatchCandidate> candidates;
   candidates.reserve(participants.size());
   for (const Sequence* sequence : participants)
-    candidates.push_back(
-        {.progress = &sequence->progress,
-         .page_capacity = static_cast<std::uint32_t>(sequence->pages.size()) * device_.page_size});
+    candidates.push_back(candidate_of(*sequence, device_.page_size));
   const auto shares = form_batch(candidates, batch_limits_);
   const bool go_alone = may_moves_go_alone_ && !moves_.empty() && in_flight_.empty();
   if (shares.empty() && !go_alone) return false;
@@ -133,6 +142,7 @@ bool SchedulerState::submit_batch() {
     Sequence& sequence = *participants[share.candidate];
     add_slice(*batch, sequence, share.step, device_.page_size);
     sequence.progress.submitted(share.step);
+    sequence.last_batch = last_batch_;
     flight.entries.push_back({.sequence = sequence.id(),
                               .run = sequence.run,
                               .step = share.step,

@@ -48,6 +48,7 @@ struct Sequence {
   std::vector<std::int32_t> tokens;  // prompt, then completion
   std::optional<TokenCounts> penalized;  // of these, if it has penalties
   SequenceProgress progress;
+  std::uint64_t last_batch = 0;  // the last it was in, or before which it began to run
   LeasePtr lease;
   std::vector<PageId> pages;
   SlotId slot = 0;

@@ -99,6 +99,11 @@ struct Batch {
     for (const auto& slice : slices) rows += slice.sample ? 1 : 0;
     return rows;
   }
+  std::uint64_t num_penalized_tokens() const {
+    std::uint64_t count = 0;
+    for (const auto& slice : slices) count += slice.sample ? slice.penalized.size() : 0;
+    return count;
+  }
 };
 
 // Instead of a slice's token: a page of its context could not be loaded, so

@@ -48,6 +48,14 @@ void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDes
   }
 }
 
+void check_penalties(const Batch& batch, const DeviceDescription& limits) {
+  if (const std::uint64_t count = batch.num_penalized_tokens();
+      count > limits.max_penalized_tokens) {
+    refuse("the slices list " + std::to_string(count) + " penalized tokens, at most " +
+           std::to_string(limits.max_penalized_tokens) + " are possible in a batch");
+  }
+}
+
 void check_tokens(const Batch& batch, std::uint32_t vocabulary) {
   std::size_t token = 0;
   for (const SequenceSlice& slice : batch.slices) {
@@ -79,6 +87,7 @@ void check_batch(const Program* program, const Batch& batch, const DeviceDescrip
     if (page >= limits.num_pages) refuse("page " + std::to_string(page) + " does not exist");
   }
   check_tokens(batch, limits.vocabulary_size);
+  check_penalties(batch, limits);
 }
 
 }  // namespace troupe

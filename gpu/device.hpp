@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,8 @@ struct DeviceDescription {
   std::uint32_t max_batch_tokens = 0;
   std::uint32_t context_length = 0;  // longest sequence
   std::uint32_t vocabulary_size = 0;
+  // That the slices of a batch list together; enough for any sequence alone.
+  std::uint32_t max_penalized_tokens = std::numeric_limits<std::uint32_t>::max();
 };
 
 // All methods are called by the one worker that owns the device, except that

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -17,6 +18,13 @@ namespace {
 // For freeing a device's memory.
 constexpr std::chrono::seconds kEndDeviceTime{5};
 
+// What it can do, as far as batches fit into frames.
+DeviceDescription within_frames(DeviceDescription description) {
+  description.max_penalized_tokens =
+      std::min(description.max_penalized_tokens, kMaxPenalizedTokens);
+  return description;
+}
+
 FileDescriptor make_event() {
   FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event.is_open())
@@ -28,7 +36,7 @@ FileDescriptor make_event() {
 
 ChildDevice::ChildDevice(Worker worker, DeviceDescription description,
                          std::shared_ptr<HostPages> host_pages, GiveBack give_back)
-    : description_(std::move(description)),
+    : description_(within_frames(std::move(description))),
       host_pages_(std::move(host_pages)),
       worker_(std::move(worker)),
       give_back_(std::move(give_back)),

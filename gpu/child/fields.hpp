@@ -39,7 +39,7 @@ TROUPE_FIELDS(MemoryRequest, weight_bytes, table_bytes, arena_bytes, workspace_b
 TROUPE_FIELDS(MemoryPlan, request, num_pages, slots_bytes, kv_bytes, total_bytes)
 TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, device, computation, summary)
 TROUPE_FIELDS(DeviceDescription, name, page_size, num_pages, num_host_pages, num_slots,
-              max_batch_tokens, context_length, vocabulary_size)
+              max_batch_tokens, context_length, vocabulary_size, max_penalized_tokens)
 TROUPE_FIELDS(SamplingParameters, temperature, top_p, min_p, top_k, seed, repetition_penalty,
               frequency_penalty, presence_penalty, top_logprobs)
 TROUPE_FIELDS(PenalizedToken, id, num_generated)

@@ -24,6 +24,8 @@ namespace troupe::child {
 inline constexpr std::uint32_t kMagic = 0x50555254;  // "TRUP"
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::uint32_t kMaxBodyBytes = 64U << 20;
+// Of a batch; they take at most half of its frame.
+inline constexpr std::uint32_t kMaxPenalizedTokens = kMaxBodyBytes / 2 / sizeof(PenalizedToken);
 
 enum class MessageKind : std::uint16_t {
   kHello,

@@ -32,6 +32,7 @@ DeviceDescription describe(const CudaModelPlan& plan, const CudaDeviceOptions& o
   description.max_batch_tokens = plan.largest.max_tokens;
   description.context_length = plan.context_length;
   description.vocabulary_size = plan.network->config().vocabulary_size;
+  description.max_penalized_tokens = plan.capacity.penalized;
   return description;
 }
 

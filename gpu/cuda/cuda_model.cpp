@@ -25,9 +25,11 @@ constexpr std::uint64_t kMarginBytes = 512ULL << 20;
 // sequences together stay small.
 constexpr std::uint32_t kMostSplits = 64;
 constexpr std::uint32_t kMostTileSplits = 16;
-constexpr std::uint32_t kSuppressedPerSlot = 64;  // ids that may not be drawn, on average
+// Ids that may not be drawn: a request's own, of which HTTP's limit is 64 at first,
+// and the model's ends.
+constexpr std::uint32_t kSuppressedPerSlot = 128;
 // Tokens that penalties are for, on average of all slots: a text of 100,000
-// tokens has fewer that differ.
+// tokens has fewer that differ. What does not fit waits for the next batch.
 constexpr std::uint32_t kPenalizedPerSlot = 16384;
 
 template <typename Integer>
@@ -55,6 +57,14 @@ AttentionLimits attention_limits(const CudaModelPlan& plan) {
   return limits;
 }
 
+// Enough for any sequence alone.
+std::uint32_t max_penalized_tokens(const CudaModelPlan& plan) {
+  const std::uint32_t of_a_sequence =
+      std::min(plan.context_length, plan.network->config().vocabulary_size);
+  return std::max(of_a_sequence,
+                  plan.settings.num_slots * std::min(kPenalizedPerSlot, of_a_sequence));
+}
+
 // The most that any batch within the limits can need.
 void bound_batches(CudaModelPlan& plan) {
   const AttentionLimits& limits = plan.attention;
@@ -78,8 +88,7 @@ void bound_batches(CudaModelPlan& plan) {
                    .pages = slots * divide_up(plan.context_length,
                                               static_cast<std::uint32_t>(kKvPageTokens)),
                    .suppressed = slots * kSuppressedPerSlot,
-                   .penalized = slots * std::min({kPenalizedPerSlot, plan.context_length,
-                                                  plan.network->config().vocabulary_size}),
+                   .penalized = max_penalized_tokens(plan),
                    .merges = few_items + tile_items};
   for (std::size_t i = 0; i < kTileClass; ++i) plan.capacity.items[i] = few_items * splits;
   plan.capacity.items[kTileClass] = tile_items * tile_splits;

@@ -210,6 +210,37 @@ TEST_CASE("generation: who asks for no penalties has none in its batches") {
   CHECK(num_penalized > 20);
 }
 
+// The simulated device holds more against a batch than its limit allows.
+TEST_CASE("generation: lists of penalized tokens that do not fit together take turns") {
+  for (const std::uint32_t max_in_flight : {1U, 2U, 3U}) {
+    auto settings = sim::small_settings();
+    settings.options.max_in_flight = max_in_flight;
+    settings.device.description.max_penalized_tokens = 40;
+    sim::SimWorld world(settings);
+    std::vector<std::uint64_t> turns;  // of those with lists
+    world.devices().choose_fault = [&](const Batch& batch, std::uint64_t) {
+      for (const auto& slice : batch.slices)
+        if (!slice.penalized.empty()) turns.push_back(slice.sequence);
+      return sim::Fault::kNone;
+    };
+    std::vector<std::shared_ptr<sim::SimClient>> clients;
+    for (const char* prompt : {"abcdefghijklmnopqrstuvwxyz", "zyxwvutsrqponmlkjihgfedcba"}) {
+      auto request = letters(prompt, 30);
+      request.sampling.repetition_penalty = 1.2F;
+      clients.push_back(submit(world, request));
+    }
+    clients.push_back(submit(world, letters("nothing is penalized", 60)));
+    REQUIRE(world.run());
+    for (const auto& client : clients) CHECK(client->finished());
+    CHECK(world.devices().num_devices == 1);
+    CHECK(turns.size() == 60);
+    std::size_t num_changes = 0;
+    for (std::size_t i = 1; i < turns.size(); ++i) num_changes += turns[i] != turns[i - 1] ? 1 : 0;
+    CHECK(num_changes > 50);
+    CHECK(leftovers(world) == "");
+  }
+}
+
 TEST_CASE("generation: a slow reader's sequence leaves the batch until it has read") {
   auto settings = sim::small_settings();
   settings.options.pause_bytes = 10;

@@ -103,6 +103,9 @@ SimSettings Scenario::draw_settings() {
   device.num_slots = static_cast<std::uint32_t>(between(1, 10));
   device.max_batch_tokens = static_cast<std::uint32_t>(between(4, 48));
   device.context_length = static_cast<std::uint32_t>(between(40, 120));
+  // At times just enough for a sequence alone; the last token is in no list.
+  if (seed_ % 2 == 0)
+    device.max_penalized_tokens = device.context_length - 1 + static_cast<std::uint32_t>(seed_ % 64);
   settings.device.is_polled = chance(30);
   settings.device.batch_time = microseconds(between(20, 2000));
   EngineOptions& options = settings.options;

@@ -103,6 +103,9 @@ void SimDevice::check(const Batch& batch) {
     if (shared_->ended.contains(slice.sequence)) report(batch, slice, "it had ended before");
     if (is_in_flight_elsewhere(batch, slice)) report(batch, slice, "a page still in use");
   }
+  if (batch.num_penalized_tokens() > device.max_penalized_tokens)
+    shared_->violations.push_back("batch " + std::to_string(batch.id) +
+                                  ": more penalized tokens than fit");
   if (num_tokens != batch.num_tokens() || num_tokens > device.max_batch_tokens ||
       owners.size() > device.num_slots)
     shared_->violations.push_back("batch " + std::to_string(batch.id) + ": wrong size");

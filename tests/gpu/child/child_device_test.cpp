@@ -115,6 +115,16 @@ TEST_CASE("child device: batches go out, results come back in order") {
   CHECK_FALSE(device->needs_programs());
 }
 
+TEST_CASE("child device: it takes no more penalized tokens than fit into a frame") {
+  FakeWorker worker([](FrameSocket&) {});
+  const std::uint32_t most = worker.device()->description().max_penalized_tokens;
+  CHECK(most == kMaxPenalizedTokens);
+  SubmitBatch message;
+  message.batch.slices.resize(2);
+  for (auto& slice : message.batch.slices) slice.penalized.resize(most / 2);
+  CHECK(encode(message).size() < kMaxBodyBytes / 2 + 1000);
+}
+
 TEST_CASE("child device: results that come in single bytes are results") {
   FakeWorker worker([](FrameSocket& socket) {
     for (int i = 0; i < 3; ++i) {

@@ -42,10 +42,25 @@ TEST_CASE("cuda device: a batch that does not fit fails alone") {
   bad = short_prompt(3);
   bad.slices[0].suppressed.assign(1'000'000, 5);
   CHECK(run(bad).error.find("planned were") != std::string::npos);
+  bad = short_prompt(4);
+  bad.slices[0].penalized.resize(801);
+  CHECK(run(bad).error.find("801 penalized tokens, at most 800") != std::string::npos);
   const BatchResult good = run(short_prompt(3));
   CHECK(good.error == "");
   CHECK(good.batch_id == 3);
   CHECK(good.tokens.at(0) >= 0);
+}
+
+TEST_CASE("cuda device: any sequence alone may list all that it can have") {
+  auto settings = small_settings(DataType::kBF16);
+  settings.num_slots = 1;
+  ModelConfig config = small_llama();
+  config.vocabulary_size = 20'000;
+  config.context_length = 17'000;
+  config.num_layers = 1;
+  settings.max_pages = 600;
+  const SmallModel model(settings, config);
+  CHECK(cuda::CudaDevice(model.get()).description().max_penalized_tokens == 17'000);
 }
 
 // For every operation of a batch: none hangs, none is silent.
