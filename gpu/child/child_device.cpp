@@ -115,7 +115,8 @@ void ChildDevice::exchange() {
     try {
       exchange_until_stopped();
     } catch (const ConnectionLost&) {
-      take_answers();  // that came before
+      worker_.socket().read_rest();  // it may be sending that failed
+      take_answers();                // that came before
       fail(worker_.end_in_words());
     }
   } catch (const ProtocolError& error) {

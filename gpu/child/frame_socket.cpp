@@ -107,6 +107,20 @@ std::optional<Frame> FrameSocket::receive(std::chrono::milliseconds time) {
 }
 
 void FrameSocket::read_now() {
+  while (read_some() == kReadBytes) {
+  }
+}
+
+void FrameSocket::read_rest() noexcept {
+  try {
+    while (read_some() > 0) {
+    }
+  } catch (const ConnectionLost&) {
+    // as was known
+  }
+}
+
+std::size_t FrameSocket::read_some() {
   std::array<std::byte, kReadBytes> buffer;
   for (;;) {
     iovec piece{.iov_base = buffer.data(), .iov_len = buffer.size()};
@@ -118,13 +132,13 @@ void FrameSocket::read_now() {
     message.msg_controllen = control.bytes.size();
     const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (received < 0 && errno == EINTR) continue;
-    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
     if (received < 0) throw ConnectionLost(std::strerror(errno));
     if (auto descriptor = attached_descriptor(message); descriptor.is_open())
       received_ = std::move(descriptor);
     if (received == 0) throw ConnectionLost("the connection was closed");
     decoder_.add(std::span(buffer).first(static_cast<std::size_t>(received)));
-    if (static_cast<std::size_t>(received) < buffer.size()) return;
+    return static_cast<std::size_t>(received);
   }
 }
 

@@ -52,12 +52,17 @@ class FrameSocket {
   // What has come so far, for take(): never waits. Throws ConnectionLost, after
   // which take() still gives what came before.
   void read_now();
+  // All that is there still, of a connection that was lost: never waits.
+  void read_rest() noexcept;
   std::optional<Frame> take() { return decoder_.take(); }  // throws ProtocolError
 
   // The newest descriptor that came; closed if there was none.
   FileDescriptor take_descriptor() { return std::exchange(received_, FileDescriptor()); }
 
  private:
+  // At most kReadBytes; 0: nothing is there. Throws ConnectionLost.
+  std::size_t read_some();
+
   FileDescriptor socket_;
   FrameDecoder decoder_;
   FileDescriptor received_;

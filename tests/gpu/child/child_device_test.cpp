@@ -182,6 +182,36 @@ TEST_CASE("child device: results that came before the end count") {
   CHECK(waiter.wait_for(3).error.find("closed its connection") != std::string::npos);
 }
 
+// The server notices the end as it sends: what came is still in the socket.
+TEST_CASE("child device: results that came before the end count, although a batch was being sent") {
+  constexpr std::size_t kManyTokens = 4 << 20;  // more than any socket takes
+  std::atomic<bool> may_answer{false}, has_gone{false}, is_over{false};
+  const auto play = [&](FrameSocket& socket) {
+    may_answer.wait(false);
+    answer_all(socket, 3);
+    socket.close();
+    has_gone = true;
+    has_gone.notify_one();
+  };
+  FakeWorker worker(play);
+  const auto device = worker.device();
+  // The io thread does not look again before the worker has gone.
+  device->set_listener([&] {
+    has_gone.wait(false);
+    if (device->completed() < 4) return;
+    is_over = true;
+    is_over.notify_one();
+  });
+  for (int i = 0; i < 3; ++i) device->submit(nullptr, a_batch());
+  device->submit(nullptr, a_batch(4, kManyTokens));
+  may_answer = true;
+  may_answer.notify_one();
+  is_over.wait(false);
+  for (Ticket i = 1; i <= 3; ++i) CHECK(device->collect(i).error.empty());
+  CHECK_FALSE(device->collect(4).error.empty());
+  device->set_listener({});
+}
+
 TEST_CASE("child device: half a result is none") {
   FakeWorker worker([](FrameSocket& socket) {
     const auto frame = encode(answer_to(next_batch(socket), 7));
