@@ -21,8 +21,8 @@
   ADD(CollectPages) ADD(VoidContents) ADD(MovePages) ADD(PagesFetched) ADD(MovesDone)            \
   ADD(DiskDoorbell) ADD(FlushPages) ADD(ForgetPages) ADD(WorkerReady)                            \
   ADD(SubmitBatch) ADD(BatchDone) ADD(StartDevice) ADD(Doorbell) ADD(PollDevice) ADD(WorkerFailed) \
-  ADD(WorkerLost) ADD(WorkerStalled) ADD(AbandonDevice) ADD(MeetSupervisor) ADD(StopActors)       \
-  ADD(SchedulerTick)
+  ADD(WorkerLost) ADD(WorkerStalled) ADD(AbandonDevice) ADD(MeetSupervisor) ADD(DeathsForgiven) \
+  ADD(StopActors) ADD(SchedulerTick)
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
 #define TROUPE_ADD_TYPE_ID(name) CAF_ADD_TYPE_ID(troupe, (troupe::name))
@@ -75,6 +75,7 @@ using WorkerActor =
 
 using SupervisorActor =
     caf::typed_actor<caf::reacts_to<WorkerReady>, caf::reacts_to<WorkerFailed>,
-                     caf::reacts_to<WorkerStalled>, caf::reacts_to<StopActors>>;
+                     caf::reacts_to<WorkerStalled>, caf::reacts_to<DeathsForgiven>,
+                     caf::reacts_to<StopActors>>;
 
 }  // namespace troupe

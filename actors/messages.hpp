@@ -276,6 +276,9 @@ struct WorkerStalled {  // scheduler → supervisor: nothing has come for far to
   Epoch epoch = 0;
   std::string reason;
 };
+struct DeathsForgiven {  // scheduler → supervisor: a request was to blame, and is set apart
+  std::vector<Epoch> epochs;
+};
 struct StopActors {};  // engine → supervisor: end everything, in order
 
 // scheduler → itself, while any request is open

@@ -7,6 +7,8 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include "telemetry/log.hpp"
+
 namespace troupe {
 
 SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environment environment,
@@ -234,6 +236,7 @@ void SchedulerState::release(Sequence& sequence) {
   if (sequence.phase == Sequence::Phase::kRunning) give_up_device(sequence);
   waiting_.erase(sequence.arrival);
   by_request_.erase(sequence.request->id());
+  suspects_.forget(sequence.id());
   const SequenceId id = sequence.id();  // erased by value: the key lives in the element
   sequences_.erase(id);
 }
@@ -334,9 +337,8 @@ void SchedulerState::take_worker(const WorkerReady& message, WorkerActor worker)
   advance();
 }
 
-// Every running sequence waits for the next worker with the tokens it has.
-// Those in the batch that did it get a strike, or all in flight if it is not
-// known; one that was alone in it and had a strike already is not tried again.
+// Every running sequence waits for the next worker with the tokens it has, but
+// for one that is known to have done it.
 void SchedulerState::lose_worker(const WorkerLost& message) {
   if (message.epoch != epoch_ || !has_worker()) return;
   worker_ = nullptr;
@@ -344,20 +346,8 @@ void SchedulerState::lose_worker(const WorkerLost& message) {
   const auto in_flight = std::exchange(in_flight_, {});
   moves_.clear();
   is_reserving_ = false;
-  Sequence* culprit = nullptr;
-  for (const Flight& flight : in_flight) {
-    trace_iteration(flight, lost_, nullptr);
-    const bool is_known = message.batch_id != 0;
-    if (is_known && flight.batch_id != message.batch_id) continue;
-    const bool is_alone = flight.entries.size() == 1 && (is_known || in_flight.size() == 1);
-    for (const FlightEntry& entry : flight.entries) {
-      Sequence* sequence = find(entry.sequence, entry.run);
-      if (!sequence) continue;
-      sequence->num_strikes += 1;
-      sequence->strike_length = static_cast<std::uint32_t>(sequence->tokens.size());
-      if (is_alone && sequence->is_suspect()) culprit = sequence;
-    }
-  }
+  for (const Flight& flight : in_flight) trace_iteration(flight, lost_, nullptr);
+  Sequence* culprit = blame(message.epoch, in_flight, message.batch_id);
   for (const auto& [arrival, sequence] : ByArrival(running_))
     interrupt(*sequence, StopReason::kWorkerLost);
   for (const auto& [arrival, sequence] : waiting_) {
@@ -368,6 +358,26 @@ void SchedulerState::lose_worker(const WorkerLost& message) {
     fail(*culprit, ApiErrorKind::kInternal,
          "The server's worker failed repeatedly on this request, so it was given up.");
   publish();
+}
+
+// batch_id: the one that did it; 0: any of those in flight may have. Null if it
+// is not known yet who it was, or he has left.
+Sequence* SchedulerState::blame(Epoch epoch, const std::deque<Flight>& in_flight,
+                                std::uint64_t batch_id) {
+  std::vector<Suspects::Part> parts;
+  for (const Flight& flight : in_flight) {
+    if (batch_id != 0 && flight.batch_id != batch_id) continue;
+    for (const FlightEntry& entry : flight.entries)
+      parts.push_back({.sequence = entry.sequence,
+                       .begin = entry.step.context_length,
+                       .end = entry.step.context_length + entry.step.num_tokens,
+                       .has_ended = find(entry.sequence) == nullptr});
+  }
+  const auto culprit = suspects_.take_death(epoch, parts);
+  if (!culprit) return nullptr;
+  log(LogLevel::kError, "a request was given up: workers die of it",
+      {{"sequence", *culprit}, {"epoch", static_cast<std::uint64_t>(epoch)}});
+  return find(*culprit);
 }
 
 Sequence* SchedulerState::find(SequenceId id) {

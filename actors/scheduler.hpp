@@ -33,6 +33,7 @@
 #include "policy/batch_former.hpp"
 #include "policy/iteration_time.hpp"
 #include "policy/page_demand.hpp"
+#include "policy/suspects.hpp"
 #include "telemetry/span_rate.hpp"
 
 namespace troupe {
@@ -99,6 +100,7 @@ class SchedulerState {
   void give_up_device(Sequence& sequence);
   void release(Sequence& sequence);
   void settle_pause(Sequence& sequence);
+  Sequence* blame(Epoch epoch, const std::deque<Flight>& in_flight, std::uint64_t batch_id);
   Sequence* find(SequenceId id);
   Sequence* find(SequenceId id, std::uint64_t run);
 
@@ -110,7 +112,8 @@ class SchedulerState {
   void relieve_shortage(const Sequence& needy);
   bool submit_batch();
   void flush_if_idle();
-  std::vector<Sequence*> choose_participants();
+  std::vector<Sequence*> choose_participants() const;
+  void forgive_deaths();
   void absorb(const Flight& flight, const BatchResult& result);
   // logprobs: null if the batch has none.
   void absorb_token(Sequence& sequence, std::int32_t token, const TokenLogprobs* logprobs);
@@ -124,7 +127,6 @@ class SchedulerState {
   void keep_ticking();
 
   PageSizing page_sizing() const;
-  Sequence* running_suspect() const;
   bool has_worker() const { return static_cast<bool>(worker_); }
   TimePoint now() const;
 
@@ -149,6 +151,7 @@ class SchedulerState {
   std::vector<PageMove> moves_;  // for the next batch
   bool may_moves_go_alone_ = false;
   std::vector<FlushPages> flushes_;  // until nothing runs
+  Suspects suspects_;
 
   std::uint64_t last_arrival_ = 0;
   std::uint64_t last_batch_ = 0;

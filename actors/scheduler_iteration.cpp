@@ -75,16 +75,19 @@ void SchedulerState::request_admission() {
   self_->send(tier_, std::move(message));
 }
 
-// Suspects go first and alone, so that the one that kills workers is found.
 Sequence* SchedulerState::next_to_admit() {
-  if (running_suspect()) return nullptr;
-  Sequence* first = nullptr;
+  std::vector<Sequence*> candidates;
+  std::vector<SequenceId> waiting, running;
   for (const auto& [arrival, sequence] : waiting_) {
     if (sequence->phase == Sequence::Phase::kFetching) continue;
-    if (sequence->is_suspect()) return sequence;
-    if (!first) first = sequence;
+    if (suspects_.is_empty()) return sequence;
+    candidates.push_back(sequence);
+    waiting.push_back(sequence->id());
   }
-  return first;
+  for (const auto& [arrival, sequence] : running_)
+    if (!sequence->is_paused) running.push_back(sequence->id());
+  const auto chosen = suspects_.next_to_admit(waiting, running);
+  return chosen ? candidates[*chosen] : nullptr;
 }
 
 void SchedulerState::request_extensions() {
@@ -156,16 +159,20 @@ bool SchedulerState::submit_batch() {
   return true;
 }
 
-std::vector<Sequence*> SchedulerState::choose_participants() {
-  if (Sequence* suspect = running_suspect()) {
-    if (in_flight_.empty()) return {suspect};
-    return {};
-  }
+std::vector<Sequence*> SchedulerState::choose_participants() const {
   std::vector<Sequence*> participants;
   participants.reserve(running_.size());
   for (const auto& [arrival, sequence] : running_)
     if (!sequence->is_paused) participants.push_back(sequence);
-  return participants;
+  if (suspects_.is_empty()) return participants;
+  std::vector<SequenceId> running, in_flight;
+  for (const Sequence* sequence : participants) running.push_back(sequence->id());
+  for (const Flight& flight : in_flight_)
+    for (const FlightEntry& entry : flight.entries) in_flight.push_back(entry.sequence);
+  std::vector<Sequence*> chosen;
+  for (const std::size_t index : suspects_.choose_participants(running, in_flight))
+    chosen.push_back(participants[index]);
+  return chosen;
 }
 
 void SchedulerState::take_batch(const BatchDone& message) {
@@ -201,14 +208,23 @@ void SchedulerState::absorb(const Flight& flight, const BatchResult& result) {
       continue;
     }
     sequence->progress.completed(entry.step);
+    suspects_.computed(entry.sequence, entry.step.context_length + entry.step.num_tokens);
     commit_pages(*sequence, entry.step, commits.commits);
     if (entry.step.sample)
       absorb_token(*sequence, token, i < result.logprobs.size() ? &result.logprobs[i] : nullptr);
     if (Sequence* still_there = find(entry.sequence, entry.run)) settle_pause(*still_there);
   }
+  if (flight.num_decodes > 0 && suspects_.needs_proof()) forgive_deaths();
   if (!commits.commits.empty()) self_->send(tier_, std::move(commits));
   if (!flight.moves.empty())
     self_->send(tier_, MovesDone{.epoch = epoch_, .moves = flight.moves});
+}
+
+// The device works.
+void SchedulerState::forgive_deaths() {
+  auto forgiven = suspects_.take_work();
+  if (!forgiven.empty() && supervisor_)
+    self_->send(supervisor_, DeathsForgiven{.epochs = std::move(forgiven)});
 }
 
 void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token,
@@ -218,7 +234,6 @@ void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token,
   sequence.tokens.push_back(token);
   if (sequence.penalized) sequence.penalized->add(token);
   sequence.has_progressed = true;
-  if (sequence.tokens.size() >= sequence.strike_length + 2) sequence.num_strikes = 0;
   const AdmissionTicket& ticket = *sequence.ticket;
   NewToken message{
       .token = token, .cached_tokens = sequence.cached_tokens, .started = sequence.started};
@@ -347,12 +362,6 @@ PageSizing SchedulerState::page_sizing() const {
           .look_ahead_pages = environment_->options.look_ahead_pages,
           .kept_free =
               static_cast<std::uint32_t>(environment_->options.cache.keep_free * device_.num_pages)};
-}
-
-Sequence* SchedulerState::running_suspect() const {
-  for (const auto& [arrival, sequence] : running_)
-    if (sequence->is_suspect() && !sequence->is_paused) return sequence;
-  return nullptr;
 }
 
 SchedulerState::TimePoint SchedulerState::now() const { return self_->clock().now(); }

@@ -55,15 +55,10 @@ struct Sequence {
   std::uint32_t cached_tokens = 0;  // of the prompt, when it first ran
   std::uint32_t num_given_up = 0;   // tokens computed when it last lost its pages
 
-  std::uint32_t num_strikes = 0;  // workers that died with it
-  std::uint32_t strike_length = 0;
-
   SequenceId id() const { return ticket->sequence; }
   std::uint32_t num_generated() const {
     return static_cast<std::uint32_t>(tokens.size() - ticket->prompt.size());
   }
-  // One more death with it alone and it is failed.
-  bool is_suspect() const { return num_strikes >= 2; }
 };
 
 }  // namespace troupe

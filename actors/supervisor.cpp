@@ -30,6 +30,7 @@ SupervisorActor::behavior_type make_supervisor(SupervisorState::Self self, Envir
       [self](const WorkerReady& message) { self->state.take_ready(message); },
       [self](const WorkerFailed& message) { self->state.take_failure(message); },
       [self](const WorkerStalled& message) { self->state.take_stall(message); },
+      [self](const DeathsForgiven& message) { self->state.forgive(message); },
       [self](const StopActors&) { self->state.stop(); },
   };
 }
@@ -82,7 +83,7 @@ void SupervisorState::lose_worker(std::uint64_t batch_id, const std::string& rea
   log(LogLevel::kError, "worker lost", {{"reason", reason}, {"batch", batch_id}});
   if (ready_epoch_ == 0) return fail_engine(*environment_, reason);
   self_->send(actors_.scheduler, WorkerLost{.epoch = epoch_, .batch_id = batch_id});
-  may_restart_ = intensity_->may_restart(self_->clock().now());
+  may_restart_ = intensity_->may_restart(self_->clock().now(), epoch_);
   if (may_restart_) return;
   const EngineOptions& options = environment_->options;
   fail_engine(*environment_, "the worker died more than " + std::to_string(options.max_restarts) +
@@ -116,6 +117,10 @@ void SupervisorState::take_stall(const WorkerStalled& message) {
     return fail_engine(*environment_, message.reason);
   abandoned_ = now;
   self_->send(worker_, AbandonDevice{.epoch = epoch_, .reason = message.reason});
+}
+
+void SupervisorState::forgive(const DeathsForgiven& message) {
+  intensity_->forgive(message.epochs);
 }
 
 void SupervisorState::stop() {

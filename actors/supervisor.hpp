@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watches over the long-lived actors. A worker that died is replaced by one
-// with a new device, unless that happens too often; one whose device hangs in a
+// with a new device, unless that happens too often, deaths not counted that a
+// request was found to be to blame for; one whose device hangs in a
 // process of its own is told to die. If any other actor dies, or a device of
 // this process hangs, the engine has failed: every open request is told, and the
 // process is expected to end.
@@ -36,6 +37,7 @@ class SupervisorState {
   void take_ready(const WorkerReady& message);
   void take_failure(const WorkerFailed& message);
   void take_stall(const WorkerStalled& message);
+  void forgive(const DeathsForgiven& message);
   void take_down(const caf::down_msg& message);
   void stop();
 

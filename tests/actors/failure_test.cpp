@@ -5,6 +5,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "tests/actors/recording_sink.hpp"
 #include "tests/actors/world.hpp"
 
@@ -116,9 +120,118 @@ TEST_CASE("failure: the request that kills workers is found and given up, others
       CHECK(client->finished());
     }
   }
-  CHECK(world.devices().num_devices == 4);
+  CHECK(world.devices().num_devices == 3);
   CHECK(world.engine().status().state == EngineState::kReady);
   CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("failure: many that kill workers at once are all found, by any death, and others go on") {
+  for (const Fault fault : kEveryFault) {
+    for (const std::uint32_t max_in_flight : {1U, 2U, 5U}) {
+      auto settings = sim::small_settings();
+      settings.options.max_in_flight = max_in_flight;
+      settings.options.max_restarts = 3;
+      sim::SimWorld world(settings);
+      std::vector<std::shared_ptr<sim::SimClient>> clients;
+      // The first is there to the end.
+      clients.push_back(submit(world, letters("hello", 120, 99)));
+      for (int i = 1; i < 12; ++i) clients.push_back(submit(world, letters("hello", 30, i)));
+      // At their prompts, in the midst of their answers, and at one moment.
+      const std::map<std::uint64_t, std::uint32_t> poisons = {{clients[1]->id(), 15},
+                                                              {clients[2]->id(), 15},
+                                                              {clients[4]->id(), 1},
+                                                              {clients[7]->id(), 20},
+                                                              {clients[10]->id(), 5}};
+      world.devices().choose_fault = [&](const Batch& batch, std::uint64_t) {
+        for (const auto& slice : batch.slices) {
+          const auto found = poisons.find(slice.sequence);
+          if (found != poisons.end() && slice.context_length + slice.num_tokens >= found->second)
+            return fault;
+        }
+        return Fault::kNone;
+      };
+      REQUIRE(world.run());
+      for (const auto& client : clients) {
+        if (poisons.contains(client->id())) {
+          REQUIRE(client->error());
+          CHECK(client->error()->kind == ApiErrorKind::kInternal);
+        } else {
+          CHECK(client->finished());
+        }
+      }
+      CHECK(world.devices().num_devices <= 1 + 2 * poisons.size());
+      CHECK(world.engine().status().state == EngineState::kReady);
+      CHECK(leftovers(world) == "");
+    }
+  }
+}
+
+TEST_CASE("failure: a lone request that kills whatever runs it costs two workers") {
+  for (const Fault fault : kEveryFault) {
+    auto settings = sim::small_settings();
+    settings.options.max_restarts = 2;
+    sim::SimWorld world(settings);
+    world.devices().choose_fault = [=](const Batch&, std::uint64_t) { return fault; };
+    const auto sink = std::make_shared<RecordingSink>();
+    world.engine().submit(letters("hello", 30), sink);
+    REQUIRE(world.run());
+    REQUIRE(sink->error());
+    CHECK(sink->error()->kind == ApiErrorKind::kInternal);
+    CHECK(world.devices().num_devices == 3);
+    CHECK(world.engine().status().state == EngineState::kReady);
+    world.devices().choose_fault = {};
+    const auto next = submit(world, letters("hello", 30));
+    REQUIRE(world.run());
+    CHECK(next->finished());
+  }
+}
+
+TEST_CASE("failure: after a death each of those in flight is tried alone, then all go on together") {
+  sim::SimWorld world(sim::small_settings());
+  std::set<std::uint64_t> tried;
+  std::size_t num_tried_together = 0;
+  world.devices().choose_fault = [&](const Batch& batch, std::uint64_t number) {
+    if (number == 20) return Fault::kThrowSomethingElse;
+    if (number < 20) return Fault::kNone;
+    const bool has_all_run = std::all_of(
+        batch.slices.begin(), batch.slices.end(),
+        [&](const SequenceSlice& slice) { return tried.contains(slice.sequence); });
+    if (!has_all_run) {
+      CHECK(batch.slices.size() == 1);
+      CHECK(world.scheduler().num_in_flight() == 1);
+    }
+    num_tried_together = std::max(num_tried_together, batch.slices.size());
+    for (const auto& slice : batch.slices) tried.insert(slice.sequence);
+    return Fault::kNone;
+  };
+  std::vector<std::shared_ptr<sim::SimClient>> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(submit(world, letters("hello", 30, i)));
+  REQUIRE(world.run());
+  for (const auto& client : clients) CHECK(client->finished());
+  CHECK(num_tried_together == 4);
+  CHECK(world.devices().num_devices == 2);
+}
+
+// Whatever is run kills: it is not the requests.
+TEST_CASE("failure: a device on which nothing works fails the engine, not one request after the other") {
+  auto settings = sim::small_settings();
+  settings.options.max_restarts = 3;
+  sim::SimWorld world(settings);
+  world.devices().choose_fault = [](const Batch&, std::uint64_t) { return Fault::kBatchError; };
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (int i = 0; i < 20; ++i) {
+    sinks.push_back(std::make_shared<RecordingSink>());
+    world.engine().submit(letters("hello", 50, i), sinks.back());
+  }
+  REQUIRE(world.run());
+  CHECK(world.engine().status().state == EngineState::kFailed);
+  CHECK(world.devices().num_devices == 4);
+  int num_blamed = 0;
+  for (const auto& sink : sinks) {
+    REQUIRE(sink->error());
+    num_blamed += sink->error()->kind == ApiErrorKind::kInternal ? 1 : 0;
+  }
+  CHECK(num_blamed <= 3);
 }
 
 TEST_CASE("failure: a device that does not come up again counts as a death") {

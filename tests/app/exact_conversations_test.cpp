@@ -139,7 +139,7 @@ class Life {
       : options_(options_of(kind)), model_(load_model(options_)) {
     const DeviceFactory factory = [this, number = kind.batches_a_device]() -> std::unique_ptr<Device> {
       if (number == 0) return model_.make_device();
-      return std::make_unique<DyingDevice>(model_.make_device(), number);
+      return std::make_unique<DyingDevice>(model_.make_device(), number, true);
     };
     EngineOptions settings = engine_options(options_);
     settings.cache.page_hash_bits = kind.page_hash_bits;
@@ -271,7 +271,7 @@ TEST_CASE("exact conversations: f32, no host tier, so that there are holes only"
 
 TEST_CASE("exact conversations: bf16, by time, devices that die all the time on a slow link") {
   check_exact({.compute_type = "bf16", .policy = "lru", .memory = 16 << 20,
-               .host_memory = 6 << 20, .batches_a_device = 97, .link_bandwidth = 256 << 20});
+               .host_memory = 6 << 20, .batches_a_device = 197, .link_bandwidth = 256 << 20});
 }
 
 TEST_CASE("exact conversations: bf16, servers that come and go over a disk that rots") {

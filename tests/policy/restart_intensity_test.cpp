@@ -58,6 +58,17 @@ TEST_CASE("restart_intensity: where no restart is allowed the first death is the
   CHECK_FALSE(intensity.may_restart(at(seconds(1000))));
 }
 
+TEST_CASE("restart_intensity: a death that is forgiven makes room for another") {
+  RestartIntensity intensity(2, seconds(60));
+  CHECK(intensity.may_restart(at(seconds(0)), 1));
+  CHECK(intensity.may_restart(at(seconds(1)), 2));
+  intensity.forgive(std::vector<std::uint64_t>{1, 5});
+  CHECK(intensity.may_restart(at(seconds(2)), 3));
+  CHECK_FALSE(intensity.may_restart(at(seconds(3)), 4));
+  intensity.forgive(std::vector<std::uint64_t>{1});  // once is enough
+  CHECK_FALSE(intensity.may_restart(at(seconds(4)), 5));
+}
+
 TEST_CASE("restart_intensity: no window ever holds more than max_restarts") {
   std::mt19937_64 random(1);
   for (int round = 0; round < 200; ++round) {

@@ -2,6 +2,7 @@
 #include "tests/simulation/scenario.hpp"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <random>
 #include <utility>
@@ -30,9 +31,13 @@ enum class Kind : std::uint8_t {
   kStarvation,    // hardly any pages
   kSharing,       // common beginnings, follow-up turns
   kReturning,     // a few conversations come back again and again, and vanish
+  kPoison,        // some requests kill whatever device they are on, nothing else does
 };
 constexpr const char* kNames[] = {"churn",    "worker death", "doom",    "overload",
-                                  "drain",    "starvation",   "sharing", "returning"};
+                                  "drain",    "starvation",   "sharing", "returning", "poison"};
+
+constexpr Fault kFaults[] = {Fault::kBatchError, Fault::kThrowInSubmit, Fault::kThrowInCollect,
+                             Fault::kThrowSomethingElse};
 
 class Scenario {
  public:
@@ -49,6 +54,7 @@ class Scenario {
   SimSettings draw_settings();
   void live_before(const SimSettings& settings);
   void plan_faults();
+  void plan_poisons();
   void plan_damage();
   void plan_misfortunes();
   ClientPlan draw_client();
@@ -56,6 +62,7 @@ class Scenario {
   void draw_sampling(SamplingParameters& sampling);
   std::string draw_prompt();
   std::string draw_known_prompt();
+  bool is_poisonous(const Batch& batch) const;
   bool has_hung() const;
   void check_moment();
   void check_end(bool was_in_time);
@@ -66,7 +73,8 @@ class Scenario {
   std::mt19937_64 random_;
   Kind kind_;
   std::uint64_t num_requests_drawn_ = 0;
-  std::uint64_t poison_ = 0;  // the request that kills workers
+  // The requests that kill workers, and at which token.
+  std::map<std::uint64_t, std::uint64_t> poisons_;
   bool may_fail_ = false;     // the engine
   bool may_hang_ = false;     // a device
   bool may_overload_ = false;
@@ -89,6 +97,7 @@ Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
   for (std::uint64_t i = 0; i < num_clients; ++i)
     clients_.push_back(std::make_shared<SimClient>(*world_, draw_client()));
   plan_faults();
+  plan_poisons();
   plan_damage();
   plan_misfortunes();
 }
@@ -131,6 +140,7 @@ SimSettings Scenario::draw_settings() {
     if (chance(30)) settings.disk.percent_damaged = static_cast<unsigned>(between(1, 60));
   }
   options.max_restarts = 1000;
+  if (kind_ == Kind::kPoison && chance(50)) options.max_restarts = 12;  // three for each
   if (kind_ == Kind::kStarvation)
     device.num_pages = static_cast<std::uint32_t>(
         between(40 / device.page_size + 2, 160 / device.page_size + 3));
@@ -186,21 +196,38 @@ void Scenario::plan_damage() {
 // Which batches kill: at token 0, 1, in the middle, again and again.
 void Scenario::plan_faults() {
   if (kind_ != Kind::kWorkerDeath && kind_ != Kind::kDoom) return;
-  constexpr Fault kFaults[] = {Fault::kBatchError, Fault::kThrowInSubmit, Fault::kThrowInCollect,
-                               Fault::kThrowSomethingElse};
   may_hang_ = kind_ == Kind::kDoom && chance(30);
   const std::uint64_t first = between(1, 40);
   const std::uint64_t interval = between(7, 60);
   const std::uint64_t salt = random_();
-  if (kind_ == Kind::kWorkerDeath && chance(40)) poison_ = between(1, clients_.size());
+  if (kind_ == Kind::kWorkerDeath && chance(40)) poisons_[between(1, clients_.size())] = 0;
   const std::uint64_t poison_length = between(0, 60);
+  for (auto& [id, length] : poisons_) length = poison_length;
   world_->devices().choose_fault = [=, this](const Batch& batch, std::uint64_t number) {
     const Fault fault = kFaults[(salt ^ number) % std::size(kFaults)];
-    for (const auto& slice : batch.slices)
-      if (slice.sequence == poison_ && slice.context_length >= poison_length) return fault;
+    if (is_poisonous(batch)) return fault;
     if (number < first || (number - first) % interval != 0) return Fault::kNone;
     return may_hang_ ? Fault::kNeverCompletes : fault;
   };
+}
+
+// Of several they may die of the same batch, of different ones in flight, or long
+// after each other.
+void Scenario::plan_poisons() {
+  if (kind_ != Kind::kPoison) return;
+  for (std::uint64_t i = between(1, 4); i > 0; --i)
+    poisons_[between(1, clients_.size())] = between(1, 50);
+  const auto fault = kFaults[draw(std::size(kFaults))];
+  world_->devices().choose_fault = [this, fault](const Batch& batch, std::uint64_t) {
+    return is_poisonous(batch) ? fault : Fault::kNone;
+  };
+}
+
+bool Scenario::is_poisonous(const Batch& batch) const {
+  return std::any_of(batch.slices.begin(), batch.slices.end(), [this](const SequenceSlice& slice) {
+    const auto found = poisons_.find(slice.sequence);
+    return found != poisons_.end() && slice.context_length + slice.num_tokens > found->second;
+  });
 }
 
 void Scenario::plan_misfortunes() {
@@ -359,6 +386,10 @@ void Scenario::check_end(bool was_in_time) {
   if (environment.board->num_open != 0) violate("requests are counted as open");
   if (environment.board->num_unadmitted != 0) violate("requests are counted as unadmitted");
   if (environment.board->num_paused != 0) violate("requests are counted as paused");
+  // Two deaths each, or three if it kills alone before it is where it was: then a
+  // prefix was found in the cache the first time.
+  if (kind_ == Kind::kPoison && world_->devices().num_devices > 1 + 3 * poisons_.size())
+    violate("too many devices died of too few requests");
   if (environment.board->state() == EngineState::kFailed) {
     if (!may_fail_) violate("the engine failed: " + environment.board->failure());
     return;
@@ -375,7 +406,7 @@ bool Scenario::is_allowed(const SimClient& client, const ApiError& error) const 
   if (error.kind == ApiErrorKind::kUnavailable) return may_fail_ || is_drained_;
   // Whoever was alone with a device that died twice is taken for the cause.
   if (error.kind == ApiErrorKind::kInternal)
-    return client.id() == poison_ || kind_ == Kind::kWorkerDeath || kind_ == Kind::kDoom;
+    return poisons_.contains(client.id()) || kind_ == Kind::kWorkerDeath || kind_ == Kind::kDoom;
   return false;
 }
 
