@@ -7,6 +7,7 @@
 #include "gpu/cuda/kernels/logit_key.cuh"
 #include "gpu/cuda/kernels/reductions.cuh"
 #include "gpu/cuda/kernels/row_logprobs.hpp"
+#include "gpu/cuda/kernels/row_walk.cuh"
 #include "gpu/cuda/kernels/weight_cut.cuh"
 
 namespace troupe::cuda {
@@ -26,9 +27,9 @@ using BlockSum = ReductionScratch<Mass, 1>;
 __device__ __forceinline__ Normalizer normalizer_of(const float* logits, unsigned count,
                                                     float highest, BlockSum& scratch) {
   Mass sums[1] = {0};
-  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
-    sums[0] += mass_of(expf(logits[i] - highest));
-  }
+  const auto logit_of = [&](unsigned i) { return logits[i]; };
+  walk_row(count, logit_of,
+           [&](unsigned, float logit) { sums[0] += mass_of(expf(logit - highest)); });
   reduce_block(sums, Mass{0}, Add{}, scratch);
   __syncthreads();
   return {highest, static_cast<float>(log(static_cast<double>(sums[0]) * 0x1p-44))};
@@ -38,10 +39,11 @@ __device__ __forceinline__ Normalizer normalizer_of(const float* logits, unsigne
 __device__ __forceinline__ LogitKey best_below(const float* logits, unsigned count,
                                                LogitKey limit) {
   LogitKey best = 0;
-  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
-    const LogitKey key = key_of(logits[i], i);
+  const auto logit_of = [&](unsigned i) { return logits[i]; };
+  walk_row(count, logit_of, [&](unsigned i, float logit) {
+    const LogitKey key = key_of(logit, i);
     if (key < limit && key > best) best = key;
-  }
+  });
   return best;
 }
 

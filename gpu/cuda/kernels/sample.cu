@@ -9,6 +9,7 @@
 #include "gpu/cuda/kernels/penalties.cuh"
 #include "gpu/cuda/kernels/philox.cuh"
 #include "gpu/cuda/kernels/reductions.cuh"
+#include "gpu/cuda/kernels/row_walk.cuh"
 #include "gpu/cuda/kernels/softmax_state.cuh"
 #include "gpu/cuda/kernels/weight_cut.cuh"
 
@@ -33,11 +34,11 @@ __device__ __forceinline__ bool find_best(const float* logits, unsigned count,
                                           SampleScratch& scratch, LogitKey& best) {
   LogitKey keys[1] = {0};
   bool is_broken = false;
-  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
-    const float logit = logits[i];
+  const auto logit_of = [&](unsigned i) { return logits[i]; };
+  walk_row(count, logit_of, [&](unsigned i, float logit) {
     is_broken = is_broken || !(logit < -kLowest);
     keys[0] = Larger{}(keys[0], key_of(logit, i));
-  }
+  });
   reduce_block(keys, LogitKey{0}, Larger{}, scratch.reduction);
   best = keys[0];
   return __syncthreads_or(is_broken ? 1 : 0) == 0;  // and the scratch is free again
@@ -70,10 +71,10 @@ __device__ __forceinline__ WeightCut cut_of(const SamplingParameters& parameters
   }
   if (parameters.top_p < 1.0F) {
     Mass part = 0;
-    for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
-      const float weight = weights[i];
+    const auto weight_of = [&](unsigned i) { return weights[i]; };
+    walk_row(count, weight_of, [&](unsigned, float weight) {
       if (__float_as_uint(weight) > cut.bits) part += mass_of(weight);
-    }
+    });
     const Mass kept = sum_of_block(part, scratch) + cut.ties * mass_of(__uint_as_float(cut.bits));
     const double wanted = ceil(fmaxf(0.0F, parameters.top_p) * static_cast<double>(kept));
     const Mass reachable = static_cast<Mass>(fmax(1.0, wanted));
@@ -234,9 +235,10 @@ __global__ void __launch_bounds__(kSampleThreads, 1) sample_kernel(const SampleA
                            .are_stored = !wants_logprobs};
   if (weights.are_stored) {
     __syncthreads();  // everybody has read the highest one
-    for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
-      logits[i] = expf((logits[i] - weights.highest) * weights.inverse_temperature);
-    }
+    const auto logit_of = [&](unsigned i) { return logits[i]; };
+    walk_row(count, logit_of, [&](unsigned i, float logit) {
+      logits[i] = expf((logit - weights.highest) * weights.inverse_temperature);
+    });
     __syncthreads();
   }
   const WeightCut cut = cut_of(row.parameters, weights, count, scratch);

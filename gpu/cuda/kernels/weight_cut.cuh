@@ -8,6 +8,7 @@
 
 #include "gpu/cuda/kernels/launch.cuh"
 #include "gpu/cuda/kernels/reductions.cuh"
+#include "gpu/cuda/kernels/row_walk.cuh"
 
 namespace troupe::cuda {
 
@@ -91,13 +92,13 @@ __device__ __forceinline__ WeightCut find_cut(const RowWeights& weights, unsigne
     const unsigned shift = known_from > 8 ? known_from - 8 : 0;
     for (unsigned i = threadIdx.x; i < kBuckets; i += blockDim.x) histogram[i] = 0;
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
-      const float weight = weights[i];
+    const auto weight_of = [&](unsigned i) { return weights[i]; };
+    walk_row(count, weight_of, [&](unsigned, float weight) {
       const unsigned bits = __float_as_uint(weight);
-      if (bits == 0 || bits >> known_from != known) continue;
+      if (bits == 0 || bits >> known_from != known) return;
       const unsigned digit = (bits >> shift) - (known << (known_from - shift));
       atomicAdd(&histogram[digit], measure(weight));
-    }
+    });
     __syncthreads();
     const Bucket bucket = find_bucket(histogram, wanted - above);
     if (bucket.number < 0) return {};
