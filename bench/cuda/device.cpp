@@ -20,13 +20,14 @@ DeviceBuffer device_buffer(std::size_t size_bytes) {
   CUDA_CHECK(cudaMalloc(&memory, size));
   DeviceBuffer buffer(memory);
   CUDA_CHECK(cudaMemset(memory, 0xFF, size));
+  CUDA_CHECK(cudaDeviceSynchronize());  // other streams do not wait for this one
   return buffer;
 }
 
 DeviceBuffer random_buffer(DataType type, std::size_t count, float scale) {
   DeviceBuffer buffer = device_buffer(count * size_of(type));
   launch_fill({.to = buffer.get(), .type = type, .count = count, .scale = scale}, nullptr);
-  CUDA_CHECK(cudaDeviceSynchronize());  // other streams do not wait for this one
+  CUDA_CHECK(cudaDeviceSynchronize());
   return buffer;
 }
 

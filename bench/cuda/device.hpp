@@ -25,7 +25,8 @@ struct FreePinned {
 using DeviceBuffer = std::unique_ptr<std::byte, FreeDevice>;
 using PinnedBuffer = std::unique_ptr<std::byte, FreePinned>;
 
-// All throw CudaError. Every byte of device_buffer() is 0xFF: NaN in all types.
+// All throw CudaError, and what they give is filled when they return. Every byte of
+// device_buffer() is 0xFF: NaN in all types.
 DeviceBuffer device_buffer(std::size_t size_bytes);
 // From -scale to scale: products of zeros would take less power, and time.
 DeviceBuffer random_buffer(DataType type, std::size_t count, float scale = 1.0F);
@@ -37,6 +38,7 @@ DeviceBuffer copy_of(const std::vector<T>& values) {
   DeviceBuffer memory = device_buffer(values.size() * sizeof(T));
   CUDA_CHECK(
       cudaMemcpy(memory.get(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  CUDA_CHECK(cudaDeviceSynchronize());  // pageable memory is on its way when it returns
   return memory;
 }
 template <typename T, typename Buffer>

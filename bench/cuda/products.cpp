@@ -22,6 +22,7 @@ Products::Products(const Stopwatch& stopwatch, const ProductShape& largest)
       scratch_(random_buffer(DataType::kBF16, scratch_bytes_ / 2)),
       products_(workspace_.get(), kProductWorkspaceBytes) {
   CUDA_CHECK(cudaMemset(few_token_workspace_.get(), 0, kFewTokenWorkspaceBytes));
+  CUDA_CHECK(cudaDeviceSynchronize());
 }
 
 std::vector<ProductCandidate> Products::candidates(const ProductShape& shape,
