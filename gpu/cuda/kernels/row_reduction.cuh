@@ -34,7 +34,8 @@ template <int kRows>
 inline constexpr unsigned kMostThreadsOfRows = kRows == 1 ? kMaxRowThreads : kNarrow / kEight;
 
 template <typename Operation, int kRows>
-__global__ void __launch_bounds__(kMostThreadsOfRows<kRows>) reduce_rows_kernel(const Operation operation) {
+__global__ void __launch_bounds__(kMostThreadsOfRows<kRows>)
+    reduce_rows_kernel(const Operation operation) {
   using State = typename Operation::State;
   __shared__ ReductionScratch<State, kRows> scratch;
   const std::size_t first_row = std::size_t{blockIdx.x} * kRows;

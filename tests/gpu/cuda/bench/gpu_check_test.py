@@ -47,10 +47,10 @@ class Place:
     def program(self, name, text):
         self.add(self.build / name, "#!/bin/bash\n" + text + "\n")
 
-    def run(self, *options):
+    def run(self, *options, **environment):
         result = subprocess.run([ROOT / "scripts/gpu-check", "--no-build", "--build", self.build, "--out", self.out,
                                  *options], capture_output=True, text=True,
-                                env=os.environ | {"PATH": f"{self.path}:{os.environ['PATH']}"})
+                                env=os.environ | environment | {"PATH": f"{self.path}:{os.environ['PATH']}"})
         report = self.out / "gpu-check.json"
         return result, json.loads(report.read_text()) if report.exists() else None
 
@@ -154,15 +154,19 @@ def check_continued(directory):
 
 
 def check_carried(directory):
-    """Of programs that were built elsewhere, the report has the commit that they were built of."""
+    """Of programs that were built elsewhere, the report has their commit, and their libraries are found."""
     place = Place(directory)
     (place.build / "built.json").write_text(json.dumps({"date": "yesterday", "commit": "0123456789ab",
                                                         "has_changes": False, "toolkit": "13.0"}))
     (place.build / "lib").mkdir()
     place.program("bench_cuda", f"echo $LD_LIBRARY_PATH >{directory}/path")
-    _, report = place.run("--seconds", "60")
+    place.add(place.path / "ldd", "#!/bin/sh\necho '  libcublasLt.so.99 => not found'\n")
+    toolkit = directory / "toolkit/lib64"
+    toolkit.mkdir(parents=True)
+    (toolkit / "libcublasLt.so.99").touch()
+    _, report = place.run("--seconds", "60", CUDA_HOME=str(toolkit.parent))
     assert report["environment"]["commit"] == "0123456789ab" and report["environment"]["built"] == "yesterday"
-    assert (directory / "path").read_text().startswith(str(place.build / "lib") + ":")
+    assert (directory / "path").read_text().startswith(f"{toolkit}:{place.build / 'lib'}:")
 
 
 def check_missing_programs(directory):

@@ -164,7 +164,7 @@ TEST_CASE("cuda device: log-probabilities are there for the slices that ask") {
   CHECK(result.logprobs[1].logprob == doctest::Approx(expected).epsilon(1e-5));
 }
 
-TEST_CASE("cuda device: the time of a batch runs from its own first kernel, not from the submission") {
+TEST_CASE("cuda device: the time of a batch runs from its own first kernel") {
   const SmallModel model(small_settings(DataType::kBF16));
   cuda::CudaDevice device(model.get());
   ProgramCache programs = model.programs();
