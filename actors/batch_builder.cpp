@@ -7,6 +7,9 @@ namespace {
 // The slot's token is read on the device; the entry only keeps its place.
 constexpr std::int32_t kTokenOnDevice = 0;
 
+static_assert(SequenceProgress::kMostPending <= kRecentTokens,
+              "a device must remember what is pending");
+
 }  // namespace
 
 void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,

@@ -95,8 +95,8 @@ bool SchedulerState::check(Sequence& sequence) {
     release(sequence);
     return false;
   }
-  sequence.progress =
-      SequenceProgress(static_cast<std::uint32_t>(ticket.prompt.size()), max_total);
+  sequence.progress = SequenceProgress(static_cast<std::uint32_t>(ticket.prompt.size()), max_total,
+                                       environment_->options.max_in_flight);
   return true;
 }
 

@@ -100,7 +100,7 @@ Entries scheduler_options() {
        "most prompt tokens of one sequence in an iteration (0: 256 on the host, 2048 on a GPU)",
        &Options::prefill_chunk, 0, 65536},
       {"scheduler.max_in_flight", "--max-in-flight",
-       "batches submitted and not yet done; more than 2 make each of them smaller",
+       "batches submitted and not yet done, for all of which a newcomer waits",
        &Options::max_in_flight, 1, 16},
       {"scheduler.max_waiting", "--max-waiting", "requests that may wait; more get 429",
        &Options::max_waiting, 0, 65536},

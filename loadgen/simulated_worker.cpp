@@ -47,7 +47,8 @@ bool SimulatedWorker::check(Index index) {
                       profile_.serving.limits);
   const auto* max_total = std::get_if<std::uint32_t>(&verdict);
   if (max_total && *max_total > request.prompt_tokens) {
-    sequence.progress = SequenceProgress(request.prompt_tokens, *max_total);
+    sequence.progress = SequenceProgress(request.prompt_tokens, *max_total,
+                                         profile_.serving.max_in_flight);
     return true;
   }
   say(max_total ? WorkerEvent::Kind::kFinished : WorkerEvent::Kind::kRejected, sequence);

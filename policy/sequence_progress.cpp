@@ -31,7 +31,7 @@ std::optional<SequenceStep> SequenceProgress::next_step(std::uint32_t max_tokens
 
 bool SequenceProgress::can_decode() const {
   if (num_known_ + num_pending_ >= max_total_) return false;
-  if (num_pending_ > 0) return num_pending_ < kMaxPending;
+  if (num_pending_ > 0) return num_pending_ < max_pending_;
   return num_submitted_ < num_known_;
 }
 

@@ -2,7 +2,8 @@
 // How far a sequence has come: which of its tokens are known, submitted to the
 // device and computed, and what its next step may be. A step is submitted
 // before the one in front of it is done (its input is then read on the device),
-// but never more than one ahead, so a sequence that ends wastes at most one.
+// as long as no more than max_pending tokens are drawn that were not seen: a
+// sequence that ends unforeseen wastes at most max_pending - 1 steps.
 //
 //   0 ......... num_computed ......... num_submitted ....... num_known + num_pending
 //   KV in its pages      in flight             tokens whose KV is still to do
@@ -12,6 +13,7 @@
 // done num_computed counts them already.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -32,9 +34,16 @@ struct SequenceStep {
 class SequenceProgress {
  public:
   SequenceProgress() = default;
-  // max_total: prompt and completion together, > prompt_tokens.
-  SequenceProgress(std::uint32_t prompt_tokens, std::uint32_t max_total)
-      : num_known_(prompt_tokens), max_total_(max_total) {}
+  // What a device must remember of a slot's tokens (kRecentTokens).
+  static constexpr std::uint32_t kMostPending = 8;
+  // max_total: prompt and completion together, > prompt_tokens. max_pending: the
+  // batches that may be in flight, if they are to be full; at most kMostPending
+  // count.
+  SequenceProgress(std::uint32_t prompt_tokens, std::uint32_t max_total,
+                   std::uint32_t max_pending = 2)
+      : num_known_(prompt_tokens),
+        max_total_(max_total),
+        max_pending_(std::min(max_pending, kMostPending)) {}
 
   // The next step of at most max_tokens tokens in pages for page_capacity
   // tokens; nullopt if there is nothing to do, or no room, at present.
@@ -65,12 +74,11 @@ class SequenceProgress {
   bool is_at_limit() const { return num_known_ >= max_total_; }
 
  private:
-  static constexpr std::uint32_t kMaxPending = 2;
-
   bool can_decode() const;
 
   std::uint32_t num_known_ = 0;      // prompt and generated
   std::uint32_t max_total_ = 0;
+  std::uint32_t max_pending_ = 2;
   std::uint32_t num_submitted_ = 0;  // tokens whose KV is computed or in flight
   std::uint32_t num_computed_ = 0;
   std::uint32_t num_pending_ = 0;    // drawn on the device, not seen here yet

@@ -164,9 +164,62 @@ TEST_CASE("generation: two batches are in flight, and one wasted step at most") 
   CHECK(leftovers(world) == "");
 }
 
+TEST_CASE("generation: a lone sequence has as many batches in flight as there may be") {
+  for (std::uint32_t max_in_flight = 1; max_in_flight <= 5; ++max_in_flight) {
+    auto settings = sim::small_settings();
+    settings.options.max_in_flight = max_in_flight;
+    sim::SimWorld world(settings);
+    auto request = letters("prompt", 40);
+    request.sampling.frequency_penalty = 0.3F;
+    std::uint32_t most_pending = 0;
+    world.devices().choose_fault = [&](const Batch& batch, std::uint64_t) {
+      CHECK(batch.slices.size() == 1);
+      most_pending = std::max(most_pending, batch.slices.front().num_pending);
+      return sim::Fault::kNone;
+    };
+    const auto client = submit(world, request);
+    std::size_t most = 0;
+    while (world.step() || world.advance()) most = std::max(most, world.scheduler().num_in_flight());
+    CHECK(client->finished()->usage.completion_tokens == 40);
+    CHECK(most == max_in_flight);
+    CHECK(most_pending == max_in_flight - 1);
+    CHECK(world.devices().num_batches == 40);
+    CHECK(leftovers(world) == "");
+  }
+}
+
+// What is computed behind an end that nobody foresaw is not shown, not kept, and
+// gives its pages back.
+TEST_CASE("generation: an end in the midst of five batches wastes four, and nothing remains of them") {
+  auto settings = sim::small_settings();
+  settings.options.max_in_flight = 5;
+  sim::SimWorld world(settings);
+  std::uint32_t num_tokens = 0, num_ended = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    auto request = letters("prompt", 100, seed);
+    request.ignore_eos = false;
+    const auto before = world.devices().num_batches;
+    const auto client = submit(world, request);
+    REQUIRE(world.run());
+    REQUIRE(client->finished());
+    num_tokens = client->finished()->usage.completion_tokens;
+    CHECK(world.devices().num_batches - before <= num_tokens + 5);
+    if (client->finished()->reason == FinishReason::kStop) {
+      num_ended += 1;
+      CHECK(world.devices().num_batches - before > num_tokens);
+    }
+    CHECK(leftovers(world) == "");
+    // The turn that follows finds the KV of what was said, and is right.
+    const auto next = submit(world, letters("prompt" + client->text(), 20, seed));
+    REQUIRE(world.run());
+    CHECK(next->finished());
+  }
+  CHECK(num_ended > 3);
+}
+
 // The simulated clients know the answers with penalties and log-probabilities.
 TEST_CASE("generation: penalties know what is in flight, and after pauses and deaths what was drawn") {
-  for (const std::uint32_t max_in_flight : {1U, 2U, 5U}) {
+  for (std::uint32_t max_in_flight = 1; max_in_flight <= 5; ++max_in_flight) {
     auto settings = sim::small_settings();
     settings.options.max_in_flight = max_in_flight;
     settings.options.max_restarts = 1000;

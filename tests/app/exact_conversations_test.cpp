@@ -56,6 +56,7 @@ struct Kind {
   std::uint64_t link_bandwidth = 0;
   std::uint64_t disk_space = 0;
   std::size_t turns_a_life = 0;  // of the server; 0: it lives on
+  std::uint64_t max_in_flight = 2;
 };
 
 // Of each kind.
@@ -77,6 +78,7 @@ Options options_of(const Kind& kind) {
   options.max_batch_tokens = 128;
   options.prefill_chunk = 64;
   options.max_restarts = 1'000'000;
+  options.max_in_flight = kind.max_in_flight;
   options.max_queue_seconds = 3600;  // however slow the machine
   options.cache_keep_free_percent = 0;  // more are admitted than there will be pages for
   return options;
@@ -255,9 +257,9 @@ void check_exact(const Kind& kind) {
 
 }  // namespace
 
-TEST_CASE("exact conversations: bf16, little memory on device and host") {
+TEST_CASE("exact conversations: bf16, little memory on device and host, five batches in flight") {
   check_exact({.compute_type = "bf16", .policy = "value", .memory = 16 << 20,
-               .host_memory = 6 << 20});
+               .host_memory = 6 << 20, .max_in_flight = 5});
 }
 
 TEST_CASE("exact conversations: f32, little memory on device and host") {

@@ -161,7 +161,7 @@ Scenario random_scenario(std::uint64_t seed) {
   scenario.options.max_batch_sequences = scenario.num_slots;
   scenario.options.max_batch_tokens = one_of(8, 16, 32);
   scenario.options.prefill_chunk = one_of(4, 8);
-  scenario.options.max_in_flight = one_of(1, 2, 3);
+  scenario.options.max_in_flight = one_of(1, 2, 3, 5);
   scenario.options.look_ahead_pages = one_of(0, 1, 2);
   scenario.options.max_waiting = one_of(3, 64);
   scenario.options.cache.keeps_prefixes = random() % 2 == 0;

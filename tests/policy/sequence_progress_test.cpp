@@ -61,7 +61,21 @@ TEST_CASE("sequence_progress: a token that is known is not read on the device") 
         SequenceStep{.num_tokens = 1, .context_length = 5, .sample = true});
 }
 
-TEST_CASE("sequence_progress: it is one step ahead at most") {
+TEST_CASE("sequence_progress: so many tokens are pending as may be, and no more than are remembered") {
+  for (const std::uint32_t max_pending : {1U, 2U, 5U, 8U, 16U}) {
+    const std::uint32_t most = std::min(max_pending, SequenceProgress::kMostPending);
+    SequenceProgress progress(5, 40, max_pending);
+    const SequenceStep prefill = submit(progress);
+    for (std::uint32_t i = 1; i < most; ++i) CHECK(submit(progress).input_from_slot);
+    CHECK(progress.num_pending() == most);
+    CHECK_FALSE(progress.has_work());
+    CHECK(progress.capacity_needed(1) == 5 + most);
+    finish(progress, prefill);
+    CHECK(progress.has_work());
+  }
+}
+
+TEST_CASE("sequence_progress: it is one step ahead at most, unless more is asked for") {
   SequenceProgress progress(5, 10);
   const SequenceStep prefill = submit(progress);
   submit(progress);
@@ -152,7 +166,7 @@ TEST_CASE("sequence_progress: the capacity needed is exactly what the next token
 // delays the dice say, and lost now and then.
 struct RandomLife {
   std::mt19937_64 random;
-  std::uint32_t num_prompt, max_total, capacity = 0;
+  std::uint32_t num_prompt, max_total, max_pending, capacity = 0;
   SequenceProgress progress;
   std::deque<SequenceStep> in_flight;
   std::uint32_t num_submitted = 0;  // tokens, since it was started
@@ -160,7 +174,8 @@ struct RandomLife {
   explicit RandomLife(std::uint64_t seed) : random(seed) {
     num_prompt = 1 + pick(12);
     max_total = num_prompt + 1 + pick(12);
-    progress = SequenceProgress(num_prompt, max_total);
+    max_pending = 1 + pick(6);
+    progress = SequenceProgress(num_prompt, max_total, max_pending);
     start();
   }
 
@@ -221,7 +236,7 @@ struct RandomLife {
       num_in_flight += step.num_tokens;
     }
     REQUIRE(progress.num_pending() == num_pending);
-    REQUIRE(num_pending <= 2);
+    REQUIRE(num_pending <= max_pending);
     REQUIRE(progress.num_in_flight() == in_flight.size());
     REQUIRE(progress.num_computed() + num_in_flight == num_submitted);
     REQUIRE(progress.num_known() + num_pending <= max_total);

@@ -121,7 +121,7 @@ SimSettings Scenario::draw_settings() {
   options.max_batch_tokens = static_cast<std::uint32_t>(between(4, 48));
   options.max_batch_sequences = static_cast<std::uint32_t>(between(1, 10));
   options.prefill_chunk = static_cast<std::uint32_t>(between(1, 32));
-  options.max_in_flight = static_cast<std::uint32_t>(between(1, 3));
+  options.max_in_flight = static_cast<std::uint32_t>(between(1, 5));
   options.look_ahead_pages = static_cast<std::uint32_t>(between(0, 2));
   options.pause_bytes = between(4, 30);
   options.cache.page_hash_bits = page_hash_bits;

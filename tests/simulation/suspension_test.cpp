@@ -94,7 +94,7 @@ sim::SimSettings crowded(std::uint64_t seed, Draw& draw) {
   settings.options.look_ahead_pages = draw.between(0, 2);
   settings.options.cache.keep_free = draw.between(0, 20) / 100.0;
   settings.options.cache.policy = draw.between(0, 1) == 0 ? EvictionPolicy::kValue : EvictionPolicy::kLru;
-  settings.options.max_in_flight = draw.between(1, 3);
+  settings.options.max_in_flight = draw.between(1, 5);
   if (draw.between(0, 1) == 0) return settings;
   settings.disk.file = std::make_shared<sim::SimFile>();
   settings.disk.file->pages.resize(draw.between(1, 100));
