@@ -82,6 +82,7 @@ struct EngineOptions {
   std::uint32_t max_batch_tokens = 512;   // token budget of an iteration
   std::uint32_t max_batch_sequences = 64;
   std::uint32_t prefill_chunk = 256;      // most prompt tokens of one sequence in a batch
+  bool separates_prefill = false;         // as BatchLimits
   std::uint32_t max_in_flight = 2;        // batches submitted and not yet done
   std::uint32_t max_waiting = 1024;       // requests queued; beyond: kOverloaded
   std::chrono::milliseconds max_queue_time{30000};

@@ -322,6 +322,7 @@ void SchedulerState::take_worker(const WorkerReady& message, WorkerActor worker)
   batch_limits_.max_sequences = std::min(options.max_batch_sequences, device_.num_slots);
   batch_limits_.prefill_chunk = std::min(options.prefill_chunk, batch_limits_.max_tokens);
   batch_limits_.max_penalized_tokens = device_.max_penalized_tokens;
+  batch_limits_.separates_prefill = options.separates_prefill;
   free_slots_.clear();
   for (SlotId slot = batch_limits_.max_running(); slot > 0; --slot) free_slots_.push_back(slot - 1);
   is_admission_blocked_ = is_extension_blocked_ = false;

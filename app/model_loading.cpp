@@ -129,6 +129,7 @@ EngineOptions engine_options(const Options& asked) {
   engine.max_batch_tokens = static_cast<std::uint32_t>(options.max_batch_tokens);
   engine.max_batch_sequences = static_cast<std::uint32_t>(options.max_batch_sequences);
   engine.prefill_chunk = static_cast<std::uint32_t>(options.prefill_chunk);
+  engine.separates_prefill = options.separate_prefill;
   engine.max_in_flight = static_cast<std::uint32_t>(options.max_in_flight);
   engine.max_waiting = static_cast<std::uint32_t>(options.max_waiting);
   engine.max_queue_time = std::chrono::seconds(options.max_queue_seconds);

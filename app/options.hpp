@@ -47,6 +47,7 @@ struct Options {
   std::uint64_t max_batch_tokens = 0;  // 0: what suits the device, as the next but one
   std::uint64_t max_batch_sequences = 64;
   std::uint64_t prefill_chunk = 0;
+  bool separate_prefill = false;
   std::uint64_t max_in_flight = 2;
   std::uint64_t max_waiting = 1024;
   std::uint64_t max_queue_seconds = 30;

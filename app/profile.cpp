@@ -34,6 +34,7 @@ ServingSettings serving_settings(const EngineOptions& options, const DeviceDescr
   serving.batch.max_tokens = std::min(options.max_batch_tokens, device.max_batch_tokens);
   serving.batch.max_sequences = std::min(options.max_batch_sequences, device.num_slots);
   serving.batch.prefill_chunk = std::min(options.prefill_chunk, serving.batch.max_tokens);
+  serving.batch.separates_prefill = options.separates_prefill;
   serving.pages = {
       .page_size = device.page_size,
       .look_ahead_pages = options.look_ahead_pages,

@@ -22,6 +22,7 @@ Json serving_json(const ServingSettings& serving) {
           {"max_batch_tokens", serving.batch.max_tokens},
           {"max_batch_sequences", serving.batch.max_sequences},
           {"prefill_chunk", serving.batch.prefill_chunk},
+          {"separate_prefill", serving.batch.separates_prefill},
           {"max_in_flight", serving.max_in_flight},
           {"max_waiting", serving.max_waiting},
           {"max_queue_ms", serving.max_queue_time.count()},

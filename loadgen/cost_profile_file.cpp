@@ -73,7 +73,9 @@ ServingSettings serving_from(const nlohmann::json& json, const std::string& wher
                     .vocabulary_size = count(fields, "vocabulary_size")};
   serving.batch = {.max_tokens = count(fields, "max_batch_tokens"),
                    .max_sequences = count(fields, "max_batch_sequences"),
-                   .prefill_chunk = count(fields, "prefill_chunk")};
+                   .prefill_chunk = count(fields, "prefill_chunk"),
+                   .separates_prefill =  // profiles of before don't know it
+                       fields.has("separate_prefill") && fields.boolean("separate_prefill")};
   serving.max_in_flight = count(fields, "max_in_flight");
   serving.max_waiting = count(fields, "max_waiting");
   serving.max_queue_time = std::chrono::milliseconds(count(fields, "max_queue_ms"));

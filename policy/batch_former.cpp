@@ -65,7 +65,9 @@ std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
   std::vector<BatchShare> shares;
   shares.reserve(std::min<std::size_t>(candidates.size(), limits.max_sequences));
   std::uint32_t budget = limits.max_tokens;
-  for (const bool prefilling : {false, true}) {
+  const bool prompts_first = limits.separates_prefill;
+  for (const bool prefilling : {prompts_first, !prompts_first}) {
+    if (limits.separates_prefill && !shares.empty()) break;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (budget == 0 || shares.size() >= limits.max_sequences) break;
       const BatchCandidate& candidate = candidates[i];

@@ -22,6 +22,9 @@ struct BatchLimits {
   std::uint32_t prefill_chunk = 0;  // most prompt tokens of one sequence
   // Listed by all that draw a token; a sequence alone never has more.
   std::uint32_t max_penalized_tokens = std::numeric_limits<std::uint32_t>::max();
+  // No batch has prompts and decoding sequences: prompts go first, and who decodes
+  // waits as long as there are some.
+  bool separates_prefill = false;
 
   // Sequences that may hold a slot: more could not all decode in one batch.
   std::uint32_t max_running() const {

@@ -33,7 +33,7 @@ struct SimulateFlags {
   // Of the server, where it is not as profiled.
   std::optional<std::uint32_t> max_batch_sequences, max_batch_tokens, prefill_chunk, max_in_flight,
       num_pages, max_waiting, max_queue_ms;
-  std::optional<bool> prefix_cache;
+  std::optional<bool> prefix_cache, separates_prefill;
   // --find-workers
   bool finds_workers = false;
   std::string objective;
@@ -61,6 +61,7 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--max-batch-sequences", flags.max_batch_sequences, "sequences that run at once")->group(server);
   app.add_option("--max-batch-tokens", flags.max_batch_tokens, "token budget of a batch")->group(server);
   app.add_option("--prefill-chunk", flags.prefill_chunk, "most prompt tokens of a sequence in a batch")->group(server);
+  app.add_option("--separate-prefill", flags.separates_prefill, "prompts in batches of their own: true or false")->group(server);
   app.add_option("--max-in-flight", flags.max_in_flight, "batches handed to the device ahead")->group(server);
   app.add_option("--num-pages", flags.num_pages, "KV pages")->group(server);
   app.add_option("--max-waiting", flags.max_waiting, "longest queue; beyond it 429")->group(server);
@@ -86,6 +87,7 @@ void apply_server(const SimulateFlags& flags, ServingSettings& serving) {
   override_with(serving.batch.max_sequences, flags.max_batch_sequences);
   override_with(serving.batch.max_tokens, flags.max_batch_tokens);
   override_with(serving.batch.prefill_chunk, flags.prefill_chunk);
+  override_with(serving.batch.separates_prefill, flags.separates_prefill);
   override_with(serving.max_in_flight, flags.max_in_flight);
   override_with(serving.max_waiting, flags.max_waiting);
   override_with(serving.max_queue_time, flags.max_queue_ms);

@@ -42,7 +42,9 @@ void apply_serving_flags(const std::vector<std::string>& argv, ServingSettings& 
   for (std::size_t i = 0; i < argv.size(); ++i) {
     const auto equals = argv[i].find('=');
     const auto flag = argv[i].substr(0, equals);
-    if (equals != std::string::npos) {
+    if (flag == "--separate-prefill") {  // needs no value
+      serving.batch.separates_prefill = equals == std::string::npos || argv[i].substr(equals + 1) == "true";
+    } else if (equals != std::string::npos) {
       apply(flag, argv[i].substr(equals + 1), serving);
     } else if (i + 1 < argv.size()) {
       apply(flag, argv[i + 1], serving);

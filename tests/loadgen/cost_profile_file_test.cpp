@@ -2,6 +2,7 @@
 #include "loadgen/cost_profile_file.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <stdexcept>
@@ -58,7 +59,8 @@ bool says(const std::string& text, const std::string& part) { return text.find(p
 }  // namespace
 
 TEST_CASE("cost profile file: what troupe profile writes is read as it was") {
-  const CostProfile written = full_profile();
+  CostProfile written = full_profile();
+  written.serving.batch.separates_prefill = true;
   const ProfileFile file(profile_json(written, {}));
   const CostProfile read = read_cost_profile(file.path());
   CHECK(read.model == written.model);
@@ -72,6 +74,13 @@ TEST_CASE("cost profile file: what troupe profile writes is read as it was") {
   CHECK(read.serving.limits.page_capacity == 256 * 16);
   CHECK(read.serving.max_queue_time == written.serving.max_queue_time);
   CHECK(profile_json(read, {}) == profile_json(written, {}));
+}
+
+TEST_CASE("cost profile file: one that doesn't say whether prompts are kept apart mixes them") {
+  auto json = nlohmann::ordered_json::parse(profile_json(full_profile(), {}));
+  CHECK(json.at("serving").erase("separate_prefill") == 1);
+  const ProfileFile file(json.dump());
+  CHECK_FALSE(read_cost_profile(file.path()).serving.batch.separates_prefill);
 }
 
 TEST_CASE("cost profile file: other overheads leave everything else as it is") {

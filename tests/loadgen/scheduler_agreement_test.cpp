@@ -106,7 +106,8 @@ CostProfile profile_of(const Scenario& scenario) {
                             .vocabulary_size = device.vocabulary_size};
   profile.serving.batch = {.max_tokens = scenario.options.max_batch_tokens,
                            .max_sequences = scenario.num_slots,
-                           .prefill_chunk = scenario.options.prefill_chunk};
+                           .prefill_chunk = scenario.options.prefill_chunk,
+                           .separates_prefill = scenario.options.separates_prefill};
   profile.serving.pages = {.page_size = device.page_size,
                            .look_ahead_pages = scenario.options.look_ahead_pages,
                            .kept_free = static_cast<std::uint32_t>(
@@ -161,6 +162,7 @@ Scenario random_scenario(std::uint64_t seed) {
   scenario.options.max_batch_sequences = scenario.num_slots;
   scenario.options.max_batch_tokens = one_of(8, 16, 32);
   scenario.options.prefill_chunk = one_of(4, 8);
+  scenario.options.separates_prefill = one_of(0, 0, 1) == 1;
   scenario.options.max_in_flight = one_of(1, 2, 3, 5);
   scenario.options.look_ahead_pages = one_of(0, 1, 2);
   scenario.options.max_waiting = one_of(3, 64);

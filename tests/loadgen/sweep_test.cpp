@@ -159,8 +159,9 @@ TEST_CASE("serving_flags: what steers batching is taken over, the rest is left a
   ServingSettings serving;
   serving.batch.max_tokens = 512;
   apply_serving_flags({"troupe", "serve", "--cache-policy=none", "--max-batch-sequences", "7", "--max-in-flight=3",
-                       "--device", "noop", "--max-queue-seconds", "2"},
+                       "--device", "noop", "--max-queue-seconds", "2", "--separate-prefill"},
                       serving);
+  CHECK(serving.batch.separates_prefill);
   CHECK_FALSE(serving.prefix_cache);
   CHECK(serving.batch.max_sequences == 7);
   CHECK(serving.max_in_flight == 3);

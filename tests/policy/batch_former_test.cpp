@@ -108,6 +108,16 @@ TEST_CASE("batch_former: without chunks for prompts decoding goes on") {
   CHECK(formed({prompt_of(3), decoding()}, limits) == Tokens{0, 1});
 }
 
+TEST_CASE("batch_former: prompts that are kept apart go first and alone") {
+  BatchLimits limits{
+      .max_tokens = 8, .max_sequences = 10, .prefill_chunk = 3, .separates_prefill = true};
+  CHECK(formed({decoding(), prompt_of(2), prompt_of(9)}, limits) == Tokens{0, 2, 3});
+  CHECK(formed({decoding(), decoding()}, limits) == Tokens{1, 1});
+  // A prompt that cannot go on, here for want of chunks, holds nobody up.
+  limits.prefill_chunk = 0;
+  CHECK(formed({decoding(), prompt_of(2)}, limits) == Tokens{1, 0});
+}
+
 // Some sequences somewhere in their lives, in pages that may not be enough.
 struct RandomCrowd {
   std::mt19937_64 random;
@@ -245,8 +255,10 @@ TEST_CASE("batch_former: every sequence that runs is finished") {
     const auto pick = [&](std::uint32_t bound) {
       return static_cast<std::uint32_t>(random() % bound);
     };
-    const BatchLimits limits{
-        .max_tokens = 1 + pick(6), .max_sequences = 1 + pick(6), .prefill_chunk = 1 + pick(6)};
+    const BatchLimits limits{.max_tokens = 1 + pick(6),
+                             .max_sequences = 1 + pick(6),
+                             .prefill_chunk = 1 + pick(6),
+                             .separates_prefill = pick(2) == 0};
     std::vector<SequenceProgress> sequences;
     std::uint32_t num_left = 0;  // tokens
     for (std::uint32_t i = std::min(limits.max_tokens, limits.max_sequences); i > 0; --i) {
