@@ -25,6 +25,11 @@ void AnswerTokens::add(std::int32_t token, const TokenLogprobs& logprobs) {
   waiting_.push_back(std::move(waiting));
 }
 
+void AnswerTokens::add_first(std::int32_t token) {
+  add(token, {});
+  waiting_.back().token.has_logprob = false;
+}
+
 void AnswerTokens::extend(std::string_view text) {
   num_known_bytes_ += text.size();
   num_known_characters_ +=

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokens of an answer whose log-probabilities the client wants, from when
-// they are drawn until the text they begin with is shown: text may wait for the
-// rest of a character, or because it may still become a stop string.
+// The tokens of an answer, and of a prompt that is repeated in front of it, whose
+// log-probabilities the client wants, from when they are known until the text they
+// begin with is shown: text may wait for the rest of a character, or because it may
+// still become a stop string.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,8 @@ class AnswerTokens {
 
   // A token that is part of the answer; its text begins where the known text ends.
   void add(std::int32_t token, const TokenLogprobs& logprobs);
+  // The first token of all: nothing is known of it.
+  void add_first(std::int32_t token);
   // The text that became known with it.
   void extend(std::string_view text);
   // More of the known text is shown: the tokens that begin in what now is.

@@ -10,6 +10,19 @@ constexpr std::int32_t kTokenOnDevice = 0;
 static_assert(SequenceProgress::kMostPending <= kRecentTokens,
               "a device must remember what is pending");
 
+// One slice a token, each of which asks how likely the next one is.
+void add_scored_slices(Batch& batch, const Sequence& sequence, SequenceSlice slice,
+                       std::uint32_t num_tokens, std::uint32_t page_size) {
+  slice.num_tokens = 1;
+  slice.sample = true;
+  slice.sampling = {.temperature = 0.0F, .top_logprobs = slice.sampling.top_logprobs};
+  for (std::uint32_t i = 0; i < num_tokens; ++i, ++slice.context_length) {
+    slice.num_pages = (slice.context_length + page_size) / page_size;
+    slice.scored_token = sequence.tokens[slice.context_length + 1];
+    batch.slices.push_back(slice);
+  }
+}
+
 }  // namespace
 
 void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
@@ -31,10 +44,13 @@ void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
     slice.penalized = sequence.penalized->tokens();
     slice.num_pending = sequence.progress.num_pending();
   }
-  batch.slices.push_back(std::move(slice));
-
   batch.page_table.insert(batch.page_table.end(), sequence.pages.begin(),
-                          sequence.pages.begin() + batch.slices.back().num_pages);
+                          sequence.pages.begin() + slice.num_pages);
+  if (step.scores) {
+    add_scored_slices(batch, sequence, std::move(slice), step.num_tokens, page_size);
+  } else {
+    batch.slices.push_back(std::move(slice));
+  }
   if (step.input_from_slot) {
     batch.token_ids.push_back(kTokenOnDevice);
     return;

@@ -72,10 +72,14 @@ struct GenerationRequest {
   bool include_stop_in_output = false;
   std::vector<std::int32_t> stop_token_ids;
   bool ignore_eos = false;
-  bool echo = false;  // completions: the prompt's text comes first
+  // Completions: the prompt's text comes first, and its log-probabilities with it if
+  // those of the answer are wanted.
+  bool echo = false;
   std::string cache_salt;  // KV pages are shared only between requests with the same
   std::shared_ptr<const ConversationTurn> turn;  // null: a request by itself
   RequestOrigin origin;
+
+  bool scores_prompt() const { return echo && sampling.wants_logprobs(); }
 };
 
 struct Usage {
@@ -123,6 +127,7 @@ struct AnswerToken {
   LikelyToken token;
   std::vector<LikelyToken> top = {};  // the most likely at its place, best first
   std::uint32_t text_offset = 0;      // in the answer's text, in characters
+  bool has_logprob = true;            // false: the first of all, which nothing precedes
 };
 // New text: complete UTF-8, nothing that may still become a stop string. Text
 // may be empty where tokens only complete half a character.

@@ -83,6 +83,7 @@ struct AdmissionTicket {
   std::vector<std::int32_t> suppressed_early;  // not drawn before min_tokens
   // With a repetition penalty: the prompt's token ids, each once, ascending.
   std::vector<std::int32_t> repeated_prompt;
+  bool scores_prompt = false;  // log-probabilities of the prompt's tokens, too
   std::string cache_salt;
   TraceContext trace;  // valid: the spans of its iterations are to link to it
 };
@@ -132,6 +133,8 @@ struct NewToken {
   SequenceEnd end = SequenceEnd::kNotYet;
   std::chrono::steady_clock::time_point started = {};  // when its first turn came
   std::shared_ptr<const TokenLogprobs> logprobs = {};  // null: not asked for
+  // Once, if they were asked for: the prompt's, from its second token on.
+  std::shared_ptr<const std::vector<TokenLogprobs>> prompt_logprobs = {};
 };
 // Refused at admission, given up later, or the engine has failed.
 struct RequestFailed {

@@ -125,6 +125,7 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
   ticket.max_tokens = request.max_tokens;
   ticket.cache_salt = request.cache_salt;
   ticket.min_tokens = request.min_tokens;
+  ticket.scores_prompt = request.scores_prompt();
   ticket.end_tokens = request.stop_token_ids;
   if (request.min_tokens > 0) {
     ticket.suppressed_early = request.stop_token_ids;
@@ -149,20 +150,39 @@ void RequestState::take_admission() {
   if (start_.request->sampling.wants_logprobs())
     answer_tokens_.emplace(*environment_->model.tokenizer);
   start_.stream->accept(usage_.prompt_tokens);
-  if (start_.request->echo) send_echo();
+  if (start_.request->echo && !ticket_->scores_prompt) send_echo();
 }
 
 void RequestState::send_echo() {
   const auto* prompt = std::get_if<TextPrompt>(&start_.request->prompt);
   std::string text =
       prompt ? prompt->text : environment_->model.tokenizer->decode(ticket_->prompt);
-  if (answer_tokens_) answer_tokens_->extend(text);
-  std::vector<AnswerToken> none = tokens_of(text, false);
-  deliver(std::move(text), std::move(none));
+  deliver(std::move(text));
+}
+
+// The tokens' own text, so that each has its place in it.
+void RequestState::send_scored_echo(const std::vector<TokenLogprobs>& logprobs) {
+  StreamingDetokenizer detokenizer(*environment_->model.tokenizer);
+  std::string text;
+  const auto add_text = [&](const std::string& more) {
+    answer_tokens_->extend(more);
+    text += more;
+  };
+  const auto& prompt = ticket_->prompt;
+  answer_tokens_->add_first(prompt.front());
+  add_text(detokenizer.push(prompt.front()));
+  for (std::size_t i = 1; i < prompt.size(); ++i) {
+    answer_tokens_->add(prompt[i], logprobs.at(i - 1));
+    add_text(detokenizer.push(prompt[i]));
+  }
+  add_text(detokenizer.finish());
+  std::vector<AnswerToken> tokens = tokens_of(text, false);
+  deliver(std::move(text), std::move(tokens));
 }
 
 void RequestState::take_token(const NewToken& token) {
   if (start_.stream->is_over() || finished_) return;
+  if (token.prompt_logprobs) send_scored_echo(*token.prompt_logprobs);
   std::optional<std::size_t> matched_stop;
   if (token.token >= 0) {
     usage_.completion_tokens += 1;
@@ -173,7 +193,8 @@ void RequestState::take_token(const NewToken& token) {
   std::string text = text_of(token, matched_stop);
   const bool is_last = matched_stop || token.end != SequenceEnd::kNotYet;
   std::vector<AnswerToken> tokens = tokens_of(text, is_last && !matched_stop);
-  if (token.token >= 0 || !text.empty()) deliver(std::move(text), std::move(tokens));
+  if (token.token >= 0 || !text.empty() || !tokens.empty())
+    deliver(std::move(text), std::move(tokens));
   if (is_last) return finish(token, matched_stop);
   pause_if_unread();
 }
@@ -188,7 +209,9 @@ std::string RequestState::text_of(const NewToken& token,
        (start_.request->include_stop_in_output && is_stop_token(token.token)));
   std::string fresh = is_shown ? detokenizer_->push(token.token) : std::string();
   if (token.end != SequenceEnd::kNotYet) fresh += detokenizer_->finish();
-  if (answer_tokens_ && is_shown && token.logprobs)
+  // Who has the prompt scored wants every token, whatever ends the answer.
+  if (answer_tokens_ && token.logprobs && token.token >= 0 &&
+      (is_shown || ticket_->scores_prompt))
     answer_tokens_->add(token.token, *token.logprobs);
   if (answer_tokens_) answer_tokens_->extend(fresh);
   // Stop strings, like stop tokens, do not count before min_tokens.

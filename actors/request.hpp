@@ -71,6 +71,7 @@ class RequestState {
   void admit(EncodedPrompt prompt);
   AdmissionTicket make_ticket(std::vector<std::int32_t> tokens) const;
   void send_echo();
+  void send_scored_echo(const std::vector<TokenLogprobs>& logprobs);
   std::string text_of(const NewToken& token, std::optional<std::size_t>& matched_stop);
   void deliver(std::string text, std::vector<AnswerToken> tokens = {});
   std::vector<AnswerToken> tokens_of(std::string_view text, bool is_last);

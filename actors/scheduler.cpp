@@ -90,13 +90,16 @@ bool SchedulerState::check(Sequence& sequence) {
   sequence.is_checked = true;
   self_->send(sequence.request, Admitted{});
   const auto max_total = std::get<std::uint32_t>(verdict);
-  if (max_total == ticket.prompt.size()) {
+  const auto num_prompt = static_cast<std::uint32_t>(ticket.prompt.size());
+  sequence.is_only_scored = max_total == num_prompt && ticket.scores_prompt;
+  if (max_total == num_prompt && !ticket.scores_prompt) {
     self_->send(sequence.request, NewToken{.token = -1, .end = SequenceEnd::kLength});
     release(sequence);
     return false;
   }
-  sequence.progress = SequenceProgress(static_cast<std::uint32_t>(ticket.prompt.size()), max_total,
+  sequence.progress = SequenceProgress(num_prompt, max_total + (sequence.is_only_scored ? 1 : 0),
                                        environment_->options.max_in_flight);
+  if (ticket.scores_prompt) sequence.progress.score_known();
   return true;
 }
 

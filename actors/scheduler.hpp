@@ -78,6 +78,23 @@ class SchedulerState {
     SequenceStep step;
     LeasePtr lease;  // the pages stay while the device may write to them
   };
+  // What came of the slices of one step.
+  struct SliceResults {
+    const BatchResult& result;
+    std::size_t first = 0, count = 0;
+
+    std::int32_t token(std::size_t i) const {
+      return first + i < result.tokens.size() ? result.tokens[first + i] : -1;
+    }
+    bool has_token(std::int32_t wanted) const {
+      for (std::size_t i = 0; i < count; ++i)
+        if (token(i) == wanted) return true;
+      return false;
+    }
+    const TokenLogprobs* logprobs(std::size_t i) const {  // null if the batch has none
+      return first + i < result.logprobs.size() ? &result.logprobs[first + i] : nullptr;
+    }
+  };
   struct Flight {
     std::uint64_t batch_id = 0;
     TimePoint submitted;
@@ -115,6 +132,7 @@ class SchedulerState {
   std::vector<Sequence*> choose_participants() const;
   void forgive_deaths();
   void absorb(const Flight& flight, const BatchResult& result);
+  void absorb_scores(Sequence& sequence, const SliceResults& slices);
   // logprobs: null if the batch has none.
   void absorb_token(Sequence& sequence, std::int32_t token, const TokenLogprobs* logprobs);
   void commit_pages(const Sequence& sequence, const SequenceStep& step,

@@ -24,6 +24,17 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
+// Those whose KV may come from shared pages.
+std::shared_ptr<const std::vector<std::int32_t>> reusable_tokens(const Sequence& sequence) {
+  const std::uint32_t count = sequence.progress.num_reusable();
+  if (sequence.num_generated() == 0 && count == sequence.tokens.size())
+    return {sequence.ticket, &sequence.ticket->prompt};
+  return std::make_shared<const std::vector<std::int32_t>>(sequence.tokens.begin(),
+                                                           sequence.tokens.begin() + count);
+}
+
+std::size_t num_slices(const SequenceStep& step) { return step.scores ? step.num_tokens : 1; }
+
 BatchCandidate candidate_of(const Sequence& sequence, std::uint32_t page_size) {
   BatchCandidate candidate{
       .progress = &sequence.progress,
@@ -63,11 +74,7 @@ void SchedulerState::request_admission() {
                      .run = sequence->run,
                      .required = demand.required,
                      .wanted = demand.wanted};
-  message.tokens =
-      sequence->num_generated() == 0
-          ? std::shared_ptr<const std::vector<std::int32_t>>(sequence->ticket,
-                                                             &sequence->ticket->prompt)
-          : std::make_shared<const std::vector<std::int32_t>>(sequence->tokens);
+  message.tokens = reusable_tokens(*sequence);
   message.cache_salt = sequence->ticket->cache_salt;
   message.keep_free = demand.keep_free;
   message.may_fetch = !sequence->has_fetched;
@@ -198,20 +205,25 @@ void SchedulerState::absorb(const Flight& flight, const BatchResult& result) {
   if (!result.failed_loads.empty())
     self_->send(tier_, VoidContents{.epoch = epoch_, .generations = result.failed_loads});
   CommitPages commits{.epoch = epoch_, .commits = {}};
-  for (std::size_t i = 0; i < flight.entries.size(); ++i) {
-    const FlightEntry& entry = flight.entries[i];
+  std::size_t next_slice = 0;
+  for (const FlightEntry& entry : flight.entries) {
+    const std::size_t first = next_slice;
+    next_slice += num_slices(entry.step);
     Sequence* sequence = find(entry.sequence, entry.run);
     if (!sequence) continue;  // it ended, or lost its pages, meanwhile
-    const std::int32_t token = i < result.tokens.size() ? result.tokens[i] : -1;
-    if (token == kVoidContext) {
+    const SliceResults slices{.result = result, .first = first, .count = next_slice - first};
+    if (slices.has_token(kVoidContext)) {
       interrupt(*sequence, StopReason::kContextLost);
       continue;
     }
     sequence->progress.completed(entry.step);
     suspects_.computed(entry.sequence, entry.step.context_length + entry.step.num_tokens);
     commit_pages(*sequence, entry.step, commits.commits);
-    if (entry.step.sample)
-      absorb_token(*sequence, token, i < result.logprobs.size() ? &result.logprobs[i] : nullptr);
+    if (entry.step.scores) {
+      absorb_scores(*sequence, slices);
+    } else if (entry.step.sample) {
+      absorb_token(*sequence, slices.token(0), slices.logprobs(0));
+    }
     if (Sequence* still_there = find(entry.sequence, entry.run)) settle_pause(*still_there);
   }
   if (flight.num_decodes > 0 && suspects_.needs_proof()) forgive_deaths();
@@ -227,6 +239,15 @@ void SchedulerState::forgive_deaths() {
     self_->send(supervisor_, DeathsForgiven{.epochs = std::move(forgiven)});
 }
 
+void SchedulerState::absorb_scores(Sequence& sequence, const SliceResults& slices) {
+  for (std::size_t i = 0; i < slices.count; ++i) {
+    const TokenLogprobs* logprobs = slices.logprobs(i);
+    if (slices.token(i) < 0 || logprobs == nullptr)
+      return fail(sequence, ApiErrorKind::kInternal, "The device could not score the prompt.");
+    sequence.prompt_logprobs.push_back(*logprobs);
+  }
+}
+
 void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token,
                                   const TokenLogprobs* logprobs) {
   if (token < 0 || static_cast<std::uint32_t>(token) >= device_.vocabulary_size)
@@ -239,7 +260,13 @@ void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token,
       .token = token, .cached_tokens = sequence.cached_tokens, .started = sequence.started};
   if (logprobs && ticket.sampling.wants_logprobs())
     message.logprobs = std::make_shared<const TokenLogprobs>(*logprobs);
-  if (sequence.num_generated() > ticket.min_tokens &&
+  if (ticket.scores_prompt && sequence.num_generated() == 1)
+    message.prompt_logprobs = std::make_shared<const std::vector<TokenLogprobs>>(
+        std::move(sequence.prompt_logprobs));
+  if (sequence.is_only_scored) {
+    message.token = -1;
+    message.end = SequenceEnd::kLength;
+  } else if (sequence.num_generated() > ticket.min_tokens &&
       std::find(ticket.end_tokens.begin(), ticket.end_tokens.end(), token) !=
           ticket.end_tokens.end()) {
     message.end = SequenceEnd::kEndToken;

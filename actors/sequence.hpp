@@ -47,6 +47,8 @@ struct Sequence {
 
   std::vector<std::int32_t> tokens;  // prompt, then completion
   std::optional<TokenCounts> penalized;  // of these, if it has penalties
+  std::vector<TokenLogprobs> prompt_logprobs;  // if they are wanted: from the second token on
+  bool is_only_scored = false;  // no token is wanted; the one that is drawn counts for nothing
   SequenceProgress progress;
   std::uint64_t last_batch = 0;  // the last it was in, or before which it began to run
   LeasePtr lease;

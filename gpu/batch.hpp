@@ -72,6 +72,12 @@ struct SequenceSlice {
   // them for the slot in batches still in flight then, and counts them itself.
   std::vector<PenalizedToken> penalized = {};
   std::uint32_t num_pending = 0;  // <= kRecentTokens
+  // With sample: the token that follows is this one, and only how likely it was is
+  // wanted. It is given back as if it had been drawn; the slot remembers nothing of
+  // it. Several slices of one sequence may ask that way in one batch.
+  std::int32_t scored_token = -1;  // -1: draw
+
+  bool draws() const { return sample && scored_token < 0; }
 };
 
 // One KV page from tier to tier. The generation names what is in it: no other

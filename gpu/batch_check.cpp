@@ -46,6 +46,10 @@ void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDes
     refuse(who + std::to_string(slice.num_pending) + " tokens are pending, at most " +
            std::to_string(kRecentTokens) + " are remembered");
   }
+  if (slice.scored_token >= 0 &&
+      (!slice.sample || static_cast<std::uint32_t>(slice.scored_token) >= limits.vocabulary_size)) {
+    refuse(who + "token id " + std::to_string(slice.scored_token) + " can't be scored");
+  }
 }
 
 void check_penalties(const Batch& batch, const DeviceDescription& limits) {

@@ -29,8 +29,12 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 
 std::optional<std::int64_t> read_max_tokens(FieldReader& fields, ResponseShape shape) {
   if (shape == ResponseShape::kResponse) return fields.integer("max_output_tokens", 1, kMost);
-  const auto max_tokens = fields.integer("max_completion_tokens", 1, kMost);
-  const auto old_name = fields.integer("max_tokens", 1, kMost);
+  // A prompt may be repeated, and scored, without an answer.
+  const bool may_be_none =
+      shape == ResponseShape::kCompletion && fields.boolean("echo").value_or(false);
+  const std::int64_t least = may_be_none ? 0 : 1;
+  const auto max_tokens = fields.integer("max_completion_tokens", least, kMost);
+  const auto old_name = fields.integer("max_tokens", least, kMost);
   return max_tokens ? max_tokens : old_name;
 }
 

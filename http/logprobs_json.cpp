@@ -54,6 +54,16 @@ void append_content(std::string& out, std::span<const AnswerToken> tokens) {
   });
 }
 
+// "null" of a prompt's first token.
+template <typename Append>
+void append_if_known(std::string& out, const AnswerToken& token, Append append) {
+  if (token.has_logprob) {
+    append();
+  } else {
+    out += "null";
+  }
+}
+
 // By text. Of several tokens with one text, which only parts of characters can
 // have, the most likely counts.
 void append_logprobs_by_text(std::string& out, const AnswerToken& token) {
@@ -78,11 +88,15 @@ void append_parallel_lists(std::string& out, std::span<const AnswerToken> tokens
   out += "{\"text_offset\":";
   append_list(out, tokens, [&](const AnswerToken& token) { append_json_integer(out, token.text_offset); });
   out += ",\"token_logprobs\":";
-  append_list(out, tokens, [&](const AnswerToken& token) { append_logprob(out, token.token.logprob); });
+  append_list(out, tokens, [&](const AnswerToken& token) {
+    append_if_known(out, token, [&] { append_logprob(out, token.token.logprob); });
+  });
   out += ",\"tokens\":";
   append_list(out, tokens, [&](const AnswerToken& token) { append_json_string(out, token.token.text); });
   out += ",\"top_logprobs\":";
-  append_list(out, tokens, [&](const AnswerToken& token) { append_logprobs_by_text(out, token); });
+  append_list(out, tokens, [&](const AnswerToken& token) {
+    append_if_known(out, token, [&] { append_logprobs_by_text(out, token); });
+  });
   out += "}";
 }
 

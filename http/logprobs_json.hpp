@@ -14,7 +14,8 @@ namespace troupe {
 
 // Chats:        {"content":[{"token":…,"logprob":…,"bytes":[…],"top_logprobs":[…]},…],"refusal":null}
 // Completions:  {"text_offset":[…],"token_logprobs":[…],"tokens":[…],"top_logprobs":[{…},…]}, where
-//               the last tell of the chosen token, too
+//               the last tell of the chosen token, too; of a prompt's first token nothing is
+//               known: null
 // Responses:    the list of a chat's content
 void append_logprobs(std::string& out, ResponseShape shape, std::span<const AnswerToken> tokens);
 

@@ -53,14 +53,11 @@ std::optional<std::int64_t> read_chat_logprobs(FieldReader& fields) {
   return std::nullopt;
 }
 
-// Of text completions: how many, and with the prompt's they are not to be had.
+// Of text completions: how many more.
 std::optional<std::int64_t> read_completion_logprobs(FieldReader& fields) {
   const auto* value = fields.find("logprobs");
   if (value != nullptr && value->is_bool() && !value->get_bool()) return std::nullopt;
-  const auto top = fields.integer("logprobs", 0, kMaxCompletionLogprobs);
-  if (top && fields.boolean("echo").value_or(false))
-    fields.fail("logprobs", " is not supported yet together with echo, for want of the prompt's");
-  return top;
+  return fields.integer("logprobs", 0, kMaxCompletionLogprobs);
 }
 
 // Of responses: `include` says whether, `top_logprobs` how many more.

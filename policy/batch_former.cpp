@@ -18,6 +18,7 @@ std::uint32_t add_steps(const BatchCandidate& candidate, std::size_t index, std:
   if (!step->fills_hole) return num_tokens;
   for (SequenceProgress ahead = progress; step->fills_hole && num_tokens < most;) {
     ahead.submitted(*step);
+    if (ahead.scores_next()) break;
     step = ahead.next_step(most - num_tokens, candidate.page_capacity);
     if (!step) break;
     shares.push_back({.candidate = index, .step = *step});
@@ -65,6 +66,8 @@ std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
   std::vector<BatchShare> shares;
   shares.reserve(std::min<std::size_t>(candidates.size(), limits.max_sequences));
   std::uint32_t budget = limits.max_tokens;
+  std::uint32_t spare_rows =
+      limits.max_sequences - std::min<std::size_t>(candidates.size(), limits.max_sequences);
   const bool prompts_first = limits.separates_prefill;
   for (const bool prefilling : {prompts_first, !prompts_first}) {
     if (limits.separates_prefill && !shares.empty()) break;
@@ -72,8 +75,12 @@ std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
       if (budget == 0 || shares.size() >= limits.max_sequences) break;
       const BatchCandidate& candidate = candidates[i];
       if (candidate.progress->is_prefilling() != prefilling) continue;
-      const std::uint32_t most = prefilling ? std::min(budget, limits.prefill_chunk) : 1;
-      budget -= add_steps(candidate, i, most, shares);
+      std::uint32_t most = prefilling ? std::min(budget, limits.prefill_chunk) : 1;
+      const bool scores = candidate.progress->scores_next();
+      if (scores) most = std::min(most, 1 + spare_rows);
+      const std::uint32_t num_tokens = add_steps(candidate, i, most, shares);
+      if (scores && num_tokens > 0) spare_rows -= num_tokens - 1;
+      budget -= num_tokens;
     }
   }
   std::stable_sort(shares.begin(), shares.end(),

@@ -3,7 +3,9 @@
 // first, one token each, then prompts in order of arrival, cut into chunks so
 // that a long prompt never holds up those who are being answered. Where lists of
 // penalized tokens do not all fit into one batch, those who were in no batch for
-// longest go first and the rest waits for the next.
+// longest go first and the rest waits for the next. Of prompts that are scored
+// every token takes a row of logits, of which there are as many as sequences: they
+// go on with what the others leave.
 #pragma once
 
 #include <cstddef>

@@ -25,6 +25,12 @@ std::optional<SequenceStep> SequenceProgress::next_step(std::uint32_t max_tokens
   }
   step.num_tokens =
       std::min({num_known_ - num_submitted_, max_tokens, page_capacity - num_submitted_});
+  if (num_submitted_ < num_scored_) {  // it has lost what was computed
+    step.num_tokens = std::min(step.num_tokens, num_scored_ - num_submitted_);
+  } else if (num_submitted_ < score_end_) {
+    step.num_tokens = std::min(step.num_tokens, score_end_ - num_submitted_);
+    step.scores = true;
+  }
   step.sample = num_submitted_ + step.num_tokens == num_known_;
   return step;
 }
@@ -72,6 +78,7 @@ void SequenceProgress::completed(const SequenceStep& step) {
   assert(step.context_length == num_computed_ && num_in_flight_ > 0);
   num_computed_ += step.num_tokens;
   num_in_flight_ -= 1;
+  if (step.scores) num_scored_ = num_computed_;
   if (!step.sample) return;
   assert(num_pending_ > 0);
   num_pending_ -= 1;

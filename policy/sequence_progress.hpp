@@ -11,6 +11,10 @@
 // What was found of it in the cache may have holes: their tokens are computed
 // first, then, usually in the same batch, what comes behind. Until they are
 // done num_computed counts them already.
+//
+// Scores of a prompt come from computing it: what has one step of its own is
+// either wholly to be scored or not at all, and what has no score yet is not taken
+// from the cache.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +32,7 @@ struct SequenceStep {
   bool input_from_slot = false;      // the token is not known here yet
   bool sample = false;
   bool fills_hole = false;           // others behind it have been computed already
+  bool scores = false;               // after each token: how likely the next one was
   bool operator==(const SequenceStep&) const = default;
 };
 
@@ -55,8 +60,19 @@ class SequenceProgress {
     return !holes_.empty() || (num_pending_ == 0 && num_submitted_ + 1 < num_known_);
   }
   bool has_holes() const { return !holes_.empty(); }
+  // Is its next step one that scores? Each of its tokens then takes a row of logits.
+  bool scores_next() const {
+    return holes_.empty() && num_submitted_ >= num_scored_ && num_submitted_ < score_end_;
+  }
   // Tokens its pages must hold for the next `num_ahead` steps of decoding.
   std::uint32_t capacity_needed(std::uint32_t num_ahead) const;
+
+  // Wanted of all known tokens: how likely each was after those in front of it.
+  void score_known() { score_end_ = num_known_ - 1; }
+  // Tokens that may come from a cache: the next ones' scores are known.
+  std::uint32_t num_reusable() const {
+    return num_scored_ < score_end_ ? num_scored_ : num_known_;
+  }
 
   // The first `num_cached` tokens' KV was found, but for the holes, in order.
   void start(std::uint32_t num_cached, std::vector<TokenRange> holes = {});
@@ -83,6 +99,8 @@ class SequenceProgress {
   std::uint32_t num_computed_ = 0;
   std::uint32_t num_pending_ = 0;    // drawn on the device, not seen here yet
   std::uint32_t num_in_flight_ = 0;  // steps
+  std::uint32_t score_end_ = 0;      // tokens after which a score is wanted
+  std::uint32_t num_scored_ = 0;     // of these, those that have come
   std::vector<TokenRange> holes_;    // not submitted yet
 };
 

@@ -44,7 +44,7 @@ TROUPE_FIELDS(SamplingParameters, temperature, top_p, min_p, top_k, seed, repeti
               frequency_penalty, presence_penalty, top_logprobs)
 TROUPE_FIELDS(PenalizedToken, id, num_generated)
 TROUPE_FIELDS(SequenceSlice, sequence, slot, num_tokens, context_length, first_page, num_pages,
-              input_from_slot, sample, sampling, suppressed, penalized, num_pending)
+              input_from_slot, sample, sampling, suppressed, penalized, num_pending, scored_token)
 TROUPE_FIELDS(PageMove, to_host, device_page, host_page, generation)
 TROUPE_FIELDS(Batch, id, moves, slices, token_ids, page_table)
 TROUPE_FIELDS(RankedToken, id, logprob)

@@ -67,7 +67,8 @@ void fill_sample_rows(const Batch& batch, const BatchInput& input) {
                               .first_penalized = num_penalized,
                               .num_penalized = static_cast<std::uint32_t>(slice.penalized.size()),
                               .num_pending = slice.num_pending,
-                              .logprobs_row = num_logprobs};
+                              .logprobs_row = num_logprobs,
+                              .scored_token = slice.scored_token};
     std::copy(slice.penalized.begin(), slice.penalized.end(), input.penalized + num_penalized);
     num_suppressed += count;
     num_penalized += static_cast<std::uint32_t>(slice.penalized.size());

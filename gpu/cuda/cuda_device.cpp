@@ -349,7 +349,7 @@ std::vector<std::int32_t> CudaDevice::tokens_of(const Submission& submission,
       // A slot without a token passes its failure on instead of inventing one.
       const bool had_input = !slice.input_from_slot || has_token_[slice.slot];
       tokens[i] = had_input ? *sampled : -1;
-      has_token_[slice.slot] = tokens[i] >= 0;
+      if (slice.draws()) has_token_[slice.slot] = tokens[i] >= 0;
       ++sampled;
     }
     if (!void_slices.empty() && void_slices[i]) tokens[i] = kVoidContext;

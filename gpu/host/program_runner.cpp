@@ -328,7 +328,8 @@ SampleRow ProgramRunner::sample_row_of(const SequenceSlice& slice) const {
                 .position = std::uint64_t{slice.context_length} + slice.num_tokens,
                 .suppressed = slice.suppressed,
                 .penalized = slice.penalized,
-                .num_pending = slice.num_pending};
+                .num_pending = slice.num_pending,
+                .scored_token = slice.scored_token};
   for (std::uint32_t i = 0; i < row.num_pending; ++i)
     row.pending[i] = recent_tokens_[slice.slot][(row.position - 1 - i) % kRecentTokens];
   return row;
@@ -366,8 +367,11 @@ void ProgramRunner::finish(const Batch& batch, BatchResult& result) {
     // A slot without a token passes its failure on instead of inventing one.
     const bool had_input = token_ids_[output_rows_[row]] >= 0;
     const std::int32_t token = had_input ? sampled_.at(row) : -1;
-    result.tokens[i] = last_tokens_[slice.slot] = token;
-    recent_tokens_[slice.slot][sample_rows_[row].position % kRecentTokens] = token;
+    result.tokens[i] = token;
+    if (slice.draws()) {
+      last_tokens_[slice.slot] = token;
+      recent_tokens_[slice.slot][sample_rows_[row].position % kRecentTokens] = token;
+    }
     if (!logprobs_.empty()) result.logprobs[i] = std::move(logprobs_[row]);
     ++row;
   }

@@ -26,6 +26,7 @@ std::vector<TokenLogprobs> certain_logprobs(const Batch& batch,
 }  // namespace
 
 std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice& slice) {
+  if (slice.scored_token >= 0) return slice.scored_token;
   const auto count = static_cast<std::uint64_t>(settings.num_tokens);
   const std::uint64_t position = std::uint64_t{slice.context_length} + slice.num_tokens;
   for (std::uint64_t step = 0; step < count; ++step) {

@@ -94,6 +94,32 @@ TEST_CASE("generation: echo says the prompt first, for text and for tokens") {
   CHECK(leftovers(world) == "");
 }
 
+// The simulated clients know them, and that the first has none.
+TEST_CASE("generation: with echo, log-probabilities are those of the prompt too, computed anew") {
+  sim::SimWorld world(sim::small_settings());
+  for (const std::uint32_t max_tokens : {0U, 1U, 20U}) {
+    auto request = letters(std::string(50, 'p') + "rompt", max_tokens);
+    request.echo = true;
+    request.sampling.top_logprobs = 2;
+    const auto alone = submit(world, request);  // its KV is there from the one before
+    REQUIRE(world.run());
+    CHECK(alone->text().starts_with("ppp"));
+    CHECK(alone->finished()->usage.completion_tokens == max_tokens);
+    CHECK(alone->finished()->usage.cached_tokens == 0);
+    const auto one = submit(world, request);
+    const auto other = submit(world, letters("another", 30));
+    REQUIRE(world.run());
+    CHECK(one->finished());
+  }
+  auto request = letters("p", 0);
+  request.echo = true;
+  request.sampling.top_logprobs = 0;
+  const auto client = submit(world, request);
+  REQUIRE(world.run());
+  CHECK(client->text() == "p");
+  CHECK(leftovers(world) == "");
+}
+
 TEST_CASE("generation: no tokens asked for, none given") {
   sim::SimWorld world(sim::small_settings());
   const auto client = submit(world, letters("prompt", 0));

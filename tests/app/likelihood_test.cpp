@@ -59,6 +59,31 @@ Expected run_here(const std::vector<std::int32_t>& prompt, const SamplingParamet
   return expected;
 }
 
+// Of the prompt's tokens from the second on, each from a prefill of those before it.
+std::vector<double> logprobs_here(const std::vector<std::int32_t>& prompt) {
+  const auto model = load_host_model(plan_host_model(
+      kDemoModel, {.compute_type = DataType::kF32, .num_threads = 2,
+                   .num_slots = static_cast<std::uint32_t>(prompt.size()), .max_pages = 64}));
+  CapturedLogits captured;
+  {
+    HostDevice device(model, {.on_logits = capture_logits(captured)});
+    ProgramCache programs(model->network, model->compute_type, model->largest);
+    std::vector<GenerationRequest> beginnings;
+    for (std::size_t i = 1; i < prompt.size(); ++i)
+      beginnings.push_back(
+          {.prompt = {prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(i)}});
+    generate(device, programs, beginnings);
+  }
+  std::vector<double> logprobs;
+  for (std::size_t i = 1; i < prompt.size(); ++i) {
+    const auto& logits = captured[i - 1].at(0);
+    double sum = 0.0;
+    for (const float logit : logits) sum += std::exp(double{logit});
+    logprobs.push_back(logits[static_cast<std::size_t>(prompt[i])] - std::log(sum));
+  }
+  return logprobs;
+}
+
 json choice_of(const ServerProcess& server, json body) {
   body["model"] = "demo";
   body["max_tokens"] = kNumNew;
@@ -88,6 +113,29 @@ TEST_CASE("likelihood: the log-probabilities of a greedy answer are those of the
     CHECK(choice.at("logprobs").at("top_logprobs").at(i).size() == 2);
   }
   CHECK(sum == doctest::Approx(expected_sum).epsilon(1e-5));
+}
+
+// As evaluation harnesses ask.
+TEST_CASE("likelihood: with echo, the prompt's tokens are as likely as its logits say") {
+  const auto tokenizer = load_tokenizer(kDemoModel);
+  const auto prompt = prompt_tokens(*tokenizer);
+  const ServerProcess server(kFlags);
+  const json body = {{"model", "demo"},     {"prompt", json::array({prompt})}, {"echo", true},
+                     {"logprobs", 1},       {"max_tokens", 1},                 {"temperature", 0}};
+  for (int i = 0; i < 2; ++i) {  // the second time its KV could be had from the cache
+    const auto answer = http_post(server.port(), "/v1/completions", body.dump());
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    const json choice = json::parse(answer.body).at("choices").at(0);
+    const json& logprobs = choice.at("logprobs");
+    REQUIRE(logprobs.at("token_logprobs").size() == prompt.size() + 1);
+    CHECK(logprobs.at("token_logprobs").at(0).is_null());
+    CHECK(logprobs.at("top_logprobs").at(0).is_null());
+    CHECK(choice.at("text").get<std::string>().starts_with(tokenizer->decode(prompt)));
+    std::vector<double> expected = logprobs_here(prompt);
+    for (std::size_t token = 1; token < prompt.size(); ++token)
+      CHECK(logprobs.at("token_logprobs").at(token).get<double>() ==
+            doctest::Approx(expected.at(token - 1)).epsilon(1e-5));
+  }
 }
 
 TEST_CASE("likelihood: a frequency penalty changes an answer that repeats itself, as it does here") {

@@ -187,6 +187,23 @@ std::vector<std::vector<std::int32_t>> generate(Device& device, ProgramCache& pr
   return Generation(device, programs, requests, settings).run();
 }
 
+Batch scoring_batch(const std::vector<std::int32_t>& prompt, std::uint32_t page_size,
+                    std::int32_t top_logprobs) {
+  Batch batch{.id = 1, .slices = {}, .token_ids = prompt, .page_table = {}};
+  const auto length = static_cast<std::uint32_t>(prompt.size());
+  for (PageId page = 0; page * page_size < length; ++page) batch.page_table.push_back(page);
+  for (std::uint32_t i = 0; i < length; ++i)
+    batch.slices.push_back(
+        {.num_tokens = 1,
+         .context_length = i,
+         .num_pages = i / page_size + 1,
+         .sample = true,
+         .sampling = {.temperature = 0.0F, .top_logprobs = top_logprobs},
+         .suppressed = {},
+         .scored_token = i + 1 < length ? prompt[i + 1] : -1});
+  return batch;
+}
+
 BatchResult wait_for(Device& device, Ticket ticket) {
   while (device.completed() < ticket) std::this_thread::yield();
   return device.collect(ticket);

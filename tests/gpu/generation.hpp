@@ -43,6 +43,11 @@ std::vector<std::vector<std::int32_t>> generate(Device& device, ProgramCache& pr
                                                 const std::vector<GenerationRequest>& requests,
                                                 const GenerationSettings& settings = {});
 
+// A prompt at once, each token asking how likely the next one is, in slot 0 from page
+// 0 on. The last slice draws.
+Batch scoring_batch(const std::vector<std::int32_t>& prompt, std::uint32_t page_size,
+                    std::int32_t top_logprobs);
+
 // Collects the next ticket, polling for it.
 BatchResult wait_for(Device& device, Ticket ticket);
 

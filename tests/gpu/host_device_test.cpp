@@ -250,6 +250,45 @@ TEST_CASE("host device: log-probabilities are there for the slices that ask") {
   CHECK(result.logprobs[1].logprob == doctest::Approx(expected).epsilon(1e-6));
 }
 
+// Against the logits behind each beginning of the prompt.
+TEST_CASE("host device: a prompt is scored token by token, and the slot knows what was drawn") {
+  const std::vector<std::int32_t> prompt = {3, 14, 15, 92, 65, 35, 89};
+  ProgramCache programs = make_programs();
+  CapturedLogits captured;
+  std::vector<std::vector<std::int32_t>> plain;
+  {
+    HostDevice device(tiny_model(), {.on_logits = capture_logits(captured)});
+    std::vector<GenerationRequest> beginnings;
+    for (std::size_t i = 1; i <= prompt.size(); ++i)
+      beginnings.push_back({.prompt = {prompt.begin(), prompt.begin() + static_cast<int>(i)},
+                            .num_new = 2});
+    plain = generate(device, programs, beginnings);
+  }
+  HostDevice device(tiny_model());
+  const auto batch = std::make_shared<Batch>(
+      scoring_batch(prompt, device.description().page_size, 3));
+  const auto program = programs.find("decoder_step", batch->num_tokens(), batch->num_output_rows());
+  const auto result = wait_for(device, device.submit(program, batch));
+  REQUIRE(result.error == "");
+  for (std::size_t i = 0; i < prompt.size(); ++i) {
+    const auto& logits = captured[i].at(0);
+    double sum = 0.0;
+    for (const float logit : logits) sum += std::exp(double{logit});
+    const std::int32_t next = i + 1 < prompt.size() ? prompt[i + 1] : plain.back().at(0);
+    CHECK(result.tokens[i] == next);
+    CHECK(result.logprobs[i].logprob ==
+          doctest::Approx(logits[static_cast<std::size_t>(next)] - std::log(sum)).epsilon(1e-5));
+    REQUIRE(result.logprobs[i].top.size() == 3);
+    CHECK(result.logprobs[i].top[0].id == plain[i].at(0));
+  }
+  Batch next{.id = 2, .slices = {batch->slices.back()}, .token_ids = {0}, .page_table = {0}};
+  next.slices[0].context_length = static_cast<std::uint32_t>(prompt.size());
+  next.slices[0].input_from_slot = true;
+  const auto drawn = wait_for(device, device.submit(programs.find("decoder_step", 1, 1),
+                                                    std::make_shared<Batch>(next)));
+  CHECK(drawn.tokens.at(0) == plain.back().at(1));
+}
+
 TEST_CASE("host device: a program of another network is refused, not run") {
   HostDevice device(tiny_model());
   ModelConfig other = tiny_llama();

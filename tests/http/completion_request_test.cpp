@@ -59,10 +59,12 @@ TEST_CASE("completion request: echo is passed on; suffix is refused by name") {
   accepted(R"("prompt":"x","suffix":null,"logprobs":null,"best_of":1)");
   CHECK(wrong_field(R"("prompt":"x","suffix":"y")") == "suffix");
   CHECK(wrong_field(R"("prompt":"x","echo":1)") == "echo");
+  CHECK(accepted(R"("prompt":"x","echo":true,"max_tokens":0)").generation.max_tokens == 0);
+  CHECK(wrong_field(R"("prompt":"x","max_tokens":0)") == "max_tokens");
   CHECK(wrong_field(R"("prompt":"x","add_special_tokens":false)") == "add_special_tokens");
 }
 
-TEST_CASE("completion request: logprobs are a number up to five, and not of the prompt") {
+TEST_CASE("completion request: logprobs are a number up to five, with echo the prompt's as well") {
   const auto top = [](const std::string& field) {
     const ApiRequest request = accepted(R"("prompt":"x",)" + field);
     CHECK(request.wants_logprobs == request.generation.sampling.wants_logprobs());
@@ -74,8 +76,8 @@ TEST_CASE("completion request: logprobs are a number up to five, and not of the 
   CHECK(top(R"("logprobs":5)") == 5);
   for (const std::string wrong : {"6", "-1", "true", "1.5", "\"1\""})
     CHECK(wrong_field(R"("prompt":"x","logprobs":)" + wrong) == "logprobs");
-  CHECK(wrong_field(R"("prompt":"x","logprobs":1,"echo":true)") == "logprobs");
-  accepted(R"("prompt":"x","logprobs":null,"echo":true)");
+  CHECK(accepted(R"("prompt":"x","logprobs":1,"echo":true)").generation.scores_prompt());
+  CHECK_FALSE(accepted(R"("prompt":"x","logprobs":null,"echo":true)").generation.scores_prompt());
 }
 
 TEST_CASE("completion request: what load generators send is understood") {

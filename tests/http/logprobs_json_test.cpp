@@ -53,6 +53,15 @@ TEST_CASE("logprobs json: a completion's lists stand side by side, and the chose
         R"({"text_offset":[],"token_logprobs":[],"tokens":[],"top_logprobs":[]})");
 }
 
+TEST_CASE("logprobs json: of the first token of a prompt nothing is known") {
+  const std::vector<AnswerToken> tokens = {
+      {.token = likely("a", 0.0F), .has_logprob = false},
+      {.token = likely("b", -2.0F), .top = {}, .text_offset = 1}};
+  CHECK(json_of(ResponseShape::kCompletion, tokens) ==
+        R"({"text_offset":[0,1],"token_logprobs":[null,-2],"tokens":["a","b"],)"
+        R"("top_logprobs":[null,{"b":-2}]})");
+}
+
 TEST_CASE("logprobs json: a response has the list alone") {
   const std::vector<AnswerToken> one = {{.token = likely("a", -2.0F)}};
   CHECK(json_of(ResponseShape::kResponse, one) ==

@@ -115,6 +115,11 @@ TEST_CASE("http and engine: log-probabilities come whole and streamed, without t
             R"("text":"fghij","logprobs":{"text_offset":[0,1,2,3,4],"token_logprobs":[0,0,0,0,0],)"
             R"("tokens":["f","g","h","i","j"],"top_logprobs":[{"f":0},{"g":0},{"h":0},{"i":0},{"j":0}]})") !=
         std::string::npos);
+  client.send(completion(0, false, R"(,"echo":true,"logprobs":1)"));
+  CHECK(client.read_response().body.find(
+            R"("text":"hello","logprobs":{"text_offset":[0,1,2,3,4],"token_logprobs":[null,0,0,0,0],)"
+            R"("tokens":["h","e","l","l","o"],"top_logprobs":[null,{"e":0},{"l":0},{"l":0},{"o":0}]},)"
+            R"("finish_reason":"length")") != std::string::npos);
   client.send(completion(30, true, R"(,"stop":"klx","logprobs":0)"));
   std::string tokens;
   const auto data = sse_data(client.read_response().body);

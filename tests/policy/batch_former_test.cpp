@@ -551,5 +551,34 @@ TEST_CASE("batch_former: nobody starves for a list, whoever comes and goes") {
   }
 }
 
+TEST_CASE("batch_former: a prompt that is scored goes on with the rows that the others leave") {
+  std::vector<SequenceProgress> sequences{prompt_of(9), decoding(), prompt_of(9), prompt_of(9)};
+  sequences[0].score_known();
+  sequences[2].score_known();
+  const BatchLimits limits{.max_tokens = 100, .max_sequences = 6, .prefill_chunk = 100};
+  CHECK(formed(sequences, limits) == Tokens{3, 1, 1, 9});
+  const BatchLimits tight{.max_tokens = 100, .max_sequences = 4, .prefill_chunk = 100};
+  CHECK(formed(sequences, tight) == Tokens{1, 1, 1, 9});
+}
+
+TEST_CASE("batch_former: there are never more rows of logits than sequences") {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    RandomCrowd crowd(seed, 8, 20);
+    for (SequenceProgress& progress : crowd.sequences)
+      if (progress.num_in_flight() == 0 && crowd.pick(2) == 0) {
+        progress = prompt_of(1 + crowd.pick(12));
+        progress.score_known();
+      }
+    for (BatchCandidate& candidate : crowd.candidates) candidate.page_capacity = kPlenty;
+    std::uint32_t num_rows = 0;
+    for (const BatchShare& share : form_batch(crowd.candidates, crowd.limits)) {
+      num_rows += share.step.scores ? share.step.num_tokens : share.step.sample ? 1 : 0;
+      CHECK_FALSE((share.step.scores && share.step.sample));
+    }
+    CAPTURE(seed);
+    REQUIRE(num_rows <= crowd.limits.max_sequences);
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -285,5 +285,50 @@ TEST_CASE("sequence_progress: one that starts anew forgets its holes") {
   CHECK(submit(progress).context_length == 0);
 }
 
+TEST_CASE("sequence_progress: what is scored has steps of its own, and the last token is drawn from") {
+  SequenceProgress progress(5, 20);
+  progress.score_known();
+  const auto first = progress.next_step(3, 100);
+  CHECK(first == SequenceStep{.num_tokens = 3, .context_length = 0, .scores = true});
+  progress.submitted(*first);
+  const auto second = progress.next_step(3, 100);
+  CHECK(second == SequenceStep{.num_tokens = 1, .context_length = 3, .scores = true});
+  progress.submitted(*second);
+  CHECK_FALSE(progress.scores_next());
+  CHECK(progress.next_step(3, 100) ==
+        SequenceStep{.num_tokens = 1, .context_length = 4, .sample = true});
+}
+
+TEST_CASE("sequence_progress: only what has its scores may come from a cache, and is not scored again") {
+  SequenceProgress progress(5, 20);
+  progress.score_known();
+  CHECK(progress.num_reusable() == 0);
+  const auto step = progress.next_step(3, 100);
+  progress.submitted(*step);
+  CHECK(progress.num_reusable() == 0);
+  progress.completed(*step);
+  CHECK(progress.num_reusable() == 3);
+  progress.restart();
+  progress.start(1);
+  CHECK_FALSE(progress.scores_next());
+  const auto again = progress.next_step(9, 100);
+  CHECK(again == SequenceStep{.num_tokens = 2, .context_length = 1});
+  progress.submitted(*again);
+  const auto rest = progress.next_step(9, 100);
+  CHECK(rest == SequenceStep{.num_tokens = 1, .context_length = 3, .scores = true});
+  progress.submitted(*rest);
+  progress.completed(*again);
+  progress.completed(*rest);
+  CHECK(progress.num_reusable() == 5);
+}
+
+TEST_CASE("sequence_progress: a prompt of one token has nothing to be scored") {
+  SequenceProgress progress(1, 5);
+  progress.score_known();
+  CHECK(progress.num_reusable() == 1);
+  CHECK(progress.next_step(9, 100) ==
+        SequenceStep{.num_tokens = 1, .context_length = 0, .sample = true});
+}
+
 }  // namespace
 }  // namespace troupe

@@ -54,6 +54,9 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
     tokens = std::get<TokenPrompt>(request.prompt).tokens;
   }
   if (request.echo) answer.text = ByteTokenizer().decode(tokens);
+  if (request.scores_prompt())
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      answer.tokens.push_back({tokens[i], ByteTokenizer().decode({tokens.data(), i}).size(), i});
   const auto max_tokens = request.max_tokens.value_or(
       longest_sequence(device) - static_cast<std::uint32_t>(tokens.size()));
   std::vector<std::int32_t> suppressed = request.stop_token_ids;
@@ -75,7 +78,7 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
     const bool is_stop_token = contains(request.stop_token_ids, token);
     const bool is_end =
         is_stop_token || (token == ByteTokenizer::kEos && !request.ignore_eos);
-    if (!is_end || (is_stop_token && request.include_stop_in_output))
+    if (!is_end || request.scores_prompt() || (is_stop_token && request.include_stop_in_output))
       answer.tokens.push_back({token, answer.text.size(), tokens.size() - 1});
     if (token != ByteTokenizer::kEos && (!is_end || request.include_stop_in_output))
       answer.text += static_cast<char>(token);

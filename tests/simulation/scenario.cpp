@@ -59,7 +59,7 @@ class Scenario {
   void plan_misfortunes();
   ClientPlan draw_client();
   GenerationRequest draw_request();
-  void draw_sampling(SamplingParameters& sampling);
+  void draw_sampling(GenerationRequest& request);
   std::string draw_prompt();
   std::string draw_known_prompt();
   bool is_poisonous(const Batch& batch) const;
@@ -295,7 +295,7 @@ GenerationRequest Scenario::draw_request() {
   }
   request.sampling.seed = draw(1000);
   request.has_seed = true;
-  draw_sampling(request.sampling);
+  draw_sampling(request);
   if (chance(20)) {
     request.prompt = TokenPrompt{ByteTokenizer().encode(prompt)};
   } else {
@@ -305,11 +305,13 @@ GenerationRequest Scenario::draw_request() {
 }
 
 // From numbers of their own: what else a seed gives stays as it was.
-void Scenario::draw_sampling(SamplingParameters& sampling) {
+void Scenario::draw_sampling(GenerationRequest& request) {
+  SamplingParameters& sampling = request.sampling;
   std::mt19937_64 random(seed_ * 1000 + num_requests_drawn_++);
   if (random() % 4 == 0) sampling.frequency_penalty = 0.5F;
   if (random() % 4 == 0) sampling.repetition_penalty = 1.2F;
   if (random() % 4 == 0) sampling.top_logprobs = static_cast<std::int32_t>(random() % 4);
+  if (sampling.wants_logprobs() && random() % 2 == 0) request.echo = true;  // the prompt's, too
 }
 
 std::string Scenario::draw_prompt() {

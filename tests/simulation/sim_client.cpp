@@ -94,9 +94,11 @@ void SimClient::check_tokens() {
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     const AnswerToken& token = tokens_[i];
     const ExpectedToken& wanted = expected_.tokens[i];
-    if (token.text_offset != wanted.begin ||
-        token.token.logprob != sim_logprob(wanted.id, wanted.position) ||
-        token.top.size() != static_cast<std::size_t>(sampling.top_logprobs))
+    const bool is_first = wanted.position == 0;
+    const std::size_t num_top = is_first ? 0 : static_cast<std::size_t>(sampling.top_logprobs);
+    if (token.text_offset != wanted.begin || token.has_logprob == is_first ||
+        (!is_first && token.token.logprob != sim_logprob(wanted.id, wanted.position)) ||
+        token.top.size() != num_top)
       violate("a wrong log-probability");
   }
 }

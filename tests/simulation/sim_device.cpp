@@ -106,6 +106,8 @@ void SimDevice::check(const Batch& batch) {
   if (batch.num_penalized_tokens() > device.max_penalized_tokens)
     shared_->violations.push_back("batch " + std::to_string(batch.id) +
                                   ": more penalized tokens than fit");
+  if (batch.num_output_rows() > device.num_slots)
+    shared_->violations.push_back("batch " + std::to_string(batch.id) + ": too many output rows");
   if (num_tokens != batch.num_tokens() || num_tokens > device.max_batch_tokens ||
       owners.size() > device.num_slots)
     shared_->violations.push_back("batch " + std::to_string(batch.id) + ": wrong size");
@@ -222,6 +224,7 @@ std::int32_t SimDevice::execute(const Batch& batch, const SequenceSlice& slice,
     tokens.push_back(kv(batch, slice, i));
     if (tokens.back() == kUnwritten) report(batch, slice, "KV that was never written");
   }
+  if (slice.scored_token >= 0) return slice.scored_token;
   slots_[slice.slot] = sim_token(tokens, slice.sampling.seed, slice.suppressed,
                                  slice.sampling.has_penalties() ? counts_of(batch, slice) : SimCounts{});
   recent_[slice.slot][tokens.size() % kRecentTokens] = slots_[slice.slot];

@@ -189,9 +189,10 @@ __device__ __forceinline__ void store_token(const SampleArguments& a, const Samp
                                             const SampleScratch& scratch) {
   const bool is_first_lane = threadIdx.x % kWarpLanes == 0;
   if (is_first_lane) {
+    const bool is_drawn = row.scored_token < 0;
     a.token_ids[blockIdx.x] = token;
-    if (a.tokens_of_slots != nullptr) a.tokens_of_slots[row.slot] = token;
-    if (a.recent_tokens != nullptr) {
+    if (is_drawn && a.tokens_of_slots != nullptr) a.tokens_of_slots[row.slot] = token;
+    if (is_drawn && a.recent_tokens != nullptr) {
       a.recent_tokens[std::size_t{row.slot} * kRecentTokens + row.position % kRecentTokens] = token;
     }
   }
@@ -222,8 +223,10 @@ __global__ void __launch_bounds__(kSampleThreads, 1) sample_kernel(const SampleA
     find_best(logits, count, scratch, best);
   }
   is_valid = is_valid && best >= key_of(-FLT_MAX, 0xFFFFFFFFU);  // more than -Inf
-  if (!is_valid || !(row.parameters.temperature > 0.0F)) {
-    const auto token = is_valid ? static_cast<std::int32_t>(id_of(best)) : kInvalidLogits;
+  const bool is_scored = row.scored_token >= 0;
+  if (!is_valid || is_scored || !(row.parameters.temperature > 0.0F)) {
+    const auto found = is_scored ? row.scored_token : static_cast<std::int32_t>(id_of(best));
+    const auto token = is_valid ? found : kInvalidLogits;
     if (warp == 0) store_token(a, row, token, logits, normalizer, scratch);
     return;
   }

@@ -36,6 +36,8 @@ struct SampleRow {
   std::uint32_t num_penalized = 0;
   std::uint32_t num_pending = 0;   // <= kRecentTokens
   std::uint32_t logprobs_row = 0;  // in SampleArguments::logprobs, if it asks for them
+  // Taken for the one drawn; the slot keeps what it has.
+  std::int32_t scored_token = -1;  // -1: draw
 };
 
 // Device pointers; strides in elements.

@@ -211,6 +211,7 @@ std::int32_t sample_row(const SampleArguments& arguments, const SampleRow& row, 
   const bool is_changed = has_penalties || !row.suppressed.empty();
   const LogitSummary given = kernels.summarize(logits, count);
   if (!given.is_valid) return kInvalidLogits;
+  if (row.scored_token >= 0) return row.scored_token;
   if (is_changed) {
     scratch.logits.assign(logits, logits + count);
     if (has_penalties) penalize(row, scratch.logits);

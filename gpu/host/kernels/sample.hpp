@@ -36,6 +36,7 @@ struct SampleRow {
   std::span<const PenalizedToken> penalized{};
   std::array<std::int32_t, kRecentTokens> pending{};
   std::uint32_t num_pending = 0;
+  std::int32_t scored_token = -1;  // in the vocabulary: taken for the one drawn
 };
 
 struct SampleArguments {

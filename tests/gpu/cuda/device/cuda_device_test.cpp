@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -184,6 +185,44 @@ TEST_CASE("cuda device: the time of a batch runs from its own first kernel") {
   CHECK(sum < std::chrono::steady_clock::now() - begin);  // they came one after the other
   const Ticket moves = device.submit(nullptr, std::make_shared<const Batch>());
   CHECK(wait_for(device, moves).network_nanoseconds == 0);
+}
+
+TEST_CASE("cuda device: a prompt is scored token by token as on the host, and the slot goes on") {
+  const SmallModel model(small_settings(DataType::kF32));
+  const std::vector<std::int32_t> prompt = {3, 14, 15, 92, 65, 35, 89};
+  const auto run = [&](Device& device, ProgramCache programs) {
+    const auto batch = std::make_shared<Batch>(
+        scoring_batch(prompt, device.description().page_size, 3));
+    const auto first = wait_for(
+        device, device.submit(programs.find("decoder_step", batch->num_tokens(),
+                                            batch->num_output_rows()), batch));
+    Batch next{.id = 2, .slices = {batch->slices.back()}, .token_ids = {0}, .page_table = {0}};
+    next.slices[0].context_length = static_cast<std::uint32_t>(prompt.size());
+    next.slices[0].input_from_slot = true;
+    const auto second = wait_for(device, device.submit(programs.find("decoder_step", 1, 1),
+                                                       std::make_shared<Batch>(next)));
+    REQUIRE(first.error == "");
+    REQUIRE(second.error == "");
+    return std::pair(first, second.tokens.at(0));
+  };
+  const auto host_model = model.on_host(DataType::kF32);
+  HostDevice host(host_model);
+  const auto [expected, expected_token] =
+      run(host, ProgramCache(host_model->network, host_model->compute_type, host_model->largest));
+  for (const std::uint32_t order : {0U, 1U, 2U}) {
+    set_stream_order(order);
+    cuda::CudaDevice device(model.get());
+    const auto [result, token] = run(device, model.programs());
+    CHECK(result.tokens == expected.tokens);
+    CHECK(token == expected_token);
+    REQUIRE(result.logprobs.size() == prompt.size());
+    for (std::size_t i = 0; i < prompt.size(); ++i) {
+      CHECK(result.logprobs[i].logprob ==
+            doctest::Approx(expected.logprobs[i].logprob).epsilon(1e-3));  // tf32
+      CHECK(result.logprobs[i].top.at(2).id == expected.logprobs[i].top.at(2).id);
+    }
+  }
+  set_stream_order(0);
 }
 
 }  // namespace troupe
