@@ -16,6 +16,7 @@
 #include "gpu/noop/noop_device.hpp"
 #include "tests/actors/byte_model.hpp"
 #include "tests/actors/recording_sink.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace troupe {
 namespace {
@@ -113,7 +114,7 @@ TEST_CASE("engine: drain refuses new requests and lets old ones finish") {
   auto old_one = std::make_shared<RecordingSink>();
   fixture.engine.submit(text_request("hello", 50), old_one);
   std::thread draining([&] { fixture.engine.drain(seconds(20)); });
-  while (fixture.engine.status().state != EngineState::kDraining) std::this_thread::yield();
+  CHECK(test::eventually([&] { return fixture.engine.status().state == EngineState::kDraining; }));
   auto late_one = std::make_shared<RecordingSink>();
   fixture.engine.submit(text_request("hello", 5), late_one);
   draining.join();

@@ -8,7 +8,6 @@
 #include <ctime>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "actors/engine.hpp"
@@ -16,6 +15,7 @@
 #include "telemetry/log.hpp"
 #include "tests/actors/byte_model.hpp"
 #include "tests/actors/recording_sink.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
@@ -172,7 +172,7 @@ TEST_CASE("response store: a client that leaves while its answer is stored leave
     const auto sink = std::make_shared<RecordingSink>();
     const auto id = fixture.engine->submit(std::move(request), sink);
     if (i % 2 == 0) {
-      while (sink->text().empty() && sink->num_terminal() == 0) std::this_thread::yield();
+      CHECK(test::eventually([&] { return !sink->text().empty() || sink->num_terminal() > 0; }));
     }
     fixture.engine->cancel(id);
     REQUIRE(sink->wait_for_end());

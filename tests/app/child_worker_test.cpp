@@ -4,14 +4,13 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include <chrono>
 #include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/server_metrics.hpp"
@@ -70,22 +69,20 @@ Streamed stream_of(std::uint16_t port, const std::string& question) {
 
 // The one worker; waits while there is none, or a new one is being started.
 pid_t worker_of(const ServerProcess& server, pid_t other_than = 0) {
-  for (int i = 0; i < 2000; ++i) {
+  pid_t worker = 0;
+  REQUIRE(eventually([&] {
     for (const pid_t child : children_of(server.pid()))
-      if (child != other_than && !is_zombie(child)) return child;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  FAIL("there is no worker process");
-  return 0;
+      if (child != other_than && !is_zombie(child)) worker = child;
+    return worker != 0;
+  }));
+  return worker;
 }
 
 // Until so many tokens were generated.
 void wait_for_tokens(const ServerProcess& server, double count) {
-  for (int i = 0; i < 20'000; ++i) {
-    if (ServerMetrics(server.port()).sum("troupe_generation_tokens_total") >= count) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  FAIL("no more tokens come");
+  REQUIRE(eventually([&] {
+    return ServerMetrics(server.port()).sum("troupe_generation_tokens_total") >= count;
+  }));
 }
 
 double num_restarts(const ServerProcess& server) {

@@ -8,11 +8,11 @@
 #include <chrono>
 #include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/server_metrics.hpp"
@@ -71,12 +71,9 @@ TEST_CASE("cuda worker: killed in the midst of an answer, the next one goes on w
   auto answer = std::async(std::launch::async, [&] {
     return answer_of(server, json::array({user_says("Count from 5 to 20.")}));
   });
-  const auto num_tokens = [&] {
-    return ServerMetrics(server.port()).sum("troupe_generation_tokens_total");
-  };
-  for (int i = 0; i < 6000 && num_tokens() < 12; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  CHECK(num_tokens() >= 12);  // else it was not killed in the midst of anything
+  CHECK(eventually(  // else it was not killed in the midst of anything
+      [&] { return ServerMetrics(server.port()).sum("troupe_generation_tokens_total") >= 12; },
+      std::chrono::seconds(60)));
   kill_worker(server);
   CHECK(text_of(answer.get()) == "5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20");
   CHECK(ServerMetrics(server.port()).sum("troupe_worker_restarts_total") == 1);

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.hpp"
 #include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
 
@@ -197,9 +198,10 @@ TEST_CASE("end to end: SIGTERM lets a running answer finish and exits 0") {
     auto body = body_of(user_says("Count from 1 to 40."), true);
     answer = http_post(server.port(), "/v1/chat/completions", body.dump());
   });
-  while (metric(server.port(), "troupe_num_requests_running") == 0 &&
-         metric(server.port(), "troupe_generation_tokens_total") == 0)
-    std::this_thread::yield();
+  CHECK(eventually([&] {
+    return metric(server.port(), "troupe_num_requests_running") > 0 ||
+           metric(server.port(), "troupe_generation_tokens_total") > 0;
+  }));
   server.signal(SIGTERM);
   asker.join();
   CHECK(sse_payloads(answer.body).back() == "[DONE]");

@@ -18,7 +18,6 @@
 #include <random>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +26,7 @@
 #include "telemetry/log.hpp"
 #include "tests/app/dying_device.hpp"
 #include "tests/app/text_sink.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
@@ -152,9 +152,7 @@ class Life {
   Engine& engine() { return *engine_; }
   // The last leases come back a moment after the last answer.
   void check_nothing_is_held() {
-    for (int i = 0; i < 5000 && engine_->status().pages_running > 0; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK(engine_->status().pages_running == 0);
+    CHECK(test::eventually([&] { return engine_->status().pages_running == 0; }));
   }
 
  private:

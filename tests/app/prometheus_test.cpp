@@ -8,11 +8,11 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <sstream>
 #include <thread>
 
 #include "tests/support/dashboards.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/promql_names.hpp"
 #include "tests/support/server_process.hpp"
@@ -49,13 +49,7 @@ class Load {
 };
 
 // Each try asks Prometheus, which takes its time; a busy machine gets some tries more.
-bool eventually(const std::function<bool()>& condition) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-  do {
-    if (condition()) return true;
-  } while (std::chrono::steady_clock::now() < give_up);
-  return false;
-}
+constexpr std::chrono::seconds kPatience{120};
 
 // As /metrics has it in its text format.
 double sample(std::uint16_t port, const std::string& name) {
@@ -87,7 +81,7 @@ void check_queries(const PrometheusProcess& prometheus, std::uint16_t port) {
   REQUIRE(eventually([&] {
     return prometheus.value("count_over_time(troupe_ready[1m])").value_or(0) >= 8 &&
            prometheus.value("increase(troupe_requests_refused_total{reason=\"invalid\"}[10s])").value_or(0) > 0;
-  }));
+  }, kPatience));
   for (const auto& [board, panel, expression] : dashboard_queries()) {
     const auto result = prometheus.query(with_variables(expression, "10s"));
     CHECK_MESSAGE(!result.empty(), board << ", " << panel << ": nothing for " << expression);
@@ -98,7 +92,7 @@ void check_queries(const PrometheusProcess& prometheus, std::uint16_t port) {
       for (const auto& rule : group.at("rules"))
         if (rule.at("health") == "unknown") return false;
     return true;
-  }));
+  }, kPatience));
   auto known = exported_names(http_get(port, "/metrics").body);
   known.insert("up");
   const auto rules = prometheus.get("/api/v1/rules");
@@ -184,7 +178,8 @@ TEST_CASE("prometheus: it keeps native histograms, whose counts are the server's
     const double count = sample(server.port(), name + "_count");
     const double sum = sample(server.port(), name + "_sum");
     CHECK(count > 0);
-    CHECK_MESSAGE(eventually([&] { return prometheus.value("histogram_count(" + name + ")") == count; }), name);
+    CHECK_MESSAGE(eventually([&] { return prometheus.value("histogram_count(" + name + ")") == count; }, kPatience),
+                  name);
     CHECK(prometheus.value("histogram_sum(" + name + ")").value_or(0) == doctest::Approx(sum));
   }
 }

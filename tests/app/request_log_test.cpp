@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "loadgen/child_process.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/server_process.hpp"
 
@@ -114,7 +115,10 @@ TEST_CASE("request log: nobody reads standard error, and serving goes on") {
   troupe::loadgen::ChildProcess shell(
       {.arguments = {"/bin/sh", "-c", command}, .environment = {}, .output_file = output.path()});
   std::string said;
-  while (said.find("is ready at http://127.0.0.1:") == std::string::npos) said = text_of(output.path());
+  REQUIRE(eventually([&] {
+    said = text_of(output.path());
+    return said.find("is ready at http://127.0.0.1:") != std::string::npos;
+  }));
   const auto port = static_cast<std::uint16_t>(std::stoi(said.substr(said.find("127.0.0.1:") + 10)));
   const std::string body = body_of("Hi", 1).dump();
   for (int i = 0; i < 500; ++i)

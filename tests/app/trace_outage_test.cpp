@@ -7,9 +7,9 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/otlp_sink.hpp"
 #include "tests/support/server_process.hpp"
@@ -71,7 +71,7 @@ TEST_CASE("trace outage: a collector that refuses, hangs up or talks nonsense ha
     sink.answer_otherwise(answer);
     ServerProcess server(noop_flags({"--trace-endpoint", sink.url()}));
     ask(server.port(), 5);
-    while (num_dropped(server.port(), "export_failed") == 0) std::this_thread::yield();
+    CHECK(eventually([&] { return num_dropped(server.port(), "export_failed") > 0; }));
     CHECK(metric(server.port(), "troupe_trace_spans_exported_total") == 0);
     ask(server.port(), 5);
     server.signal(SIGTERM);

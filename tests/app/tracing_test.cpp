@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -18,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/otlp_sink.hpp"
 #include "tests/support/server_process.hpp"
@@ -214,7 +214,7 @@ TEST_CASE("tracing: a request that waits too long fails in its queue phase") {
     body["max_tokens"] = 2;
     CHECK(http_post(server.port(), kChat, body.dump()).status == 200);
   });
-  while (metric(server.port(), "troupe_num_requests_running") == 0) std::this_thread::yield();
+  CHECK(eventually([&] { return metric(server.port(), "troupe_num_requests_running") > 0; }));
   const auto answer = http_post(server.port(), kChat, body_of("Hi").dump(), traceparent("01"));
   first.join();
   CHECK(answer.status == 429);
@@ -337,7 +337,7 @@ TEST_CASE("tracing: a client that does not read suspends its sequence, and the t
   const std::string request = "POST " + kChat + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n" +
                               "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
   REQUIRE(::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size()));
-  while (metric(server.port(), "troupe_num_requests_paused") == 0) std::this_thread::yield();
+  CHECK(eventually([&] { return metric(server.port(), "troupe_num_requests_paused") > 0; }));
   std::array<char, 16384> buffer{};
   while (::recv(descriptor, buffer.data(), buffer.size(), 0) > 0) {
   }

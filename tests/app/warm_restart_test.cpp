@@ -16,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
@@ -180,12 +181,9 @@ TEST_CASE("warm restart: a disk that is full stops nothing but the writing") {
   user.say(*server, "My name is Clara.");
   user.say(*server, kLongAnswer);
   user.say(*server, kLongAnswer);
-  const auto num_failed = [&] {
-    return test::ServerMetrics(server->port()).sum("troupe_kv_page_writes_failed_total");
-  };
-  for (int i = 0; i < 1000 && num_failed() == 0; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  CHECK(num_failed() >= 1);
+  CHECK(test::eventually([&] {
+    return test::ServerMetrics(server->port()).sum("troupe_kv_page_writes_failed_total") >= 1;
+  }));
   CHECK(server->output().find("the disk tier can't transfer a KV page") != std::string::npos);
   CHECK(user.say(*server, "What is my name?").text.find("Clara") != std::string::npos);
   end(*server);

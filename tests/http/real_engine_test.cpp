@@ -17,6 +17,7 @@
 #include "telemetry/metrics.hpp"
 #include "test_client.hpp"
 #include "tests/actors/byte_model.hpp"
+#include "tests/support/eventually.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -33,9 +34,7 @@ struct Stack {
         server(engine, metrics, {.name = "bytes", .created = 1, .context_length = 512, .defaults = {}},
                options()) {
     server.start();
-    for (int i = 0; i < 2000 && engine.status().state != EngineState::kReady; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    REQUIRE(eventually([&] { return engine.status().state == EngineState::kReady; }));
   }
 
   static ServerOptions options() {
@@ -46,15 +45,12 @@ struct Stack {
 
   // Nothing runs, nothing waits, every page is free or merely cached.
   bool is_quiet() {
-    for (int i = 0; i < 5000; ++i) {
+    return eventually([&] {
       const EngineStatus status = engine.status();
-      const bool quiet = status.num_running == 0 && status.num_waiting == 0 &&
-                         status.pages_running == 0 &&
-                         status.pages_free + status.pages_cached == status.pages_total;
-      if (quiet && status.pages_total > 0) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return false;
+      return status.num_running == 0 && status.num_waiting == 0 && status.pages_running == 0 &&
+             status.pages_free + status.pages_cached == status.pages_total &&
+             status.pages_total > 0;
+    });
   }
 
   Metrics metrics{"bytes"};

@@ -2,7 +2,8 @@
 #include "scripted_engine.hpp"
 
 #include <chrono>
-#include <thread>
+
+#include "tests/support/eventually.hpp"
 
 namespace troupe::test {
 namespace {
@@ -26,15 +27,10 @@ EngineScript& script_of(const Engine& engine) {
 }
 
 bool EngineScript::wait_until(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (std::chrono::steady_clock::now() < deadline) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (condition()) return true;
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
-  return false;
+  return eventually([&] {
+    const std::lock_guard lock(mutex_);
+    return condition();
+  });
 }
 
 RequestId EngineScript::wait_for_request(RequestId n) {

@@ -8,6 +8,7 @@
 #include "loadgen/http_exchange.hpp"
 #include "loadgen/server_sampler.hpp"
 #include "tests/loadgen/scripted_server.hpp"
+#include "tests/support/eventually.hpp"
 
 using namespace troupe::loadgen;
 using namespace troupe::test;
@@ -154,7 +155,7 @@ TEST_CASE("server sampler: samples have times from the begin; a server without m
   PathServer server({{"/metrics", ok("troupe_num_requests_running 3\n")}});
   ServerSampler sampler(server.address(), "", 1ms);
   const auto begin = std::chrono::steady_clock::now();
-  while (server.server().num_connections() < 5) std::this_thread::yield();
+  CHECK(eventually([&] { return server.server().num_connections() >= 5; }));
   const auto samples = sampler.stop(begin);
   REQUIRE(samples.size() >= 2);
   CHECK(samples[0].num_running == 3);
@@ -163,6 +164,6 @@ TEST_CASE("server sampler: samples have times from the begin; a server without m
 
   PathServer other({{"/metrics", ok("process_cpu_seconds_total 3\n")}});
   ServerSampler no_metrics(other.address(), "", 1ms);
-  while (other.server().num_connections() < 2) std::this_thread::yield();
+  CHECK(eventually([&] { return other.server().num_connections() >= 2; }));
   CHECK(no_metrics.stop(begin).empty());
 }

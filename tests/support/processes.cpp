@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 
 #include <charconv>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
-#include <thread>
 
 namespace troupe::test {
 namespace {
@@ -52,11 +51,7 @@ bool is_zombie(pid_t pid) {
 bool exists(pid_t pid) { return status_of(std::to_string(pid)).has_value(); }
 
 bool is_gone_soon(pid_t pid) {
-  for (int i = 0; i < 2000; ++i) {
-    if (!exists(pid) || is_zombie(pid)) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
+  return eventually([pid] { return !exists(pid) || is_zombie(pid); });
 }
 
 }  // namespace troupe::test
