@@ -8,24 +8,11 @@
 
 #include <doctest/doctest.h>
 
-#include "gpu/random_model.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tiny_model.hpp"
 
 namespace troupe {
 namespace {
-
-ModelConfig small_llama() {
-  ModelConfig config = llama_100m();
-  config.hidden_size = 64;
-  config.intermediate_size = 128;
-  config.num_layers = 2;
-  config.num_heads = 4;
-  config.num_kv_heads = 2;
-  config.head_dim = 16;
-  config.vocabulary_size = 100;
-  config.context_length = 128;
-  return config;
-}
 
 std::string bytes_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -36,7 +23,7 @@ std::string bytes_of(const std::filesystem::path& path) {
 
 TEST_CASE("model directory: a good one is described") {
   const TemporaryDirectory directory;
-  write_random_llama(directory.path(), small_llama(), 1);
+  write_random_llama(directory.path(), tiny_llama(), 1);
   directory.write("modeling_evil.py", "raise SystemExit");
   const auto seen = inspect_model_directory(directory.path(), {.compute_type = DataType::kBF16});
   CHECK(seen.unsupported.empty());
@@ -44,7 +31,7 @@ TEST_CASE("model directory: a good one is described") {
   REQUIRE(seen.files.size() == 2);
   CHECK(seen.files[0].name == "config.json");
   CHECK(seen.files[1].name == "model.safetensors");
-  const std::uint64_t layer = 64 * (4 + 2 * 2) * 16 + 64 * 64 + 3 * 64 * 128 + 2 * 64;
+  const std::uint64_t layer = 64 * (4 + 2 * 2) * 16 + 64 * 64 + 3 * 64 * 96 + 2 * 64;
   CHECK(seen.num_parameters == 100 * 64 + 2 * layer + 64);
   REQUIRE(seen.element_types.count("BF16") == 1);
   CHECK(seen.element_types.at("BF16").size_bytes == 2 * seen.num_parameters);
@@ -62,7 +49,7 @@ TEST_CASE("model directory: what is wrong is said, and what is known is still sh
   CHECK(seen.unsupported.find("FancyForCausalLM\" is not supported") != std::string::npos);
   CHECK(seen.files.size() == 1);
 
-  write_random_llama(directory.path(), small_llama(), 1);
+  write_random_llama(directory.path(), tiny_llama(), 1);
   std::filesystem::resize_file(directory.path() / "model.safetensors", 5000);
   seen = inspect_model_directory(directory.path(), {});
   CHECK(seen.config.has_value());
@@ -75,16 +62,16 @@ TEST_CASE("model directory: what is wrong is said, and what is known is still sh
 TEST_CASE("random model: the same seed gives the same bytes, another one others") {
   const TemporaryDirectory a;
   const TemporaryDirectory b;
-  write_random_llama(a.path(), small_llama(), 1);
-  write_random_llama(b.path(), small_llama(), 1);
+  write_random_llama(a.path(), tiny_llama(), 1);
+  write_random_llama(b.path(), tiny_llama(), 1);
   CHECK(bytes_of(a.path() / "model.safetensors") == bytes_of(b.path() / "model.safetensors"));
-  write_random_llama(b.path(), small_llama(), 2);
+  write_random_llama(b.path(), tiny_llama(), 2);
   CHECK(bytes_of(a.path() / "model.safetensors") != bytes_of(b.path() / "model.safetensors"));
 }
 
 TEST_CASE("random model: tokens that are not to be drawn have a head of zeros") {
   const TemporaryDirectory directory;
-  ModelConfig config = small_llama();
+  ModelConfig config = tiny_llama();
   config.tied_embeddings = false;
   write_random_llama(directory.path(), config, 1, {3, 99});
   const WeightStore weights(directory.path());
@@ -102,7 +89,7 @@ TEST_CASE("random model: tokens that are not to be drawn have a head of zeros") 
 
 TEST_CASE("random model: what was written is read back") {
   const TemporaryDirectory directory;
-  ModelConfig config = small_llama();
+  ModelConfig config = tiny_llama();
   config.attention_bias = true;
   config.tied_embeddings = false;
   config.rope_scaling = RopeScaling{.type = "llama3", .factor = 8.0F,

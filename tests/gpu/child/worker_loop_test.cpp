@@ -18,27 +18,18 @@
 
 #include "generation.hpp"
 #include "gpu/child/child_device.hpp"
-#include "gpu/random_model.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tiny_model.hpp"
 
 namespace troupe::child {
 namespace {
 
 constexpr std::chrono::seconds kLong{60};
 
-const std::filesystem::path& tiny_model() {
+const std::filesystem::path& model_directory() {
   static const TemporaryDirectory directory;
   static const bool is_written = [] {
-    ModelConfig config = llama_100m();
-    config.hidden_size = 64;
-    config.intermediate_size = 96;
-    config.num_layers = 2;
-    config.num_heads = 4;
-    config.num_kv_heads = 2;
-    config.head_dim = 16;
-    config.vocabulary_size = 100;
-    config.context_length = 256;
-    write_random_llama(directory.path(), config, 1);
+    write_random_llama(directory.path(), tiny_llama(), 1);
     return true;
   }();
   static_cast<void>(is_written);
@@ -47,7 +38,7 @@ const std::filesystem::path& tiny_model() {
 
 BackendSettings tiny_settings() {
   BackendSettings settings;
-  settings.model_dir = tiny_model().string();
+  settings.model_dir = model_directory().string();
   settings.num_slots = 8;
   settings.max_batch_tokens = 64;
   settings.max_pages = 64;
@@ -114,7 +105,7 @@ std::vector<GenerationRequest> some_requests() {
 TEST_CASE("child worker loop: the same tokens as in this process, and a second device after the first") {
   const auto inline_backend = make_host_backend(tiny_settings());
   const auto inline_device = inline_backend->make_device(nullptr);
-  ProgramCache programs(std::shared_ptr<const Network>(make_network(load_model_config(tiny_model()))),
+  ProgramCache programs(std::shared_ptr<const Network>(make_network(load_model_config(model_directory()))),
                         inline_backend->plan().compute_type,
                         {.max_tokens = 64, .max_output_rows = 8});
   const auto expected = generate(*inline_device, programs, some_requests(), {.in_flight = 2});
