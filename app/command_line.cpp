@@ -46,7 +46,7 @@ class TableFlags {
           flag, [this, flag](const std::string& value) { flags_.emplace_back(flag, value); }, help);
       const bool is_number = !std::holds_alternative<std::string Options::*>(entry.field);
       option->type_name(entry.unit == OptionEntry::Unit::kBytes  ? "SIZE"
-                        : entry.unit == OptionEntry::Unit::kPath ? "DIR"
+                        : entry.unit == OptionEntry::Unit::kPath ? "PATH"
                         : is_number                              ? "N"
                                                                  : "TEXT");
     }
