@@ -350,6 +350,7 @@ TEST_CASE("load driver: when the server dies, the run is given up and what was m
     server.stop();
   });
   auto settings = settings_for(server);
+  settings.client.max_connections = 1;  // the third comes when two are answered; others may wait
   settings.max_unreachable_in_a_row = 5;
   const auto run = play(settings, lone_requests(10'000, 3ms));
   killer.join();
@@ -359,8 +360,10 @@ TEST_CASE("load driver: when the server dies, the run is given up and what was m
   CHECK(records.size() < 10'000);
   CHECK(std::count_if(records.begin(), records.end(), [](const auto& r) { return r.outcome == Outcome::kCompleted; }) >= 2);
   CHECK(records.back().error.find("Connection refused") != std::string::npos);
-  REQUIRE(run.result.warnings.size() == 1);
-  CHECK(run.result.warnings[0].starts_with("given up: 5 requests in a row did not reach http://127.0.0.1:"));
+  const auto& warnings = run.result.warnings;
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const auto& warning) {
+    return warning.starts_with("given up: 5 requests in a row did not reach http://127.0.0.1:");
+  }));
 }
 
 TEST_CASE("load driver: an interrupt ends the run early and keeps what there is") {
