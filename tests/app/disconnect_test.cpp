@@ -145,7 +145,7 @@ States states_of(const std::string& log) {
 }  // namespace
 
 TEST_CASE("disconnects: clients that vanish at any moment leave no page held and no request open") {
-  const TemporaryPath store;
+  const TemporaryDirectory store;
   ServerProcess server(little_memory(store.path().string()));
   come_and_go(server.port());
   const ServerMetrics metrics = metrics_when_idle(server.port());

@@ -4,8 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include <unistd.h>
-
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +16,7 @@
 #include "tests/support/eventually.hpp"
 #include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe::test;
 using nlohmann::json;
@@ -225,7 +224,8 @@ TEST_CASE("end to end: a port in use is named") {
 }
 
 TEST_CASE("end to end: missing and truncated model files are named with the reason") {
-  const auto broken = std::filesystem::temp_directory_path() / ("troupe_broken_" + std::to_string(::getpid()));
+  const TemporaryDirectory place;
+  const auto broken = place.path() / "model";
   const auto refusal = [&] { return run_command({TROUPE_BINARY, "serve", "--port", "0", "--model", broken.string()}); };
   const auto missing = refusal();
   CHECK(missing.exit_status != 0);
@@ -241,7 +241,6 @@ TEST_CASE("end to end: missing and truncated model files are named with the reas
   std::filesystem::remove(weights);
   std::filesystem::copy(kDemoModel + "/model.safetensors", weights);
   CHECK(refusal().output.find("tokenizer.json") != std::string::npos);
-  std::filesystem::remove_all(broken);
 }
 
 TEST_CASE("end to end: generate answers on the terminal, inspect says what the directory holds") {

@@ -134,7 +134,7 @@ TEST_CASE("meaning: a name is remembered although all of its conversation was dr
 }
 
 TEST_CASE("meaning: a name is remembered by the next process, from disk") {
-  const TemporaryPath store;
+  const TemporaryDirectory store;
   const auto flags = serve_flags({"--memory", "16MiB", "--cache-host-memory", "16MiB", "--cache-disk-space",
                                   "64MiB", "--store-directory", store.path().string()});
   Conversation conversation;

@@ -5,34 +5,16 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <stdexcept>
 #include <string>
 
-#include <unistd.h>
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 
 namespace {
-
-// A TOML file that is gone when the test is over.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& text) {
-    static int number = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("troupe_options_" + std::to_string(::getpid()) + "_" + std::to_string(number++) + ".toml");
-    std::ofstream(path_) << text;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string refusal(const OptionSources& sources) {
   try {

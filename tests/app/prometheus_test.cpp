@@ -13,9 +13,11 @@
 
 #include "tests/support/dashboards.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/promql_names.hpp"
 #include "tests/support/server_process.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe::test;
 
@@ -68,10 +70,9 @@ void check_drawing(const PrometheusProcess& prometheus) {
                                      "http://127.0.0.1:" + std::to_string(prometheus.port()), "--minutes", "0.2",
                                      "--scrape-interval", "1", "-o", page.string()});
     CHECK_MESSAGE(result.exit_status == 0, result.output);
-    std::ostringstream text;
-    text << std::ifstream(page).rdbuf();
-    CHECK_MESSAGE(text.str().find("<polyline") != std::string::npos, name);
-    CHECK_MESSAGE(text.str().find("no data") == std::string::npos, name);
+    const std::string text = file_text(page);
+    CHECK_MESSAGE(text.find("<polyline") != std::string::npos, name);
+    CHECK_MESSAGE(text.find("no data") == std::string::npos, name);
   }
 }
 
@@ -125,11 +126,9 @@ TEST_CASE("prometheus: promtool has nothing against our names, and only the colo
   const auto tools = find_prometheus();
   if (!tools) return;
   const ServerProcess server(kFlags);
-  const auto folder = std::filesystem::temp_directory_path() / ("troupe_metrics_" + std::to_string(server.pid()));
-  std::ofstream(folder) << http_get(server.port(), "/metrics").body;
+  const TemporaryFile metrics(http_get(server.port(), "/metrics").body);
   const auto result =
-      run_command({"/bin/sh", "-c", (*tools / "promtool").string() + " check metrics <" + folder.string()});
-  std::filesystem::remove(folder);
+      run_command({"/bin/sh", "-c", (*tools / "promtool").string() + " check metrics <" + metrics.path().string()});
   std::istringstream complaints(result.output);
   int num_colons = 0;
   for (std::string line; std::getline(complaints, line);) {

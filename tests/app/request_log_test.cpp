@@ -108,7 +108,7 @@ TEST_CASE("request log: a hostile request id is replaced, never repeated") {
 
 TEST_CASE("request log: nobody reads standard error, and serving goes on") {
   // A shell gives it a pipe that holds 64 KiB and that nobody reads until its end.
-  const TemporaryPath output;
+  const TemporaryFile output;
   const std::string command = std::string("exec 3>&1; (") + TROUPE_BINARY + " serve --port 0 --device noop --log-level debug --model " +
                               TROUPE_SOURCE_DIR "/models/demo 2>&1 >&3) | (read -r line; sleep 600)";
   // The shell and all it started end with its process group.
@@ -116,7 +116,7 @@ TEST_CASE("request log: nobody reads standard error, and serving goes on") {
       {.arguments = {"/bin/sh", "-c", command}, .environment = {}, .output_file = output.path()});
   std::string said;
   REQUIRE(eventually([&] {
-    said = text_of(output.path());
+    said = file_text(output.path());
     return said.find("is ready at http://127.0.0.1:") != std::string::npos;
   }));
   const auto port = static_cast<std::uint16_t>(std::stoi(said.substr(said.find("127.0.0.1:") + 10)));

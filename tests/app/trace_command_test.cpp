@@ -26,19 +26,6 @@ using nlohmann::json;
 
 namespace {
 
-class Folder {
- public:
-  Folder() { std::filesystem::create_directories(path_.path()); }
-  std::string file(const std::string& name) const { return (path_.path() / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(file(name), std::ios::binary) << text;
-    return file(name);
-  }
-
- private:
-  TemporaryPath path_;
-};
-
 CommandResult trace(const std::string& file, const std::string& out = "") {
   std::vector<std::string> arguments = {TROUPE_BINARY, "trace", file};
   if (!out.empty()) arguments.insert(arguments.end(), {"--out", out});
@@ -126,12 +113,12 @@ std::string line_of(const std::string& span) {
 }  // namespace
 
 TEST_CASE("trace command: a run becomes a summary and a timeline of lanes, workers, arrows and counters") {
-  const Folder folder;
-  const std::string file = folder.file("run.jsonl");
+  const TemporaryDirectory folder;
+  const std::string file = (folder.path() / "run.jsonl").string();
   record_run(file);
   const auto trees = trees_of(read_spans(file));
   REQUIRE(trees.size() == 12);
-  const auto result = trace(file, folder.file("timeline.json"));
+  const auto result = trace(file, (folder.path() / "timeline.json").string());
   REQUIRE(result.exit_status == 0);
   CHECK(result.output.find("12 requests (12 well)") != std::string::npos);
   const auto slowest = std::max_element(trees.begin(), trees.end(), [](const auto& a, const auto& b) {
@@ -139,7 +126,7 @@ TEST_CASE("trace command: a run becomes a summary and a timeline of lanes, worke
   });
   CHECK(result.output.find(slowest->root.trace_id) != std::string::npos);
 
-  std::ifstream stream(folder.file("timeline.json"));
+  std::ifstream stream((folder.path() / "timeline.json").string());
   const json timeline = json::parse(stream);
   const auto tracks = check_format(timeline);
   std::size_t num_requests = 0;
@@ -164,7 +151,7 @@ TEST_CASE("trace command: a run becomes a summary and a timeline of lanes, worke
 }
 
 TEST_CASE("trace command: a last line that was cut off is a warning, any other is named") {
-  const Folder folder;
+  const TemporaryDirectory folder;
   const auto cut = trace(folder.write("cut.jsonl", line_of(kSpan) + R"({"resourceSpans":[{"sco)"));
   CHECK(cut.exit_status == 0);
   CHECK(cut.output.find("cut.jsonl:2: the last line is cut off and left out") != std::string::npos);
@@ -175,7 +162,7 @@ TEST_CASE("trace command: a last line that was cut off is a warning, any other i
 }
 
 TEST_CASE("trace command: what is no trace is refused with its line, what was expected and what came") {
-  const Folder folder;
+  const TemporaryDirectory folder;
   const auto with = [](std::string from, const std::string& to) {
     std::string span = kSpan;
     span.replace(span.find(from), from.size(), to);
@@ -203,19 +190,19 @@ TEST_CASE("trace command: what is no trace is refused with its line, what was ex
     CHECK(result.exit_status == (wrong.says.empty() ? 0 : 1));
     CHECK(result.output.find(wrong.says) != std::string::npos);
   }
-  CHECK(trace(folder.file("absent.jsonl")).output.find("absent.jsonl: can't be read: No such file") !=
+  CHECK(trace((folder.path() / "absent.jsonl").string()).output.find("absent.jsonl: can't be read: No such file") !=
         std::string::npos);
-  CHECK(trace(folder.file("")).exit_status == 1);
+  CHECK(trace((folder.path() / "").string()).exit_status == 1);
   CHECK(trace(folder.write("good.jsonl", line_of(kSpan)), "/nowhere/timeline.json").exit_status == 1);
 }
 
 TEST_CASE("trace command: a file without spans, and names that would break out of the JSON, are fine") {
-  const Folder folder;
+  const TemporaryDirectory folder;
   CHECK(trace(folder.write("empty.jsonl", "")).output.find("0 requests, no iterations") != std::string::npos);
   std::string span = kSpan;
   span.replace(span.find("chat x"), 6, R"(\"},{\"ph\":\"\u001b[31m)");
-  const auto result = trace(folder.write("hostile.jsonl", line_of(span)), folder.file("timeline.json"));
+  const auto result = trace(folder.write("hostile.jsonl", line_of(span)), (folder.path() / "timeline.json").string());
   CHECK(result.exit_status == 0);
-  std::ifstream stream(folder.file("timeline.json"));
+  std::ifstream stream((folder.path() / "timeline.json").string());
   check_format(json::parse(stream));
 }

@@ -106,7 +106,7 @@ TEST_CASE("trace outage: when the collector is back, so are the spans") {
 }
 
 TEST_CASE("trace outage: the file is written though the collector is down") {
-  const TemporaryPath file;
+  const TemporaryFile file;
   ServerProcess server(noop_flags({"--trace-endpoint", "http://127.0.0.1:1", "--trace-file", file.path().string()}));
   ask(server.port(), 3);
   server.signal(SIGTERM);

@@ -3,24 +3,14 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <fstream>
-#include <iterator>
 
 #include <doctest/doctest.h>
 
+#include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tiny_model.hpp"
 
 namespace troupe {
-namespace {
-
-std::string bytes_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-}  // namespace
-
 TEST_CASE("model directory: a good one is described") {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), tiny_llama(), 1);
@@ -64,9 +54,9 @@ TEST_CASE("random model: the same seed gives the same bytes, another one others"
   const TemporaryDirectory b;
   write_random_llama(a.path(), tiny_llama(), 1);
   write_random_llama(b.path(), tiny_llama(), 1);
-  CHECK(bytes_of(a.path() / "model.safetensors") == bytes_of(b.path() / "model.safetensors"));
+  CHECK(test::file_text(a.path() / "model.safetensors") == test::file_text(b.path() / "model.safetensors"));
   write_random_llama(b.path(), tiny_llama(), 2);
-  CHECK(bytes_of(a.path() / "model.safetensors") != bytes_of(b.path() / "model.safetensors"));
+  CHECK(test::file_text(a.path() / "model.safetensors") != test::file_text(b.path() / "model.safetensors"));
 }
 
 TEST_CASE("random model: tokens that are not to be drawn have a head of zeros") {

@@ -3,8 +3,6 @@
 #include "gpu/host/host_device.hpp"
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 
@@ -12,22 +10,18 @@
 
 #include "generation.hpp"
 #include "gpu/host/host_model.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/test_data.hpp"
 
 namespace troupe {
 namespace {
-
-std::string read_all(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // llama2.c's tokenizer file: i32 longest token, then per token f32 score, i32
 // length, bytes. Enough of it to turn ids into text.
 class Vocabulary {
  public:
   explicit Vocabulary(const std::filesystem::path& path) {
-    const std::string bytes = read_all(path);
+    const std::string bytes = test::file_text(path);
     std::size_t position = 4;
     while (position + 8 <= bytes.size()) {
       std::int32_t length = 0;
@@ -90,7 +84,7 @@ TEST_CASE("stories260K: 200 greedy tokens are the expected text, byte for byte")
   const auto tokens =
       generate(stories.device, stories.programs, {{.prompt = {1}, .num_new = 200}});
   CHECK(Vocabulary(*path / "tok512.bin").decode(tokens[0]) ==
-        read_all(*path / "expected_greedy_200.txt"));
+        test::file_text(*path / "expected_greedy_200.txt"));
 }
 
 TEST_CASE("stories260K: chunks, company, pages and batches in flight change no token") {

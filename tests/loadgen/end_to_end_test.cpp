@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 
 #include "loadgen/summary.hpp"
 #include "tests/support/server_process.hpp"
@@ -14,7 +13,7 @@
 using namespace troupe::loadgen;
 using namespace std::chrono_literals;
 using DemoServer = troupe::test::ServerProcess;
-using troupe::test::TemporaryPath;
+using troupe::test::TemporaryFile;
 
 namespace {
 
@@ -69,10 +68,9 @@ TEST_CASE("loadgen end to end: the demo model's answers are verified, and few ar
 
 TEST_CASE("loadgen end to end: wrong answers are counted as wrong, not as failed") {
   const DemoServer server(kFlags);
-  const TemporaryPath file;
-  std::ofstream(file.path())
-      << R"([{"category":"c","messages":[{"role":"user","content":"Count from 3 to 7."}],"expected":"3, 4, 5, 6, 7"},)"
-      << R"({"category":"c","messages":[{"role":"user","content":"Count from 3 to 7."}],"expected":"seven"}])";
+  const TemporaryFile file(
+      R"([{"category":"c","messages":[{"role":"user","content":"Count from 3 to 7."}],"expected":"3, 4, 5, 6, 7"},)"
+      R"({"category":"c","messages":[{"role":"user","content":"Count from 3 to 7."}],"expected":"seven"}])");
   const auto run = run_live(settings_for(server, questions(file.path().string(), 20)), {});
   const auto total = summarize(run.result).total;
   CHECK(total.num_completed == 20);

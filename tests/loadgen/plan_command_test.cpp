@@ -10,29 +10,21 @@
 
 #include "loadgen/commands/command_table.hpp"
 #include "tests/loadgen/planned_input.hpp"
+#include "tests/support/file_text.hpp"
 
 using namespace troupe::loadgen;
 using namespace troupe::loadgen::test;
-
-namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-}  // namespace
+using troupe::test::file_text;
 
 TEST_CASE("plan command: a saved plan, replayed from its file, saves as the same plan") {
   const TemporaryFile workload("[workload]\npreset = \"sharegpt-like\"\nmax_conversations = 40\n");
-  const TemporaryFile first("");
-  const TemporaryFile second("");
+  const TemporaryFile first, second;
   CHECK(plan_command({"--workload", workload.path(), "--seed", "7", "--out", first.path()}) == kSuccess);
   const TemporaryFile replay("[arrivals]\nkind = \"replay\"\n[[class]]\ntrace = { format = \"plan\", file = \"" +
-                             first.path() + "\" }\n");
+                             first.path().string() + "\" }\n");
   CHECK(plan_command({"--workload", replay.path(), "--out", second.path()}) == kSuccess);
-  CHECK(text_of(first.path()).size() > 4000);
-  CHECK(text_of(first.path()) == text_of(second.path()));
+  CHECK(file_text(first.path()).size() > 4000);
+  CHECK(file_text(first.path()) == file_text(second.path()));
 }
 
 TEST_CASE("plan command: it must be said which plan, by a file or a preset that exists") {

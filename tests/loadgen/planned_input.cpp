@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/loadgen/planned_input.hpp"
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
 
 namespace troupe::loadgen::test {
-
-TemporaryFile::TemporaryFile(const std::string& text) {
-  static int number = 0;
-  const auto name = "troupe_plan_" + std::to_string(::getpid()) + "_" + std::to_string(number++);
-  path_ = (std::filesystem::temp_directory_path() / name).string();
-  std::ofstream(path_, std::ios::binary) << text;
-}
-
-TemporaryFile::~TemporaryFile() { std::filesystem::remove(path_); }
 
 std::vector<PlannedConversation> all_of(ConversationSource& source) {
   std::vector<PlannedConversation> all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of plans need: files that go away, whole plans, and refusals.
+// What tests of plans need: files of their own, whole plans, and refusals.
 #pragma once
 
 #include <functional>
@@ -7,20 +7,11 @@
 #include <vector>
 
 #include "loadgen/workload_settings.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe::loadgen::test {
 
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& text);
-  ~TemporaryFile();
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using troupe::test::TemporaryFile;
 
 std::vector<PlannedConversation> all_of(ConversationSource& source);
 std::vector<PlannedConversation> all_of(const WorkloadSettings& settings, std::uint64_t seed);

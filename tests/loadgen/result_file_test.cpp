@@ -3,13 +3,12 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "loadgen/atomic_file.hpp"
 #include "loadgen/request_line.hpp"
 #include "loadgen/result_json.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe::loadgen {
@@ -64,11 +63,6 @@ RunResult some_run() {
   return result;
 }
 
-std::string contents(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 std::string error_of(const std::filesystem::path& directory) {
   try {
     read_result(directory);
@@ -83,7 +77,7 @@ std::string error_with_result(const char* key, const json& value) {
   const TemporaryDirectory directory;
   const auto run = some_run();
   write_result(directory.path(), run, summarize(run));
-  auto results = json::parse(contents(directory.path() / kResultsFile));
+  auto results = json::parse(troupe::test::file_text(directory.path() / kResultsFile));
   results[json::json_pointer(key)] = value;
   directory.write(kResultsFile, results.dump());
   return error_of(directory.path());
@@ -241,7 +235,7 @@ TEST_CASE("atomic_file: without commit the old contents stay and no trace is lef
     AtomicFile file(directory.path() / "file");
     file.write("new");
   }
-  CHECK(contents(directory.path() / "file") == "old");
+  CHECK(troupe::test::file_text(directory.path() / "file") == "old");
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
 }
 

@@ -13,28 +13,13 @@
 #include "loadgen/run_options.hpp"
 #include "loadgen/toml_file.hpp"
 #include "tests/loadgen/scripted_server.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe::loadgen;
 using namespace troupe::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("troupe_run_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directory(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 // A server with one model; every third answer fails if asked to.
 class ModelServer {
@@ -79,7 +64,7 @@ RunOptions options_of(const std::string& text) {
 
 TEST_CASE("run command: a run leaves its result, with all that is needed to repeat it") {
   const ModelServer server;
-  const Folder folder;
+  const TemporaryDirectory folder;
   const auto out = (folder.path() / "out").string();
   CHECK(run_with(server, {"--rate", "200", "--conversations", "10", "--seed", "7", "--out", out}) == kSuccess);
   const auto result = read_result(out);
@@ -95,7 +80,7 @@ TEST_CASE("run command: a run leaves its result, with all that is needed to repe
 
 TEST_CASE("run command: a closed loop ends with its duration") {
   const ModelServer server;
-  const Folder folder;
+  const TemporaryDirectory folder;
   const auto out = (folder.path() / "out").string();
   CHECK(run_with(server, {"--users", "2", "--duration", "0.1", "--out", out}) == kSuccess);
   const auto result = read_result(out);
@@ -116,7 +101,7 @@ TEST_CASE("run command: a server that is not there is status 3, and nothing is w
     const ModelServer gone;
     url = gone.url();
   }
-  const Folder folder;
+  const TemporaryDirectory folder;
   const auto out = folder.path() / "out";
   CHECK(run_command({"--url", url, "--preset", "chat", "--out", out.string()}) == kServerUnreachable);
   CHECK_FALSE(std::filesystem::exists(out));
@@ -147,7 +132,7 @@ TEST_CASE("run command: wrong command lines are refused before anything is sent"
 
 TEST_CASE("run command: a file's [run] is obeyed, flags go before it") {
   const ModelServer server;
-  const Folder folder;
+  const TemporaryDirectory folder;
   const auto file = folder.write("w.toml", "[run]\nurl = \"http://127.0.0.1:1\"\nseed = 9\ncalibrates = false\n"
                                            "[workload]\nmax_conversations = 3\n[arrivals]\nkind = \"constant\"\n"
                                            "rate = 100\n[[class]]\nprompt_tokens = 4\noutput_tokens = 2\n");
@@ -173,7 +158,7 @@ TEST_CASE("run options: keys that nobody knows and wrong types are named with th
 }
 
 TEST_CASE("toml file: what can't be read or parsed is named with its line") {
-  const Folder folder;
+  const TemporaryDirectory folder;
   CHECK_THROWS_WITH(parse_toml_file(folder.path()), doctest::Contains("can't be read"));
   CHECK_THROWS_WITH(parse_toml_file(folder.write("x.toml", "a = 1\nb = \n")), doctest::Contains("x.toml:2"));
 }

@@ -5,29 +5,18 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
-#include <iterator>
+
+#include "tests/support/file_text.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe::loadgen;
+using troupe::test::file_text;
+using troupe::test::TemporaryFile;
 using namespace std::chrono_literals;
 
 namespace {
 
-class LogFile {
- public:
-  LogFile() : path_(std::filesystem::temp_directory_path() / ("troupe_child_" + std::to_string(::getpid()))) {}
-  ~LogFile() { std::filesystem::remove(path_); }
-  const std::filesystem::path& path() const { return path_; }
-  std::string text() const {
-    std::ifstream stream(path_);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-ChildCommand shell(const LogFile& log, const std::string& script) {
+ChildCommand shell(const TemporaryFile& log, const std::string& script) {
   return {.arguments = {"sh", "-c", script}, .environment = {{"WHO", "me"}}, .output_file = log.path()};
 }
 
@@ -43,14 +32,14 @@ std::string failure_of(ServerCommand command) {
 }  // namespace
 
 TEST_CASE("child process: output, environment and exit status") {
-  const LogFile log;
+  const TemporaryFile log;
   CHECK(ChildProcess(shell(log, "echo it is $WHO; echo oops >&2; exit 7")).wait() == 7);
-  CHECK(log.text() == "it is me\noops\n");
+  CHECK(file_text(log.path()) == "it is me\noops\n");
   CHECK(ChildProcess(shell(log, "kill -TERM $$")).wait() == 128 + SIGTERM);
 }
 
 TEST_CASE("child process: it does not outlive the object, and a running one has no status") {
-  const LogFile log;
+  const TemporaryFile log;
   pid_t pid = 0;
   {
     ChildProcess child({.arguments = {"sleep", "1000"}, .environment = {}, .output_file = log.path()});
@@ -61,7 +50,7 @@ TEST_CASE("child process: it does not outlive the object, and a running one has 
 }
 
 TEST_CASE("child process: a program that is not there, or a log that can't be, is named") {
-  const LogFile log;
+  const TemporaryFile log;
   CHECK_THROWS_WITH(ChildProcess({.arguments = {"/no/such/program"}, .environment = {}, .output_file = log.path()}),
                     doctest::Contains("can't start '/no/such/program'"));
   CHECK_THROWS_WITH(ChildProcess({.arguments = {"true"}, .environment = {}, .output_file = "/no/such/log"}),
@@ -70,7 +59,7 @@ TEST_CASE("child process: a program that is not there, or a log that can't be, i
 }
 
 TEST_CASE("server process: one that ends early is reported with status and log") {
-  const LogFile log;
+  const TemporaryFile log;
   const auto failure = failure_of({.arguments = {"sh", "-c", "echo no model at port {port}; exit 3"},
                                    .environment = {},
                                    .log_file = log.path()});
@@ -80,7 +69,7 @@ TEST_CASE("server process: one that ends early is reported with status and log")
 }
 
 TEST_CASE("server process: one that never gets ready is ended") {
-  const LogFile log;
+  const TemporaryFile log;
   const auto failure = failure_of({.arguments = {"sh", "-c", "echo starting; exec sleep 1000"},
                                    .environment = {},
                                    .log_file = log.path(),

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 
 #include "app/profile_json.hpp"
 #include "loadgen/experiment/serving_flags.hpp"
 #include "loadgen/result_file.hpp"
 #include "tests/loadgen/simulated_traffic.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe::loadgen {
@@ -44,11 +44,6 @@ prompt_tokens = 8
 output_tokens = 4
 ignore_eos = true
 )";
-
-std::string contents(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 // An experiment in a directory of its own.
 class Place {
@@ -98,9 +93,9 @@ TEST_CASE("sweep: a server that fails is recorded, the others run and are report
   CHECK(setting(result, "experiment") == "small");
   CHECK(result.offered_rate == 100);
 
-  const auto csv = contents(place.out() / "summary.csv");
+  const auto csv = troupe::test::file_text(place.out() / "summary.csv");
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
-  const auto report = contents(place.out() / "report.html");
+  const auto report = troupe::test::file_text(place.out() / "report.html");
   CHECK(report.find("A run failed. 002-broken-100-seed1") != std::string::npos);
   CHECK(report.find("<h1>small</h1>") != std::string::npos);
 }
@@ -111,14 +106,14 @@ TEST_CASE("sweep: resumed, it runs only what has no result") {
   settings.only = "one at a time";
   CHECK(place.run(settings).num_run == 2);
   fs::remove(place.cell("001-one-at-a-time-100-seed1") / kResultsFile);
-  const auto kept = contents(place.cell("003-one-at-a-time-100-seed2") / kResultsFile);
+  const auto kept = troupe::test::file_text(place.cell("003-one-at-a-time-100-seed2") / kResultsFile);
   settings.resumes = true;
   const auto outcome = place.run(settings);
   CHECK(outcome.num_run == 1);
   CHECK(outcome.num_skipped == 1);
   CHECK(outcome.failures.empty());
-  CHECK(contents(place.cell("003-one-at-a-time-100-seed2") / kResultsFile) == kept);
-  const auto csv = contents(place.out() / "summary.csv");
+  CHECK(troupe::test::file_text(place.cell("003-one-at-a-time-100-seed2") / kResultsFile) == kept);
+  const auto csv = troupe::test::file_text(place.out() / "summary.csv");
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
 }
 
@@ -150,7 +145,7 @@ TEST_CASE("sweep: with a profile each run is simulated too, and stands beside th
   CHECK(result.is_simulated);
   CHECK(result.records.size() == 20);
   CHECK(setting(result, "server") == "one at a time");
-  CHECK(contents(place.out() / "report.html").find("one at a time (simulated)") != std::string::npos);
+  CHECK(troupe::test::file_text(place.out() / "report.html").find("one at a time (simulated)") != std::string::npos);
   settings.resumes = true;
   CHECK(place.run(settings).num_skipped == 4);
 }

@@ -257,7 +257,7 @@ TEST_CASE("workload: what a trace leaves out is in the warnings") {
   const auto source = make_source(trace_of(file.path(), TraceSettings::Format::kAzure), 1);
   CHECK(all_of(*source).size() == 3);
   CHECK(source->warnings() ==
-        std::vector<std::string>{file.path() + ": requests left out because they got no answer: 1"});
+        std::vector<std::string>{file.path().string() + ": requests left out because they got no answer: 1"});
 }
 
 TEST_CASE("workload: every preset makes a plan of its name") {

@@ -16,6 +16,7 @@
 #include "telemetry/log.hpp"
 #include "tests/store/failing_vfs.hpp"
 #include "tests/store/stored_conversations.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
@@ -252,7 +253,7 @@ TEST_CASE("conversation store: with bytes flipped anywhere, what is served is wh
     REQUIRE_FALSE(fixture.store->save(saved.back()));
   }
   fixture.store.reset();
-  const auto intact = contents_of(file_of(fixture));
+  const auto intact = test::file_text(file_of(fixture));
   std::mt19937_64 random(5);
   int num_lost = 0;
   for (int round = 0; round < 200; ++round) {
@@ -279,8 +280,8 @@ TEST_CASE("conversation store: copied at any moment or its log cut anywhere, it 
     saved.push_back(some_response("r" + std::to_string(i), "", std::vector<std::int32_t>(300, i)));
     REQUIRE_FALSE(fixture.store->save(saved.back()));
   }
-  const auto log = contents_of(file_of(fixture).string() + "-wal");
-  const auto database = contents_of(file_of(fixture));
+  const auto log = test::file_text(file_of(fixture).string() + "-wal");
+  const auto database = test::file_text(file_of(fixture));
   std::mt19937_64 random(6);
   for (int round = 0; round < 40; ++round) {
     const auto size = round == 0 ? log.size() : random() % log.size();

@@ -39,11 +39,6 @@ std::int64_t num_rows(const StateDirectory& directory, std::optional<Conversatio
   return number;
 }
 
-std::string contents_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 std::vector<std::pair<StoredResponse, bool>> save_with_faults(const StateDirectory& directory, DiskFaults faults,
                                                               bool& was_hit) {
   std::vector<std::pair<StoredResponse, bool>> outcome;

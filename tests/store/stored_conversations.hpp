@@ -20,7 +20,6 @@ StoredResponse some_response(const std::string& id, const std::string& previous,
 // Closes the store to count its responses, deleted ones too, and opens it again.
 std::int64_t num_rows(const StateDirectory& directory, std::optional<ConversationStore>& store);
 
-std::string contents_of(const std::filesystem::path& file);
 
 // Opens the store on a disk with faults and saves some responses; each with
 // whether that was said to have worked. was_hit: the faults came to bear.

@@ -48,30 +48,19 @@ std::optional<std::filesystem::path> find_prometheus() {
   return std::nullopt;
 }
 
-PrometheusProcess::Folder::Folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "troupe_prometheus_XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder " + name);
-  path = name;
-}
-
-PrometheusProcess::Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
-}
-
 PrometheusProcess::PrometheusProcess(const std::filesystem::path& tools, std::uint16_t scraped_port,
                                      const std::vector<std::filesystem::path>& rule_files,
                                      const std::vector<std::string>& more_flags) {
-  const auto configuration = folder_.path / "prometheus.yml";
+  const auto configuration = folder_.path() / "prometheus.yml";
   write_configuration(configuration, scraped_port, rule_files);
   std::vector<std::string> arguments = {(tools / "prometheus").string(), "--config.file=" + configuration.string(),
-                                        "--storage.tsdb.path=" + (folder_.path / "data").string(),
+                                        "--storage.tsdb.path=" + (folder_.path() / "data").string(),
                                         "--web.listen-address=127.0.0.1:0"};
   arguments.insert(arguments.end(), more_flags.begin(), more_flags.end());
   process_.emplace(loadgen::ServerCommand{.arguments = std::move(arguments),
                                           .port_mark = "msg=\"Listening on\" address=127.0.0.1:",
                                           .environment = {},
-                                          .log_file = folder_.path / "log",
+                                          .log_file = folder_.path() / "log",
                                           .ready_path = "/-/ready"});
 }
 

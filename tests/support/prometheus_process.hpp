@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "loadgen/server_process.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe::test {
 
@@ -36,15 +37,10 @@ class PrometheusProcess {
   std::optional<double> value(std::string_view expression) const;
 
   std::uint16_t port() const { return process_->address().port; }
-  const std::filesystem::path& folder() const { return folder_.path; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
 
  private:
-  struct Folder {
-    Folder();
-    ~Folder();
-    std::filesystem::path path;
-  };
-  Folder folder_;
+  TemporaryDirectory folder_;
   std::optional<loadgen::ServerProcess> process_;
 };
 

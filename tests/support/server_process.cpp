@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/server_process.hpp"
 
-#include <unistd.h>
-
-#include <atomic>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 namespace troupe::test {
@@ -25,28 +20,12 @@ loadgen::ServerCommand troupe_serve(const std::vector<std::string>& flags, const
 }  // namespace
 
 CommandResult run_command(const std::vector<std::string>& arguments) {
-  const TemporaryPath output;
+  const TemporaryFile output;
   CommandResult result;
   result.exit_status =
       loadgen::ChildProcess({.arguments = arguments, .environment = kKeepsNothing, .output_file = output.path()}).wait();
-  result.output = text_of(output.path());
+  result.output = file_text(output.path());
   return result;
-}
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-TemporaryPath::TemporaryPath() {
-  static std::atomic<unsigned> number = 0;
-  const auto name = "troupe_test_" + std::to_string(::getpid()) + "_" + std::to_string(number++);
-  path_ = std::filesystem::temp_directory_path() / name;
-}
-
-TemporaryPath::~TemporaryPath() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 ServerProcess::ServerProcess(const std::vector<std::string>& flags) : server_(troupe_serve(flags, log_.path())) {}

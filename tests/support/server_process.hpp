@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "loadgen/server_process.hpp"
+#include "tests/support/file_text.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe::test {
 
@@ -17,21 +18,6 @@ struct CommandResult {
   std::string output;  // stdout and stderr
 };
 CommandResult run_command(const std::vector<std::string>& arguments);
-
-// The path of a file that is not there yet, and not any more at the end.
-class TemporaryPath {
- public:
-  TemporaryPath();
-  ~TemporaryPath();
-  TemporaryPath(const TemporaryPath&) = delete;
-  TemporaryPath& operator=(const TemporaryPath&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string text_of(const std::filesystem::path& file);
 
 class ServerProcess {
  public:
@@ -46,10 +32,10 @@ class ServerProcess {
   // Waits for the end; the exit status, 128 + signal if it was killed.
   int wait() { return server_.wait(); }
   // All it has written so far.
-  std::string output() const { return text_of(log_.path()); }
+  std::string output() const { return file_text(log_.path()); }
 
  private:
-  TemporaryPath log_;
+  TemporaryFile log_;
   loadgen::ServerProcess server_;  // killed at the end if it still runs
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A directory that is there, empty, and gone at the end with all in it. In
-// memory if it can be: what is tested syncs a lot.
+// Directories and files that are gone at the end of a test. In memory if they
+// can be: what is tested syncs a lot.
 #pragma once
 
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 
 namespace troupe::test {
 
+// There, and empty; it goes with all that is in it.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
@@ -33,18 +34,34 @@ class TemporaryDirectory {
 
   const std::filesystem::path& path() const { return path_; }
 
-  void write(const std::string& name, std::string_view bytes) const {
+  // The path of the file.
+  std::filesystem::path write(const std::string& name, std::string_view bytes) const {
     std::ofstream file(path_ / name, std::ios::binary);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     if (!file.flush()) throw std::runtime_error("cannot write " + name);
+    return path_ / name;
   }
 
  private:
   std::filesystem::path path_;
 };
 
+// In a directory of its own; not there yet unless it has a text.
+class TemporaryFile {
+ public:
+  TemporaryFile() = default;
+  explicit TemporaryFile(std::string_view text) { directory_.write("file", text); }
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  TemporaryDirectory directory_;
+  std::filesystem::path path_ = directory_.path() / "file";
+};
+
 }  // namespace troupe::test
 
 namespace troupe {
 using test::TemporaryDirectory;
+using test::TemporaryFile;
 }

@@ -5,26 +5,19 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/support/file_text.hpp"
+
 using namespace troupe;
 
 namespace {
 
 const std::filesystem::path kRoot = TROUPE_SOURCE_DIR;
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  REQUIRE_MESSAGE(in.good(), file.string());
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // What stands in `backquotes`.
 std::set<std::string> backquoted(const std::string& cell) {
@@ -51,7 +44,7 @@ struct Documentation {
 
 Documentation documentation() {
   Documentation found;
-  const std::string text = text_of(kRoot / "docs/observability.md");
+  const std::string text = test::file_text(kRoot / "docs/observability.md");
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("| `")) continue;
@@ -122,13 +115,13 @@ TEST_CASE("documentation: the tables have every metric, with its type and labels
 }
 
 TEST_CASE("documentation: every name of vLLM that is exported is mentioned") {
-  const std::string text = text_of(kRoot / "docs/observability.md");
+  const std::string text = test::file_text(kRoot / "docs/observability.md");
   for (const auto& [name, family] : exported())
     if (name.starts_with("vllm:")) CHECK_MESSAGE(text.find("`" + name + "`") != std::string::npos, name);
 }
 
 TEST_CASE("documentation: every alert has a paragraph that says what to do") {
-  const std::string text = text_of(kRoot / "docs/observability.md");
+  const std::string text = test::file_text(kRoot / "docs/observability.md");
   std::set<std::string> anchors;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -136,7 +129,7 @@ TEST_CASE("documentation: every alert has a paragraph that says what to do") {
     for (char& c : line) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     anchors.insert(line.substr(4));
   }
-  const std::string alerts = text_of(kRoot / "configs/prometheus/alerts.yml");
+  const std::string alerts = test::file_text(kRoot / "configs/prometheus/alerts.yml");
   const std::string mark = "runbook: docs/observability.md#";
   int num_alerts = 0;
   for (auto at = alerts.find(mark); at != std::string::npos; at = alerts.find(mark, at + 1), ++num_alerts) {

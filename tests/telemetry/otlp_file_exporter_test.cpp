@@ -15,25 +15,10 @@
 #include <sys/resource.h>
 #include <vector>
 
+#include "tests/support/temporary_directory.hpp"
+
 namespace troupe {
 namespace {
-
-class TemporaryFile {
- public:
-  TemporaryFile() : path_(std::filesystem::temp_directory_path() / name()) {}
-  ~TemporaryFile() {
-    std::filesystem::remove(path_);
-    std::filesystem::remove(path_.string() + ".1");
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  static std::string name() {
-    static int count = 0;
-    return "troupe_spans_" + std::to_string(::getpid()) + "_" + std::to_string(++count) + ".jsonl";
-  }
-  std::filesystem::path path_;
-};
 
 std::vector<SpanTree> one_span(const std::string& name) {
   return {std::make_shared<const std::vector<Span>>(1, Span{.name = name, .context = {}})};

@@ -166,7 +166,7 @@ TEST_CASE("chat template: a word that runs from the template into content is one
 
 TEST_CASE("chat template: it is found in either file") {
   const auto loaded = [](const char* name, const std::string& text) {
-    const ModelDirectory directory;
+    const TemporaryDirectory directory;
     directory.write(name, text);
     return load_chat_template(directory.path());
   };
@@ -180,7 +180,7 @@ TEST_CASE("chat template: it is found in either file") {
                        R"({"chat_template":[{"name":"tool_use","template":"x"},
                                             {"name":"default","template":"c"}]})")) == "c");
   CHECK(!loaded("tokenizer_config.json", "{}").has_value());
-  CHECK(!load_chat_template(ModelDirectory().path()).has_value());
+  CHECK(!load_chat_template(TemporaryDirectory().path()).has_value());
   CHECK_THROWS_AS(loaded("tokenizer_config.json", R"({"chat_template":[]})"), std::runtime_error);
   CHECK_THROWS_AS(loaded("tokenizer_config.json", R"({"chat_template":7})"), std::runtime_error);
   CHECK_THROWS_AS(loaded("tokenizer_config.json", "{"), std::runtime_error);

@@ -23,12 +23,6 @@ constexpr const char* kCl100kWords =
 constexpr const char* kQwenWords =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-std::unique_ptr<Tokenizer> load_json(const json& tokenizer) {
-  const ModelDirectory directory;
-  directory.write("tokenizer.json", tokenizer.dump());
-  return load_tokenizer(directory.path());
-}
-
 json special_token(TokenId id, const std::string& content) {
   return {{"id", id}, {"content", content}, {"special", true}, {"normalized", false}};
 }

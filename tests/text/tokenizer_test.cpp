@@ -18,12 +18,6 @@ using Tokens = std::vector<TokenId>;
 
 json fixture(const std::string& name) { return file_json(fixture_dir() / name / "tokenizer.json"); }
 
-std::unique_ptr<Tokenizer> load_json(const json& tokenizer) {
-  const ModelDirectory directory;
-  directory.write("tokenizer.json", tokenizer.dump());
-  return load_tokenizer(directory.path());
-}
-
 // What loading complains about; empty if it doesn't.
 std::string load_error(const json& tokenizer) {
   try {
@@ -285,7 +279,7 @@ TEST_CASE("tokenizer: many threads may encode at once") {
 
 TEST_CASE("tokenizer: broken files are refused with file and reason") {
   const auto error_of = [](const std::string& text) {
-    const ModelDirectory directory;
+    const TemporaryDirectory directory;
     directory.write("tokenizer.json", text);
     try {
       load_tokenizer(directory.path());
@@ -305,7 +299,7 @@ TEST_CASE("tokenizer: broken files are refused with file and reason") {
   CHECK(says(error_of(std::string(1000, '[')), "nested deeper"));
   CHECK(says(error_of(R"({"model":{"type":"Unigram"}})"), "Unigram is not supported"));
   CHECK(says(error_of(R"({"model":{"type":3}})"), "type"));
-  const ModelDirectory empty;
+  const TemporaryDirectory empty;
   CHECK_THROWS_WITH_AS(load_tokenizer(empty.path()),
                        (empty.path() / "tokenizer.json").string().append(": no such file").c_str(),
                        std::runtime_error);
@@ -375,7 +369,7 @@ TEST_CASE("tokenizer: a damaged file loads or is refused, nothing else") {
         default: text[at] = static_cast<char>(random() % 256);
       }
     }
-    const ModelDirectory directory;
+    const TemporaryDirectory directory;
     directory.write("tokenizer.json", text);
     try {
       const auto tokenizer = load_tokenizer(directory.path());

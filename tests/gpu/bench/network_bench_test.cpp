@@ -16,6 +16,7 @@
 #include "gpu/host/host_device.hpp"
 #include "gpu/host_pages.hpp"
 #include "gpu/random_model.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
@@ -102,8 +103,7 @@ TEST_CASE("random model: one that repeats its values is as large, and begins the
   write_random_llama(whole.path(), tiny_network().config, 1);
   write_random_llama(repeating.path(), tiny_network().config, 1, {}, 100);
   const auto read = [](const TemporaryDirectory& directory) {
-    std::ifstream file(directory.path() / "model.safetensors", std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
+    return test::file_text(directory.path() / "model.safetensors");
   };
   const std::string all = read(whole), repeated = read(repeating);
   REQUIRE(all.size() == repeated.size());

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
@@ -51,10 +52,7 @@ class ChoicesFile {
 
   int directory() const { return descriptor_; }
   std::filesystem::path path() const { return folder_.path() / kProductChoicesFile; }
-  std::string text() const {
-    std::ifstream stream(path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
+  std::string text() const { return test::file_text(path()); }
   void set_text(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
   void replace(const std::string& what, const std::string& by) const {
     std::string changed = text();
