@@ -11,6 +11,7 @@
 
 #include "gpu/cuda/cuda_check.hpp"
 #include "gpu/cuda/kernels/page_copy.hpp"
+#include "gpu/cuda/swap_plan.hpp"
 #include "gpu/page_checksum.hpp"
 
 namespace troupe::cuda {
@@ -19,45 +20,6 @@ namespace {
 constexpr unsigned kCheckThreads = 4;
 constexpr std::size_t kMinIdBytes = 64 * 1024;  // of page numbers, a batch
 constexpr const char* kAbandoned = "the device was stopped";
-
-bool share_page(const std::vector<PageMove>& left, const std::vector<PageMove>& right) {
-  std::unordered_set<std::uint32_t> device_pages;
-  std::unordered_set<std::uint32_t> host_pages;
-  for (const PageMove& move : left) {
-    device_pages.insert(move.device_page);
-    host_pages.insert(move.host_page);
-  }
-  return std::any_of(right.begin(), right.end(), [&](const PageMove& move) {
-    return device_pages.contains(move.device_page) || host_pages.contains(move.host_page);
-  });
-}
-
-bool stores_into(const std::vector<PageMove>& moves, std::uint32_t host_page) {
-  return std::any_of(moves.begin(), moves.end(), [&](const PageMove& move) {
-    return move.to_host && move.host_page == host_page;
-  });
-}
-
-// Cuts a list so that in each part all stores may be made before all loads.
-std::vector<std::vector<PageMove>> stores_first(const std::vector<PageMove>& moves) {
-  std::vector<std::vector<PageMove>> parts(moves.empty() ? 0 : 1);
-  std::unordered_set<std::uint32_t> device_pages;  // of the part's loads
-  std::unordered_set<std::uint32_t> host_pages;
-  for (const PageMove& move : moves) {
-    if (move.to_host &&
-        (device_pages.contains(move.device_page) || host_pages.contains(move.host_page))) {
-      parts.emplace_back();
-      device_pages.clear();
-      host_pages.clear();
-    }
-    if (!move.to_host) {
-      device_pages.insert(move.device_page);
-      host_pages.insert(move.host_page);
-    }
-    parts.back().push_back(move);
-  }
-  return parts;
-}
 
 }  // namespace
 
@@ -69,7 +31,6 @@ struct PageSwapper::Load {
 };
 
 struct PageSwapper::Moving {
-
   std::shared_ptr<const Batch> batch;
   std::uint64_t number = 0;  // 1, 2, 3 …
   PinnedMemory ids;  // of pages, for the kernels
@@ -353,8 +314,7 @@ PageSwapper::Outcome PageSwapper::finish() {
   return outcome;
 }
 
-// ---- the checker ----
-
+// The checker.
 void PageSwapper::work() {
   (void)cudaSetDevice(settings_.ordinal);
   while (true) {

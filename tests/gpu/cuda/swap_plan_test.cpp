@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/swap_plan.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <random>
+#include <set>
+
+using namespace troupe;
+
+namespace {
+
+PageMove store(std::uint32_t device_page, std::uint32_t host_page) {
+  return {.to_host = true, .device_page = device_page, .host_page = host_page};
+}
+PageMove load(std::uint32_t device_page, std::uint32_t host_page) {
+  return {.device_page = device_page, .host_page = host_page};
+}
+
+}  // namespace
+
+TEST_CASE("swap plan: lists share a page on the device or on the host, in either direction") {
+  CHECK(cuda::share_page({store(1, 2)}, {load(1, 7)}));
+  CHECK(cuda::share_page({store(1, 2)}, {load(7, 2)}));
+  CHECK_FALSE(cuda::share_page({store(1, 2)}, {load(2, 1)}));
+  CHECK_FALSE(cuda::share_page({}, {load(2, 1)}));
+}
+
+TEST_CASE("swap plan: only a store writes a host page") {
+  CHECK(cuda::stores_into({load(1, 2), store(3, 4)}, 4));
+  CHECK_FALSE(cuda::stores_into({load(1, 2), store(3, 4)}, 2));
+}
+
+TEST_CASE("swap plan: a list is cut where a store would overtake a load of the same page") {
+  CHECK(cuda::stores_first({}).empty());
+  CHECK(cuda::stores_first({load(1, 2), store(3, 4), load(3, 5)}).size() == 1);
+  const auto device = cuda::stores_first({load(1, 2), store(1, 4)});
+  REQUIRE(device.size() == 2);
+  CHECK(device[1].size() == 1);
+  CHECK(cuda::stores_first({load(1, 2), store(3, 2)}).size() == 2);
+}
+
+TEST_CASE("swap plan: parts are the list, and in none has a load a page of a later store") {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<PageMove> moves;
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      const bool is_store = random() % 2 == 0;
+      moves.push_back(is_store ? store(random() % 8, random() % 8) : load(random() % 8, random() % 8));
+      moves.back().generation = i;
+    }
+    std::uint64_t next = 0;
+    for (const auto& part : cuda::stores_first(moves)) {
+      std::set<std::uint32_t> device_pages, host_pages;  // of loads
+      for (const PageMove& move : part) {
+        CHECK(move.generation == next++);
+        if (move.to_host) {
+          CHECK_FALSE(device_pages.contains(move.device_page));
+          CHECK_FALSE(host_pages.contains(move.host_page));
+        } else {
+          device_pages.insert(move.device_page);
+          host_pages.insert(move.host_page);
+        }
+      }
+    }
+    CHECK(next == moves.size());
+  }
+}
