@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/chat.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/processes.hpp"
@@ -29,20 +30,6 @@ std::vector<std::string> flags_with(std::vector<std::string> more = {},
   return more;
 }
 
-json body_of(const json& messages) {
-  return {{"messages", messages}, {"temperature", 0}, {"max_tokens", 800}};
-}
-
-json user_says(const std::string& text) { return json::array({{{"role", "user"}, {"content", text}}}); }
-
-json answer_of(const ServerProcess& server, const json& messages) {
-  const auto answer = http_post(server.port(), "/v1/chat/completions", body_of(messages).dump());
-  REQUIRE_MESSAGE(answer.status == 200, answer.body);
-  return json::parse(answer.body);
-}
-
-std::string text_of_answer(const json& answer) { return answer["choices"][0]["message"]["content"]; }
-
 // What came over an event stream: the text, and the number of tokens at its end.
 struct Streamed {
   std::string text;
@@ -51,9 +38,11 @@ struct Streamed {
 };
 
 Streamed stream_of(std::uint16_t port, const std::string& question) {
-  json body = body_of(user_says(question));
-  body["stream"] = true;
-  body["stream_options"] = {{"include_usage", true}};
+  const json body = {{"messages", user_asks(question)},
+                     {"temperature", 0},
+                     {"max_tokens", 800},
+                     {"stream", true},
+                     {"stream_options", {{"include_usage", true}}}};
   Streamed streamed;
   for (const auto& payload : sse_payloads(http_post(port, "/v1/chat/completions", body.dump()).body)) {
     if (payload == "[DONE]") continue;
@@ -100,7 +89,7 @@ void end(ServerProcess& server) {
 
 TEST_CASE("child worker: questions are answered by meaning, and one process more is there for it") {
   ServerProcess server(flags_with());
-  CHECK(text_of_answer(answer_of(server, user_says("Count from 3 to 7."))) == "3, 4, 5, 6, 7");
+  CHECK(content_of(chat(server.port(), user_asks("Count from 3 to 7."))) == "3, 4, 5, 6, 7");
   CHECK(children_of(server.pid()).size() == 1);
   CHECK(server.output().find("child process") != std::string::npos);
   end(server);
@@ -140,10 +129,11 @@ TEST_CASE("child worker: a worker that dies too often ends the server, with its 
   for (pid_t worker = 0, round = 0; round < 2; ++round) {
     worker = worker_of(server, worker);
     // Alive once it has answered.
-    if (round == 0) answer_of(server, user_says("Count from 3 to 7."));
+    if (round == 0) chat(server.port(), user_asks("Count from 3 to 7."));
     REQUIRE(::kill(worker, SIGKILL) == 0);
     // Its death is found with the next batch at the latest.
-    http_post(server.port(), "/v1/chat/completions", body_of(user_says("Count from 1 to 99.")).dump());
+    const json body = {{"messages", user_asks("Count from 1 to 99.")}, {"max_tokens", 800}};
+    http_post(server.port(), "/v1/chat/completions", body.dump());
   }
   CHECK(server.wait() == 70);
   CHECK(server.output().find("died more than 1 times in 60 s") != std::string::npos);
@@ -151,25 +141,19 @@ TEST_CASE("child worker: a worker that dies too often ends the server, with its 
 
 TEST_CASE("child worker: what its predecessor left on the host, the next one uses") {
   ServerProcess server(flags_with({}, "18MiB"));  // some 80 pages on the device
-  json messages = user_says("My name is Clara.");
-  const auto say = [&](const std::string& text) {
-    if (!text.empty()) messages.push_back({{"role", "user"}, {"content", text}});
-    const json answer = answer_of(server, messages);
-    messages.push_back(answer["choices"][0]["message"]);
-    return answer;
-  };
-  say("");
-  say("Count from 3 to 60.");
+  Conversation conversation(800);
+  conversation.say(server.port(), "My name is Clara.");
+  conversation.say(server.port(), "Count from 3 to 60.");
   const auto num_stored = [&] { return ServerMetrics(server.port()).sum("troupe_kv_pages_stored_total"); };
   for (int i = 10; i < 50 && num_stored() < 40; ++i)
-    answer_of(server, user_says("Count from " + std::to_string(i) + " to 90."));
+    chat(server.port(), user_asks("Count from " + std::to_string(i) + " to 90."));
   REQUIRE(num_stored() >= 40);
   const pid_t worker = worker_of(server);
   REQUIRE(::kill(worker, SIGKILL) == 0);
   // A batch for the server to find out with.
-  answer_of(server, user_says("Count from 3 to 7."));
-  const json answer = say("What is my name?");
-  CHECK(text_of_answer(answer).find("Clara") != std::string::npos);
+  chat(server.port(), user_asks("Count from 3 to 7."));
+  const json answer = conversation.say(server.port(), "What is my name?");
+  CHECK(content_of(answer).find("Clara") != std::string::npos);
   CHECK(answer["timings"].value("tokens_from_host", 0) >= 64);
   CHECK(num_restarts(server) == 1);
   CHECK(ServerMetrics(server.port()).sum("troupe_kv_pages_not_intact_total") == 0);
@@ -209,7 +193,7 @@ TEST_CASE("child worker: what KV costs is measured through it, and the weights a
   const troupe::test::TemporaryDirectory place;
   ServerProcess server(flags_with(
       {"--store-directory", place.path().string(), "--cache-measure=true"}));
-  CHECK(text_of_answer(answer_of(server, user_says("Count from 3 to 7."))) == "3, 4, 5, 6, 7");
+  CHECK(content_of(chat(server.port(), user_asks("Count from 3 to 7."))) == "3, 4, 5, 6, 7");
   CHECK(server.output().find("first_page_us") != std::string::npos);
   CHECK(num_restarts(server) == 0);
   end(server);

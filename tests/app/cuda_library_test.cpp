@@ -16,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/chat.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/server_metrics.hpp"
@@ -46,7 +47,7 @@ CommandResult failed_start(const std::string& device, const std::string& library
 }
 
 json body_of(const std::string& text) {
-  return {{"messages", json::array({{{"role", "user"}, {"content", text}}})}, {"max_tokens", 50}};
+  return {{"messages", user_asks(text)}, {"max_tokens", 50}};
 }
 
 HttpAnswer answer_of(const ServerProcess& server, const std::string& text) {

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/chat.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
@@ -167,7 +168,7 @@ TEST_CASE("disconnects: clients that vanish at any moment leave no page held and
   CHECK(metrics.sum("troupe_worker_restarts_total") + metrics.sum("troupe_actor_failures_total") == 0);
 
   const json question = {{"model", "demo"},
-                         {"messages", json::array({{{"role", "user"}, {"content", "Count from 3 to 7."}}})},
+                         {"messages", user_asks("Count from 3 to 7.")},
                          {"temperature", 0}};
   const auto answer = http_post(server.port(), "/v1/chat/completions", question.dump());
   CHECK(answer.body.find("3, 4, 5, 6, 7") != std::string::npos);

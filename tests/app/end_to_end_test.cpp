@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/chat.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
@@ -50,16 +51,6 @@ std::string answer_of(std::uint16_t port, const json& messages) {
   return json::parse(answer.body).at("choices").at(0).at("message").at("content");
 }
 
-json user_says(const std::string& text) { return json::array({{{"role", "user"}, {"content", text}}}); }
-
-// One value of /metrics, by the line's beginning.
-double metric(std::uint16_t port, const std::string& name) {
-  const auto text = http_get(port, "/metrics").body;
-  const auto at = text.find("\n" + name);
-  REQUIRE_MESSAGE(at != std::string::npos, name);
-  return std::stod(text.substr(text.find(' ', at + 1)));
-}
-
 }  // namespace
 
 TEST_CASE("end to end: held-out questions are answered by meaning, alone and 32 at once, and alike") {
@@ -93,12 +84,12 @@ TEST_CASE("end to end: held-out questions are answered by meaning, alone and 32 
   for (std::size_t i = 0; i < questions.size(); ++i) CHECK(together[i] == alone[i]);
 
   metrics_when_idle(server.port());
-  CHECK(metric(server.port(), "troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
+  CHECK(ServerMetrics(server.port()).series("troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
 }
 
 TEST_CASE("end to end: a streamed answer has role, deltas, finish, usage and [DONE], and says the same") {
   const ServerProcess server(kFlags);
-  const auto messages = user_says("Count from 3 to 7.");
+  const auto messages = user_asks("Count from 3 to 7.");
   auto body = body_of(messages, true);
   body["stream_options"] = {{"include_usage", true}};
   const auto answer = http_post(server.port(), "/v1/chat/completions", body.dump());
@@ -128,13 +119,13 @@ TEST_CASE("end to end: a streamed answer has role, deltas, finish, usage and [DO
 
 TEST_CASE("end to end: a second turn finds the first one's pages and remembers") {
   const ServerProcess server(kFlags);
-  auto messages = user_says("My name is Ada.");
-  messages.push_back({{"role", "assistant"}, {"content", answer_of(server.port(), messages)}});
+  auto messages = user_asks("My name is Ada.");
+  messages.push_back(assistant_message(answer_of(server.port(), messages)));
   for (const char* between : {"Count from 3 to 40.", "Spell the word cat.", "What is 12 + 7?", "Count from 50 to 80."}) {
-    messages.push_back({{"role", "user"}, {"content", between}});
-    messages.push_back({{"role", "assistant"}, {"content", answer_of(server.port(), messages)}});
+    messages.push_back(user_message(between));
+    messages.push_back(assistant_message(answer_of(server.port(), messages)));
   }
-  messages.push_back({{"role", "user"}, {"content", "What is my name?"}});
+  messages.push_back(user_message("What is my name?"));
   const auto answer = http_post(server.port(), "/v1/chat/completions", body_of(messages, false).dump());
   REQUIRE(answer.status == 200);
   const auto parsed = json::parse(answer.body);
@@ -144,15 +135,15 @@ TEST_CASE("end to end: a second turn finds the first one's pages and remembers")
 
 TEST_CASE("end to end: a client that leaves mid-stream gives its pages back") {
   const ServerProcess server(kFlags);
-  auto body = body_of(user_says("Count from 1 to 100."), true);
+  auto body = body_of(user_asks("Count from 1 to 100."), true);
   body["ignore_eos"] = true;
   body["max_tokens"] = 1900;
   http_post_and_leave(server.port(), "/v1/chat/completions", body.dump(),
                       [](std::string_view raw) { return raw.find("10") != std::string_view::npos; });
   metrics_when_idle(server.port());
-  CHECK(metric(server.port(), "troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
-  CHECK(metric(server.port(), "troupe_requests_total{finished_reason=\"cancelled\"") == 1);
-  CHECK(metric(server.port(), "troupe_generation_tokens_total") < 1900);
+  CHECK(ServerMetrics(server.port()).series("troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
+  CHECK(ServerMetrics(server.port()).series("troupe_requests_total{finished_reason=\"cancelled\"") == 1);
+  CHECK(ServerMetrics(server.port()).series("troupe_generation_tokens_total") < 1900);
 }
 
 TEST_CASE("end to end: bad input is refused with a clear error and changes nothing") {
@@ -162,7 +153,7 @@ TEST_CASE("end to end: bad input is refused with a clear error and changes nothi
     unsigned status;
     std::string says;
   };
-  const auto messages = user_says("Hi").dump();
+  const auto messages = user_asks("Hi").dump();
   std::string long_prompt;
   for (int i = 0; i < 3000; ++i) long_prompt += "word ";
   const std::vector<Case> cases = {
@@ -175,7 +166,7 @@ TEST_CASE("end to end: bad input is refused with a clear error and changes nothi
       {R"({"model":"demo","n":2,"messages":)" + messages + "}", 400, "n"},
       {R"({"model":"demo","max_tokens":0,"messages":)" + messages + "}", 400, "max_tokens"},
       {"{\"model\":\"demo\",\"messages\":[{\"role\":\"user\",\"content\":\"\xFF\"}]}", 400, "UTF-8"},
-      {json{{"model", "demo"}, {"messages", user_says(long_prompt)}}.dump(), 400, "2048"},
+      {json{{"model", "demo"}, {"messages", user_asks(long_prompt)}}.dump(), 400, "2048"},
   };
   for (const auto& wrong : cases) {
     const auto answer = http_post(server.port(), "/v1/chat/completions", wrong.body);
@@ -187,19 +178,19 @@ TEST_CASE("end to end: bad input is refused with a clear error and changes nothi
     CHECK(error.contains("code"));
   }
   CHECK(http_get(server.port(), "/nowhere").status == 404);
-  CHECK(answer_of(server.port(), user_says("Count from 3 to 7.")) == "3, 4, 5, 6, 7");
+  CHECK(answer_of(server.port(), user_asks("Count from 3 to 7.")) == "3, 4, 5, 6, 7");
 }
 
 TEST_CASE("end to end: SIGTERM lets a running answer finish and exits 0") {
   ServerProcess server(kFlags);
   HttpAnswer answer;
   std::thread asker([&] {
-    auto body = body_of(user_says("Count from 1 to 40."), true);
+    auto body = body_of(user_asks("Count from 1 to 40."), true);
     answer = http_post(server.port(), "/v1/chat/completions", body.dump());
   });
   CHECK(eventually([&] {
-    return metric(server.port(), "troupe_num_requests_running") > 0 ||
-           metric(server.port(), "troupe_generation_tokens_total") > 0;
+    return ServerMetrics(server.port()).series("troupe_num_requests_running") > 0 ||
+           ServerMetrics(server.port()).series("troupe_generation_tokens_total") > 0;
   }));
   server.signal(SIGTERM);
   asker.join();

@@ -3,12 +3,11 @@
 // that holds it has been through each tier: left on the device, pushed to the
 // host and loaded, dropped and computed again, written to disk and read by the
 // next process. /metrics tells that it was there.
-#include "tests/support/http_client.hpp"
+#include "tests/support/chat.hpp"
 
 #include <doctest/doctest.h>
 
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,6 @@
 #include "tests/support/server_process.hpp"
 
 using namespace troupe::test;
-using nlohmann::json;
 
 namespace {
 
@@ -29,41 +27,21 @@ Flags serve_flags(const Flags& more) {
   return flags;
 }
 
-class Conversation {
- public:
-  // Says it, and keeps what is answered for what comes next.
-  std::string say(const ServerProcess& server, const std::string& text) {
-    messages_.push_back({{"role", "user"}, {"content", text}});
-    const json body = {
-        {"model", "demo"}, {"messages", messages_}, {"temperature", 0}, {"max_tokens", 400}};
-    const auto answer = http_post(server.port(), "/v1/chat/completions", body.dump());
-    REQUIRE_MESSAGE(answer.status == 200, answer.body);
-    const auto parsed = json::parse(answer.body);
-    num_tokens_ = parsed.at("usage").at("total_tokens");
-    messages_.push_back(parsed.at("choices").at(0).at("message"));
-    return messages_.back().at("content");
-  }
-  int num_tokens() const { return num_tokens_; }
-
- private:
-  json messages_ = json::array();
-  int num_tokens_ = 0;
-};
-
 Conversation tell_name(const ServerProcess& server) {
   Conversation conversation;
-  conversation.say(server, "My name is Anna.");
+  conversation.say(server.port(), "My name is Anna.");
   for (const char* between :
        {"Count from 3 to 40.", "Spell the word cat.", "What is 12 + 7?", "Count from 50 to 80."})
-    conversation.say(server, between);
+    conversation.say(server.port(), between);
   return conversation;
 }
 
 // Another conversation, of some two pages of its own for each number.
 void talk_of_something_else(const ServerProcess& server, int number) {
   Conversation other;
-  other.say(server, "My number is " + std::to_string(number) + ".");
-  other.say(server, "Count from " + std::to_string(number) + " to " + std::to_string(number + 20) + ".");
+  other.say(server.port(), "My number is " + std::to_string(number) + ".");
+  other.say(server.port(),
+            "Count from " + std::to_string(number) + " to " + std::to_string(number + 20) + ".");
 }
 
 // Tokens by where they came from while the name was asked for.
@@ -73,7 +51,7 @@ struct Found {
 
 Found ask_name(const ServerProcess& server, Conversation& conversation) {
   const ServerMetrics before(server.port());
-  CHECK(conversation.say(server, "What is my name?").find("Anna") != std::string::npos);
+  CHECK(content_of(conversation.say(server.port(), "What is my name?")).find("Anna") != std::string::npos);
   const ServerMetrics after(server.port());
   const auto since = [&](const char* tier) { return after.hits(tier) - before.hits(tier); };
   return {.device = since("device"), .host = since("host"), .disk = since("disk"),

@@ -16,6 +16,7 @@
 #include "tests/support/file_text.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/promql_names.hpp"
+#include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -52,14 +53,6 @@ class Load {
 
 // Each try asks Prometheus, which takes its time; a busy machine gets some tries more.
 constexpr std::chrono::seconds kPatience{120};
-
-// As /metrics has it in its text format.
-double sample(std::uint16_t port, const std::string& name) {
-  const auto text = http_get(port, "/metrics").body;
-  const auto at = text.find("\n" + name + "{");
-  REQUIRE_MESSAGE(at != std::string::npos, name);
-  return std::stod(text.substr(text.find("} ", at) + 2));
-}
 
 // As somebody without Grafana would look at it.
 void check_drawing(const PrometheusProcess& prometheus) {
@@ -174,8 +167,8 @@ TEST_CASE("prometheus: it keeps native histograms, whose counts are the server's
   CHECK(!prometheus.query("vllm:time_to_first_token_seconds_bucket").empty());
   for (const std::string name : {"troupe_time_to_first_token_seconds", "troupe_inter_token_latency_seconds",
                                  "troupe_request_generation_tokens", "troupe_iteration_tokens"}) {
-    const double count = sample(server.port(), name + "_count");
-    const double sum = sample(server.port(), name + "_sum");
+    const double count = ServerMetrics(server.port()).series(name + "_count{");
+    const double sum = ServerMetrics(server.port()).series(name + "_sum{");
     CHECK(count > 0);
     CHECK_MESSAGE(eventually([&] { return prometheus.value("histogram_count(" + name + ")") == count; }, kPatience),
                   name);

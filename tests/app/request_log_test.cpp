@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "loadgen/child_process.hpp"
+#include "tests/support/chat.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/server_process.hpp"
@@ -23,7 +24,7 @@ const std::string kChat = "/v1/chat/completions";
 
 json body_of(const std::string& question, int max_tokens) {
   return {{"model", "demo"},
-          {"messages", json::array({{{"role", "user"}, {"content", question}}})},
+          {"messages", user_asks(question)},
           {"max_tokens", max_tokens}};
 }
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/chat.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/otlp_sink.hpp"
 #include "tests/support/server_process.hpp"
@@ -41,7 +42,7 @@ void record_run(const std::string& file) {
     clients.emplace_back([&server, i] {
       for (int j = 0; j < 3; ++j) {
         const json body = {{"model", "demo"},
-                           {"messages", json::array({{{"role", "user"}, {"content", "Count from " + std::to_string(i) + " to 30."}}})},
+                           {"messages", user_asks("Count from " + std::to_string(i) + " to 30.")},
                            {"max_tokens", 40}};
         CHECK(http_post(server.port(), "/v1/chat/completions", body.dump()).status == 200);
       }

@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/chat.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/otlp_sink.hpp"
+#include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
 #include "tests/support/trace_tree.hpp"
 
@@ -28,7 +30,7 @@ std::vector<std::string> noop_flags(std::vector<std::string> more) {
 
 void ask(std::uint16_t port, int count, int max_tokens = 20) {
   const json body = {{"model", "demo"},
-                     {"messages", json::array({{{"role", "user"}, {"content", "Hi"}}})},
+                     {"messages", user_asks("Hi")},
                      {"max_tokens", max_tokens}};
   for (int i = 0; i < count; ++i) {
     const auto answer = http_post(port, "/v1/chat/completions", body.dump());
@@ -37,15 +39,8 @@ void ask(std::uint16_t port, int count, int max_tokens = 20) {
   }
 }
 
-double metric(std::uint16_t port, const std::string& name) {
-  const auto text = http_get(port, "/metrics").body;
-  const auto at = text.find("\n" + name);
-  REQUIRE_MESSAGE(at != std::string::npos, name);
-  return std::stod(text.substr(text.find(' ', at + 1)));
-}
-
 double num_dropped(std::uint16_t port, const std::string& reason) {
-  return metric(port, "troupe_trace_spans_dropped_total{model_name=\"demo\",reason=\"" + reason + "\"}");
+  return ServerMetrics(port).series("troupe_trace_spans_dropped_total{model_name=\"demo\",reason=\"" + reason + "\"}");
 }
 
 }  // namespace
@@ -58,7 +53,7 @@ TEST_CASE("trace outage: a collector that is down costs spans, not answers") {
   }
   ServerProcess server(noop_flags({"--trace-endpoint", url, "--trace-max-queued-spans", "256"}));
   ask(server.port(), 50);
-  CHECK(metric(server.port(), "troupe_trace_spans_exported_total") == 0);
+  CHECK(ServerMetrics(server.port()).series("troupe_trace_spans_exported_total") == 0);
   CHECK(num_dropped(server.port(), "queue_full") > 0);  // 50 requests are 250 spans and 1000 iterations
   server.signal(SIGTERM);
   CHECK(server.wait() == 0);
@@ -72,7 +67,7 @@ TEST_CASE("trace outage: a collector that refuses, hangs up or talks nonsense ha
     ServerProcess server(noop_flags({"--trace-endpoint", sink.url()}));
     ask(server.port(), 5);
     CHECK(eventually([&] { return num_dropped(server.port(), "export_failed") > 0; }));
-    CHECK(metric(server.port(), "troupe_trace_spans_exported_total") == 0);
+    CHECK(ServerMetrics(server.port()).series("troupe_trace_spans_exported_total") == 0);
     ask(server.port(), 5);
     server.signal(SIGTERM);
     CHECK(server.wait() == 0);
@@ -87,7 +82,7 @@ TEST_CASE("trace outage: a collector that never answers fills the queue, no more
   REQUIRE(sink.wait_for_requests(1));  // it waits for that one from now on
   ask(server.port(), 60);
   CHECK(num_dropped(server.port(), "queue_full") > 0);
-  CHECK(metric(server.port(), "troupe_trace_spans_exported_total") == 0);
+  CHECK(ServerMetrics(server.port()).series("troupe_trace_spans_exported_total") == 0);
   const auto start = std::chrono::steady_clock::now();
   server.signal(SIGTERM);
   CHECK(server.wait() == 0);

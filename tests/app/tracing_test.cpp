@@ -17,9 +17,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/chat.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/otlp_sink.hpp"
+#include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
 #include "tests/support/trace_tree.hpp"
 
@@ -45,7 +47,7 @@ std::vector<std::string> flags_for(const OtlpSink& sink, std::vector<std::string
 
 json body_of(const std::string& question, bool stream = false) {
   return {{"model", "demo"},
-          {"messages", json::array({{{"role", "user"}, {"content", question}}})},
+          {"messages", user_asks(question)},
           {"temperature", 0},
           {"max_tokens", 800},
           {"stream", stream}};
@@ -72,13 +74,6 @@ std::vector<TraceTree> trees_at_end(ServerProcess& server, const OtlpSink& sink)
   server.signal(SIGTERM);
   CHECK(server.wait() == 0);
   return trees_of(sink.spans());
-}
-
-double metric(std::uint16_t port, const std::string& name) {
-  const auto text = http_get(port, "/metrics").body;
-  const auto at = text.find("\n" + name);
-  REQUIRE_MESSAGE(at != std::string::npos, name);
-  return std::stod(text.substr(text.find(' ', at + 1)));
 }
 
 }  // namespace
@@ -214,7 +209,7 @@ TEST_CASE("tracing: a request that waits too long fails in its queue phase") {
     body["max_tokens"] = 2;
     CHECK(http_post(server.port(), kChat, body.dump()).status == 200);
   });
-  CHECK(eventually([&] { return metric(server.port(), "troupe_num_requests_running") > 0; }));
+  CHECK(eventually([&] { return ServerMetrics(server.port()).series("troupe_num_requests_running") > 0; }));
   const auto answer = http_post(server.port(), kChat, body_of("Hi").dump(), traceparent("01"));
   first.join();
   CHECK(answer.status == 429);
@@ -337,7 +332,7 @@ TEST_CASE("tracing: a client that does not read suspends its sequence, and the t
   const std::string request = "POST " + kChat + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n" +
                               "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
   REQUIRE(::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size()));
-  CHECK(eventually([&] { return metric(server.port(), "troupe_num_requests_paused") > 0; }));
+  CHECK(eventually([&] { return ServerMetrics(server.port()).series("troupe_num_requests_paused") > 0; }));
   std::array<char, 16384> buffer{};
   while (::recv(descriptor, buffer.data(), buffer.size(), 0) > 0) {
   }

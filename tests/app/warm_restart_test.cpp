@@ -16,8 +16,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/chat.hpp"
 #include "tests/support/eventually.hpp"
-#include "tests/support/http_client.hpp"
 #include "tests/support/server_metrics.hpp"
 #include "tests/support/server_process.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -38,18 +38,13 @@ struct Answer {
 class User {
  public:
   Answer say(const test::ServerProcess& server, const std::string& text) {
-    history_.push_back({{"role", "user"}, {"content", text}});
-    const json body = {{"messages", history_}, {"temperature", 0}, {"max_tokens", 150}};
-    const auto response = test::http_post(server.port(), "/v1/chat/completions", body.dump());
-    REQUIRE_MESSAGE(response.status == 200, response.body << '\n' << server.output());
-    const json answer = json::parse(response.body);
-    const json message = answer["choices"][0]["message"];
-    history_.push_back(message);
-    return {message["content"], answer["usage"], answer["timings"]};
+    INFO(server.output());  // why, if it refuses
+    const json answer = conversation_.say(server.port(), text);
+    return {test::content_of(answer), answer["usage"], answer["timings"]};
   }
 
  private:
-  json history_ = json::array();
+  test::Conversation conversation_{150};
 };
 
 std::vector<std::string> flags_of(const test::TemporaryDirectory& place,

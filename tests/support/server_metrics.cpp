@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/server_metrics.hpp"
 
+#include <algorithm>
+#include <stdexcept>
 #include <thread>
 
 #include "loadgen/metrics_text.hpp"
@@ -21,6 +23,13 @@ ServerMetrics::ServerMetrics(std::uint16_t port) : text_(http_get(port, "/metric
 
 double ServerMetrics::sum(std::string_view name, std::string_view label) const {
   return loadgen::metric_sum(text_, name, label).value_or(0);
+}
+
+double ServerMetrics::series(std::string_view beginning) const {
+  const auto at = text_.find("\n" + std::string(beginning));
+  if (at == std::string::npos) throw std::runtime_error("no series " + std::string(beginning));
+  const auto end = std::min(text_.find('\n', at + 1), text_.size());
+  return std::stod(text_.substr(text_.rfind(' ', end) + 1));
 }
 
 double ServerMetrics::pages(std::string_view tier, std::string_view state) const {

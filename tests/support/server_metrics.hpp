@@ -15,6 +15,9 @@ class ServerMetrics {
 
   // Over all series whose labels contain `label`, as in reason="timeout"; 0 if there is none.
   double sum(std::string_view name, std::string_view label = {}) const;
+  // Of the first series that begins so, as in troupe_requests_total{finished_reason="stop";
+  // throws std::runtime_error if there is none.
+  double series(std::string_view beginning) const;
   // KV pages of a tier, "device", "host" or "disk", in a state.
   double pages(std::string_view tier, std::string_view state) const;
   // Tokens found in a tier so far.
