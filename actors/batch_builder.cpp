@@ -23,6 +23,20 @@ void add_scored_slices(Batch& batch, const Sequence& sequence, SequenceSlice sli
   }
 }
 
+// Where the sequence's pages, as many as are needed, begin in the batch's table. Its slices
+// lie side by side and share them: one with holes would list a long context again and again.
+std::uint32_t list_pages(Batch& batch, const Sequence& sequence, std::uint32_t num_pages) {
+  auto& table = batch.page_table;
+  const bool is_listed = !batch.slices.empty() && batch.slices.back().sequence == sequence.id();
+  const std::size_t first = is_listed ? batch.slices.back().first_page : table.size();
+  const std::size_t num_listed = table.size() - first;
+  if (num_listed < num_pages) {
+    const auto pages = sequence.pages.begin();
+    table.insert(table.end(), pages + static_cast<std::ptrdiff_t>(num_listed), pages + num_pages);
+  }
+  return static_cast<std::uint32_t>(first);
+}
+
 }  // namespace
 
 void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
@@ -32,8 +46,8 @@ void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
   slice.slot = sequence.slot;
   slice.num_tokens = step.num_tokens;
   slice.context_length = step.context_length;
-  slice.first_page = static_cast<std::uint32_t>(batch.page_table.size());
   slice.num_pages = (step.context_length + step.num_tokens + page_size - 1) / page_size;
+  slice.first_page = list_pages(batch, sequence, slice.num_pages);
   slice.input_from_slot = step.input_from_slot;
   slice.sample = step.sample;
   slice.sampling = sequence.ticket->sampling;
@@ -44,8 +58,6 @@ void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
     slice.penalized = sequence.penalized->tokens();
     slice.num_pending = sequence.progress.num_pending();
   }
-  batch.page_table.insert(batch.page_table.end(), sequence.pages.begin(),
-                          sequence.pages.begin() + slice.num_pages);
   if (step.scores) {
     add_scored_slices(batch, sequence, std::move(slice), step.num_tokens, page_size);
   } else {

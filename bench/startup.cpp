@@ -11,6 +11,7 @@
 #include "bench/statistics.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/server_process.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 
@@ -35,13 +36,13 @@ double seconds_to_ready(const std::string& model, const std::vector<std::string>
 
 int main(int argc, char** argv) {
   const std::string model = argc > 1 ? argv[1] : TROUPE_SOURCE_DIR "/models/demo";
-  const test::TemporaryPath kept;
+  const test::TemporaryDirectory kept;
   const struct {
     const char* name;
     std::vector<std::string> flags;
   } arms[] = {{"estimated", {"--cache-measure=false"}},
               {"measured", {"--cache-measure=true"}},
-              {"kept", {"--cache-measure=true", "--store-directory", kept.path()}}};
+              {"kept", {"--cache-measure=true", "--store-directory", kept.path().string()}}};
   for (const auto& [name, flags] : arms) {
     std::vector<double> seconds;
     for (int run = -1; run < kRuns; ++run) {  // the first one measures what is kept

@@ -17,6 +17,7 @@
 #include "bench/streams.hpp"
 #include "tests/support/otlp_sink.hpp"
 #include "tests/support/server_process.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 using namespace troupe::bench;
@@ -102,7 +103,7 @@ int main(int argc, char** argv) {
   std::printf("%-22s %10s %8s   %-23s   %s\n", "on", "off tok/s", "us/tok", "tokens a second", "CPU a token");
   compare("nothing (the noise)", {"--log-level", "error"}, load);
   compare("logs", logs, load);
-  const test::TemporaryPath file;
+  const test::TemporaryFile file;
   compare("logs, traces to file", with_logs({"--trace-file", file.path().string()}), load);
   test::OtlpSink sink;
   sink.answer_otherwise({.status = 202});  // taken, not looked at: its CPU is ours too

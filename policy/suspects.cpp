@@ -26,9 +26,9 @@ std::optional<Suspects::SequenceId> Suspects::take_death(Death death, std::span<
   }
   for (const Part& part : parts) {
     if (part.has_ended) continue;
-    const auto [place, is_new] =
-        suspects_.try_emplace(part.sequence, Suspect{.begin = part.begin, .end = part.end});
+    const auto [place, is_new] = suspects_.try_emplace(part.sequence);
     Suspect& suspect = place->second;
+    if (is_new) suspect.begin = part.begin;
     suspect.begin = std::min(suspect.begin, part.begin);
     suspect.end = std::max(suspect.end, part.end);
     suspect.was_alone = suspect.was_alone || is_alone;

@@ -70,23 +70,25 @@ void bound_batches(CudaModelPlan& plan) {
   const AttentionLimits& limits = plan.attention;
   const std::uint32_t tokens = plan.largest.max_tokens;
   const std::uint32_t slots = plan.settings.num_slots;
+  const auto page_tokens = static_cast<std::uint32_t>(kKvPageTokens);
+  // A sequence with holes has a slice for each of them, of whole pages but for the rest of one
+  // that an earlier batch had begun, and one more.
+  const std::uint32_t slices = slots + 2 * (tokens / page_tokens) + 1;
   const std::uint32_t few_rows = kAttentionClasses[kTileClass - 1];
   const std::uint32_t tile_rows = kAttentionClasses[kTileClass];
   const std::uint32_t splits = divide_up(plan.context_length, limits.split_tokens);
   const std::uint32_t tile_splits = divide_up(plan.context_length, limits.tile_split_tokens);
   // With tiles, a slice of few rows has at most few_rows of them; without, all are few.
   const std::uint32_t rows = tokens * limits.group_size;
-  const std::uint32_t rows_of_few = limits.has_tiles ? std::min(rows, slots * few_rows) : rows;
+  const std::uint32_t rows_of_few = limits.has_tiles ? std::min(rows, slices * few_rows) : rows;
   const std::uint32_t rows_of_tiles = limits.has_tiles ? rows : 0;
-  const std::uint32_t few_items = slots + rows_of_few / few_rows;
-  const std::uint32_t tile_items = limits.has_tiles ? slots + rows_of_tiles / tile_rows : 0;
+  const std::uint32_t few_items = slices + rows_of_few / few_rows;
+  const std::uint32_t tile_items = limits.has_tiles ? slices + rows_of_tiles / tile_rows : 0;
   plan.num_partials = (splits > 1 ? rows_of_few * splits : 0) +
                       (tile_splits > 1 ? rows_of_tiles * tile_splits : 0);
-  const std::uint32_t padding = static_cast<std::uint32_t>(kKvPageTokens);
-  plan.capacity = {.tokens = tokens + padding,
-                   .output_rows = slots + padding,
-                   .pages = slots * divide_up(plan.context_length,
-                                              static_cast<std::uint32_t>(kKvPageTokens)),
+  plan.capacity = {.tokens = tokens + page_tokens,
+                   .output_rows = slots + page_tokens,
+                   .pages = slots * divide_up(plan.context_length, page_tokens),
                    .suppressed = slots * kSuppressedPerSlot,
                    .penalized = max_penalized_tokens(plan),
                    .merges = few_items + tile_items};

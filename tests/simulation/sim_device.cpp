@@ -106,6 +106,9 @@ void SimDevice::check(const Batch& batch) {
   if (batch.num_penalized_tokens() > device.max_penalized_tokens)
     shared_->violations.push_back("batch " + std::to_string(batch.id) +
                                   ": more penalized tokens than fit");
+  const std::size_t most_pages = (device.context_length + device.page_size - 1) / device.page_size;
+  if (batch.page_table.size() > device.num_slots * most_pages)
+    shared_->violations.push_back("batch " + std::to_string(batch.id) + ": pages listed twice");
   if (batch.num_output_rows() > device.num_slots)
     shared_->violations.push_back("batch " + std::to_string(batch.id) + ": too many output rows");
   if (num_tokens != batch.num_tokens() || num_tokens > device.max_batch_tokens ||

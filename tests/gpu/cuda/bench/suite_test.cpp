@@ -80,7 +80,7 @@ TEST_CASE("cuda bench: goals are bounds, and what is no number meets none") {
 TEST_CASE("cuda bench: a share of a limit that was not measured is no measurement") {
   std::ostringstream text;
   Recorder recorder(text, false);
-  recorder.add({.id = "read", .title = "", .value = std::numeric_limits<double>::infinity(), .goal = Goal{.at_least = 0.85}});
+  recorder.add({.id = "read", .title = "", .value = std::numeric_limits<double>::infinity(), .unit = "", .goal = Goal{.at_least = 0.85}});
   const Json line = lines_of(text.str()).at(0);
   CHECK(line.at("kind") == "not_run");
   CHECK(line.at("id") == "read");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/cuda_device.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <random>
+#include <span>
 #include <utility>
 
 #include <doctest/doctest.h>
@@ -61,6 +63,21 @@ Answers on_host(const SmallModel& model, DataType type) {
   ProgramCache programs(host_model->network, host_model->compute_type, host_model->largest);
   answers.tokens = generate(device, programs, requests_of_many_lengths(100));
   return answers;
+}
+
+// A slice of one sequence from each start to the next.
+Batch slices_between(std::span<const std::uint32_t> starts) {
+  Batch batch{.id = 1, .slices = {}, .token_ids = {}, .page_table = {0, 1, 2, 3, 4}};
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    batch.slices.push_back({.num_tokens = starts[i + 1] - starts[i],
+                            .context_length = starts[i],
+                            .num_pages = (starts[i + 1] + 31) / 32,
+                            .sampling = {.temperature = 0.0F},
+                            .suppressed = {}});
+    for (std::uint32_t token = starts[i]; token < starts[i + 1]; ++token)
+      batch.token_ids.push_back(static_cast<std::int32_t>(token * 7 % 100));
+  }
+  return batch;
 }
 
 }  // namespace
@@ -185,6 +202,31 @@ TEST_CASE("cuda device: the time of a batch runs from its own first kernel") {
   CHECK(sum < std::chrono::steady_clock::now() - begin);  // they came one after the other
   const Ticket moves = device.submit(nullptr, std::make_shared<const Batch>());
   CHECK(wait_for(device, moves).network_nanoseconds == 0);
+}
+
+TEST_CASE("cuda device: a lone slot's sequence with many holes is computed in one batch") {
+  // The rest of a hole, holes of a page each, and the end.
+  const std::vector<std::uint32_t> starts = {0, 12, 32, 64, 96, 128, 150};
+  BackendSettings settings = small_settings(DataType::kF32);
+  settings.num_slots = 1;
+  settings.max_batch_tokens = 160;
+  const SmallModel model(settings);
+  const auto last_token = [&](std::size_t slices_of_batch) {
+    cuda::CudaDevice device(model.get());
+    ProgramCache programs = model.programs();
+    std::int32_t token = -1;
+    for (std::size_t first = 0; first + 1 < starts.size(); first += slices_of_batch) {
+      const std::size_t last = std::min(first + slices_of_batch, starts.size() - 1);
+      const auto batch = std::make_shared<Batch>(slices_between({&starts[first], &starts[last] + 1}));
+      batch->slices.back().sample = true;
+      const auto result =
+          wait_for(device, device.submit(programs.find("decoder_step", batch->num_tokens(), 1), batch));
+      REQUIRE(result.error == "");
+      token = result.tokens.back();
+    }
+    return token;
+  };
+  CHECK(last_token(starts.size()) == last_token(1));
 }
 
 TEST_CASE("cuda device: a prompt is scored token by token as on the host, and the slot goes on") {
