@@ -228,6 +228,10 @@ void CudaDevice::queue_program(const Prepared& prepared, const Batch& batch) {
 // gets what it needs, and no graph.
 BatchCapacity CudaDevice::choose_capacity(const Batch& batch, const AttentionPlan& plan,
                                           const ProgramShape& shape, bool& takes_graph) const {
+  if (plan.num_partials > model_->plan.num_partials)
+    throw std::runtime_error("attention has " + std::to_string(plan.num_partials) +
+                             " partial rows, planned were " +
+                             std::to_string(model_->plan.num_partials));
   const BatchCapacity exact = capacity_of(batch, plan);
   const BatchCapacity rounded = graph_capacity(exact, shape);
   takes_graph = takes_graph && BatchInput::size_bytes(rounded) <= input_bytes_;

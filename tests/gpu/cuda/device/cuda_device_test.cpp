@@ -67,7 +67,7 @@ Answers on_host(const SmallModel& model, DataType type) {
 
 // A slice of one sequence from each start to the next.
 Batch slices_between(std::span<const std::uint32_t> starts) {
-  Batch batch{.id = 1, .slices = {}, .token_ids = {}, .page_table = {0, 1, 2, 3, 4}};
+  Batch batch{.id = 1, .slices = {}, .token_ids = {}, .page_table = {0, 1, 2, 3, 4, 5, 6, 7}};
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     batch.slices.push_back({.num_tokens = starts[i + 1] - starts[i],
                             .context_length = starts[i],
@@ -205,19 +205,24 @@ TEST_CASE("cuda device: the time of a batch runs from its own first kernel") {
 }
 
 TEST_CASE("cuda device: a lone slot's sequence with many holes is computed in one batch") {
-  // The rest of a hole, holes of a page each, and the end.
-  const std::vector<std::uint32_t> starts = {0, 12, 32, 64, 96, 128, 150};
-  BackendSettings settings = small_settings(DataType::kF32);
+  // What came before, the rest of a hole, holes of a page each, and the end.
+  const std::vector<std::uint32_t> starts = {0, 96, 108, 128, 160, 192, 224, 250};
+  BackendSettings settings = small_settings(DataType::kBF16);
   settings.num_slots = 1;
   settings.max_batch_tokens = 160;
-  const SmallModel model(settings);
+  ModelConfig config = small_llama();
+  config.num_kv_heads = config.num_heads;  // a page's tokens do not fill a tile
+  const SmallModel model(settings, config);
   const auto last_token = [&](std::size_t slices_of_batch) {
+    const auto last_of = [&](std::size_t first) {
+      return first == 0 ? 1 : std::min(first + slices_of_batch, starts.size() - 1);
+    };
     cuda::CudaDevice device(model.get());
     ProgramCache programs = model.programs();
     std::int32_t token = -1;
-    for (std::size_t first = 0; first + 1 < starts.size(); first += slices_of_batch) {
-      const std::size_t last = std::min(first + slices_of_batch, starts.size() - 1);
-      const auto batch = std::make_shared<Batch>(slices_between({&starts[first], &starts[last] + 1}));
+    for (std::size_t first = 0; first + 1 < starts.size(); first = last_of(first)) {
+      const auto batch = std::make_shared<Batch>(
+          slices_between({&starts[first], &starts[last_of(first)] + 1}));
       batch->slices.back().sample = true;
       const auto result =
           wait_for(device, device.submit(programs.find("decoder_step", batch->num_tokens(), 1), batch));
@@ -227,6 +232,26 @@ TEST_CASE("cuda device: a lone slot's sequence with many holes is computed in on
     return token;
   };
   CHECK(last_token(starts.size()) == last_token(1));
+}
+
+// No scheduler makes it: more short slices of a long context than there are slots and pages.
+TEST_CASE("cuda device: a batch beyond the plan's partial rows is refused") {
+  BackendSettings settings = small_settings(DataType::kBF16);
+  settings.num_slots = 1;
+  settings.max_batch_tokens = 160;
+  ModelConfig config = small_llama();
+  config.context_length = 2048;
+  const SmallModel model(settings, config);
+  std::vector<std::uint32_t> starts;
+  for (std::uint32_t start = 1800; start <= 1960; start += 4) starts.push_back(start);
+  auto batch = std::make_shared<Batch>(slices_between(starts));
+  batch->page_table.resize(62);
+  batch->slices.back().sample = true;
+  cuda::CudaDevice device(model.get());
+  ProgramCache programs = model.programs();
+  const auto result =
+      wait_for(device, device.submit(programs.find("decoder_step", batch->num_tokens(), 1), batch));
+  CHECK_MESSAGE(result.error.find("partial rows, planned were") != std::string::npos, result.error);
 }
 
 TEST_CASE("cuda device: a prompt is scored token by token as on the host, and the slot goes on") {
