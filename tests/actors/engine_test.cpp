@@ -200,7 +200,7 @@ TEST_CASE("engine: a device that hangs while it ends does not hold up stop for e
       byte_model(),
       [may_end] {
         return std::make_unique<HookedDevice>([](const Batch&) {}, [may_end] {
-          while (!*may_end) std::this_thread::sleep_for(milliseconds(1));
+          CHECK(test::eventually([&] { return may_end->load(); }, seconds(60)));
         });
       },
       {}, metrics);

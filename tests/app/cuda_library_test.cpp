@@ -11,12 +11,12 @@
 #include <fstream>
 #include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/support/chat.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/server_metrics.hpp"
@@ -184,10 +184,9 @@ TEST_CASE("cuda library: several requests that kill workers at once are failed, 
     };
     std::vector<std::future<HttpAnswer>> healthy, poisoned;
     for (const auto& question : questions) healthy.push_back(ask_beside(question));
-    for (int i = 0; i < 5000; ++i) {  // until they are being answered
-      if (ServerMetrics(server.port()).sum("troupe_generation_tokens_total") > 30) break;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    CHECK(eventually([&] {  // they are being answered
+      return ServerMetrics(server.port()).sum("troupe_generation_tokens_total") > 30;
+    }));
     for (int i = 0; i < 4; ++i) poisoned.push_back(ask_beside(kRareText));
     for (auto& answer : poisoned) CHECK(answer.get().status == 500);
     for (std::size_t i = 0; i < questions.size(); ++i)
