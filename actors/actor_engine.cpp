@@ -28,17 +28,15 @@ ActorEngine::ActorEngine(caf::actor_system& system, ServedModel model, DeviceFac
                        .census = std::make_shared<ActorCensus>(),
                        .has_threads = settings.has_threads});
   const SpawnGuard guard;
-  actors_.tier = system_.spawn(
-      make_cache_tier, environment_,
-      CacheTierOptions{.secret = settings.secret, .hash_bits = options.cache.page_hash_bits});
+  actors_.tier =
+      system_.spawn(make_cache_tier, environment_,
+                    CacheTierOptions{.secret = settings.secret, .hash_bits = options.cache.page_hash_bits});
   actors_.scheduler = system_.spawn(make_scheduler, environment_, actors_.tier);
-  actors_.encoder =
-      spawn_on_thread(system_, settings.has_threads, make_prompt_encoder, environment_);
+  actors_.encoder = spawn_on_thread(system_, settings.has_threads, make_prompt_encoder, environment_);
   if (options.store.directory)
     actors_.store =
         spawn_on_thread(system_, settings.has_threads, make_response_store, environment_, actors_.tier);
-  supervisor_ =
-      system_.spawn(make_supervisor, environment_, std::move(make_device), actors_);
+  supervisor_ = system_.spawn(make_supervisor, environment_, std::move(make_device), actors_);
   // Nobody supervises the supervisor: its end is the engine's.
   supervisor_->attach_functor([environment = environment_](const caf::error&) {
     fail_engine(*environment, "the supervisor has died");
@@ -65,8 +63,8 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   caf::anon_send(actor, BeginRequest{});
   // Had the engine failed since, nobody would tell the newcomer.
   if (environment_->board->state() == EngineState::kFailed)
-    environment_->registry->fail(
-        id, {.kind = ApiErrorKind::kUnavailable, .message = "The engine has failed."});
+    environment_->registry->fail(id,
+                                 {.kind = ApiErrorKind::kUnavailable, .message = "The engine has failed."});
   return id;
 }
 
@@ -103,9 +101,7 @@ std::uint64_t ActorEngine::draw_seed() {
   return seeds_();
 }
 
-EngineStatus ActorEngine::status() const {
-  return environment_->board->read(system_.clock().now());
-}
+EngineStatus ActorEngine::status() const { return environment_->board->read(system_.clock().now()); }
 
 void ActorEngine::flush(std::shared_ptr<const void> waiting) {
   caf::anon_send(actors_.scheduler, FlushPages{std::move(waiting)});

@@ -32,8 +32,8 @@ struct ActorEngineSettings {
 // submit, look_up, cancel, resume and the observers: any thread.
 class ActorEngine {
  public:
-  ActorEngine(caf::actor_system& system, ServedModel model, DeviceFactory make_device,
-              EngineOptions options, Metrics& metrics, ActorEngineSettings settings);
+  ActorEngine(caf::actor_system& system, ServedModel model, DeviceFactory make_device, EngineOptions options,
+              Metrics& metrics, ActorEngineSettings settings);
 
   RequestId submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
   void look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink);

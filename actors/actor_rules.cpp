@@ -48,9 +48,8 @@ void follow_rules(caf::scheduled_actor* self, Environment environment) {
         environment->metrics.unexpected_messages.add();
         return caf::sec::unexpected_message;
       });
-  self->set_error_handler([environment](caf::scheduled_actor*, caf::error&) {
-    environment->metrics.unexpected_messages.add();
-  });
+  self->set_error_handler(
+      [environment](caf::scheduled_actor*, caf::error&) { environment->metrics.unexpected_messages.add(); });
   self->set_down_handler([environment](caf::scheduled_actor*, caf::down_msg&) {
     environment->metrics.unexpected_messages.add();
   });
@@ -62,8 +61,7 @@ void follow_rules(caf::scheduled_actor* self, Environment environment) {
         try {
           std::rethrow_exception(exception);
         } catch (const std::exception& error) {
-          log(LogLevel::kError, "actor failed",
-              {{"actor", actor->name()}, {"reason", error.what()}});
+          log(LogLevel::kError, "actor failed", {{"actor", actor->name()}, {"reason", error.what()}});
         } catch (...) {
           log(LogLevel::kError, "actor failed", {{"actor", actor->name()}});
         }

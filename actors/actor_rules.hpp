@@ -106,8 +106,7 @@ class SpawnGuard {
 template <class Function, class... Arguments>
 auto spawn_on_thread(caf::actor_system& system, bool has_threads, Function function,
                      Arguments&&... arguments) {
-  if (has_threads)
-    return system.spawn<caf::detached>(function, std::forward<Arguments>(arguments)...);
+  if (has_threads) return system.spawn<caf::detached>(function, std::forward<Arguments>(arguments)...);
   return system.spawn(function, std::forward<Arguments>(arguments)...);
 }
 

@@ -15,10 +15,9 @@ bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0x
 }  // namespace
 
 void AnswerTokens::add(std::int32_t token, const TokenLogprobs& logprobs) {
-  Waiting waiting{.token = {.token = likely(token, logprobs.logprob),
-                            .top = {},
-                            .text_offset = num_known_characters_},
-                  .begin = num_known_bytes_};
+  Waiting waiting{
+      .token = {.token = likely(token, logprobs.logprob), .top = {}, .text_offset = num_known_characters_},
+      .begin = num_known_bytes_};
   waiting.token.top.reserve(logprobs.top.size());
   for (const RankedToken& ranked : logprobs.top)
     waiting.token.top.push_back(likely(ranked.id, ranked.logprob));
@@ -52,8 +51,8 @@ std::vector<AnswerToken> AnswerTokens::take_rest() {
 
 // Special tokens stand for no text, but have a name.
 LikelyToken AnswerTokens::likely(std::int32_t token, float logprob) const {
-  const std::string_view bytes = tokenizer_->is_special(token) ? tokenizer_->token_content(token)
-                                                               : tokenizer_->token_bytes(token);
+  const std::string_view bytes =
+      tokenizer_->is_special(token) ? tokenizer_->token_content(token) : tokenizer_->token_bytes(token);
   LikelyToken likely{.text = {}, .bytes = std::string(bytes), .logprob = logprob};
   Utf8Assembler assembler;
   assembler.push(bytes, likely.text);

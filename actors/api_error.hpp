@@ -12,14 +12,14 @@ namespace troupe {
 
 enum class ApiErrorKind : std::uint8_t {
   kInvalidRequest,
-  kContextTooLong,   // has a code of its own
+  kContextTooLong,  // has a code of its own
   kModelNotFound,
   kResponseNotFound,          // there is none by that id for whoever asks
   kPreviousResponseNotFound,  // … to continue
   kStoreFull,
   kStoreFailed,
-  kOverloaded,       // with Retry-After
-  kUnavailable,      // loading, draining, or the engine failed
+  kOverloaded,   // with Retry-After
+  kUnavailable,  // loading, draining, or the engine failed
   kInternal,
 };
 
@@ -58,7 +58,7 @@ constexpr std::string_view name_of(ApiErrorKind kind) {
 
 struct ApiError {
   ApiErrorKind kind = ApiErrorKind::kInternal;
-  std::string message;  // what was expected and what came; safe to show
+  std::string message;                              // what was expected and what came; safe to show
   std::optional<std::string> field = std::nullopt;  // the request field at fault ("param")
 };
 

@@ -7,12 +7,11 @@ namespace {
 // The slot's token is read on the device; the entry only keeps its place.
 constexpr std::int32_t kTokenOnDevice = 0;
 
-static_assert(SequenceProgress::kMostPending <= kRecentTokens,
-              "a device must remember what is pending");
+static_assert(SequenceProgress::kMostPending <= kRecentTokens, "a device must remember what is pending");
 
 // One slice a token, each of which asks how likely the next one is.
-void add_scored_slices(Batch& batch, const Sequence& sequence, SequenceSlice slice,
-                       std::uint32_t num_tokens, std::uint32_t page_size) {
+void add_scored_slices(Batch& batch, const Sequence& sequence, SequenceSlice slice, std::uint32_t num_tokens,
+                       std::uint32_t page_size) {
   slice.num_tokens = 1;
   slice.sample = true;
   slice.sampling = {.temperature = 0.0F, .top_logprobs = slice.sampling.top_logprobs};
@@ -39,8 +38,7 @@ std::uint32_t list_pages(Batch& batch, const Sequence& sequence, std::uint32_t n
 
 }  // namespace
 
-void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
-               std::uint32_t page_size) {
+void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step, std::uint32_t page_size) {
   SequenceSlice slice;
   slice.sequence = sequence.id();
   slice.slot = sequence.slot;

@@ -14,7 +14,6 @@ namespace troupe {
 // Appends the sequence's part: its query tokens, its pages as far as they are
 // needed, what may not be drawn or is penalized. One slice, or one a token of a step
 // that scores.
-void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
-               std::uint32_t page_size);
+void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step, std::uint32_t page_size);
 
 }  // namespace troupe

@@ -69,8 +69,7 @@ void CacheTierState::reset(const ResetPages& message) {
   }
   // Weak: a lease on its way somewhere must not keep this actor alive.
   bin_ = std::make_shared<LeaseReturnBin>([tier = self_->address()] {
-    if (const auto strong = caf::actor_cast<CacheTierActor>(tier))
-      caf::anon_send(strong, CollectPages{});
+    if (const auto strong = caf::actor_cast<CacheTierActor>(tier)) caf::anon_send(strong, CollectPages{});
   });
   publish();
 }
@@ -100,8 +99,7 @@ void CacheTierState::make_pages(const ResetPages& message) {
   disk_ = cache.disk;
   tenant_secret_ = disk_->secret();
   disk_->set_listener([tier = self_->address()] {
-    if (const auto strong = caf::actor_cast<CacheTierActor>(tier))
-      caf::anon_send(strong, DiskDoorbell{});
+    if (const auto strong = caf::actor_cast<CacheTierActor>(tier)) caf::anon_send(strong, DiskDoorbell{});
   });
   pages_->restore(disk_->take_stored(), now());
   submit_transfers();
@@ -120,11 +118,10 @@ PagesReserved CacheTierState::reserve(const ReservePages& message) {
     reply.is_fetching = true;
     return reply;
   }
-  const PageDemand demand{.required = message.request.required,
-                          .wanted = message.request.wanted,
-                          .keep_free = message.keep_free};
-  auto grant = pages_->reserve(last_lease_ + 1, tenant_of(message.cache_salt), *message.tokens,
-                               demand, now());
+  const PageDemand demand{
+      .required = message.request.required, .wanted = message.request.wanted, .keep_free = message.keep_free};
+  auto grant =
+      pages_->reserve(last_lease_ + 1, tenant_of(message.cache_salt), *message.tokens, demand, now());
   reply.moves = take_moves();
   submit_transfers();
   if (!grant) return reply;
@@ -162,9 +159,8 @@ PagesExtended CacheTierState::extend(const ExtendPages& message) {
   for (const auto& extension : message.extensions) {
     ExtendedPages extended{.request = extension.request, .pages = {}};
     if (message.epoch == epoch_ && pages_) {
-      const PageDemand demand{.required = extension.request.required,
-                              .wanted = extension.request.wanted,
-                              .keep_free = 0};
+      const PageDemand demand{
+          .required = extension.request.required, .wanted = extension.request.wanted, .keep_free = 0};
       if (auto pages = pages_->extend(extension.lease->id(), demand, now()))
         extended.pages = std::move(*pages);
     }
@@ -214,8 +210,7 @@ void CacheTierState::take_moves_done(const MovesDone& message) {
   std::vector<PageCopy> copies;
   copies.reserve(message.moves.size());
   for (const PageMove& move : message.moves)
-    copies.push_back({.direction = move.to_host ? PageCopy::Direction::kStore
-                                                : PageCopy::Direction::kLoad,
+    copies.push_back({.direction = move.to_host ? PageCopy::Direction::kStore : PageCopy::Direction::kLoad,
                       .device_page = move.device_page,
                       .host_page = move.host_page,
                       .generation = move.generation});
@@ -248,9 +243,8 @@ void CacheTierState::settle_fetches(const DiskTransfer& transfer, bool is_done) 
     if (fetch.awaited.erase(transfer.identity.generation) > 0) fetch.num_pages += is_done ? 1 : 0;
   std::erase_if(fetches_, [this](const Fetch& fetch) {
     if (!fetch.awaited.empty()) return false;
-    send_scheduler(PagesFetched{.sequence = fetch.sequence,
-                                .run = fetch.run,
-                                .num_tokens = fetch.num_pages * page_size_});
+    send_scheduler(PagesFetched{
+        .sequence = fetch.sequence, .run = fetch.run, .num_tokens = fetch.num_pages * page_size_});
     return true;
   });
 }
@@ -287,8 +281,7 @@ void CacheTierState::move_on() {
 void CacheTierState::send_moves(bool may_go_alone) {
   auto moves = take_moves();
   if (moves.empty()) return;
-  send_scheduler(
-      MovePages{.epoch = epoch_, .moves = std::move(moves), .may_go_alone = may_go_alone});
+  send_scheduler(MovePages{.epoch = epoch_, .moves = std::move(moves), .may_go_alone = may_go_alone});
 }
 
 void CacheTierState::write_behind() {

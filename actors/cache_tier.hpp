@@ -93,9 +93,9 @@ class CacheTierState {
   std::uint64_t last_lease_ = 0;
 
   std::shared_ptr<DiskTier> disk_;  // null: none
-  caf::actor_addr scheduler_;  // weak: it holds this actor
+  caf::actor_addr scheduler_;       // weak: it holds this actor
   std::vector<Fetch> fetches_;
-  std::uint64_t num_moves_under_way_ = 0;   // given to the scheduler
+  std::uint64_t num_moves_under_way_ = 0;  // given to the scheduler
   std::uint32_t num_writes_under_way_ = 0;
   std::uint32_t num_reads_under_way_ = 0;
   TimePoint no_writes_until_;  // after one that failed

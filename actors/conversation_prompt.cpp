@@ -55,8 +55,7 @@ std::optional<std::vector<TemplatePiece>> from_marker(std::vector<TemplatePiece>
 // What the template writes behind the last answer. The marker stands for that
 // answer and is encoded with the rest, so that what a tokenizer does to the
 // beginning of a text is done to the marker; its own tokens are cut off then.
-std::optional<Tokens> encode_tail(const ServedModel& model, ChatPrompt prompt,
-                                  std::size_t last_answer) {
+std::optional<Tokens> encode_tail(const ServedModel& model, ChatPrompt prompt, std::size_t last_answer) {
   const auto marker = unused_marker(prompt.messages);
   prompt.messages[last_answer].content = marker;
   auto input = template_input(model);
@@ -70,32 +69,26 @@ std::optional<Tokens> encode_tail(const ServedModel& model, ChatPrompt prompt,
   const auto& tokenizer = *model.tokenizer;
   const auto with_marker = encode_chat(tokenizer, *tail);
   const auto alone = encode_chat(tokenizer, {{.text = marker, .from_input = true}});
-  const bool is_cut_clean = with_marker.size() >= alone.size() &&
-                            std::equal(alone.begin(), alone.end(), with_marker.begin());
+  const bool is_cut_clean =
+      with_marker.size() >= alone.size() && std::equal(alone.begin(), alone.end(), with_marker.begin());
   if (!is_cut_clean) return std::nullopt;
-  return Tokens(with_marker.begin() + static_cast<std::ptrdiff_t>(alone.size()),
-                with_marker.end());
+  return Tokens(with_marker.begin() + static_cast<std::ptrdiff_t>(alone.size()), with_marker.end());
 }
 
-bool can_extend(const ServedModel& model, const ConversationTurn& turn,
-                const Conversation* conversation) {
-  return conversation != nullptr && model.chat_template != nullptr &&
-         !conversation->tokens.empty() && conversation->vocabulary == model.vocabulary &&
-         conversation->instructions == turn.instructions;
+bool can_extend(const ServedModel& model, const ConversationTurn& turn, const Conversation* conversation) {
+  return conversation != nullptr && model.chat_template != nullptr && !conversation->tokens.empty() &&
+         conversation->vocabulary == model.vocabulary && conversation->instructions == turn.instructions;
 }
 
 }  // namespace
 
-std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model,
-                                                  const ConversationTurn& turn,
-                                                  const ChatPrompt& added,
-                                                  const Conversation* conversation) {
+std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model, const ConversationTurn& turn,
+                                                  const ChatPrompt& added, const Conversation* conversation) {
   const auto prompt = whole_prompt(turn, added, conversation);
   if (can_extend(model, turn, conversation)) {
     const auto last_answer = prompt.messages.size() - added.messages.size() - 1;
     if (const auto tail = encode_tail(model, prompt, last_answer)) {
-      EncodedPrompt encoded{.tokens = conversation->tokens,
-                            .num_inherited = conversation->tokens.size()};
+      EncodedPrompt encoded{.tokens = conversation->tokens, .num_inherited = conversation->tokens.size()};
       encoded.tokens.insert(encoded.tokens.end(), tail->begin(), tail->end());
       return encoded;
     }

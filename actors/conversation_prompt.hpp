@@ -15,9 +15,7 @@ namespace troupe {
 // `added`: the turn's new messages. If the tokens can't be used (another
 // vocabulary, other instructions, a template that rewrites answers), all is
 // encoded anew from the texts. conversation: null for the first turn.
-std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model,
-                                                  const ConversationTurn& turn,
-                                                  const ChatPrompt& added,
-                                                  const Conversation* conversation);
+std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model, const ConversationTurn& turn,
+                                                  const ChatPrompt& added, const Conversation* conversation);
 
 }  // namespace troupe

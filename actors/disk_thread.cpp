@@ -25,9 +25,7 @@ DiskThread::~DiskThread() {
   thread_.join();
 }
 
-PageSecret DiskThread::secret() const {
-  return {.k0 = file_->secret()[0], .k1 = file_->secret()[1]};
-}
+PageSecret DiskThread::secret() const { return {.k0 = file_->secret()[0], .k1 = file_->secret()[1]}; }
 
 void DiskThread::submit(std::vector<DiskTransfer> transfers) {
   if (transfers.empty()) return;
@@ -99,8 +97,7 @@ TransferOutcome DiskThread::write(const DiskTransfer& transfer) {
 
 TransferOutcome DiskThread::read(const DiskTransfer& transfer) {
   const auto contents = host_pages_->begin_store(transfer.host_page);
-  if (!file_->read(transfer.disk_page, transfer.identity, contents))
-    return TransferOutcome::kDamaged;
+  if (!file_->read(transfer.disk_page, transfer.identity, contents)) return TransferOutcome::kDamaged;
   host_pages_->finish_store(transfer.host_page, transfer.identity.generation);
   return TransferOutcome::kDone;
 }

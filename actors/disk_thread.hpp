@@ -23,8 +23,7 @@ namespace troupe {
 class DiskThread final : public DiskTier {
  public:
   // Their pages must have the same size.
-  DiskThread(std::unique_ptr<PageFile> file, std::shared_ptr<HostPages> host_pages,
-             std::uint32_t num_pages);
+  DiskThread(std::unique_ptr<PageFile> file, std::shared_ptr<HostPages> host_pages, std::uint32_t num_pages);
   // Finishes the transfer at hand; those behind it are not done.
   ~DiskThread() override;
 

@@ -35,10 +35,7 @@ class SystemConfig : public caf::actor_system_config {
 ActorEngineSettings random_settings(Tracer* tracer) {
   std::random_device random;
   const auto draw = [&] { return std::uint64_t{random()} << 32 | random(); };
-  return {.has_threads = true,
-          .seed = draw(),
-          .secret = {.k0 = draw(), .k1 = draw()},
-          .tracer = tracer};
+  return {.has_threads = true, .seed = draw(), .secret = {.k0 = draw(), .k1 = draw()}, .tracer = tracer};
 }
 
 // Waits for the threads of a system without actors; false if they don't end.
@@ -55,12 +52,12 @@ bool destroy(std::unique_ptr<caf::actor_system> system, std::chrono::millisecond
 }  // namespace
 
 struct Engine::Implementation {
-  Implementation(ServedModel model, DeviceFactory make_device, EngineOptions options,
-                 Metrics& metrics, Tracer* tracer)
+  Implementation(ServedModel model, DeviceFactory make_device, EngineOptions options, Metrics& metrics,
+                 Tracer* tracer)
       : config(std::make_unique<SystemConfig>(options.actor_threads)),
         system(std::make_unique<caf::actor_system>(*config)),
-        engine(std::make_unique<ActorEngine>(*system, std::move(model), std::move(make_device),
-                                             options, metrics, random_settings(tracer))),
+        engine(std::make_unique<ActorEngine>(*system, std::move(model), std::move(make_device), options,
+                                             metrics, random_settings(tracer))),
         board(engine->environment().board),
         registry(engine->environment().registry),
         census(engine->environment().census) {}
@@ -75,10 +72,10 @@ struct Engine::Implementation {
   bool is_stopped = false;
 };
 
-Engine::Engine(ServedModel model, DeviceFactory make_device, EngineOptions options,
-               Metrics& metrics, Tracer* tracer)
-    : implementation_(std::make_unique<Implementation>(std::move(model), std::move(make_device),
-                                                       options, metrics, tracer)) {}
+Engine::Engine(ServedModel model, DeviceFactory make_device, EngineOptions options, Metrics& metrics,
+               Tracer* tracer)
+    : implementation_(std::make_unique<Implementation>(std::move(model), std::move(make_device), options,
+                                                       metrics, tracer)) {}
 
 Engine::~Engine() {
   if (stop(kStopDeadline)) return;
@@ -98,9 +95,7 @@ void Engine::cancel(RequestId id) { implementation_->registry->cancel(id); }
 
 void Engine::resume(RequestId id) { implementation_->registry->resume(id); }
 
-EngineStatus Engine::status() const {
-  return implementation_->board->read(std::chrono::steady_clock::now());
-}
+EngineStatus Engine::status() const { return implementation_->board->read(std::chrono::steady_clock::now()); }
 
 std::string Engine::failure() const { return implementation_->board->failure(); }
 

@@ -43,7 +43,7 @@ struct ServedModel {
   std::string name;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;  // may be null
-  std::uint64_t vocabulary = 0;  // whose tokens are stored: vocabulary_fingerprint()
+  std::uint64_t vocabulary = 0;                       // whose tokens are stored: vocabulary_fingerprint()
   std::shared_ptr<const Network> network;             // null: the device needs no programs
   std::vector<std::int32_t> eos_tokens;
   std::int32_t bos_token = -1;
@@ -62,7 +62,7 @@ struct CacheOptions {
   double copy_ahead_below = 0.25;
   // What a load costs, per page; zeros: not known, all are made.
   LoadCost load_from_host = {}, load_from_disk = {};
-  std::shared_ptr<DiskTier> disk;  // null: none. Needs pages on the host
+  std::shared_ptr<DiskTier> disk;    // null: none. Needs pages on the host
   std::chrono::seconds keep_for{0};  // pages not used for so long go; 0: they stay
   // A request joins others only while more than this share stays free.
   double keep_free = 0.10;
@@ -79,16 +79,16 @@ struct StoreOptions {
 };
 
 struct EngineOptions {
-  std::uint32_t max_batch_tokens = 512;   // token budget of an iteration
+  std::uint32_t max_batch_tokens = 512;  // token budget of an iteration
   std::uint32_t max_batch_sequences = 64;
-  std::uint32_t prefill_chunk = 256;      // most prompt tokens of one sequence in a batch
-  bool separates_prefill = false;         // as BatchLimits
-  std::uint32_t max_in_flight = 2;        // batches submitted and not yet done
-  std::uint32_t max_waiting = 1024;       // requests queued; beyond: kOverloaded
+  std::uint32_t prefill_chunk = 256;  // most prompt tokens of one sequence in a batch
+  bool separates_prefill = false;     // as BatchLimits
+  std::uint32_t max_in_flight = 2;    // batches submitted and not yet done
+  std::uint32_t max_waiting = 1024;   // requests queued; beyond: kOverloaded
   std::chrono::milliseconds max_queue_time{30000};
-  std::uint32_t look_ahead_pages = 1;     // pages leased beyond the present need
+  std::uint32_t look_ahead_pages = 1;  // pages leased beyond the present need
   std::size_t pause_bytes = 64 * 1024;
-  std::uint32_t max_restarts = 3;         // worker restarts within restart_window, then failure
+  std::uint32_t max_restarts = 3;  // worker restarts within restart_window, then failure
   std::chrono::seconds restart_window{60};
   std::uint32_t actor_threads = 1;
   bool logs_requests = false;  // a line for each at level info, not only debug

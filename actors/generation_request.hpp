@@ -38,10 +38,10 @@ struct TokenPrompt {
 // Where a request came from: for traces, logs and timings. Nothing that is
 // generated depends on it.
 struct RequestOrigin {
-  std::string request_id;   // X-Request-Id, checked: ours or the client's
-  TraceContext trace;       // of the request's own span; not valid: the engine draws one
-  SpanId parent = 0;        // the caller's span
-  std::string tracestate;   // the caller's
+  std::string request_id;         // X-Request-Id, checked: ours or the client's
+  TraceContext trace;             // of the request's own span; not valid: the engine draws one
+  SpanId parent = 0;              // the caller's span
+  std::string tracestate;         // the caller's
   std::string_view method, path;  // of HTTP, literals; empty: it came another way
   bool is_stream = false;
   // Its first byte was read; the epoch: when it was submitted.
@@ -75,7 +75,7 @@ struct GenerationRequest {
   // Completions: the prompt's text comes first, and its log-probabilities with it if
   // those of the answer are wanted.
   bool echo = false;
-  std::string cache_salt;  // KV pages are shared only between requests with the same
+  std::string cache_salt;                        // KV pages are shared only between requests with the same
   std::shared_ptr<const ConversationTurn> turn;  // null: a request by itself
   RequestOrigin origin;
 
@@ -92,7 +92,7 @@ struct Usage {
 // summed over all the times that happened.
 struct KvSources {
   std::uint32_t device = 0, host = 0, disk = 0;  // tokens, by the tier that had them
-  std::uint32_t recomputed = 0;  // once computed and now nowhere: computed again
+  std::uint32_t recomputed = 0;                  // once computed and now nowhere: computed again
 };
 
 // Where a request's time went. Its parts do not overlap; what total has beyond

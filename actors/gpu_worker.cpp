@@ -12,11 +12,11 @@
 namespace troupe {
 
 WorkerActor::behavior_type make_gpu_worker(GpuWorkerState::Self self, Environment environment,
-                                           DeviceFactory make_device, Epoch epoch,
-                                           SupervisorActor supervisor, SchedulerActor scheduler) {
+                                           DeviceFactory make_device, Epoch epoch, SupervisorActor supervisor,
+                                           SchedulerActor scheduler) {
   follow_rules(self, environment);
-  self->state.initialize(self, std::move(environment), std::move(make_device), epoch,
-                         std::move(supervisor), std::move(scheduler));
+  self->state.initialize(self, std::move(environment), std::move(make_device), epoch, std::move(supervisor),
+                         std::move(scheduler));
   return {
       [self](const StartDevice&) { self->state.start_device(); },
       [self](const SubmitBatch& message) { self->state.submit(message); },
@@ -26,9 +26,8 @@ WorkerActor::behavior_type make_gpu_worker(GpuWorkerState::Self self, Environmen
   };
 }
 
-void GpuWorkerState::initialize(Self self, Environment environment, DeviceFactory make_device,
-                                Epoch epoch, SupervisorActor supervisor,
-                                SchedulerActor scheduler) {
+void GpuWorkerState::initialize(Self self, Environment environment, DeviceFactory make_device, Epoch epoch,
+                                SupervisorActor supervisor, SchedulerActor scheduler) {
   census_ = std::make_unique<CensusEntry>(environment->census);
   self_ = self;
   environment_ = std::move(environment);
@@ -40,8 +39,7 @@ void GpuWorkerState::initialize(Self self, Environment environment, DeviceFactor
   // Without its supervisor nobody could end it, and its thread would keep the
   // process from ending.
   self_->monitor(supervisor_);
-  self_->set_down_handler(
-      [](caf::scheduled_actor* actor, caf::down_msg&) { actor->quit(); });
+  self_->set_down_handler([](caf::scheduled_actor* actor, caf::down_msg&) { actor->quit(); });
 }
 
 // Loads weights, so it may take long; this actor has a thread of its own.
@@ -52,19 +50,15 @@ void GpuWorkerState::start_device() {
     if (environment_->model.network && device_->needs_programs())
       programs_ = std::make_unique<ProgramCache>(
           environment_->model.network, environment_->model.compute_type,
-          ProgramShape{.max_tokens = description.max_batch_tokens,
-                       .max_output_rows = description.num_slots});
+          ProgramShape{.max_tokens = description.max_batch_tokens, .max_output_rows = description.num_slots});
     listen();
-    const WorkerReady ready{.epoch = epoch_,
-                            .description = description,
-                            .can_be_abandoned = device_->can_be_abandoned()};
+    const WorkerReady ready{
+        .epoch = epoch_, .description = description, .can_be_abandoned = device_->can_be_abandoned()};
     self_->send(supervisor_, ready);
     self_->send(scheduler_, ready);
   } catch (const std::exception& error) {
-    self_->send(supervisor_, WorkerFailed{.epoch = epoch_,
-                                          .batch_id = 0,
-                                          .was_starting = true,
-                                          .reason = error.what()});
+    self_->send(supervisor_,
+                WorkerFailed{.epoch = epoch_, .batch_id = 0, .was_starting = true, .reason = error.what()});
     has_failed_ = true;
     self_->quit();
   }
@@ -74,8 +68,7 @@ void GpuWorkerState::listen() {
   // Weak: the device must not keep alive the actor that owns it.
   device_->set_listener([is_rung = is_rung_, worker = self_->address()] {
     if (is_rung->exchange(true)) return;
-    if (const auto strong = caf::actor_cast<WorkerActor>(worker))
-      caf::anon_send(strong, Doorbell{});
+    if (const auto strong = caf::actor_cast<WorkerActor>(worker)) caf::anon_send(strong, Doorbell{});
   });
 }
 
@@ -149,10 +142,8 @@ void GpuWorkerState::abandon(const AbandonDevice& message) {
 void GpuWorkerState::fail(std::uint64_t batch_id, const std::string& reason) {
   environment_->metrics.actor_failures.add();
   has_failed_ = true;
-  self_->send(supervisor_, WorkerFailed{.epoch = epoch_,
-                                        .batch_id = batch_id,
-                                        .was_starting = false,
-                                        .reason = reason});
+  self_->send(supervisor_,
+              WorkerFailed{.epoch = epoch_, .batch_id = batch_id, .was_starting = false, .reason = reason});
   self_->quit(caf::sec::runtime_error);
 }
 

@@ -63,7 +63,7 @@ class GpuWorkerState {
 };
 
 WorkerActor::behavior_type make_gpu_worker(GpuWorkerState::Self self, Environment environment,
-                                           DeviceFactory make_device, Epoch epoch,
-                                           SupervisorActor supervisor, SchedulerActor scheduler);
+                                           DeviceFactory make_device, Epoch epoch, SupervisorActor supervisor,
+                                           SchedulerActor scheduler);
 
 }  // namespace troupe

@@ -35,7 +35,7 @@ struct IterationFacts {
   std::int64_t network_nanoseconds = 0;
   std::uint32_t num_tokens = 0, num_sequences = 0, num_decodes = 0;
   std::uint32_t num_running = 0, num_waiting = 0;  // requests, when it ended
-  bool is_lost = false;  // its worker died
+  bool is_lost = false;                            // its worker died
 };
 
 void record_iteration(Tracer& tracer, const IterationLinks& links, const IterationFacts& facts);

@@ -25,8 +25,7 @@ class KeptTurn {
   void add_token(std::int32_t token) { response_.tokens.push_back(token); }
   void add_text(std::string_view text) { response_.output += text; }
 
-  StoredResponse finish(const Finished& finished, const ServedModel& model,
-                        std::chrono::seconds keep);
+  StoredResponse finish(const Finished& finished, const ServedModel& model, std::chrono::seconds keep);
 
  private:
   StoredResponse response_;

@@ -79,7 +79,7 @@ struct AdmissionTicket {
   SamplingParameters sampling;
   std::optional<std::uint32_t> max_tokens;
   std::uint32_t min_tokens = 0;
-  std::vector<std::int32_t> end_tokens;  // end the sequence when drawn
+  std::vector<std::int32_t> end_tokens;        // end the sequence when drawn
   std::vector<std::int32_t> suppressed_early;  // not drawn before min_tokens
   // With a repetition penalty: the prompt's token ids, each once, ascending.
   std::vector<std::int32_t> repeated_prompt;
@@ -105,8 +105,8 @@ struct Admitted {};
 // It has got pages and a slot, be it for the first time or again.
 struct SequenceStarted {
   using TimePoint = std::chrono::steady_clock::time_point;
-  TimePoint queued;   // began to wait
-  TimePoint asked;    // pages were asked for the first time since
+  TimePoint queued;                        // began to wait
+  TimePoint asked;                         // pages were asked for the first time since
   TimePoint load_began = {}, loaded = {};  // from the disk, meanwhile; the epoch: it was not
   TimePoint started;
   std::uint32_t num_known = 0;      // prompt and what was generated before
@@ -169,7 +169,7 @@ struct PagesReserved {
   Epoch epoch = 0;
   PageRequest request;
   bool is_fetching = false;  // PagesFetched will come
-  LeasePtr lease;  // null: not enough pages now
+  LeasePtr lease;            // null: not enough pages now
   std::vector<PageId> pages;
   // What was found: the KV of the first tokens, but for the holes.
   std::uint32_t known_tokens = 0;
@@ -275,7 +275,7 @@ struct AbandonDevice {  // supervisor → worker: its device hangs
   std::string reason;
 };
 struct MeetSupervisor {};  // supervisor → scheduler, at start
-struct WorkerStalled {  // scheduler → supervisor: nothing has come for far too long
+struct WorkerStalled {     // scheduler → supervisor: nothing has come for far too long
   Epoch epoch = 0;
   std::string reason;
 };

@@ -23,8 +23,7 @@ std::vector<std::uint64_t> LeaseReturnBin::take_all() {
   return std::exchange(returned_, {});
 }
 
-PageLease::PageLease(std::uint64_t id, std::shared_ptr<LeaseReturnBin> bin)
-    : id_(id), bin_(std::move(bin)) {}
+PageLease::PageLease(std::uint64_t id, std::shared_ptr<LeaseReturnBin> bin) : id_(id), bin_(std::move(bin)) {}
 
 PageLease::~PageLease() { bin_->put(id_); }
 

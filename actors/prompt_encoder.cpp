@@ -11,8 +11,7 @@ namespace {
 
 PromptEncoded encode(const ServedModel& model, const EncodePrompt& message) {
   auto encoded = encode_prompt(model, *message.request, message.conversation.get());
-  if (auto* error = std::get_if<ApiError>(&encoded))
-    return {.prompt = nullptr, .error = std::move(*error)};
+  if (auto* error = std::get_if<ApiError>(&encoded)) return {.prompt = nullptr, .error = std::move(*error)};
   return {.prompt = std::make_shared<const EncodedPrompt>(std::get<EncodedPrompt>(std::move(encoded))),
           .error = {}};
 }

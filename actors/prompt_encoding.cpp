@@ -12,9 +12,7 @@ namespace {
 using Tokens = std::vector<std::int32_t>;
 
 ApiError invalid(std::string message, std::string field) {
-  return {.kind = ApiErrorKind::kInvalidRequest,
-          .message = std::move(message),
-          .field = std::move(field)};
+  return {.kind = ApiErrorKind::kInvalidRequest, .message = std::move(message), .field = std::move(field)};
 }
 
 std::string spelling(const Tokenizer& tokenizer, std::optional<TokenId> token) {
@@ -56,9 +54,9 @@ std::variant<EncodedPrompt, ApiError> encode_prompt(const ServedModel& model,
 
 std::variant<Tokens, ApiError> encode_messages(const ServedModel& model, const ChatPrompt& prompt) {
   if (!model.chat_template)
-    return invalid("The model " + model.name +
-                       " has no chat template; use /v1/completions with a text prompt.",
-                   "messages");
+    return invalid(
+        "The model " + model.name + " has no chat template; use /v1/completions with a text prompt.",
+        "messages");
   if (prompt.messages.empty())
     return invalid("messages must have at least one message; got none.", "messages");
   auto input = template_input(model);
@@ -82,12 +80,10 @@ std::size_t prompt_text_bytes(const GenerationRequest& request, const Conversati
   if (const auto* text = std::get_if<TextPrompt>(&request.prompt)) return text->text.size();
   std::size_t bytes = 0;
   if (const auto* chat = std::get_if<ChatPrompt>(&request.prompt))
-    for (const auto& message : chat->messages)
-      bytes += message.role.size() + message.content.size();
+    for (const auto& message : chat->messages) bytes += message.role.size() + message.content.size();
   if (request.turn) bytes += request.turn->instructions.size();
   if (conversation != nullptr)
-    for (const auto& message : conversation->messages)
-      bytes += message.role.size() + message.content.size();
+    for (const auto& message : conversation->messages) bytes += message.role.size() + message.content.size();
   return bytes;
 }
 

@@ -26,7 +26,6 @@ std::variant<std::vector<std::int32_t>, ApiError> encode_messages(const ServedMo
 ChatTemplateInput template_input(const ServedModel& model);
 
 // Bytes of text to be encoded, as a measure of the work.
-std::size_t prompt_text_bytes(const GenerationRequest& request,
-                              const Conversation* conversation = nullptr);
+std::size_t prompt_text_bytes(const GenerationRequest& request, const Conversation* conversation = nullptr);
 
 }  // namespace troupe

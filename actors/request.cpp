@@ -18,9 +18,7 @@ namespace {
 // Encoding this much text takes a few hundred microseconds.
 constexpr std::size_t kShortPromptBytes = 4096;
 
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 std::vector<std::int32_t> each_once(std::vector<std::int32_t> tokens) {
   std::sort(tokens.begin(), tokens.end());
@@ -30,8 +28,8 @@ std::vector<std::int32_t> each_once(std::vector<std::int32_t> tokens) {
 
 }  // namespace
 
-RequestActor::behavior_type make_request(RequestState::Self self, Environment environment,
-                                         RequestPeers peers, RequestStart start) {
+RequestActor::behavior_type make_request(RequestState::Self self, Environment environment, RequestPeers peers,
+                                         RequestStart start) {
   follow_rules(self, environment);
   self->state.initialize(self, std::move(environment), std::move(peers), std::move(start));
   return {
@@ -49,8 +47,7 @@ RequestActor::behavior_type make_request(RequestState::Self self, Environment en
   };
 }
 
-void RequestState::initialize(Self self, Environment environment, RequestPeers peers,
-                              RequestStart start) {
+void RequestState::initialize(Self self, Environment environment, RequestPeers peers, RequestStart start) {
   census_ = std::make_unique<CensusEntry>(environment->census);
   self_ = self;
   environment_ = std::move(environment);
@@ -129,11 +126,9 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
   ticket.end_tokens = request.stop_token_ids;
   if (request.min_tokens > 0) {
     ticket.suppressed_early = request.stop_token_ids;
-    ticket.suppressed_early.insert(ticket.suppressed_early.end(), eos_tokens.begin(),
-                                   eos_tokens.end());
+    ticket.suppressed_early.insert(ticket.suppressed_early.end(), eos_tokens.begin(), eos_tokens.end());
   }
-  if (request.sampling.repetition_penalty != 1.0F)
-    ticket.repeated_prompt = each_once(ticket.prompt);
+  if (request.sampling.repetition_penalty != 1.0F) ticket.repeated_prompt = each_once(ticket.prompt);
   if (!request.ignore_eos)
     ticket.end_tokens.insert(ticket.end_tokens.end(), eos_tokens.begin(), eos_tokens.end());
   if (environment_->tracer && trace_->context().is_sampled) ticket.trace = trace_->context();
@@ -147,16 +142,14 @@ void RequestState::take_admission() {
   usage_.prompt_tokens = static_cast<std::uint32_t>(ticket_->prompt.size());
   detokenizer_.emplace(*environment_->model.tokenizer);
   stop_matcher_.emplace(start_.request->stop, start_.request->include_stop_in_output);
-  if (start_.request->sampling.wants_logprobs())
-    answer_tokens_.emplace(*environment_->model.tokenizer);
+  if (start_.request->sampling.wants_logprobs()) answer_tokens_.emplace(*environment_->model.tokenizer);
   start_.stream->accept(usage_.prompt_tokens);
   if (start_.request->echo && !ticket_->scores_prompt) send_echo();
 }
 
 void RequestState::send_echo() {
   const auto* prompt = std::get_if<TextPrompt>(&start_.request->prompt);
-  std::string text =
-      prompt ? prompt->text : environment_->model.tokenizer->decode(ticket_->prompt);
+  std::string text = prompt ? prompt->text : environment_->model.tokenizer->decode(ticket_->prompt);
   deliver(std::move(text));
 }
 
@@ -193,25 +186,21 @@ void RequestState::take_token(const NewToken& token) {
   std::string text = text_of(token, matched_stop);
   const bool is_last = matched_stop || token.end != SequenceEnd::kNotYet;
   std::vector<AnswerToken> tokens = tokens_of(text, is_last && !matched_stop);
-  if (token.token >= 0 || !text.empty() || !tokens.empty())
-    deliver(std::move(text), std::move(tokens));
+  if (token.token >= 0 || !text.empty() || !tokens.empty()) deliver(std::move(text), std::move(tokens));
   if (is_last) return finish(token, matched_stop);
   pause_if_unread();
 }
 
 // What this token adds for the client to see, all that is left if it is the last.
-std::string RequestState::text_of(const NewToken& token,
-                                  std::optional<std::size_t>& matched_stop) {
+std::string RequestState::text_of(const NewToken& token, std::optional<std::size_t>& matched_stop) {
   const bool is_end_token = token.end == SequenceEnd::kEndToken;
   const bool is_shown =
       token.token >= 0 &&
-      (!is_end_token ||
-       (start_.request->include_stop_in_output && is_stop_token(token.token)));
+      (!is_end_token || (start_.request->include_stop_in_output && is_stop_token(token.token)));
   std::string fresh = is_shown ? detokenizer_->push(token.token) : std::string();
   if (token.end != SequenceEnd::kNotYet) fresh += detokenizer_->finish();
   // Who has the prompt scored wants every token, whatever ends the answer.
-  if (answer_tokens_ && token.logprobs && token.token >= 0 &&
-      (is_shown || ticket_->scores_prompt))
+  if (answer_tokens_ && token.logprobs && token.token >= 0 && (is_shown || ticket_->scores_prompt))
     answer_tokens_->add(token.token, *token.logprobs);
   if (answer_tokens_) answer_tokens_->extend(fresh);
   // Stop strings, like stop tokens, do not count before min_tokens.
@@ -243,8 +232,7 @@ void RequestState::deliver(std::string text, std::vector<AnswerToken> tokens) {
 }
 
 void RequestState::finish(const NewToken& token, std::optional<std::size_t> matched_stop) {
-  Finished finished{.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {},
-                    .usage = usage_};
+  Finished finished{.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {}, .usage = usage_};
   if (matched_stop) {
     finished.stop_string = start_.request->stop[*matched_stop];
   } else if (token.end == SequenceEnd::kLength) {
@@ -304,8 +292,11 @@ void RequestState::set_paused(bool paused) {
 void RequestState::cancel() {
   if (start_.stream->is_over()) return;
   end_trace({.reason = FinishReason::kCancelled, .error = {}, .usage = usage_});
-  start_.stream->finish({.reason = FinishReason::kCancelled, .stop_string = {}, .stop_token = {},
-                         .usage = usage_, .timings = trace_->timings()});
+  start_.stream->finish({.reason = FinishReason::kCancelled,
+                         .stop_string = {},
+                         .stop_token = {},
+                         .usage = usage_,
+                         .timings = trace_->timings()});
   leave();
 }
 
@@ -332,8 +323,7 @@ void RequestState::leave() {
 // It may still be running, or its admission be on the way: the scheduler is told
 // at once, and again by its monitor when this actor ends.
 void RequestState::stop_sequence() {
-  if (std::exchange(is_with_scheduler_, false))
-    send_urgent(peers_.scheduler, StopSequence{start_.id});
+  if (std::exchange(is_with_scheduler_, false)) send_urgent(peers_.scheduler, StopSequence{start_.id});
 }
 
 void RequestState::observe_token(TimePoint now, TimePoint started) {

@@ -32,7 +32,7 @@ struct RequestStart {
   RequestId id = 0;
   std::shared_ptr<const GenerationRequest> request;
   std::shared_ptr<ResponseStream> stream;
-  std::uint64_t drawn_seed = 0;  // used if the client gave none
+  std::uint64_t drawn_seed = 0;     // used if the client gave none
   std::optional<ApiError> refusal;  // known before it began: overload, draining
   std::chrono::steady_clock::time_point arrived;
 };
@@ -97,16 +97,16 @@ class RequestState {
   std::optional<StreamingDetokenizer> detokenizer_;
   std::optional<StopMatcher> stop_matcher_;
   std::optional<AnswerTokens> answer_tokens_;  // if log-probabilities are wanted
-  std::optional<RequestTrace> trace_;  // from the beginning
-  std::optional<KeptTurn> kept_;       // of a turn that is to be stored
-  std::optional<Finished> finished_;   // all was generated; it may still have to be stored
+  std::optional<RequestTrace> trace_;          // from the beginning
+  std::optional<KeptTurn> kept_;               // of a turn that is to be stored
+  std::optional<Finished> finished_;           // all was generated; it may still have to be stored
   Usage usage_;
   bool is_with_scheduler_ = false;
   bool is_paused_ = false;
   TimePoint started_, first_token_, last_token_;
 };
 
-RequestActor::behavior_type make_request(RequestState::Self self, Environment environment,
-                                         RequestPeers peers, RequestStart start);
+RequestActor::behavior_type make_request(RequestState::Self self, Environment environment, RequestPeers peers,
+                                         RequestStart start);
 
 }  // namespace troupe

@@ -22,9 +22,7 @@ std::string_view ending_of(const RequestTrace& trace) {
 
 void log_request(const RequestTrace& trace, bool is_wanted) {
   const bool is_failure = has_failed(trace) && trace.outcome().reason != FinishReason::kCancelled;
-  const LogLevel level = is_failure  ? LogLevel::kWarning
-                         : is_wanted ? LogLevel::kInfo
-                                     : LogLevel::kDebug;
+  const LogLevel level = is_failure ? LogLevel::kWarning : is_wanted ? LogLevel::kInfo : LogLevel::kDebug;
   if (!is_logged(level)) return;
   const GenerationRequest& request = trace.request();
   const Usage& usage = trace.outcome().usage;

@@ -30,8 +30,7 @@ std::int64_t integer(std::uint64_t number) { return static_cast<std::int64_t>(nu
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 std::string_view operation_of(const GenerationRequest& request) {
-  return std::holds_alternative<ChatPrompt>(request.prompt) ? semconv::kChat
-                                                            : semconv::kTextCompletion;
+  return std::holds_alternative<ChatPrompt>(request.prompt) ? semconv::kChat : semconv::kTextCompletion;
 }
 
 void add_http(std::vector<SpanAttribute>& attributes, const RequestTrace& trace) {
@@ -51,18 +50,15 @@ void add_request(std::vector<SpanAttribute>& attributes, const GenerationRequest
   attributes.push_back({semconv::kProviderName, text(semconv::kTroupe)});
   attributes.push_back({semconv::kRequestModel, text(model)});
   attributes.push_back({semconv::kRequestStream, request.origin.is_stream});
-  if (request.max_tokens)
-    attributes.push_back({semconv::kRequestMaxTokens, integer(*request.max_tokens)});
+  if (request.max_tokens) attributes.push_back({semconv::kRequestMaxTokens, integer(*request.max_tokens)});
   const SamplingParameters& sampling = request.sampling;
   attributes.push_back({semconv::kRequestTemperature, double{sampling.temperature}});
   attributes.push_back({semconv::kRequestTopP, double{sampling.top_p}});
-  if (sampling.top_k > 0)
-    attributes.push_back({semconv::kRequestTopK, std::int64_t{sampling.top_k}});
+  if (sampling.top_k > 0) attributes.push_back({semconv::kRequestTopK, std::int64_t{sampling.top_k}});
   if (request.has_seed) attributes.push_back({semconv::kRequestSeed, integer(sampling.seed)});
 }
 
-void add_response(std::vector<SpanAttribute>& attributes, const RequestTrace& trace,
-                  std::string_view model) {
+void add_response(std::vector<SpanAttribute>& attributes, const RequestTrace& trace, std::string_view model) {
   const RequestOutcome& outcome = trace.outcome();
   attributes.push_back({semconv::kResponseId, trace.request().id});
   attributes.push_back({semconv::kResponseModel, text(model)});
@@ -71,12 +67,11 @@ void add_response(std::vector<SpanAttribute>& attributes, const RequestTrace& tr
     attributes.push_back({semconv::kErrorType, text(error)});
   } else {
     const bool is_length = outcome.reason == FinishReason::kLength;
-    attributes.push_back({semconv::kResponseFinishReasons,
-                          std::vector<std::string>{is_length ? "length" : "stop"}});
+    attributes.push_back(
+        {semconv::kResponseFinishReasons, std::vector<std::string>{is_length ? "length" : "stop"}});
   }
   if (const auto first = trace.first_token())
-    attributes.push_back(
-        {semconv::kResponseTimeToFirstChunk, seconds(*first - trace.received())});
+    attributes.push_back({semconv::kResponseTimeToFirstChunk, seconds(*first - trace.received())});
   if (outcome.usage.prompt_tokens == 0) return;  // it was refused before
   attributes.push_back({semconv::kUsageInputTokens, integer(outcome.usage.prompt_tokens)});
   attributes.push_back({semconv::kUsageOutputTokens, integer(outcome.usage.completion_tokens)});
@@ -97,8 +92,8 @@ Span root_span(const RequestTrace& trace, std::string_view model) {
   add_response(root.attributes, trace, model);
   add_http(root.attributes, trace);
   for (const EventRecord& event : trace.events())
-    root.events.push_back({.name = event.name,
-                           .unix_nanoseconds = trace.tracer()->unix_nanoseconds(event.time)});
+    root.events.push_back(
+        {.name = event.name, .unix_nanoseconds = trace.tracer()->unix_nanoseconds(event.time)});
   root.num_dropped_events = trace.num_dropped_events();
   if (has_failed(trace)) {
     root.status = SpanStatus::kError;
@@ -122,8 +117,7 @@ Span phase_span(const RequestTrace& trace, const PhaseRecord& record) {
   if (record.phase != RequestPhase::kPrefill) return span;
   const SequenceStarted& started = record.started;
   span.attributes.push_back({semconv::kCachedTokens, integer(started.cached_tokens)});
-  span.attributes.push_back(
-      {semconv::kComputedTokens, integer(started.num_known - started.cached_tokens)});
+  span.attributes.push_back({semconv::kComputedTokens, integer(started.num_known - started.cached_tokens)});
   span.attributes.push_back({semconv::kTokensFromHost, integer(started.sources.host)});
   span.attributes.push_back({semconv::kTokensFromDisk, integer(started.sources.disk)});
   span.attributes.push_back({semconv::kRecomputedTokens, integer(started.sources.recomputed)});
@@ -179,8 +173,7 @@ void record_request(const RequestTrace& trace, std::string_view model) {
   if (!is_sampled && !is_kept_as_failed && !is_kept_as_slow) return;
   auto spans = request_spans(trace, model);
   if (!is_sampled)
-    spans.front().attributes.push_back(
-        {semconv::kKept, std::string(is_kept_as_failed ? "error" : "slow")});
+    spans.front().attributes.push_back({semconv::kKept, std::string(is_kept_as_failed ? "error" : "slow")});
   tracer->record(std::move(spans));
 }
 

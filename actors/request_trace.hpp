@@ -60,8 +60,7 @@ class RequestTrace {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   // tracer: may be null; outlives this. Without one only times are kept.
-  RequestTrace(std::shared_ptr<const GenerationRequest> request, Tracer* tracer,
-               TimePoint arrived);
+  RequestTrace(std::shared_ptr<const GenerationRequest> request, Tracer* tracer, TimePoint arrived);
 
   void begin_encoding(TimePoint now) { enter(RequestPhase::kEncode, now); }
   void begin_waiting(TimePoint now) { enter(RequestPhase::kQueue, now); }

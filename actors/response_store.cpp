@@ -13,8 +13,8 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::seconds kTimeBetweenAttempts{5};
-constexpr std::size_t kPurgedAtOnce = 256;   // milliseconds
-constexpr std::size_t kPurgedBesides = 8;    // with each commit: faster than they come
+constexpr std::size_t kPurgedAtOnce = 256;  // milliseconds
+constexpr std::size_t kPurgedBesides = 8;   // with each commit: faster than they come
 
 std::int64_t unix_seconds() { return static_cast<std::int64_t>(std::time(nullptr)); }
 
@@ -54,8 +54,7 @@ void StoreReply::end(ResponseEvent event) {
   if (const auto sink = std::exchange(sink_, nullptr)) sink->deliver(std::move(event));
 }
 
-ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self self,
-                                                      Environment environment,
+ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self self, Environment environment,
                                                       CacheTierActor tier) {
   follow_rules(self, environment);
   self->state.initialize(self, std::move(environment), std::move(tier));
@@ -157,7 +156,8 @@ void ResponseStoreState::answer(const AnswerQuery& message) {
   if (responses == nullptr) return fail({.message = problem_});
   if (query.kind == StoreQuery::Kind::kRemove) {
     const auto pages = pages_of(*responses, query);
-    if (const auto error = responses->remove(query.tenant, query.response, unix_seconds())) return fail(*error);
+    if (const auto error = responses->remove(query.tenant, query.response, unix_seconds()))
+      return fail(*error);
     if (pages) self_->send(tier_, *pages);
     return message.reply->answer({.response = nullptr});
   }
@@ -177,10 +177,10 @@ std::optional<ForgetPages> ResponseStoreState::pages_of(ConversationStore& store
   if (response == nullptr || conversation == nullptr) return std::nullopt;
   const std::size_t num_kept =
       response->extends_previous ? conversation->tokens.size() - response->tokens.size() : 0;
-  return ForgetPages{.tokens = std::make_shared<const std::vector<std::int32_t>>(
-                         std::move(conversation->tokens)),
-                     .num_kept = num_kept,
-                     .cache_salt = query.cache_salt};
+  return ForgetPages{
+      .tokens = std::make_shared<const std::vector<std::int32_t>>(std::move(conversation->tokens)),
+      .num_kept = num_kept,
+      .cache_salt = query.cache_salt};
 }
 
 // In pieces, so that requests come in between.

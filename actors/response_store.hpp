@@ -65,13 +65,12 @@ class ResponseStoreState {
   CacheTierActor tier_;  // is told of conversations that are over
   std::unique_ptr<CensusEntry> census_;
   std::optional<ConversationStore> store_;
-  std::string problem_;    // why there is none
-  TimePoint last_attempt_; // to open it
+  std::string problem_;     // why there is none
+  TimePoint last_attempt_;  // to open it
   std::vector<std::pair<RequestActor, std::shared_ptr<const StoredResponse>>> unsaved_;
 };
 
-ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self self,
-                                                      Environment environment,
+ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self self, Environment environment,
                                                       CacheTierActor tier);
 
 // What a request is told where there is no store.

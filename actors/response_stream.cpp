@@ -11,8 +11,8 @@
 namespace troupe {
 
 ResponseStream::ResponseStream(RequestId id, std::shared_ptr<ResponseSink> sink,
-                               std::shared_ptr<RequestRegistry> registry,
-                               std::shared_ptr<StatusBoard> board, Metrics& metrics)
+                               std::shared_ptr<RequestRegistry> registry, std::shared_ptr<StatusBoard> board,
+                               Metrics& metrics)
     : id_(id),
       sink_(std::move(sink)),
       registry_(std::move(registry)),

@@ -18,9 +18,8 @@ class StatusBoard;
 // One thread at a time.
 class ResponseStream {
  public:
-  ResponseStream(RequestId id, std::shared_ptr<ResponseSink> sink,
-                 std::shared_ptr<RequestRegistry> registry, std::shared_ptr<StatusBoard> board,
-                 Metrics& metrics);
+  ResponseStream(RequestId id, std::shared_ptr<ResponseSink> sink, std::shared_ptr<RequestRegistry> registry,
+                 std::shared_ptr<StatusBoard> board, Metrics& metrics);
   ~ResponseStream();
   ResponseStream(const ResponseStream&) = delete;
   ResponseStream& operator=(const ResponseStream&) = delete;

@@ -15,9 +15,8 @@ SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environm
                                              CacheTierActor tier) {
   follow_rules(self, environment);
   self->state.initialize(self, std::move(environment), std::move(tier));
-  self->set_down_handler([self](caf::scheduled_actor*, caf::down_msg& message) {
-    self->state.take_down(message.source.id());
-  });
+  self->set_down_handler(
+      [self](caf::scheduled_actor*, caf::down_msg& message) { self->state.take_down(message.source.id()); });
   return {
       [self](const Admit& message) {
         self->state.admit(message, caf::actor_cast<RequestActor>(self->current_sender()));
@@ -46,8 +45,7 @@ void SchedulerState::initialize(Self self, Environment environment, CacheTierAct
   census_ = std::make_unique<CensusEntry>(environment->census);
   self_ = self;
   environment_ = std::move(environment);
-  if (environment_->tracer)
-    iteration_spans_ = SpanRate(environment_->tracer->max_iterations_per_second());
+  if (environment_->tracer) iteration_spans_ = SpanRate(environment_->tracer->max_iterations_per_second());
   tier_ = std::move(tier);
 }
 
@@ -64,8 +62,7 @@ void SchedulerState::admit(const Admit& message, RequestActor request) {
   sequence.arrival = ++last_arrival_;
   sequence.arrived = now();
   sequence.tokens = message.ticket->prompt;
-  if (message.ticket->sampling.has_penalties())
-    sequence.penalized.emplace(message.ticket->repeated_prompt);
+  if (message.ticket->sampling.has_penalties()) sequence.penalized.emplace(message.ticket->repeated_prompt);
   enqueue(sequence);
   if (epoch_ > 0 && !check(sequence)) return;
   advance();
@@ -105,9 +102,8 @@ bool SchedulerState::check(Sequence& sequence) {
 
 void SchedulerState::refuse(const RequestActor& request, ApiErrorKind kind, std::string message,
                             std::optional<std::string> field) {
-  self_->send(request, RequestFailed{{.kind = kind,
-                                      .message = std::move(message),
-                                      .field = std::move(field)}});
+  self_->send(request,
+              RequestFailed{{.kind = kind, .message = std::move(message), .field = std::move(field)}});
 }
 
 void SchedulerState::fail(Sequence& sequence, ApiErrorKind kind, std::string message) {
@@ -210,8 +206,8 @@ void SchedulerState::preempt(Sequence& sequence) {
 // client.
 void SchedulerState::interrupt(Sequence& sequence, StopReason reason) {
   give_up_device(sequence);
-  self_->send(sequence.request, SequenceStopped{
-                                    .reason = reason, .time = now(), .is_paused = sequence.is_paused});
+  self_->send(sequence.request,
+              SequenceStopped{.reason = reason, .time = now(), .is_paused = sequence.is_paused});
   if (sequence.is_paused) {
     sequence.phase = Sequence::Phase::kPaused;
   } else {
@@ -225,8 +221,7 @@ void SchedulerState::interrupt(Sequence& sequence, StopReason reason) {
 void SchedulerState::give_up_device(Sequence& sequence) {
   running_.erase(sequence.arrival);
   free_slots_.push_back(sequence.slot);
-  if (sequence.progress.num_in_flight() == 0)
-    is_admission_blocked_ = is_extension_blocked_ = false;
+  if (sequence.progress.num_in_flight() == 0) is_admission_blocked_ = is_extension_blocked_ = false;
   sequence.lease.reset();
   sequence.pages.clear();
   sequence.num_given_up = sequence.progress.num_computed();
@@ -352,8 +347,7 @@ void SchedulerState::lose_worker(const WorkerLost& message) {
   is_reserving_ = false;
   for (const Flight& flight : in_flight) trace_iteration(flight, lost_, nullptr);
   Sequence* culprit = blame(message.epoch, in_flight, message.batch_id);
-  for (const auto& [arrival, sequence] : ByArrival(running_))
-    interrupt(*sequence, StopReason::kWorkerLost);
+  for (const auto& [arrival, sequence] : ByArrival(running_)) interrupt(*sequence, StopReason::kWorkerLost);
   for (const auto& [arrival, sequence] : waiting_) {
     if (sequence->phase == Sequence::Phase::kFetching) sequence->has_fetched = false;
     sequence->phase = Sequence::Phase::kWaiting;
@@ -366,8 +360,7 @@ void SchedulerState::lose_worker(const WorkerLost& message) {
 
 // batch_id: the one that did it; 0: any of those in flight may have. Null if it
 // is not known yet who it was, or he has left.
-Sequence* SchedulerState::blame(Epoch epoch, const std::deque<Flight>& in_flight,
-                                std::uint64_t batch_id) {
+Sequence* SchedulerState::blame(Epoch epoch, const std::deque<Flight>& in_flight, std::uint64_t batch_id) {
   std::vector<Suspects::Part> parts;
   for (const Flight& flight : in_flight) {
     if (batch_id != 0 && flight.batch_id != batch_id) continue;

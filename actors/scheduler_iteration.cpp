@@ -20,9 +20,7 @@ constexpr int kStallsUntilFailure = 6;
 // Loading the weights of a large model takes minutes.
 constexpr std::chrono::minutes kLongestRestart{10};
 
-double seconds(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
+double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 // Those whose KV may come from shared pages.
 std::shared_ptr<const std::vector<std::int32_t>> reusable_tokens(const Sequence& sequence) {
@@ -36,13 +34,11 @@ std::shared_ptr<const std::vector<std::int32_t>> reusable_tokens(const Sequence&
 std::size_t num_slices(const SequenceStep& step) { return step.scores ? step.num_tokens : 1; }
 
 BatchCandidate candidate_of(const Sequence& sequence, std::uint32_t page_size) {
-  BatchCandidate candidate{
-      .progress = &sequence.progress,
-      .page_capacity = static_cast<std::uint32_t>(sequence.pages.size()) * page_size,
-      .last_batch = sequence.last_batch};
+  BatchCandidate candidate{.progress = &sequence.progress,
+                           .page_capacity = static_cast<std::uint32_t>(sequence.pages.size()) * page_size,
+                           .last_batch = sequence.last_batch};
   if (sequence.penalized)
-    candidate.num_penalized_tokens =
-        static_cast<std::uint32_t>(sequence.penalized->tokens().size());
+    candidate.num_penalized_tokens = static_cast<std::uint32_t>(sequence.penalized->tokens().size());
   return candidate;
 }
 
@@ -66,14 +62,12 @@ void SchedulerState::request_admission() {
   if (sequence->asked == TimePoint{}) sequence->asked = now();
   sequence->run = ++last_run_;
   is_reserving_ = true;
-  const PageDemand demand = admission_demand(sequence->progress, page_sizing(),
-                                             static_cast<std::uint32_t>(running_.size()));
+  const PageDemand demand =
+      admission_demand(sequence->progress, page_sizing(), static_cast<std::uint32_t>(running_.size()));
   ReservePages message;
   message.epoch = epoch_;
-  message.request = {.sequence = sequence->id(),
-                     .run = sequence->run,
-                     .required = demand.required,
-                     .wanted = demand.wanted};
+  message.request = {
+      .sequence = sequence->id(), .run = sequence->run, .required = demand.required, .wanted = demand.wanted};
   message.tokens = reusable_tokens(*sequence);
   message.cache_salt = sequence->ticket->cache_salt;
   message.keep_free = demand.keep_free;
@@ -153,10 +147,8 @@ bool SchedulerState::submit_batch() {
     add_slice(*batch, sequence, share.step, device_.page_size);
     sequence.progress.submitted(share.step);
     sequence.last_batch = last_batch_;
-    flight.entries.push_back({.sequence = sequence.id(),
-                              .run = sequence.run,
-                              .step = share.step,
-                              .lease = sequence.lease});
+    flight.entries.push_back(
+        {.sequence = sequence.id(), .run = sequence.run, .step = share.step, .lease = sequence.lease});
     flight.num_decodes += share.step.sample && share.step.num_tokens == 1 ? 1 : 0;
     if (may_be_traced) flight.links.add(sequence.ticket->trace);
   }
@@ -183,8 +175,7 @@ std::vector<Sequence*> SchedulerState::choose_participants() const {
 }
 
 void SchedulerState::take_batch(const BatchDone& message) {
-  if (message.epoch != epoch_ || in_flight_.empty() ||
-      in_flight_.front().batch_id != message.result.batch_id)
+  if (message.epoch != epoch_ || in_flight_.empty() || in_flight_.front().batch_id != message.result.batch_id)
     return;  // of a worker that is gone
   {
     const Flight flight = std::move(in_flight_.front());
@@ -228,8 +219,7 @@ void SchedulerState::absorb(const Flight& flight, const BatchResult& result) {
   }
   if (flight.num_decodes > 0 && suspects_.needs_proof()) forgive_deaths();
   if (!commits.commits.empty()) self_->send(tier_, std::move(commits));
-  if (!flight.moves.empty())
-    self_->send(tier_, MovesDone{.epoch = epoch_, .moves = flight.moves});
+  if (!flight.moves.empty()) self_->send(tier_, MovesDone{.epoch = epoch_, .moves = flight.moves});
 }
 
 // The device works.
@@ -248,27 +238,25 @@ void SchedulerState::absorb_scores(Sequence& sequence, const SliceResults& slice
   }
 }
 
-void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token,
-                                  const TokenLogprobs* logprobs) {
+void SchedulerState::absorb_token(Sequence& sequence, std::int32_t token, const TokenLogprobs* logprobs) {
   if (token < 0 || static_cast<std::uint32_t>(token) >= device_.vocabulary_size)
     return fail(sequence, ApiErrorKind::kInternal, "The device drew no valid token.");
   sequence.tokens.push_back(token);
   if (sequence.penalized) sequence.penalized->add(token);
   sequence.has_progressed = true;
   const AdmissionTicket& ticket = *sequence.ticket;
-  NewToken message{
-      .token = token, .cached_tokens = sequence.cached_tokens, .started = sequence.started};
+  NewToken message{.token = token, .cached_tokens = sequence.cached_tokens, .started = sequence.started};
   if (logprobs && ticket.sampling.wants_logprobs())
     message.logprobs = std::make_shared<const TokenLogprobs>(*logprobs);
   if (ticket.scores_prompt && sequence.num_generated() == 1)
-    message.prompt_logprobs = std::make_shared<const std::vector<TokenLogprobs>>(
-        std::move(sequence.prompt_logprobs));
+    message.prompt_logprobs =
+        std::make_shared<const std::vector<TokenLogprobs>>(std::move(sequence.prompt_logprobs));
   if (sequence.is_only_scored) {
     message.token = -1;
     message.end = SequenceEnd::kLength;
   } else if (sequence.num_generated() > ticket.min_tokens &&
-      std::find(ticket.end_tokens.begin(), ticket.end_tokens.end(), token) !=
-          ticket.end_tokens.end()) {
+             std::find(ticket.end_tokens.begin(), ticket.end_tokens.end(), token) !=
+                 ticket.end_tokens.end()) {
     message.end = SequenceEnd::kEndToken;
   } else if (sequence.progress.is_at_limit()) {
     message.end = SequenceEnd::kLength;
@@ -286,8 +274,7 @@ void SchedulerState::commit_pages(const Sequence& sequence, const SequenceStep& 
   const auto begin = sequence.tokens.begin();
   commits.push_back({.lease = sequence.lease,
                      .first_page = first,
-                     .tokens = {begin + first * device_.page_size,
-                                begin + end * device_.page_size}});
+                     .tokens = {begin + first * device_.page_size, begin + end * device_.page_size}});
 }
 
 void SchedulerState::observe_iteration(const Flight& flight, const BatchResult& result) {
@@ -308,8 +295,7 @@ void SchedulerState::observe_iteration(const Flight& flight, const BatchResult& 
 }
 
 // result: null if its worker died.
-void SchedulerState::trace_iteration(const Flight& flight, TimePoint ended,
-                                     const BatchResult* result) {
+void SchedulerState::trace_iteration(const Flight& flight, TimePoint ended, const BatchResult* result) {
   if (flight.links.empty()) return;
   iteration_spans_.take();
   record_iteration(*environment_->tracer, flight.links,
@@ -370,11 +356,10 @@ void SchedulerState::check_stall(TimePoint time) {
   }
   if (in_flight_.empty()) return;
   const Flight& oldest = in_flight_.front();
-  const auto limit =
-      kStallsUntilFailure * stall_threshold(iteration_time_.predict(oldest.num_tokens));
+  const auto limit = kStallsUntilFailure * stall_threshold(iteration_time_.predict(oldest.num_tokens));
   if (time - std::max(oldest.submitted, last_done_) > limit)
-    self_->send(supervisor_, WorkerStalled{.epoch = epoch_,
-                                           .reason = "the device does not finish its batch"});
+    self_->send(supervisor_,
+                WorkerStalled{.epoch = epoch_, .reason = "the device does not finish its batch"});
 }
 
 // Only while there is something to watch over.
@@ -387,8 +372,7 @@ void SchedulerState::keep_ticking() {
 PageSizing SchedulerState::page_sizing() const {
   return {.page_size = device_.page_size,
           .look_ahead_pages = environment_->options.look_ahead_pages,
-          .kept_free =
-              static_cast<std::uint32_t>(environment_->options.cache.keep_free * device_.num_pages)};
+          .kept_free = static_cast<std::uint32_t>(environment_->options.cache.keep_free * device_.num_pages)};
 }
 
 SchedulerState::TimePoint SchedulerState::now() const { return self_->clock().now(); }

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "actors/messages.hpp"
 #include "actors/message_types.hpp"
+#include "actors/messages.hpp"
 #include "actors/token_counts.hpp"
 #include "policy/sequence_progress.hpp"
 
@@ -34,21 +34,21 @@ struct Sequence {
   std::chrono::steady_clock::time_point asked;   // for pages, the first time since; epoch: not yet
 
   Phase phase = Phase::kWaiting;
-  std::uint64_t run = 0;  // how often it was given pages; replies to older runs are void
-  bool is_checked = false;    // against the device's limits
-  bool is_paused = false;     // leaves the batch when nothing of it is in flight
-  bool has_started = false;   // has been running once
+  std::uint64_t run = 0;     // how often it was given pages; replies to older runs are void
+  bool is_checked = false;   // against the device's limits
+  bool is_paused = false;    // leaves the batch when nothing of it is in flight
+  bool has_started = false;  // has been running once
   std::chrono::steady_clock::time_point started;  // when that began
-  bool has_fetched = false;   // what the disk has of it, since it waits
+  bool has_fetched = false;                       // what the disk has of it, since it waits
   std::chrono::steady_clock::time_point load_began, loaded;
   std::uint32_t fetched_tokens = 0;
   bool has_progressed = true;  // has got a token since it was last preempted
-  bool is_extending = false;  // the cache tier has been asked for more pages
+  bool is_extending = false;   // the cache tier has been asked for more pages
 
-  std::vector<std::int32_t> tokens;  // prompt, then completion
-  std::optional<TokenCounts> penalized;  // of these, if it has penalties
+  std::vector<std::int32_t> tokens;            // prompt, then completion
+  std::optional<TokenCounts> penalized;        // of these, if it has penalties
   std::vector<TokenLogprobs> prompt_logprobs;  // if they are wanted: from the second token on
-  bool is_only_scored = false;  // no token is wanted; the one that is drawn counts for nothing
+  bool is_only_scored = false;                 // no token is wanted; the one that is drawn counts for nothing
   SequenceProgress progress;
   std::uint64_t last_batch = 0;  // the last it was in, or before which it began to run
   LeasePtr lease;

@@ -23,7 +23,7 @@ class StatusBoard {
   // written by the cache tier
   std::atomic<std::uint32_t> pages_total{0}, pages_free{0}, pages_cached{0}, pages_running{0};
   // written by requests
-  std::atomic<std::uint32_t> num_open{0};       // not ended
+  std::atomic<std::uint32_t> num_open{0};        // not ended
   std::atomic<std::uint32_t> num_unadmitted{0};  // of these, not yet seen by the scheduler
   std::atomic<std::uint32_t> num_paused{0};
 

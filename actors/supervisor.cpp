@@ -19,12 +19,10 @@ constexpr std::chrono::seconds kAbandonTime{30};
 }  // namespace
 
 SupervisorActor::behavior_type make_supervisor(SupervisorState::Self self, Environment environment,
-                                               DeviceFactory make_device,
-                                               SupervisedActors actors) {
+                                               DeviceFactory make_device, SupervisedActors actors) {
   follow_rules(self, environment);
-  self->set_down_handler([self](caf::scheduled_actor*, caf::down_msg& message) {
-    self->state.take_down(message);
-  });
+  self->set_down_handler(
+      [self](caf::scheduled_actor*, caf::down_msg& message) { self->state.take_down(message); });
   self->state.initialize(self, std::move(environment), std::move(make_device), std::move(actors));
   return {
       [self](const WorkerReady& message) { self->state.take_ready(message); },
@@ -54,9 +52,8 @@ void SupervisorState::initialize(Self self, Environment environment, DeviceFacto
 void SupervisorState::start_worker() {
   epoch_ += 1;
   is_lost_ = may_restart_ = false;
-  worker_ = spawn_on_thread(self_->system(), environment_->has_threads, make_gpu_worker,
-                            environment_, make_device_, epoch_,
-                            caf::actor_cast<SupervisorActor>(self_), actors_.scheduler);
+  worker_ = spawn_on_thread(self_->system(), environment_->has_threads, make_gpu_worker, environment_,
+                            make_device_, epoch_, caf::actor_cast<SupervisorActor>(self_), actors_.scheduler);
   self_->monitor(worker_);
   self_->send(worker_, StartDevice{});
 }
@@ -119,9 +116,7 @@ void SupervisorState::take_stall(const WorkerStalled& message) {
   self_->send(worker_, AbandonDevice{.epoch = epoch_, .reason = message.reason});
 }
 
-void SupervisorState::forgive(const DeathsForgiven& message) {
-  intensity_->forgive(message.epochs);
-}
+void SupervisorState::forgive(const DeathsForgiven& message) { intensity_->forgive(message.epochs); }
 
 void SupervisorState::stop() {
   is_stopping_ = true;

@@ -31,8 +31,7 @@ class SupervisorState {
   using Self = SupervisorActor::stateful_pointer<SupervisorState>;
   static inline const char* name = "supervisor";
 
-  void initialize(Self self, Environment environment, DeviceFactory make_device,
-                  SupervisedActors actors);
+  void initialize(Self self, Environment environment, DeviceFactory make_device, SupervisedActors actors);
 
   void take_ready(const WorkerReady& message);
   void take_failure(const WorkerFailed& message);

@@ -14,8 +14,7 @@ TokenCounts::TokenCounts(std::span<const std::int32_t> repeated_prompt)
 void TokenCounts::add(std::int32_t token) {
   const auto end = tokens_.begin() + static_cast<std::ptrdiff_t>(num_prompt_tokens_);
   const auto found = std::lower_bound(
-      tokens_.begin(), end, token,
-      [](const PenalizedToken& left, std::int32_t id) { return left.id < id; });
+      tokens_.begin(), end, token, [](const PenalizedToken& left, std::int32_t id) { return left.id < id; });
   if (found != end && found->id == token) {
     found->num_generated += 1;
     return;

@@ -54,8 +54,7 @@ std::string product_choices(const Options& options) {
 }
 
 std::filesystem::path cuda_library(const Options& options) {
-  return options.cuda_library.empty() ? default_cuda_library()
-                                      : std::filesystem::path(options.cuda_library);
+  return options.cuda_library.empty() ? default_cuda_library() : std::filesystem::path(options.cuda_library);
 }
 
 // Of NVIDIA, or of Windows below us. Opening the CUDA libraries takes longer than
@@ -64,13 +63,12 @@ bool has_gpu_driver() {
   return std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/dxg");
 }
 
-ChosenBackend make_in_child(const Options& options, child::BackendKind kind,
-                            const std::string& library) {
+ChosenBackend make_in_child(const Options& options, child::BackendKind kind, const std::string& library) {
   return {.backend = child::make_child_backend(
               backend_settings(options),
               {.command = {.program = "/proc/self/exe",
-                           .arguments = {"troupe", "worker", "--log-level", options.log_level,
-                                         "--log-format", options.log_format}},
+                           .arguments = {"troupe", "worker", "--log-level", options.log_level, "--log-format",
+                                         options.log_format}},
                .kind = kind,
                .library = library}),
           .options = options,
@@ -96,11 +94,8 @@ ChosenBackend make_cuda(const Options& asked) {
 
 ChosenBackend make_host(const Options& asked) {
   const Options options = with_device_numbers(asked, DeviceKind::kHost);
-  if (options.worker_placement == "child")
-    return make_in_child(options, child::BackendKind::kHost, "");
-  return {.backend = make_host_backend(backend_settings(options)),
-          .options = options,
-          .is_child = false};
+  if (options.worker_placement == "child") return make_in_child(options, child::BackendKind::kHost, "");
+  return {.backend = make_host_backend(backend_settings(options)), .options = options, .is_child = false};
 }
 
 }  // namespace

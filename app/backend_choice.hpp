@@ -12,7 +12,7 @@ namespace troupe {
 
 struct ChosenBackend {
   std::shared_ptr<Backend> backend;
-  Options options;  // with its device's numbers where they were left to it
+  Options options;        // with its device's numbers where they were left to it
   bool is_child = false;  // its host pages must be shared ones
 };
 

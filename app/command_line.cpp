@@ -3,8 +3,8 @@
 
 #include "telemetry/nearest_name.hpp"
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <exception>
 
@@ -39,7 +39,8 @@ class TableFlags {
     CLI::Option* option = nullptr;
     if (is_bool) {
       option = command_.add_flag_function(
-          flag, [this, flag](std::int64_t count) { flags_.emplace_back(flag, count > 0 ? "true" : "false"); }, help);
+          flag, [this, flag](std::int64_t count) { flags_.emplace_back(flag, count > 0 ? "true" : "false"); },
+          help);
       option->type_name("[=BOOL]");
     } else {
       option = command_.add_option_function<std::string>(
@@ -83,7 +84,8 @@ void add_generate_arguments(CLI::App& command, GenerateCommand& generate) {
   command.add_option("--prompt,-p", generate.prompt, "what to say to the model")->required();
   command.add_option("--system", generate.system, "a system message before it");
   command.add_flag("--raw", generate.raw, "continue the text as it is, without the chat template");
-  command.add_option("--max-tokens,-n", generate.max_tokens, "most tokens to generate, 0 for the context limit");
+  command.add_option("--max-tokens,-n", generate.max_tokens,
+                     "most tokens to generate, 0 for the context limit");
   command.add_option("--temperature,-t", generate.temperature, "0 takes the likeliest token")
       ->check(CLI::Range(0.0, 2.0));
   command.add_option("--seed", generate.seed, "of the random draws");
@@ -105,7 +107,8 @@ Command parse_command_line(int argc, const char* const* argv) {
   auto& serve = *app.add_subcommand("serve", "serve a model over HTTP");
   auto& generate = *app.add_subcommand("generate", "answer one prompt on the terminal");
   auto& inspect = *app.add_subcommand("inspect", "say what a model directory holds and needs");
-  auto& profile = *app.add_subcommand("profile", "measure what serving costs here, for troupe-loadgen simulate");
+  auto& profile =
+      *app.add_subcommand("profile", "measure what serving costs here, for troupe-loadgen simulate");
   auto& worker = *app.add_subcommand("worker", "run a device for the server that started this");
   worker.group("");  // not shown
   auto& trace = *app.add_subcommand("trace", "sum up a trace file and make a timeline of it");
@@ -123,7 +126,8 @@ Command parse_command_line(int argc, const char* const* argv) {
   worker.add_option("--log-format", worker_command.log_format);
   TraceCommand trace_command;
   trace.add_option("file", trace_command.file, "OTLP JSON lines, as written by --trace-file")->required();
-  trace.add_option("--out", trace_command.timeline, "write Chrome trace events here, for https://ui.perfetto.dev");
+  trace.add_option("--out", trace_command.timeline,
+                   "write Chrome trace events here, for https://ui.perfetto.dev");
   inspect.add_option("directory", inspect_command.directory, "the model's directory")->required();
 
   try {
@@ -152,8 +156,6 @@ Command parse_command_line(int argc, const char* const* argv) {
   }
 }
 
-std::string version_text() {
-  return "troupe " TROUPE_VERSION " (g++ " __VERSION__ ")";
-}
+std::string version_text() { return "troupe " TROUPE_VERSION " (g++ " __VERSION__ ")"; }
 
 }  // namespace troupe

@@ -19,7 +19,7 @@ struct GenerateCommand {
   Options options;
   std::string prompt;
   std::string system;
-  bool raw = false;  // no chat template
+  bool raw = false;              // no chat template
   std::uint32_t max_tokens = 0;  // 0: up to the context limit
   double temperature = 0.0;
   std::uint64_t seed = 0;
@@ -53,8 +53,8 @@ struct Message {
   int exit_status = 0;
 };
 
-using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, TraceCommand, ProfileCommand, WorkerCommand,
-                             Message>;
+using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, TraceCommand, ProfileCommand,
+                             WorkerCommand, Message>;
 
 // Never throws for what was typed or configured: that comes back as a Message.
 Command parse_command_line(int argc, const char* const* argv);

@@ -32,12 +32,11 @@ std::shared_ptr<DiskTier> open_disk_cache(const Options& options, const LoadedMo
   const std::uint64_t num_pages = std::min(options.cache_disk_space / page_bytes, kMostDiskPages);
   if (num_pages == 0) return nullptr;
   try {
-    const PageFileContents contents{
-        .fingerprint = model_fingerprint(options.model_dir, model.computation),
-        .page_size = kKvPageTokens,
-        .page_bytes = page_bytes};
-    auto file = std::make_unique<PageFile>(directory->descriptor(), contents,
-                                           static_cast<std::uint32_t>(num_pages));
+    const PageFileContents contents{.fingerprint = model_fingerprint(options.model_dir, model.computation),
+                                    .page_size = kKvPageTokens,
+                                    .page_bytes = page_bytes};
+    auto file =
+        std::make_unique<PageFile>(directory->descriptor(), contents, static_cast<std::uint32_t>(num_pages));
     log(LogLevel::kInfo, "disk tier",
         {{"kv_pages", num_pages},
          {"at_most", shown_bytes(num_pages * page_bytes)},

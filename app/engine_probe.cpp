@@ -155,8 +155,8 @@ ServingOverheads measure_engine(const LoadedModel& model, const EngineOptions& o
   EngineOptions one_in_flight = options;
   one_in_flight.max_in_flight = 1;
   EngineProbe probe(model, one_in_flight);
-  overheads.turnaround = std::max(0.0, probe.measure(1, num_rounds).iteration -
-                                           decode_cost(cost, 1) - added[0] - added[1]);
+  overheads.turnaround =
+      std::max(0.0, probe.measure(1, num_rounds).iteration - decode_cost(cost, 1) - added[0] - added[1]);
   overheads.request = std::max(0.0, overheads.request - overheads.turnaround - added[0] - added[1]);
   return overheads;
 }

@@ -12,7 +12,9 @@
 namespace troupe {
 namespace {
 
-void print_line(const char* label, const std::string& text) { std::printf("%-14s %s\n", label, text.c_str()); }
+void print_line(const char* label, const std::string& text) {
+  std::printf("%-14s %s\n", label, text.c_str());
+}
 
 std::string in_words(std::uint64_t count) {
   if (count < 10'000) return std::to_string(count);
@@ -24,9 +26,9 @@ std::string in_words(std::uint64_t count) {
 }
 
 void print_shape(const ModelConfig& config) {
-  print_line("shape", std::to_string(config.num_layers) + " layers, width " + std::to_string(config.hidden_size) +
-                          ", " + std::to_string(config.num_heads) + " heads (" +
-                          std::to_string(config.num_kv_heads) + " for keys and values) of " +
+  print_line("shape", std::to_string(config.num_layers) + " layers, width " +
+                          std::to_string(config.hidden_size) + ", " + std::to_string(config.num_heads) +
+                          " heads (" + std::to_string(config.num_kv_heads) + " for keys and values) of " +
                           std::to_string(config.head_dim) + ", vocabulary " +
                           std::to_string(config.vocabulary_size) + ", context " +
                           std::to_string(config.context_length));
@@ -34,13 +36,16 @@ void print_shape(const ModelConfig& config) {
 
 void print_directory(const ModelDirectory& directory) {
   print_line("directory", directory.path.string());
-  for (const auto& file : directory.files) print_line("  file", file.name + ", " + shown_bytes(file.size_bytes));
+  for (const auto& file : directory.files)
+    print_line("  file", file.name + ", " + shown_bytes(file.size_bytes));
   if (!directory.architecture.empty()) print_line("architecture", directory.architecture);
   if (directory.config) print_shape(*directory.config);
   if (directory.num_parameters > 0)
-    print_line("parameters", in_words(directory.num_parameters) + ", " + shown_bytes(directory.weight_file_bytes));
+    print_line("parameters",
+               in_words(directory.num_parameters) + ", " + shown_bytes(directory.weight_file_bytes));
   for (const auto& [type, count] : directory.element_types)
-    print_line("  type", type + ": " + std::to_string(count.num_tensors) + " tensors, " + shown_bytes(count.size_bytes));
+    print_line("  type", type + ": " + std::to_string(count.num_tensors) + " tensors, " +
+                             shown_bytes(count.size_bytes));
 }
 
 // Empty: fine.
@@ -56,7 +61,8 @@ std::string tokenizer_problem(const std::string& directory) {
 
 std::string template_problem(const std::string& directory) {
   try {
-    print_line("chat template", load_chat_template(directory) ? "yes" : "none: only /v1/completions is served");
+    print_line("chat template",
+               load_chat_template(directory) ? "yes" : "none: only /v1/completions is served");
     return "";
   } catch (const std::exception& error) {
     return error.what();

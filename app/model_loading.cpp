@@ -34,10 +34,9 @@ void log_memory_plan(const BackendPlan& of_backend) {
 }
 
 // Null: no host tier. Its memory is taken page by page when it is used.
-std::shared_ptr<HostPages> make_host_pages(const Options& options, std::uint64_t page_bytes,
-                                           bool is_shared) {
-  const auto num_pages = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(options.cache_host_memory / page_bytes, UINT32_MAX));
+std::shared_ptr<HostPages> make_host_pages(const Options& options, std::uint64_t page_bytes, bool is_shared) {
+  const auto num_pages =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(options.cache_host_memory / page_bytes, UINT32_MAX));
   if (options.cache_policy == "none" || num_pages == 0) return nullptr;
   log(LogLevel::kInfo, "host tier",
       {{"kv_pages", num_pages}, {"at_most", shown_bytes(num_pages * page_bytes)}});
@@ -51,8 +50,7 @@ RecomputeCost recompute_cost_of(const ModelConfig& config) {
   const double query_width = static_cast<double>(config.head_dim) * config.num_heads;
   const double kv_width = static_cast<double>(config.head_dim) * config.num_kv_heads;
   const double hidden = config.hidden_size;
-  const double layer = hidden * (2 * query_width + 2 * kv_width) +
-                       3 * hidden * config.intermediate_size;
+  const double layer = hidden * (2 * query_width + 2 * kv_width) + 3 * hidden * config.intermediate_size;
   const double page_size = kKvPageTokens;
   const double attention = 2 * query_width * page_size * page_size * config.num_layers;
   return {.constant = layer * config.num_layers * page_size + attention / 2,
@@ -71,8 +69,7 @@ void use_backend(const Options& options, LoadedModel& model) {
   model.served.recompute_cost = recompute_cost_of(model.config);
   model.computation = plan.computation;
   model.device_summary = plan.summary;
-  model.host_pages =
-      make_host_pages(options, plan.memory.request.page_bytes, chosen.is_child);
+  model.host_pages = make_host_pages(options, plan.memory.request.page_bytes, chosen.is_child);
   model.make_device = [backend = chosen.backend, host_pages = model.host_pages] {
     return backend->make_device(host_pages);
   };
@@ -135,8 +132,7 @@ EngineOptions engine_options(const Options& asked) {
   engine.max_queue_time = std::chrono::seconds(options.max_queue_seconds);
   engine.look_ahead_pages = static_cast<std::uint32_t>(options.look_ahead_pages);
   engine.cache.keeps_prefixes = options.cache_policy != "none";
-  engine.cache.policy =
-      options.cache_policy == "lru" ? EvictionPolicy::kLru : EvictionPolicy::kValue;
+  engine.cache.policy = options.cache_policy == "lru" ? EvictionPolicy::kLru : EvictionPolicy::kValue;
   engine.cache.copy_ahead_below = static_cast<double>(options.cache_copy_ahead_percent) / 100;
   engine.cache.keep_for = std::chrono::days(options.cache_keep_days);
   engine.cache.keep_free = static_cast<double>(options.cache_keep_free_percent) / 100;

@@ -20,8 +20,8 @@ struct LoadedModel {
   ModelConfig config;
   std::uint32_t context_length = 0;
   std::shared_ptr<HostPages> host_pages;  // null: no host tier
-  std::string computation;     // all that decides a KV page's bytes but the files
-  std::string device_summary;  // "host, bf16, 2 threads"
+  std::string computation;                // all that decides a KV page's bytes but the files
+  std::string device_summary;             // "host, bf16, 2 threads"
 };
 
 // Throws std::runtime_error that names the file and the reason.

@@ -131,7 +131,8 @@ std::optional<std::string> scalar_text(const toml::node& node) {
 }
 
 bool is_path(const OptionEntry& entry, std::string_view text) {
-  if (text.empty() || std::find(entry.words.begin(), entry.words.end(), text) != entry.words.end()) return false;
+  if (text.empty() || std::find(entry.words.begin(), entry.words.end(), text) != entry.words.end())
+    return false;
   return entry.unit == Unit::kPath;
 }
 
@@ -165,7 +166,8 @@ void apply_file(Options& options, const std::filesystem::path& path) {
       apply_node(options, file, name, node);
       continue;
     }
-    for (const auto& [key, value] : *table) apply_node(options, file, name + "." + std::string(key.str()), value);
+    for (const auto& [key, value] : *table)
+      apply_node(options, file, name + "." + std::string(key.str()), value);
   }
 }
 
@@ -181,7 +183,8 @@ void apply_environment(Options& options, const std::map<std::string, std::string
 
 std::string OptionEntry::environment_name() const {
   std::string name = "TROUPE_";
-  for (const char c : key) name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const char c : key)
+    name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
 }
 
@@ -194,7 +197,8 @@ std::optional<std::string> set_option(Options& options, const OptionEntry& entry
     options.*(*flag) = *value;
     return std::nullopt;
   }
-  if (const auto* share = std::get_if<double Options::*>(&entry.field)) return set_share(options, *share, text);
+  if (const auto* share = std::get_if<double Options::*>(&entry.field))
+    return set_share(options, *share, text);
   const auto& choices = entry.choices;
   const auto is_text = [&](std::string_view choice) { return matches(choice, text); };
   if (!choices.empty() && std::none_of(choices.begin(), choices.end(), is_text))
@@ -206,8 +210,10 @@ std::optional<std::string> set_option(Options& options, const OptionEntry& entry
 std::string option_text(const Options& options, const OptionEntry& entry) {
   if (const auto* number = std::get_if<std::uint64_t Options::*>(&entry.field))
     return std::to_string(options.*(*number));
-  if (const auto* flag = std::get_if<bool Options::*>(&entry.field)) return options.*(*flag) ? "true" : "false";
-  if (const auto* share = std::get_if<double Options::*>(&entry.field)) return shortest_text(options.*(*share));
+  if (const auto* flag = std::get_if<bool Options::*>(&entry.field))
+    return options.*(*flag) ? "true" : "false";
+  if (const auto* share = std::get_if<double Options::*>(&entry.field))
+    return shortest_text(options.*(*share));
   return options.*std::get<std::string Options::*>(entry.field);
 }
 

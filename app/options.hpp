@@ -115,7 +115,7 @@ std::string option_text(const Options& options, const OptionEntry& entry);
 
 struct OptionSources {
   std::optional<std::filesystem::path> file;
-  std::map<std::string, std::string> environment;      // only TROUPE_…
+  std::map<std::string, std::string> environment;          // only TROUPE_…
   std::vector<std::pair<std::string, std::string>> flags;  // flag, value
 };
 

@@ -60,8 +60,7 @@ std::optional<RestoreCosts> costs_of(const Json& file, std::string& problem) {
 
 }  // namespace
 
-std::optional<RestoreCosts> read_page_costs(int directory, const std::string& key,
-                                            std::string& problem) {
+std::optional<RestoreCosts> read_page_costs(int directory, const std::string& key, std::string& problem) {
   problem.clear();
   const auto text = read_kept_file(directory, kPageCostFile, kMostBytes, problem);
   if (!text) return std::nullopt;

@@ -13,8 +13,7 @@ namespace troupe {
 
 // key: all that the costs depend on; another's are not taken. nullopt: none, and
 // `problem` says why if there is a file.
-std::optional<RestoreCosts> read_page_costs(int directory, const std::string& key,
-                                            std::string& problem);
+std::optional<RestoreCosts> read_page_costs(int directory, const std::string& key, std::string& problem);
 
 // In one step: there is the old file or the new one. Empty: done; else what went
 // wrong.

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMostRounds = 6;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSteadyWithin = 1.25;
-constexpr double kLongTime = 1e9;   // ns: what disturbs is averaged, once is enough
+constexpr double kLongTime = 1e9;       // ns: what disturbs is averaged, once is enough
 constexpr double kTooLongForAll = 1e8;  // ns: then only both ends of the context
 constexpr std::uint32_t kMostChunkPages = 8;
 // How often the time limit may pass before measurements are steady: with a model
@@ -34,9 +34,7 @@ constexpr std::uint64_t kFirstGeneration = 1ULL << 63;
 class PageCostProbe {
  public:
   PageCostProbe(const LoadedModel& model, std::chrono::nanoseconds time_limit)
-      : device_(model),
-        begin_(Clock::now()),
-        time_limit_(time_limit) {
+      : device_(model), begin_(Clock::now()), time_limit_(time_limit) {
     const DeviceDescription& about = device_.description();
     page_size_ = about.page_size;
     const std::uint32_t capacity = std::min(about.context_length / page_size_, about.num_pages);
@@ -46,9 +44,9 @@ class PageCostProbe {
     deepest_ = capacity - 1;
     chunk_pages_ = std::min({about.max_batch_tokens / page_size_, capacity, kMostChunkPages});
     if (model.host_pages && about.num_host_pages > 0)
-      num_host_pages_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-          kMostHostBytes / model.host_pages->page_bytes(), 1,
-          std::min(about.num_host_pages, std::max(deepest_, 1U))));
+      num_host_pages_ = static_cast<std::uint32_t>(
+          std::clamp<std::uint64_t>(kMostHostBytes / model.host_pages->page_bytes(), 1,
+                                    std::min(about.num_host_pages, std::max(deepest_, 1U))));
   }
 
   MeasuredPageCosts measure() {
@@ -77,8 +75,8 @@ class PageCostProbe {
   // The time of computing so many pages behind `depth` others.
   double compute(std::uint32_t depth, std::uint32_t num_pages) {
     Batch batch;
-    device_.add_slice(batch, 0,
-                      {.num_tokens = num_pages * page_size_, .context_length = depth * page_size_}, 0);
+    device_.add_slice(batch, 0, {.num_tokens = num_pages * page_size_, .context_length = depth * page_size_},
+                      0);
     const auto begin = Clock::now();
     const auto time = static_cast<double>(device_.run(std::move(batch)).network_nanoseconds);
     trip_ = std::min(trip_, std::chrono::duration<double, std::nano>(Clock::now() - begin).count() - time);
@@ -106,8 +104,7 @@ class PageCostProbe {
   }
 
   bool is_steady() const {
-    return std::all_of(times_.begin(), times_.end(),
-                       [](const auto& e) { return e.second.is_steady(); }) &&
+    return std::all_of(times_.begin(), times_.end(), [](const auto& e) { return e.second.is_steady(); }) &&
            is_in_proportion(lowest_times());
   }
 
@@ -146,8 +143,7 @@ class PageCostProbe {
     const auto begin = Clock::now();
     const BatchResult result = device_.run(std::move(batch));
     const std::chrono::duration<double, std::nano> time = Clock::now() - begin;
-    if (!result.failed_loads.empty())
-      throw std::runtime_error("a page came back from the host damaged");
+    if (!result.failed_loads.empty()) throw std::runtime_error("a page came back from the host damaged");
     return time.count();
   }
 
@@ -167,9 +163,9 @@ class PageCostProbe {
   Clock::time_point begin_;
   std::chrono::nanoseconds time_limit_;
   std::uint32_t page_size_ = 0;
-  std::uint32_t deepest_ = 0;         // pages in front of a context's last one
-  std::uint32_t chunk_pages_ = 0;     // of a longer batch
-  std::uint32_t num_host_pages_ = 0;  // used here
+  std::uint32_t deepest_ = 0;                   // pages in front of a context's last one
+  std::uint32_t chunk_pages_ = 0;               // of a longer batch
+  std::uint32_t num_host_pages_ = 0;            // used here
   std::map<std::uint32_t, LowestTimes> times_;  // of a page, by pages in front of it
   LowestTimes chunk_, load_one_, load_many_;
   std::uint32_t many_ = 0;

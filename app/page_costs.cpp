@@ -33,11 +33,11 @@ std::string key_of(const Options& options, const LoadedModel& model) {
                     model.computation + "; " + config.architecture;
   for (const std::uint64_t number :
        {std::uint64_t{config.hidden_size}, std::uint64_t{config.intermediate_size},
-        std::uint64_t{config.num_layers}, std::uint64_t{config.num_heads},
-        std::uint64_t{config.num_kv_heads}, std::uint64_t{config.head_dim},
-        std::uint64_t{model.context_length}, model.options.max_batch_tokens,
+        std::uint64_t{config.num_layers}, std::uint64_t{config.num_heads}, std::uint64_t{config.num_kv_heads},
+        std::uint64_t{config.head_dim}, std::uint64_t{model.context_length}, model.options.max_batch_tokens,
         std::uint64_t{model.host_pages ? 1U : 0U}, std::uint64_t{uses_disk(options, model) ? 1U : 0U},
-        options.cache_link_bandwidth, options.cache_link_latency_us, std::uint64_t{options.pin_threads ? 1U : 0U}})
+        options.cache_link_bandwidth, options.cache_link_latency_us,
+        std::uint64_t{options.pin_threads ? 1U : 0U}})
     key += " " + std::to_string(number);
   return key;
 }
@@ -85,12 +85,11 @@ void keep(const StateDirectory& directory, const std::string& key, const Restore
 
 }  // namespace
 
-RestoreCosts page_costs(const Options& options, const LoadedModel& model,
-                        const StateDirectory* directory) {
+RestoreCosts page_costs(const Options& options, const LoadedModel& model, const StateDirectory* directory) {
   const RestoreCosts estimated{.recompute = model.served.recompute_cost, .host = {}, .disk = {}};
   if (options.cache_policy == "none" || !options.cache_measure || !model.served.network) return estimated;
-  const auto deepest = static_cast<std::uint32_t>(
-      std::max<std::size_t>(model.context_length / kKvPageTokens, 1) - 1);
+  const auto deepest =
+      static_cast<std::uint32_t>(std::max<std::size_t>(model.context_length / kKvPageTokens, 1) - 1);
   const std::string key = key_of(options, model);
   const auto begin = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };

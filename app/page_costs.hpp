@@ -14,7 +14,6 @@ namespace troupe {
 // its device: two need twice the memory. Never throws for want of a measurement;
 // the log says what is used. A small model takes a tenth of a second (two on a
 // busy machine), a large one a few seconds, a start that finds them nothing.
-RestoreCosts page_costs(const Options& options, const LoadedModel& model,
-                        const StateDirectory* directory);
+RestoreCosts page_costs(const Options& options, const LoadedModel& model, const StateDirectory* directory);
 
 }  // namespace troupe

@@ -22,17 +22,15 @@ ProbedDevice::~ProbedDevice() { device_->set_listener({}); }
 
 Ticket ProbedDevice::submit(const std::shared_ptr<const Batch>& batch) {
   const bool is_copies_only = batch->slices.empty();
-  return device_->submit(
-      programs_ && !is_copies_only
-          ? programs_->find("decoder_step", batch->num_tokens(), batch->num_output_rows())
-          : nullptr,
-      batch);
+  return device_->submit(programs_ && !is_copies_only
+                             ? programs_->find("decoder_step", batch->num_tokens(), batch->num_output_rows())
+                             : nullptr,
+                         batch);
 }
 
 BatchResult ProbedDevice::wait_for(Ticket ticket) {
   // Sleeps until the device rings: polling would take a core from the network.
-  for (auto seen = rings_.load(); device_->completed() < ticket; seen = rings_.load())
-    rings_.wait(seen);
+  for (auto seen = rings_.load(); device_->completed() < ticket; seen = rings_.load()) rings_.wait(seen);
   BatchResult result = device_->collect(ticket);
   if (!result.error.empty()) throw std::runtime_error("a measured batch failed: " + result.error);
   return result;
@@ -55,11 +53,10 @@ void ProbedDevice::add_slice(Batch& batch, std::uint32_t slot, const SequenceSte
   slice.input_from_slot = step.input_from_slot;
   slice.sample = step.sample;
   slice.sampling.temperature = 0;
-  for (std::uint32_t page = 0; page < slice.num_pages; ++page)
-    batch.page_table.push_back(first_page + page);
+  for (std::uint32_t page = 0; page < slice.num_pages; ++page) batch.page_table.push_back(first_page + page);
   for (std::uint32_t i = 0; i < step.num_tokens; ++i)
-    batch.token_ids.push_back(static_cast<std::int32_t>(
-        (slot * 31 + (step.context_length + i) * 7 + 5) % description().vocabulary_size));
+    batch.token_ids.push_back(static_cast<std::int32_t>((slot * 31 + (step.context_length + i) * 7 + 5) %
+                                                        description().vocabulary_size));
   batch.slices.push_back(std::move(slice));
 }
 

@@ -31,8 +31,7 @@ class ProbedDevice {
 
   // A slice of the sequence in the slot of the same number, whose tokens are
   // made up and whose pages follow one another from first_page on.
-  void add_slice(Batch& batch, std::uint32_t slot, const SequenceStep& step,
-                 PageId first_page) const;
+  void add_slice(Batch& batch, std::uint32_t slot, const SequenceStep& step, PageId first_page) const;
 
  private:
   std::unique_ptr<Device> device_;

@@ -35,10 +35,9 @@ ServingSettings serving_settings(const EngineOptions& options, const DeviceDescr
   serving.batch.max_sequences = std::min(options.max_batch_sequences, device.num_slots);
   serving.batch.prefill_chunk = std::min(options.prefill_chunk, serving.batch.max_tokens);
   serving.batch.separates_prefill = options.separates_prefill;
-  serving.pages = {
-      .page_size = device.page_size,
-      .look_ahead_pages = options.look_ahead_pages,
-      .kept_free = static_cast<std::uint32_t>(options.cache.keep_free * device.num_pages)};
+  serving.pages = {.page_size = device.page_size,
+                   .look_ahead_pages = options.look_ahead_pages,
+                   .kept_free = static_cast<std::uint32_t>(options.cache.keep_free * device.num_pages)};
   serving.num_pages = device.num_pages;
   serving.max_in_flight = options.max_in_flight;
   serving.max_waiting = options.max_waiting;
@@ -51,8 +50,7 @@ ServingSettings serving_settings(const EngineOptions& options, const DeviceDescr
 }
 
 double median_spread(std::vector<CostSample> samples) {
-  std::sort(samples.begin(), samples.end(),
-            [](const auto& a, const auto& b) { return a.spread < b.spread; });
+  std::sort(samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.spread < b.spread; });
   return samples[samples.size() / 2].spread;
 }
 
@@ -63,10 +61,11 @@ void print_summary(const CostProfile& profile, const std::vector<CostSample>& sa
   std::printf("the fit is off by %.1f %% on average, %.1f %% at p90, %.1f %% at worst\n",
               100 * fit.mean_error, 100 * fit.p90_error, 100 * fit.worst_error);
   const ServingOverheads& overheads = profile.overheads;
-  std::printf("the engine adds %.1f us and %.2f us a sequence to a batch, %.1f us between batches "
-              "one at a time, %.1f us to a request\n",
-              overheads.iteration / 1e3, overheads.iteration_per_sequence / 1e3,
-              overheads.turnaround / 1e3, overheads.request / 1e3);
+  std::printf(
+      "the engine adds %.1f us and %.2f us a sequence to a batch, %.1f us between batches "
+      "one at a time, %.1f us to a request\n",
+      overheads.iteration / 1e3, overheads.iteration_per_sequence / 1e3, overheads.turnaround / 1e3,
+      overheads.request / 1e3);
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -84,8 +83,7 @@ int run_profile(const ProfileCommand& command) {
   CostProfile profile;
   profile.model = model.served.name;
   profile.device = model.device_summary;
-  profile.hardware =
-      cpu_name() + ", " + std::to_string(std::thread::hardware_concurrency()) + " CPUs";
+  profile.hardware = cpu_name() + ", " + std::to_string(std::thread::hardware_concurrency()) + " CPUs";
   profile.measured = present_time();
 
   std::vector<CostSample> samples;

@@ -70,8 +70,11 @@ ServerOptions server_options(const Options& options, Tracer* tracer) {
   server.access_log = [is_wanted = options.log_requests](const AccessRecord& record) {
     const bool is_debug = record.was_submitted || record.is_probe || !is_wanted;
     log(is_debug ? LogLevel::kDebug : LogLevel::kInfo, "http request",
-        {{"request_id", record.request_id}, {"trace_id", record.trace_id}, {"method", record.method},
-         {"route", record.route}, {"status", record.status},
+        {{"request_id", record.request_id},
+         {"trace_id", record.trace_id},
+         {"method", record.method},
+         {"route", record.route},
+         {"status", record.status},
          {"ms", static_cast<double>(record.duration.count()) / 1000}});
   };
   return server;
@@ -141,9 +144,9 @@ int run_serve(const Options& options) {
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error, not the end
 
   auto model = load_model(options);
-  Metrics metrics(model.served.name, {.version = TROUPE_VERSION,
-                                      .vllm_names = options.vllm_names,
-                                      .context_length = model.context_length});
+  Metrics metrics(
+      model.served.name,
+      {.version = TROUPE_VERSION, .vllm_names = options.vllm_names, .context_length = model.context_length});
   const auto tracer = make_tracer(options, metrics);
   const auto state_directory = open_state_directory(options);
   EngineOptions engine_settings = engine_options(model.options);
@@ -162,7 +165,10 @@ int run_serve(const Options& options) {
   }
   const auto start_time = std::chrono::steady_clock::now() - start;
   log(LogLevel::kInfo, "ready",
-      {{"model", model.served.name}, {"device", model.device_summary}, {"host", options.host}, {"port", server.port()}});
+      {{"model", model.served.name},
+       {"device", model.device_summary},
+       {"host", options.host},
+       {"port", server.port()}});
   say_ready(options, model.served.name, server.port(), std::chrono::duration<double>(start_time).count());
 
   for (;;) {

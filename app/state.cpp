@@ -10,7 +10,8 @@ namespace troupe {
 std::shared_ptr<const StateDirectory> open_state_directory(const Options& options) {
   if (options.store_directory == "none" || options.store_directory.empty()) return nullptr;
   try {
-    if (options.store_directory != "default") return std::make_shared<StateDirectory>(options.store_directory);
+    if (options.store_directory != "default")
+      return std::make_shared<StateDirectory>(options.store_directory);
     const auto path = default_state_directory();
     if (!path) throw std::runtime_error("neither XDG_STATE_HOME nor HOME is an absolute path");
     return std::make_shared<StateDirectory>(*path);

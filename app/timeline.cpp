@@ -68,8 +68,8 @@ class TimelineWriter {
     std::map<std::pair<std::string, int>, int> tracks;  // process and epoch
     for (const auto* iteration : run_.iterations) {
       const int epoch = static_cast<int>(iteration->number(std::string(semconv::kEpoch)));
-      const auto [track, is_new] = tracks.try_emplace(std::pair(iteration->instance, epoch),
-                                                      static_cast<int>(tracks.size()) + 1);
+      const auto [track, is_new] =
+          tracks.try_emplace(std::pair(iteration->instance, epoch), static_cast<int>(tracks.size()) + 1);
       if (is_new)
         name_track(kWorkers, track->second, "thread_name",
                    "worker " + std::to_string(epoch) + " of " + iteration->instance);

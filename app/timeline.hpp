@@ -14,7 +14,7 @@ namespace troupe {
 
 struct Timeline {
   std::string json;
-  std::size_t num_lanes = 0;    // requests at once, at most
+  std::size_t num_lanes = 0;  // requests at once, at most
   std::size_t num_workers = 0;
   std::size_t num_arrows = 0;
   std::size_t num_arrows_left_out = 0;  // beyond a bound that viewers can bear

@@ -18,8 +18,9 @@ void write_timeline(const Timeline& timeline, const std::string& path) {
   file << timeline.json;
   file.close();
   if (!file) throw std::runtime_error(path + ": the timeline can't be written there");
-  std::printf("%s: %zu worker tracks, %zu lanes of requests, %zu arrows; open it at https://ui.perfetto.dev\n",
-              path.c_str(), timeline.num_workers, timeline.num_lanes, timeline.num_arrows);
+  std::printf(
+      "%s: %zu worker tracks, %zu lanes of requests, %zu arrows; open it at https://ui.perfetto.dev\n",
+      path.c_str(), timeline.num_workers, timeline.num_lanes, timeline.num_arrows);
   if (timeline.num_arrows_left_out > 0)
     std::printf("%zu more arrows are left out\n", timeline.num_arrows_left_out);
 }

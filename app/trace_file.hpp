@@ -24,14 +24,14 @@ struct TraceSpan {
   std::string trace_id, span_id, parent_id, name;
   int kind = 0;  // of OTLP; 2: server
   bool is_error = false;
-  std::int64_t start = 0, end = 0;  // unix nanoseconds, start <= end
+  std::int64_t start = 0, end = 0;           // unix nanoseconds, start <= end
   std::map<std::string, double> numbers;     // attributes
   std::map<std::string, std::string> texts;  // attributes
   std::vector<Event> events;
   std::vector<Link> links;
 
-  double number(const std::string& key) const;      // 0 if there is none
-  std::string text(const std::string& key) const;   // empty if there is none
+  double number(const std::string& key) const;     // 0 if there is none
+  std::string text(const std::string& key) const;  // empty if there is none
 };
 
 struct TraceFile {

@@ -15,7 +15,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kNumSlowest = 5;
-constexpr std::array kPhases = {semconv::kEncode,  semconv::kQueue,  semconv::kAdmit, semconv::kLoad,
+constexpr std::array kPhases = {semconv::kEncode,  semconv::kQueue,  semconv::kAdmit,    semconv::kLoad,
                                 semconv::kPrefill, semconv::kDecode, semconv::kSuspended};
 
 [[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...) {

@@ -30,7 +30,8 @@ TracedRun group_spans(const TraceFile& file) {
     num_phases += 1;
   }
   const auto is_earlier = [](const TraceSpan* a, const TraceSpan* b) { return a->start < b->start; };
-  for (auto& request : run.requests) std::stable_sort(request.phases.begin(), request.phases.end(), is_earlier);
+  for (auto& request : run.requests)
+    std::stable_sort(request.phases.begin(), request.phases.end(), is_earlier);
   std::stable_sort(run.iterations.begin(), run.iterations.end(), is_earlier);
   std::stable_sort(run.requests.begin(), run.requests.end(),
                    [](const auto& a, const auto& b) { return a.root->start < b.root->start; });

@@ -59,8 +59,8 @@ TraceSource source_of(const Options& options) {
 std::unique_ptr<Tracer> make_tracer(const Options& options, Metrics& metrics) {
   std::vector<std::unique_ptr<SpanExporter>> exporters;
   if (!options.trace_file.empty())
-    exporters.push_back(std::make_unique<OtlpFileExporter>(
-        options.trace_file, options.trace_file_bytes, source_of(options)));
+    exporters.push_back(
+        std::make_unique<OtlpFileExporter>(options.trace_file, options.trace_file_bytes, source_of(options)));
   if (const std::string url = endpoint_url(options); !url.empty()) {
     OtlpEndpoint endpoint = parse_otlp_endpoint(url);
     log(LogLevel::kInfo, "traces go to a collector",

@@ -18,7 +18,7 @@ namespace {
 constexpr int kUsageError = 64;  // sysexits: EX_USAGE
 
 bool has_socket() {
-  struct stat status{};
+  struct stat status {};
   return ::fstat(child::kWorkerSocket, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 

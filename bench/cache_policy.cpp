@@ -59,14 +59,14 @@ void compare(const std::string& workload, std::uint32_t num_pages, std::uint32_t
   }
   const auto& [value, lru, device_only] = all;
   const auto over_lru = [](double a, double b) { return b > 0 ? a / b : 1.0; };
-  std::printf("%-26s %6u + %6u | found %.3f %.3f %.3f of %.3f | again %9llu %9llu | value / lru: tokens %.3f cost %.3f%s\n",
-              workload.c_str(), num_pages, num_host_pages, value.hit_ratio(), lru.hit_ratio(),
-              device_only.hit_ratio(), value.ceiling(),
-              static_cast<unsigned long long>(value.recomputed_tokens),
-              static_cast<unsigned long long>(lru.recomputed_tokens),
-              over_lru(static_cast<double>(value.recomputed_tokens), static_cast<double>(lru.recomputed_tokens)),
-              over_lru(value.recompute_cost, lru.recompute_cost),
-              value.num_refused > 0 ? " (some left out)" : "");
+  std::printf(
+      "%-26s %6u + %6u | found %.3f %.3f %.3f of %.3f | again %9llu %9llu | value / lru: tokens %.3f cost "
+      "%.3f%s\n",
+      workload.c_str(), num_pages, num_host_pages, value.hit_ratio(), lru.hit_ratio(),
+      device_only.hit_ratio(), value.ceiling(), static_cast<unsigned long long>(value.recomputed_tokens),
+      static_cast<unsigned long long>(lru.recomputed_tokens),
+      over_lru(static_cast<double>(value.recomputed_tokens), static_cast<double>(lru.recomputed_tokens)),
+      over_lru(value.recompute_cost, lru.recompute_cost), value.num_refused > 0 ? " (some left out)" : "");
   std::fflush(stdout);
 }
 
@@ -94,7 +94,8 @@ void replay_chats(const RecomputeCost& cost, double seconds) {
 
 void replay_mooncake(const RecomputeCost& cost, double seconds) {
   const char* data = std::getenv("TROUPE_DATA");
-  const std::string file = std::string(data ? data : "../shared/data") + "/traces/mooncake_conversation_trace.jsonl";
+  const std::string file =
+      std::string(data ? data : "../shared/data") + "/traces/mooncake_conversation_trace.jsonl";
   if (!std::filesystem::exists(file)) {
     std::printf("SKIPPED: no %s\n", file.c_str());
     return;
@@ -112,9 +113,10 @@ int main(int argc, char** argv) {
   const double equal_tokens = argc > 1 ? std::atof(argv[1]) : 30'000;
   const double trace_seconds = argc > 2 ? std::atof(argv[2]) : 1200;
   const double chat_seconds = argc > 3 ? std::atof(argv[3]) : 2400;
-  std::printf("attention costs as much as the rest at %.0f tokens; pages of %u tokens: device + host;\n"
-              "found by value, lru, device only, of what a cache without end finds; tokens computed again\n",
-              equal_tokens, kPageSize);
+  std::printf(
+      "attention costs as much as the rest at %.0f tokens; pages of %u tokens: device + host;\n"
+      "found by value, lru, device only, of what a cache without end finds; tokens computed again\n",
+      equal_tokens, kPageSize);
   const RecomputeCost cost = cost_of_pages(equal_tokens);
   if (chat_seconds > 0) replay_chats(cost, chat_seconds);
   if (trace_seconds > 0) replay_mooncake(cost, trace_seconds);

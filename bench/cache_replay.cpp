@@ -86,8 +86,7 @@ class Replay {
     if (!grant) return false;
     settle();
     count(conversation, *grant);
-    const std::uint32_t num_computed =
-        num_tokens - grant->tokens_from_device - grant->tokens_from_host;
+    const std::uint32_t num_computed = num_tokens - grant->tokens_from_device - grant->tokens_from_host;
     append_answer(conversation.tokens, id, conversation.turn, turn.output_tokens);
     events_.push({.time = now_ + num_computed * settings_.per_computed_token +
                           turn.output_tokens * settings_.per_output_token,

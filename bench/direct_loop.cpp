@@ -15,13 +15,15 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-DirectLoop::DirectLoop(std::shared_ptr<const HostModel> model, std::uint32_t num_sequences, std::uint32_t length)
+DirectLoop::DirectLoop(std::shared_ptr<const HostModel> model, std::uint32_t num_sequences,
+                       std::uint32_t length)
     : model_(std::move(model)),
       device_(model_),
       programs_(model_->network, model_->compute_type, model_->largest),
       num_sequences_(num_sequences),
       pages_each_((length + device_.description().page_size - 1) / device_.description().page_size) {
-  if (pages_each_ * num_sequences_ > device_.description().num_pages) throw std::runtime_error("too few KV pages");
+  if (pages_each_ * num_sequences_ > device_.description().num_pages)
+    throw std::runtime_error("too few KV pages");
   device_.set_listener([this] {
     ++rings_;
     rings_.notify_one();
@@ -48,7 +50,8 @@ double DirectLoop::prefill(std::uint32_t num_tokens) {
       slice.sampling.temperature = 0;
       batch->slices.push_back(slice);
       for (std::uint32_t i = 0; i < count; ++i)
-        batch->token_ids.push_back(static_cast<std::int32_t>((sequence * 31 + (first + i) * 7 + 5) % vocabulary));
+        batch->token_ids.push_back(
+            static_cast<std::int32_t>((sequence * 31 + (first + i) * 7 + 5) % vocabulary));
       for (std::uint32_t page = 0; page < pages_each_; ++page)
         batch->page_table.push_back(sequence * pages_each_ + page);
       submit(std::move(batch));
@@ -64,7 +67,8 @@ double DirectLoop::decode(std::uint32_t steps, double& network_seconds) {
   const auto first = submitted_ + 1;
   for (std::uint32_t step = 0; step < steps; ++step) {
     submit(decode_batch(position_++));
-    if (step > 0) network_seconds += static_cast<double>(wait_for(first + step - 1).network_nanoseconds) * 1e-9;
+    if (step > 0)
+      network_seconds += static_cast<double>(wait_for(first + step - 1).network_nanoseconds) * 1e-9;
   }
   network_seconds += static_cast<double>(wait_for(submitted_).network_nanoseconds) * 1e-9;
   return seconds_since(start);

@@ -114,8 +114,10 @@ void report_planner(const HostModel& model, std::uint32_t num_streams, double it
   for (int i = 0; i < kLookUps; ++i)
     if (programs.find("decoder_step", num_streams, num_streams) == nullptr) std::abort();
   const double cached = seconds(Clock::now() - cached_start) / kLookUps;
-  std::printf("planning: from nothing %.1f µs = %.2f %% of an iteration; from the cache %.3f µs = %.4f %% (goal <= 2 %%)\n",
-              fresh * 1e6, 100 * fresh / iteration, cached * 1e6, 100 * cached / iteration);
+  std::printf(
+      "planning: from nothing %.1f µs = %.2f %% of an iteration; from the cache %.3f µs = %.4f %% (goal <= 2 "
+      "%%)\n",
+      fresh * 1e6, 100 * fresh / iteration, cached * 1e6, 100 * cached / iteration);
 }
 
 }  // namespace
@@ -137,7 +139,8 @@ int main(int argc, char** argv) {
   Metrics metrics("bench");
   EngineOptions options;
   options.cache.keeps_prefixes = false;
-  Engine engine(served, [&] { return std::make_unique<HostDevice>(model); }, options, metrics);
+  Engine engine(
+      served, [&] { return std::make_unique<HostDevice>(model); }, options, metrics);
 
   bench::DirectLoop loop(model, num_streams, kPrompt + kSteps + 8);
   std::vector<double> direct, actors, ratios, outside;
@@ -160,10 +163,11 @@ int main(int argc, char** argv) {
   const double iteration = bench::spread_of(direct).median;
   std::printf("%u streams, random Llama of 100 M, %s, %u threads, %d pairs\n", num_streams,
               std::string(name_of(model->compute_type)).c_str(), model->settings.num_threads, kPairs);
-  std::printf("iteration: direct loop %.3f ms, engine %.3f ms; engine / direct %.3f (%.3f-%.3f)\n", iteration * 1e3,
-              bench::spread_of(actors).median * 1e3, ratio.median, ratio.minimum, ratio.maximum);
-  std::printf("share of the time outside the network: %.2f %% (%.2f-%.2f; goal <= 5 %%)\n", 100 * share.median,
-              100 * share.minimum, 100 * share.maximum);
+  std::printf("iteration: direct loop %.3f ms, engine %.3f ms; engine / direct %.3f (%.3f-%.3f)\n",
+              iteration * 1e3, bench::spread_of(actors).median * 1e3, ratio.median, ratio.minimum,
+              ratio.maximum);
+  std::printf("share of the time outside the network: %.2f %% (%.2f-%.2f; goal <= 5 %%)\n",
+              100 * share.median, 100 * share.minimum, 100 * share.maximum);
   report_planner(*model, num_streams, iteration);
   return 0;
 }

@@ -113,8 +113,8 @@ void print(const char* what, const char* policy, std::vector<double> samples) {
   const auto at = [&](double rank) {
     return samples[static_cast<std::size_t>(rank * static_cast<double>(samples.size() - 1))];
   };
-  std::printf("%-5s %-34s p50 %7.2f us  p90 %7.2f  p99 %7.2f  worst %8.2f; p99 / goal %.3f\n", policy,
-              what, at(0.5), at(0.9), at(0.99), samples.back(), at(0.99) / kGoalMicroseconds);
+  std::printf("%-5s %-34s p50 %7.2f us  p90 %7.2f  p99 %7.2f  worst %8.2f; p99 / goal %.3f\n", policy, what,
+              at(0.5), at(0.9), at(0.99), samples.back(), at(0.99) / kGoalMicroseconds);
 }
 
 // The queue alone: one entry a page of conversations begun a tenth of a second
@@ -145,8 +145,7 @@ void measure_choices(const char* name, EvictionPolicy policy, std::uint32_t num_
 // A page at a time: each takes the place of one that is chosen.
 void measure_pages(const char* what, const char* policy, PlayedCache& played, int num_pages) {
   const std::vector<std::int32_t> prompt(kPageSize, 7);
-  played.cache.reserve(played.last_lease, TenantId{0}, prompt, {.required = 1, .wanted = 1},
-                       played.now);
+  played.cache.reserve(played.last_lease, TenantId{0}, prompt, {.required = 1, .wanted = 1}, played.now);
   std::vector<double> times;
   for (int i = 0; i < num_pages; ++i) {
     played.now += std::chrono::milliseconds(1);
@@ -167,8 +166,8 @@ void measure_reservations(const char* policy, PlayedCache& played) {
     const auto before = played.cache.statistics();
     played.converse();
     const auto& after = played.cache.statistics();
-    const auto given = after.reclaimed + after.dropped_from_device - before.reclaimed -
-                       before.dropped_from_device;
+    const auto given =
+        after.reclaimed + after.dropped_from_device - before.reclaimed - before.dropped_from_device;
     if (given > 0) times.push_back(played.reserve_microseconds / static_cast<double>(given));
   }
   print("a reservation, a page given away", policy, times);

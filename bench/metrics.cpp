@@ -64,7 +64,8 @@ void compare(const char* what, const std::function<double(const std::function<vo
   }
   const auto ratio = bench::spread_of(ratios);
   std::printf("%s: ours %.1f ns, prometheus-cpp's %.1f ns; ours / theirs %.2f (%.2f-%.2f)\n", what,
-              bench::spread_of(own).median, bench::spread_of(other).median, ratio.median, ratio.minimum, ratio.maximum);
+              bench::spread_of(own).median, bench::spread_of(other).median, ratio.median, ratio.minimum,
+              ratio.maximum);
 }
 
 void report_exposition(const char* what, ExpositionFormat format) {
@@ -78,7 +79,8 @@ void report_exposition(const char* what, ExpositionFormat format) {
     times.push_back(seconds(Clock::now() - start) * 1e3);
   }
   const auto spread = bench::spread_of(times);
-  std::printf("%s: %.3f ms (%.3f-%.3f), %zu bytes\n", what, spread.median, spread.minimum, spread.maximum, size);
+  std::printf("%s: %.3f ms (%.3f-%.3f), %zu bytes\n", what, spread.median, spread.minimum, spread.maximum,
+              size);
 }
 
 }  // namespace

@@ -56,16 +56,15 @@ struct Turn {
   std::vector<PageMove> moves(bool to_host) const {
     std::vector<PageMove> moves;
     for (std::uint32_t page = 0; page < num_history_pages(); ++page)
-      moves.push_back(
-          {.to_host = to_host, .device_page = page, .host_page = page, .generation = page + 1});
+      moves.push_back({.to_host = to_host, .device_page = page, .host_page = page, .generation = page + 1});
     return moves;
   }
 };
 
 class TimedDevice {
  public:
-  TimedDevice(const std::shared_ptr<const HostModel>& model,
-              const std::shared_ptr<HostPages>& host_pages, const LinkSettings& link)
+  TimedDevice(const std::shared_ptr<const HostModel>& model, const std::shared_ptr<HostPages>& host_pages,
+              const LinkSettings& link)
       : device_(model, {.host_pages = host_pages, .link = link}),
         programs_(model->network, model->compute_type, model->largest) {
     device_.set_listener([this] {
@@ -85,8 +84,7 @@ class TimedDevice {
     for (const Batch& batch : batches)
       last_ = device_.submit(programs_.find("decoder_step", batch.num_tokens(), batch.num_output_rows()),
                              std::make_shared<const Batch>(batch));
-    for (auto seen = rings_.load(); device_.completed() < last_; seen = rings_.load())
-      rings_.wait(seen);
+    for (auto seen = rings_.load(); device_.completed() < last_; seen = rings_.load()) rings_.wait(seen);
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
     for (Ticket ticket = last_ - batches.size() + 1; ticket <= last_; ++ticket) {
       const BatchResult result = device_.collect(ticket);
@@ -141,8 +139,8 @@ std::shared_ptr<const HostModel> load() {
 
 // Computes the history and leaves it on the host. Seconds that the new tokens
 // take when nothing need be loaded.
-double prepare(const std::shared_ptr<const HostModel>& model,
-               const std::shared_ptr<HostPages>& host_pages, const Turn& turn) {
+double prepare(const std::shared_ptr<const HostModel>& model, const std::shared_ptr<HostPages>& host_pages,
+               const Turn& turn) {
   TimedDevice device(model, host_pages, {});
   for (std::uint32_t first = 0; first < turn.history; first += device.max_batch_tokens())
     device.run({turn.batch(first, std::min(first + device.max_batch_tokens(), turn.history))});
@@ -153,31 +151,29 @@ double prepare(const std::shared_ptr<const HostModel>& model,
 }
 
 void report_link(const char* name, const std::shared_ptr<const HostModel>& model,
-                 const std::shared_ptr<HostPages>& host_pages, const Turn& turn,
-                 const LinkSettings& link) {
+                 const std::shared_ptr<HostPages>& host_pages, const Turn& turn, const LinkSettings& link) {
   TimedDevice device(model, host_pages, link);
   const Measured measured = measure(device, turn, kRuns);
   const auto ratio = bench::spread_of(measured.ratios);
-  std::printf("  %-44s nothing to load %6.1f ms, whole pages first %6.1f, layer by layer %6.1f: %.2f (%.2f-%.2f)\n",
-              name, bench::spread_of(measured.computed).median * 1e3,
-              bench::spread_of(measured.whole_pages).median * 1e3,
-              bench::spread_of(measured.by_layer).median * 1e3, ratio.median, ratio.minimum,
-              ratio.maximum);
+  std::printf(
+      "  %-44s nothing to load %6.1f ms, whole pages first %6.1f, layer by layer %6.1f: %.2f (%.2f-%.2f)\n",
+      name, bench::spread_of(measured.computed).median * 1e3,
+      bench::spread_of(measured.whole_pages).median * 1e3, bench::spread_of(measured.by_layer).median * 1e3,
+      ratio.median, ratio.minimum, ratio.maximum);
 }
 
-void report(const std::shared_ptr<const HostModel>& model,
-            const std::shared_ptr<HostPages>& host_pages, const Turn& turn) {
+void report(const std::shared_ptr<const HostModel>& model, const std::shared_ptr<HostPages>& host_pages,
+            const Turn& turn) {
   const double computing = prepare(model, host_pages, turn);
-  const double num_bytes = static_cast<double>(turn.num_history_pages()) *
-                           static_cast<double>(host_pages->page_bytes());
+  const double num_bytes =
+      static_cast<double>(turn.num_history_pages()) * static_cast<double>(host_pages->page_bytes());
   std::printf("%u tokens on the host (%.1f MB), %u new ones (%.1f ms alone), %s, median of %d\n",
               turn.history, num_bytes / 1e6, turn.count, computing * 1e3,
               std::string(name_of(model->compute_type)).c_str(), kRuns);
   report_link("as fast as memory", model, host_pages, turn, {});
   for (const double share : {0.5, 1.0, 2.0}) {
-    const LinkSettings link{
-        .bytes_per_second = static_cast<std::uint64_t>(num_bytes / (share * computing)),
-        .latency = std::chrono::microseconds(10)};
+    const LinkSettings link{.bytes_per_second = static_cast<std::uint64_t>(num_bytes / (share * computing)),
+                            .latency = std::chrono::microseconds(10)};
     char name[64];
     std::snprintf(name, sizeof name, "%.0f MB/s, loading takes %.1f x computing",
                   static_cast<double>(link.bytes_per_second) / 1e6, share);
@@ -197,8 +193,8 @@ int main(int argc, char** argv) {
   const auto longest = model->settings.context_length;
   const auto most = model->largest.max_tokens;
   if (turn.history == 0 || turn.count == 0 || turn.count > most || turn.history + turn.count > longest) {
-    std::fprintf(stderr, "expected 32 to %u tokens of history and 1 to %u new ones, %u in all\n",
-                 longest - 1, most, longest);
+    std::fprintf(stderr, "expected 32 to %u tokens of history and 1 to %u new ones, %u in all\n", longest - 1,
+                 most, longest);
     return 64;
   }
   const auto host_pages =

@@ -20,8 +20,7 @@ namespace {
 CostProfile gpu_profile() {
   CostProfile profile;
   profile.model = "8 B";
-  profile.serving.limits = {.context_length = 8192, .page_capacity = 4096 * 32,
-                            .vocabulary_size = 128'000};
+  profile.serving.limits = {.context_length = 8192, .page_capacity = 4096 * 32, .vocabulary_size = 128'000};
   profile.serving.batch = {.max_tokens = 512, .max_sequences = 64, .prefill_chunk = 256};
   profile.serving.pages = {.page_size = 32, .look_ahead_pages = 1};
   profile.serving.num_pages = 4096;
@@ -93,7 +92,9 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>(totals.num_batches),
               static_cast<double>(totals.batch_tokens) / static_cast<double>(totals.num_batches),
               static_cast<unsigned long long>(totals.output_tokens));
-  std::printf("%.1f s of processor time, %.1f s of wall time (goal: under 60 s for 1,000 workers "
-              "and 1,000,000 requests)\n", cpu, wall);
+  std::printf(
+      "%.1f s of processor time, %.1f s of wall time (goal: under 60 s for 1,000 workers "
+      "and 1,000,000 requests)\n",
+      cpu, wall);
   return 0;
 }

@@ -54,8 +54,10 @@ int main(int argc, char** argv) {
       if (run >= 0) seconds.push_back(time);
     }
     const auto spread = bench::spread_of(seconds);
-    std::printf("exec to /ready, costs %-9s %d runs: median %.3f s (min %.3f, max %.3f); share of the goal of 1 s: %.2f\n",
-                name, kRuns, spread.median, spread.minimum, spread.maximum, spread.median);
+    std::printf(
+        "exec to /ready, costs %-9s %d runs: median %.3f s (min %.3f, max %.3f); share of the goal of 1 s: "
+        "%.2f\n",
+        name, kRuns, spread.median, spread.minimum, spread.maximum, spread.median);
   }
   return 0;
 }

@@ -30,12 +30,15 @@ int open_stream(std::uint16_t port, int num_tokens) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     throw std::runtime_error("connect failed");
-  const std::string body = R"({"model":"bench","stream":true,"ignore_eos":true,"temperature":0,"max_tokens":)" +
-                           std::to_string(num_tokens) + R"(,"messages":[{"role":"user","content":"Hello."}]})";
+  const std::string body =
+      R"({"model":"bench","stream":true,"ignore_eos":true,"temperature":0,"max_tokens":)" +
+      std::to_string(num_tokens) + R"(,"messages":[{"role":"user","content":"Hello."}]})";
   const std::string request =
       "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-      "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
-  if (::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()))
+      "Content-Type: application/json\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n" + body;
+  if (::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(request.size()))
     throw std::runtime_error("send failed");
   return descriptor;
 }
@@ -63,7 +66,9 @@ long drain_streams(const std::vector<int>& streams) {
         continue;
       }
       // Each event ends in an empty line; a split one is counted with its second half.
-      for (ssize_t j = 0; j + 1 < got; ++j) events += buffer[static_cast<std::size_t>(j)] == '\n' && buffer[static_cast<std::size_t>(j + 1)] == '\n';
+      for (ssize_t j = 0; j + 1 < got; ++j)
+        events +=
+            buffer[static_cast<std::size_t>(j)] == '\n' && buffer[static_cast<std::size_t>(j + 1)] == '\n';
     }
   }
   ::close(poller);

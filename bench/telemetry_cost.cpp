@@ -34,9 +34,16 @@ struct Load {
 };
 
 std::vector<std::string> flags_with(const Load& load, std::vector<std::string> more) {
-  std::vector<std::string> flags = {"--model",  TROUPE_SOURCE_DIR "/models/demo", "--model-name",          "bench",
-                                    "--device", "noop",                           "--max-batch-sequences", "256",
-                                    "--noop-iteration-us", load.iteration_us};
+  std::vector<std::string> flags = {"--model",
+                                    TROUPE_SOURCE_DIR "/models/demo",
+                                    "--model-name",
+                                    "bench",
+                                    "--device",
+                                    "noop",
+                                    "--max-batch-sequences",
+                                    "256",
+                                    "--noop-iteration-us",
+                                    load.iteration_us};
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
@@ -51,7 +58,8 @@ Sample measure(const test::ServerProcess& server, const Load& load) {
   const auto start = std::chrono::steady_clock::now();
   for (int round = 0; round < load.num_rounds(); ++round) {
     std::vector<int> streams;
-    for (int i = 0; i < load.num_streams; ++i) streams.push_back(open_stream(server.port(), load.num_tokens()));
+    for (int i = 0; i < load.num_streams; ++i)
+      streams.push_back(open_stream(server.port(), load.num_tokens()));
     drain_streams(streams);
   }
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -80,9 +88,9 @@ void compare(const char* name, const std::vector<std::string>& flags, const Load
   }
   const Spread rates = spread_of(rate);
   const Spread cpus = spread_of(cpu);
-  std::printf("%-22s %10.0f %8.2f   %.3f (%.3f … %.3f)   %.3f (%.3f … %.3f)\n", name, spread_of(off_rate).median,
-              spread_of(off_cpu).median, rates.median, rates.minimum, rates.maximum, cpus.median, cpus.minimum,
-              cpus.maximum);
+  std::printf("%-22s %10.0f %8.2f   %.3f (%.3f … %.3f)   %.3f (%.3f … %.3f)\n", name,
+              spread_of(off_rate).median, spread_of(off_cpu).median, rates.median, rates.minimum,
+              rates.maximum, cpus.median, cpus.minimum, cpus.maximum);
   std::fflush(stdout);
 }
 
@@ -98,8 +106,9 @@ int main(int argc, char** argv) {
     flags.insert(flags.end(), logs.begin(), logs.end());
     return flags;
   };
-  std::printf("%d streams of %d tokens, iterations of %s us, %d pairs; on / off: median (minimum … maximum)\n",
-              load.num_streams, load.num_tokens(), load.iteration_us.c_str(), load.num_pairs);
+  std::printf(
+      "%d streams of %d tokens, iterations of %s us, %d pairs; on / off: median (minimum … maximum)\n",
+      load.num_streams, load.num_tokens(), load.iteration_us.c_str(), load.num_pairs);
   std::printf("%-22s %10s %8s   %-23s   %s\n", "on", "off tok/s", "us/tok", "tokens a second", "CPU a token");
   compare("nothing (the noise)", {"--log-level", "error"}, load);
   compare("logs", logs, load);
@@ -108,7 +117,7 @@ int main(int argc, char** argv) {
   test::OtlpSink sink;
   sink.answer_otherwise({.status = 202});  // taken, not looked at: its CPU is ours too
   compare("logs, traces to sink", with_logs({"--trace-endpoint", sink.url()}), load);
-  compare("logs, sampled 1 in 100", with_logs({"--trace-file", file.path().string(), "--trace-sample-ratio", "0.01"}),
-          load);
+  compare("logs, sampled 1 in 100",
+          with_logs({"--trace-file", file.path().string(), "--trace-sample-ratio", "0.01"}), load);
   return 0;
 }

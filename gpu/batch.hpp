@@ -136,7 +136,7 @@ struct BatchResult {
   // What moves from the host did not find there, or not intact: generations.
   std::vector<std::uint64_t> failed_loads = {};
   std::int64_t network_nanoseconds = 0;  // time the device spent on it
-  std::string error;                 // not empty: the batch failed and tokens are void
+  std::string error;                     // not empty: the batch failed and tokens are void
 };
 
 }  // namespace troupe

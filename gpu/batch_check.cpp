@@ -31,16 +31,16 @@ void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDes
     refuse(who + "slot " + std::to_string(slice.slot) + " does not exist");
   }
   if (length > limits.context_length) {
-    refuse(who + std::to_string(length) + " tokens, at most " +
-           std::to_string(limits.context_length) + " are possible");
+    refuse(who + std::to_string(length) + " tokens, at most " + std::to_string(limits.context_length) +
+           " are possible");
   }
   if (std::uint64_t{slice.first_page} + slice.num_pages > batch.page_table.size() ||
       std::uint64_t{slice.num_pages} * limits.page_size < length) {
     refuse(who + "its pages do not hold " + std::to_string(length) + " tokens");
   }
   if (slice.input_from_slot && slice.num_tokens != 1) {
-    refuse(who + "the input comes from the slot, but the slice has " +
-           std::to_string(slice.num_tokens) + " tokens");
+    refuse(who + "the input comes from the slot, but the slice has " + std::to_string(slice.num_tokens) +
+           " tokens");
   }
   if (slice.num_pending > kRecentTokens) {
     refuse(who + std::to_string(slice.num_pending) + " tokens are pending, at most " +
@@ -53,8 +53,7 @@ void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDes
 }
 
 void check_penalties(const Batch& batch, const DeviceDescription& limits) {
-  if (const std::uint64_t count = batch.num_penalized_tokens();
-      count > limits.max_penalized_tokens) {
+  if (const std::uint64_t count = batch.num_penalized_tokens(); count > limits.max_penalized_tokens) {
     refuse("the slices list " + std::to_string(count) + " penalized tokens, at most " +
            std::to_string(limits.max_penalized_tokens) + " are possible in a batch");
   }
@@ -66,10 +65,9 @@ void check_tokens(const Batch& batch, std::uint32_t vocabulary) {
     const std::size_t end = token + slice.num_tokens;
     for (; token < end; ++token) {
       const std::int32_t id = batch.token_ids[token];
-      if (slice.input_from_slot || (id >= 0 && static_cast<std::uint32_t>(id) < vocabulary))
-        continue;
-      refuse(name_of_sequence(slice) + "token id " + std::to_string(id) +
-             " is outside the vocabulary of " + std::to_string(vocabulary));
+      if (slice.input_from_slot || (id >= 0 && static_cast<std::uint32_t>(id) < vocabulary)) continue;
+      refuse(name_of_sequence(slice) + "token id " + std::to_string(id) + " is outside the vocabulary of " +
+             std::to_string(vocabulary));
     }
   }
 }

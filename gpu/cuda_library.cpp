@@ -22,19 +22,17 @@ void* symbol_of(void* library, const std::string& path, const char* name) {
 
 std::filesystem::path default_cuda_library() {
   std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() /
-         "libtroupe_cuda.so";
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "libtroupe_cuda.so";
 }
 
 MakeBackend load_cuda_library(const std::filesystem::path& path) {
   // An absolute path: the system's library paths are not searched.
   const std::string file = std::filesystem::absolute(path).string();
-  if (!std::filesystem::is_regular_file(file))
-    throw std::runtime_error(file + ": there is no such library");
+  if (!std::filesystem::is_regular_file(file)) throw std::runtime_error(file + ": there is no such library");
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(::dlerror());
-  const auto fingerprint = reinterpret_cast<BackendFingerprint>(
-      symbol_of(library, file, kBackendFingerprintSymbol));
+  const auto fingerprint =
+      reinterpret_cast<BackendFingerprint>(symbol_of(library, file, kBackendFingerprintSymbol));
   if (fingerprint() != kBackendFingerprint)
     throw std::runtime_error(file + ": is of another build than this program");
   return reinterpret_cast<MakeBackend>(symbol_of(library, file, kCudaBackendSymbol));

@@ -25,7 +25,7 @@ struct DeviceDescription {
   std::uint32_t num_pages = 0;
   // The host tier's, which keep what is in them from one device to the next.
   std::uint32_t num_host_pages = 0;
-  std::uint32_t num_slots = 0;       // sequences that may run at once
+  std::uint32_t num_slots = 0;  // sequences that may run at once
   std::uint32_t max_batch_tokens = 0;
   std::uint32_t context_length = 0;  // longest sequence
   std::uint32_t vocabulary_size = 0;
@@ -44,8 +44,7 @@ class Device {
   // Queues a batch behind the ones before it and returns at once. The program
   // must fit the batch; it is kept alive until the batch is done. It may be null
   // if the batch has no slices, or the device needs no programs.
-  virtual Ticket submit(std::shared_ptr<const Program> program,
-                        std::shared_ptr<const Batch> batch) = 0;
+  virtual Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) = 0;
 
   // The signal word: the newest ticket that is done (work completes in order).
   virtual Ticket completed() const noexcept = 0;

@@ -37,8 +37,7 @@ HostPages HostPages::shared(std::uint32_t num_pages, std::size_t page_bytes) {
 }
 
 HostPages HostPages::map_shared(int descriptor, std::uint32_t num_pages, std::size_t page_bytes) {
-  return {PageMemory::map_shared(descriptor, total_bytes(num_pages, page_bytes)), num_pages,
-          page_bytes};
+  return {PageMemory::map_shared(descriptor, total_bytes(num_pages, page_bytes)), num_pages, page_bytes};
 }
 
 // New memory reads as zero, and so do the headers in it: nothing is stored.
@@ -51,8 +50,7 @@ HostPages::HostPages(PageMemory memory, std::uint32_t num_pages, std::size_t pag
 }
 
 HostPages::Header& HostPages::header(std::uint32_t page) const {
-  if (page >= headers_.size())
-    throw std::out_of_range("there is no host page " + std::to_string(page));
+  if (page >= headers_.size()) throw std::out_of_range("there is no host page " + std::to_string(page));
   return headers_[page];
 }
 
@@ -69,8 +67,7 @@ void HostPages::finish_store(std::uint32_t page, std::uint64_t generation) {
   finish_store(page, generation, page_checksum(bytes(page), generation));
 }
 
-void HostPages::finish_store(std::uint32_t page, std::uint64_t generation,
-                             std::uint64_t checksum) {
+void HostPages::finish_store(std::uint32_t page, std::uint64_t generation, std::uint64_t checksum) {
   header(page) = {.generation = generation, .checksum = checksum};
 }
 

@@ -28,8 +28,7 @@ class DocumentRules {
         break;
       case Event::object_end: keys_.pop_back(); break;
       case Event::key:
-        if (const auto& key = value.get_ref<const std::string&>();
-            !keys_.back().insert(key).second) {
+        if (const auto& key = value.get_ref<const std::string&>(); !keys_.back().insert(key).second) {
           broken_ = "has the key \"" + key.substr(0, 64) + "\" twice";
         }
         break;
@@ -61,8 +60,8 @@ std::string read_small_file(const std::filesystem::path& path, std::size_t max_b
   while (file.read(block.data(), block.size()), file.gcount() > 0) {
     text.append(block.data(), static_cast<std::size_t>(file.gcount()));
     if (text.size() > max_bytes) {
-      throw std::runtime_error(path.string() + ": is larger than the " +
-                               std::to_string(max_bytes) + " bytes allowed");
+      throw std::runtime_error(path.string() + ": is larger than the " + std::to_string(max_bytes) +
+                               " bytes allowed");
     }
   }
   if (file.bad()) throw std::runtime_error(path.string() + ": cannot be read");
@@ -74,10 +73,9 @@ nlohmann::json read_json_file(const std::filesystem::path& path, std::size_t max
   DocumentRules rules;
   try {
     // The parser copies its callback, so it gets a reference to one that stays.
-    auto document = nlohmann::json::parse(
-        text, [&rules](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-          return rules(depth, event, value);
-        });
+    auto document =
+        nlohmann::json::parse(text, [&rules](int depth, nlohmann::json::parse_event_t event,
+                                             nlohmann::json& value) { return rules(depth, event, value); });
     if (!rules.broken().empty()) throw std::runtime_error(path.string() + ": " + rules.broken());
     return document;
   } catch (const nlohmann::json::exception& error) {

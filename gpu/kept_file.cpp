@@ -40,10 +40,9 @@ bool write_all(int descriptor, const std::string& text) {
 
 }  // namespace
 
-std::optional<std::string> read_kept_file(int directory, const std::string& name,
-                                          std::size_t most_bytes, std::string& problem) {
-  const File file(
-      ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+std::optional<std::string> read_kept_file(int directory, const std::string& name, std::size_t most_bytes,
+                                          std::string& problem) {
+  const File file(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {
     if (errno != ENOENT) problem = reason();
     return std::nullopt;
@@ -76,8 +75,8 @@ std::optional<std::string> read_kept_file(int directory, const std::string& name
 std::string replace_kept_file(int directory, const std::string& name, const std::string& text) {
   const std::string temporary = name + ".new";
   ::unlinkat(directory, temporary.c_str(), 0);  // left by a process that was killed
-  const File file(::openat(directory, temporary.c_str(),
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const File file(
+      ::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) return reason();
   if (!write_all(file.get(), text) ||
       ::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) {

@@ -12,8 +12,8 @@ namespace troupe {
 
 // nullopt: none, and `problem` says why if there is one: no regular file (links are
 // not followed), more than most_bytes, or it can't be read.
-std::optional<std::string> read_kept_file(int directory, const std::string& name,
-                                          std::size_t most_bytes, std::string& problem);
+std::optional<std::string> read_kept_file(int directory, const std::string& name, std::size_t most_bytes,
+                                          std::string& problem);
 
 // There is the old file or the new one at any moment. Empty: done; else what went
 // wrong.

@@ -29,7 +29,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     throw std::runtime_error(path.string() + ": " +
                              (reason == ENOENT ? "is missing" : std::strerror(reason)));
   }
-  struct stat status{};
+  struct stat status {};
   if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
     close();
     throw std::runtime_error(path.string() + ": is not a regular file");
@@ -67,9 +67,8 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 bool MappedFile::is_unchanged() const {
-  struct stat status{};
-  return ::fstat(descriptor_, &status) == 0 &&
-         static_cast<std::size_t>(status.st_size) == size_ &&
+  struct stat status {};
+  return ::fstat(descriptor_, &status) == 0 && static_cast<std::size_t>(status.st_size) == size_ &&
          modification_time(status) == modified_nanoseconds_;
 }
 

@@ -21,14 +21,13 @@ std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
 }
 std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   std::uint64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::uint64_t>::max()
-                                                : product;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::uint64_t>::max() : product;
 }
 
 std::string row(const std::string& name, std::uint64_t bytes, const std::string& note) {
   std::array<char, 160> line{};
-  std::snprintf(line.data(), line.size(), "  %-12s %12s  %s\n", name.c_str(),
-                shown_bytes(bytes).c_str(), note.c_str());
+  std::snprintf(line.data(), line.size(), "  %-12s %12s  %s\n", name.c_str(), shown_bytes(bytes).c_str(),
+                note.c_str());
   return line.data();
 }
 
@@ -47,15 +46,14 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
   const std::uint64_t needed_pages = pages_of_one_sequence(request);
   const std::uint64_t needed = plus(fixed, times(needed_pages, request.page_bytes));
   if (needed > request.budget_bytes) {
-    throw std::runtime_error(
-        "the model does not fit: " + shown_bytes(needed) + " needed (weights " +
-        shown_bytes(request.weight_bytes) + ", temporaries " +
-        shown_bytes(plus(request.arena_bytes, request.workspace_bytes)) +
-        (request.graph_bytes > 0 ? ", graphs " + shown_bytes(request.graph_bytes) : "") +
-        ", tables " + shown_bytes(plus(request.table_bytes, plan.slots_bytes)) +
-        ", KV pages of one sequence of " + std::to_string(request.context_length) + " tokens " +
-        shown_bytes(times(needed_pages, request.page_bytes)) + "), " +
-        shown_bytes(request.budget_bytes) + " allowed");
+    throw std::runtime_error("the model does not fit: " + shown_bytes(needed) + " needed (weights " +
+                             shown_bytes(request.weight_bytes) + ", temporaries " +
+                             shown_bytes(plus(request.arena_bytes, request.workspace_bytes)) +
+                             (request.graph_bytes > 0 ? ", graphs " + shown_bytes(request.graph_bytes) : "") +
+                             ", tables " + shown_bytes(plus(request.table_bytes, plan.slots_bytes)) +
+                             ", KV pages of one sequence of " + std::to_string(request.context_length) +
+                             " tokens " + shown_bytes(times(needed_pages, request.page_bytes)) + "), " +
+                             shown_bytes(request.budget_bytes) + " allowed");
   }
   std::uint64_t pages = (request.budget_bytes - fixed) / request.page_bytes;
   if (request.max_pages > 0) {
@@ -80,9 +78,8 @@ std::string to_string(const MemoryPlan& plan) {
   if (request.graph_bytes > 0) table += row("graphs", request.graph_bytes, "at most");
   table += row("slots", plan.slots_bytes, std::to_string(request.num_slots) + " sequences");
   table += row("KV pages", plan.kv_bytes,
-               std::to_string(plan.num_pages) + " of " + std::to_string(request.page_size) +
-                   " tokens and " + shown_bytes(request.page_bytes) + ": " +
-                   std::to_string(tokens) + " tokens");
+               std::to_string(plan.num_pages) + " of " + std::to_string(request.page_size) + " tokens and " +
+                   shown_bytes(request.page_bytes) + ": " + std::to_string(tokens) + " tokens");
   table += row("total", plan.total_bytes, "of " + shown_bytes(request.budget_bytes) + " allowed");
   return table;
 }
@@ -96,8 +93,7 @@ std::string shown_bytes(std::uint64_t bytes) {
     ++unit;
   }
   std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value,
-                kUnits[unit]);
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
   return text.data();
 }
 

@@ -10,14 +10,14 @@
 namespace troupe {
 
 struct MemoryRequest {
-  std::uint64_t weight_bytes = 0;  // as the device keeps them (packed)
-  std::uint64_t table_bytes = 0;   // rotary tables and the like
-  std::uint64_t arena_bytes = 0;   // temporaries of the largest programs
+  std::uint64_t weight_bytes = 0;     // as the device keeps them (packed)
+  std::uint64_t table_bytes = 0;      // rotary tables and the like
+  std::uint64_t arena_bytes = 0;      // temporaries of the largest programs
   std::uint64_t workspace_bytes = 0;  // of kernels, and what describes batches to them
   std::uint64_t graph_bytes = 0;      // captured graphs, at most
-  std::uint64_t page_bytes = 0;    // one KV page over all layers
-  std::uint64_t slot_bytes = 0;    // device state of one running sequence
-  std::uint32_t page_size = 0;     // tokens a KV page
+  std::uint64_t page_bytes = 0;       // one KV page over all layers
+  std::uint64_t slot_bytes = 0;       // device state of one running sequence
+  std::uint32_t page_size = 0;        // tokens a KV page
   std::uint32_t num_slots = 0;
   std::uint32_t context_length = 0;  // longest sequence, tokens
   std::uint32_t max_pages = 0;       // 0: as many as fit

@@ -61,8 +61,8 @@ class Fields {
     if (value == nullptr) return std::nullopt;
     const double number = value->is_number() ? value->get<double>() : std::nan("");
     if (!(number >= min && number <= max)) {
-      refuse(std::string(name) + " is " + shown(*value) + ", expected a number from " +
-             std::to_string(min) + " to " + std::to_string(max));
+      refuse(std::string(name) + " is " + shown(*value) + ", expected a number from " + std::to_string(min) +
+             " to " + std::to_string(max));
     }
     return static_cast<float>(number);
   }
@@ -132,16 +132,15 @@ void read_sizes(const Fields& fields, ModelConfig& config) {
   config.context_length = fields.count("max_position_embeddings", kMaxContext).value_or(2048);
   if (config.num_heads % config.num_kv_heads != 0) {
     fields.refuse("num_attention_heads " + std::to_string(config.num_heads) +
-                  " is no multiple of num_key_value_heads " +
-                  std::to_string(config.num_kv_heads));
+                  " is no multiple of num_key_value_heads " + std::to_string(config.num_kv_heads));
   }
   if (const auto head_dim = fields.count("head_dim", kMaxWidth)) {
     config.head_dim = *head_dim;
   } else {
     if (config.hidden_size % config.num_heads != 0) {
       fields.refuse("hidden_size " + std::to_string(config.hidden_size) +
-                    " is no multiple of num_attention_heads " +
-                    std::to_string(config.num_heads) + " and head_dim is not given");
+                    " is no multiple of num_attention_heads " + std::to_string(config.num_heads) +
+                    " and head_dim is not given");
     }
     config.head_dim = config.hidden_size / config.num_heads;
   }
@@ -193,8 +192,7 @@ void read_rope(const Fields& fields, const std::string& file, ModelConfig& confi
     const auto high = rope.number("high_freq_factor", 1e-3F, 1e6F);
     const auto original = rope.count("original_max_position_embeddings", kMaxContext);
     if (!low || !high || !original || *high <= *low) {
-      rope.refuse(
-          "needs low_freq_factor < high_freq_factor and original_max_position_embeddings");
+      rope.refuse("needs low_freq_factor < high_freq_factor and original_max_position_embeddings");
     }
     scaling.low_frequency_factor = *low;
     scaling.high_frequency_factor = *high;
@@ -213,8 +211,8 @@ DataType read_weight_type(const Fields& fields) {
                 "\" is not supported (float32, float16 and bfloat16 are)");
 }
 
-void add_token(const Fields& fields, const char* name, const json& value,
-               std::uint32_t vocabulary_size, std::vector<std::int32_t>& tokens) {
+void add_token(const Fields& fields, const char* name, const json& value, std::uint32_t vocabulary_size,
+               std::vector<std::int32_t>& tokens) {
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= vocabulary_size) {
     fields.refuse(std::string(name) + " has " + Fields::shown(value) +
                   ", expected a token id below vocab_size " + std::to_string(vocabulary_size));
@@ -263,8 +261,8 @@ ModelConfig load_model_config(const std::filesystem::path& model_dir) {
   const auto generation_path = model_dir / "generation_config.json";
   if (std::filesystem::exists(generation_path)) {
     const json generation = read_json_file(generation_path);
-    read_tokens(Fields(generation, generation_path.string()), "eos_token_id",
-                config.vocabulary_size, config.eos_tokens);
+    read_tokens(Fields(generation, generation_path.string()), "eos_token_id", config.vocabulary_size,
+                config.eos_tokens);
   }
   return config;
 }

@@ -30,8 +30,7 @@ std::string read_architecture_name(const std::filesystem::path& path) {
   const auto document = read_json_file(path);
   if (!document.is_object()) return "";
   const auto names = document.find("architectures");
-  if (names == document.end() || !names->is_array() || names->empty() ||
-      !names->front().is_string()) {
+  if (names == document.end() || !names->is_array() || names->empty() || !names->front().is_string()) {
     return "";
   }
   return names->front().get<std::string>().substr(0, 128);
@@ -56,8 +55,7 @@ void count_weights(ModelDirectory& directory, const WeightStore& store) {
 
 }  // namespace
 
-ModelDirectory inspect_model_directory(const std::filesystem::path& path,
-                                       const HostModelSettings& settings) {
+ModelDirectory inspect_model_directory(const std::filesystem::path& path, const HostModelSettings& settings) {
   ModelDirectory directory;
   directory.path = path;
   try {
@@ -71,8 +69,7 @@ ModelDirectory inspect_model_directory(const std::filesystem::path& path,
     const HostModelPlan plan = plan_host_model(path, settings);
     directory.compute_type = plan.compute_type;
     directory.memory = plan.memory;
-    directory.kv_bytes_per_token =
-        plan.memory.request.page_bytes / plan.memory.request.page_size;
+    directory.kv_bytes_per_token = plan.memory.request.page_bytes / plan.memory.request.page_size;
   } catch (const std::exception& error) {
     directory.unsupported = error.what();
   }

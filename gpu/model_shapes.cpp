@@ -12,13 +12,11 @@ KvLayout kv_layout_of(const ModelConfig& config, DataType type, std::uint32_t nu
 }
 
 RotaryParameters rotary_parameters(const ModelConfig& config, std::uint32_t context_length) {
-  RotaryParameters parameters{.head_dim = config.head_dim,
-                              .max_positions = context_length,
-                              .theta = config.rope_theta};
+  RotaryParameters parameters{
+      .head_dim = config.head_dim, .max_positions = context_length, .theta = config.rope_theta};
   if (config.rope_scaling) {
     const RopeScaling& scaling = *config.rope_scaling;
-    parameters.scaling =
-        scaling.type == "llama3" ? RotaryScaling::kLlama3 : RotaryScaling::kLinear;
+    parameters.scaling = scaling.type == "llama3" ? RotaryScaling::kLlama3 : RotaryScaling::kLinear;
     parameters.factor = scaling.factor;
     parameters.low_frequency_factor = scaling.low_frequency_factor;
     parameters.high_frequency_factor = scaling.high_frequency_factor;

@@ -30,8 +30,8 @@ constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 PageMemory::PageMemory(std::size_t size_bytes) : size_bytes_(size_bytes) {
   if (size_bytes == 0) return;
-  void* memory = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   // Fewer TLB misses where the system grants it; works without.
   ::madvise(memory, size_bytes, MADV_HUGEPAGE);
@@ -54,7 +54,7 @@ PageMemory PageMemory::map_shared(int descriptor, std::size_t size_bytes) {
   PageMemory memory;
   memory.size_bytes_ = size_bytes;
   memory.descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-  struct stat status{};
+  struct stat status {};
   if (memory.descriptor_ < 0 || ::fstat(memory.descriptor_, &status) != 0)
     refuse(size_bytes, std::strerror(errno));
   const int seals = ::fcntl(memory.descriptor_, F_GET_SEALS);
@@ -67,8 +67,7 @@ PageMemory PageMemory::map_shared(int descriptor, std::size_t size_bytes) {
 
 void PageMemory::map_descriptor() {
   if (size_bytes_ == 0) return;
-  void* memory =
-      ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  void* memory = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (memory == MAP_FAILED) refuse(size_bytes_, std::strerror(errno));
   ::madvise(memory, size_bytes_, MADV_HUGEPAGE);
   memory_ = static_cast<std::byte*>(memory);

@@ -19,8 +19,7 @@ struct Chunk {
 };
 
 bool overlap_in_time(const TensorUse& a, const TensorUse& b) {
-  return std::max(a.first_operator, b.first_operator) <=
-         std::min(a.last_operator, b.last_operator);
+  return std::max(a.first_operator, b.first_operator) <= std::min(a.last_operator, b.last_operator);
 }
 
 std::uint64_t aligned(std::uint64_t size_bytes) {
@@ -44,8 +43,7 @@ std::optional<std::uint64_t> find_gap(const Chunk& chunk, const TensorUse& use) 
     }
     previous_end = std::max(previous_end, offset + other.size_bytes);
   }
-  if (!best && previous_end <= chunk.size_bytes &&
-      chunk.size_bytes - previous_end >= use.size_bytes) {
+  if (!best && previous_end <= chunk.size_bytes && chunk.size_bytes - previous_end >= use.size_bytes) {
     best = previous_end;
   }
   return best;
@@ -80,16 +78,14 @@ std::uint64_t ArenaPlan::size_bytes() const {
                          [](std::uint64_t sum, const auto& c) { return sum + c.size_bytes; });
 }
 
-ArenaPlan plan_arena(std::span<const TensorUse> uses,
-                     std::span<const std::uint64_t> existing_chunks) {
+ArenaPlan plan_arena(std::span<const TensorUse> uses, std::span<const std::uint64_t> existing_chunks) {
   std::vector<Chunk> chunks;
   for (const std::uint64_t size_bytes : existing_chunks) chunks.push_back({size_bytes, {}});
 
   std::vector<std::uint32_t> order(uses.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return uses[a].size_bytes > uses[b].size_bytes;
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return uses[a].size_bytes > uses[b].size_bytes; });
   ArenaPlan plan;
   plan.placements.resize(uses.size());
   for (const std::uint32_t index : order) {

@@ -14,9 +14,9 @@
 
 namespace troupe {
 
-inline constexpr std::uint64_t kArenaAlignment = 64;              // bytes, of every tensor
-inline constexpr std::uint64_t kDefaultChunkBytes = 2ULL << 20;   // the paper's 2 MB
-inline constexpr double kChunkSlack = 1.2;                        // the paper's K_SCALE
+inline constexpr std::uint64_t kArenaAlignment = 64;             // bytes, of every tensor
+inline constexpr std::uint64_t kDefaultChunkBytes = 2ULL << 20;  // the paper's 2 MB
+inline constexpr double kChunkSlack = 1.2;                       // the paper's K_SCALE
 
 // From the first to the last operator, both inclusive, the bytes are needed.
 struct TensorUse {
@@ -43,8 +43,7 @@ struct ArenaPlan {
 };
 
 // Places the uses in existing chunks (their sizes in bytes) and in new ones.
-ArenaPlan plan_arena(std::span<const TensorUse> uses,
-                     std::span<const std::uint64_t> existing_chunks = {});
+ArenaPlan plan_arena(std::span<const TensorUse> uses, std::span<const std::uint64_t> existing_chunks = {});
 
 // What one operator reads and writes.
 struct OperandList {

@@ -76,8 +76,8 @@ struct GatherRows {};
 // the batch's result and to the sequence's slot.
 struct Sample {};
 
-using OperatorKind = std::variant<Embed, RmsNorm, Matmul, RotaryAppendKv, PagedAttention,
-                                  GatedActivation, GatherRows, Sample>;
+using OperatorKind =
+    std::variant<Embed, RmsNorm, Matmul, RotaryAppendKv, PagedAttention, GatedActivation, GatherRows, Sample>;
 
 struct Operator {
   OperatorKind kind;

@@ -22,15 +22,13 @@ ProgramCache::ProgramCache(std::shared_ptr<const Network> network, DataType comp
                            ProgramShape largest)
     : network_(std::move(network)), compute_type_(compute_type), largest_(largest) {}
 
-std::shared_ptr<const Program> ProgramCache::find(const std::string& cell,
-                                                  std::uint32_t num_tokens,
+std::shared_ptr<const Program> ProgramCache::find(const std::string& cell, std::uint32_t num_tokens,
                                                   std::uint32_t num_output_rows) {
   if (num_tokens > largest_.max_tokens || num_output_rows > largest_.max_output_rows) {
-    throw std::runtime_error("a batch of " + std::to_string(num_tokens) + " tokens and " +
-                             std::to_string(num_output_rows) +
-                             " output rows is larger than the largest program (" +
-                             std::to_string(largest_.max_tokens) + ", " +
-                             std::to_string(largest_.max_output_rows) + ")");
+    throw std::runtime_error(
+        "a batch of " + std::to_string(num_tokens) + " tokens and " + std::to_string(num_output_rows) +
+        " output rows is larger than the largest program (" + std::to_string(largest_.max_tokens) + ", " +
+        std::to_string(largest_.max_output_rows) + ")");
   }
   Key key{cell,
           {token_bin(num_tokens, largest_.max_tokens),
@@ -39,8 +37,7 @@ std::shared_ptr<const Program> ProgramCache::find(const std::string& cell,
     recency_.splice(recency_.begin(), recency_, found->second.recency);
     return found->second.program;
   }
-  auto program =
-      std::make_shared<const Program>(network_->build_program(cell, key.shape, compute_type_));
+  auto program = std::make_shared<const Program>(network_->build_program(cell, key.shape, compute_type_));
   if (programs_.size() == kCapacity) {
     programs_.erase(recency_.back());
     recency_.pop_back();

@@ -28,8 +28,7 @@ class ProgramCache {
  public:
   static constexpr std::size_t kCapacity = 256;  // programs; the least recently used is dropped
 
-  ProgramCache(std::shared_ptr<const Network> network, DataType compute_type,
-               ProgramShape largest);
+  ProgramCache(std::shared_ptr<const Network> network, DataType compute_type, ProgramShape largest);
 
   // Throws std::runtime_error if the batch is larger than the largest shape.
   std::shared_ptr<const Program> find(const std::string& cell, std::uint32_t num_tokens,

@@ -35,8 +35,8 @@ class RandomBits {
 // enough to normal, exact on every machine and fast.
 float nearly_normal(RandomBits& random) {
   const std::uint64_t bits = random.next();
-  const auto sum = static_cast<std::int32_t>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) +
-                                             (bits >> 32 & 0xFFFF) + (bits >> 48));
+  const auto sum = static_cast<std::int32_t>((bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) +
+                                             (bits >> 48));
   constexpr float kStandardDeviation = 65536.0F * 0.57735027F;  // sqrt(4 / 12) * 2^16
   return static_cast<float>(sum - 2 * 65535) / kStandardDeviation;
 }
@@ -67,8 +67,8 @@ std::vector<std::uint32_t> source_rows(const WeightSpec& spec, const ModelConfig
     const std::uint32_t kv = config.num_kv_heads * config.head_dim;
     return {total - 2 * kv, kv, kv};
   }
-  return std::vector<std::uint32_t>(
-      spec.sources.size(), total / static_cast<std::uint32_t>(spec.sources.size()));
+  return std::vector<std::uint32_t>(spec.sources.size(),
+                                    total / static_cast<std::uint32_t>(spec.sources.size()));
 }
 
 std::vector<FileTensor> file_tensors(const Network& network) {
@@ -96,24 +96,23 @@ std::vector<FileTensor> file_tensors(const Network& network) {
 }
 
 void write_config(const std::filesystem::path& path, const ModelConfig& config) {
-  nlohmann::ordered_json document = {
-      {"architectures", {config.architecture}},
-      {"model_type", "llama"},
-      {"hidden_size", config.hidden_size},
-      {"intermediate_size", config.intermediate_size},
-      {"num_hidden_layers", config.num_layers},
-      {"num_attention_heads", config.num_heads},
-      {"num_key_value_heads", config.num_kv_heads},
-      {"head_dim", config.head_dim},
-      {"vocab_size", config.vocabulary_size},
-      {"max_position_embeddings", config.context_length},
-      {"rms_norm_eps", config.norm_epsilon},
-      {"rope_theta", config.rope_theta},
-      {"hidden_act", "silu"},
-      {"tie_word_embeddings", config.tied_embeddings},
-      {"attention_bias", config.attention_bias},
-      {"mlp_bias", config.mlp_bias},
-      {"torch_dtype", "bfloat16"}};
+  nlohmann::ordered_json document = {{"architectures", {config.architecture}},
+                                     {"model_type", "llama"},
+                                     {"hidden_size", config.hidden_size},
+                                     {"intermediate_size", config.intermediate_size},
+                                     {"num_hidden_layers", config.num_layers},
+                                     {"num_attention_heads", config.num_heads},
+                                     {"num_key_value_heads", config.num_kv_heads},
+                                     {"head_dim", config.head_dim},
+                                     {"vocab_size", config.vocabulary_size},
+                                     {"max_position_embeddings", config.context_length},
+                                     {"rms_norm_eps", config.norm_epsilon},
+                                     {"rope_theta", config.rope_theta},
+                                     {"hidden_act", "silu"},
+                                     {"tie_word_embeddings", config.tied_embeddings},
+                                     {"attention_bias", config.attention_bias},
+                                     {"mlp_bias", config.mlp_bias},
+                                     {"torch_dtype", "bfloat16"}};
   if (config.bos_token) document["bos_token_id"] = *config.bos_token;
   if (!config.eos_tokens.empty()) document["eos_token_id"] = config.eos_tokens;
   if (config.rope_scaling) {
@@ -122,8 +121,7 @@ void write_config(const std::filesystem::path& path, const ModelConfig& config) 
     if (scaling.type == "llama3") {
       document["rope_scaling"]["low_freq_factor"] = scaling.low_frequency_factor;
       document["rope_scaling"]["high_freq_factor"] = scaling.high_frequency_factor;
-      document["rope_scaling"]["original_max_position_embeddings"] =
-          scaling.original_context_length;
+      document["rope_scaling"]["original_max_position_embeddings"] = scaling.original_context_length;
     }
   }
   std::ofstream file(path);
@@ -136,8 +134,7 @@ std::string header_of(const std::vector<FileTensor>& tensors) {
   std::uint64_t offset = 0;
   for (const auto& tensor : tensors) {
     const std::uint64_t end = offset + tensor.size() * 2;
-    header[tensor.name] = {
-        {"dtype", "BF16"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    header[tensor.name] = {{"dtype", "BF16"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
@@ -174,9 +171,8 @@ ModelConfig llama_100m() {
   return config;
 }
 
-void write_random_llama(const std::filesystem::path& model_dir, const ModelConfig& config,
-                        std::uint64_t seed, const std::vector<std::int32_t>& drawn_tokens,
-                        std::uint64_t distinct_values) {
+void write_random_llama(const std::filesystem::path& model_dir, const ModelConfig& config, std::uint64_t seed,
+                        const std::vector<std::int32_t>& drawn_tokens, std::uint64_t distinct_values) {
   if (config.tied_embeddings && !drawn_tokens.empty())
     throw std::runtime_error(
         "a random model that draws some tokens only needs a head of its own, not tied embeddings");
@@ -203,8 +199,7 @@ void write_random_llama(const std::filesystem::path& model_dir, const ModelConfi
     if (is_cut) keep_rows(values, drawn_tokens, config.hidden_size);
     for (std::uint64_t done = 0; done < tensor.size(); done += values.size()) {
       const auto count = std::min<std::uint64_t>(values.size(), tensor.size() - done);
-      file.write(reinterpret_cast<const char*>(values.data()),
-                 static_cast<std::streamsize>(count * 2));
+      file.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(count * 2));
     }
   }
   if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written");

@@ -23,8 +23,8 @@ ModelConfig llama_100m();
 // again, for large models whose speed alone is looked at; 0: it never does.
 // Throws std::runtime_error if a file cannot be written, or if tokens are named
 // and the embeddings are tied.
-void write_random_llama(const std::filesystem::path& model_dir, const ModelConfig& config,
-                        std::uint64_t seed, const std::vector<std::int32_t>& drawn_tokens = {},
+void write_random_llama(const std::filesystem::path& model_dir, const ModelConfig& config, std::uint64_t seed,
+                        const std::vector<std::int32_t>& drawn_tokens = {},
                         std::uint64_t distinct_values = 0);
 
 }  // namespace troupe

@@ -20,13 +20,20 @@ struct ElementType {
 };
 
 constexpr std::array kElementTypes = {
-    ElementType{"F32", 4, DataType::kF32}, ElementType{"F16", 2, DataType::kF16},
-    ElementType{"BF16", 2, DataType::kBF16}, ElementType{"I32", 4, DataType::kI32},
-    ElementType{"BOOL", 1, {}},            ElementType{"U8", 1, {}},
-    ElementType{"I8", 1, {}},              ElementType{"U16", 2, {}},
-    ElementType{"I16", 2, {}},             ElementType{"U32", 4, {}},
-    ElementType{"U64", 8, {}},             ElementType{"I64", 8, {}},
-    ElementType{"F64", 8, {}},             ElementType{"F8_E4M3", 1, {}},
+    ElementType{"F32", 4, DataType::kF32},
+    ElementType{"F16", 2, DataType::kF16},
+    ElementType{"BF16", 2, DataType::kBF16},
+    ElementType{"I32", 4, DataType::kI32},
+    ElementType{"BOOL", 1, {}},
+    ElementType{"U8", 1, {}},
+    ElementType{"I8", 1, {}},
+    ElementType{"U16", 2, {}},
+    ElementType{"I16", 2, {}},
+    ElementType{"U32", 4, {}},
+    ElementType{"U64", 8, {}},
+    ElementType{"I64", 8, {}},
+    ElementType{"F64", 8, {}},
+    ElementType{"F8_E4M3", 1, {}},
     ElementType{"F8_E5M2", 1, {}},
 };
 
@@ -142,15 +149,24 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string&,
-                   const nlohmann::json::exception&) override {
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
     refuse("the header is not valid JSON (at byte " + std::to_string(position) + ")");
   }
 
  private:
   enum class State {
-    kDocument, kTensors, kTensor, kField, kTypeValue, kShapeStart, kShape, kOffsetsStart,
-    kOffsets, kMetadataStart, kMetadata, kEnd
+    kDocument,
+    kTensors,
+    kTensor,
+    kField,
+    kTypeValue,
+    kShapeStart,
+    kShape,
+    kOffsetsStart,
+    kOffsets,
+    kMetadataStart,
+    kMetadata,
+    kEnd
   };
 
   [[noreturn]] bool unexpected(const std::string& what) const {
@@ -174,8 +190,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     if (name.empty() || name.size() > SafetensorsLimits::kMaxNameBytes) {
       refuse("a tensor name has " + std::to_string(name.size()) + " bytes, 1 to 512 are allowed");
     }
-    if (std::any_of(name.begin(), name.end(),
-                    [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; })) {
+    if (std::any_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; })) {
       refuse("the tensor name " + in_quotes(name) + " has control characters");
     }
     if (entries_.size() == SafetensorsLimits::kMaxTensors) refuse("more than 200000 tensors");
@@ -221,16 +236,14 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
 std::uint64_t read_header_length(std::span<const std::byte> file) {
   if (file.size() < kLengthBytes) {
-    refuse("is truncated: " + std::to_string(file.size()) +
-           " bytes cannot hold the 8-byte header length");
+    refuse("is truncated: " + std::to_string(file.size()) + " bytes cannot hold the 8-byte header length");
   }
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i) {
     length |= std::to_integer<std::uint64_t>(file[i]) << (8 * i);
   }
   if (length > SafetensorsLimits::kMaxHeaderBytes) {
-    refuse("states a header of " + std::to_string(length) +
-           " bytes, more than the 100000000 allowed");
+    refuse("states a header of " + std::to_string(length) + " bytes, more than the 100000000 allowed");
   }
   if (length > file.size() - kLengthBytes) {
     refuse("is truncated: the header needs " + std::to_string(length) + " bytes, the file has " +
@@ -244,8 +257,7 @@ SafetensorsEntry check_entry(HeaderEntry&& stated, std::uint64_t num_data_bytes)
   const auto type = std::find_if(kElementTypes.begin(), kElementTypes.end(),
                                  [&](const auto& t) { return t.name == stated.element_type; });
   if (type == kElementTypes.end()) {
-    refuse("tensor " + in_quotes(stated.name) + " has the unknown dtype " +
-           in_quotes(stated.element_type));
+    refuse("tensor " + in_quotes(stated.name) + " has the unknown dtype " + in_quotes(stated.element_type));
   }
   std::uint64_t size_bytes = type->size_bytes;
   for (const std::uint64_t dimension : stated.shape) {
@@ -257,8 +269,8 @@ SafetensorsEntry check_entry(HeaderEntry&& stated, std::uint64_t num_data_bytes)
   const std::uint64_t end = stated.offsets[1];
   if (begin > end) refuse("the data_offsets of tensor " + in_quotes(stated.name) + " are reversed");
   if (end > num_data_bytes) {
-    refuse("is truncated: tensor " + in_quotes(stated.name) + " ends at data byte " +
-           std::to_string(end) + ", the file has " + std::to_string(num_data_bytes));
+    refuse("is truncated: tensor " + in_quotes(stated.name) + " ends at data byte " + std::to_string(end) +
+           ", the file has " + std::to_string(num_data_bytes));
   }
   if (end - begin != size_bytes) {
     refuse("tensor " + in_quotes(stated.name) + " needs " + std::to_string(size_bytes) +
@@ -281,14 +293,13 @@ void check_coverage(std::vector<SafetensorsEntry>& entries, std::uint64_t num_da
   for (const auto& entry : entries) {
     if (entry.begin < covered) refuse("tensor " + in_quotes(entry.name) + " overlaps another one");
     if (entry.begin > covered) {
-      refuse("there is a gap of " + std::to_string(entry.begin - covered) +
-             " bytes before tensor " + in_quotes(entry.name));
+      refuse("there is a gap of " + std::to_string(entry.begin - covered) + " bytes before tensor " +
+             in_quotes(entry.name));
     }
     covered += entry.size_bytes;  // cannot overflow: bounded by num_data_bytes
   }
   if (covered != num_data_bytes) {
-    refuse("has " + std::to_string(num_data_bytes - covered) +
-           " bytes of data that belong to no tensor");
+    refuse("has " + std::to_string(num_data_bytes - covered) + " bytes of data that belong to no tensor");
   }
 }
 
@@ -315,8 +326,7 @@ std::vector<SafetensorsEntry> parse_safetensors(std::span<const std::byte> file)
   for (auto& entry : stated) entries.push_back(check_entry(std::move(entry), num_data_bytes));
   check_coverage(entries, num_data_bytes);
 
-  std::sort(entries.begin(), entries.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (i > 0 && entries[i].name == entries[i - 1].name) {
       refuse("the tensor " + in_quotes(entries[i].name) + " occurs twice");
@@ -335,9 +345,8 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : file_(path
 }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
-  const auto found =
-      std::lower_bound(entries_.begin(), entries_.end(), name,
-                       [](const auto& entry, std::string_view n) { return entry.name < n; });
+  const auto found = std::lower_bound(entries_.begin(), entries_.end(), name,
+                                      [](const auto& entry, std::string_view n) { return entry.name < n; });
   return found != entries_.end() && found->name == name ? &*found : nullptr;
 }
 

@@ -19,8 +19,7 @@ std::vector<bool> VoidPages::find_slices(const Batch& batch) {
   for (const SequenceSlice& slice : batch.slices) {
     const PageId* pages = batch.page_table.data() + slice.first_page;
     const std::size_t read = (slice.context_length + page_tokens_ - 1) / page_tokens_;
-    const std::size_t end =
-        (slice.context_length + slice.num_tokens + page_tokens_ - 1) / page_tokens_;
+    const std::size_t end = (slice.context_length + slice.num_tokens + page_tokens_ - 1) / page_tokens_;
     bool reads_void = false;
     for (std::size_t i = 0; i < read; ++i) reads_void = reads_void || is_void(pages[i]);
     for (std::size_t i = read; i < end; ++i) set(pages[i], reads_void);

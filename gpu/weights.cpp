@@ -15,11 +15,11 @@ constexpr std::size_t kMaxShards = 1000;
 // A shard is a plain file name in the model's own directory.
 bool is_shard_name(std::string_view name) {
   const auto is_allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '.' || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
   };
-  return !name.empty() && name.size() <= 128 && name.front() != '.' &&
-         name.ends_with(".safetensors") && std::all_of(name.begin(), name.end(), is_allowed);
+  return !name.empty() && name.size() <= 128 && name.front() != '.' && name.ends_with(".safetensors") &&
+         std::all_of(name.begin(), name.end(), is_allowed);
 }
 
 std::string shown(const std::vector<std::uint64_t>& shape) {
@@ -35,9 +35,8 @@ std::string expected(const WeightSpec& spec) {
   const std::string total =
       spec.rows == 1 ? "[" + columns + "]" : "[" + std::to_string(spec.rows) + ", " + columns + "]";
   return "expected " + total +
-         (spec.sources.size() > 1
-              ? " together from " + std::to_string(spec.sources.size()) + " tensors"
-              : "");
+         (spec.sources.size() > 1 ? " together from " + std::to_string(spec.sources.size()) + " tensors"
+                                  : "");
 }
 
 }  // namespace
@@ -50,22 +49,20 @@ WeightStore::WeightStore(const std::filesystem::path& model_dir) : model_dir_(mo
   } else if (std::filesystem::exists(index)) {
     add_shards(model_dir, index);
   } else {
-    throw std::runtime_error(single.string() +
-                             ": is missing, and so is model.safetensors.index.json");
+    throw std::runtime_error(single.string() + ": is missing, and so is model.safetensors.index.json");
   }
 }
 
 WeightView WeightStore::find(std::string_view name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) {
-    throw std::runtime_error(model_dir_.string() + ": the weights have no tensor \"" +
-                             std::string(name) + "\"");
+    throw std::runtime_error(model_dir_.string() + ": the weights have no tensor \"" + std::string(name) +
+                             "\"");
   }
   const auto& [file, entry] = found->second;
   if (!entry->type || *entry->type == DataType::kI32) {
-    throw std::runtime_error(file->path().string() + ": tensor \"" + std::string(name) +
-                             "\" has dtype " + entry->element_type +
-                             ", expected F32, F16 or BF16");
+    throw std::runtime_error(file->path().string() + ": tensor \"" + std::string(name) + "\" has dtype " +
+                             entry->element_type + ", expected F32, F16 or BF16");
   }
   return {.type = *entry->type, .shape = entry->shape, .bytes = file->bytes_of(*entry)};
 }
@@ -98,8 +95,7 @@ void WeightStore::add_shards(const std::filesystem::path& model_dir,
   std::map<std::string, const SafetensorsFile*> shards;
   for (const auto& [tensor, shard] : map->items()) {
     if (!shard.is_string() || !is_shard_name(shard.get_ref<const std::string&>())) {
-      refuse("gives tensor \"" + tensor.substr(0, 64) +
-             "\" a file that is no plain *.safetensors name");
+      refuse("gives tensor \"" + tensor.substr(0, 64) + "\" a file that is no plain *.safetensors name");
     }
     const auto& name = shard.get_ref<const std::string&>();
     auto opened = shards.find(name);
@@ -110,8 +106,7 @@ void WeightStore::add_shards(const std::filesystem::path& model_dir,
     }
     const auto* entry = opened->second->find(tensor);
     if (entry == nullptr) {
-      refuse("puts tensor \"" + tensor.substr(0, 64) + "\" in " + name +
-             ", which does not have it");
+      refuse("puts tensor \"" + tensor.substr(0, 64) + "\" in " + name + ", which does not have it");
     }
     tensors_[tensor] = {opened->second, entry};
   }
@@ -124,8 +119,7 @@ std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec&
   for (const auto& source : spec.sources) {
     views.push_back(store.find(source));
     const auto& shape = views.back().shape;
-    const bool fits = is_vector ? shape.size() == 1
-                                : shape.size() == 2 && shape[1] == spec.columns;
+    const bool fits = is_vector ? shape.size() == 1 : shape.size() == 2 && shape[1] == spec.columns;
     // No overflow: a shape's product was checked against the file's size.
     stacked += fits ? shape[0] : 0;
     if (!fits || stacked > (is_vector ? spec.columns : spec.rows)) {
@@ -134,8 +128,7 @@ std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec&
     }
   }
   if (stacked != (is_vector ? spec.columns : spec.rows)) {
-    throw std::runtime_error("tensor \"" + spec.sources.back() + "\" has shape " +
-                             shown(views.back().shape) +
+    throw std::runtime_error("tensor \"" + spec.sources.back() + "\" has shape " + shown(views.back().shape) +
                              ", which does not fit config.json: " + expected(spec));
   }
   return views;

@@ -50,8 +50,7 @@ class WeightStore {
 
  private:
   void add_single(const std::filesystem::path& path);
-  void add_shards(const std::filesystem::path& model_dir,
-                  const std::filesystem::path& index_path);
+  void add_shards(const std::filesystem::path& model_dir, const std::filesystem::path& index_path);
 
   std::filesystem::path model_dir_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;

@@ -15,8 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
-                                                    "tool"};
+constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant", "tool"};
 constexpr std::array<std::string_view, 1> kTextParts = {"text"};
 
 void read_message(FieldReader& message, const Limits& limits, ChatMessage& out) {
@@ -38,15 +37,15 @@ void read_message(FieldReader& message, const Limits& limits, ChatMessage& out) 
 }
 
 void read_messages(FieldReader& fields, const Limits& limits, std::vector<ChatMessage>& out) {
-  read_message_list(fields, "messages", "messages", limits,
-                    {.begin = [&](std::size_t number) { out.resize(number); },
-                     .read = [&](FieldReader& message, std::size_t i) { read_message(message, limits, out[i]); }});
+  read_message_list(
+      fields, "messages", "messages", limits,
+      {.begin = [&](std::size_t number) { out.resize(number); },
+       .read = [&](FieldReader& message, std::size_t i) { read_message(message, limits, out[i]); }});
 }
 
 }  // namespace
 
-std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body,
-                                                      const ServedModelInfo& model,
+std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body, const ServedModelInfo& model,
                                                       const Limits& limits) {
   ApiRequest defaults;
   defaults.shape = ResponseShape::kChat;

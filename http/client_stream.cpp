@@ -47,8 +47,7 @@ std::size_t ClientStream::cost(const ResponseEvent& event) {
   const auto* delta = std::get_if<TextDelta>(&event);
   if (delta == nullptr) return kBytesAroundText;
   std::size_t bytes = kBytesAroundText + delta->text.size();
-  for (const AnswerToken& token : delta->tokens)
-    bytes += kBytesOfLikelyToken * (1 + token.top.size());
+  for (const AnswerToken& token : delta->tokens) bytes += kBytesOfLikelyToken * (1 + token.top.size());
   return bytes;
 }
 

@@ -21,15 +21,10 @@ enum class Delivery : std::uint8_t {
   kWhole,   // text and tokens are collected here; only the end wakes the io thread
 };
 
-class ClientStream final : public ResponseSink,
-                             public std::enable_shared_from_this<ClientStream> {
+class ClientStream final : public ResponseSink, public std::enable_shared_from_this<ClientStream> {
  public:
-  ClientStream(std::shared_ptr<Outbox> outbox, Connection* connection, Delivery delivery,
-               Gauge backlog)
-      : outbox_(std::move(outbox)),
-        delivery_(delivery),
-        backlog_(backlog),
-        connection_(connection) {}
+  ClientStream(std::shared_ptr<Outbox> outbox, Connection* connection, Delivery delivery, Gauge backlog)
+      : outbox_(std::move(outbox)), delivery_(delivery), backlog_(backlog), connection_(connection) {}
   ~ClientStream() override;
 
   // Engine threads.

@@ -36,14 +36,13 @@ void read_prompt(FieldReader& fields, GenerationRequest& request) {
       return read_token_ids(fields, list, request.prompt.emplace<TokenPrompt>().tokens);
     }
     if (list.size() > 1) {
-      return fields.fail("prompt", " may hold one prompt a request, got " +
-                                       std::to_string(list.size()) + ": send the others by themselves");
+      return fields.fail("prompt", " may hold one prompt a request, got " + std::to_string(list.size()) +
+                                       ": send the others by themselves");
     }
     value = &list[0];
     if (value->is_array()) {
       if (value->get_array().empty()) return fields.fail("prompt", " must not be an empty list");
-      return read_token_ids(fields, value->get_array(),
-                            request.prompt.emplace<TokenPrompt>().tokens);
+      return read_token_ids(fields, value->get_array(), request.prompt.emplace<TokenPrompt>().tokens);
     }
   }
   if (!value->is_string()) return fields.fail("prompt", kPromptForms, *value);
@@ -58,11 +57,11 @@ std::variant<ApiRequest, ApiError> parse_completion_request(std::string_view bod
   ApiRequest defaults;
   defaults.shape = ResponseShape::kCompletion;
   defaults.generation.max_tokens = std::min(kDefaultMaxTokens, model.context_length);
-  return parse_generation_request(
-      body, {model, limits}, std::move(defaults), [](FieldReader& fields, ApiRequest& request) {
-        request.generation.echo = fields.boolean("echo").value_or(false);
-        read_prompt(fields, request.generation);
-      });
+  return parse_generation_request(body, {model, limits}, std::move(defaults),
+                                  [](FieldReader& fields, ApiRequest& request) {
+                                    request.generation.echo = fields.boolean("echo").value_or(false);
+                                    read_prompt(fields, request.generation);
+                                  });
 }
 
 }  // namespace troupe

@@ -17,7 +17,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr int kMaxReadsPerTurn = 4;              // then others have theirs
+constexpr int kMaxReadsPerTurn = 4;               // then others have theirs
 constexpr std::size_t kKeptCapacityBytes = 4096;  // of an idle connection's buffer
 constexpr unsigned kClientGoneStatus = 499;       // in logs only
 constexpr std::chrono::seconds kRateGrace{5};     // before the body's rate is judged
@@ -53,11 +53,10 @@ void Connection::start() {
 void Connection::wait_readable() {
   if (is_waiting_readable_ || input_ended_ || phase_ == Phase::kClosed) return;
   is_waiting_readable_ = true;
-  socket_.async_wait(asio::ip::tcp::socket::wait_read,
-                     [self = shared_from_this()](const error_code& error) {
-                       self->is_waiting_readable_ = false;
-                       if (!error) self->read_available();
-                     });
+  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](const error_code& error) {
+    self->is_waiting_readable_ = false;
+    if (!error) self->read_available();
+  });
 }
 
 void Connection::read_available() {
@@ -113,12 +112,8 @@ void Connection::serve() {
         out_ += "HTTP/1.1 100 Continue\r\n\r\n";
         write_out();
         return;
-      case RequestParser::State::kRefused:
-        answer_error(parser_.error());
-        break;
-      case RequestParser::State::kComplete:
-        begin_exchange(parser_.take());
-        break;
+      case RequestParser::State::kRefused: answer_error(parser_.error()); break;
+      case RequestParser::State::kComplete: begin_exchange(parser_.take()); break;
     }
     settle();
   }
@@ -140,8 +135,7 @@ void Connection::write_out() {
   if (is_waiting_writable_ || phase_ == Phase::kClosed) return;
   while (num_unsent() > 0) {
     error_code error;
-    const std::size_t size = socket_.write_some(
-        asio::buffer(out_.data() + num_sent_, num_unsent()), error);
+    const std::size_t size = socket_.write_some(asio::buffer(out_.data() + num_sent_, num_unsent()), error);
     if (error == asio::error::would_block || error == asio::error::try_again) {
       write_progress_ = Clock::now();
       return wait_writable();
@@ -154,11 +148,10 @@ void Connection::write_out() {
 
 void Connection::wait_writable() {
   is_waiting_writable_ = true;
-  socket_.async_wait(asio::ip::tcp::socket::wait_write,
-                     [self = shared_from_this()](const error_code& error) {
-                       self->is_waiting_writable_ = false;
-                       if (!error) self->flush();
-                     });
+  socket_.async_wait(asio::ip::tcp::socket::wait_write, [self = shared_from_this()](const error_code& error) {
+    self->is_waiting_writable_ = false;
+    if (!error) self->flush();
+  });
 }
 
 // Once everything is written: the engine may go on, and an answer that was
@@ -215,9 +208,9 @@ void Connection::check_request_deadlines(Clock::time_point now) {
     if (has_passed(now, request_since_, limits_.header_timeout_ms)) late = "the header";
   } else {
     const auto elapsed = now - body_since_;
-    const auto expected = limits_.min_body_bytes_per_second *
-                          static_cast<std::uint64_t>(
-                              std::chrono::duration_cast<std::chrono::seconds>(elapsed).count());
+    const auto expected =
+        limits_.min_body_bytes_per_second *
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(elapsed).count());
     const bool is_trickle = elapsed >= kRateGrace && parser_.num_body_bytes() < expected;
     if (is_trickle || has_passed(now, body_since_, limits_.body_timeout_ms)) late = "the body";
   }

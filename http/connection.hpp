@@ -17,10 +17,10 @@
 
 #include <boost/asio/ip/tcp.hpp>
 
-#include "http/request_parser.hpp"
 #include "http/client_stream.hpp"
-#include "http/service.hpp"
+#include "http/request_parser.hpp"
 #include "http/response_json.hpp"
+#include "http/service.hpp"
 #include "http/stream_writer.hpp"
 
 namespace troupe {
@@ -61,7 +61,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     unsigned status = 0;
     bool is_generation = false;
     bool was_submitted = false;  // the engine answers for it, and traces it
-    bool is_answered = false;  // all of the answer is in out_
+    bool is_answered = false;    // all of the answer is in out_
   };
   // The generation that answers it, until its terminal event.
   struct Generation {

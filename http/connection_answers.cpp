@@ -16,8 +16,7 @@ namespace troupe {
 namespace {
 
 std::int64_t unix_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
@@ -28,8 +27,7 @@ void Connection::begin_exchange(HttpRequest request) {
   num_read_ahead_ = parser_.num_buffered();
   open_exchange(request);
   has_request_begun_ = has_body_begun_ = false;
-  if (num_requests_ >= limits_.max_requests_per_connection || service_.is_draining() ||
-      input_ended_) {
+  if (num_requests_ >= limits_.max_requests_per_connection || service_.is_draining() || input_ended_) {
     exchange_->context.keep_alive = false;
   }
   auto handled = service_.handle(request, exchange_->route);
@@ -54,8 +52,7 @@ void Connection::answer(const Reply& reply) {
   exchange_->status = reply.status;
   exchange_->is_answered = true;
   Metrics& metrics = service_.metrics();
-  (reply.status < 400 ? metrics.http_2xx : reply.status < 500 ? metrics.http_4xx : metrics.http_5xx)
-      .add();
+  (reply.status < 400 ? metrics.http_2xx : reply.status < 500 ? metrics.http_4xx : metrics.http_5xx).add();
   write_out();
 }
 
@@ -81,9 +78,9 @@ void Connection::start_generation(ApiRequest request) {
     return answer_error(http_error(503, "the server is shutting down"));
   }
   generation_ = std::make_unique<Generation>();
-  generation_->stream = std::make_shared<ClientStream>(
-      shard_.outbox(), this, request.stream ? Delivery::kEvents : Delivery::kWhole,
-      service_.metrics().sse_backlog);
+  generation_->stream = std::make_shared<ClientStream>(shard_.outbox(), this,
+                                                       request.stream ? Delivery::kEvents : Delivery::kWhole,
+                                                       service_.metrics().sse_backlog);
   generation_->response_id = request.generation.id;
   generation_->turn = request.generation.turn;
   generation_->created = generation_->turn ? generation_->turn->created : unix_seconds();
@@ -103,8 +100,8 @@ void Connection::submit(GenerationRequest request) {
 // The store answers as the engine does, with a single event.
 void Connection::look_up(StoredRequest request) {
   generation_ = std::make_unique<Generation>();
-  generation_->stream = std::make_shared<ClientStream>(shard_.outbox(), this, Delivery::kWhole,
-                                                       service_.metrics().sse_backlog);
+  generation_->stream =
+      std::make_shared<ClientStream>(shard_.outbox(), this, Delivery::kWhole, service_.metrics().sse_backlog);
   phase_ = Phase::kGenerating;
   StoreQuery query = request.query;
   stored_ = std::move(request);
@@ -148,8 +145,7 @@ void Connection::begin_stream() {
 std::unique_ptr<StreamWriter> Connection::make_writer() const {
   const auto framing = exchange_->context.is_http_1_0 ? EventFraming::kPlain : EventFraming::kChunked;
   const ApiRequest& request = generation_->request;
-  if (generation_->turn)
-    return std::make_unique<ResponseEventWriter>(identity(), generation_->turn, framing);
+  if (generation_->turn) return std::make_unique<ResponseEventWriter>(identity(), generation_->turn, framing);
   return std::make_unique<SseWriter>(identity(), framing, request.include_usage,
                                      request.continuous_usage_stats);
 }
@@ -221,15 +217,15 @@ void Connection::end_exchange() {
   if (tracer && !exchange.was_submitted && exchange.status >= 400 && !exchange.route.is_public)
     record_refusal(*tracer, exchange.origin, exchange.status);
   if (const auto& access_log = service_.options().access_log) {
-    access_log({.method = exchange.method,
-                .route = exchange.route.name,
-                .status = exchange.status,
-                .duration = std::chrono::duration_cast<std::chrono::microseconds>(
-                    Clock::now() - exchange.started),
-                .request_id = exchange.context.request_id,
-                .trace_id = hex_of(exchange.origin.trace.trace),
-                .was_submitted = exchange.was_submitted,
-                .is_probe = exchange.route.is_public});
+    access_log(
+        {.method = exchange.method,
+         .route = exchange.route.name,
+         .status = exchange.status,
+         .duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - exchange.started),
+         .request_id = exchange.context.request_id,
+         .trace_id = hex_of(exchange.origin.trace.trace),
+         .was_submitted = exchange.was_submitted,
+         .is_probe = exchange.route.is_public});
   }
   if (exchange.is_generation) shard_.answers().remove();
   idle_since_ = Clock::now();

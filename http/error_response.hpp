@@ -16,9 +16,9 @@ struct HttpError {
   std::string_view type = "server_error";  // of OpenAI's four
   std::string_view code = {};              // empty: null
   std::string message = {};
-  std::string field = {};                  // empty: null
-  std::uint32_t retry_after_s = 0;         // 0: no Retry-After
-  bool close = false;                      // the connection can't be used further
+  std::string field = {};           // empty: null
+  std::uint32_t retry_after_s = 0;  // 0: no Retry-After
+  bool close = false;               // the connection can't be used further
 };
 
 // An error of the protocol, before any API is reached.

@@ -45,8 +45,7 @@ std::optional<std::string> FieldReader::string(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<std::int64_t> FieldReader::integer(std::string_view name, std::int64_t min,
-                                                 std::int64_t max) {
+std::optional<std::int64_t> FieldReader::integer(std::string_view name, std::int64_t min, std::int64_t max) {
   const auto* value = find(name);
   if (value == nullptr || error_) return std::nullopt;
   const auto number = as_integer(*value);
@@ -79,16 +78,15 @@ std::optional<double> FieldReader::number(std::string_view name, double min, dou
 void FieldReader::fail(std::string_view name, std::string_view sentence) {
   if (error_) return;
   const std::string field = full_name(name);
-  error_ = ApiError{.kind = ApiErrorKind::kInvalidRequest,
-                    .message = field + std::string(sentence),
-                    .field = field};
+  error_ = ApiError{
+      .kind = ApiErrorKind::kInvalidRequest, .message = field + std::string(sentence), .field = field};
 }
 
 void FieldReader::fail_model(std::string_view asked, std::string_view served) {
   if (error_) return;
   error_ = ApiError{.kind = ApiErrorKind::kModelNotFound,
-                    .message = "the model \"" + std::string(asked) +
-                               "\" does not exist; this server has \"" + std::string(served) + "\"",
+                    .message = "the model \"" + std::string(asked) + "\" does not exist; this server has \"" +
+                               std::string(served) + "\"",
                     .field = "model"};
 }
 
@@ -96,8 +94,7 @@ void FieldReader::adopt(const FieldReader& inner) {
   if (!error_) error_ = inner.error_;
 }
 
-void FieldReader::fail(std::string_view name, std::string_view expectation,
-                       const json::value& got) {
+void FieldReader::fail(std::string_view name, std::string_view expectation, const json::value& got) {
   fail(name, " must be " + std::string(expectation) + ", got " + describe(got));
 }
 
@@ -109,8 +106,7 @@ std::string describe(const json::value& value) {
     case json::kind::uint64: return std::to_string(value.get_uint64());
     case json::kind::double_: return format(value.get_double());
     case json::kind::string: return "a string";
-    case json::kind::array:
-      return "a list of " + std::to_string(value.get_array().size());
+    case json::kind::array: return "a list of " + std::to_string(value.get_array().size());
     case json::kind::object: return "an object";
   }
   return "something else";

@@ -11,8 +11,8 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kMaxLengthDigits = 10;
-constexpr std::array<std::string_view, 9> kMethods = {
-    "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"};
+constexpr std::array<std::string_view, 9> kMethods = {"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
+                                                      "CONNECT", "OPTIONS", "TRACE", "PATCH"};
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
@@ -131,9 +131,8 @@ std::string_view RequestHeader::value(std::string_view name) const {
 
 std::size_t RequestHeader::count(std::string_view name) const {
   return static_cast<std::size_t>(
-      std::count_if(fields.begin(), fields.end(), [name](const HeaderField& field) {
-        return equal_ignoring_case(field.name, name);
-      }));
+      std::count_if(fields.begin(), fields.end(),
+                    [name](const HeaderField& field) { return equal_ignoring_case(field.name, name); }));
 }
 
 std::variant<Framing, HttpError> check_framing(const RequestHeader& header, const Limits& limits) {

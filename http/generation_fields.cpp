@@ -30,8 +30,7 @@ constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 std::optional<std::int64_t> read_max_tokens(FieldReader& fields, ResponseShape shape) {
   if (shape == ResponseShape::kResponse) return fields.integer("max_output_tokens", 1, kMost);
   // A prompt may be repeated, and scored, without an answer.
-  const bool may_be_none =
-      shape == ResponseShape::kCompletion && fields.boolean("echo").value_or(false);
+  const bool may_be_none = shape == ResponseShape::kCompletion && fields.boolean("echo").value_or(false);
   const std::int64_t least = may_be_none ? 0 : 1;
   const auto max_tokens = fields.integer("max_completion_tokens", least, kMost);
   const auto old_name = fields.integer("max_tokens", least, kMost);
@@ -71,8 +70,9 @@ void read_stops(FieldReader& fields, const ParseSettings& settings, GenerationRe
     add_stop(fields, settings, *stop, request.stop);
   } else if (stop != nullptr) {
     if (stop->get_array().size() > settings.limits.max_stop_strings) {
-      fields.fail("stop", "a list of at most " + std::to_string(settings.limits.max_stop_strings) +
-                              " strings", *stop);
+      fields.fail("stop",
+                  "a list of at most " + std::to_string(settings.limits.max_stop_strings) + " strings",
+                  *stop);
     }
     for (const auto& entry : stop->get_array()) add_stop(fields, settings, entry, request.stop);
   }
@@ -94,8 +94,8 @@ void read_stops(FieldReader& fields, const ParseSettings& settings, GenerationRe
 void read_cache_salt(FieldReader& fields, GenerationRequest& request) {
   const auto salt = fields.string("cache_salt");
   if (!salt) return;
-  const bool is_printable = std::all_of(salt->begin(), salt->end(),
-                                        [](char c) { return c > 0x20 && c < 0x7f; });
+  const bool is_printable =
+      std::all_of(salt->begin(), salt->end(), [](char c) { return c > 0x20 && c < 0x7f; });
   if (salt->empty() || salt->size() > kMaxCacheSaltBytes || !is_printable)
     return fields.fail("cache_salt", " must be 1 to " + std::to_string(kMaxCacheSaltBytes) +
                                          " printable ASCII characters without spaces");
@@ -130,8 +130,7 @@ void read_common_fields(FieldReader& fields, const ParseSettings& settings, ApiR
 }  // namespace
 
 std::variant<ApiRequest, ApiError> parse_generation_request(std::string_view body,
-                                                            const ParseSettings& settings,
-                                                            ApiRequest request,
+                                                            const ParseSettings& settings, ApiRequest request,
                                                             const ReadOwnFields& read_own_fields) {
   const auto document = parse_json_object(body, settings.limits);
   if (const auto* error = std::get_if<ApiError>(&document)) return *error;

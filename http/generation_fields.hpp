@@ -24,8 +24,7 @@ using ReadOwnFields = std::function<void(FieldReader& fields, ApiRequest& reques
 // common fields are read first, then the endpoint's own. What was wrong first is
 // the error.
 std::variant<ApiRequest, ApiError> parse_generation_request(std::string_view body,
-                                                            const ParseSettings& settings,
-                                                            ApiRequest request,
+                                                            const ParseSettings& settings, ApiRequest request,
                                                             const ReadOwnFields& read_own_fields);
 
 // The common fields that are about drawing tokens.

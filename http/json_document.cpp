@@ -132,8 +132,8 @@ class Builder {
   std::uint64_t max_values_;
   std::uint64_t num_values_ = 0;
   std::string key_, number_;
-  std::vector<std::string> keys_;         // of all open objects
-  std::vector<std::size_t> key_counts_;   // keys_.size() when each was opened
+  std::vector<std::string> keys_;        // of all open objects
+  std::vector<std::size_t> key_counts_;  // keys_.size() when each was opened
   std::string refusal_;
 };
 
@@ -157,8 +157,7 @@ std::variant<json::value, ApiError> parse_json(std::string_view text, const Limi
     if (num_valid < text.size()) {
       return invalid("the body is not valid UTF-8 at byte " + std::to_string(num_valid));
     }
-    return invalid("the body is not valid JSON: " + error.message() + " at byte " +
-                   std::to_string(consumed));
+    return invalid("the body is not valid JSON: " + error.message() + " at byte " + std::to_string(consumed));
   }
   if (consumed != text.size()) {
     return invalid("the body is not valid JSON: something follows the document at byte " +
@@ -167,8 +166,7 @@ std::variant<json::value, ApiError> parse_json(std::string_view text, const Limi
   return parser.handler().release();
 }
 
-std::variant<boost::json::object, ApiError> parse_json_object(std::string_view text,
-                                                              const Limits& limits) {
+std::variant<boost::json::object, ApiError> parse_json_object(std::string_view text, const Limits& limits) {
   auto document = parse_json(text, limits);
   if (auto* error = std::get_if<ApiError>(&document)) return std::move(*error);
   auto& value = std::get<boost::json::value>(document);

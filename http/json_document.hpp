@@ -18,7 +18,6 @@ namespace troupe {
 
 std::variant<boost::json::value, ApiError> parse_json(std::string_view text, const Limits& limits);
 // The same for a body that must be an object.
-std::variant<boost::json::object, ApiError> parse_json_object(std::string_view text,
-                                                              const Limits& limits);
+std::variant<boost::json::object, ApiError> parse_json_object(std::string_view text, const Limits& limits);
 
 }  // namespace troupe

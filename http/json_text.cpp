@@ -69,8 +69,7 @@ void append_json_number(std::string& out, double number) {
 void append_json_float(std::string& out, float number) {
   std::array<char, 32> digits;
   const float unsigned_zero = number + 0.0F;  // not "-0"
-  const auto end =
-      std::to_chars(digits.data(), digits.data() + digits.size(), unsigned_zero).ptr;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), unsigned_zero).ptr;
   out.append(digits.data(), end);
 }
 

@@ -28,17 +28,16 @@ std::string read_part(FieldReader& part, std::span<const std::string_view> types
   if (!type) {
     part.fail("type", " is required");
   } else if (std::find(types.begin(), types.end(), *type) == types.end()) {
-    part.fail("type", " must be " + quoted(types) + ": other content (\"" +
-                          std::string(shorten(*type, 32)) + "\") is not supported");
+    part.fail("type", " must be " + quoted(types) + ": other content (\"" + std::string(shorten(*type, 32)) +
+                          "\") is not supported");
   }
   const auto text = part.string("text");
   if (!text) part.fail("text", " is required");
   return text.value_or("");
 }
 
-void read_parts(FieldReader& message, const json::array& parts,
-                std::span<const std::string_view> types, const Limits& limits,
-                std::string& content) {
+void read_parts(FieldReader& message, const json::array& parts, std::span<const std::string_view> types,
+                const Limits& limits, std::string& content) {
   if (parts.size() > limits.max_content_parts) {
     return message.fail("content", " must have at most " + std::to_string(limits.max_content_parts) +
                                        " parts, got " + std::to_string(parts.size()));
@@ -55,8 +54,8 @@ void read_parts(FieldReader& message, const json::array& parts,
 
 }  // namespace
 
-void read_content(FieldReader& message, std::span<const std::string_view> part_types,
-                  const Limits& limits, std::string& content) {
+void read_content(FieldReader& message, std::span<const std::string_view> part_types, const Limits& limits,
+                  std::string& content) {
   const auto* value = message.find("content");
   if (value == nullptr) {
     message.fail("content", " is required");
@@ -73,11 +72,11 @@ void read_message_list(FieldReader& fields, std::string_view name, std::string_v
                        const Limits& limits, const MessageListReader& reader) {
   const auto* value = fields.find(name);
   if (value == nullptr) return fields.fail(name, " is required");
-  const bool is_list = value->is_array() && !value->get_array().empty() &&
-                       value->get_array().size() <= limits.max_messages;
+  const bool is_list =
+      value->is_array() && !value->get_array().empty() && value->get_array().size() <= limits.max_messages;
   if (!is_list) {
-    return fields.fail(name, "a list of 1 to " + std::to_string(limits.max_messages) + " " +
-                                 std::string(what), *value);
+    return fields.fail(
+        name, "a list of 1 to " + std::to_string(limits.max_messages) + " " + std::string(what), *value);
   }
   const auto& list = value->get_array();
   reader.begin(list.size());

@@ -16,8 +16,8 @@ namespace troupe {
 
 // The content of a message: a string, or text parts, which are joined by line
 // breaks as other servers do. part_types: what a part may call itself.
-void read_content(FieldReader& message, std::span<const std::string_view> part_types,
-                  const Limits& limits, std::string& content);
+void read_content(FieldReader& message, std::span<const std::string_view> part_types, const Limits& limits,
+                  std::string& content);
 
 // A list of 1 to limits.max_messages objects; `begin` hears how many, `read` is
 // called for each until something is wrong. what: "messages", "items".

@@ -26,8 +26,7 @@ struct ApiRequest {
   bool wants_logprobs = false;          // generation.sampling says how many
 };
 
-std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body,
-                                                      const ServedModelInfo& model,
+std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body, const ServedModelInfo& model,
                                                       const Limits& limits);
 std::variant<ApiRequest, ApiError> parse_completion_request(std::string_view body,
                                                             const ServedModelInfo& model,

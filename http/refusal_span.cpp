@@ -37,8 +37,7 @@ void record_refusal(Tracer& tracer, const RequestOrigin& origin, unsigned status
   }
   if (is_server_error) {
     span.status = SpanStatus::kError;
-    if (!origin.trace.is_sampled)
-      span.attributes.push_back({semconv::kKept, std::string("error")});
+    if (!origin.trace.is_sampled) span.attributes.push_back({semconv::kKept, std::string("error")});
   }
   std::vector<Span> spans;
   spans.push_back(std::move(span));

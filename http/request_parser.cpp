@@ -172,9 +172,8 @@ const HttpError& RequestParser::error() const { return implementation_->refusal;
 const HttpRequest& RequestParser::request() const { return implementation_->request; }
 
 bool RequestParser::take_expectation() {
-  const bool is_waiting = implementation_->state == State::kBody &&
-                          implementation_->expects_continue && implementation_->buffer.empty() &&
-                          implementation_->num_body_bytes == 0;
+  const bool is_waiting = implementation_->state == State::kBody && implementation_->expects_continue &&
+                          implementation_->buffer.empty() && implementation_->num_body_bytes == 0;
   if (is_waiting) implementation_->expects_continue = false;
   return is_waiting;
 }

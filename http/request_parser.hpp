@@ -53,9 +53,9 @@ class RequestParser {
 
   // The client waits for "100 Continue"; true once per request.
   bool take_expectation();
-  bool has_started() const;             // at least one byte of a request is there
-  std::size_t num_buffered() const;     // bytes not yet understood
-  std::uint64_t num_body_bytes() const; // on the wire, of the body under way
+  bool has_started() const;              // at least one byte of a request is there
+  std::size_t num_buffered() const;      // bytes not yet understood
+  std::uint64_t num_body_bytes() const;  // on the wire, of the body under way
 
  private:
   struct Implementation;

@@ -9,12 +9,8 @@
 namespace troupe {
 
 ResponseEventWriter::ResponseEventWriter(const ResponseIdentity& identity,
-                                         std::shared_ptr<const ConversationTurn> turn,
-                                         EventFraming framing)
-    : identity_(identity),
-      turn_(std::move(turn)),
-      framer_(framing),
-      message_id_(message_id(identity.id)) {}
+                                         std::shared_ptr<const ConversationTurn> turn, EventFraming framing)
+    : identity_(identity), turn_(std::move(turn)), framer_(framing), message_id_(message_id(identity.id)) {}
 
 void ResponseEventWriter::begin(std::string& out, const Usage&) {
   const std::size_t start = framer_.begin(out);

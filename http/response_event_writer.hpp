@@ -49,7 +49,7 @@ class ResponseEventWriter final : public StreamWriter {
   const std::shared_ptr<const ConversationTurn> turn_;
   EventFramer framer_;
   std::string message_id_;
-  std::string text_;  // all so far: the last events repeat it
+  std::string text_;                 // all so far: the last events repeat it
   std::vector<AnswerToken> tokens_;  // of it, if they were asked for
   std::int64_t next_number_ = 0;
 };

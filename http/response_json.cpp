@@ -74,8 +74,8 @@ void append_finish(std::string& out, const Finished& finished) {
   }
 }
 
-std::string completed_json(const ResponseIdentity& identity, std::string_view text,
-                           const Finished& finished, const std::vector<AnswerToken>* tokens) {
+std::string completed_json(const ResponseIdentity& identity, std::string_view text, const Finished& finished,
+                           const std::vector<AnswerToken>* tokens) {
   const bool is_chat = identity.shape == ResponseShape::kChat;
   std::string out;
   out.reserve(text.size() + 512);

@@ -16,7 +16,7 @@ namespace troupe {
 
 // What all chunks or the whole of one answer have in common.
 struct ResponseIdentity {
-  std::string_view id;     // "chatcmpl-…" or "cmpl-…"
+  std::string_view id;       // "chatcmpl-…" or "cmpl-…"
   std::int64_t created = 0;  // Unix seconds
   std::string_view model;
   ResponseShape shape = ResponseShape::kChat;
@@ -35,8 +35,7 @@ void append_timings_member(std::string& out, const RequestTimings& timings, cons
 void append_finish(std::string& out, const Finished& finished);
 
 // tokens: with their log-probabilities; null: they were not asked for.
-std::string completed_json(const ResponseIdentity& identity, std::string_view text,
-                           const Finished& finished,
+std::string completed_json(const ResponseIdentity& identity, std::string_view text, const Finished& finished,
                            const std::vector<AnswerToken>* tokens = nullptr);
 
 std::string model_json(const ServedModelInfo& model);

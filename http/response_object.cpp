@@ -87,15 +87,15 @@ void append_response_object(std::string& out, const ResponseView& response) {
   out += ",\"model\":";
   append_json_string(out, response.model);
   out += ",\"output\":[";
-  if (response.text)
-    append_output_message(out, response.id, response.status, response.text, response.tokens);
+  if (response.text) append_output_message(out, response.id, response.status, response.text, response.tokens);
   out += "],\"previous_response_id\":";
   append_string_or_null(out, response.previous);
   out += response.is_stored ? ",\"store\":true," : ",\"store\":false,";
   out += response.settings;
-  out += ",\"parallel_tool_calls\":false,\"reasoning\":{\"effort\":null,\"summary\":null},"
-         "\"service_tier\":\"default\",\"text\":{\"format\":{\"type\":\"text\"}},"
-         "\"tool_choice\":\"none\",\"tools\":[],\"truncation\":\"disabled\",\"usage\":";
+  out +=
+      ",\"parallel_tool_calls\":false,\"reasoning\":{\"effort\":null,\"summary\":null},"
+      "\"service_tier\":\"default\",\"text\":{\"format\":{\"type\":\"text\"}},"
+      "\"tool_choice\":\"none\",\"tools\":[],\"truncation\":\"disabled\",\"usage\":";
   if (response.usage != nullptr) {
     append_response_usage(out, *response.usage);
     if (response.timings != nullptr) append_timings_member(out, *response.timings, *response.usage);
@@ -111,8 +111,7 @@ std::string message_id(std::string_view response_id) {
 }
 
 void append_output_message(std::string& out, std::string_view response_id, ResponseStatus status,
-                           std::optional<std::string_view> text,
-                           std::span<const AnswerToken> tokens) {
+                           std::optional<std::string_view> text, std::span<const AnswerToken> tokens) {
   out += "{\"id\":";
   append_json_string(out, message_id(response_id));
   out += ",\"type\":\"message\",\"status\":\"";
@@ -123,8 +122,7 @@ void append_output_message(std::string& out, std::string_view response_id, Respo
   out += "]}";
 }
 
-void append_output_text(std::string& out, std::string_view text,
-                        std::span<const AnswerToken> tokens) {
+void append_output_text(std::string& out, std::string_view text, std::span<const AnswerToken> tokens) {
   out += "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":";
   append_logprobs(out, ResponseShape::kResponse, tokens);
   out += ",\"text\":";

@@ -22,12 +22,12 @@ struct ResponseView {
   std::int64_t created = 0;
   std::string_view model;
   std::string_view previous, instructions;  // empty: none
-  std::string_view settings;  // JSON members: see ConversationTurn
+  std::string_view settings;                // JSON members: see ConversationTurn
   ResponseStatus status = ResponseStatus::kInProgress;
   bool is_stored = false;
   std::optional<std::string_view> text = {};  // of its one message; absent: none yet
-  std::span<const AnswerToken> tokens = {};  // with log-probabilities, if they were asked for
-  const Usage* usage = nullptr;          // null: not known yet
+  std::span<const AnswerToken> tokens = {};   // with log-probabilities, if they were asked for
+  const Usage* usage = nullptr;               // null: not known yet
   const RequestTimings* timings = nullptr;
   const HttpError* error = nullptr;
 };
@@ -43,10 +43,8 @@ void append_response_object(std::string& out, const ResponseView& response);
 std::string message_id(std::string_view response_id);
 // The message itself; text absent: it has no content yet.
 void append_output_message(std::string& out, std::string_view response_id, ResponseStatus status,
-                           std::optional<std::string_view> text,
-                           std::span<const AnswerToken> tokens);
-void append_output_text(std::string& out, std::string_view text,
-                        std::span<const AnswerToken> tokens = {});
+                           std::optional<std::string_view> text, std::span<const AnswerToken> tokens);
+void append_output_text(std::string& out, std::string_view text, std::span<const AnswerToken> tokens = {});
 
 // {"id":…,"object":"response.deleted","deleted":true}
 std::string deleted_json(std::string_view response_id);

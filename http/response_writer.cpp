@@ -10,14 +10,28 @@ namespace troupe {
 namespace {
 
 std::string_view reason_phrase(unsigned status) {
-  constexpr std::array<std::pair<unsigned, std::string_view>, 21> kPhrases = {{
-      {200, "OK"}, {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"},
-      {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
-      {408, "Request Timeout"}, {413, "Content Too Large"}, {414, "URI Too Long"},
-      {415, "Unsupported Media Type"}, {417, "Expectation Failed"}, {429, "Too Many Requests"},
-      {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
-      {501, "Not Implemented"}, {503, "Service Unavailable"}, {507, "Insufficient Storage"},
-      {505, "HTTP Version Not Supported"}, {409, "Conflict"}, {422, "Unprocessable Content"}}};
+  constexpr std::array<std::pair<unsigned, std::string_view>, 21> kPhrases = {
+      {{200, "OK"},
+       {204, "No Content"},
+       {400, "Bad Request"},
+       {401, "Unauthorized"},
+       {403, "Forbidden"},
+       {404, "Not Found"},
+       {405, "Method Not Allowed"},
+       {408, "Request Timeout"},
+       {413, "Content Too Large"},
+       {414, "URI Too Long"},
+       {415, "Unsupported Media Type"},
+       {417, "Expectation Failed"},
+       {429, "Too Many Requests"},
+       {431, "Request Header Fields Too Large"},
+       {500, "Internal Server Error"},
+       {501, "Not Implemented"},
+       {503, "Service Unavailable"},
+       {507, "Insufficient Storage"},
+       {505, "HTTP Version Not Supported"},
+       {409, "Conflict"},
+       {422, "Unprocessable Content"}}};
   for (const auto& [code, phrase] : kPhrases) {
     if (code == status) return phrase;
   }
@@ -38,8 +52,7 @@ void append_date(std::string& out) {
     std::tm parts{};
     ::gmtime_r(&now, &parts);
     std::array<char, 40> buffer{};
-    const std::size_t size =
-        std::strftime(buffer.data(), buffer.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
+    const std::size_t size = std::strftime(buffer.data(), buffer.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
     text.assign(buffer.data(), size);
   }
   append_field(out, "Date", text);
@@ -95,8 +108,7 @@ void append_stream_head(std::string& out, const ResponseContext& context) {
 std::string checked_request_id(std::string_view id, std::size_t max_bytes) {
   id = id.substr(0, max_bytes);
   const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
   };
   if (!std::all_of(id.begin(), id.end(), is_plain)) return {};
   return std::string(id);

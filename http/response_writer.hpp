@@ -12,7 +12,7 @@ namespace troupe {
 struct ResponseContext {
   std::string request_id;
   std::string traceresponse;  // the trace the request belongs to; empty: unknown
-  std::string cors_origin;  // empty: no CORS fields
+  std::string cors_origin;    // empty: no CORS fields
   bool keep_alive = true;
   bool is_http_1_0 = false;
   bool is_head = false;  // fields only

@@ -46,9 +46,10 @@ void read_input(FieldReader& fields, const Limits& limits, std::vector<ChatMessa
     messages.push_back({"user", std::string(text_of(input->get_string()))});
     return;
   }
-  read_message_list(fields, "input", "items, or a string", limits,
-                    {.begin = [&](std::size_t number) { messages.resize(number); },
-                     .read = [&](FieldReader& item, std::size_t i) { read_item(item, limits, messages[i]); }});
+  read_message_list(
+      fields, "input", "items, or a string", limits,
+      {.begin = [&](std::size_t number) { messages.resize(number); },
+       .read = [&](FieldReader& item, std::size_t i) { read_item(item, limits, messages[i]); }});
 }
 
 // The metadata as JSON.
@@ -99,8 +100,7 @@ std::string settings_json(FieldReader& fields, const GenerationRequest& generati
 void read_turn(FieldReader& fields, ConversationTurn& turn) {
   turn.instructions = fields.string("instructions").value_or("");
   turn.previous = fields.string("previous_response_id").value_or("");
-  if (turn.previous.size() > kMaxIdBytes)
-    fields.fail("previous_response_id", " must be at most 128 bytes");
+  if (turn.previous.size() > kMaxIdBytes) fields.fail("previous_response_id", " must be at most 128 bytes");
   const auto store = fields.boolean("store");
   turn.is_stored = store.value_or(true);
   turn.must_be_stored = store.value_or(false);

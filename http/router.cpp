@@ -14,8 +14,7 @@ constexpr std::string_view kModelPrefix = "/v1/models/";
 constexpr std::string_view kResponsePrefix = "/v1/responses/";
 constexpr std::string_view kInputItemsSuffix = "/input_items";
 
-constexpr RouteMatch entry(Route route, std::string_view name, std::string_view allow,
-                           bool is_public) {
+constexpr RouteMatch entry(Route route, std::string_view name, std::string_view allow, bool is_public) {
   return {.route = route, .name = name, .allow = allow, .is_public = is_public, .rest = {}, .query = {}};
 }
 
@@ -75,7 +74,7 @@ bool is_allowed(const RouteMatch& match, std::string_view method) {
 }
 
 std::string_view method_label(std::string_view method) {
-  constexpr std::array<std::string_view, 7> kKnown = {"GET",     "HEAD",  "POST", "PUT",
+  constexpr std::array<std::string_view, 7> kKnown = {"GET",    "HEAD",  "POST",   "PUT",
                                                       "DELETE", "PATCH", "OPTIONS"};
   const auto* known = std::find(kKnown.begin(), kKnown.end(), method);
   return known == kKnown.end() ? "other" : *known;

@@ -34,8 +34,7 @@ void read_cuts(FieldReader& fields, const ParseSettings& settings, GenerationReq
 }
 
 void read_penalties(FieldReader& fields, SamplingParameters& sampling) {
-  sampling.presence_penalty =
-      static_cast<float>(fields.number("presence_penalty", -2.0, 2.0).value_or(0.0));
+  sampling.presence_penalty = static_cast<float>(fields.number("presence_penalty", -2.0, 2.0).value_or(0.0));
   sampling.frequency_penalty =
       static_cast<float>(fields.number("frequency_penalty", -2.0, 2.0).value_or(0.0));
   const auto repetition = fields.number("repetition_penalty", 0.0, kMaxRepetitionPenalty);
@@ -71,8 +70,7 @@ std::optional<std::int64_t> read_response_logprobs(FieldReader& fields) {
   }
   for (const auto& entry : include->get_array()) {
     if (entry.is_string() && entry.get_string() == kOutputLogprobs) continue;
-    fields.fail("include", " is not supported yet except as [\"" + std::string(kOutputLogprobs) +
-                               "\"]");
+    fields.fail("include", " is not supported yet except as [\"" + std::string(kOutputLogprobs) + "\"]");
   }
   return include->get_array().empty() ? std::nullopt : std::optional(top);
 }

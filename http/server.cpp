@@ -25,8 +25,7 @@ void check_exposure(const ServerOptions& options) {
   boost::system::error_code error;
   const auto address = boost::asio::ip::make_address(options.host, error);
   if (error || address.is_loopback()) return;  // no address: binding will say so
-  throw std::runtime_error("refusing to listen on " + options.host + ":" +
-                           std::to_string(options.port) +
+  throw std::runtime_error("refusing to listen on " + options.host + ":" + std::to_string(options.port) +
                            " without an API key: anyone on the network could use the server");
 }
 
@@ -34,9 +33,7 @@ void check_exposure(const ServerOptions& options) {
 
 struct Server::Implementation {
   Implementation(Engine& engine, Metrics& metrics, ServedModelInfo model_, ServerOptions options_)
-      : model(std::move(model_)),
-        options(std::move(options_)),
-        service(engine, metrics, model, options) {}
+      : model(std::move(model_)), options(std::move(options_)), service(engine, metrics, model, options) {}
 
   const ServedModelInfo model;
   const ServerOptions options;
@@ -47,8 +44,8 @@ struct Server::Implementation {
 };
 
 Server::Server(Engine& engine, Metrics& metrics, ServedModelInfo model, ServerOptions options)
-    : implementation_(std::make_unique<Implementation>(engine, metrics, std::move(model),
-                                                       std::move(options))) {}
+    : implementation_(
+          std::make_unique<Implementation>(engine, metrics, std::move(model), std::move(options))) {}
 
 Server::~Server() { stop(); }
 
@@ -61,8 +58,8 @@ void Server::start() {
         [&self](const boost::asio::ip::address& address) { self.listener->release(address); }));
   }
   try {
-    self.listener = std::make_unique<Listener>(self.options.host, self.options.port,
-                                               self.options.limits, self.shards);
+    self.listener =
+        std::make_unique<Listener>(self.options.host, self.options.port, self.options.limits, self.shards);
   } catch (...) {
     self.shards.clear();
     throw;

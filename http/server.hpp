@@ -29,7 +29,7 @@ struct AccessRecord {
   unsigned status = 0;      // 499: the client left before it was answered
   std::chrono::microseconds duration{0};
   std::string_view request_id;
-  std::string trace_id;  // 32 hex digits
+  std::string trace_id;        // 32 hex digits
   bool was_submitted = false;  // to the engine, which has logged it too
   bool is_probe = false;       // of health or metrics
 };
@@ -45,7 +45,7 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // an address, no name
   std::uint16_t port = 8000;       // 0: any free one
   std::uint32_t io_threads = 1;
-  std::vector<ApiKey> api_keys;    // empty: none is asked for, all are one tenant
+  std::vector<ApiKey> api_keys;  // empty: none is asked for, all are one tenant
   // A non-loopback host without a key is refused unless this is set.
   bool allow_public_without_key = false;
   std::vector<std::string> cors_origins;  // exact origins, or "*"

@@ -66,8 +66,9 @@ std::string_view id_prefix(ResponseShape shape) {
 // As ours are made; what is not may hold anything and is not repeated.
 bool is_id(std::string_view text) {
   return text.size() <= kMaxResponseIdBytes && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                  c == '-';
+         });
 }
 
 // A tenant's own salt divides what is its own; it leads to nobody else's pages.
@@ -77,8 +78,7 @@ std::string salt_of(const std::string& tenant, const std::string& salt) {
 }
 
 std::string_view name_of(EngineState state) {
-  constexpr std::array<std::string_view, 5> kNames = {"loading", "ready", "draining", "failed",
-                                                      "stopped"};
+  constexpr std::array<std::string_view, 5> kNames = {"loading", "ready", "draining", "failed", "stopped"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -97,8 +97,7 @@ Reply unavailable(std::string why) { return error_reply(http_error(503, std::mov
 
 }  // namespace
 
-Service::Service(Engine& engine, Metrics& metrics, const ServedModelInfo& model,
-                 const ServerOptions& options)
+Service::Service(Engine& engine, Metrics& metrics, const ServedModelInfo& model, const ServerOptions& options)
     : engine_(engine), metrics_(metrics), model_(model), options_(options) {
   std::random_device device;
   random_state_ = (std::uint64_t{device()} << 32) | device();
@@ -119,8 +118,8 @@ Service::Handled Service::handle(const HttpRequest& request, const RouteMatch& r
     return Reply{.status = 204, .body = {}, .allow = route.allow};
   }
   if (!is_allowed(route, request.method)) {
-    Reply reply = error_reply(
-        http_error(405, "this path takes " + std::string(route.allow) + ", not this method"));
+    Reply reply =
+        error_reply(http_error(405, "this path takes " + std::string(route.allow) + ", not this method"));
     reply.allow = route.allow;
     return reply;
   }
@@ -142,8 +141,7 @@ Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch&
     case Route::kLive:
     case Route::kPing: return Reply{.body = "{\"status\":\"ok\"}"};
     case Route::kMetrics: return metrics(request.accept);
-    case Route::kVersion:
-      return Reply{.body = "{\"version\":" + json_string(options_.version) + "}"};
+    case Route::kVersion: return Reply{.body = "{\"version\":" + json_string(options_.version) + "}"};
     case Route::kUnknown: break;
   }
   return error_reply(http_error(404, "there is nothing at this path"));
@@ -151,15 +149,15 @@ Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch&
 
 RequestOrigin Service::origin_of(const HttpRequest& request, const RouteMatch& route,
                                  std::chrono::steady_clock::time_point received) {
-  RequestOrigin origin{.request_id = checked_request_id(request.request_id,
-                                                        options_.limits.max_request_id_bytes),
-                       .trace = {},
-                       .parent = 0,
-                       .tracestate = {},
-                       .method = method_label(request.method),
-                       .path = route.name,
-                       .is_stream = false,
-                       .received = received};
+  RequestOrigin origin{
+      .request_id = checked_request_id(request.request_id, options_.limits.max_request_id_bytes),
+      .trace = {},
+      .parent = 0,
+      .tracestate = {},
+      .method = method_label(request.method),
+      .path = route.name,
+      .is_stream = false,
+      .received = received};
   if (origin.request_id.empty()) origin.request_id = "req-" + hex(random());
   if (const auto caller = parse_traceparent(request.traceparent)) {
     origin.trace = *caller;  // its decision about sampling too
@@ -167,8 +165,7 @@ RequestOrigin Service::origin_of(const HttpRequest& request, const RouteMatch& r
     origin.tracestate = checked_tracestate(request.tracestate);
   } else {
     origin.trace.trace = trace_ids_.next_trace();
-    origin.trace.is_sampled =
-        options_.tracer != nullptr && options_.tracer->samples(origin.trace.trace);
+    origin.trace.is_sampled = options_.tracer != nullptr && options_.tracer->samples(origin.trace.trace);
   }
   origin.trace.span = trace_ids_.next_span();
   return origin;
@@ -190,8 +187,7 @@ std::optional<std::string> Service::tenant_of(const HttpRequest& request) const 
   if (options_.api_keys.empty()) return std::string();
   constexpr std::string_view kScheme = "Bearer ";
   const std::string_view given = request.authorization;
-  if (given.size() <= kScheme.size() ||
-      !equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) {
+  if (given.size() <= kScheme.size() || !equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) {
     return std::nullopt;
   }
   std::optional<std::string> tenant;
@@ -215,8 +211,8 @@ std::string Service::allowed_origin(const std::string& origin) const {
 Reply Service::preflight(const HttpRequest& request, const RouteMatch& route) const {
   const std::string_view asked = request.cors_headers;
   const bool is_plain = std::all_of(asked.begin(), asked.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == ',' || c == ' ';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == ',' || c == ' ';
   });
   if (!is_plain || asked.size() > kMaxCorsHeadersBytes) {
     return error_reply(http_error(400, "Access-Control-Request-Headers is not understood"));
@@ -252,9 +248,9 @@ void Service::complete(ApiRequest& request, const std::string& tenant) {
   generation.cache_salt = salt_of(tenant, generation.cache_salt);
   if (!generation.turn) return;
   auto turn = std::make_shared<ConversationTurn>(*generation.turn);
-  turn->created = std::chrono::duration_cast<std::chrono::seconds>(
-                      std::chrono::system_clock::now().time_since_epoch())
-                      .count();
+  turn->created =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
   generation.turn = std::move(turn);
 }
 
@@ -323,13 +319,12 @@ std::uint64_t Service::random() {
 }
 
 Reply error_reply(const HttpError& error) {
-  return Reply{.status = error.status,
-               .body = error_json(error),
-               .retry_after_s = error.retry_after_s};
+  return Reply{.status = error.status, .body = error_json(error), .retry_after_s = error.retry_after_s};
 }
 
 Reply stored_reply(const StoredRequest& request, const StoreAnswer& answer) {
-  if (request.answer == StoredRequest::Answer::kDeleted) return Reply{.body = deleted_json(request.query.response)};
+  if (request.answer == StoredRequest::Answer::kDeleted)
+    return Reply{.body = deleted_json(request.query.response)};
   const StoredResponse& response = *answer.response;
   if (request.answer == StoredRequest::Answer::kInputItems)
     return Reply{.body = input_items_json(response, request.page)};

@@ -32,8 +32,7 @@ struct StoredRequest {
 
 class Service {
  public:
-  Service(Engine& engine, Metrics& metrics, const ServedModelInfo& model,
-          const ServerOptions& options);
+  Service(Engine& engine, Metrics& metrics, const ServedModelInfo& model, const ServerOptions& options);
 
   // A generation comes back with its id set.
   using Handled = std::variant<Reply, ApiRequest, StoredRequest>;

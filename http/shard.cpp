@@ -18,10 +18,9 @@ constexpr std::uint64_t kTicksPerDeadline = 4;
 // Fine enough for the shortest deadline, no finer.
 std::chrono::milliseconds tick_period(const Limits& limits) {
   const std::uint64_t shortest =
-      std::min({limits.header_timeout_ms, limits.body_timeout_ms, limits.idle_timeout_ms,
-                limits.heartbeat_ms, limits.stall_timeout_ms, limits.linger_timeout_ms});
-  return std::clamp(std::chrono::milliseconds(shortest / kTicksPerDeadline), kShortestTick,
-                    kLongestTick);
+      std::min({limits.header_timeout_ms, limits.body_timeout_ms, limits.idle_timeout_ms, limits.heartbeat_ms,
+                limits.stall_timeout_ms, limits.linger_timeout_ms});
+  return std::clamp(std::chrono::milliseconds(shortest / kTicksPerDeadline), kShortestTick, kLongestTick);
 }
 
 }  // namespace
@@ -55,15 +54,11 @@ void Shard::adopt(boost::asio::ip::tcp::socket socket, boost::asio::ip::address 
 }
 
 void Shard::drain() {
-  boost::asio::post(io_, [this] {
-    for_each([](Connection& connection) { connection.start_draining(); });
-  });
+  boost::asio::post(io_, [this] { for_each([](Connection& connection) { connection.start_draining(); }); });
 }
 
 void Shard::abort_answers() {
-  boost::asio::post(io_, [this] {
-    for_each([](Connection& connection) { connection.abort_answer(); });
-  });
+  boost::asio::post(io_, [this] { for_each([](Connection& connection) { connection.abort_answer(); }); });
 }
 
 void Shard::stop() {
@@ -77,9 +72,7 @@ void Shard::stop() {
   thread_.join();
 }
 
-void Shard::flush_later(std::shared_ptr<Connection> connection) {
-  dirty_.push_back(std::move(connection));
-}
+void Shard::flush_later(std::shared_ptr<Connection> connection) { dirty_.push_back(std::move(connection)); }
 
 void Shard::forget(Connection* connection) {
   const auto found = connections_.find(connection);

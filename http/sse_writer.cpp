@@ -29,8 +29,9 @@ void SseWriter::begin(std::string& out, const Usage& usage) {
   if (!is_chat_) return;
   const std::size_t start = framer_.begin(out);
   out += head_;
-  out += "{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
-         "\"logprobs\":null,\"finish_reason\":null}]";
+  out +=
+      "{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
+      "\"logprobs\":null,\"finish_reason\":null}]";
   append_usage_member(out, usage);
   out += "}\n\n";
   framer_.end(out, start);

@@ -38,9 +38,9 @@ class SseWriter final : public StreamWriter {
   bool is_chat_;
   bool include_usage_;
   bool continuous_usage_stats_;
-  std::string head_;           // data: {"id":…,"model":…,"choices":[
-  std::string before_text_;    // {"index":0,"delta":{"content":  or  {"index":0,"text":
-  std::string_view after_text_;      // up to the log-probabilities
+  std::string head_;             // data: {"id":…,"model":…,"choices":[
+  std::string before_text_;      // {"index":0,"delta":{"content":  or  {"index":0,"text":
+  std::string_view after_text_;  // up to the log-probabilities
 };
 
 }  // namespace troupe

@@ -37,9 +37,7 @@ bool is_text_modality(const json::value& value) {
          value.get_array()[0].get_string() == "text";
 }
 
-bool is_disabled(const json::value& value) {
-  return value.is_string() && value.get_string() == "disabled";
-}
+bool is_disabled(const json::value& value) { return value.is_string() && value.get_string() == "disabled"; }
 bool is_all_null(const json::value& value) {
   if (!value.is_object()) return false;
   const auto& object = value.get_object();
@@ -125,8 +123,8 @@ void refuse(FieldReader& fields, const std::array<UnsupportedField, kSize>& unsu
   for (const auto& field : unsupported) {
     const auto* value = fields.find(field.name);
     if (value == nullptr || field.asks_for_nothing(*value)) continue;
-    fields.fail(field.name, " is not supported yet except as " + std::string(field.supported) +
-                                ", got " + describe(*value));
+    fields.fail(field.name, " is not supported yet except as " + std::string(field.supported) + ", got " +
+                                describe(*value));
   }
 }
 

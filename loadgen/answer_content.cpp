@@ -39,8 +39,10 @@ std::string one_line(std::string_view text) {
   std::string line;
   for (const char c : text.substr(0, size)) {
     const bool is_space = static_cast<unsigned char>(c) <= ' ';
-    if (!is_space) line += c;
-    else if (!line.empty() && line.back() != ' ') line += ' ';
+    if (!is_space)
+      line += c;
+    else if (!line.empty() && line.back() != ' ')
+      line += ' ';
   }
   if (size < text.size()) line += "...";
   return line;
@@ -65,7 +67,8 @@ void add_usage(AnswerContent& content, const json& usage) {
                      .output_tokens = count_of(usage, "completion_tokens"),
                      .cached_tokens = 0};
   const auto details = usage.find("prompt_tokens_details");
-  if (details != usage.end() && details->is_object()) counts.cached_tokens = count_of(*details, "cached_tokens");
+  if (details != usage.end() && details->is_object())
+    counts.cached_tokens = count_of(*details, "cached_tokens");
   content.usage = counts;
 }
 
@@ -75,7 +78,8 @@ bool add_envelope(AnswerContent& content, const json& answer) {
     content.error = one_line(error_message(*error));
     return false;
   }
-  if (const auto usage = answer.find("usage"); usage != answer.end() && usage->is_object()) add_usage(content, *usage);
+  if (const auto usage = answer.find("usage"); usage != answer.end() && usage->is_object())
+    add_usage(content, *usage);
   if (const auto timings = answer.find("timings"); timings != answer.end() && timings->is_object())
     if (const auto queue = timings->find("queue_ms"); queue != timings->end() && queue->is_number())
       content.queue_ms = queue->get<double>();
@@ -106,7 +110,8 @@ ChunkKind add_parsed(AnswerContent& content, std::string_view text, const char* 
   for (const auto& choice : *choices) {
     if (!choice.is_object()) return ChunkKind::kMalformed;
     const auto message = choice.find(message_name);
-    if (add_message(content, message != choice.end() && message->is_object() ? *message : choice)) has_output = true;
+    if (add_message(content, message != choice.end() && message->is_object() ? *message : choice))
+      has_output = true;
     if (const auto reason = choice.find("finish_reason"); reason != choice.end() && reason->is_string())
       content.finish_reason = reason->get<std::string>();
   }
@@ -164,7 +169,8 @@ std::string error_text(std::string_view body) {
   const auto parsed = json::parse(body, nullptr, false);
   if (parsed.is_object()) return one_line(error_message(parsed));
   std::string text(body.substr(0, kMaxErrorBytes + 1));  // in who knows what encoding
-  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c >= 0x7F; }, '?');
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c >= 0x7F; }, '?');
   return one_line(text);
 }
 

@@ -52,8 +52,10 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
     }
     if (has_verdict_) return;
     const std::string what(error.empty() ? "the server closed the connection" : error);
-    if (!is_header_done()) give_up(Outcome::kUnreachable, what + " before it answered", now);
-    else give_up(Outcome::kBroken, what + " in mid-answer", now);
+    if (!is_header_done())
+      give_up(Outcome::kUnreachable, what + " before it answered", now);
+    else
+      give_up(Outcome::kBroken, what + " in mid-answer", now);
   }
 
   void give_up(Outcome outcome, std::string_view error, SteadyTime now) {
@@ -82,9 +84,12 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
 
   void on_header_impl(error_code&) override {
     const bool has_events = content_type_.starts_with("text/event-stream");
-    if (is_success() && is_streamed_ && has_events) body_ = Body::kEvents;
-    else if (is_success() && !is_streamed_) body_ = Body::kWhole;
-    else body_ = Body::kError;
+    if (is_success() && is_streamed_ && has_events)
+      body_ = Body::kEvents;
+    else if (is_success() && !is_streamed_)
+      body_ = Body::kWhole;
+    else
+      body_ = Body::kError;
   }
 
   void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
@@ -97,9 +102,12 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
 
   void on_finish_impl(error_code&) override {
     if (has_verdict_) return;
-    if (body_ == Body::kEvents) judge_stream();
-    else if (body_ == Body::kWhole) judge_whole();
-    else judge_error();
+    if (body_ == Body::kEvents)
+      judge_stream();
+    else if (body_ == Body::kWhole)
+      judge_whole();
+    else
+      judge_error();
   }
 
  private:
@@ -111,7 +119,9 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
     if (has_verdict_) return bytes.size();  // what follows [DONE]
     if (body_ == Body::kEvents) {
       const bool fits = events_.feed(bytes, [this](const SseEvent& event) { handle(event); });
-      if (!fits) give_up(Outcome::kBroken, "an event is longer than " + std::to_string(kMaxEventBytes) + " bytes", now_);
+      if (!fits)
+        give_up(Outcome::kBroken, "an event is longer than " + std::to_string(kMaxEventBytes) + " bytes",
+                now_);
     } else {
       const auto limit = body_ == Body::kWhole ? kMaxWholeBytes : kMaxErrorBytes;
       kept_ += bytes.substr(0, limit - std::min(limit, kept_.size()));
@@ -129,16 +139,18 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
     switch (chunks_.add(answer_.content, event.data)) {
       case ChunkKind::kText: return note_output();
       case ChunkKind::kOther: return;
-      case ChunkKind::kError:
-        return give_up(Outcome::kBroken, "error event: " + answer_.content.error, now_);
+      case ChunkKind::kError: return give_up(Outcome::kBroken, "error event: " + answer_.content.error, now_);
       case ChunkKind::kMalformed:
-        return give_up(Outcome::kBroken, "expected a chunk in JSON, got '" + error_text(event.data) + "'", now_);
+        return give_up(Outcome::kBroken, "expected a chunk in JSON, got '" + error_text(event.data) + "'",
+                       now_);
     }
   }
 
   void note_output() {
-    if (answer_.num_chunks++ == 0) answer_.first_token = now_;
-    else answer_.gaps_us.push_back(microseconds(now_ - answer_.last_token));
+    if (answer_.num_chunks++ == 0)
+      answer_.first_token = now_;
+    else
+      answer_.gaps_us.push_back(microseconds(now_ - answer_.last_token));
     answer_.last_token = now_;
   }
 
@@ -151,7 +163,8 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
   void judge_whole() {
     switch (add_whole_answer(answer_.content, kept_)) {
       case ChunkKind::kError:
-        return give_up(Outcome::kBroken, "error in an answer with status 200: " + answer_.content.error, now_);
+        return give_up(Outcome::kBroken, "error in an answer with status 200: " + answer_.content.error,
+                       now_);
       case ChunkKind::kMalformed:
         return give_up(Outcome::kBroken, "expected an answer in JSON, got '" + error_text(kept_) + "'", now_);
       default: break;
@@ -165,7 +178,8 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
   void judge_error() {
     const auto text = error_text(kept_);
     if (is_success())
-      return give_up(Outcome::kBroken, "expected text/event-stream, got '" + error_text(content_type_) + "': " + text, now_);
+      return give_up(Outcome::kBroken,
+                     "expected text/event-stream, got '" + error_text(content_type_) + "': " + text, now_);
     auto error = "HTTP " + std::to_string(answer_.status);
     if (!text.empty()) error += ": " + text;
     if (!retry_after_.empty()) error += " (Retry-After: " + error_text(retry_after_) + ")";

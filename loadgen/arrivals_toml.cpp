@@ -76,8 +76,8 @@ ArrivalSettings read_arrivals(const toml::table& table, const std::filesystem::p
   TableReader reader(table, "arrivals");
   ArrivalSettings settings;
   const auto kind = reader.read_choice("kind",
-                                       {"at-once", "constant", "poisson", "gamma", "markov", "profile", "steps",
-                                        "ramp", "spike", "replay", "closed"},
+                                       {"at-once", "constant", "poisson", "gamma", "markov", "profile",
+                                        "steps", "ramp", "spike", "replay", "closed"},
                                        "poisson");
   if (kind == "constant" || kind == "poisson" || kind == "gamma") {
     settings.kind = kind == "constant" ? Kind::kConstant : kind == "poisson" ? Kind::kPoisson : Kind::kGamma;

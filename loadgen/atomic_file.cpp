@@ -15,7 +15,8 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), tem
   temporary_ += ".tmp" + std::to_string(getpid());
   std::error_code error;
   if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), error);
-  if (error) throw std::runtime_error("cannot make the directory of " + path_.string() + ": " + error.message());
+  if (error)
+    throw std::runtime_error("cannot make the directory of " + path_.string() + ": " + error.message());
   stream_.open(temporary_, std::ios::binary | std::ios::trunc);
   if (!stream_) fail();
 }

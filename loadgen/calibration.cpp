@@ -13,9 +13,9 @@
 namespace troupe::loadgen {
 namespace {
 
-using std::chrono::nanoseconds;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 
 // Chunks of one stream come as fast as from a fast server.
 constexpr milliseconds kChunkGap{10};
@@ -105,7 +105,8 @@ CalibrationStep attempt(double requests_per_second, milliseconds chunk_gap, std:
                         milliseconds duration) {
   NullServer server(chunk_gap);
   EqualRequests source(nanoseconds(std::llround(1e9 / requests_per_second)), duration, num_chunks);
-  const TurnPrompts prompts{.words = [](const auto&, std::size_t) { return std::string("say words"); }, .ids = {}};
+  const TurnPrompts prompts{.words = [](const auto&, std::size_t) { return std::string("say words"); },
+                            .ids = {}};
   const auto run = run_load(settings_for(server, duration), {RequestClass{}}, source, prompts, {});
   return measure(run, server.stop(), duration, chunk_gap * num_chunks);
 }
@@ -149,11 +150,13 @@ std::string rate_text(double rate, bool is_at_least) {
 
 Calibration calibrate(CalibrationEffort effort, const std::function<void(const CalibrationStep&)>& on_step) {
   const bool is_short = effort == CalibrationEffort::kShort;
-  const Ladder requests = is_short ? Ladder{500, 16'000, 2, milliseconds(120)} : Ladder{500, 64'000, 1.25, milliseconds(400)};
-  const Ladder chunks = is_short ? Ladder{2'500, 80'000, 2, milliseconds(150)} : Ladder{2'500, 640'000, 1.25, milliseconds(400)};
+  const Ladder requests =
+      is_short ? Ladder{500, 16'000, 2, milliseconds(120)} : Ladder{500, 64'000, 1.25, milliseconds(400)};
+  const Ladder chunks = is_short ? Ladder{2'500, 80'000, 2, milliseconds(150)}
+                                 : Ladder{2'500, 640'000, 1.25, milliseconds(400)};
   Calibration result;
-  result.requests_per_second =
-      climb(requests, try_requests, &CalibrationStep::requests_per_second, result.are_requests_at_least, on_step);
+  result.requests_per_second = climb(requests, try_requests, &CalibrationStep::requests_per_second,
+                                     result.are_requests_at_least, on_step);
   result.chunks_per_second =
       climb(chunks, try_chunks, &CalibrationStep::chunks_per_second, result.are_chunks_at_least, on_step);
   return result;

@@ -15,18 +15,24 @@ namespace {
 using Latency = PercentileObjective::Latency;
 using Figure = PercentileObjective::Figure;
 
-constexpr std::array<std::pair<std::string_view, Latency>, 4> kLatencies = {
-    {{"ttft", Latency::kTtft}, {"tpot", Latency::kTpot}, {"itl", Latency::kItl}, {"e2e", Latency::kEndToEnd}}};
-constexpr std::array<std::pair<std::string_view, Figure>, 6> kFigures = {
-    {{"mean", Figure::kMean}, {"p50", Figure::kP50}, {"p90", Figure::kP90},
-     {"p95", Figure::kP95}, {"p98", Figure::kP98}, {"p99", Figure::kP99}}};
+constexpr std::array<std::pair<std::string_view, Latency>, 4> kLatencies = {{{"ttft", Latency::kTtft},
+                                                                             {"tpot", Latency::kTpot},
+                                                                             {"itl", Latency::kItl},
+                                                                             {"e2e", Latency::kEndToEnd}}};
+constexpr std::array<std::pair<std::string_view, Figure>, 6> kFigures = {{{"mean", Figure::kMean},
+                                                                          {"p50", Figure::kP50},
+                                                                          {"p90", Figure::kP90},
+                                                                          {"p95", Figure::kP95},
+                                                                          {"p98", Figure::kP98},
+                                                                          {"p99", Figure::kP99}}};
 constexpr std::array<std::pair<std::string_view, double>, 3> kUnits = {
     {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 
 [[noreturn]] void refuse(std::string_view text) {
-  throw std::runtime_error("objective: expected ttft, tpot, itl or e2e, _mean, _p50, _p90, _p95, _p98 or _p99, "
-                           "and a time above 0, as in ttft_p99=500ms,tpot_p99=50ms; got '" +
-                           std::string(text) + "'");
+  throw std::runtime_error(
+      "objective: expected ttft, tpot, itl or e2e, _mean, _p50, _p90, _p95, _p98 or _p99, "
+      "and a time above 0, as in ttft_p99=500ms,tpot_p99=50ms; got '" +
+      std::string(text) + "'");
 }
 
 template <typename Table>
@@ -104,8 +110,8 @@ CapacityTrial judge(std::uint32_t num_workers, const std::vector<PercentileObjec
     const std::uint64_t num_rejected =
         summary.total.num_by_outcome[static_cast<std::size_t>(Outcome::kRejected)];
     trial.rejected_share = std::max(trial.rejected_share, share(num_rejected, num_requests, 0));
-    trial.completed_share = std::min(
-        trial.completed_share, share(summary.total.num_completed, num_requests - num_rejected, 1));
+    trial.completed_share =
+        std::min(trial.completed_share, share(summary.total.num_completed, num_requests - num_rejected, 1));
   }
   for (const auto& objective : objectives) {
     std::vector<std::chrono::nanoseconds> measured;

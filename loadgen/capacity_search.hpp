@@ -34,8 +34,8 @@ std::vector<PercentileObjective> parse_objectives(std::string_view text);
 struct CapacityTrial {
   std::uint32_t num_workers = 0;
   std::vector<std::chrono::nanoseconds> measured;  // one an objective: the median over seeds
-  double completed_share = 0;  // the least over seeds; of what can be served at all
-  double rejected_share = 0;   // the most over seeds: longer than a sequence may be
+  double completed_share = 0;                      // the least over seeds; of what can be served at all
+  double rejected_share = 0;                       // the most over seeds: longer than a sequence may be
   bool is_met = false;
 };
 

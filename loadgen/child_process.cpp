@@ -39,7 +39,8 @@ struct SpawnOptions {
   explicit SpawnOptions(const char* output_file) {
     ::posix_spawn_file_actions_init(&files);
     ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output_file, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output_file, O_WRONLY | O_CREAT | O_TRUNC,
+                                       0644);
     ::posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
     ::posix_spawnattr_init(&attributes);
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -81,7 +82,8 @@ void ChildProcess::signal(int number) const { ::kill(pid_, number); }
 
 std::optional<int> ChildProcess::wait_for(std::chrono::milliseconds time) {
   const auto deadline = std::chrono::steady_clock::now() + time;
-  while (!collect(WNOHANG) && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kPollPeriod);
+  while (!collect(WNOHANG) && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(kPollPeriod);
   return exit_status_;
 }
 

@@ -36,8 +36,10 @@ void ClientConnection::send(std::string bytes, bool is_streamed, SteadyTime dead
   on_done_ = std::move(on_done);
   completion_ = {};
   completion_.started = steady_clock::now();
-  if (state_ == State::kNew) connect();
-  else write();
+  if (state_ == State::kNew)
+    connect();
+  else
+    write();
 }
 
 void ClientConnection::connect() {
@@ -56,9 +58,9 @@ void ClientConnection::write() {
   read();  // a server may answer, or hang up, before it has read everything
   completion_.sent = steady_clock::now();
   // A failure shows when reading, where an answer that came before it shows too.
-  asio::async_write(socket_, asio::buffer(request_), [self = shared_from_this()](error_code error, std::size_t) {
-    self->is_written_ = !error;
-  });
+  asio::async_write(
+      socket_, asio::buffer(request_),
+      [self = shared_from_this()](error_code error, std::size_t) { self->is_written_ = !error; });
 }
 
 void ClientConnection::read() {
@@ -93,14 +95,18 @@ void ClientConnection::on_read(const error_code& error, std::size_t num_bytes) {
 
 void ClientConnection::check_deadline(SteadyTime now) {
   if (now < deadline_) return;
-  if (state_ == State::kDraining) settle(State::kClosed);
+  if (state_ == State::kDraining)
+    settle(State::kClosed);
   else if (state_ == State::kConnecting || state_ == State::kBusy)
-    fail(Outcome::kTimedOut, state_ == State::kConnecting ? "no connection in time" : "no end of the answer in time");
+    fail(Outcome::kTimedOut,
+         state_ == State::kConnecting ? "no connection in time" : "no end of the answer in time");
 }
 
 void ClientConnection::abandon() {
-  if (state_ == State::kConnecting || state_ == State::kBusy) fail(Outcome::kUnfinished, "the run ended");
-  else settle(State::kClosed);
+  if (state_ == State::kConnecting || state_ == State::kBusy)
+    fail(Outcome::kUnfinished, "the run ended");
+  else
+    settle(State::kClosed);
 }
 
 void ClientConnection::fail(Outcome outcome, const std::string& error) {

@@ -65,8 +65,8 @@ CompletionClient::Connection CompletionClient::free_connection() {
     connection->close();
   }
   if (connections_.size() >= settings_.max_connections) return nullptr;
-  const auto connection = std::make_shared<ClientConnection>(
-      io_, endpoints_, [this](const Connection& free) { on_free(free); });
+  const auto connection =
+      std::make_shared<ClientConnection>(io_, endpoints_, [this](const Connection& free) { on_free(free); });
   connections_.insert(connection);
   return connection;
 }

@@ -33,7 +33,7 @@ struct ClientSettings {
 struct CompletionRequest {
   std::string path;  // "/v1/chat/completions"
   std::string body;
-  std::string id;    // X-Request-Id; empty: none
+  std::string id;  // X-Request-Id; empty: none
   bool is_streamed = true;
 };
 

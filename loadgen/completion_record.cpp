@@ -10,7 +10,9 @@ using std::chrono::nanoseconds;
 
 constexpr SteadyTime kNever{};
 
-nanoseconds since(SteadyTime begin, SteadyTime time) { return time == kNever ? nanoseconds(0) : time - begin; }
+nanoseconds since(SteadyTime begin, SteadyTime time) {
+  return time == kNever ? nanoseconds(0) : time - begin;
+}
 
 }  // namespace
 
@@ -36,7 +38,8 @@ RequestRecord make_record(const Dialogue& dialogue, nanoseconds intended, const 
   record.prompt_tokens = usage ? usage->prompt_tokens : turn.prompt_tokens;
   record.cached_tokens = usage ? usage->cached_tokens : 0;
   record.output_tokens = usage ? usage->output_tokens : answer.num_chunks;
-  if (answer.content.queue_ms) record.server_queue = nanoseconds(std::llround(*answer.content.queue_ms * 1e6));
+  if (answer.content.queue_ms)
+    record.server_queue = nanoseconds(std::llround(*answer.content.queue_ms * 1e6));
   record.outcome = answer.outcome;
   record.status = answer.status;
   record.error = answer.error;

@@ -17,10 +17,11 @@ std::string request_id(std::uint64_t conversation, std::uint32_t turn);
 
 // Of the dialogue's present turn. A request that was never sent has the time of
 // its end as `sent`.
-RequestRecord make_record(const Dialogue& dialogue, std::chrono::nanoseconds intended, const Completion& completion,
-                          SteadyTime begin);
+RequestRecord make_record(const Dialogue& dialogue, std::chrono::nanoseconds intended,
+                          const Completion& completion, SteadyTime begin);
 
 // How late the request was begun by us; what was never begun is late until its end.
-std::chrono::nanoseconds start_delay(std::chrono::nanoseconds intended, const Completion& completion, SteadyTime begin);
+std::chrono::nanoseconds start_delay(std::chrono::nanoseconds intended, const Completion& completion,
+                                     SteadyTime begin);
 
 }  // namespace troupe::loadgen

@@ -12,7 +12,8 @@ std::unique_ptr<ConversationContent> make_content(const WorkloadSettings& settin
   const auto& c = settings.classes[class_index];
   switch (c.content) {
     case ClassSettings::Content::kQuestions: return std::make_unique<QuestionContent>(c, seed);
-    case ClassSettings::Content::kTrace: return std::make_unique<TraceContent>(c, is_plan_replay(settings), seed);
+    case ClassSettings::Content::kTrace:
+      return std::make_unique<TraceContent>(c, is_plan_replay(settings), seed);
     case ClassSettings::Content::kSynthetic: break;
   }
   return std::make_unique<SyntheticContent>(c, class_index, seed);

@@ -30,8 +30,7 @@ nlohmann::json read_json(const std::filesystem::path& file) {
   }
 }
 
-const nlohmann::json& member(const nlohmann::json& json, const char* key,
-                             const std::string& where) {
+const nlohmann::json& member(const nlohmann::json& json, const char* key, const std::string& where) {
   const auto found = json.find(key);
   if (found == json.end()) throw std::runtime_error(where + ": '" + key + "' is missing");
   return *found;
@@ -45,16 +44,14 @@ EvictionPolicy policy_from(const JsonFields& fields) {
   const std::string name = fields.text("cache_policy");
   if (name == "value") return EvictionPolicy::kValue;
   if (name == "lru") return EvictionPolicy::kLru;
-  throw std::runtime_error(fields.where() + ": 'cache_policy': expected value or lru, got '" + name +
-                           "'");
+  throw std::runtime_error(fields.where() + ": 'cache_policy': expected value or lru, got '" + name + "'");
 }
 
 std::vector<double> numbers(const JsonFields& fields, const char* key) {
   std::vector<double> numbers;
   for (const auto& number : fields.array(key)) {
     if (!number.is_number())
-      throw std::runtime_error(fields.where() + ": '" + key + "': expected numbers, got " +
-                               number.dump());
+      throw std::runtime_error(fields.where() + ": '" + key + "': expected numbers, got " + number.dump());
     numbers.push_back(number.get<double>());
   }
   return numbers;
@@ -75,7 +72,7 @@ ServingSettings serving_from(const nlohmann::json& json, const std::string& wher
                    .max_sequences = count(fields, "max_batch_sequences"),
                    .prefill_chunk = count(fields, "prefill_chunk"),
                    .separates_prefill =  // profiles of before don't know it
-                       fields.has("separate_prefill") && fields.boolean("separate_prefill")};
+                   fields.has("separate_prefill") && fields.boolean("separate_prefill")};
   serving.max_in_flight = count(fields, "max_in_flight");
   serving.max_waiting = count(fields, "max_waiting");
   serving.max_queue_time = std::chrono::milliseconds(count(fields, "max_queue_ms"));
@@ -129,10 +126,8 @@ CostProfile read_cost_profile(const std::filesystem::path& file) {
                       .hardware = fields.text("hardware"),
                       .measured = fields.text("measured"),
                       .serving = serving_from(member(json, "serving", where), where + ": serving"),
-                      .iteration =
-                          iteration_from(member(json, "iteration", where), where + ": iteration"),
-                      .overheads =
-                          overheads_from(member(json, "overheads", where), where + ": overheads")};
+                      .iteration = iteration_from(member(json, "iteration", where), where + ": iteration"),
+                      .overheads = overheads_from(member(json, "overheads", where), where + ": overheads")};
   if (const auto problem = profile_problem(profile); !problem.empty())
     throw std::runtime_error(where + ": " + problem);
   return profile;

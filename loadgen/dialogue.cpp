@@ -27,7 +27,8 @@ std::string Dialogue::next_body(Endpoint endpoint, SamplingFields common, const 
   common.ignore_eos = request_class.ignore_eos && turn.output_tokens > 0;
   if (prompts.ids) {
     if (endpoint != Endpoint::kCompletions || plan_.turns.size() > 1)
-      throw std::runtime_error("prompts of token ids need the completions endpoint and conversations of one turn");
+      throw std::runtime_error(
+          "prompts of token ids need the completions endpoint and conversations of one turn");
     return completion_body(common, prompts.ids(plan_, turn_));
   }
   messages_.push_back({"user", prompts.words(plan_, turn_)});
@@ -45,6 +46,8 @@ void Dialogue::add_answer(std::string text) {
   ++turn_;
 }
 
-bool is_right_answer(const PlannedTurn& turn, std::string_view text) { return trimmed(text) == trimmed(turn.answer); }
+bool is_right_answer(const PlannedTurn& turn, std::string_view text) {
+  return trimmed(text) == trimmed(turn.answer);
+}
 
 }  // namespace troupe::loadgen

@@ -28,7 +28,8 @@ void check_log_normal(const DistributionSettings& settings, const std::string& k
 void check_quantiles(const DistributionSettings& settings, const std::string& key) {
   const auto& values = settings.quantiles;
   if (settings.file.empty() && values.size() < 2)
-    refuse_setting(key + ".quantiles", "a file or at least two values", std::to_string(values.size()) + " values");
+    refuse_setting(key + ".quantiles", "a file or at least two values",
+                   std::to_string(values.size()) + " values");
   const auto fall = std::is_sorted_until(values.begin(), values.end());
   if (fall != values.end())
     refuse_setting(key + ".quantiles", "values that never decrease",
@@ -58,9 +59,10 @@ double Distribution::sample(RandomSource& random) const {
 
 std::uint32_t Distribution::sample_count(RandomSource& random, std::uint32_t minimum) const {
   // Rounding a real number would make the two ends half as likely as the rest.
-  const double value = settings_.kind == Kind::kUniform
-                           ? std::floor(settings_.min + random.uniform() * (settings_.max - settings_.min + 1))
-                           : std::round(sample(random));
+  const double value =
+      settings_.kind == Kind::kUniform
+          ? std::floor(settings_.min + random.uniform() * (settings_.max - settings_.min + 1))
+          : std::round(sample(random));
   return static_cast<std::uint32_t>(std::clamp(value, static_cast<double>(minimum), kMaxCount));
 }
 
@@ -84,7 +86,8 @@ std::chrono::nanoseconds seconds_to_nanoseconds(double seconds) {
 void check(const DistributionSettings& settings, const std::string& key) {
   expect_at_least(key + ".min", 0, settings.min);
   if (!(settings.max >= settings.min))
-    refuse_setting(key + ".max", "at least the minimum " + number_text(settings.min), number_text(settings.max));
+    refuse_setting(key + ".max", "at least the minimum " + number_text(settings.min),
+                   number_text(settings.max));
   switch (settings.kind) {
     case Kind::kFixed: return expect_at_least(key, 0, settings.mean);
     case Kind::kUniform: return expect_at_least(key + ".max", settings.min, settings.max);

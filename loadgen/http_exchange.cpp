@@ -27,7 +27,8 @@ http::request<http::string_body> request_of(const ServerAddress& server, const H
   request.set(http::field::host, server.host_field());
   request.set(http::field::user_agent, "troupe-loadgen");
   request.set(http::field::connection, "close");
-  if (!question.api_key.empty()) request.set(http::field::authorization, "Bearer " + std::string(question.api_key));
+  if (!question.api_key.empty())
+    request.set(http::field::authorization, "Bearer " + std::string(question.api_key));
   if (!question.json.empty()) {
     request.set(http::field::content_type, "application/json");
     request.body() = question.json;
@@ -51,14 +52,17 @@ class Exchange {
       if (is_over(error)) return;
       http::async_write(stream_, request_, [this](error_code error, std::size_t) {
         if (is_over(error)) return;
-        http::async_read(stream_, buffer_, parser_, [this](error_code error, std::size_t) { is_over(error); });
+        http::async_read(stream_, buffer_, parser_,
+                         [this](error_code error, std::size_t) { is_over(error); });
       });
     });
     io_.run();
     return error_;
   }
 
-  HttpReply reply() { return {.status = parser_.get().result_int(), .body = std::move(parser_.get().body())}; }
+  HttpReply reply() {
+    return {.status = parser_.get().result_int(), .body = std::move(parser_.get().body())};
+  }
 
  private:
   bool is_over(error_code error) {

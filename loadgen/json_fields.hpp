@@ -18,7 +18,8 @@ class JsonFields {
  public:
   // Both must outlive this. Throws std::runtime_error, as all of its functions do.
   JsonFields(const nlohmann::json& object, const std::string& where) : object_(object), where_(where) {
-    if (!object.is_object()) throw std::runtime_error(where + ": expected an object, got " + object.type_name());
+    if (!object.is_object())
+      throw std::runtime_error(where + ": expected an object, got " + object.type_name());
   }
 
   bool has(const char* key) const { return object_.contains(key) && !object_[key].is_null(); }
@@ -28,11 +29,13 @@ class JsonFields {
   }
 
   bool boolean(const char* key) const {
-    return expect(key, "true or false", [](const auto& value) { return value.is_boolean(); }).template get<bool>();
+    return expect(key, "true or false", [](const auto& value) { return value.is_boolean(); })
+        .template get<bool>();
   }
 
   std::string text(const char* key) const {
-    return expect(key, "a text", [](const auto& value) { return value.is_string(); }).template get<std::string>();
+    return expect(key, "a text", [](const auto& value) { return value.is_string(); })
+        .template get<std::string>();
   }
 
   // A whole number from 0 to `maximum`.
@@ -40,13 +43,15 @@ class JsonFields {
     const auto is_valid = [&](const auto& value) {
       return value.is_number_unsigned() && value.template get<std::uint64_t>() <= maximum;
     };
-    return expect(key, "a whole number from 0 to " + std::to_string(maximum), is_valid).template get<std::uint64_t>();
+    return expect(key, "a whole number from 0 to " + std::to_string(maximum), is_valid)
+        .template get<std::uint64_t>();
   }
 
   // Finite and not negative.
   double real(const char* key) const {
     const auto is_valid = [](const auto& value) {
-      return value.is_number() && std::isfinite(value.template get<double>()) && value.template get<double>() >= 0;
+      return value.is_number() && std::isfinite(value.template get<double>()) &&
+             value.template get<double>() >= 0;
     };
     return expect(key, "a number from 0", is_valid).template get<double>();
   }

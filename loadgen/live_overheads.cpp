@@ -49,10 +49,9 @@ void fit_iteration(CostProfile& profile, std::span<const CalibrationRun> runs) {
   }
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      const double simulated =
-          median_time_per_token(simulate_again(profile, runs[i]), runs[i].num_users);
-      added[i] = profile.overheads.iteration +
-                 profile.overheads.iteration_per_sequence * runs[i].num_users + measured[i] - simulated;
+      const double simulated = median_time_per_token(simulate_again(profile, runs[i]), runs[i].num_users);
+      added[i] = profile.overheads.iteration + profile.overheads.iteration_per_sequence * runs[i].num_users +
+                 measured[i] - simulated;
     }
     const auto fitted = fit_nonnegative(a, added, 2);
     profile.overheads.iteration = fitted[0];
@@ -93,10 +92,9 @@ double median_end(const RunResult& result) {
 }  // namespace
 
 ServingOverheads fit_overheads(const CostProfile& profile, std::span<const CalibrationRun> runs) {
-  const auto alone = std::find_if(runs.begin(), runs.end(),
-                                  [](const CalibrationRun& run) { return run.num_users == 1; });
-  if (alone == runs.end())
-    throw std::runtime_error("overheads: expected a run with one user, got none");
+  const auto alone =
+      std::find_if(runs.begin(), runs.end(), [](const CalibrationRun& run) { return run.num_users == 1; });
+  if (alone == runs.end()) throw std::runtime_error("overheads: expected a run with one user, got none");
   CostProfile fitted = profile;
   fitted.overheads = {.turnaround = profile.overheads.turnaround};
   fit_iteration(fitted, runs);

@@ -40,16 +40,16 @@ std::string arrivals_text(const ArrivalSettings& arrivals) {
 bool fills_duration(const WorkloadSettings& workload) {
   const auto kind = workload.arrivals.kind;
   const bool has_endless_arrivals = kind != Kind::kAtOnce && kind != Kind::kProfile && kind != Kind::kReplay;
-  const bool has_endless_content = std::all_of(workload.classes.begin(), workload.classes.end(), [](const auto& c) {
-    return c.content != Content::kTrace || c.repeats;
-  });
-  return workload.duration_s > 0 && workload.max_conversations == 0 && has_endless_arrivals && has_endless_content;
+  const bool has_endless_content =
+      std::all_of(workload.classes.begin(), workload.classes.end(),
+                  [](const auto& c) { return c.content != Content::kTrace || c.repeats; });
+  return workload.duration_s > 0 && workload.max_conversations == 0 && has_endless_arrivals &&
+         has_endless_content;
 }
 
 bool needs_synthetic_words(const WorkloadSettings& workload) {
-  return std::any_of(workload.classes.begin(), workload.classes.end(), [](const auto& c) {
-    return c.content != Content::kQuestions || c.prefix.count > 0;
-  });
+  return std::any_of(workload.classes.begin(), workload.classes.end(),
+                     [](const auto& c) { return c.content != Content::kQuestions || c.prefix.count > 0; });
 }
 
 class LiveRunner {
@@ -90,10 +90,12 @@ class LiveRunner {
                 return writer.token_ids(plan, turn, range);
               }};
     }
-    const double tokens_per_word = needs_synthetic_words(settings_.workload) ? tokens_per_word_of_server() : 1;
-    return {.words = [writer, tokens_per_word](const PlannedConversation& plan, std::size_t turn) {
-              return writer.text(plan, turn, tokens_per_word);
-            }, .ids = {}};
+    const double tokens_per_word =
+        needs_synthetic_words(settings_.workload) ? tokens_per_word_of_server() : 1;
+    return {.words = [writer, tokens_per_word](
+                         const PlannedConversation& plan,
+                         std::size_t turn) { return writer.text(plan, turn, tokens_per_word); },
+            .ids = {}};
   }
 
   double tokens_per_word_of_server() {
@@ -135,8 +137,10 @@ class LiveRunner {
   std::string default_name() const {
     const auto& workload = settings_.workload;
     auto name = workload.name;
-    if (load_.num_users > 0) name += "-" + std::to_string(load_.num_users) + "users";
-    else if (mean_rate(workload.arrivals) > 0) name += "-" + number_text(mean_rate(workload.arrivals)) + "rps";
+    if (load_.num_users > 0)
+      name += "-" + std::to_string(load_.num_users) + "users";
+    else if (mean_rate(workload.arrivals) > 0)
+      name += "-" + number_text(mean_rate(workload.arrivals)) + "rps";
     return name + "-seed" + std::to_string(settings_.seed);
   }
 
@@ -161,9 +165,10 @@ class LiveRunner {
 
   void check_honesty(std::chrono::nanoseconds start_delay_p99) {
     if (start_delay_p99 > kHonestDelay)
-      warn_of_rate("one request in a hundred was begun more than " +
-                   number_text(std::round(std::chrono::duration<double, std::milli>(start_delay_p99).count())) +
-                   " ms late, by us");
+      warn_of_rate(
+          "one request in a hundred was begun more than " +
+          number_text(std::round(std::chrono::duration<double, std::milli>(start_delay_p99).count())) +
+          " ms late, by us");
     if (!calibration_) return;
     const auto busiest = busiest_second(run_.result);
     const auto check = [this](double rate, double honest, bool is_at_least, const char* unit) {
@@ -171,7 +176,8 @@ class LiveRunner {
         warn_of_rate(number_text(rate) + " " + unit + " in the busiest second, honest are " +
                      calibration_text(*calibration_));
     };
-    check(busiest.requests, calibration_->requests_per_second, calibration_->are_requests_at_least, "requests");
+    check(busiest.requests, calibration_->requests_per_second, calibration_->are_requests_at_least,
+          "requests");
     check(busiest.chunks, calibration_->chunks_per_second, calibration_->are_chunks_at_least, "chunks");
   }
 
@@ -180,7 +186,9 @@ class LiveRunner {
     warn("beyond the honest rate: " + why);
   }
 
-  void note(std::string name, std::string value) { run_.result.settings.emplace_back(std::move(name), std::move(value)); }
+  void note(std::string name, std::string value) {
+    run_.result.settings.emplace_back(std::move(name), std::move(value));
+  }
   void warn(std::string text) { run_.result.warnings.push_back(std::move(text)); }
 
   const LiveRunSettings& settings_;

@@ -28,8 +28,8 @@ std::string status_line(const LiveStatus& status) {
   std::snprintf(text, sizeof text, "%7.1f s  sent %llu  done %llu  running %llu  errors %llu  %.1f tok/s",
                 seconds(status.elapsed), static_cast<unsigned long long>(status.num_sent),
                 static_cast<unsigned long long>(status.num_completed),
-                static_cast<unsigned long long>(status.num_running), static_cast<unsigned long long>(status.num_failed),
-                status.output_tokens_per_second);
+                static_cast<unsigned long long>(status.num_running),
+                static_cast<unsigned long long>(status.num_failed), status.output_tokens_per_second);
   std::string line = text;
   if (status.ttft_p50 > nanoseconds(0)) {
     std::snprintf(text, sizeof text, "  TTFT p50 %.1f ms, p99 %.1f ms", milliseconds(status.ttft_p50),
@@ -42,7 +42,8 @@ std::string status_line(const LiveStatus& status) {
 void LiveWindow::note_end(const RequestRecord& record) {
   ++(record.outcome == Outcome::kCompleted ? status_.num_completed : status_.num_failed);
   const bool has_token = record.first_token > nanoseconds(0);
-  recent_.push_back({record.finished, has_token ? record.time_to_first_token() : nanoseconds(-1), record.output_tokens});
+  recent_.push_back(
+      {record.finished, has_token ? record.time_to_first_token() : nanoseconds(-1), record.output_tokens});
 }
 
 LiveStatus LiveWindow::status(Time now) {
@@ -56,7 +57,8 @@ LiveStatus LiveWindow::status(Time now) {
     if (ended.time_to_first_token >= nanoseconds(0)) times.push_back(ended.time_to_first_token);
   }
   const auto window = std::min<nanoseconds>(now, kWindow);
-  status_.output_tokens_per_second = window > nanoseconds(0) ? static_cast<double>(tokens) / seconds(window) : 0;
+  status_.output_tokens_per_second =
+      window > nanoseconds(0) ? static_cast<double>(tokens) / seconds(window) : 0;
   std::sort(times.begin(), times.end());
   status_.ttft_p50 = times.empty() ? nanoseconds(0) : percentile(times, 0.50);
   status_.ttft_p99 = times.empty() ? nanoseconds(0) : percentile(times, 0.99);

@@ -14,10 +14,10 @@ namespace troupe::loadgen {
 
 struct LiveStatus {
   std::chrono::nanoseconds elapsed{0};
-  std::uint64_t num_sent = 0;       // handed to the client
+  std::uint64_t num_sent = 0;  // handed to the client
   std::uint64_t num_completed = 0;
-  std::uint64_t num_failed = 0;     // ended in any other way
-  std::uint64_t num_running = 0;    // sent, not ended
+  std::uint64_t num_failed = 0;   // ended in any other way
+  std::uint64_t num_running = 0;  // sent, not ended
   // Of the answers that ended within the last seconds.
   double output_tokens_per_second = 0;
   std::chrono::nanoseconds ttft_p50{0};  // 0: none ended

@@ -44,8 +44,8 @@ using SessionPointer = std::shared_ptr<Session>;
 // is with the client). The run is over when there are none, and no arrivals.
 class LoadDriver {
  public:
-  LoadDriver(const LoadSettings& settings, const std::vector<RequestClass>& classes, ConversationSource& source,
-             const TurnPrompts& prompts, const OnStatus& on_status)
+  LoadDriver(const LoadSettings& settings, const std::vector<RequestClass>& classes,
+             ConversationSource& source, const TurnPrompts& prompts, const OnStatus& on_status)
       : settings_(settings),
         classes_(classes),
         source_(source),
@@ -62,8 +62,10 @@ class LoadDriver {
     if (settings_.stops_on_signals) watch_signals();
     if (settings_.duration > nanoseconds(0)) end_sending_at(settings_.duration);
     if (on_status_) report_status();
-    if (settings_.num_users > 0) start_users(std::move(first));
-    else if (first) schedule(first, first->dialogue.plan().start);
+    if (settings_.num_users > 0)
+      start_users(std::move(first));
+    else if (first)
+      schedule(first, first->dialogue.plan().start);
     end_if_done();
     io_.run();
     finish_result();
@@ -142,8 +144,10 @@ class LoadDriver {
     note(std::move(record));
     if (is_completed) {
       session->dialogue.add_answer(std::move(completion.answer.content.text));
-      if (!session->dialogue.is_over()) continue_session(session, finished);
-      else start_next(finished);
+      if (!session->dialogue.is_over())
+        continue_session(session, finished);
+      else
+        start_next(finished);
     } else {
       if (is_sending_) num_lost_turns_ += session->turns_left() - 1;
       start_next(finished + kPauseAfterFailure);
@@ -236,7 +240,8 @@ class LoadDriver {
       warn(std::to_string(num_lost_turns_) + " later turns were not sent because an earlier one had failed");
     if (client_.max_waiting() > 0)
       warn("up to " + std::to_string(client_.max_waiting()) + " requests at once waited for one of the " +
-           std::to_string(settings_.client.max_connections) + " connections; the wait counts as client delay");
+           std::to_string(settings_.client.max_connections) +
+           " connections; the wait counts as client delay");
     if (start_delays_.empty()) return;
     const auto rank = start_delays_.begin() + static_cast<std::ptrdiff_t>(start_delays_.size() * 99 / 100);
     std::nth_element(start_delays_.begin(), rank, start_delays_.end());
@@ -269,8 +274,8 @@ class LoadDriver {
 
 }  // namespace
 
-LoadRun run_load(const LoadSettings& settings, const std::vector<RequestClass>& classes, ConversationSource& source,
-                 const TurnPrompts& prompts, const OnStatus& on_status) {
+LoadRun run_load(const LoadSettings& settings, const std::vector<RequestClass>& classes,
+                 ConversationSource& source, const TurnPrompts& prompts, const OnStatus& on_status) {
   const RealtimeThread realtime;
   auto run = LoadDriver(settings, classes, source, prompts, on_status).run();
   run.was_realtime = realtime.is_realtime();

@@ -26,8 +26,8 @@ namespace troupe::loadgen {
 struct LoadSettings {
   ClientSettings client;
   Endpoint endpoint = Endpoint::kChat;
-  SamplingFields sampling;      // model, streaming, temperature, seed
-  std::uint32_t num_users = 0;  // closed loop; 0: open loop
+  SamplingFields sampling;               // model, streaming, temperature, seed
+  std::uint32_t num_users = 0;           // closed loop; 0: open loop
   std::chrono::nanoseconds duration{0};  // nothing is sent later; 0: until the plan ends
   // The plan ends because of `duration`, not by itself: even if its last request
   // is over sooner, all of this time is measured.
@@ -47,10 +47,10 @@ struct LoadRun {
   RunResult result;  // records, window, warnings; names and settings are the caller's
   // How late requests were begun by us: 99th percentile. Not the server's fault.
   std::chrono::nanoseconds start_delay_p99{0};
-  SteadyTime begin{};            // origin of all times of the result
-  bool was_realtime = false;     // this thread, as realtime_thread.hpp says
+  SteadyTime begin{};         // origin of all times of the result
+  bool was_realtime = false;  // this thread, as realtime_thread.hpp says
   bool was_interrupted = false;
-  bool was_given_up = false;     // the server could not be reached any more
+  bool was_given_up = false;  // the server could not be reached any more
 };
 
 using OnStatus = std::function<void(const LiveStatus&)>;
@@ -59,7 +59,7 @@ using OnStatus = std::function<void(const LiveStatus&)>;
 // period, on this thread, and has to be quick. Throws std::runtime_error if the
 // host has no address, and what the source throws before anything was sent; if
 // the source throws later, the run ends there, with a warning.
-LoadRun run_load(const LoadSettings& settings, const std::vector<RequestClass>& classes, ConversationSource& source,
-                 const TurnPrompts& prompts, const OnStatus& on_status);
+LoadRun run_load(const LoadSettings& settings, const std::vector<RequestClass>& classes,
+                 ConversationSource& source, const TurnPrompts& prompts, const OnStatus& on_status);
 
 }  // namespace troupe::loadgen

@@ -49,7 +49,8 @@ ServerSample read_sample(std::string_view text, BatchCounters& before) {
   ServerSample sample;
   sample.num_running = first_of(text, {"troupe_num_requests_running", "vllm:num_requests_running"});
   sample.num_waiting = first_of(text, {"troupe_num_requests_waiting", "vllm:num_requests_waiting"});
-  sample.generation_tokens = first_of(text, {"troupe_generation_tokens_total", "vllm:generation_tokens_total"});
+  sample.generation_tokens =
+      first_of(text, {"troupe_generation_tokens_total", "vllm:generation_tokens_total"});
   if (const auto total = metric_sum(text, "troupe_kv_pages_capacity", "tier=\"device\"")) {
     const auto free = metric_sum(text, "troupe_kv_pages", "state=\"free\",tier=\"device\"");
     sample.pages_total = *total;
@@ -61,7 +62,8 @@ ServerSample read_sample(std::string_view text, BatchCounters& before) {
   const BatchCounters now{
       .tokens = first_of(text, {"troupe_iteration_tokens_sum", "vllm:iteration_tokens_total_sum"}),
       .batches = first_of(text, {"troupe_iteration_tokens_count", "vllm:iteration_tokens_total_count"})};
-  if (now.batches > before.batches) sample.batch_tokens = (now.tokens - before.tokens) / (now.batches - before.batches);
+  if (now.batches > before.batches)
+    sample.batch_tokens = (now.tokens - before.tokens) / (now.batches - before.batches);
   before = now;
   return sample;
 }

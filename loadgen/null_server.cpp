@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <charconv>
+#include <cstdio>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -39,7 +39,9 @@ std::string http_chunk(std::string_view bytes) {
 // As long as a chunk of a real server.
 const std::string& text_chunk() {
   static const std::string chunk = http_chunk(
-      "data: {\"id\":\"chatcmpl-0123456789abcdef01234567\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,"
+      "data: "
+      "{\"id\":\"chatcmpl-0123456789abcdef01234567\",\"object\":\"chat.completion.chunk\",\"created\":"
+      "1700000000,"
       "\"model\":\"null\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"logprobs\":null,"
       "\"finish_reason\":null}],\"usage\":null}\n\n");
   return chunk;
@@ -53,8 +55,10 @@ const std::string& head() {
 
 const std::string& finish() {
   static const std::string finish =
-      http_chunk("data: {\"id\":\"chatcmpl-0\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"length\"}]}\n\n"
-                 "data: [DONE]\n\n") +
+      http_chunk(
+          "data: "
+          "{\"id\":\"chatcmpl-0\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"length\"}]}\n\n"
+          "data: [DONE]\n\n") +
       "0\r\n\r\n";
   return finish;
 }

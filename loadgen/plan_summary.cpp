@@ -19,7 +19,8 @@ std::uint32_t quantile(std::vector<std::uint32_t>& lengths, double share) {
 
 std::string row(const LengthStatistics& lengths) {
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%9.1f %7u %7u %7u", lengths.mean, lengths.p50, lengths.p99, lengths.max);
+  std::snprintf(text.data(), text.size(), "%9.1f %7u %7u %7u", lengths.mean, lengths.p50, lengths.p99,
+                lengths.max);
   return text.data();
 }
 
@@ -81,17 +82,19 @@ void PlanSummary::print(std::ostream& out) {
     out << text.data();
   }
   const std::string columns = "     mean     p50     p99     max";
-  std::snprintf(text.data(), text.size(), "\n\n%36s    %-35s%s\n%-16s %9s %9s  ", "", "prompt tokens", "output tokens",
-                "class", "conv.", "turns");
+  std::snprintf(text.data(), text.size(), "\n\n%36s    %-35s%s\n%-16s %9s %9s  ", "", "prompt tokens",
+                "output tokens", "class", "conv.", "turns");
   out << text.data() << columns << "   " << columns << '\n';
   for (auto& c : classes_) {
     std::snprintf(text.data(), text.size(), "%-16s %9llu %9zu  ", c.name.c_str(),
                   static_cast<unsigned long long>(c.num_conversations), c.prompt_tokens.size());
     out << text.data() << row(length_statistics(c.prompt_tokens)) << "   "
-        << (c.output_tokens.empty() ? "until the model ends" : row(length_statistics(c.output_tokens))) << '\n';
+        << (c.output_tokens.empty() ? "until the model ends" : row(length_statistics(c.output_tokens)))
+        << '\n';
   }
   if (prefix_tokens_ == 0) return;
-  std::snprintf(text.data(), text.size(), "\n%.1f %% of %llu prefix tokens have come before: what a cache can find\n",
+  std::snprintf(text.data(), text.size(),
+                "\n%.1f %% of %llu prefix tokens have come before: what a cache can find\n",
                 100 * repeated_prefix_share(), static_cast<unsigned long long>(prefix_tokens_));
   out << text.data();
 }

@@ -25,20 +25,20 @@ struct PlannedTurn {
   std::chrono::nanoseconds think_time{0};
   std::uint32_t prompt_tokens = 0;  // new ones: without prefix blocks and history
   std::uint32_t output_tokens = 0;  // 0: until the model ends, at most the class's limit
-  std::string text;    // what to say; empty: synthesized, prompt_tokens long
-  std::string answer;  // the right one, to be compared; empty: any
+  std::string text;                 // what to say; empty: synthesized, prompt_tokens long
+  std::string answer;               // the right one, to be compared; empty: any
   // Simulated replays only: so many leading tokens of the conversation so far
   // are sent again; what a server made of the rest, it did not get back. None: all.
   std::optional<std::uint32_t> kept_history = std::nullopt;
 };
 
 struct PlannedConversation {
-  std::uint64_t number = 0;            // from 0, in the order of the plan
-  std::uint32_t request_class = 0;     // index into the workload's classes
-  std::chrono::nanoseconds start{0};   // intended, from the begin of the run; closed loop: 0
-  std::string system_text;             // the system message; empty: none
-  std::vector<PrefixBlock> prefix;     // in front of the first turn's prompt
-  std::vector<PlannedTurn> turns;      // never empty
+  std::uint64_t number = 0;           // from 0, in the order of the plan
+  std::uint32_t request_class = 0;    // index into the workload's classes
+  std::chrono::nanoseconds start{0};  // intended, from the begin of the run; closed loop: 0
+  std::string system_text;            // the system message; empty: none
+  std::vector<PrefixBlock> prefix;    // in front of the first turn's prompt
+  std::vector<PlannedTurn> turns;     // never empty
 };
 
 // Promises to keep, each optional (0: none); a request that misses one does not
@@ -52,8 +52,8 @@ struct Objectives {
 struct RequestClass {
   std::string name = "default";
   Objectives objectives;
-  bool ignore_eos = false;           // exact output lengths
-  std::uint32_t max_tokens = 256;    // where a turn says nothing
+  bool ignore_eos = false;         // exact output lengths
+  std::uint32_t max_tokens = 256;  // where a turn says nothing
 };
 
 // Yields conversations in order of their intended start. The same seed yields

@@ -13,18 +13,21 @@ namespace {
 
 // Frequent enough to be one token each in vocabularies of 30,000 and more.
 constexpr std::array<std::string_view, 128> kWords = {
-    "about",  "after",  "again",  "all",    "also",   "always", "and",    "another", "any",    "around", "back",
-    "before", "best",   "better", "between", "big",   "book",   "both",   "call",    "can",    "car",    "case",
-    "change", "city",   "close",  "come",   "could",  "country", "day",   "different", "down", "each",   "early",
-    "end",    "even",   "every",  "example", "eye",   "face",   "fact",   "family",  "far",    "few",    "find",
-    "first",  "follow", "food",   "form",   "friend", "full",   "game",   "give",    "good",   "great",  "group",
-    "hand",   "hard",   "head",   "help",   "here",   "high",   "home",   "house",   "idea",   "important", "just",
-    "keep",   "kind",   "know",   "large",  "last",   "learn",  "leave",  "left",    "life",   "light",  "line",
-    "list",   "little", "live",   "long",   "look",   "make",   "many",   "mean",    "money",  "month",  "more",
-    "morning", "most",  "move",   "much",   "name",   "near",   "need",   "never",   "new",    "next",   "night",
-    "now",    "number", "often",  "old",    "open",   "order",  "other",  "over",    "own",    "page",   "paper",
-    "part",   "people", "place",  "plan",   "point",  "power",  "question", "read",  "real",   "right",  "room",
-    "run",    "same",   "say",    "school", "set",    "small",  "story"};
+    "about",   "after",     "again",     "all",    "also",   "always",  "and",    "another", "any",
+    "around",  "back",      "before",    "best",   "better", "between", "big",    "book",    "both",
+    "call",    "can",       "car",       "case",   "change", "city",    "close",  "come",    "could",
+    "country", "day",       "different", "down",   "each",   "early",   "end",    "even",    "every",
+    "example", "eye",       "face",      "fact",   "family", "far",     "few",    "find",    "first",
+    "follow",  "food",      "form",      "friend", "full",   "game",    "give",   "good",    "great",
+    "group",   "hand",      "hard",      "head",   "help",   "here",    "high",   "home",    "house",
+    "idea",    "important", "just",      "keep",   "kind",   "know",    "large",  "last",    "learn",
+    "leave",   "left",      "life",      "light",  "line",   "list",    "little", "live",    "long",
+    "look",    "make",      "many",      "mean",   "money",  "month",   "more",   "morning", "most",
+    "move",    "much",      "name",      "near",   "need",   "never",   "new",    "next",    "night",
+    "now",     "number",    "often",     "old",    "open",   "order",   "other",  "over",    "own",
+    "page",    "paper",     "part",      "people", "place",  "plan",    "point",  "power",   "question",
+    "read",    "real",      "right",     "room",   "run",    "same",    "say",    "school",  "set",
+    "small",   "story"};
 
 std::uint64_t words_of(std::uint32_t num_tokens, double tokens_per_word) {
   return static_cast<std::uint64_t>(std::max(1.0, std::round(num_tokens / tokens_per_word)));
@@ -60,12 +63,14 @@ std::string PromptWriter::text(const PlannedConversation& conversation, std::siz
   std::string text;
   if (turn == 0) {
     for (const auto& block : conversation.prefix)
-      append_words(text, {seed_, RandomStream::kPrefixText, block.id}, words_of(block.num_tokens, tokens_per_word));
+      append_words(text, {seed_, RandomStream::kPrefixText, block.id},
+                   words_of(block.num_tokens, tokens_per_word));
   }
   if (!planned.text.empty()) return text.empty() ? planned.text : text + '\n' + planned.text;
   if (planned.prompt_tokens == 0 && !text.empty()) return text;
   append_name(text, moved(conversation.number, seed_));
-  append_words(text, unique_numbers(seed_, conversation, turn), words_of(planned.prompt_tokens, tokens_per_word) - 1);
+  append_words(text, unique_numbers(seed_, conversation, turn),
+               words_of(planned.prompt_tokens, tokens_per_word) - 1);
   return text;
 }
 

@@ -105,7 +105,8 @@ std::vector<double> read_quantile_grid(const std::filesystem::path& file, const 
     if (value_at_rank.size() >= 2) values = evenly_spaced(value_at_rank);
   }
   if (values.size() < 2)
-    refuse(file, "key '" + key + "': expected a list of at least two quantiles, or an object with p0 to p100" +
+    refuse(file, "key '" + key +
+                     "': expected a list of at least two quantiles, or an object with p0 to p100" +
                      (grid.is_object() ? "; it has " + keys_of(grid) : ""));
   const auto fall = std::is_sorted_until(values.begin(), values.end());
   if (fall != values.end()) refuse(file, "key '" + key + "': expected quantiles that never decrease");

@@ -35,23 +35,24 @@ RolesAndTexts read_messages(const JsonFields& question) {
 std::vector<PlannedTurn> read_turns(const JsonFields& fields, std::string& system_text) {
   auto messages = read_messages(fields);
   std::size_t next = 0;
-  if (!messages.empty() && messages.front().first == "system") system_text = std::move(messages[next++].second);
+  if (!messages.empty() && messages.front().first == "system")
+    system_text = std::move(messages[next++].second);
   std::vector<PlannedTurn> turns;
   for (; next < messages.size(); ++next) {
     auto& [role, text] = messages[next];
     const bool is_users_turn = turns.empty() || !turns.back().answer.empty();
     if (role != (is_users_turn ? "user" : "assistant") || text.empty())
-      refuse_messages(fields, "a text of " + std::string(is_users_turn ? "user" : "assistant") + " as number " +
-                                  std::to_string(next + 1) + ", got one of '" + role + "'");
+      refuse_messages(fields, "a text of " + std::string(is_users_turn ? "user" : "assistant") +
+                                  " as number " + std::to_string(next + 1) + ", got one of '" + role + "'");
     if (is_users_turn)
       turns.push_back({.prompt_tokens = estimated_tokens(text), .text = std::move(text), .answer = {}});
     else
       turns.back().answer = std::move(text);
   }
-  if (turns.empty() || !turns.back().answer.empty())
-    refuse_messages(fields, "the user to speak last");
+  if (turns.empty() || !turns.back().answer.empty()) refuse_messages(fields, "the user to speak last");
   turns.back().answer = fields.text("expected");
-  if (turns.back().answer.empty()) throw std::runtime_error(fields.where() + ": 'expected': expected a text, got none");
+  if (turns.back().answer.empty())
+    throw std::runtime_error(fields.where() + ": 'expected': expected a text, got none");
   return turns;
 }
 

@@ -22,7 +22,7 @@ class RateProfile {
 
  private:
   std::vector<RateSegment> segments_;
-  std::size_t segment_ = 0;     // where the count before was
+  std::size_t segment_ = 0;  // where the count before was
   double segment_begin_s_ = 0;
   double segment_begin_count_ = 0;
 };

@@ -46,8 +46,8 @@ std::vector<std::uint32_t> gaps_of(const JsonFields& fields) {
   std::vector<std::uint32_t> gaps_us;
   for (const auto& gap : fields.array("gaps_us")) {
     if (!gap.is_number_unsigned() || gap.get<std::uint64_t>() > UINT32_MAX)
-      throw std::runtime_error(fields.where() + ": 'gaps_us': expected microseconds from 0 to 4294967295, got " +
-                               gap.dump());
+      throw std::runtime_error(fields.where() +
+                               ": 'gaps_us': expected microseconds from 0 to 4294967295, got " + gap.dump());
     gaps_us.push_back(gap.get<std::uint32_t>());
   }
   return gaps_us;

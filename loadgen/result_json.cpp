@@ -75,9 +75,12 @@ ordered_json class_json(const RequestClass& request_class, const Measures& measu
 }
 
 ordered_json sample_json(const ServerSample& sample) {
-  return {{"time_s", in_seconds(sample.time)},       {"running", sample.num_running},
-          {"waiting", sample.num_waiting},           {"pages_used", sample.pages_used},
-          {"pages_total", sample.pages_total},       {"batch_tokens", sample.batch_tokens},
+  return {{"time_s", in_seconds(sample.time)},
+          {"running", sample.num_running},
+          {"waiting", sample.num_waiting},
+          {"pages_used", sample.pages_used},
+          {"pages_total", sample.pages_total},
+          {"batch_tokens", sample.batch_tokens},
           {"generation_tokens", sample.generation_tokens}};
 }
 
@@ -85,7 +88,8 @@ ordered_json sample_json(const ServerSample& sample) {
 
 Duration duration_of(const JsonFields& fields, const char* key, double units_a_second) {
   const double seconds = fields.real(key) / units_a_second;
-  if (seconds > kMaxSeconds) throw std::runtime_error(fields.where() + ": '" + key + "': longer than 100 years");
+  if (seconds > kMaxSeconds)
+    throw std::runtime_error(fields.where() + ": '" + key + "': longer than 100 years");
   return Duration(std::llround(seconds * 1e9));
 }
 
@@ -94,7 +98,8 @@ std::vector<std::pair<std::string, std::string>> settings_of(const JsonFields& f
   std::vector<std::pair<std::string, std::string>> settings;
   for (const auto& pair : fields.array("settings")) {
     if (!pair.is_array() || pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string())
-      throw std::runtime_error(fields.where() + ": 'settings': expected pairs of texts, got " + pair.type_name());
+      throw std::runtime_error(fields.where() + ": 'settings': expected pairs of texts, got " +
+                               pair.type_name());
     settings.emplace_back(pair[0].get<std::string>(), pair[1].get<std::string>());
   }
   return settings;
@@ -146,7 +151,8 @@ std::string results_json(const RunResult& result, const Summary& summary) {
   out["beyond_honest_rate"] = result.is_beyond_honest_rate;
   out["warnings"] = result.warnings;
   out["settings"] = ordered_json::array();
-  for (const auto& [name, value] : result.settings) out["settings"].push_back(ordered_json::array({name, value}));
+  for (const auto& [name, value] : result.settings)
+    out["settings"].push_back(ordered_json::array({name, value}));
   out["classes"] = ordered_json::array();
   for (std::size_t i = 0; i < result.classes.size(); ++i)
     out["classes"].push_back(class_json(result.classes[i], summary.classes.at(i)));
@@ -160,7 +166,8 @@ RunResult parse_results_json(std::string_view text, const std::string& file) {
   if (parsed.is_discarded()) throw std::runtime_error(file + ": this is no JSON");
   const JsonFields fields(parsed, file);
   if (const auto format = fields.text("format"); format != kFormat)
-    throw std::runtime_error(file + ": expected format '" + kFormat + "', got '" + format.substr(0, 40) + "'");
+    throw std::runtime_error(file + ": expected format '" + kFormat + "', got '" + format.substr(0, 40) +
+                             "'");
   RunResult result;
   result.name = fields.text("name");
   result.is_simulated = fields.boolean("simulated");

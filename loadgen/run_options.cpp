@@ -38,7 +38,8 @@ void check(const RunOptions& options) {
 
 void check_window(const RunOptions& options, double duration_s) {
   if (duration_s > 0 && options.warmup_s + options.cooldown_s >= duration_s)
-    refuse_setting("run.warmup_s and cooldown_s", "less than the duration of " + number_text(duration_s) + " s together",
+    refuse_setting("run.warmup_s and cooldown_s",
+                   "less than the duration of " + number_text(duration_s) + " s together",
                    number_text(options.warmup_s + options.cooldown_s) + " s");
 }
 

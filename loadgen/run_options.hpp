@@ -15,7 +15,7 @@ namespace troupe::loadgen {
 struct RunOptions {
   std::string name;
   std::string url = "http://127.0.0.1:8000";
-  std::string model;    // empty: the server's first
+  std::string model;  // empty: the server's first
   std::string api_key;
   std::string endpoint = "chat";  // or "completions"
   bool streams = true;
@@ -25,7 +25,7 @@ struct RunOptions {
   double cooldown_s = 0;
   double drain_s = 30;
   double timeout_s = 600;
-  std::uint64_t max_connections = 0;  // 0: as many as the limit of open files allows
+  std::uint64_t max_connections = 0;   // 0: as many as the limit of open files allows
   std::uint32_t max_unreachable = 20;  // in a row, then the run is given up
   double max_error_share = 0.01;
   double metrics_period_s = 1;  // 0: never

@@ -8,7 +8,8 @@ namespace troupe::loadgen {
 namespace {
 
 [[noreturn]] void refuse(std::string_view url, const std::string& what) {
-  throw std::runtime_error("expected a URL like http://127.0.0.1:8000, got '" + std::string(url) + "': " + what);
+  throw std::runtime_error("expected a URL like http://127.0.0.1:8000, got '" + std::string(url) +
+                           "': " + what);
 }
 
 std::uint16_t parse_port(std::string_view url, std::string_view text) {

@@ -21,8 +21,8 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 [[noreturn]] void refuse_models(const ServerAddress& server, const HttpReply& reply, const std::string& why) {
-  throw std::runtime_error("GET " + server.url() + "/v1/models: expected a list of models, " + why + " (status " +
-                           std::to_string(reply.status) + ": " + error_text(reply.body) + ")");
+  throw std::runtime_error("GET " + server.url() + "/v1/models: expected a list of models, " + why +
+                           " (status " + std::to_string(reply.status) + ": " + error_text(reply.body) + ")");
 }
 
 std::vector<std::string> model_names(const ServerAddress& server, const HttpReply& reply) {
@@ -37,9 +37,11 @@ std::vector<std::string> model_names(const ServerAddress& server, const HttpRepl
 }
 
 std::optional<std::uint32_t> prompt_tokens_of(const ServerAddress& server, std::string_view api_key,
-                                              Endpoint endpoint, const std::string& model, std::uint32_t num_words) {
+                                              Endpoint endpoint, const std::string& model,
+                                              std::uint32_t num_words) {
   PlannedConversation plan;
-  plan.turns.push_back({.think_time = {}, .prompt_tokens = num_words, .output_tokens = 1, .text = "", .answer = ""});
+  plan.turns.push_back(
+      {.think_time = {}, .prompt_tokens = num_words, .output_tokens = 1, .text = "", .answer = ""});
   const auto words = PromptWriter(num_words).text(plan, 0, 1.0);
   SamplingFields fields;
   fields.model = model;
@@ -47,10 +49,13 @@ std::optional<std::uint32_t> prompt_tokens_of(const ServerAddress& server, std::
   fields.max_tokens = 1;
   const auto body =
       endpoint == Endpoint::kChat ? chat_body(fields, {{"user", words}}) : completion_body(fields, words);
-  const auto reply = http_exchange(
-      server, {.path = endpoint_path(endpoint), .api_key = api_key, .json = body, .timeout = std::chrono::seconds(120)});
+  const auto reply = http_exchange(server, {.path = endpoint_path(endpoint),
+                                            .api_key = api_key,
+                                            .json = body,
+                                            .timeout = std::chrono::seconds(120)});
   AnswerContent content;
-  if (reply.status != 200 || add_whole_answer(content, reply.body) != ChunkKind::kText || !content.usage) return {};
+  if (reply.status != 200 || add_whole_answer(content, reply.body) != ChunkKind::kText || !content.usage)
+    return {};
   return content.usage->prompt_tokens;
 }
 
@@ -65,15 +70,16 @@ void check_health(const ServerAddress& server) {
 
 std::string find_model(const ServerAddress& server, std::string_view api_key, std::string_view wanted) {
   const auto reply = http_exchange(server, {.path = "/v1/models", .api_key = api_key, .json = {}});
-  if (reply.status == 401 || reply.status == 403) refuse_models(server, reply, "the API key is missing or wrong");
+  if (reply.status == 401 || reply.status == 403)
+    refuse_models(server, reply, "the API key is missing or wrong");
   if (reply.status != 200 && !wanted.empty()) return std::string(wanted);
   if (reply.status != 200) refuse_models(server, reply, "so the model has to be named");
   const auto names = model_names(server, reply);
   if (wanted.empty()) return names.front();
   for (const auto& name : names)
     if (name == wanted) return name;
-  throw std::runtime_error("the server at " + server.url() + " has no model '" + std::string(wanted) + "', only " +
-                           joined(names));
+  throw std::runtime_error("the server at " + server.url() + " has no model '" + std::string(wanted) +
+                           "', only " + joined(names));
 }
 
 double measure_tokens_per_word(const ServerAddress& server, std::string_view api_key, Endpoint endpoint,

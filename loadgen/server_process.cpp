@@ -38,7 +38,8 @@ ChildCommand with_port(const ServerCommand& command, ServerAddress& address) {
     if (address.port == 0) address.port = free_port();
     argument.replace(at, kPortMark.size(), std::to_string(address.port));
   }
-  return {.arguments = std::move(arguments), .environment = command.environment, .output_file = command.log_file};
+  return {
+      .arguments = std::move(arguments), .environment = command.environment, .output_file = command.log_file};
 }
 
 std::string read_file(const std::filesystem::path& file) {
@@ -77,7 +78,8 @@ bool ServerProcess::is_listening(const ServerCommand& command) {
   if (address_.port == 0) return false;
   try {
     const auto reply = http_exchange(
-        address_, {.path = command.ready_path, .api_key = {}, .json = {}, .timeout = std::chrono::seconds(5)});
+        address_,
+        {.path = command.ready_path, .api_key = {}, .json = {}, .timeout = std::chrono::seconds(5)});
     return reply.status == 200;
   } catch (const ServerUnreachable&) {
     return false;

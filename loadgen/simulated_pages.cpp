@@ -27,8 +27,7 @@ SimulatedPages::SimulatedPages(const ServingSettings& serving)
   cache_.emplace(std::move(options));
 }
 
-std::optional<SimulatedPages::Grant> SimulatedPages::reserve(LeaseId id,
-                                                             std::span<const std::int32_t> tokens,
+std::optional<SimulatedPages::Grant> SimulatedPages::reserve(LeaseId id, std::span<const std::int32_t> tokens,
                                                              const PageDemand& demand, Time now) {
   if (cache_) {
     auto grant = cache_->reserve(id, TenantId{0}, tokens, demand, point(now));
@@ -45,8 +44,7 @@ std::optional<SimulatedPages::Grant> SimulatedPages::reserve(LeaseId id,
   return Grant{.num_pages = *num_pages, .known_tokens = 0};
 }
 
-std::optional<std::uint32_t> SimulatedPages::extend(LeaseId id, const PageDemand& demand,
-                                                    Time now) {
+std::optional<std::uint32_t> SimulatedPages::extend(LeaseId id, const PageDemand& demand, Time now) {
   if (cache_) {
     const auto pages = cache_->extend(id, demand, point(now));
     cache_->take_copies();
@@ -61,8 +59,7 @@ std::optional<std::uint32_t> SimulatedPages::extend(LeaseId id, const PageDemand
   return num_pages;
 }
 
-void SimulatedPages::commit(LeaseId id, std::uint32_t first_page,
-                            std::span<const std::int32_t> tokens) {
+void SimulatedPages::commit(LeaseId id, std::uint32_t first_page, std::span<const std::int32_t> tokens) {
   if (!cache_) return;
   for (std::size_t i = 0; i + page_size_ <= tokens.size(); i += page_size_)
     cache_->commit(id, first_page++, tokens.subspan(i, page_size_));

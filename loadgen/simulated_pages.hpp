@@ -33,8 +33,8 @@ class SimulatedPages {
   bool shares_prefixes() const { return cache_.has_value(); }
 
   // As PageCache's; `tokens` may be empty where prefixes are not kept.
-  std::optional<Grant> reserve(LeaseId id, std::span<const std::int32_t> tokens,
-                               const PageDemand& demand, Time now);
+  std::optional<Grant> reserve(LeaseId id, std::span<const std::int32_t> tokens, const PageDemand& demand,
+                               Time now);
   std::optional<std::uint32_t> extend(LeaseId id, const PageDemand& demand, Time now);
   // Whole pages, from the lease's first_page on.
   void commit(LeaseId id, std::uint32_t first_page, std::span<const std::int32_t> tokens);

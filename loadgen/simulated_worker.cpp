@@ -9,8 +9,8 @@
 
 namespace troupe::loadgen {
 
-SimulatedWorker::SimulatedWorker(const CostProfile& profile,
-                                 std::span<const std::int32_t> blank_prompt, bool says_each_token)
+SimulatedWorker::SimulatedWorker(const CostProfile& profile, std::span<const std::int32_t> blank_prompt,
+                                 bool says_each_token)
     : profile_(profile),
       blank_prompt_(blank_prompt),
       says_each_token_(says_each_token),
@@ -42,13 +42,11 @@ bool SimulatedWorker::check(Index index) {
   const WorkerRequest& request = sequence.request;
   // Of prompts that are too long it does not matter by how much.
   const auto length = std::min<std::size_t>(request.prompt_tokens, blank_prompt_.size());
-  const auto verdict =
-      check_admission({.prompt = blank_prompt_.first(length), .max_tokens = request.max_tokens},
-                      profile_.serving.limits);
+  const auto verdict = check_admission(
+      {.prompt = blank_prompt_.first(length), .max_tokens = request.max_tokens}, profile_.serving.limits);
   const auto* max_total = std::get_if<std::uint32_t>(&verdict);
   if (max_total && *max_total > request.prompt_tokens) {
-    sequence.progress = SequenceProgress(request.prompt_tokens, *max_total,
-                                         profile_.serving.max_in_flight);
+    sequence.progress = SequenceProgress(request.prompt_tokens, *max_total, profile_.serving.max_in_flight);
     return true;
   }
   say(max_total ? WorkerEvent::Kind::kFinished : WorkerEvent::Kind::kRejected, sequence);
@@ -116,11 +114,10 @@ void SimulatedWorker::request_admission() {
   is_reserving_ = true;
   const auto demand = admission_demand(sequence.progress, profile_.serving.pages,
                                        static_cast<std::uint32_t>(running_.size()));
-  questions_.push_back({.is_reservation = true,
-                        .questions = {{.sequence = index,
-                                       .run = sequence.run,
-                                       .reservation = ++last_reservation_,
-                                       .demand = demand}}});
+  questions_.push_back(
+      {.is_reservation = true,
+       .questions = {
+           {.sequence = index, .run = sequence.run, .reservation = ++last_reservation_, .demand = demand}}});
 }
 
 void SimulatedWorker::request_extensions() {
@@ -129,14 +126,11 @@ void SimulatedWorker::request_extensions() {
   for (const Index index : running_) {
     Sequence& sequence = sequences_[index];
     if (sequence.is_extending) continue;
-    const auto demand =
-        extension_demand(sequence.progress, profile_.serving.pages, sequence.num_pages);
+    const auto demand = extension_demand(sequence.progress, profile_.serving.pages, sequence.num_pages);
     if (demand.wanted == 0) continue;
     sequence.is_extending = true;
-    message.questions.push_back({.sequence = index,
-                                 .run = sequence.run,
-                                 .reservation = sequence.reservation,
-                                 .demand = demand});
+    message.questions.push_back(
+        {.sequence = index, .run = sequence.run, .reservation = sequence.reservation, .demand = demand});
   }
   if (!message.questions.empty()) questions_.push_back(std::move(message));
 }
@@ -144,9 +138,8 @@ void SimulatedWorker::request_extensions() {
 bool SimulatedWorker::submit_batch() {
   candidates_.clear();
   for (const Index index : running_)
-    candidates_.push_back(
-        {.progress = &sequences_[index].progress,
-         .page_capacity = sequences_[index].num_pages * profile_.serving.pages.page_size});
+    candidates_.push_back({.progress = &sequences_[index].progress,
+                           .page_capacity = sequences_[index].num_pages * profile_.serving.pages.page_size});
   const auto shares = form_batch(candidates_, profile_.serving.batch);
   if (shares.empty()) return false;
 
@@ -202,8 +195,7 @@ void SimulatedWorker::take_reserved(const PageQuestion& question, const Grants& 
   }
 }
 
-void SimulatedWorker::take_extended(const std::vector<PageQuestion>& questions,
-                                    const Grants& grants) {
+void SimulatedWorker::take_extended(const std::vector<PageQuestion>& questions, const Grants& grants) {
   const Sequence* needy = nullptr;  // the first to arrive
   for (std::size_t i = 0; i < questions.size(); ++i) {
     const PageQuestion& question = questions[i];
@@ -221,8 +213,8 @@ void SimulatedWorker::take_extended(const std::vector<PageQuestion>& questions,
 void SimulatedWorker::relieve_shortage(const Sequence& needy) {
   std::vector<PreemptionCandidate> candidates;
   for (const Index index : running_)
-    candidates.push_back({.arrival = sequences_[index].arrival,
-                          .has_progressed = sequences_[index].has_progressed});
+    candidates.push_back(
+        {.arrival = sequences_[index].arrival, .has_progressed = sequences_[index].has_progressed});
   const auto victim = choose_victim(candidates, needy.arrival);
   if (victim) preempt(running_[*victim]);
 }
@@ -333,8 +325,7 @@ bool SimulatedWorker::commit_pages(const Sequence& sequence, const SequenceStep&
   const std::uint32_t end = (step.context_length + step.num_tokens) / page_size;
   if (first == end) return false;
   pages_.commit(sequence.reservation, first,
-                std::span(*sequence.request.tokens)
-                    .subspan(first * page_size, (end - first) * page_size));
+                std::span(*sequence.request.tokens).subspan(first * page_size, (end - first) * page_size));
   return true;
 }
 
@@ -351,8 +342,7 @@ void SimulatedWorker::drop_departed(std::uint64_t run) {
 void SimulatedWorker::expire_waiting() {
   std::vector<Index> expired;
   for (const auto& [arrival, index] : waiting_)
-    if (!sequences_[index].has_started &&
-        now_ - sequences_[index].arrived > profile_.serving.max_queue_time)
+    if (!sequences_[index].has_started && now_ - sequences_[index].arrived > profile_.serving.max_queue_time)
       expired.push_back(index);
   for (const Index index : expired) refuse(index, WorkerEvent::Kind::kOverloaded);
 }

@@ -56,7 +56,8 @@ std::string default_name(const Traffic& traffic, const SimulationPlan& plan) {
 }
 
 void note_settings(RunResult& result, const SimulationPlan& plan, const Traffic& traffic) {
-  const std::string workers = plan.num_workers == 1 ? "1 worker" : std::to_string(plan.num_workers) + " workers";
+  const std::string workers =
+      plan.num_workers == 1 ? "1 worker" : std::to_string(plan.num_workers) + " workers";
   result.settings = {{std::string(kServerSetting), "simulated, " + workers},
                      {"dispatch", std::string(name_of(plan.dispatch))},
                      {"model", plan.profile.model},
@@ -73,8 +74,8 @@ void note_settings(RunResult& result, const SimulationPlan& plan, const Traffic&
 }  // namespace
 
 Simulation run_simulation(const SimulationPlan& plan) {
-  const Traffic traffic = plan.replayed.empty() ? planned_traffic(plan.workload, plan.seed)
-                                                : replayed_traffic(plan.replayed);
+  const Traffic traffic =
+      plan.replayed.empty() ? planned_traffic(plan.workload, plan.seed) : replayed_traffic(plan.replayed);
   SimulationSettings settings;
   settings.num_workers = plan.num_workers;
   settings.dispatch = plan.dispatch;
@@ -97,8 +98,8 @@ Simulation run_simulation(const SimulationPlan& plan) {
   }
   const bool lasts_as_long_as_told = traffic.duration.count() > 0 && plan.workload.max_conversations == 0;
   result.measured_from = seconds_to_nanoseconds(plan.warmup_s);
-  result.measured_until = (lasts_as_long_as_told ? traffic.duration : result.duration) -
-                          seconds_to_nanoseconds(plan.cooldown_s);
+  result.measured_until =
+      (lasts_as_long_as_told ? traffic.duration : result.duration) - seconds_to_nanoseconds(plan.cooldown_s);
   return simulation;
 }
 

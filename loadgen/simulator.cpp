@@ -39,7 +39,7 @@ struct IsLater {
 struct Conversation {
   PlannedConversation plan;
   std::uint32_t turn = 0;
-  std::uint32_t history_tokens = 0;  // prefix, prompts and answers before this turn
+  std::uint32_t history_tokens = 0;                         // prefix, prompts and answers before this turn
   std::shared_ptr<const std::vector<std::int32_t>> tokens;  // the same; null: nothing shared
 };
 
@@ -77,16 +77,14 @@ class Slab {
 
 class Simulator {
  public:
-  Simulator(const CostProfile& profile, ConversationSource& source,
-            std::vector<RequestClass> classes, const SimulationSettings& settings);
+  Simulator(const CostProfile& profile, ConversationSource& source, std::vector<RequestClass> classes,
+            const SimulationSettings& settings);
   Simulation run();
 
  private:
   void push(Time time, Event::Kind kind, std::uint32_t index);
   void take(const Event& event);
-  bool may_send_at(Time time) const {
-    return settings_.duration.count() == 0 || time < settings_.duration;
-  }
+  bool may_send_at(Time time) const { return settings_.duration.count() == 0 || time < settings_.duration; }
   bool plan_conversation();
   std::uint32_t open_conversation();
   void begin_turn(std::uint32_t conversation);
@@ -107,7 +105,7 @@ class Simulator {
   Simulation simulation_;
   std::vector<std::int32_t> blank_prompt_;  // for all workers
   std::vector<SimulatedWorker> workers_;
-  std::vector<WorkerLoad> loads_;         // as the dispatch policy sees them
+  std::vector<WorkerLoad> loads_;  // as the dispatch policy sees them
   std::vector<bool> has_batch_event_, has_check_event_;
   std::unique_ptr<DispatchPolicy> dispatch_;
 
@@ -166,12 +164,8 @@ void Simulator::take(const Event& event) {
       begin_turn(open_conversation());
       plan_conversation();
       break;
-    case Event::Kind::kTurn:
-      begin_turn(event.index);
-      break;
-    case Event::Kind::kArrival:
-      arrive(event.index);
-      break;
+    case Event::Kind::kTurn: begin_turn(event.index); break;
+    case Event::Kind::kArrival: arrive(event.index); break;
     case Event::Kind::kBatchDone:
       has_batch_event_[event.index] = false;
       workers_[event.index].complete_batch();
@@ -182,9 +176,7 @@ void Simulator::take(const Event& event) {
       workers_[event.index].check_queue();
       follow(event.index);
       break;
-    case Event::Kind::kSample:
-      take_sample();
-      break;
+    case Event::Kind::kSample: take_sample(); break;
   }
 }
 
@@ -201,15 +193,12 @@ bool Simulator::plan_conversation() {
 // The planned one, from now on among those under way.
 std::uint32_t Simulator::open_conversation() {
   if (planned_.request_class >= simulation_.result.classes.size())
-    throw std::runtime_error("conversation " + std::to_string(planned_.number) +
-                             ": expected one of " +
+    throw std::runtime_error("conversation " + std::to_string(planned_.number) + ": expected one of " +
                              std::to_string(simulation_.result.classes.size()) +
-                             " request classes, got number " +
-                             std::to_string(planned_.request_class));
+                             " request classes, got number " + std::to_string(planned_.request_class));
   Conversation conversation;
   conversation.plan = std::move(planned_);
-  for (const PrefixBlock& block : conversation.plan.prefix)
-    conversation.history_tokens += block.num_tokens;
+  for (const PrefixBlock& block : conversation.plan.prefix) conversation.history_tokens += block.num_tokens;
   if (profile_.serving.prefix_cache) {
     auto tokens = std::make_shared<std::vector<std::int32_t>>();
     for (const PrefixBlock& block : conversation.plan.prefix) append_prefix(*tokens, block);
@@ -225,10 +214,9 @@ void Simulator::begin_turn(std::uint32_t index) {
     conversation.history_tokens = std::min(conversation.history_tokens, *turn.kept_history);
   OpenRequest request;
   request.conversation = index;
-  request.max_tokens =
-      turn.output_tokens > 0
-          ? turn.output_tokens
-          : simulation_.result.classes[conversation.plan.request_class].max_tokens;
+  request.max_tokens = turn.output_tokens > 0
+                           ? turn.output_tokens
+                           : simulation_.result.classes[conversation.plan.request_class].max_tokens;
   RequestRecord& record = request.record;
   record.conversation = conversation.plan.number;
   record.turn = conversation.turn;
@@ -241,8 +229,8 @@ void Simulator::begin_turn(std::uint32_t index) {
 
 void Simulator::arrive(std::uint32_t index) {
   const WorkerRequest request = worker_request(index);
-  const auto worker = static_cast<std::uint32_t>(dispatch_->choose(
-      {.prompt_tokens = request.prompt_tokens, .max_tokens = request.max_tokens}, loads_));
+  const auto worker = static_cast<std::uint32_t>(
+      dispatch_->choose({.prompt_tokens = request.prompt_tokens, .max_tokens = request.max_tokens}, loads_));
   workers_[worker].admit(now_, request);
   follow(worker);
 }
@@ -299,9 +287,7 @@ void Simulator::hear(const WorkerEvent& event) {
       record.cached_tokens = event.cached_tokens;
       record.server_queue = event.queue_time;
       break;
-    case WorkerEvent::Kind::kToken:
-      add_gap(record);
-      break;
+    case WorkerEvent::Kind::kToken: add_gap(record); break;
     case WorkerEvent::Kind::kFinished:
       record.last_token = now_;
       record.output_tokens = requests_[index].max_tokens;
@@ -370,8 +356,8 @@ void Simulator::take_sample() {
   }
   const std::uint64_t num_batches = totals.num_batches - sampled_.num_batches;
   if (num_batches > 0)
-    sample.batch_tokens = static_cast<double>(totals.batch_tokens - sampled_.batch_tokens) /
-                          static_cast<double>(num_batches);
+    sample.batch_tokens =
+        static_cast<double>(totals.batch_tokens - sampled_.batch_tokens) / static_cast<double>(num_batches);
   sample.generation_tokens = static_cast<double>(totals.output_tokens);
   sampled_ = totals;
   simulation_.result.samples.push_back(sample);
@@ -392,10 +378,9 @@ WorkerTotals Simulator::sum_totals() const {
 
 }  // namespace
 
-Simulation simulate(const CostProfile& profile, ConversationSource& source,
-                    std::vector<RequestClass> classes, const SimulationSettings& settings) {
-  if (settings.num_workers == 0)
-    throw std::runtime_error("simulation: expected at least one worker, got 0");
+Simulation simulate(const CostProfile& profile, ConversationSource& source, std::vector<RequestClass> classes,
+                    const SimulationSettings& settings) {
+  if (settings.num_workers == 0) throw std::runtime_error("simulation: expected at least one worker, got 0");
   if (const auto problem = profile_problem(profile); !problem.empty())
     throw std::runtime_error("cost profile: " + problem);
   return Simulator(profile, source, std::move(classes), settings).run();

@@ -26,7 +26,7 @@ struct SimulationSettings {
   std::uint32_t num_users = 0;
   // Nothing is sent at or after this; 0: all that is planned.
   std::chrono::nanoseconds duration{0};
-  bool records_gaps = true;  // four bytes for each token
+  bool records_gaps = true;                                           // four bytes for each token
   std::chrono::nanoseconds sample_interval{std::chrono::seconds(1)};  // 0: no samples
 };
 
@@ -38,7 +38,7 @@ struct Simulation {
 
 // Throws std::runtime_error if the profile has a problem, a class is unknown or
 // there is no worker. Any thread; the source is used by this call alone.
-Simulation simulate(const CostProfile& profile, ConversationSource& source,
-                    std::vector<RequestClass> classes, const SimulationSettings& settings);
+Simulation simulate(const CostProfile& profile, ConversationSource& source, std::vector<RequestClass> classes,
+                    const SimulationSettings& settings);
 
 }  // namespace troupe::loadgen

@@ -66,7 +66,8 @@ void count(Measures& measures, const RequestRecord& record, const Objectives& ob
 void count_rates(Measures& measures, const RequestRecord& record, const MeasuredWindow& window) {
   const double output = tokens_delivered(record, window);
   const bool is_prompt_read = record.first_token > Duration(0) && window.contains(record.first_token);
-  if (record.outcome == Outcome::kCompleted && window.contains(record.finished)) ++measures.request_throughput;
+  if (record.outcome == Outcome::kCompleted && window.contains(record.finished))
+    ++measures.request_throughput;
   measures.output_throughput += output;
   measures.total_throughput += output + (is_prompt_read ? record.prompt_tokens : 0);
 }
@@ -113,7 +114,9 @@ MeasuredWindow measured_window(const RunResult& result) {
 
 bool meets_objectives(const RequestRecord& record, const Objectives& objectives) {
   if (record.outcome != Outcome::kCompleted) return false;
-  const auto is_met = [](Duration time, Duration objective) { return objective <= Duration(0) || time <= objective; };
+  const auto is_met = [](Duration time, Duration objective) {
+    return objective <= Duration(0) || time <= objective;
+  };
   const bool has_text = record.first_token > Duration(0);
   return (objectives.time_to_first_token <= Duration(0) || has_text) &&
          is_met(record.time_to_first_token(), objectives.time_to_first_token) &&
@@ -126,7 +129,8 @@ double tokens_delivered(const RequestRecord& record, const MeasuredWindow& windo
   const double tokens = record.output_tokens;
   if (record.gaps_us.empty() && record.last_token > record.first_token) {
     const double first = window.contains(record.first_token) ? 1 : 0;
-    const auto overlap = std::min(record.last_token, window.until) - std::max(record.first_token, window.from);
+    const auto overlap =
+        std::min(record.last_token, window.until) - std::max(record.first_token, window.from);
     return first + (tokens - 1) * ratio(in_seconds(std::max(overlap, Duration(0))),
                                         in_seconds(record.last_token - record.first_token));
   }

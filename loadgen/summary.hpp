@@ -55,12 +55,12 @@ struct PerLatency {
 };
 
 struct Measures {
-  std::string name;  // the class, or "total"
+  std::string name;                 // the class, or "total"
   std::uint64_t num_requests = 0;   // intended within the window
   std::uint64_t num_completed = 0;  // of these
   std::array<std::uint64_t, kNumOutcomes> num_by_outcome{};
-  std::uint64_t num_good = 0;       // completed, and all objectives of the class met
-  std::uint64_t num_checked = 0;    // completed, with a known right answer
+  std::uint64_t num_good = 0;     // completed, and all objectives of the class met
+  std::uint64_t num_checked = 0;  // completed, with a known right answer
   std::uint64_t num_wrong = 0;
   // Of the completed:
   std::uint64_t prompt_tokens = 0;
@@ -76,8 +76,8 @@ struct Measures {
   PerLatency<LatencyStatistics> latencies;
 
   std::uint64_t num_failed() const { return num_requests - num_completed; }
-  double cached_share() const;   // of prompt tokens; 0 where there are none
-  double good_share() const;     // of requests; 0 where there are none
+  double cached_share() const;  // of prompt tokens; 0 where there are none
+  double good_share() const;    // of requests; 0 where there are none
 };
 
 struct Summary {

@@ -27,11 +27,10 @@ std::string number(double value) {
   return text.data();
 }
 
-std::string milliseconds(std::chrono::nanoseconds time) {
-  return number(in_milliseconds(time));
-}
+std::string milliseconds(std::chrono::nanoseconds time) { return number(in_milliseconds(time)); }
 
-void add_statistics(std::vector<Column>& columns, const std::string& name, const LatencyStatistics& statistics) {
+void add_statistics(std::vector<Column>& columns, const std::string& name,
+                    const LatencyStatistics& statistics) {
   columns.emplace_back("mean_" + name + "_ms", milliseconds(statistics.mean));
   columns.emplace_back("median_" + name + "_ms", milliseconds(statistics.p50));
   columns.emplace_back("p90_" + name + "_ms", milliseconds(statistics.p90));

@@ -20,7 +20,8 @@ std::vector<double> zipf_shares(const PrefixSettings& settings) {
 
 }  // namespace
 
-SyntheticContent::SyntheticContent(const ClassSettings& settings, std::uint32_t class_index, std::uint64_t seed)
+SyntheticContent::SyntheticContent(const ClassSettings& settings, std::uint32_t class_index,
+                                   std::uint64_t seed)
     : prompt_tokens_(settings.prompt_tokens),
       output_tokens_(settings.output_tokens),
       num_turns_(settings.num_turns),

@@ -14,10 +14,9 @@ std::uint64_t scrambled(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-void append(std::vector<std::int32_t>& tokens, Origin origin, std::uint64_t name,
-            std::uint32_t turn, std::uint32_t count) {
-  const std::uint64_t key =
-      scrambled(scrambled(name) ^ (static_cast<std::uint64_t>(origin) << 32 | turn));
+void append(std::vector<std::int32_t>& tokens, Origin origin, std::uint64_t name, std::uint32_t turn,
+            std::uint32_t count) {
+  const std::uint64_t key = scrambled(scrambled(name) ^ (static_cast<std::uint64_t>(origin) << 32 | turn));
   for (std::uint32_t i = 0; i < count; ++i)
     tokens.push_back(static_cast<std::int32_t>(scrambled(key + i) >> 33));
 }
@@ -28,13 +27,13 @@ void append_prefix(std::vector<std::int32_t>& tokens, const PrefixBlock& block) 
   append(tokens, Origin::kPrefix, block.id, 0, block.num_tokens);
 }
 
-void append_prompt(std::vector<std::int32_t>& tokens, std::uint64_t conversation,
-                   std::uint32_t turn, std::uint32_t count) {
+void append_prompt(std::vector<std::int32_t>& tokens, std::uint64_t conversation, std::uint32_t turn,
+                   std::uint32_t count) {
   append(tokens, Origin::kPrompt, conversation, turn, count);
 }
 
-void append_answer(std::vector<std::int32_t>& tokens, std::uint64_t conversation,
-                   std::uint32_t turn, std::uint32_t count) {
+void append_answer(std::vector<std::int32_t>& tokens, std::uint64_t conversation, std::uint32_t turn,
+                   std::uint32_t count) {
   append(tokens, Origin::kAnswer, conversation, turn, count);
 }
 

@@ -12,9 +12,9 @@ namespace troupe::loadgen {
 
 void append_prefix(std::vector<std::int32_t>& tokens, const PrefixBlock& block);
 // What a client said in a turn, and what it was answered.
-void append_prompt(std::vector<std::int32_t>& tokens, std::uint64_t conversation,
-                   std::uint32_t turn, std::uint32_t count);
-void append_answer(std::vector<std::int32_t>& tokens, std::uint64_t conversation,
-                   std::uint32_t turn, std::uint32_t count);
+void append_prompt(std::vector<std::int32_t>& tokens, std::uint64_t conversation, std::uint32_t turn,
+                   std::uint32_t count);
+void append_answer(std::vector<std::int32_t>& tokens, std::uint64_t conversation, std::uint32_t turn,
+                   std::uint32_t count);
 
 }  // namespace troupe::loadgen

@@ -28,7 +28,8 @@ void read_count(TableReader& reader, std::string_view key, Count& value) {
   if (node == nullptr) return;
   const auto* number = node->as_integer();
   if (number == nullptr || !std::in_range<Count>(number->get()))
-    reader.refuse(*node, key, "a whole number from 0 to " + std::to_string(std::numeric_limits<Count>::max()));
+    reader.refuse(*node, key,
+                  "a whole number from 0 to " + std::to_string(std::numeric_limits<Count>::max()));
   value = static_cast<Count>(number->get());
 }
 

@@ -27,7 +27,8 @@ class TableReader {
   void read(std::string_view key, std::vector<double>& value);
   void read(std::string_view key, std::vector<std::string>& value);
   // `otherwise`, one of the choices, where the key is missing.
-  std::string read_choice(std::string_view key, const std::vector<std::string>& choices, std::string_view otherwise);
+  std::string read_choice(std::string_view key, const std::vector<std::string>& choices,
+                          std::string_view otherwise);
 
   // For values of other shapes; null where the key is missing.
   const toml::node* find(std::string_view key);

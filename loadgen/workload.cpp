@@ -71,7 +71,8 @@ class Workload final : public ConversationSource {
       if (!time) return false;
       conversation.start = *time;
     } else {
-      conversation.start = nanoseconds(std::llround(static_cast<double>(conversation.start.count()) / speed_));
+      conversation.start =
+          nanoseconds(std::llround(static_cast<double>(conversation.start.count()) / speed_));
     }
     return conversation.start < end_;
   }
@@ -82,9 +83,9 @@ class Workload final : public ConversationSource {
   bool is_closed_;
   double speed_;
   Distribution pause_s_;
-  std::vector<double> class_shares_;  // cumulated
+  std::vector<double> class_shares_;                            // cumulated
   std::vector<std::unique_ptr<ConversationContent>> contents_;  // of each class
-  std::unique_ptr<ArrivalProcess> arrivals_;  // null: closed, or the trace's times
+  std::unique_ptr<ArrivalProcess> arrivals_;                    // null: closed, or the trace's times
   std::uint64_t number_ = 0;
 };
 

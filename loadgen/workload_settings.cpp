@@ -40,7 +40,8 @@ void check_trace(const TraceSettings& trace, const std::string& key) {
   if (trace.file.empty()) refuse_setting(key + ".file", "the path of a trace", "none");
   expect_at_least(key + ".from_s", 0, trace.from_s);
   if (!(trace.until_s > trace.from_s))
-    refuse_setting(key + ".until_s", "more than from_s " + number_text(trace.from_s), number_text(trace.until_s));
+    refuse_setting(key + ".until_s", "more than from_s " + number_text(trace.from_s),
+                   number_text(trace.until_s));
   expect_above_zero(key + ".length_factor", trace.length_factor);
   const bool has_window = trace.from_s > 0 || !std::isinf(trace.until_s);
   if (trace.format == TraceSettings::Format::kShareGpt && has_window)
@@ -111,7 +112,9 @@ double mean_rate(const ArrivalSettings& arrivals) {
 void set_mean_rate(ArrivalSettings& arrivals, double rate) {
   expect_above_zero("arrivals.rate", rate);
   const double present = mean_rate(arrivals);
-  if (!(present > 0)) refuse_setting("arrivals.kind", "one with a rate (constant, poisson, gamma, markov, a profile)", "one without");
+  if (!(present > 0))
+    refuse_setting("arrivals.kind", "one with a rate (constant, poisson, gamma, markov, a profile)",
+                   "one without");
   arrivals.rate = rate;
   for (auto& state : arrivals.states) state.rate *= rate / present;
   for (auto& segment : arrivals.segments) {
@@ -128,7 +131,8 @@ void check(const WorkloadSettings& settings) {
     const auto key = "class[" + std::to_string(i) + "]";
     const auto& name = settings.classes[i].request_class.name;
     check_class(settings.classes[i], key);
-    if (!names.insert(name).second) refuse_setting(key + ".name", "a name of its own", "another '" + name + "'");
+    if (!names.insert(name).second)
+      refuse_setting(key + ".name", "a name of its own", "another '" + name + "'");
   }
   expect_at_least("workload.duration_s", 0, settings.duration_s);
   if (is_endless(settings))
@@ -147,7 +151,8 @@ bool is_plan_replay(const WorkloadSettings& settings) {
 
 bool is_endless(const WorkloadSettings& settings) {
   const auto kind = settings.arrivals.kind;
-  if (settings.max_conversations > 0 || (settings.duration_s > 0 && kind != ArrivalKind::kAtOnce)) return false;
+  if (settings.max_conversations > 0 || (settings.duration_s > 0 && kind != ArrivalKind::kAtOnce))
+    return false;
   if (kind == ArrivalKind::kProfile) return false;
   if (kind == ArrivalKind::kReplay && !settings.arrivals.times_s.empty()) return false;
   return std::none_of(settings.classes.begin(), settings.classes.end(),
@@ -155,7 +160,8 @@ bool is_endless(const WorkloadSettings& settings) {
 }
 
 std::vector<RequestClass> request_classes(const WorkloadSettings& settings) {
-  if (is_plan_replay(settings)) return read_plan_classes(open_trace_input(settings.classes.front().trace.file));
+  if (is_plan_replay(settings))
+    return read_plan_classes(open_trace_input(settings.classes.front().trace.file));
   std::vector<RequestClass> classes;
   for (const auto& c : settings.classes) classes.push_back(c.request_class);
   return classes;

@@ -52,11 +52,11 @@ struct ArrivalSettings {
     kAtOnce,    // all at the begin
     kConstant,  // equal gaps
     kPoisson,
-    kGamma,     // gaps of shape `burstiness`: 1 is Poisson, below 1 burstier
-    kMarkov,    // Poisson whose rate jumps between states
-    kProfile,   // the rate follows segments; the plan ends with the last one
-    kReplay,    // the trace's own times, or `times_s`
-    kClosed,    // no clock: users who each wait for their answer
+    kGamma,    // gaps of shape `burstiness`: 1 is Poisson, below 1 burstier
+    kMarkov,   // Poisson whose rate jumps between states
+    kProfile,  // the rate follows segments; the plan ends with the last one
+    kReplay,   // the trace's own times, or `times_s`
+    kClosed,   // no clock: users who each wait for their answer
   };
 
   Kind kind = Kind::kPoisson;
@@ -80,9 +80,9 @@ void set_mean_rate(ArrivalSettings& arrivals, double rate);
 
 // A first part of prompts that conversations share; K of them, of L tokens each.
 struct PrefixSettings {
-  std::uint32_t count = 0;        // 0: nothing shared
+  std::uint32_t count = 0;  // 0: nothing shared
   std::uint32_t tokens = 0;
-  double zipf_exponent = 0;       // popularity of the k-th: 1 / k^exponent; 0: all alike
+  double zipf_exponent = 0;  // popularity of the k-th: 1 / k^exponent; 0: all alike
 };
 
 struct TraceSettings {
@@ -93,11 +93,11 @@ struct TraceSettings {
   // On the trace's own clock, which begins with its first request.
   double from_s = 0;
   double until_s = std::numeric_limits<double>::infinity();
-  std::uint64_t max_conversations = 0;  // 0: all
-  double length_factor = 1;             // for prompts and answers
-  std::uint32_t max_context_tokens = 0; // conversations beyond are shrunk to fit; 0: any
-  bool keeps_text = true;               // kShareGpt, kPlan: send what was said, not as much
-  bool only_usual_lengths = false;      // kShareGpt: vLLM's is_valid_sequence
+  std::uint64_t max_conversations = 0;   // 0: all
+  double length_factor = 1;              // for prompts and answers
+  std::uint32_t max_context_tokens = 0;  // conversations beyond are shrunk to fit; 0: any
+  bool keeps_text = true;                // kShareGpt, kPlan: send what was said, not as much
+  bool only_usual_lengths = false;       // kShareGpt: vLLM's is_valid_sequence
 };
 
 struct ClassSettings {
@@ -112,10 +112,10 @@ struct ClassSettings {
   DistributionSettings num_turns = fixed(1);
   DistributionSettings think_time_s;  // kQuestions and kTrace too, where they have none of their own
   PrefixSettings prefix;
-  std::string questions_file;            // kQuestions, as question_content.hpp says
-  std::vector<std::string> categories;   // kQuestions: only these; empty: all
-  TraceSettings trace;         // kTrace
-  bool repeats = false;        // kTrace: begins anew at its end, else the plan ends there
+  std::string questions_file;           // kQuestions, as question_content.hpp says
+  std::vector<std::string> categories;  // kQuestions: only these; empty: all
+  TraceSettings trace;                  // kTrace
+  bool repeats = false;                 // kTrace: begins anew at its end, else the plan ends there
 };
 
 struct WorkloadSettings {

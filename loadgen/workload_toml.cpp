@@ -70,7 +70,8 @@ void read_trace(const toml::table& table, const std::string& name, const std::fi
   using Format = TraceSettings::Format;
   TableReader reader(table, name);
   if (reader.find("format") == nullptr) refuse_at(table.source(), name + ": expected a format, got none");
-  const auto format = reader.read_choice("format", {"azure", "mooncake", "burstgpt", "sharegpt", "plan"}, "azure");
+  const auto format =
+      reader.read_choice("format", {"azure", "mooncake", "burstgpt", "sharegpt", "plan"}, "azure");
   settings.format = format == "azure"      ? Format::kAzure
                     : format == "mooncake" ? Format::kMooncake
                     : format == "burstgpt" ? Format::kBurstGpt
@@ -93,7 +94,8 @@ void read_content(TableReader& reader, const std::filesystem::path& directory, C
   using Content = ClassSettings::Content;
   const auto* questions = reader.find("questions");
   const auto* trace = reader.find("trace");
-  if (questions != nullptr && trace != nullptr) reader.refuse(*questions, "questions", "either questions or a trace");
+  if (questions != nullptr && trace != nullptr)
+    reader.refuse(*questions, "questions", "either questions or a trace");
   if (questions != nullptr) settings.content = Content::kQuestions;
   if (trace != nullptr) settings.content = Content::kTrace;
   switch (settings.content) {

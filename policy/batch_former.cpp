@@ -30,8 +30,8 @@ std::uint32_t add_steps(const BatchCandidate& candidate, std::size_t index, std:
 // Takes out shares whose lists of penalized tokens do not fit. The first in turn
 // stays in any case, so that a wrong limit shows at the device and nobody waits
 // for ever.
-void leave_out_long_lists(std::span<const BatchCandidate> candidates,
-                          std::uint32_t max_penalized_tokens, std::vector<BatchShare>& shares) {
+void leave_out_long_lists(std::span<const BatchCandidate> candidates, std::uint32_t max_penalized_tokens,
+                          std::vector<BatchShare>& shares) {
   std::vector<std::size_t> listed;  // candidates that draw and have a list
   std::uint64_t num_listed = 0;
   for (const BatchShare& share : shares) {
@@ -54,15 +54,13 @@ void leave_out_long_lists(std::span<const BatchCandidate> candidates,
       is_left_out[listed[i]] = true;
     }
   }
-  std::erase_if(shares, [&](const BatchShare& share) {
-    return share.step.sample && is_left_out[share.candidate];
-  });
+  std::erase_if(shares,
+                [&](const BatchShare& share) { return share.step.sample && is_left_out[share.candidate]; });
 }
 
 }  // namespace
 
-std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
-                                   const BatchLimits& limits) {
+std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates, const BatchLimits& limits) {
   std::vector<BatchShare> shares;
   shares.reserve(std::min<std::size_t>(candidates.size(), limits.max_sequences));
   std::uint32_t budget = limits.max_tokens;
@@ -84,7 +82,7 @@ std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
     }
   }
   std::stable_sort(shares.begin(), shares.end(),
-            [](const BatchShare& a, const BatchShare& b) { return a.candidate < b.candidate; });
+                   [](const BatchShare& a, const BatchShare& b) { return a.candidate < b.candidate; });
   leave_out_long_lists(candidates, limits.max_penalized_tokens, shares);
   return shares;
 }

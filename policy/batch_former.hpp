@@ -19,7 +19,7 @@
 namespace troupe {
 
 struct BatchLimits {
-  std::uint32_t max_tokens = 0;     // query tokens of a batch
+  std::uint32_t max_tokens = 0;  // query tokens of a batch
   std::uint32_t max_sequences = 0;
   std::uint32_t prefill_chunk = 0;  // most prompt tokens of one sequence
   // Listed by all that draw a token; a sequence alone never has more.
@@ -29,16 +29,14 @@ struct BatchLimits {
   bool separates_prefill = false;
 
   // Sequences that may hold a slot: more could not all decode in one batch.
-  std::uint32_t max_running() const {
-    return max_sequences < max_tokens ? max_sequences : max_tokens;
-  }
+  std::uint32_t max_running() const { return max_sequences < max_tokens ? max_sequences : max_tokens; }
 };
 
 struct BatchCandidate {
   const SequenceProgress* progress = nullptr;
-  std::uint32_t page_capacity = 0;  // tokens its pages hold
+  std::uint32_t page_capacity = 0;         // tokens its pages hold
   std::uint32_t num_penalized_tokens = 0;  // its list, should it draw a token
-  std::uint64_t last_batch = 0;  // the last it was in, or before which it began to run
+  std::uint64_t last_batch = 0;            // the last it was in, or before which it began to run
 };
 
 struct BatchShare {
@@ -50,7 +48,6 @@ struct BatchShare {
 // holes has several shares, of one context: the holes, then what is new
 // (Pensieve, §3.4.2). Nobody is left out for its list in as many batches in a row as
 // there are candidates.
-std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates,
-                                   const BatchLimits& limits);
+std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates, const BatchLimits& limits);
 
 }  // namespace troupe

@@ -31,8 +31,7 @@ std::vector<std::uint32_t> powers_of_two(std::uint32_t limit) {
 }
 
 // In the order of the columns of the fit.
-std::vector<double> features(const IterationShape& shape,
-                             const std::vector<std::uint32_t>& knots) {
+std::vector<double> features(const IterationShape& shape, const std::vector<std::uint32_t>& knots) {
   std::vector<double> row{1.0};
   for (std::size_t i = 0; i < knots.size(); ++i) row.push_back(covered(knots, i, shape.num_tokens));
   row.push_back(static_cast<double>(shape.decode_keys));
@@ -42,8 +41,7 @@ std::vector<double> features(const IterationShape& shape,
   return row;
 }
 
-std::vector<double> relative_errors(const IterationCost& cost,
-                                    std::span<const CostSample> samples) {
+std::vector<double> relative_errors(const IterationCost& cost, std::span<const CostSample> samples) {
   std::vector<double> errors;
   for (const auto& sample : samples)
     errors.push_back(std::abs(static_cast<double>(cost(sample.shape).count()) - sample.nanoseconds) /
@@ -71,8 +69,7 @@ IterationCost fit_weighted(std::span<const CostSample> samples, const std::vecto
 }
 
 // Huber's: full up to one and a half times the median error, less beyond.
-std::vector<double> outlier_weights(const IterationCost& cost,
-                                    std::span<const CostSample> samples) {
+std::vector<double> outlier_weights(const IterationCost& cost, std::span<const CostSample> samples) {
   const auto errors = relative_errors(cost, samples);
   auto ordered = errors;
   std::sort(ordered.begin(), ordered.end());
@@ -97,8 +94,8 @@ std::string number_problem(std::initializer_list<NamedNumber> numbers) {
 
 std::string iteration_problem(const IterationCost& cost) {
   if (cost.knots.size() != cost.slopes.size())
-    return "iteration: expected as many slopes as knots, got " +
-           std::to_string(cost.slopes.size()) + " and " + std::to_string(cost.knots.size());
+    return "iteration: expected as many slopes as knots, got " + std::to_string(cost.slopes.size()) +
+           " and " + std::to_string(cost.knots.size());
   if (!std::is_sorted(cost.knots.begin(), cost.knots.end(), std::less_equal<>()))
     return "iteration.knots: expected numbers that ascend";
   for (const double slope : cost.slopes) {
@@ -132,8 +129,7 @@ void IterationShape::add(const SequenceStep& step) {
 }
 
 std::chrono::nanoseconds IterationCost::operator()(const IterationShape& shape) const {
-  double sum = fixed + per_sequence * shape.num_sequences +
-               per_output_row * shape.num_output_rows +
+  double sum = fixed + per_sequence * shape.num_sequences + per_output_row * shape.num_output_rows +
                per_decode_key * static_cast<double>(shape.decode_keys) +
                per_prefill_pair * static_cast<double>(shape.prefill_pairs);
   for (std::size_t i = 0; i < knots.size() && knots[i] < shape.num_tokens; ++i)
@@ -177,13 +173,12 @@ std::chrono::nanoseconds ServingOverheads::of_iteration(std::uint32_t num_sequen
 std::string profile_problem(const CostProfile& profile) {
   if (auto problem = iteration_problem(profile.iteration); !problem.empty()) return problem;
   const ServingOverheads& overheads = profile.overheads;
-  if (auto problem = number_problem(
-          {{"overheads.request", overheads.request},
-           {"overheads.per_prompt_token", overheads.per_prompt_token},
-           {"overheads.turnaround", overheads.turnaround},
-           {"overheads.iteration", overheads.iteration},
-           {"overheads.iteration_per_sequence", overheads.iteration_per_sequence},
-           {"overheads.end", overheads.end}});
+  if (auto problem = number_problem({{"overheads.request", overheads.request},
+                                     {"overheads.per_prompt_token", overheads.per_prompt_token},
+                                     {"overheads.turnaround", overheads.turnaround},
+                                     {"overheads.iteration", overheads.iteration},
+                                     {"overheads.iteration_per_sequence", overheads.iteration_per_sequence},
+                                     {"overheads.end", overheads.end}});
       !problem.empty())
     return problem;
   const ServingSettings& serving = profile.serving;

@@ -20,7 +20,7 @@ namespace troupe {
 
 // All that the time of a batch is taken to depend on.
 struct IterationShape {
-  std::uint32_t num_tokens = 0;       // query tokens
+  std::uint32_t num_tokens = 0;  // query tokens
   std::uint32_t num_sequences = 0;
   std::uint32_t num_output_rows = 0;  // tokens drawn
   std::uint64_t decode_keys = 0;      // attended by steps of one token, summed
@@ -60,20 +60,20 @@ struct FitQuality {
 };
 
 // The cost that comes nearest in relative error (least squares, nothing
-// negative), of which samples that stand out are given less weight. Knots lie at powers of two up to the largest number of tokens.
-// Samples must have times above 0. Too few to tell the parts apart: the parts
-// that come first take it all.
+// negative), of which samples that stand out are given less weight. Knots lie at powers of two up to the
+// largest number of tokens. Samples must have times above 0. Too few to tell the parts apart: the parts that
+// come first take it all.
 IterationCost fit_iteration_cost(std::span<const CostSample> samples);
 FitQuality assess_fit(const IterationCost& cost, std::span<const CostSample> samples);
 
 // What a live server and its client add. Times in nanoseconds.
 struct ServingOverheads {
-  double request = 0;             // from a client's send to the queue, and from the device
-  double per_prompt_token = 0;    //   back to the client: connection, JSON, text, tokens
-  double turnaround = 0;          // a batch is done, until the next could be handed in
-  double iteration = 0;           // added to each batch while it is served live
+  double request = 0;           // from a client's send to the queue, and from the device
+  double per_prompt_token = 0;  //   back to the client: connection, JSON, text, tokens
+  double turnaround = 0;        // a batch is done, until the next could be handed in
+  double iteration = 0;         // added to each batch while it is served live
   double iteration_per_sequence = 0;
-  double end = 0;                 // from the last token to the end of the answer
+  double end = 0;  // from the last token to the end of the answer
 
   std::chrono::nanoseconds before_queue(std::uint32_t prompt_tokens) const;
   std::chrono::nanoseconds of_iteration(std::uint32_t num_sequences) const;

@@ -17,8 +17,7 @@ constexpr std::array<std::pair<std::string_view, DispatchKind>, 4> kNames = {{
 
 class RoundRobin final : public DispatchPolicy {
  public:
-  std::size_t choose(const DispatchQuestion& /*question*/,
-                     std::span<const WorkerLoad> workers) override {
+  std::size_t choose(const DispatchQuestion& /*question*/, std::span<const WorkerLoad> workers) override {
     const std::size_t chosen = next_ % workers.size();
     next_ = chosen + 1;
     return chosen;
@@ -35,8 +34,7 @@ std::uint64_t num_requests(const WorkerLoad& load) { return load.num_requests();
 template <std::uint64_t (*measure)(const WorkerLoad&)>
 class Least final : public DispatchPolicy {
  public:
-  std::size_t choose(const DispatchQuestion& /*question*/,
-                     std::span<const WorkerLoad> workers) override {
+  std::size_t choose(const DispatchQuestion& /*question*/, std::span<const WorkerLoad> workers) override {
     std::size_t best = next_ % workers.size();
     for (std::size_t i = best + 1; i < workers.size(); ++i)
       if (measure(workers[i]) < measure(workers[best])) best = i;
@@ -56,8 +54,7 @@ class PowerOfTwo final : public DispatchPolicy {
  public:
   explicit PowerOfTwo(std::uint64_t seed) : random_(seed) {}
 
-  std::size_t choose(const DispatchQuestion& /*question*/,
-                     std::span<const WorkerLoad> workers) override {
+  std::size_t choose(const DispatchQuestion& /*question*/, std::span<const WorkerLoad> workers) override {
     const std::size_t first = random_() % workers.size();
     if (workers.size() == 1) return first;
     const std::size_t second = (first + 1 + random_() % (workers.size() - 1)) % workers.size();
@@ -88,8 +85,7 @@ DispatchKind dispatch_from_name(std::string_view name) {
     if (candidate == name) return kind;
     known += (known.empty() ? "" : ", ") + std::string(candidate);
   }
-  throw std::runtime_error("expected a dispatch policy (" + known + "), got '" +
-                           std::string(name) + "'");
+  throw std::runtime_error("expected a dispatch policy (" + known + "), got '" + std::string(name) + "'");
 }
 
 std::unique_ptr<DispatchPolicy> make_dispatch_policy(DispatchKind kind, std::uint64_t seed) {

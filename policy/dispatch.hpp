@@ -34,15 +34,14 @@ class DispatchPolicy {
  public:
   virtual ~DispatchPolicy() = default;
   // The index of a worker. workers: at least one, the same number in each call.
-  virtual std::size_t choose(const DispatchQuestion& question,
-                             std::span<const WorkerLoad> workers) = 0;
+  virtual std::size_t choose(const DispatchQuestion& question, std::span<const WorkerLoad> workers) = 0;
 };
 
 enum class DispatchKind : std::uint8_t {
   kRoundRobin,
-  kLeastWork,       // fewest outstanding tokens
-  kShortestQueue,   // fewest requests, waiting and running
-  kPowerOfTwo,      // the shorter queue of two drawn at random
+  kLeastWork,      // fewest outstanding tokens
+  kShortestQueue,  // fewest requests, waiting and running
+  kPowerOfTwo,     // the shorter queue of two drawn at random
 };
 
 std::string_view name_of(DispatchKind kind);

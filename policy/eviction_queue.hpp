@@ -27,8 +27,8 @@ struct EvictionEntry {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   std::uint32_t id = 0;
-  double worth = 1.0;        // > 0
-  std::uint32_t depth = 0;   // pages before it in its sequence
+  double worth = 1.0;       // > 0
+  std::uint32_t depth = 0;  // pages before it in its sequence
   TimePoint last_used;
 };
 
@@ -81,7 +81,7 @@ class EvictionQueue {
   void leave_lane(const Known& entry);
 
   EvictionPolicy policy_;
-  std::map<int, Lane> lanes_;  // none is empty
+  std::map<int, Lane> lanes_;               // none is empty
   std::vector<std::vector<Known>> chunks_;  // empty: none of its ids ever came
   std::size_t size_ = 0;
 };

@@ -8,9 +8,8 @@
 namespace troupe {
 PageCache::PageCache(PageCacheOptions options)
     : options_(std::move(options)),
-      restore_costs_{.recompute = options_.cost,
-                     .host = options_.load_from_host,
-                     .disk = options_.load_from_disk},
+      restore_costs_{
+          .recompute = options_.cost, .host = options_.load_from_host, .disk = options_.load_from_disk},
       free_device_pages_(all_free(options_.num_device_pages)),
       free_host_pages_(all_free(options_.num_host_pages)),
       free_disk_pages_(all_free(options_.num_disk_pages)),
@@ -25,8 +24,7 @@ PageCache::PageCache(PageCacheOptions options)
       next_generation_(options_.first_generation) {
   assert(options_.page_size > 0);
   // Tables that grow as a whole would stall; memory is used when nodes are.
-  const std::size_t num_pages =
-      free_device_pages_.size() + free_host_pages_.size() + free_disk_pages_.size();
+  const std::size_t num_pages = free_device_pages_.size() + free_host_pages_.size() + free_disk_pages_.size();
   nodes_.reserve(num_pages);
   by_key_.reserve(num_pages);
 }
@@ -39,8 +37,8 @@ std::vector<std::uint32_t> PageCache::all_free(std::uint32_t num_pages) {
 }
 
 std::optional<PageCache::Grant> PageCache::reserve(LeaseId id, TenantId tenant,
-                                                   std::span<const std::int32_t> tokens,
-                                                   PageDemand demand, TimePoint now) {
+                                                   std::span<const std::int32_t> tokens, PageDemand demand,
+                                                   TimePoint now) {
   assert(!leases_.contains(id));
   const std::vector<NodeId> chain = match(tenant, tokens);
   const auto num_new = num_new_pages(chain, demand);
@@ -50,8 +48,7 @@ std::optional<PageCache::Grant> PageCache::reserve(LeaseId id, TenantId tenant,
   Lease lease{.tenant = tenant, .pages = {}};
   Grant grant = take_chain(chain, lease, now);
   put_back(chain);
-  for (std::uint32_t i = 0; i < *num_new; ++i)
-    lease.pages.push_back({.page = take_device_page(now)});
+  for (std::uint32_t i = 0; i < *num_new; ++i) lease.pages.push_back({.page = take_device_page(now)});
   for (const HeldPage& held : lease.pages) grant.pages.push_back(held.page);
   leases_.emplace(id, std::move(lease));
   return grant;
@@ -78,8 +75,7 @@ std::optional<std::uint32_t> PageCache::num_new_pages(std::span<const NodeId> ch
 }
 
 // Pages for what was found: as they are, loaded, or to be filled.
-PageCache::Grant PageCache::take_chain(std::span<const NodeId> chain, Lease& lease,
-                                       TimePoint now) {
+PageCache::Grant PageCache::take_chain(std::span<const NodeId> chain, Lease& lease, TimePoint now) {
   const std::uint32_t page_size = options_.page_size;
   const std::vector<bool> is_worth_loading = worth_loading(chain, false);
   Grant grant;
@@ -129,8 +125,7 @@ std::vector<bool> PageCache::worth_loading(std::span<const NodeId> chain, bool f
 }
 
 // The beginning of `tokens` as far as something of it is still somewhere.
-std::vector<PageCache::NodeId> PageCache::match(TenantId tenant,
-                                                std::span<const std::int32_t> tokens) const {
+std::vector<PageCache::NodeId> PageCache::match(TenantId tenant, std::span<const std::int32_t> tokens) const {
   std::vector<NodeId> chain;
   if (!options_.keeps_prefixes || tokens.empty()) return chain;
   const std::size_t most = (tokens.size() - 1) / options_.page_size;
@@ -157,10 +152,8 @@ PageCache::NodeId PageCache::find(TenantId tenant, NodeId parent, const PageKey&
   return kNone;
 }
 
-PageKey PageCache::key_of(TenantId tenant, NodeId parent,
-                          std::span<const std::int32_t> tokens) const {
-  const PageKey above =
-      parent == kNone ? PageKey{.low = tenant, .high = 0} : nodes_[parent].key;
+PageKey PageCache::key_of(TenantId tenant, NodeId parent, std::span<const std::int32_t> tokens) const {
+  const PageKey above = parent == kNone ? PageKey{.low = tenant, .high = 0} : nodes_[parent].key;
   PageKey key = page_key(options_.secret, above, tokens);
   if (options_.hash_bits >= 128) return key;
   assert(options_.hash_bits < 64);
@@ -172,8 +165,7 @@ bool PageCache::has_page(NodeId id) const {
   return node.device_page != kNone || is_on_host(node) || is_on_disk(node);
 }
 
-std::optional<std::vector<std::uint32_t>> PageCache::extend(LeaseId id, PageDemand demand,
-                                                            TimePoint now) {
+std::optional<std::vector<std::uint32_t>> PageCache::extend(LeaseId id, PageDemand demand, TimePoint now) {
   const auto found = leases_.find(id);
   if (found == leases_.end()) return std::nullopt;
   const auto num_new = pages_to_grant(demand, num_available());
@@ -186,8 +178,7 @@ std::optional<std::vector<std::uint32_t>> PageCache::extend(LeaseId id, PageDema
   return pages;
 }
 
-void PageCache::commit(LeaseId id, std::uint32_t page_index,
-                       std::span<const std::int32_t> page_tokens) {
+void PageCache::commit(LeaseId id, std::uint32_t page_index, std::span<const std::int32_t> page_tokens) {
   const auto found = leases_.find(id);
   if (found == leases_.end() || !options_.keeps_prefixes) return;
   assert(page_tokens.size() == options_.page_size);

@@ -63,7 +63,7 @@ struct PageCacheOptions {
   std::uint32_t num_disk_pages = 0;
   bool keeps_prefixes = true;  // false: a page is free when its sequence lets go
   EvictionPolicy policy = EvictionPolicy::kValue;
-  RecomputeCost cost;  // nanoseconds where loads have a cost; else any unit
+  RecomputeCost cost;                                 // nanoseconds where loads have a cost; else any unit
   LoadCost load_from_host = {}, load_from_disk = {};  // a dearer load than its page is not made
   // Copies leave for the host while fewer device pages than this share could be
   // given away at once.
@@ -81,18 +81,18 @@ struct PageCounts {
 
 // How often things happened since the beginning.
 struct PageCacheStatistics {
-  std::uint64_t stored = 0;            // copies to the host
-  std::uint64_t loaded = 0;            // copies from the host
-  std::uint64_t reclaimed = 0;         // device pages given away, their host page kept
+  std::uint64_t stored = 0;               // copies to the host
+  std::uint64_t loaded = 0;               // copies from the host
+  std::uint64_t reclaimed = 0;            // device pages given away, their host page kept
   std::uint64_t dropped_from_device = 0;  // for want of room on the host
   std::uint64_t dropped_from_host = 0;
-  std::uint64_t kept_on_disk = 0;      // host pages given away, their disk page kept
-  std::uint64_t written = 0;           // transfers to the disk that were done
-  std::uint64_t read = 0;              // transfers from the disk that were done
+  std::uint64_t kept_on_disk = 0;  // host pages given away, their disk page kept
+  std::uint64_t written = 0;       // transfers to the disk that were done
+  std::uint64_t read = 0;          // transfers from the disk that were done
   std::uint64_t dropped_from_disk = 0;
-  std::uint64_t damaged_on_disk = 0;   // not there, or not intact, when read
-  std::uint64_t forgotten = 0;         // pages of conversations that were closed
-  std::uint64_t expired = 0;           // pages not used for too long
+  std::uint64_t damaged_on_disk = 0;  // not there, or not intact, when read
+  std::uint64_t forgotten = 0;        // pages of conversations that were closed
+  std::uint64_t expired = 0;          // pages not used for too long
 };
 
 class PageCache {
@@ -143,8 +143,7 @@ class PageCache {
   // has, the end first where the host is short of room. Returns the generations
   // to wait for: a reservation made when their transfers are done finds them on
   // the host, unless it comes too late.
-  std::vector<std::uint64_t> fetch(TenantId tenant, std::span<const std::int32_t> tokens,
-                                   TimePoint now);
+  std::vector<std::uint64_t> fetch(TenantId tenant, std::span<const std::int32_t> tokens, TimePoint now);
 
   // The device has done these: the host's pages may be read by others.
   void copies_done(std::span<const PageCopy> copies);
@@ -194,27 +193,27 @@ class PageCache {
     NodeId parent = kNone;  // kNone: the first page
     PageKey key;
     std::vector<std::int32_t> tokens;
-    std::uint32_t depth = 0;         // pages in front
+    std::uint32_t depth = 0;  // pages in front
     std::uint32_t num_children = 0;
-    std::uint32_t num_leaves = 1;    // sequences that end below: who would miss it
-    std::uint32_t num_leases = 0;    // that have it in their chain
-    std::uint32_t num_holders = 0;   // leases that use its device page
+    std::uint32_t num_leaves = 1;   // sequences that end below: who would miss it
+    std::uint32_t num_leases = 0;   // that have it in their chain
+    std::uint32_t num_holders = 0;  // leases that use its device page
     std::uint32_t device_page = kNone;
     std::uint32_t host_page = kNone;
     std::uint32_t disk_page = kNone;
     std::uint32_t num_disk_children = 0;  // children with a disk page
-    std::uint64_t generation = 0;    // of its contents
+    std::uint64_t generation = 0;         // of its contents
     TimePoint last_used;
     bool is_settled = false;   // the host page has its contents, not only soon
     bool is_fetching = false;  // from the disk page to the host page
     bool is_writing = false;   // from the host page to the disk page
     bool is_listed = false;    // in unwritten_
-    bool is_lifted = false;  // out of the queues while a reservation is made
+    bool is_lifted = false;    // out of the queues while a reservation is made
   };
   struct HeldPage {
     std::uint32_t page = 0;
-    NodeId node = kNone;      // whose tokens are in it, once they are known to be
-    bool is_private = true;   // it is not the node's device page
+    NodeId node = kNone;     // whose tokens are in it, once they are known to be
+    bool is_private = true;  // it is not the node's device page
   };
   struct Lease {
     TenantId tenant = 0;
@@ -226,23 +225,20 @@ class PageCache {
 
   // finding
   std::vector<NodeId> match(TenantId tenant, std::span<const std::int32_t> tokens) const;
-  NodeId find(TenantId tenant, NodeId parent, const PageKey& key,
-              std::span<const std::int32_t> tokens) const;
+  NodeId find(TenantId tenant, NodeId parent, const PageKey& key, std::span<const std::int32_t> tokens) const;
   PageKey key_of(TenantId tenant, NodeId parent, std::span<const std::int32_t> tokens) const;
   bool has_page(NodeId node) const;
   bool is_on_host(const Node& node) const { return node.host_page != kNone && !node.is_fetching; }
   bool is_on_disk(const Node& node) const { return node.disk_page != kNone && !node.is_writing; }
 
   // the tree
-  NodeId add_node(TenantId tenant, NodeId parent, const PageKey& key,
-                  std::span<const std::int32_t> tokens);
+  NodeId add_node(TenantId tenant, NodeId parent, const PageKey& key, std::span<const std::int32_t> tokens);
   void prune(NodeId node);
   void unfind(NodeId node);
   void change_leaves(NodeId node, int difference);
 
   // reserving
-  std::optional<std::uint32_t> num_new_pages(std::span<const NodeId> chain,
-                                             PageDemand demand) const;
+  std::optional<std::uint32_t> num_new_pages(std::span<const NodeId> chain, PageDemand demand) const;
   Grant take_chain(std::span<const NodeId> chain, Lease& lease, TimePoint now);
   std::vector<bool> worth_loading(std::span<const NodeId> chain, bool from_disk) const;
 
@@ -279,8 +275,7 @@ class PageCache {
   void drop_disk_page(NodeId node, bool is_erased);
   void abandon_transfer(NodeId node);
   PageIdentity identity_of(const Node& node) const;
-  NodeId adopt_stored(const StoredPage& page,
-                      const std::unordered_map<std::uint64_t, NodeId>& by_generation);
+  NodeId adopt_stored(const StoredPage& page, const std::unordered_map<std::uint64_t, NodeId>& by_generation);
 
   // the audit
   bool is_node_consistent(NodeId node) const;

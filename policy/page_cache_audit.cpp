@@ -35,8 +35,7 @@ bool PageCache::is_in_right_queues(NodeId id) const {
   const bool is_dirty = is_evictable && node.host_page == kNone;
   const bool is_clean = is_evictable && node.host_page != kNone;
   const bool may_leave_host = node.host_page != kNone && !is_moving;
-  const bool may_leave_disk =
-      has_disk_page && !is_moving && node.num_disk_children == 0 && !node.is_void;
+  const bool may_leave_disk = has_disk_page && !is_moving && node.num_disk_children == 0 && !node.is_void;
   return dirty_.contains(id) == is_dirty && clean_.contains(id) == is_clean &&
          on_host_.contains(id) == may_leave_host && on_disk_.contains(id) == may_leave_disk &&
          loose_.contains(id) == (is_dirty && !has_disk_page) &&
@@ -77,9 +76,8 @@ bool PageCache::are_counted_right() const {
   }
   for (NodeId id = 0; id < nodes_.size(); ++id) {
     const Node& node = nodes_[id];
-    if (node.is_used &&
-        (node.num_leases != leases[id] || node.num_holders != holders[id] ||
-         node.num_children != children[id] || node.num_disk_children != disk_children[id]))
+    if (node.is_used && (node.num_leases != leases[id] || node.num_holders != holders[id] ||
+                         node.num_children != children[id] || node.num_disk_children != disk_children[id]))
       return false;
   }
   return true;

@@ -50,8 +50,7 @@ std::vector<std::uint64_t> PageCache::fetch(TenantId tenant, std::span<const std
 }
 
 void PageCache::write_behind(std::uint32_t max_writes, TimePoint now) {
-  for (std::size_t left = std::min(unwritten_.size(), kMostLookedAt); left > 0 && max_writes > 0;
-       --left) {
+  for (std::size_t left = std::min(unwritten_.size(), kMostLookedAt); left > 0 && max_writes > 0; --left) {
     const NodeId id = unwritten_.front();
     unwritten_.pop_front();
     nodes_[id].is_listed = false;
@@ -87,8 +86,7 @@ PageCache::NodeId PageCache::first_not_on_disk(NodeId id) const {
 // Once it is on the host: all in front of it are on their way, and the disk has
 // room for it or something of less value.
 bool PageCache::could_be_written(NodeId id, TimePoint now) const {
-  for (NodeId at = nodes_[id].parent; at != kNone && !is_on_disk(nodes_[at]);
-       at = nodes_[at].parent)
+  for (NodeId at = nodes_[id].parent; at != kNone && !is_on_disk(nodes_[at]); at = nodes_[at].parent)
     if (nodes_[at].host_page == kNone) return false;
   if (!free_disk_pages_.empty()) return true;
   const auto lowest = on_disk_.lowest(now);
@@ -150,10 +148,11 @@ void PageCache::set_disk_page(NodeId id, std::uint32_t disk_page) {
 void PageCache::drop_disk_page(NodeId id, bool is_erased) {
   dequeue(id);
   Node& node = nodes_[id];
-  if (is_erased) transfers_.push_back({.direction = DiskTransfer::Direction::kErase,
-                                       .disk_page = node.disk_page,
-                                       .host_page = 0,
-                                       .identity = {}});
+  if (is_erased)
+    transfers_.push_back({.direction = DiskTransfer::Direction::kErase,
+                          .disk_page = node.disk_page,
+                          .host_page = 0,
+                          .identity = {}});
   free_disk_pages_.push_back(std::exchange(node.disk_page, kNone));
   node.is_writing = false;
   const NodeId parent = node.parent;
@@ -180,8 +179,7 @@ void PageCache::abandon_transfer(NodeId id) {
   enqueue(parent);
 }
 
-void PageCache::transfer_done(const DiskTransfer& transfer, TransferOutcome outcome,
-                              TimePoint now) {
+void PageCache::transfer_done(const DiskTransfer& transfer, TransferOutcome outcome, TimePoint now) {
   const auto found = under_way_.find(transfer.disk_page);
   if (found == under_way_.end() || transfer.direction == DiskTransfer::Direction::kErase) return;
   const NodeId id = found->second;
@@ -230,9 +228,8 @@ PageIdentity PageCache::identity_of(const Node& node) const {
 
 void PageCache::restore(std::vector<StoredPage> stored, TimePoint now) {
   assert(free_disk_pages_.size() == options_.num_disk_pages);
-  std::sort(stored.begin(), stored.end(), [](const StoredPage& a, const StoredPage& b) {
-    return a.identity.depth < b.identity.depth;
-  });
+  std::sort(stored.begin(), stored.end(),
+            [](const StoredPage& a, const StoredPage& b) { return a.identity.depth < b.identity.depth; });
   std::unordered_map<std::uint64_t, NodeId> by_generation;
   std::vector<bool> is_used(options_.num_disk_pages);
   for (const StoredPage& page : stored) {
@@ -258,20 +255,18 @@ void PageCache::restore(std::vector<StoredPage> stored, TimePoint now) {
 }
 
 // kNone: it can't be what it says.
-PageCache::NodeId PageCache::adopt_stored(
-    const StoredPage& page, const std::unordered_map<std::uint64_t, NodeId>& by_generation) {
+PageCache::NodeId PageCache::adopt_stored(const StoredPage& page,
+                                          const std::unordered_map<std::uint64_t, NodeId>& by_generation) {
   const PageIdentity& identity = page.identity;
   if (identity.generation == 0 || identity.generation > kLastGeneration ||
-      by_generation.contains(identity.generation) ||
-      identity.tokens.size() != options_.page_size)
+      by_generation.contains(identity.generation) || identity.tokens.size() != options_.page_size)
     return kNone;
   NodeId parent = kNone;
   if (identity.depth > 0) {
     const auto found = by_generation.find(identity.parent_generation);
     if (found == by_generation.end()) return kNone;
     parent = found->second;
-    if (nodes_[parent].depth + 1 != identity.depth || nodes_[parent].tenant != identity.tenant)
-      return kNone;
+    if (nodes_[parent].depth + 1 != identity.depth || nodes_[parent].tenant != identity.tenant) return kNone;
   } else if (identity.parent_generation != 0) {
     return kNone;
   }

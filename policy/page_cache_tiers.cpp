@@ -27,8 +27,7 @@ std::uint32_t PageCache::take_device_page(TimePoint now) {
     const auto dirty = dirty_.lowest(now);
     const auto clean = clean_.lowest(now);
     assert(dirty || clean);
-    const bool takes_dirty =
-        dirty && (!clean || dirty_.value(*dirty, now) < clean_.value(*clean, now));
+    const bool takes_dirty = dirty && (!clean || dirty_.value(*dirty, now) < clean_.value(*clean, now));
     reclaim(takes_dirty ? *dirty : *clean, now);
   }
   const std::uint32_t page = free_device_pages_.back();
@@ -162,8 +161,7 @@ void PageCache::copies_done(std::span<const PageCopy> copies) {
 }
 
 void PageCache::copy_ahead(std::uint32_t max_copies, TimePoint now) {
-  const auto enough =
-      static_cast<std::size_t>(options_.copy_ahead_below * options_.num_device_pages);
+  const auto enough = static_cast<std::size_t>(options_.copy_ahead_below * options_.num_device_pages);
   while (max_copies > 0 && free_device_pages_.size() + clean_.size() < enough) {
     const auto dirty = dirty_.lowest(now);
     if (!dirty) return;
@@ -254,8 +252,7 @@ void PageCache::drop(NodeId id) {
 }
 
 // From the end as far as nobody else continues or holds it.
-void PageCache::forget(TenantId tenant, std::span<const std::int32_t> tokens,
-                       std::size_t num_kept) {
+void PageCache::forget(TenantId tenant, std::span<const std::int32_t> tokens, std::size_t num_kept) {
   std::vector<NodeId> chain;
   NodeId parent = kNone;
   for (std::size_t i = 0; i + options_.page_size <= tokens.size(); i += options_.page_size) {
@@ -296,8 +293,7 @@ std::vector<PageCopy> PageCache::take_copies() { return std::exchange(copies_, {
 void PageCache::enqueue(NodeId id) {
   Node& node = nodes_[id];
   if (node.is_lifted || node.is_void) return;
-  EvictionEntry entry{.id = id, .worth = worth(node), .depth = node.depth,
-                      .last_used = node.last_used};
+  EvictionEntry entry{.id = id, .worth = worth(node), .depth = node.depth, .last_used = node.last_used};
   if (node.device_page != kNone && node.num_holders == 0) {
     (node.host_page == kNone ? dirty_ : clean_).insert(entry);
     if (node.host_page == kNone && node.disk_page == kNone) loose_.insert(entry);

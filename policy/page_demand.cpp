@@ -26,8 +26,7 @@ PageDemand extension_demand(const SequenceProgress& progress, const PageSizing& 
 
 std::optional<std::uint32_t> pages_to_grant(const PageDemand& demand, std::uint32_t available) {
   if (available < demand.required + demand.keep_free) return std::nullopt;
-  return std::clamp(available - demand.keep_free, demand.required,
-                    std::max(demand.required, demand.wanted));
+  return std::clamp(available - demand.keep_free, demand.required, std::max(demand.required, demand.wanted));
 }
 
 }  // namespace troupe

@@ -58,8 +58,7 @@ class SipHash {
 
 }  // namespace
 
-PageKey page_key(const PageSecret& secret, const PageKey& parent,
-                 std::span<const std::int32_t> tokens) {
+PageKey page_key(const PageSecret& secret, const PageKey& parent, std::span<const std::int32_t> tokens) {
   SipHash hash(secret);
   hash.add(parent.low);
   hash.add(parent.high);

@@ -21,7 +21,6 @@ struct PageSecret {
 };
 
 // SipHash-2-4 with 128 bits of output over (parent, tokens).
-PageKey page_key(const PageSecret& secret, const PageKey& parent,
-                 std::span<const std::int32_t> tokens);
+PageKey page_key(const PageSecret& secret, const PageKey& parent, std::span<const std::int32_t> tokens);
 
 }  // namespace troupe

@@ -56,8 +56,7 @@ RecomputeCost recompute_cost_of(const PageTimes& times, std::uint32_t deepest) {
   if (times.chunk_pages < 2) return cost;
   double added = times.chunk - times.first;
   const RecomputeCost attention_only{.constant = 0, .attention = cost.attention};
-  for (std::uint32_t depth = 1; depth < times.chunk_pages; ++depth)
-    added -= attention_only.of_page(depth);
+  for (std::uint32_t depth = 1; depth < times.chunk_pages; ++depth) added -= attention_only.of_page(depth);
   cost.constant = std::clamp(added / (times.chunk_pages - 1), times.first * kLeastShare, times.first);
   return cost;
 }

@@ -18,7 +18,7 @@ enum class KvPlace : std::uint8_t { kDevice, kHost, kDisk, kNowhere };
 
 // Nanoseconds, as measured. Zeros: not measured, a load is always worth it.
 struct LoadCost {
-  double fixed = 0;     // once for a sequence, if it loads any page of the tier
+  double fixed = 0;  // once for a sequence, if it loads any page of the tier
   double per_page = 0;
   bool operator==(const LoadCost&) const = default;
 };

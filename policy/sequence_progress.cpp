@@ -12,9 +12,8 @@ std::optional<SequenceStep> SequenceProgress::next_step(std::uint32_t max_tokens
   if (max_tokens == 0) return std::nullopt;
   if (!holes_.empty()) {
     const TokenRange& hole = holes_.front();
-    return SequenceStep{.num_tokens = std::min(hole.size(), max_tokens),
-                        .context_length = hole.begin,
-                        .fills_hole = true};
+    return SequenceStep{
+        .num_tokens = std::min(hole.size(), max_tokens), .context_length = hole.begin, .fills_hole = true};
   }
   if (!has_work() || page_capacity <= num_submitted_) return std::nullopt;
   SequenceStep step{.num_tokens = 1, .context_length = num_submitted_};
@@ -23,8 +22,7 @@ std::optional<SequenceStep> SequenceProgress::next_step(std::uint32_t max_tokens
     step.sample = true;
     return step;
   }
-  step.num_tokens =
-      std::min({num_known_ - num_submitted_, max_tokens, page_capacity - num_submitted_});
+  step.num_tokens = std::min({num_known_ - num_submitted_, max_tokens, page_capacity - num_submitted_});
   if (num_submitted_ < num_scored_) {  // it has lost what was computed
     step.num_tokens = std::min(step.num_tokens, num_scored_ - num_submitted_);
   } else if (num_submitted_ < score_end_) {
@@ -90,8 +88,6 @@ void SequenceProgress::restart() {
   holes_.clear();
 }
 
-void SequenceProgress::limit_total(std::uint32_t max_total) {
-  max_total_ = std::min(max_total_, max_total);
-}
+void SequenceProgress::limit_total(std::uint32_t max_total) { max_total_ = std::min(max_total_, max_total); }
 
 }  // namespace troupe

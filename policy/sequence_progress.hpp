@@ -31,8 +31,8 @@ struct SequenceStep {
   std::uint32_t context_length = 0;  // tokens in front of these
   bool input_from_slot = false;      // the token is not known here yet
   bool sample = false;
-  bool fills_hole = false;           // others behind it have been computed already
-  bool scores = false;               // after each token: how likely the next one was
+  bool fills_hole = false;  // others behind it have been computed already
+  bool scores = false;      // after each token: how likely the next one was
   bool operator==(const SequenceStep&) const = default;
 };
 
@@ -44,16 +44,12 @@ class SequenceProgress {
   // max_total: prompt and completion together, > prompt_tokens. max_pending: the
   // batches that may be in flight, if they are to be full; at most kMostPending
   // count.
-  SequenceProgress(std::uint32_t prompt_tokens, std::uint32_t max_total,
-                   std::uint32_t max_pending = 2)
-      : num_known_(prompt_tokens),
-        max_total_(max_total),
-        max_pending_(std::min(max_pending, kMostPending)) {}
+  SequenceProgress(std::uint32_t prompt_tokens, std::uint32_t max_total, std::uint32_t max_pending = 2)
+      : num_known_(prompt_tokens), max_total_(max_total), max_pending_(std::min(max_pending, kMostPending)) {}
 
   // The next step of at most max_tokens tokens in pages for page_capacity
   // tokens; nullopt if there is nothing to do, or no room, at present.
-  std::optional<SequenceStep> next_step(std::uint32_t max_tokens,
-                                        std::uint32_t page_capacity) const;
+  std::optional<SequenceStep> next_step(std::uint32_t max_tokens, std::uint32_t page_capacity) const;
   // Would next_step give one, were there pages enough?
   bool has_work() const { return is_prefilling() || can_decode(); }
   bool is_prefilling() const {
@@ -70,9 +66,7 @@ class SequenceProgress {
   // Wanted of all known tokens: how likely each was after those in front of it.
   void score_known() { score_end_ = num_known_ - 1; }
   // Tokens that may come from a cache: the next ones' scores are known.
-  std::uint32_t num_reusable() const {
-    return num_scored_ < score_end_ ? num_scored_ : num_known_;
-  }
+  std::uint32_t num_reusable() const { return num_scored_ < score_end_ ? num_scored_ : num_known_; }
 
   // The first `num_cached` tokens' KV was found, but for the holes, in order.
   void start(std::uint32_t num_cached, std::vector<TokenRange> holes = {});
@@ -92,7 +86,7 @@ class SequenceProgress {
  private:
   bool can_decode() const;
 
-  std::uint32_t num_known_ = 0;      // prompt and generated
+  std::uint32_t num_known_ = 0;  // prompt and generated
   std::uint32_t max_total_ = 0;
   std::uint32_t max_pending_ = 2;
   std::uint32_t num_submitted_ = 0;  // tokens whose KV is computed or in flight

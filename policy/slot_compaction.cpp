@@ -8,8 +8,7 @@ namespace {
 
 // The first of the windows of `length` slots with most live ones.
 std::size_t best_window(std::span<const bool> is_live, std::size_t length) {
-  auto num_live =
-      std::count(is_live.begin(), is_live.begin() + static_cast<std::ptrdiff_t>(length), true);
+  auto num_live = std::count(is_live.begin(), is_live.begin() + static_cast<std::ptrdiff_t>(length), true);
   auto most = num_live;
   std::size_t best = 0;
   for (std::size_t first = 1; first + length <= is_live.size(); ++first) {
@@ -27,9 +26,8 @@ std::size_t best_window(std::span<const bool> is_live, std::size_t length) {
 SlotCompaction compact_slots(std::span<const bool> is_live) {
   const auto count = static_cast<std::size_t>(std::count(is_live.begin(), is_live.end(), true));
   const std::size_t first = best_window(is_live, count);
-  SlotCompaction compaction{.first = static_cast<std::uint32_t>(first),
-                            .count = static_cast<std::uint32_t>(count),
-                            .moves = {}};
+  SlotCompaction compaction{
+      .first = static_cast<std::uint32_t>(first), .count = static_cast<std::uint32_t>(count), .moves = {}};
   std::size_t hole = first;
   for (std::size_t slot = 0; slot < is_live.size(); ++slot) {
     const bool is_inside = slot >= first && slot < first + count;

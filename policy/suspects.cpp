@@ -8,15 +8,13 @@ namespace troupe {
 std::optional<Suspects::SequenceId> Suspects::take_death(Death death, std::span<const Part> parts) {
   num_batches_ = 0;
   if (parts.empty()) return std::nullopt;  // nobody's fault
-  const bool is_alone = std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
-    return part.sequence == parts.front().sequence;
-  });
+  const bool is_alone = std::all_of(
+      parts.begin(), parts.end(), [&](const Part& part) { return part.sequence == parts.front().sequence; });
   const auto known = suspects_.find(parts.front().sequence);
   if (is_alone && known != suspects_.end()) {
     Suspect& suspect = known->second;
-    const bool was_there = std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
-      return suspect.begin < part.end;
-    });
+    const bool was_there =
+        std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return suspect.begin < part.end; });
     if (was_there || suspect.was_alone) {
       explained_.insert(suspect.deaths.begin(), suspect.deaths.end());
       explained_.insert(death);
@@ -44,14 +42,13 @@ void Suspects::computed(SequenceId sequence, std::uint32_t end) {
 
 void Suspects::forget(SequenceId sequence) { suspects_.erase(sequence); }
 
-std::vector<std::size_t> Suspects::choose_participants(
-    std::span<const SequenceId> running, std::span<const SequenceId> in_flight) const {
+std::vector<std::size_t> Suspects::choose_participants(std::span<const SequenceId> running,
+                                                       std::span<const SequenceId> in_flight) const {
   const auto is_suspect = [this](SequenceId sequence) { return contains(sequence); };
   const auto suspect = std::find_if(running.begin(), running.end(), is_suspect);
   std::vector<std::size_t> participants;
   if (suspect != running.end()) {
-    if (in_flight.empty())
-      participants.push_back(static_cast<std::size_t>(suspect - running.begin()));
+    if (in_flight.empty()) participants.push_back(static_cast<std::size_t>(suspect - running.begin()));
     return participants;
   }
   // One that has left the running ones may still have something in flight.
@@ -63,8 +60,7 @@ std::vector<std::size_t> Suspects::choose_participants(
 std::optional<std::size_t> Suspects::next_to_admit(std::span<const SequenceId> waiting,
                                                    std::span<const SequenceId> running) const {
   const auto is_suspect = [this](SequenceId sequence) { return contains(sequence); };
-  if (waiting.empty() || std::any_of(running.begin(), running.end(), is_suspect))
-    return std::nullopt;
+  if (waiting.empty() || std::any_of(running.begin(), running.end(), is_suspect)) return std::nullopt;
   if (needs_proof() && !running.empty()) return std::nullopt;  // which will give it
   const auto suspect = std::find_if(waiting.begin(), waiting.end(), is_suspect);
   const auto other = std::find_if_not(waiting.begin(), waiting.end(), is_suspect);

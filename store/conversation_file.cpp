@@ -77,7 +77,8 @@ void create_schema(SqliteDatabase& database) {
 
 void check_schema(const SqliteDatabase& database) {
   const auto version = number_of(database, "user_version");
-  if (number_of(database, "application_id") != kApplicationId) throw UnusableFile("it is not a file of troupe's");
+  if (number_of(database, "application_id") != kApplicationId)
+    throw UnusableFile("it is not a file of troupe's");
   if (version != kSchemaVersion)
     throw UnusableFile("it has version " + std::to_string(version) + ", this troupe reads version " +
                        std::to_string(kSchemaVersion));

@@ -93,7 +93,8 @@ Row read_row(const SqliteStatement& statement) {
 
 // With its messages, and only if it is what was written.
 Row complete(const SqliteDatabase& database, Row row) {
-  SqliteStatement messages(database, "SELECT role, content FROM message WHERE response = ? ORDER BY position");
+  SqliteStatement messages(database,
+                           "SELECT role, content FROM message WHERE response = ? ORDER BY position");
   messages.bind(row.number);
   while (messages.step()) row.response.input.push_back({messages.text(0), messages.text(1)});
   // References that only go back can't go round in circles.
@@ -163,7 +164,10 @@ void insert_messages(const SqliteDatabase& database, std::int64_t response,
                      const std::vector<StoredMessage>& messages) {
   for (std::size_t i = 0; i < messages.size(); ++i) {
     SqliteStatement statement(database, "INSERT INTO message VALUES(?, ?, ?, ?)");
-    statement.bind(response).bind(static_cast<std::int64_t>(i)).bind(messages[i].role).bind(messages[i].content);
+    statement.bind(response)
+        .bind(static_cast<std::int64_t>(i))
+        .bind(messages[i].role)
+        .bind(messages[i].content);
     statement.run();
   }
 }
@@ -176,7 +180,8 @@ void insert(const SqliteDatabase& database, const StoredResponse& response) {
   }
   SqliteStatement statement(
       database,
-      "INSERT INTO response(previous, id, tenant, created, expires, is_deleted, model, instructions, settings, "
+      "INSERT INTO response(previous, id, tenant, created, expires, is_deleted, model, instructions, "
+      "settings, "
       "output, is_complete, prompt_tokens, completion_tokens, cached_tokens, vocabulary, extends_previous, "
       "tokens, checksum) VALUES(?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   previous ? statement.bind(*previous) : statement.bind_null();
@@ -184,7 +189,8 @@ void insert(const SqliteDatabase& database, const StoredResponse& response) {
   statement.bind(response.model).bind(response.instructions).bind(response.settings).bind(response.output);
   statement.bind(std::int64_t{response.is_complete}).bind(std::int64_t{response.prompt_tokens});
   statement.bind(std::int64_t{response.completion_tokens}).bind(std::int64_t{response.cached_tokens});
-  statement.bind(static_cast<std::int64_t>(response.vocabulary)).bind(std::int64_t{response.extends_previous});
+  statement.bind(static_cast<std::int64_t>(response.vocabulary))
+      .bind(std::int64_t{response.extends_previous});
   statement.bind_bytes(std::as_bytes(std::span(response.tokens)));
   statement.bind(static_cast<std::int64_t>(checksum_of(response)));
   statement.run();
@@ -225,10 +231,12 @@ std::size_t remove_with_ancestors(const SqliteDatabase& database, std::int64_t n
   }
 }
 
-std::vector<std::int64_t> expired_leaves(const SqliteDatabase& database, std::int64_t now, std::size_t at_most) {
-  SqliteStatement statement(database,
-                            "SELECT number FROM response r WHERE expires <= ? AND NOT EXISTS "
-                            "(SELECT 1 FROM response c WHERE c.previous = r.number) ORDER BY expires LIMIT ?");
+std::vector<std::int64_t> expired_leaves(const SqliteDatabase& database, std::int64_t now,
+                                         std::size_t at_most) {
+  SqliteStatement statement(
+      database,
+      "SELECT number FROM response r WHERE expires <= ? AND NOT EXISTS "
+      "(SELECT 1 FROM response c WHERE c.previous = r.number) ORDER BY expires LIMIT ?");
   statement.bind(now).bind(static_cast<std::int64_t>(at_most));
   std::vector<std::int64_t> numbers;
   while (statement.step()) numbers.push_back(statement.integer(0));

@@ -50,8 +50,8 @@ class ConversationStore {
 
   std::variant<StoredResponse, StoreError> find(std::string_view tenant, std::string_view id,
                                                 std::int64_t now);
-  std::variant<Conversation, StoreError> read_conversation(std::string_view tenant,
-                                                           std::string_view id, std::int64_t now);
+  std::variant<Conversation, StoreError> read_conversation(std::string_view tenant, std::string_view id,
+                                                           std::int64_t now);
   std::optional<StoreError> remove(std::string_view tenant, std::string_view id, std::int64_t now);
 
   // Deletes up to so many expired responses that nothing continues; how many.

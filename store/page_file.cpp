@@ -61,9 +61,7 @@ std::uint64_t own_checksum(const T& value) {
   return XXH3_64bits(&value, offsetof(T, checksum));
 }
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 int open_file(int directory, const char* name) {
   const int file = ::openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -81,8 +79,7 @@ std::uint64_t size_of(int file) {
 }
 
 void cut(int file, std::uint64_t size) {
-  if (size_of(file) > size && ::ftruncate(file, static_cast<off_t>(size)) != 0)
-    fail("cutting the page file");
+  if (size_of(file) > size && ::ftruncate(file, static_cast<off_t>(size)) != 0) fail("cutting the page file");
 }
 
 void write_at(int file, std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -99,8 +96,8 @@ void write_at(int file, std::uint64_t offset, std::span<const std::byte> bytes) 
 std::size_t read_at(int file, std::uint64_t offset, std::span<std::byte> bytes) {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t count = ::pread(file, bytes.data() + done, bytes.size() - done,
-                                  static_cast<off_t>(offset + done));
+    const ssize_t count =
+        ::pread(file, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("reading the page file");
     if (count == 0) break;
@@ -127,8 +124,8 @@ PageFile::PageFile(int directory, const PageFileContents& contents, std::uint32_
       stride_((contents.page_bytes + kAlignment - 1) / kAlignment * kAlignment),
       entries_(num_pages) {
   if (contents.page_size == 0 || contents.page_size > kMaxPageTokens || contents.page_bytes == 0)
-    throw std::runtime_error("a page file for pages of " + std::to_string(contents.page_size) +
-                             " tokens, " + std::to_string(contents.page_bytes) + " bytes");
+    throw std::runtime_error("a page file for pages of " + std::to_string(contents.page_size) + " tokens, " +
+                             std::to_string(contents.page_bytes) + " bytes");
   try {
     index_ = open_file(directory, kIndexName);
     data_ = open_file(directory, kDataName);
@@ -163,8 +160,7 @@ bool PageFile::read_header() {
     return false;
   };
   Header header;
-  const std::size_t size =
-      read_at(index_, 0, std::as_writable_bytes(std::span(&header, 1)));
+  const std::size_t size = read_at(index_, 0, std::as_writable_bytes(std::span(&header, 1)));
   if (size == 0) return false;
   if (size < sizeof header || header.magic != kMagic || own_checksum(header) != header.checksum)
     return begin_anew("the index is damaged, or no index");
@@ -210,14 +206,14 @@ void PageFile::read_records() {
         continue;
       }
       entries_[page] = {.generation = record.generation, .checksum = record.contents_checksum};
-      stored_.push_back({.disk_page = page,
-                         .identity = {.tenant = record.tenant,
-                                      .generation = record.generation,
-                                      .parent_generation = record.parent_generation,
-                                      .depth = record.depth,
-                                      .tokens = {record.tokens, record.tokens + contents_.page_size}},
-                         .age = std::chrono::seconds(
-                             now - std::clamp<std::int64_t>(record.written, 0, now))});
+      stored_.push_back(
+          {.disk_page = page,
+           .identity = {.tenant = record.tenant,
+                        .generation = record.generation,
+                        .parent_generation = record.parent_generation,
+                        .depth = record.depth,
+                        .tokens = {record.tokens, record.tokens + contents_.page_size}},
+           .age = std::chrono::seconds(now - std::clamp<std::int64_t>(record.written, 0, now))});
     }
     if (size < block.size()) break;
   }
@@ -228,8 +224,7 @@ void PageFile::read_records() {
 
 std::vector<StoredPage> PageFile::take_stored() { return std::exchange(stored_, {}); }
 
-void PageFile::write(std::uint32_t page, const PageIdentity& identity,
-                     std::span<const std::byte> contents) {
+void PageFile::write(std::uint32_t page, const PageIdentity& identity, std::span<const std::byte> contents) {
   if (identity.tokens.size() != contents_.page_size || contents.size() != contents_.page_bytes)
     throw std::invalid_argument("a page of another size than the file's");
   erase(page);
@@ -249,8 +244,7 @@ void PageFile::write(std::uint32_t page, const PageIdentity& identity,
   entries_.at(page) = {.generation = record.generation, .checksum = record.contents_checksum};
 }
 
-bool PageFile::read(std::uint32_t page, const PageIdentity& identity,
-                    std::span<std::byte> contents) const {
+bool PageFile::read(std::uint32_t page, const PageIdentity& identity, std::span<std::byte> contents) const {
   const Entry& entry = entries_.at(page);
   if (entry.generation == 0 || entry.generation != identity.generation) return false;
   if (contents.size() != contents_.page_bytes) return false;

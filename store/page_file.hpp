@@ -31,7 +31,7 @@ namespace troupe {
 // begun anew.
 struct PageFileContents {
   std::array<std::uint64_t, 2> fingerprint = {};  // of model, layout and arithmetic
-  std::uint32_t page_size = 0;   // tokens, at most kMaxPageTokens
+  std::uint32_t page_size = 0;                    // tokens, at most kMaxPageTokens
   std::uint64_t page_bytes = 0;
   bool operator==(const PageFileContents&) const = default;
 };
@@ -61,8 +61,7 @@ class PageFile {
   std::uint64_t first_generation() const { return num_opened_ << 40; }
 
   // Throws std::system_error, and the page is then empty or damaged.
-  void write(std::uint32_t page, const PageIdentity& identity,
-             std::span<const std::byte> contents);
+  void write(std::uint32_t page, const PageIdentity& identity, std::span<const std::byte> contents);
   // False if these contents are not there, or not intact. Throws
   // std::system_error if the file can't be read.
   [[nodiscard]] bool read(std::uint32_t page, const PageIdentity& identity,

@@ -50,8 +50,8 @@ class ScratchFile {
   }
   void read_at(std::uint64_t offset, std::vector<char>& bytes) {
     for (std::size_t done = 0; done < bytes.size();) {
-      const ssize_t count = ::pread(descriptor_, bytes.data() + done, bytes.size() - done,
-                                    static_cast<off_t>(offset + done));
+      const ssize_t count =
+          ::pread(descriptor_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) fail("a file can't be read");
       done += static_cast<std::size_t>(count);

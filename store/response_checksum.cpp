@@ -23,8 +23,8 @@ class Checksum {
     return *this;
   }
   Checksum& add(const std::vector<std::int32_t>& tokens) {
-    return add(std::string_view(reinterpret_cast<const char*>(tokens.data()),
-                                tokens.size() * sizeof(std::int32_t)));
+    return add(
+        std::string_view(reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(std::int32_t)));
   }
   std::uint64_t result() const { return XXH3_64bits_digest(&state_); }
 

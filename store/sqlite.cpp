@@ -63,9 +63,9 @@ SqliteStatement& SqliteStatement::bind(std::string_view text) {
 }
 
 SqliteStatement& SqliteStatement::bind_bytes(std::span<const std::byte> bytes) {
-  check(bytes.empty() ? sqlite3_bind_zeroblob(handle_, ++num_bound_, 0)
-                      : sqlite3_bind_blob64(handle_, ++num_bound_, bytes.data(), bytes.size(),
-                                            SQLITE_STATIC));
+  check(bytes.empty()
+            ? sqlite3_bind_zeroblob(handle_, ++num_bound_, 0)
+            : sqlite3_bind_blob64(handle_, ++num_bound_, bytes.data(), bytes.size(), SQLITE_STATIC));
   return *this;
 }
 
@@ -90,9 +90,7 @@ bool SqliteStatement::is_null(int column) const {
   return sqlite3_column_type(handle_, column) == SQLITE_NULL;
 }
 
-std::int64_t SqliteStatement::integer(int column) const {
-  return sqlite3_column_int64(handle_, column);
-}
+std::int64_t SqliteStatement::integer(int column) const { return sqlite3_column_int64(handle_, column); }
 
 std::string SqliteStatement::text(int column) const {
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(handle_, column));

@@ -18,8 +18,8 @@ namespace troupe {
 class SqliteError : public std::runtime_error {
  public:
   SqliteError(int code, const std::string& what) : std::runtime_error(what), code_(code) {}
-  int code() const { return code_; }                  // extended
-  int primary_code() const { return code_ & 0xff; }   // SQLITE_BUSY, SQLITE_FULL …
+  int code() const { return code_; }                 // extended
+  int primary_code() const { return code_ & 0xff; }  // SQLITE_BUSY, SQLITE_FULL …
 
  private:
   int code_;

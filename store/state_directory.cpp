@@ -45,8 +45,7 @@ void check_owner(const std::filesystem::path& path, int descriptor) {
   if (status.st_uid != ::geteuid())
     refuse(path, "it belongs to user " + std::to_string(status.st_uid) + ", not to " +
                      std::to_string(::geteuid()) + " who runs this");
-  if ((status.st_mode & kOthersMayWrite) != 0)
-    refuse(path, "others may write into it; chmod 700 it");
+  if ((status.st_mode & kOthersMayWrite) != 0) refuse(path, "others may write into it; chmod 700 it");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct StoredResponse {
   std::int64_t expires = 0;
   std::string model;
   std::string instructions;
-  std::string settings;  // what the answer repeats of its request, as JSON members
+  std::string settings;              // what the answer repeats of its request, as JSON members
   std::vector<StoredMessage> input;  // what this request added
   std::string output;
   bool is_complete = true;  // false: the answer met its token limit

@@ -15,13 +15,11 @@ constexpr int kLargestExponent = 1000;  // far from where doubles end
 
 void check(const HistogramLayout::Settings& settings) {
   if (settings.schema < 0 || settings.schema > 6)
-    throw std::invalid_argument("histogram: a schema is 0 to 6, not " +
-                                std::to_string(settings.schema));
+    throw std::invalid_argument("histogram: a schema is 0 to 6, not " + std::to_string(settings.schema));
   if (settings.min_exponent < -kLargestExponent || settings.max_exponent > kLargestExponent ||
       settings.min_exponent >= settings.max_exponent)
-    throw std::invalid_argument("histogram: no room between 2^" +
-                                std::to_string(settings.min_exponent) + " and 2^" +
-                                std::to_string(settings.max_exponent));
+    throw std::invalid_argument("histogram: no room between 2^" + std::to_string(settings.min_exponent) +
+                                " and 2^" + std::to_string(settings.max_exponent));
   const double smallest = std::ldexp(1, settings.min_exponent);
   const double largest = std::ldexp(1, settings.max_exponent);
   for (const double cut : settings.cuts)

@@ -74,8 +74,7 @@ ExpositionFormat choose_exposition(std::string_view accept) {
   int precision = 0;
   while (!rest.empty()) {
     const MediaRange range = parse_range(take_until(rest, ','));
-    if (range.type == kProtobufType && range.message == kProtobufMessage &&
-        range.encoding == "delimited")
+    if (range.type == kProtobufType && range.message == kProtobufMessage && range.encoding == "delimited")
       protobuf_quality = std::max(protobuf_quality, range.quality);
     if (const int found = text_precision(range); found > precision) {
       precision = found;

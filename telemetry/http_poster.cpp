@@ -126,9 +126,8 @@ struct HttpPoster::Implementation {
     if (!addresses.error.empty()) return host + ": " + addresses.error;
     stream.emplace(io);
     const error_code error = wait(limit, [&](auto done) {
-      stream->async_connect(addresses.endpoints, [done](error_code result, const tcp::endpoint&) mutable {
-        done(result, 0);
-      });
+      stream->async_connect(addresses.endpoints,
+                            [done](error_code result, const tcp::endpoint&) mutable { done(result, 0); });
     });
     if (error) stream.reset();
     return error ? error.message() : "";

@@ -153,8 +153,7 @@ bool is_logged(LogLevel level) { return logger().should_log(to_spdlog(level)); }
 
 void log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
   if (!is_logged(level)) return;
-  const auto line =
-      format_in_use == LogFormat::kJson ? json_fields(event, fields) : text_line(event, fields);
+  const auto line = format_in_use == LogFormat::kJson ? json_fields(event, fields) : text_line(event, fields);
   logger().log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
 }
 

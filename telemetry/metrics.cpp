@@ -28,13 +28,13 @@ using Bounds = std::vector<double>;
 constexpr int kSchema = 4;
 
 // Small models give a token in less than a millisecond.
-const Bounds kGaps = {.0001, .00025, .0005, .001, .0015, .002, .003, .004, .006, .008, .01, .015, .02,
-                      .03,   .04,    .05,   .075, .1,    .15,  .2,   .3,   .5,   .75,  1,   2.5,  5,    10};
+const Bounds kGaps = {.0001, .00025, .0005, .001, .0015, .002, .003, .004, .006, .008, .01, .015, .02, .03,
+                      .04,   .05,    .075,  .1,   .15,   .2,   .3,   .5,   .75,  1,    2.5, 5,    10};
 const Bounds kWaits = {.0001, .00025, .0005, .001, .0025, .005, .01, .02, .04, .06, .08, .1,
                        .25,   .5,     .75,   1,    2.5,   5,    7.5, 10,  20,  40,  80,  160};
 const Bounds kLatencies = {.01, .025, .05, .1, .2, .3, .5, .8, 1,   1.5, 2,   2.5,
                            5,   10,   15,  20, 30, 40, 50, 60, 120, 240, 480, 960};
-const Bounds kTokens = {1,   2,   4,    8,    16,   32,   64,    128,   256,
+const Bounds kTokens = {1,   2,    4,    8,    16,   32,    64,    128,   256,
                         512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
 const Bounds kSequences = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024};
 const Bounds kChoices = {1, 2, 5, 10, 20};
@@ -181,8 +181,8 @@ void Metrics::define_requests() {
   requests_error = ended("error");
 
   const auto refused = [&](const std::string& reason) {
-    return implementation_->counter("troupe_requests_refused_total", "Requests that ended before they ran, by reason.",
-                                    {{"reason", reason}});
+    return implementation_->counter("troupe_requests_refused_total",
+                                    "Requests that ended before they ran, by reason.", {{"reason", reason}});
   };
   refused_invalid = refused("invalid");
   refused_too_long = refused("too_long");
@@ -193,7 +193,8 @@ void Metrics::define_requests() {
   refused_unavailable = refused("unavailable");
 
   auto& make = *implementation_;
-  prompt_tokens = make.counter("troupe_prompt_tokens_total", "Prompt tokens of requests whose first token has come.");
+  prompt_tokens =
+      make.counter("troupe_prompt_tokens_total", "Prompt tokens of requests whose first token has come.");
   cached_prompt_tokens = make.counter("troupe_cached_prompt_tokens_total",
                                       "Of troupe_prompt_tokens_total, those found in shared KV pages.");
   computed_prompt_tokens =
@@ -203,7 +204,8 @@ void Metrics::define_requests() {
                                    "Tokens computed again after a preemption, a pause or a lost worker.");
   requests_running = make.gauge("troupe_num_requests_running", "Requests that have pages and a slot.");
   requests_waiting = make.gauge("troupe_num_requests_waiting", "Requests waiting for pages or a slot.");
-  requests_paused = make.gauge("troupe_num_requests_paused", "Requests whose clients don't read their answers.");
+  requests_paused =
+      make.gauge("troupe_num_requests_paused", "Requests whose clients don't read their answers.");
   ready = make.gauge("troupe_ready", "1 if /ready says yes, as of this answer.");
 }
 
@@ -211,7 +213,8 @@ void Metrics::define_latencies() {
   const auto seconds = [&](const std::string& name, const std::string& help, const Bounds& bounds) {
     return implementation_->histogram(name, help, Unit::kSeconds, bounds);
   };
-  time_to_first_token = seconds("troupe_time_to_first_token_seconds", "Arrival to first generated token.", kWaits);
+  time_to_first_token =
+      seconds("troupe_time_to_first_token_seconds", "Arrival to first generated token.", kWaits);
   inter_token_latency =
       seconds("troupe_inter_token_latency_seconds", "Gap between consecutive tokens of a request.", kGaps);
   time_per_output_token = seconds("troupe_time_per_output_token_seconds",
@@ -219,7 +222,8 @@ void Metrics::define_latencies() {
   normalized_latency = seconds("troupe_normalized_latency_seconds",
                                "Arrival to last token, divided by the number of output tokens.", kGaps);
   end_to_end_latency = seconds("troupe_e2e_request_latency_seconds", "Arrival to last token.", kLatencies);
-  queue_time = seconds("troupe_request_queue_time_seconds", "Arrival at the scheduler to the first turn.", kWaits);
+  queue_time =
+      seconds("troupe_request_queue_time_seconds", "Arrival at the scheduler to the first turn.", kWaits);
   prefill_time = seconds("troupe_request_prefill_time_seconds", "First turn to first token.", kWaits);
   decode_time = seconds("troupe_request_decode_time_seconds", "First token to last token.", kLatencies);
   inference_time = seconds("troupe_request_inference_time_seconds", "First turn to last token.", kLatencies);
@@ -230,9 +234,10 @@ void Metrics::define_lengths() {
     return implementation_->histogram(name, help, Unit::kCount, bounds);
   };
   prompt_length = tokens("troupe_request_prompt_tokens", "Prompt tokens of a finished request.", kTokens);
-  generation_length = tokens("troupe_request_generation_tokens", "Generated tokens of a finished request.", kTokens);
-  asked_max_tokens =
-      tokens("troupe_request_params_max_tokens", "The parameter max_tokens of a finished request, if given.", kTokens);
+  generation_length =
+      tokens("troupe_request_generation_tokens", "Generated tokens of a finished request.", kTokens);
+  asked_max_tokens = tokens("troupe_request_params_max_tokens",
+                            "The parameter max_tokens of a finished request, if given.", kTokens);
   asked_choices = tokens("troupe_request_params_n", "The parameter n of a finished request.", kChoices);
 }
 
@@ -242,16 +247,19 @@ void Metrics::define_iterations() {
   preemptions = make.counter("troupe_num_preemptions_total", "Running requests put back into the queue.");
   worker_restarts = make.counter("troupe_worker_restarts_total", "Workers replaced after a failure.");
   const auto in_batches = [&](const std::string& phase) {
-    return make.counter("troupe_batch_tokens_total", "Tokens computed in batches, by phase.", {{"phase", phase}});
+    return make.counter("troupe_batch_tokens_total", "Tokens computed in batches, by phase.",
+                        {{"phase", phase}});
   };
   prefill_tokens = in_batches("prefill");
   decode_tokens = in_batches("decode");
-  batch_tokens = make.histogram("troupe_iteration_tokens", "Tokens computed in a batch.", Unit::kCount, kTokens);
-  batch_sequences = make.histogram("troupe_iteration_sequences", "Sequences in a batch.", Unit::kCount, kSequences);
+  batch_tokens =
+      make.histogram("troupe_iteration_tokens", "Tokens computed in a batch.", Unit::kCount, kTokens);
+  batch_sequences =
+      make.histogram("troupe_iteration_sequences", "Sequences in a batch.", Unit::kCount, kSequences);
   iteration_time =
       make.histogram("troupe_iteration_seconds", "From one batch done to the next.", Unit::kSeconds, kGaps);
-  network_time =
-      make.histogram("troupe_iteration_network_seconds", "Time the device spent on a batch.", Unit::kSeconds, kGaps);
+  network_time = make.histogram("troupe_iteration_network_seconds", "Time the device spent on a batch.",
+                                Unit::kSeconds, kGaps);
   batches_in_flight = make.gauge("troupe_batches_in_flight", "Batches submitted and not done.");
 }
 
@@ -295,19 +303,19 @@ void Metrics::define_pages() {
   pages_loaded = make.counter("troupe_kv_pages_loaded_total", "KV pages copied from the host.");
   pages_written = make.counter("troupe_kv_pages_written_total", "KV pages written to the disk.");
   pages_read = make.counter("troupe_kv_pages_read_total", "KV pages read from the disk.");
-  disk_writes_failed = make.counter("troupe_kv_page_writes_failed_total",
-                                    "KV pages that the disk did not take.");
+  disk_writes_failed =
+      make.counter("troupe_kv_page_writes_failed_total", "KV pages that the disk did not take.");
   const auto not_intact = [&](const std::string& tier) {
     return make.counter("troupe_kv_pages_not_intact_total",
-                        "KV pages that failed their check and were computed again.",
-                        {{"tier", tier}});
+                        "KV pages that failed their check and were computed again.", {{"tier", tier}});
   };
   pages_not_intact = not_intact("host");
   disk_pages_not_intact = not_intact("disk");
-  prefix_cache_queries =
-      make.counter("troupe_prefix_cache_queries_total", "Tokens looked up in the prefix index, at every turn given.");
+  prefix_cache_queries = make.counter("troupe_prefix_cache_queries_total",
+                                      "Tokens looked up in the prefix index, at every turn given.");
   const auto hits = [&](const std::string& tier) {
-    return make.counter("troupe_prefix_cache_hits_total", "Tokens found in the prefix index.", {{"tier", tier}});
+    return make.counter("troupe_prefix_cache_hits_total", "Tokens found in the prefix index.",
+                        {{"tier", tier}});
   };
   prefix_cache_hits = hits("device");
   prefix_cache_host_hits = hits("host");
@@ -316,8 +324,10 @@ void Metrics::define_pages() {
 
 void Metrics::define_the_rest() {
   auto& make = *implementation_;
-  make.gauge("troupe_build_info", "1; the version is in the label.", {{"version", make.options.version}}).set(1);
-  unexpected_messages = make.counter("troupe_unexpected_messages_total", "Messages that no actor handler expected.");
+  make.gauge("troupe_build_info", "1; the version is in the label.", {{"version", make.options.version}})
+      .set(1);
+  unexpected_messages =
+      make.counter("troupe_unexpected_messages_total", "Messages that no actor handler expected.");
   actor_failures = make.counter("troupe_actor_failures_total", "Actors that died of an error.");
 
   responses_stored = make.counter("troupe_responses_stored_total", "Responses kept to be continued.");
@@ -325,23 +335,26 @@ void Metrics::define_the_rest() {
 
   connections = make.gauge("troupe_http_connections", "Open client connections.");
   sse_streams = make.gauge("troupe_http_sse_streams", "Open event streams.");
-  sse_backlog =
-      make.gauge("troupe_http_sse_backlog_bytes", "Bytes for event streams that their clients have not taken.");
+  sse_backlog = make.gauge("troupe_http_sse_backlog_bytes",
+                           "Bytes for event streams that their clients have not taken.");
   const auto responses = [&](const std::string& status) {
-    return make.counter("troupe_http_responses_total", "HTTP responses by status class.", {{"class", status}});
+    return make.counter("troupe_http_responses_total", "HTTP responses by status class.",
+                        {{"class", status}});
   };
   http_2xx = responses("2xx");
   http_4xx = responses("4xx");
   http_5xx = responses("5xx");
-  client_disconnects = make.counter("troupe_http_client_disconnects_total", "Clients gone before their answer ended.");
+  client_disconnects =
+      make.counter("troupe_http_client_disconnects_total", "Clients gone before their answer ended.");
   sse_events = make.counter("troupe_http_sse_events_total", "Events written to streams.");
-  sse_wakeups = make.counter("troupe_http_sse_wakeups_total", "Times an I/O thread was woken to write events.");
+  sse_wakeups =
+      make.counter("troupe_http_sse_wakeups_total", "Times an I/O thread was woken to write events.");
 
-  trace_spans_exported =
-      make.counter("troupe_trace_spans_exported_total", "Spans that arrived in the trace file or at the collector.");
+  trace_spans_exported = make.counter("troupe_trace_spans_exported_total",
+                                      "Spans that arrived in the trace file or at the collector.");
   const auto dropped = [&](const std::string& reason) {
-    return make.counter("troupe_trace_spans_dropped_total", "Spans that were recorded and did not arrive, by reason.",
-                        {{"reason", reason}});
+    return make.counter("troupe_trace_spans_dropped_total",
+                        "Spans that were recorded and did not arrive, by reason.", {{"reason", reason}});
   };
   trace_spans_dropped_queue_full = dropped("queue_full");
   trace_spans_dropped_export_failed = dropped("export_failed");

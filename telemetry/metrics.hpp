@@ -50,8 +50,8 @@ class Histogram {
 };
 
 struct MetricsOptions {
-  std::string version;      // of the program, for troupe_build_info
-  bool vllm_names = true;   // what means the same also under vLLM's names
+  std::string version;                    // of the program, for troupe_build_info
+  bool vllm_names = true;                 // what means the same also under vLLM's names
   std::uint32_t context_length = 131072;  // where vLLM's buckets of token counts end
 };
 
@@ -74,7 +74,7 @@ class Metrics {
   Counter refused_overload;      // too many waited already
   Counter refused_queue_time;    // waited too long for its turn
   Counter refused_draining;
-  Counter refused_unavailable;   // the engine has failed
+  Counter refused_unavailable;                                          // the engine has failed
   Counter prompt_tokens, cached_prompt_tokens, computed_prompt_tokens;  // of finished prefills
   Counter generation_tokens;
   Counter recomputed_tokens;  // computed a second time: after a preemption, a pause, a restart
@@ -96,7 +96,7 @@ class Metrics {
 
   // iterations
   Counter iterations, preemptions, worker_restarts;
-  Counter prefill_tokens, decode_tokens;     // batch_tokens_total{phase}
+  Counter prefill_tokens, decode_tokens;  // batch_tokens_total{phase}
   Histogram batch_tokens, batch_sequences;
   Histogram iteration_time, network_time;  // seconds; their difference is the engine's
   Gauge batches_in_flight;
@@ -111,10 +111,10 @@ class Metrics {
   Counter disk_pages_dropped;
   // kv_pages_ended_total{reason}
   Counter pages_forgotten, pages_expired;
-  Counter pages_stored, pages_loaded;  // to the host and from it
+  Counter pages_stored, pages_loaded;                     // to the host and from it
   Counter pages_written, pages_read, disk_writes_failed;  // to the disk and from it
   Counter pages_not_intact, disk_pages_not_intact;
-  Counter prefix_cache_queries;  // tokens
+  Counter prefix_cache_queries;                                               // tokens
   Counter prefix_cache_hits, prefix_cache_host_hits, prefix_cache_disk_hits;  // tokens, by tier
 
   // actors
@@ -125,7 +125,7 @@ class Metrics {
 
   // http
   Gauge connections, sse_streams;
-  Gauge sse_backlog;  // bytes delivered to streams that their clients have not taken
+  Gauge sse_backlog;                     // bytes delivered to streams that their clients have not taken
   Counter http_2xx, http_4xx, http_5xx;  // http_responses_total{class}
   Counter client_disconnects, sse_events, sse_wakeups;
 

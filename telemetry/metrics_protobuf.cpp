@@ -42,8 +42,7 @@ void add_native(ProtobufWriter& message, const NativeHistogram& native) {
   message.add_packed_sint64(13, native.deltas);
 }
 
-ProtobufWriter histogram_message(const ClientMetric::Histogram& histogram,
-                                 const NativeHistogram* native) {
+ProtobufWriter histogram_message(const ClientMetric::Histogram& histogram, const NativeHistogram* native) {
   ProtobufWriter message;
   message.add_uint64(1, histogram.sample_count);
   message.add_double(2, histogram.sample_sum);
@@ -57,8 +56,7 @@ ProtobufWriter histogram_message(const ClientMetric::Histogram& histogram,
   return message;
 }
 
-ProtobufWriter metric_message(const ClientMetric& metric, MetricType type,
-                              const NativeHistogram* native) {
+ProtobufWriter metric_message(const ClientMetric& metric, MetricType type, const NativeHistogram* native) {
   ProtobufWriter message;
   for (const auto& label : metric.label) {
     ProtobufWriter pair;
@@ -69,9 +67,7 @@ ProtobufWriter metric_message(const ClientMetric& metric, MetricType type,
   switch (type) {
     case MetricType::Counter: message.add_message(3, value_message(metric.counter.value)); break;
     case MetricType::Gauge: message.add_message(2, value_message(metric.gauge.value)); break;
-    case MetricType::Histogram:
-      message.add_message(7, histogram_message(metric.histogram, native));
-      break;
+    case MetricType::Histogram: message.add_message(7, histogram_message(metric.histogram, native)); break;
     case MetricType::Untyped:
     case MetricType::Summary: break;  // we have none
   }
@@ -89,8 +85,8 @@ std::string protobuf_of(const CollectedMetrics& metrics) {
     message.add_string(2, family.help);
     message.add_int32(3, type_number(family.type));
     for (const auto& metric : family.metric)
-      message.add_message(4, metric_message(metric, family.type,
-                                            native == metrics.native.end() ? nullptr : &native->second));
+      message.add_message(
+          4, metric_message(metric, family.type, native == metrics.native.end() ? nullptr : &native->second));
     message.append_delimited_to(out);
   }
   return out;

@@ -83,7 +83,8 @@ class EventAttributes final : public otel::common::KeyValueIterable {
     bool goes_on = true;
     for (const auto& attribute : attributes_)
       if (goes_on)
-        with_value(attribute.value, [&](const auto& value) { goes_on = callback(view(attribute.key), value); });
+        with_value(attribute.value,
+                   [&](const auto& value) { goes_on = callback(view(attribute.key), value); });
     return goes_on;
   }
   std::size_t size() const noexcept override { return attributes_.size(); }
@@ -101,9 +102,11 @@ void fill(Recordable& recordable, const Span& span) {
   recordable.SetStartTime(timestamp(span.start_unix_nanoseconds));
   recordable.SetDuration(std::chrono::nanoseconds(span.end_unix_nanoseconds - span.start_unix_nanoseconds));
   for (const auto& attribute : span.attributes)
-    with_value(attribute.value, [&](const auto& value) { recordable.SetAttribute(view(attribute.key), value); });
+    with_value(attribute.value,
+               [&](const auto& value) { recordable.SetAttribute(view(attribute.key), value); });
   for (const auto& event : span.events)
-    recordable.AddEvent(view(event.name), timestamp(event.unix_nanoseconds), EventAttributes(event.attributes));
+    recordable.AddEvent(view(event.name), timestamp(event.unix_nanoseconds),
+                        EventAttributes(event.attributes));
   const std::vector<SpanAttribute> none;
   for (const auto& link : span.links) recordable.AddLink(span_context(link), EventAttributes(none));
   if (span.status == SpanStatus::kError)
@@ -144,8 +147,8 @@ class SdkExporter final : public SpanExporter {
   SdkExporter(const OtlpEndpoint& endpoint, const TraceSource& source)
       : exporter_(options_for(endpoint)),
         resource_(resource_of(source)),
-        scope_(otel::sdk::instrumentationscope::InstrumentationScope::Create(
-            "troupe", source.version, view(semconv::kSchemaUrl))),
+        scope_(otel::sdk::instrumentationscope::InstrumentationScope::Create("troupe", source.version,
+                                                                             view(semconv::kSchemaUrl))),
         complaint_(endpoint.url) {
     using otel::sdk::common::internal_log::LogHandler;
     otel::sdk::common::internal_log::GlobalLogHandler::SetLogHandler(

@@ -31,8 +31,7 @@ bool write_all(int descriptor, std::string_view bytes) {
 // A process that was killed may have left half a line.
 bool ends_in_mid_line(int descriptor, std::uint64_t size) {
   char last = '\n';
-  return size > 0 && ::pread(descriptor, &last, 1, static_cast<off_t>(size) - 1) == 1 &&
-         last != '\n';
+  return size > 0 && ::pread(descriptor, &last, 1, static_cast<off_t>(size) - 1) == 1 && last != '\n';
 }
 
 }  // namespace
@@ -49,8 +48,7 @@ OtlpFileExporter::~OtlpFileExporter() {
 
 void OtlpFileExporter::open() {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0)
-    throw std::runtime_error("the trace file can't be opened: " + system_error(path_));
+  if (descriptor_ < 0) throw std::runtime_error("the trace file can't be opened: " + system_error(path_));
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))
     throw std::runtime_error("the trace file must be a regular file: " + path_.string());

@@ -64,7 +64,8 @@ struct OtlpHttpExporter::Implementation {
     for (int num_attempts = 1;; ++num_attempts) {
       PostedAnswer answer = attempt(body, deadline);
       if (!may_be_tried_again(answer.status) || num_attempts == options.max_attempts) return answer;
-      const milliseconds asked = std::min<milliseconds>(std::chrono::seconds(answer.retry_after_s), kLongestPause);
+      const milliseconds asked =
+          std::min<milliseconds>(std::chrono::seconds(answer.retry_after_s), kLongestPause);
       if (!pause(std::max(next_pause, asked), deadline)) return answer;
       next_pause *= 2;
     }
@@ -76,13 +77,11 @@ struct OtlpHttpExporter::Implementation {
   ExportComplaint complaint;
 };
 
-OtlpHttpExporter::OtlpHttpExporter(OtlpEndpoint endpoint, const TraceSource& source,
-                                   OtlpHttpOptions options)
+OtlpHttpExporter::OtlpHttpExporter(OtlpEndpoint endpoint, const TraceSource& source, OtlpHttpOptions options)
     : implementation_(std::make_unique<Implementation>(std::move(endpoint), source, options)) {}
 OtlpHttpExporter::~OtlpHttpExporter() = default;
 
-std::size_t OtlpHttpExporter::send(const std::vector<SpanTree>& trees,
-                                   const ExportDeadline& deadline) {
+std::size_t OtlpHttpExporter::send(const std::vector<SpanTree>& trees, const ExportDeadline& deadline) {
   Implementation& self = *implementation_;
   const std::size_t num_spans = count_spans(trees);
   try {

@@ -77,11 +77,12 @@ std::vector<MetricFamily> process_metrics() {
         stat->cpu_ticks / ticks);
     add("process_resident_memory_bytes", "Resident memory size in bytes.", MetricType::Gauge,
         stat->resident_pages * static_cast<double>(::sysconf(_SC_PAGESIZE)));
-    add("process_virtual_memory_bytes", "Virtual memory size in bytes.", MetricType::Gauge, stat->virtual_bytes);
+    add("process_virtual_memory_bytes", "Virtual memory size in bytes.", MetricType::Gauge,
+        stat->virtual_bytes);
     add("process_threads", "Number of threads.", MetricType::Gauge, stat->num_threads);
     if (const auto boot = boot_time())
-      add("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", MetricType::Gauge,
-          *boot + stat->start_ticks / ticks);
+      add("process_start_time_seconds", "Start time of the process since unix epoch in seconds.",
+          MetricType::Gauge, *boot + stat->start_ticks / ticks);
   }
   if (const auto files = num_open_files())
     add("process_open_fds", "Number of open file descriptors.", MetricType::Gauge, *files);

@@ -34,9 +34,7 @@ void ProtobufWriter::add_int32(std::uint32_t field, std::int32_t value) {
   add_uint64(field, static_cast<std::uint64_t>(std::int64_t{value}));
 }
 
-void ProtobufWriter::add_sint32(std::uint32_t field, std::int32_t value) {
-  add_uint64(field, zigzag(value));
-}
+void ProtobufWriter::add_sint32(std::uint32_t field, std::int32_t value) { add_uint64(field, zigzag(value)); }
 
 void ProtobufWriter::add_double(std::uint32_t field, double value) {
   auto bits = std::bit_cast<std::uint64_t>(value);

@@ -49,8 +49,8 @@ inline constexpr std::string_view kTroupe = "troupe";
 
 // ours: attributes
 inline constexpr std::string_view kRequestId = "troupe.request_id";  // X-Request-Id
-inline constexpr std::string_view kKept = "troupe.kept";  // not sampled, but "error" or "slow"
-inline constexpr std::string_view kRun = "troupe.run";    // 1, then one more after each loss of pages
+inline constexpr std::string_view kKept = "troupe.kept";             // not sampled, but "error" or "slow"
+inline constexpr std::string_view kRun = "troupe.run";  // 1, then one more after each loss of pages
 inline constexpr std::string_view kCachedTokens = "troupe.cached_tokens";
 inline constexpr std::string_view kComputedTokens = "troupe.computed_tokens";
 inline constexpr std::string_view kTokensFromHost = "troupe.tokens_from_host";

@@ -13,8 +13,7 @@
 
 namespace troupe {
 
-using AttributeValue =
-    std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>>;
+using AttributeValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>>;
 
 struct SpanAttribute {
   std::string_view key;  // a literal: it is not copied

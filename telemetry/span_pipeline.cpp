@@ -13,10 +13,7 @@ std::size_t count_spans(const std::vector<SpanTree>& trees) {
 
 SpanPipeline::SpanPipeline(std::unique_ptr<SpanExporter> exporter, SpanPipelineOptions options,
                            SpanCounters counters)
-    : exporter_(std::move(exporter)),
-      options_(options),
-      counters_(counters),
-      thread_([this] { run(); }) {}
+    : exporter_(std::move(exporter)), options_(options), counters_(counters), thread_([this] { run(); }) {}
 
 SpanPipeline::~SpanPipeline() { stop(std::chrono::milliseconds(0)); }
 

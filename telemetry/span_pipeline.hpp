@@ -32,8 +32,7 @@ struct SpanCounters {
 
 class SpanPipeline {
  public:
-  SpanPipeline(std::unique_ptr<SpanExporter> exporter, SpanPipelineOptions options,
-               SpanCounters counters);
+  SpanPipeline(std::unique_ptr<SpanExporter> exporter, SpanPipelineOptions options, SpanCounters counters);
   ~SpanPipeline();  // stop(0)
 
   // Any thread; never waits for the exporter.

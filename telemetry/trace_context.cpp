@@ -31,8 +31,8 @@ std::optional<std::uint64_t> parse_hex(std::string_view digits) {
 }
 
 bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '*' ||
-         c == '/' || c == '@';
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '*' || c == '/' ||
+         c == '@';
 }
 
 bool is_value_character(char c) { return c >= 0x20 && c <= 0x7E && c != ',' && c != '='; }
@@ -42,8 +42,8 @@ bool is_tracestate_member(std::string_view member) {
   if (equals == std::string_view::npos || equals == 0 || equals > kMaxTracestateNameBytes) return false;
   const auto name = member.substr(0, equals);
   const auto value = member.substr(equals + 1);
-  return std::all_of(name.begin(), name.end(), is_name_character) && !value.empty() &&
-         value.back() != ' ' && std::all_of(value.begin(), value.end(), is_value_character);
+  return std::all_of(name.begin(), name.end(), is_name_character) && !value.empty() && value.back() != ' ' &&
+         std::all_of(value.begin(), value.end(), is_value_character);
 }
 
 std::string_view without_blanks(std::string_view text) {
@@ -79,8 +79,7 @@ std::optional<TraceContext> parse_traceparent(std::string_view header) {
 }
 
 std::string format_traceparent(const TraceContext& context) {
-  return "00-" + hex_of(context.trace) + "-" + hex_of(context.span) +
-         (context.is_sampled ? "-01" : "-00");
+  return "00-" + hex_of(context.trace) + "-" + hex_of(context.span) + (context.is_sampled ? "-01" : "-00");
 }
 
 std::string checked_tracestate(std::string_view header) {

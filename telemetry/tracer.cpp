@@ -24,16 +24,14 @@ std::int64_t offset_to_wall_time() {
 
 }  // namespace
 
-Tracer::Tracer(TracerOptions options, Metrics& metrics,
-               std::vector<std::unique_ptr<SpanExporter>> exporters)
+Tracer::Tracer(TracerOptions options, Metrics& metrics, std::vector<std::unique_ptr<SpanExporter>> exporters)
     : options_(options), offset_nanoseconds_(offset_to_wall_time()) {
   const SpanCounters counters{.exported = metrics.trace_spans_exported,
                               .dropped_queue_full = metrics.trace_spans_dropped_queue_full,
                               .dropped_export_failed = metrics.trace_spans_dropped_export_failed,
                               .dropped_shutdown = metrics.trace_spans_dropped_shutdown};
   for (auto& exporter : exporters)
-    pipelines_.push_back(
-        std::make_unique<SpanPipeline>(std::move(exporter), options_.pipeline, counters));
+    pipelines_.push_back(std::make_unique<SpanPipeline>(std::move(exporter), options_.pipeline, counters));
 }
 
 Tracer::~Tracer() { stop(kFarewell); }
@@ -56,8 +54,8 @@ void Tracer::record(std::vector<Span> spans) {
 void Tracer::stop(std::chrono::milliseconds deadline) {
   const auto end = std::chrono::steady_clock::now() + deadline;
   for (const auto& pipeline : pipelines_) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        end - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pipeline->stop(std::max(left, std::chrono::milliseconds(0)));
   }
 }

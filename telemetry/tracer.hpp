@@ -31,8 +31,7 @@ class Tracer {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  Tracer(TracerOptions options, Metrics& metrics,
-         std::vector<std::unique_ptr<SpanExporter>> exporters);
+  Tracer(TracerOptions options, Metrics& metrics, std::vector<std::unique_ptr<SpanExporter>> exporters);
   ~Tracer();  // stop(), with two seconds
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;

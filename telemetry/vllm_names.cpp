@@ -81,8 +81,7 @@ double value_in(const std::vector<MetricFamily>& families, std::string_view name
   const MetricFamily* family = find(families, name);
   if (family == nullptr) return 0;
   for (const auto& metric : family->metric)
-    if (label_of(metric, "state") == state && is_on_device(metric))
-      return value_of(*family, metric);
+    if (label_of(metric, "state") == state && is_on_device(metric)) return value_of(*family, metric);
   return 0;
 }
 
@@ -150,11 +149,11 @@ std::vector<double> one_two_five(std::uint32_t limit) {
 }  // namespace
 
 std::vector<VllmHistogram> vllm_histograms(std::uint32_t context_length) {
-  const std::vector<double> first_token = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75,
+  const std::vector<double> first_token = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
                                            1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560};
   const std::vector<double> gap = {.01, .025, .05, .075, .1,  .15, .2, .3, .4, .5,
                                    .75, 1,    2.5, 5,    7.5, 10,  20, 40, 80};
-  const std::vector<double> latency = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,  15,  20,
+  const std::vector<double> latency = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
                                        30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
   const std::vector<double> batch = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
   const std::vector<double> tokens = one_two_five(std::min(context_length, kLongestContext));
@@ -165,7 +164,8 @@ std::vector<VllmHistogram> vllm_histograms(std::uint32_t context_length) {
        "Histogram of inter-token latency in seconds.", gap},
       {"troupe_inter_token_latency_seconds", "vllm:time_per_output_token_seconds",
        "Histogram of time per output token in seconds. DEPRECATED: Use "
-       "vllm:inter_token_latency_seconds instead.", gap},
+       "vllm:inter_token_latency_seconds instead.",
+       gap},
       {"troupe_time_per_output_token_seconds", "vllm:request_time_per_output_token_seconds",
        "Histogram of time_per_output_token_seconds per request.", gap},
       {"troupe_e2e_request_latency_seconds", "vllm:e2e_request_latency_seconds",
@@ -178,16 +178,18 @@ std::vector<VllmHistogram> vllm_histograms(std::uint32_t context_length) {
        "Histogram of time spent in DECODE phase for request.", latency},
       {"troupe_request_inference_time_seconds", "vllm:request_inference_time_seconds",
        "Histogram of time spent in RUNNING phase for request.", latency},
-      {"troupe_request_prompt_tokens", "vllm:request_prompt_tokens",
-       "Number of prefill tokens processed.", tokens},
+      {"troupe_request_prompt_tokens", "vllm:request_prompt_tokens", "Number of prefill tokens processed.",
+       tokens},
       {"troupe_request_generation_tokens", "vllm:request_generation_tokens",
        "Number of generation tokens processed.", tokens},
       {"troupe_request_generation_tokens", "vllm:request_max_num_generation_tokens",
        "Histogram of maximum number of requested generation tokens.", tokens},
       {"troupe_request_params_max_tokens", "vllm:request_params_max_tokens",
        "Histogram of the max_tokens request parameter.", tokens},
-      {"troupe_request_params_n", "vllm:request_params_n",
-       "Histogram of the n request parameter.", {1, 2, 5, 10, 20}},
+      {"troupe_request_params_n",
+       "vllm:request_params_n",
+       "Histogram of the n request parameter.",
+       {1, 2, 5, 10, 20}},
       {"troupe_iteration_tokens", "vllm:iteration_tokens_total",
        "Histogram of number of tokens per engine_step.", batch},
   };
@@ -199,10 +201,8 @@ std::vector<MetricFamily> vllm_counters_and_gauges(const std::vector<MetricFamil
   for (const SameMeaning& same : kSame) {
     const MetricFamily* family = find(ours, same.ours);
     if (family == nullptr) continue;
-    MetricFamily twin{.name = std::string(same.theirs),
-                      .help = std::string(same.help),
-                      .type = family->type,
-                      .metric = {}};
+    MetricFamily twin{
+        .name = std::string(same.theirs), .help = std::string(same.help), .type = family->type, .metric = {}};
     for (const auto& metric : family->metric) {
       if (!is_on_device(metric)) continue;
       twin.metric.push_back(with(vllm_labels(metric), family->type, value_of(*family, metric)));

@@ -22,10 +22,8 @@ bool is_word_character(char32_t code_point) {
     case UTF8PROC_CATEGORY_MC:
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_PC:
-      return true;
-    default:
-      return false;
+    case UTF8PROC_CATEGORY_PC: return true;
+    default: return false;
   }
 }
 
@@ -41,8 +39,7 @@ Utf8Character character_before(std::string_view text, std::size_t end) {
 }
 
 bool is_word_at(std::string_view text, std::size_t begin) {
-  return begin < text.size() &&
-         is_word_character(next_utf8_character(text.substr(begin)).code_point);
+  return begin < text.size() && is_word_character(next_utf8_character(text.substr(begin)).code_point);
 }
 
 std::size_t skip_space_left(std::string_view text, std::size_t from, std::size_t begin) {
@@ -69,9 +66,9 @@ std::size_t skip_space_right(std::string_view text, std::size_t end) {
 }
 
 bool is_inside(TextRange range, std::span<const TextRange> trusted) {
-  const auto behind = std::upper_bound(
-      trusted.begin(), trusted.end(), range.begin,
-      [](std::size_t begin, const TextRange& candidate) { return begin < candidate.begin; });
+  const auto behind =
+      std::upper_bound(trusted.begin(), trusted.end(), range.begin,
+                       [](std::size_t begin, const TextRange& candidate) { return begin < candidate.begin; });
   return behind != trusted.begin() && range.end <= std::prev(behind)->end;
 }
 
@@ -87,8 +84,7 @@ bool AddedToken::needs_trust() const {
   return is_special || is_fenced("|") || is_fenced(kFullWidthBar);
 }
 
-AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens)
-    : tokens_(std::move(tokens)), nodes_(1) {
+AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)), nodes_(1) {
   for (std::size_t i = 0; i < tokens_.size(); ++i) add(i);
 }
 

@@ -48,21 +48,18 @@ BpeModel::BpeModel(BpeModelParts parts)
   for (const BpeEntry& entry : parts.entries) {
     if (!entry.is_reachable) continue;
     characters_.add(entry.bytes, entry.token);
-    if (entry.bytes.size() == 1)
-      byte_tokens_[static_cast<std::uint8_t>(entry.bytes[0])] = entry.token;
+    if (entry.bytes.size() == 1) byte_tokens_[static_cast<std::uint8_t>(entry.bytes[0])] = entry.token;
     if (parts.ignores_merges) whole_words_.add(entry.bytes, entry.token);
   }
   for (const BpeMerge& merge : parts.merges) merges_.add(merge.left, merge.right, merge.result);
   if (!parts.ignores_merges) find_whole_words(parts.entries);
-  has_word_borders_ =
-      !starts_from_bytes_ && characters_.find(kMetaspace) &&
-      std::none_of(parts.entries.begin(), parts.entries.end(), [](const BpeEntry& entry) {
-        return entry.is_reachable && has_inner_metaspace(entry.bytes);
-      });
+  has_word_borders_ = !starts_from_bytes_ && characters_.find(kMetaspace) &&
+                      std::none_of(parts.entries.begin(), parts.entries.end(), [](const BpeEntry& entry) {
+                        return entry.is_reachable && has_inner_metaspace(entry.bytes);
+                      });
 }
 
-void BpeModel::encode(std::string_view piece, BpeScratch& scratch,
-                      std::vector<TokenId>& out) const {
+void BpeModel::encode(std::string_view piece, BpeScratch& scratch, std::vector<TokenId>& out) const {
   if (!has_word_borders_) return encode_word(piece, scratch, out);
   while (!piece.empty()) {
     const std::size_t end = word_end(piece, 0);
@@ -71,8 +68,7 @@ void BpeModel::encode(std::string_view piece, BpeScratch& scratch,
   }
 }
 
-void BpeModel::encode_word(std::string_view word, BpeScratch& scratch,
-                           std::vector<TokenId>& out) const {
+void BpeModel::encode_word(std::string_view word, BpeScratch& scratch, std::vector<TokenId>& out) const {
   if (const std::optional<TokenId> token = whole_words_.find(word)) {
     out.push_back(*token);
     return;

@@ -28,8 +28,7 @@ AddedTokenMatcher raw_matcher(const std::vector<AddedToken>& tokens) {
   return AddedTokenMatcher(std::move(chosen));
 }
 
-AddedTokenMatcher normalized_matcher(const std::vector<AddedToken>& tokens,
-                                     const Normalizer& normalizer) {
+AddedTokenMatcher normalized_matcher(const std::vector<AddedToken>& tokens, const Normalizer& normalizer) {
   std::vector<AddedToken> chosen;
   PatternScratch scratch;
   for (AddedToken token : tokens) {
@@ -43,9 +42,9 @@ AddedTokenMatcher normalized_matcher(const std::vector<AddedToken>& tokens,
 // Calls between(text, is_beginning) for what lies between matches, and appends
 // the matches themselves.
 template <class Between>
-void split_at_added_tokens(const AddedTokenMatcher& matcher, std::string_view text,
-                           bool is_beginning, std::span<const TextRange> trusted,
-                           std::vector<TokenId>& tokens, Between between) {
+void split_at_added_tokens(const AddedTokenMatcher& matcher, std::string_view text, bool is_beginning,
+                           std::span<const TextRange> trusted, std::vector<TokenId>& tokens,
+                           Between between) {
   std::size_t done = 0;
   while (done < text.size()) {
     const auto match = matcher.is_empty() ? std::nullopt : matcher.find(text, done, trusted);
@@ -81,8 +80,7 @@ BpeTokenizer::BpeTokenizer(BpeTokenizerParts parts)
     : vocabulary_(std::move(parts.vocabulary)),
       ids_(table_of(vocabulary_)),
       raw_tokens_(raw_matcher(parts.added_tokens)),
-      normalized_tokens_(
-          normalized_matcher(parts.added_tokens, Normalizer(parts.normalizer_steps))),
+      normalized_tokens_(normalized_matcher(parts.added_tokens, Normalizer(parts.normalizer_steps))),
       normalizer_(std::move(parts.normalizer_steps)),
       pre_tokenizer_(std::move(parts.pre_tokenizer_steps)),
       model_(std::move(parts.model)),
@@ -94,10 +92,9 @@ BpeTokenizer::BpeTokenizer(BpeTokenizerParts parts)
 std::vector<TokenId> BpeTokenizer::encode_trusting(std::string_view text,
                                                    std::span<const TextRange> trusted) const {
   Scratch scratch;
-  split_at_added_tokens(raw_tokens_, text, true, trusted, scratch.tokens,
-                        [&](std::string_view segment, bool is_beginning) {
-                          encode_segment(segment, is_beginning, scratch);
-                        });
+  split_at_added_tokens(
+      raw_tokens_, text, true, trusted, scratch.tokens,
+      [&](std::string_view segment, bool is_beginning) { encode_segment(segment, is_beginning, scratch); });
   return std::move(scratch.tokens);
 }
 
@@ -118,14 +115,11 @@ bool BpeTokenizer::is_special(TokenId token) const {
   return token >= 0 && index < vocabulary_.size() && vocabulary_[index].is_special;
 }
 
-std::optional<TokenId> BpeTokenizer::token_id(std::string_view content) const {
-  return ids_.find(content);
-}
+std::optional<TokenId> BpeTokenizer::token_id(std::string_view content) const { return ids_.find(content); }
 
 // Bytes that aren't UTF-8 (no client can send them, files can) go straight to
 // the model: patterns and normal forms say nothing about them.
-void BpeTokenizer::encode_segment(std::string_view text, bool is_beginning,
-                                  Scratch& scratch) const {
+void BpeTokenizer::encode_segment(std::string_view text, bool is_beginning, Scratch& scratch) const {
   while (!text.empty()) {
     const std::size_t num_valid = valid_utf8_prefix(text);
     if (num_valid > 0) encode_valid_text(text.substr(0, num_valid), is_beginning, scratch);
@@ -139,8 +133,7 @@ void BpeTokenizer::encode_segment(std::string_view text, bool is_beginning,
   }
 }
 
-void BpeTokenizer::encode_valid_text(std::string_view text, bool is_beginning,
-                                     Scratch& scratch) const {
+void BpeTokenizer::encode_valid_text(std::string_view text, bool is_beginning, Scratch& scratch) const {
   std::string normalized;
   if (!normalizer_.is_identity()) {
     normalized = normalizer_.apply(text, scratch.patterns);

@@ -41,8 +41,7 @@ std::optional<std::string> bytes_from_alphabet(std::string_view spelled) {
   std::string bytes;
   while (!spelled.empty()) {
     const Utf8Character character = next_utf8_character(spelled);
-    if (character.kind != Utf8Character::Kind::kValid ||
-        character.code_point >= kAlphabet.byte_of.size() ||
+    if (character.kind != Utf8Character::Kind::kValid || character.code_point >= kAlphabet.byte_of.size() ||
         kAlphabet.byte_of[character.code_point] < 0) {
       return std::nullopt;
     }

@@ -25,8 +25,7 @@ constexpr std::size_t kOutputsAnInput = 4;
 constexpr std::size_t kFreeOutputBytes = 64 * 1024;
 
 // The roles whose names may become part of a special token.
-constexpr std::array<std::string_view, 5> kRoles = {"system", "user", "assistant", "tool",
-                                                    "developer"};
+constexpr std::array<std::string_view, 5> kRoles = {"system", "user", "assistant", "tool", "developer"};
 
 struct InputSize {
   std::size_t num_values = 0;
@@ -103,13 +102,12 @@ TemplateValue chat_message(const std::string& role, std::string content) {
   });
 }
 
-ChatTemplate::ChatTemplate(std::shared_ptr<const TemplateProgram> program)
-    : program_(std::move(program)) {}
+ChatTemplate::ChatTemplate(std::shared_ptr<const TemplateProgram> program) : program_(std::move(program)) {}
 
 ChatTemplate ChatTemplate::parse(std::string source) {
   if (source.size() > kMaxSourceBytes) {
-    throw std::runtime_error("chat template of " + std::to_string(source.size()) +
-                             " bytes, at most " + std::to_string(kMaxSourceBytes) + " are read");
+    throw std::runtime_error("chat template of " + std::to_string(source.size()) + " bytes, at most " +
+                             std::to_string(kMaxSourceBytes) + " are read");
   }
   return ChatTemplate(std::make_shared<const TemplateProgram>(jinja::parse_template(source)));
 }
@@ -153,8 +151,7 @@ std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& mode
   }
 }
 
-std::vector<TokenId> encode_chat(const Tokenizer& tokenizer,
-                                 const std::vector<TemplatePiece>& pieces) {
+std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces) {
   std::string text;
   std::vector<TextRange> trusted;
   for (const TemplatePiece& piece : pieces) {

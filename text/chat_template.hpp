@@ -58,8 +58,7 @@ class ChatTemplate {
   // Throws std::runtime_error with line and reason.
   static ChatTemplate parse(std::string source);
 
-  std::variant<std::vector<TemplatePiece>, TemplateError> render(
-      const ChatTemplateInput& input) const;
+  std::variant<std::vector<TemplatePiece>, TemplateError> render(const ChatTemplateInput& input) const;
 
  private:
   explicit ChatTemplate(std::shared_ptr<const TemplateProgram> program);
@@ -76,7 +75,6 @@ std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& mode
 // special tokens are recognised only inside the template's own text. So
 // ordinary content gets exactly those ids (merges run across the border of
 // literal and content) and no content yields a special token.
-std::vector<TokenId> encode_chat(const Tokenizer& tokenizer,
-                                 const std::vector<TemplatePiece>& pieces);
+std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces);
 
 }  // namespace troupe

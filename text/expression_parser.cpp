@@ -135,8 +135,7 @@ ExpressionPtr ExpressionParser::parse_sum() {
   chain.first = parse_concatenation();
   while (tokens_.is_operator("+") || tokens_.is_operator("-")) {
     const bool adds = tokens_.next().text == "+";
-    chain.rest.emplace_back(adds ? BinaryOperator::kAdd : BinaryOperator::kSubtract,
-                            parse_concatenation());
+    chain.rest.emplace_back(adds ? BinaryOperator::kAdd : BinaryOperator::kSubtract, parse_concatenation());
   }
   return chain.rest.empty() ? std::move(chain.first) : make(line, std::move(chain));
 }
@@ -291,8 +290,7 @@ Suffix ExpressionParser::parse_attribute() {
   tokens_.expect_operator(".");
   if (tokens_.is(Kind::kInteger)) {
     const int line = tokens_.line();
-    return Item{
-        make(line, Literal{static_cast<std::int64_t>(std::atoll(tokens_.next().text.c_str()))})};
+    return Item{make(line, Literal{static_cast<std::int64_t>(std::atoll(tokens_.next().text.c_str()))})};
   }
   return Attribute{tokens_.expect_name()};
 }
@@ -339,13 +337,11 @@ TestUse ExpressionParser::parse_test() {
 
 // "is divisibleby 3": one argument may stand without brackets.
 ExpressionPtr ExpressionParser::parse_test_argument() {
-  const bool is_word = tokens_.is(Kind::kName) && !tokens_.is_name("else") &&
-                       !tokens_.is_name("or") && !tokens_.is_name("and") &&
-                       !tokens_.is_name("if") && !tokens_.is_name("is") && !tokens_.is_name("in") &&
-                       !tokens_.is_name("not");
-  const bool is_value = tokens_.is(Kind::kString) || tokens_.is(Kind::kInteger) ||
-                        tokens_.is(Kind::kFloat) || tokens_.is_operator("[") ||
-                        tokens_.is_operator("{");
+  const bool is_word = tokens_.is(Kind::kName) && !tokens_.is_name("else") && !tokens_.is_name("or") &&
+                       !tokens_.is_name("and") && !tokens_.is_name("if") && !tokens_.is_name("is") &&
+                       !tokens_.is_name("in") && !tokens_.is_name("not");
+  const bool is_value = tokens_.is(Kind::kString) || tokens_.is(Kind::kInteger) || tokens_.is(Kind::kFloat) ||
+                        tokens_.is_operator("[") || tokens_.is_operator("{");
   if (!is_word && !is_value) return nullptr;
   return parse_suffixes(parse_primary(), false);
 }

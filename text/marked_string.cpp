@@ -34,8 +34,7 @@ void MarkedString::append(const MarkedString& other, std::size_t begin, std::siz
   text_.append(other.text_, begin, end - begin);
   for (auto range = first_behind(other.input_ranges_, begin);
        range != other.input_ranges_.end() && range->begin < end; ++range) {
-    mark(offset + std::max(range->begin, begin) - begin,
-         offset + std::min(range->end, end) - begin);
+    mark(offset + std::max(range->begin, begin) - begin, offset + std::min(range->end, end) - begin);
   }
 }
 

@@ -7,8 +7,7 @@ namespace troupe {
 namespace {
 
 std::uint64_t pair_of(TokenId left, TokenId right) {
-  return (std::uint64_t{static_cast<std::uint32_t>(left)} << 32) |
-         static_cast<std::uint32_t>(right);
+  return (std::uint64_t{static_cast<std::uint32_t>(left)} << 32) | static_cast<std::uint32_t>(right);
 }
 
 }  // namespace

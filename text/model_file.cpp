@@ -34,8 +34,7 @@ bool is_too_deep(std::string_view json) {
 
 }  // namespace
 
-std::optional<std::string> read_model_file(const std::filesystem::path& path,
-                                           std::size_t max_bytes) {
+std::optional<std::string> read_model_file(const std::filesystem::path& path, std::size_t max_bytes) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) return std::nullopt;

@@ -15,14 +15,10 @@ namespace {
 
 int utf8proc_options(UnicodeForm form) {
   switch (form) {
-    case UnicodeForm::kNfc:
-      return UTF8PROC_STABLE | UTF8PROC_COMPOSE;
-    case UnicodeForm::kNfd:
-      return UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
-    case UnicodeForm::kNfkc:
-      return UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT;
-    case UnicodeForm::kNfkd:
-      return UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT;
+    case UnicodeForm::kNfc: return UTF8PROC_STABLE | UTF8PROC_COMPOSE;
+    case UnicodeForm::kNfd: return UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
+    case UnicodeForm::kNfkc: return UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT;
+    case UnicodeForm::kNfkd: return UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT;
   }
   return 0;
 }
@@ -34,10 +30,9 @@ bool is_ascii(std::string_view text) {
 std::string normal_form(std::string text, UnicodeForm form) {
   if (is_ascii(text)) return text;
   std::uint8_t* mapped = nullptr;
-  const utf8proc_ssize_t size =
-      utf8proc_map(reinterpret_cast<const std::uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
-                   static_cast<utf8proc_option_t>(utf8proc_options(form)));
+  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const std::uint8_t*>(text.data()),
+                                             static_cast<utf8proc_ssize_t>(text.size()), &mapped,
+                                             static_cast<utf8proc_option_t>(utf8proc_options(form)));
   if (size < 0) throw std::runtime_error(std::string("utf8proc: ") + utf8proc_errmsg(size));
   const std::unique_ptr<std::uint8_t, decltype(&std::free)> owned(mapped, &std::free);
   return std::string(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(size));

@@ -14,8 +14,8 @@ struct Cut {
 };
 
 // Matches and what lies between them: together the whole of `text`.
-void find_cuts(std::string_view text, std::size_t offset, const SplitStep& step,
-               PatternScratch& scratch, std::vector<Cut>& cuts) {
+void find_cuts(std::string_view text, std::size_t offset, const SplitStep& step, PatternScratch& scratch,
+               std::vector<Cut>& cuts) {
   const auto add = [&](std::size_t begin, std::size_t end, bool is_match) {
     if (begin < end) cuts.push_back({{offset + begin, offset + end}, is_match != step.invert});
   };
@@ -36,28 +36,20 @@ void find_cuts(std::string_view text, std::size_t offset, const SplitStep& step,
   add(done, text.size(), false);
 }
 
-void join_cuts(const std::vector<Cut>& cuts, SplitBehavior behavior,
-               std::vector<TextRange>& ranges) {
+void join_cuts(const std::vector<Cut>& cuts, SplitBehavior behavior, std::vector<TextRange>& ranges) {
   const std::size_t first = ranges.size();
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     const bool is_match = cuts[i].is_match;
     const bool follows_match = i > 0 && cuts[i - 1].is_match;
     bool join = false;
     switch (behavior) {
-      case SplitBehavior::kIsolated:
-        break;
+      case SplitBehavior::kIsolated: break;
       case SplitBehavior::kRemoved:
         if (is_match) continue;
         break;
-      case SplitBehavior::kContiguous:
-        join = i > 0 && is_match == follows_match;
-        break;
-      case SplitBehavior::kMergedWithPrevious:
-        join = is_match && !follows_match;
-        break;
-      case SplitBehavior::kMergedWithNext:
-        join = !is_match && follows_match;
-        break;
+      case SplitBehavior::kContiguous: join = i > 0 && is_match == follows_match; break;
+      case SplitBehavior::kMergedWithPrevious: join = is_match && !follows_match; break;
+      case SplitBehavior::kMergedWithNext: join = !is_match && follows_match; break;
     }
     if (join && ranges.size() > first) {
       ranges.back().end = cuts[i].range.end;
@@ -72,8 +64,7 @@ void apply(const SplitStep& step, bool, PatternScratch& scratch, TextPieces& pie
   std::vector<Cut> cuts;
   for (const TextRange range : before) {
     cuts.clear();
-    find_cuts(pieces.text.substr(range.begin, range.end - range.begin), range.begin, step, scratch,
-              cuts);
+    find_cuts(pieces.text.substr(range.begin, range.end - range.begin), range.begin, step, scratch, cuts);
     join_cuts(cuts, step.behavior, pieces.ranges);
   }
 }
@@ -98,8 +89,7 @@ void apply(const PrefixSpaceStep&, bool, PatternScratch&, TextPieces& pieces) {
   });
 }
 
-void apply(const MetaspaceStep& step, bool is_beginning, PatternScratch& scratch,
-           TextPieces& pieces) {
+void apply(const MetaspaceStep& step, bool is_beginning, PatternScratch& scratch, TextPieces& pieces) {
   using Prepend = MetaspaceStep::Prepend;
   rewrite_pieces(pieces, [&](std::string_view piece, TextRange range, std::string& out) {
     const bool prepends = step.prepend == Prepend::kAlways ||
@@ -115,8 +105,7 @@ void apply(const MetaspaceStep& step, bool is_beginning, PatternScratch& scratch
     }
   });
   if (!step.split) return;
-  const SplitStep before_each{TextPattern::literal(step.replacement),
-                              SplitBehavior::kMergedWithNext};
+  const SplitStep before_each{TextPattern::literal(step.replacement), SplitBehavior::kMergedWithNext};
   apply(before_each, is_beginning, scratch, pieces);
 }
 

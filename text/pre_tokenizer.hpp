@@ -45,8 +45,7 @@ class PreTokenizer {
   explicit PreTokenizer(std::vector<PreTokenizerStep> steps) : steps_(std::move(steps)) {}
 
   // `text` is valid UTF-8 and must outlive the pieces.
-  void cut(std::string_view text, bool is_beginning, PatternScratch& scratch,
-           TextPieces& pieces) const;
+  void cut(std::string_view text, bool is_beginning, PatternScratch& scratch, TextPieces& pieces) const;
 
  private:
   std::vector<PreTokenizerStep> steps_;

@@ -63,15 +63,9 @@ std::int64_t checked(Operation operation, std::int64_t a, std::int64_t b) {
 }
 
 using Integer = std::int64_t;
-constexpr auto kAdd = [](Integer a, Integer b, Integer& r) {
-  return __builtin_add_overflow(a, b, &r);
-};
-constexpr auto kSubtract = [](Integer a, Integer b, Integer& r) {
-  return __builtin_sub_overflow(a, b, &r);
-};
-constexpr auto kMultiply = [](Integer a, Integer b, Integer& r) {
-  return __builtin_mul_overflow(a, b, &r);
-};
+constexpr auto kAdd = [](Integer a, Integer b, Integer& r) { return __builtin_add_overflow(a, b, &r); };
+constexpr auto kSubtract = [](Integer a, Integer b, Integer& r) { return __builtin_sub_overflow(a, b, &r); };
+constexpr auto kMultiply = [](Integer a, Integer b, Integer& r) { return __builtin_mul_overflow(a, b, &r); };
 
 // Towards minus infinity, as Python divides.
 std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
@@ -89,16 +83,11 @@ std::int64_t power(std::int64_t base, std::int64_t exponent) {
 
 Value integer_result(BinaryOperator op, std::int64_t a, std::int64_t b) {
   switch (op) {
-    case BinaryOperator::kAdd:
-      return checked(kAdd, a, b);
-    case BinaryOperator::kSubtract:
-      return checked(kSubtract, a, b);
-    case BinaryOperator::kMultiply:
-      return checked(kMultiply, a, b);
-    case BinaryOperator::kFloorDivide:
-      return floor_quotient(a, b);
-    case BinaryOperator::kModulo:
-      return b == -1 ? std::int64_t{0} : a - floor_quotient(a, b) * b;
+    case BinaryOperator::kAdd: return checked(kAdd, a, b);
+    case BinaryOperator::kSubtract: return checked(kSubtract, a, b);
+    case BinaryOperator::kMultiply: return checked(kMultiply, a, b);
+    case BinaryOperator::kFloorDivide: return floor_quotient(a, b);
+    case BinaryOperator::kModulo: return b == -1 ? std::int64_t{0} : a - floor_quotient(a, b) * b;
     case BinaryOperator::kPower:
       if (b > kMaxExponent) fail("an exponent is too large");
       if (b >= 0) return power(a, b);
@@ -110,45 +99,30 @@ Value integer_result(BinaryOperator op, std::int64_t a, std::int64_t b) {
 }
 
 Value float_result(BinaryOperator op, double a, double b) {
-  const bool divides = op == BinaryOperator::kDivide || op == BinaryOperator::kFloorDivide ||
-                       op == BinaryOperator::kModulo;
+  const bool divides =
+      op == BinaryOperator::kDivide || op == BinaryOperator::kFloorDivide || op == BinaryOperator::kModulo;
   if (divides && b == 0) fail("division by zero");
   switch (op) {
-    case BinaryOperator::kAdd:
-      return a + b;
-    case BinaryOperator::kSubtract:
-      return a - b;
-    case BinaryOperator::kMultiply:
-      return a * b;
-    case BinaryOperator::kFloorDivide:
-      return std::floor(a / b);
-    case BinaryOperator::kModulo:
-      return a - std::floor(a / b) * b;
-    case BinaryOperator::kPower:
-      return std::pow(a, b);
-    default:
-      return a / b;
+    case BinaryOperator::kAdd: return a + b;
+    case BinaryOperator::kSubtract: return a - b;
+    case BinaryOperator::kMultiply: return a * b;
+    case BinaryOperator::kFloorDivide: return std::floor(a / b);
+    case BinaryOperator::kModulo: return a - std::floor(a / b) * b;
+    case BinaryOperator::kPower: return std::pow(a, b);
+    default: return a / b;
   }
 }
 
 std::string_view sign_of(BinaryOperator op) {
   switch (op) {
-    case BinaryOperator::kAdd:
-      return "+";
-    case BinaryOperator::kSubtract:
-      return "-";
-    case BinaryOperator::kMultiply:
-      return "*";
-    case BinaryOperator::kDivide:
-      return "/";
-    case BinaryOperator::kFloorDivide:
-      return "//";
-    case BinaryOperator::kModulo:
-      return "%";
-    case BinaryOperator::kPower:
-      return "**";
-    case BinaryOperator::kConcatenate:
-      return "~";
+    case BinaryOperator::kAdd: return "+";
+    case BinaryOperator::kSubtract: return "-";
+    case BinaryOperator::kMultiply: return "*";
+    case BinaryOperator::kDivide: return "/";
+    case BinaryOperator::kFloorDivide: return "//";
+    case BinaryOperator::kModulo: return "%";
+    case BinaryOperator::kPower: return "**";
+    case BinaryOperator::kConcatenate: return "~";
   }
   return "";
 }
@@ -158,8 +132,7 @@ struct SliceBounds {
   std::int64_t begin, end, step;
 };
 
-SliceBounds bounds_of(const Value& begin, const Value& end, const Value& step,
-                      std::int64_t length) {
+SliceBounds bounds_of(const Value& begin, const Value& end, const Value& step, std::int64_t length) {
   const auto is_open = [](const Value& value) { return value.is_undefined() || value.is_none(); };
   SliceBounds bounds{};
   bounds.step = is_open(step) ? 1 : step.as_integer();
@@ -179,8 +152,8 @@ SliceBounds bounds_of(const Value& begin, const Value& end, const Value& step,
   return bounds;
 }
 
-Value slice_of_string(const MarkedString& string, const Value& begin, const Value& end,
-                      const Value& step, Budget& budget) {
+Value slice_of_string(const MarkedString& string, const Value& begin, const Value& end, const Value& step,
+                      Budget& budget) {
   budget.spend_bytes(string.size());
   const std::vector<std::size_t> offsets = character_offsets(string.text());
   const auto length = static_cast<std::int64_t>(offsets.size()) - 1;
@@ -191,8 +164,7 @@ Value slice_of_string(const MarkedString& string, const Value& begin, const Valu
     return string.substring(at(bounds.begin), at(bounds.end));
   }
   MarkedString result;
-  for (std::int64_t i = bounds.begin; bounds.step > 0 ? i < bounds.end : i > bounds.end;
-       i += bounds.step) {
+  for (std::int64_t i = bounds.begin; bounds.step > 0 ? i < bounds.end : i > bounds.end; i += bounds.step) {
     result.append(string, at(i), at(i + 1));
   }
   return result;
@@ -235,33 +207,23 @@ Value apply_unary(UnaryOperator op, const Value& operand) {
   if (operand.is_undefined()) fail_undefined(operand);
   if (!operand.is_number()) fail("a '" + type_name(operand) + "' has no sign");
   if (op == UnaryOperator::kPlus) return operand;
-  if (operand.is_integer())
-    return integer_result(BinaryOperator::kSubtract, 0, operand.as_integer());
+  if (operand.is_integer()) return integer_result(BinaryOperator::kSubtract, 0, operand.as_integer());
   return -operand.as_double();
 }
 
-bool apply_comparison(ComparisonOperator op, const Value& left, const Value& right,
-                      Budget& budget) {
+bool apply_comparison(ComparisonOperator op, const Value& left, const Value& right, Budget& budget) {
   budget.spend_steps(op == ComparisonOperator::kIn || op == ComparisonOperator::kNotIn
                          ? weight(right)
                          : std::min(weight(left), weight(right)));
   switch (op) {
-    case ComparisonOperator::kEqual:
-      return are_equal(left, right);
-    case ComparisonOperator::kNotEqual:
-      return !are_equal(left, right);
-    case ComparisonOperator::kLess:
-      return compare(left, right) < 0;
-    case ComparisonOperator::kLessOrEqual:
-      return compare(left, right) <= 0;
-    case ComparisonOperator::kGreater:
-      return compare(left, right) > 0;
-    case ComparisonOperator::kGreaterOrEqual:
-      return compare(left, right) >= 0;
-    case ComparisonOperator::kIn:
-      return contains(right, left);
-    case ComparisonOperator::kNotIn:
-      return !contains(right, left);
+    case ComparisonOperator::kEqual: return are_equal(left, right);
+    case ComparisonOperator::kNotEqual: return !are_equal(left, right);
+    case ComparisonOperator::kLess: return compare(left, right) < 0;
+    case ComparisonOperator::kLessOrEqual: return compare(left, right) <= 0;
+    case ComparisonOperator::kGreater: return compare(left, right) > 0;
+    case ComparisonOperator::kGreaterOrEqual: return compare(left, right) >= 0;
+    case ComparisonOperator::kIn: return contains(right, left);
+    case ComparisonOperator::kNotIn: return !contains(right, left);
   }
   return false;
 }
@@ -293,8 +255,7 @@ Value item_of(const Value& value, const Value& index, Budget& budget) {
   return Value();
 }
 
-Value slice_of(const Value& value, const Value& begin, const Value& end, const Value& step,
-               Budget& budget) {
+Value slice_of(const Value& value, const Value& begin, const Value& end, const Value& step, Budget& budget) {
   if (const MarkedString* string = value.string()) {
     return slice_of_string(*string, begin, end, step, budget);
   }
@@ -302,11 +263,9 @@ Value slice_of(const Value& value, const Value& begin, const Value& end, const V
   const List* list = value.list();
   if (list == nullptr || list->is_generator) fail(in_quotes(type_name(value)) + " can't be sliced");
   budget.spend_steps(list->elements.size() / 8);
-  const SliceBounds bounds =
-      bounds_of(begin, end, step, static_cast<std::int64_t>(list->elements.size()));
+  const SliceBounds bounds = bounds_of(begin, end, step, static_cast<std::int64_t>(list->elements.size()));
   std::vector<Value> elements;
-  for (std::int64_t i = bounds.begin; bounds.step > 0 ? i < bounds.end : i > bounds.end;
-       i += bounds.step) {
+  for (std::int64_t i = bounds.begin; bounds.step > 0 ? i < bounds.end : i > bounds.end; i += bounds.step) {
     elements.push_back(list->elements[static_cast<std::size_t>(i)]);
   }
   return Value::list(std::move(elements), list->is_tuple);

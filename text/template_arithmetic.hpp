@@ -13,7 +13,6 @@ bool apply_comparison(ComparisonOperator op, const Value& left, const Value& rig
 // value[index]; undefined where there is no such element.
 Value item_of(const Value& value, const Value& index, Budget& budget);
 // value[begin:end:step]; undefined bounds are open.
-Value slice_of(const Value& value, const Value& begin, const Value& end, const Value& step,
-               Budget& budget);
+Value slice_of(const Value& value, const Value& begin, const Value& end, const Value& step, Budget& budget);
 
 }  // namespace troupe::jinja

@@ -39,10 +39,9 @@ std::optional<Builtin> builtin_named(std::string_view name);
 Value attribute_of(const Value& value, const std::string& name);
 
 // value.name(arguments) of strings, lists and dicts.
-Value call_method(const Value& value, const std::string& name, const Arguments& arguments,
-                  Budget& budget);
+Value call_method(const Value& value, const std::string& name, const Arguments& arguments, Budget& budget);
 // Calls a function every template has, by `now` where it asks for the time.
-Value call_builtin(Builtin builtin, const Arguments& arguments,
-                   std::chrono::system_clock::time_point now, Budget& budget);
+Value call_builtin(Builtin builtin, const Arguments& arguments, std::chrono::system_clock::time_point now,
+                   Budget& budget);
 
 }  // namespace troupe::jinja

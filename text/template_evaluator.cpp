@@ -50,8 +50,7 @@ class Evaluator {
   Flow run_body(const Body& body) {
     for (const Statement& statement : body) {
       const Level level(*this);
-      const Flow flow =
-          std::visit([&](const auto& node) { return run_node(node); }, statement.node);
+      const Flow flow = std::visit([&](const auto& node) { return run_node(node); }, statement.node);
       if (flow != Flow::kNext) return flow;
     }
     return Flow::kNext;
@@ -220,9 +219,7 @@ class Evaluator {
     return std::visit([&](const auto& node) { return value_of_node(node); }, expression.node);
   }
 
-  Value value_of(const ExpressionPtr& expression) {
-    return expression ? value_of(*expression) : Value();
-  }
+  Value value_of(const ExpressionPtr& expression) { return expression ? value_of(*expression) : Value(); }
 
   Value value_of_node(const Literal& literal) { return literal.value; }
   Value value_of_node(const Name& name) { return look_up(name.name); }
@@ -242,9 +239,7 @@ class Evaluator {
     return Value::dict(std::move(dict));
   }
 
-  Value value_of_node(const Unary& unary) {
-    return apply_unary(unary.op, value_of(*unary.operand));
-  }
+  Value value_of_node(const Unary& unary) { return apply_unary(unary.op, value_of(*unary.operand)); }
 
   Value value_of_node(const BinaryChain& chain) {
     Value result = value_of(*chain.first);
@@ -303,8 +298,7 @@ class Evaluator {
 
   Value with_suffix(const Value& value, const Item& item) {
     const Value index = value_of(*item.index);
-    const bool is_named =
-        value.get<std::shared_ptr<Namespace>>() || value.get<std::shared_ptr<Loop>>();
+    const bool is_named = value.get<std::shared_ptr<Namespace>>() || value.get<std::shared_ptr<Loop>>();
     if (is_named && index.string() != nullptr) return attribute_of_copy(value, *index.string());
     return item_of(value, index, budget_);
   }
@@ -357,8 +351,7 @@ class Evaluator {
            " arguments");
     }
     for (const auto& [name, value] : arguments.named) {
-      if (std::find(macro.parameters.begin(), macro.parameters.end(), name) ==
-          macro.parameters.end()) {
+      if (std::find(macro.parameters.begin(), macro.parameters.end(), name) == macro.parameters.end()) {
         fail("macro '" + macro.name + "' has no parameter '" + name + "'");
       }
     }

@@ -26,17 +26,14 @@ Value on_text(const Value& value, const Arguments&, Budget& budget) {
   return kChange(text_of(value, budget));
 }
 
-Value text_itself(const Value& value, const Arguments&, Budget& budget) {
-  return text_of(value, budget);
-}
+Value text_itself(const Value& value, const Arguments&, Budget& budget) { return text_of(value, budget); }
 
 Value length(const Value& value, const Arguments&, Budget&) {
   if (const MarkedString* string = value.string()) {
     return static_cast<std::int64_t>(num_characters(string->text()));
   }
   const List* list = value.list();
-  if (list != nullptr && !list->is_generator)
-    return static_cast<std::int64_t>(list->elements.size());
+  if (list != nullptr && !list->is_generator) return static_cast<std::int64_t>(list->elements.size());
   if (const Dict* dict = value.dict()) return static_cast<std::int64_t>(dict->entries.size());
   if (value.is_undefined()) return std::int64_t{0};
   fail("object of type '" + type_name(value) + "' has no length");
@@ -139,8 +136,7 @@ Value with_indent(const Value& value, const Arguments& arguments, Budget& budget
     } else {
       const std::int64_t count = width->as_integer();
       if (count > 1024) fail("indent: at most 1024 spaces");
-      prefix = MarkedString(
-          std::string(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), ' '));
+      prefix = MarkedString(std::string(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), ' '));
     }
   }
   const auto num_lines =
@@ -237,15 +233,15 @@ constexpr std::array<std::pair<std::string_view, Filter>, 37> kFilters = {{
 }  // namespace
 
 Filter filter_named(std::string_view name) {
-  const auto found = std::find_if(kFilters.begin(), kFilters.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
+  const auto found =
+      std::find_if(kFilters.begin(), kFilters.end(), [&](const auto& entry) { return entry.first == name; });
   return found != kFilters.end() ? found->second : nullptr;
 }
 
 const Value* Arguments::find(std::size_t position, std::string_view name) const {
   if (position < positional.size()) return &positional[position];
-  const auto found = std::find_if(named.begin(), named.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
+  const auto found =
+      std::find_if(named.begin(), named.end(), [&](const auto& entry) { return entry.first == name; });
   return found != named.end() ? &found->second : nullptr;
 }
 

@@ -26,22 +26,14 @@ std::string unicode_escape(char32_t code_point) {
 // The escape of a character, or nothing where it stands for itself.
 std::string escape_of(char32_t c, bool is_ascii) {
   switch (c) {
-    case '"':
-      return "\\\"";
-    case '\\':
-      return "\\\\";
-    case '\n':
-      return "\\n";
-    case '\r':
-      return "\\r";
-    case '\t':
-      return "\\t";
-    case '\b':
-      return "\\b";
-    case '\f':
-      return "\\f";
-    default:
-      return c < 0x20 || (is_ascii && c > 0x7E) ? unicode_escape(c) : "";
+    case '"': return "\\\"";
+    case '\\': return "\\\\";
+    case '\n': return "\\n";
+    case '\r': return "\\r";
+    case '\t': return "\\t";
+    case '\b': return "\\b";
+    case '\f': return "\\f";
+    default: return c < 0x20 || (is_ascii && c > 0x7E) ? unicode_escape(c) : "";
   }
 }
 
@@ -130,9 +122,8 @@ class JsonWriter {
     std::vector<const Pair*> entries;
     for (const Pair& entry : dict.entries) entries.push_back(&entry);
     if (style_.sorts_keys) {
-      std::stable_sort(entries.begin(), entries.end(), [](const Pair* a, const Pair* b) {
-        return compare(a->first, b->first) < 0;
-      });
+      std::stable_sort(entries.begin(), entries.end(),
+                       [](const Pair* a, const Pair* b) { return compare(a->first, b->first) < 0; });
     }
     put("{");
     ++depth_;
@@ -161,8 +152,7 @@ class JsonWriter {
   std::size_t depth_ = 0;
 };
 
-Value from_parsed(const nlohmann::ordered_json& json, bool is_input, Budget& budget,
-                  std::size_t depth) {
+Value from_parsed(const nlohmann::ordered_json& json, bool is_input, Budget& budget, std::size_t depth) {
   budget.spend_steps(1);
   if (depth > 64) fail("from_json: nested too deeply");
   if (json.is_null()) return nullptr;

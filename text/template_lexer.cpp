@@ -94,8 +94,7 @@ class Lexer {
     // lstrip_blocks: a tag alone on its line begins at its beginning.
     const std::size_t line_begin = text.rfind('\n') + 1;
     const bool is_at_line_begin = line_begin > 0 || at_line_begin_;
-    if (!is_at_line_begin ||
-        text.find_first_not_of(kSpaces, line_begin) != std::string_view::npos) {
+    if (!is_at_line_begin || text.find_first_not_of(kSpaces, line_begin) != std::string_view::npos) {
       return text;
     }
     return text.substr(0, line_begin);
@@ -237,54 +236,29 @@ class Lexer {
   void unescape(std::size_t& i, std::string& text) {
     const char c = rest_[i];
     switch (c) {
-      case 'n':
-        text += '\n';
-        return;
-      case 't':
-        text += '\t';
-        return;
-      case 'r':
-        text += '\r';
-        return;
-      case 'b':
-        text += '\b';
-        return;
-      case 'f':
-        text += '\f';
-        return;
-      case 'v':
-        text += '\v';
-        return;
-      case 'a':
-        text += '\a';
-        return;
-      case '0':
-        text += '\0';
-        return;
+      case 'n': text += '\n'; return;
+      case 't': text += '\t'; return;
+      case 'r': text += '\r'; return;
+      case 'b': text += '\b'; return;
+      case 'f': text += '\f'; return;
+      case 'v': text += '\v'; return;
+      case 'a': text += '\a'; return;
+      case '0': text += '\0'; return;
       case '\\':
       case '\'':
-      case '"':
-        text += c;
-        return;
-      case '\n':
-        return;
-      case 'x':
-        return append_code_point(i, 2, text);
-      case 'u':
-        return append_code_point(i, 4, text);
-      case 'U':
-        return append_code_point(i, 8, text);
-      default:
-        text += '\\';
-        text += c;
+      case '"': text += c; return;
+      case '\n': return;
+      case 'x': return append_code_point(i, 2, text);
+      case 'u': return append_code_point(i, 4, text);
+      case 'U': return append_code_point(i, 8, text);
+      default: text += '\\'; text += c;
     }
   }
 
   void append_code_point(std::size_t& i, std::size_t num_digits, std::string& text) {
     const std::string_view digits = rest_.substr(i + 1, num_digits);
     std::uint32_t code_point = 0;
-    const auto result =
-        std::from_chars(digits.data(), digits.data() + digits.size(), code_point, 16);
+    const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), code_point, 16);
     const bool is_surrogate = code_point >= 0xD800 && code_point < 0xE000;
     if (digits.size() < num_digits || result.ptr != digits.data() + digits.size() || is_surrogate ||
         code_point > 0x10FFFF) {

@@ -63,16 +63,15 @@ Value call_list_method(const Value& value, const std::string& name, const Argume
     return static_cast<std::int64_t>(found - elements.begin());
   }
   if (name == "copy") return value;
-  constexpr std::array<std::string_view, 9> kChanging = {
-      "append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort", "update"};
+  constexpr std::array<std::string_view, 9> kChanging = {"append", "clear",   "extend", "insert", "pop",
+                                                         "remove", "reverse", "sort",   "update"};
   if (std::find(kChanging.begin(), kChanging.end(), name) != kChanging.end()) {
     fail("access to attribute '" + name + "' of 'list' object is unsafe");
   }
   fail_no_attribute(value, name);
 }
 
-Value call_loop_method(Loop& loop, const std::string& name, const Arguments& arguments,
-                       Budget& budget) {
+Value call_loop_method(Loop& loop, const std::string& name, const Arguments& arguments, Budget& budget) {
   budget.spend_steps(arguments.positional.size());
   if (name == "cycle") {
     if (arguments.positional.empty()) fail("loop.cycle: no values");
@@ -112,8 +111,7 @@ Value make_range(const Arguments& arguments, Budget& budget) {
   const bool has_begin = arguments.positional.size() > 1;
   std::int64_t next = has_begin ? arguments.positional[0].as_integer() : 0;
   const std::int64_t end = arguments.positional[has_begin ? 1 : 0].as_integer();
-  const std::int64_t step =
-      arguments.positional.size() > 2 ? arguments.positional[2].as_integer() : 1;
+  const std::int64_t step = arguments.positional.size() > 2 ? arguments.positional[2].as_integer() : 1;
   if (step == 0) fail("range: the step is zero");
   std::vector<Value> numbers;
   while (step > 0 ? next < end : next > end) {
@@ -186,8 +184,7 @@ Value attribute_of(const Value& value, const std::string& name) {
   return Undefined{&name};
 }
 
-Value call_method(const Value& value, const std::string& name, const Arguments& arguments,
-                  Budget& budget) {
+Value call_method(const Value& value, const std::string& name, const Arguments& arguments, Budget& budget) {
   if (const MarkedString* string = value.string()) {
     return call_string_method(*string, name, arguments, budget);
   }
@@ -199,19 +196,14 @@ Value call_method(const Value& value, const std::string& name, const Arguments& 
   fail_no_attribute(value, name);
 }
 
-Value call_builtin(Builtin builtin, const Arguments& arguments,
-                   std::chrono::system_clock::time_point now, Budget& budget) {
+Value call_builtin(Builtin builtin, const Arguments& arguments, std::chrono::system_clock::time_point now,
+                   Budget& budget) {
   switch (builtin) {
-    case Builtin::kRange:
-      return make_range(arguments, budget);
-    case Builtin::kNamespace:
-      return make_namespace(arguments);
-    case Builtin::kDict:
-      return Value::dict(named_values(arguments));
-    case Builtin::kRaiseException:
-      fail(to_text(arguments.require(0, "message")).text());
-    case Builtin::kStrftimeNow:
-      return formatted_time(arguments, now);
+    case Builtin::kRange: return make_range(arguments, budget);
+    case Builtin::kNamespace: return make_namespace(arguments);
+    case Builtin::kDict: return Value::dict(named_values(arguments));
+    case Builtin::kRaiseException: fail(to_text(arguments.require(0, "message")).text());
+    case Builtin::kStrftimeNow: return formatted_time(arguments, now);
   }
   return Value();
 }

@@ -119,8 +119,8 @@ struct Postfix {
 
 struct Expression {
   int line = 0;
-  std::variant<Literal, Name, ListDisplay, DictDisplay, Unary, BinaryChain, LogicChain,
-               ComparisonChain, Conditional, Postfix>
+  std::variant<Literal, Name, ListDisplay, DictDisplay, Unary, BinaryChain, LogicChain, ComparisonChain,
+               Conditional, Postfix>
       node;
 };
 
@@ -171,8 +171,7 @@ struct Macro {
 
 struct Statement {
   int line = 0;
-  std::variant<Text, Output, If, For, Set, SetBlock, FilterBlock, Break, Continue,
-               std::unique_ptr<Macro>>
+  std::variant<Text, Output, If, For, Set, SetBlock, FilterBlock, Break, Continue, std::unique_ptr<Macro>>
       node;
 };
 

@@ -53,9 +53,7 @@ Value from_input(const TemplateValue& value, std::size_t depth) {
     Value operator()(bool v) const { return v; }
     Value operator()(std::int64_t v) const { return v; }
     Value operator()(double v) const { return v; }
-    Value operator()(const TemplateValue::String& v) const {
-      return MarkedString(v.text, v.from_input);
-    }
+    Value operator()(const TemplateValue::String& v) const { return MarkedString(v.text, v.from_input); }
     Value operator()(const TemplateValue::Array& v) const {
       std::vector<Value> elements;
       elements.reserve(v.size());
@@ -276,8 +274,7 @@ std::vector<Value> iterate(const Value& value, Budget& budget) {
   } else if (const MarkedString* string = value.string()) {
     budget.spend_steps(string->size());
     for (std::size_t i = 0; i < string->size();) {
-      const std::size_t size =
-          next_utf8_character(std::string_view(string->text()).substr(i)).num_bytes;
+      const std::size_t size = next_utf8_character(std::string_view(string->text()).substr(i)).num_bytes;
       elements.push_back(string->substring(i, i + size));
       i += size;
     }

@@ -81,10 +81,9 @@ struct Namespace {
 class Value {
  public:
   using String = std::shared_ptr<const MarkedString>;
-  using Variant =
-      std::variant<Undefined, std::nullptr_t, bool, std::int64_t, double, String,
-                   std::shared_ptr<const List>, std::shared_ptr<const Dict>,
-                   std::shared_ptr<Namespace>, std::shared_ptr<Loop>, const Macro*, Builtin>;
+  using Variant = std::variant<Undefined, std::nullptr_t, bool, std::int64_t, double, String,
+                               std::shared_ptr<const List>, std::shared_ptr<const Dict>,
+                               std::shared_ptr<Namespace>, std::shared_ptr<Loop>, const Macro*, Builtin>;
 
   Value() = default;  // undefined
   Value(Undefined undefined) : variant_(undefined) {}

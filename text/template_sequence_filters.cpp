@@ -51,8 +51,7 @@ std::string name_argument(const Value& value) {
 }
 
 // A sort's or similar filter's way to look at elements.
-Value looked_at(const Value& element, const Value* attribute, bool is_case_sensitive,
-                Budget& budget) {
+Value looked_at(const Value& element, const Value* attribute, bool is_case_sensitive, Budget& budget) {
   if (attribute == nullptr || attribute->is_none()) {
     return sort_key(element, is_case_sensitive, budget);
   }
@@ -122,7 +121,6 @@ Value extreme(const Value& value, const Arguments& arguments, bool is_greatest, 
 
 }  // namespace
 
-
 bool flag(const Arguments& arguments, std::size_t position, std::string_view name) {
   const Value* value = arguments.find(position, name);
   return value != nullptr && is_true(*value);
@@ -187,8 +185,8 @@ Value sorted_dict(const Value& value, const Arguments& arguments, Budget& budget
   const bool by_value = by != nullptr && to_text(*by).text() == "value";
   std::vector<Keyed> items;
   for (const auto& [key, content] : dict->entries) {
-    items.push_back({sort_key(by_value ? content : key, is_case_sensitive, budget),
-                     Value::list({key, content}, true)});
+    items.push_back(
+        {sort_key(by_value ? content : key, is_case_sensitive, budget), Value::list({key, content}, true)});
   }
   return sorted(std::move(items), flag(arguments, 2, "reverse"), budget);
 }
@@ -227,8 +225,7 @@ Value joined(const Value& value, const Arguments& arguments, Budget& budget) {
   for (const Value& element : iterate(value, budget)) {
     if (!is_first) result.append(separator);
     is_first = false;
-    const Value shown =
-        attribute != nullptr ? path_of(element, to_text(*attribute).text()) : element;
+    const Value shown = attribute != nullptr ? path_of(element, to_text(*attribute).text()) : element;
     budget.spend_steps(weight(shown));
     result.append(to_text(shown));
     budget.check_bytes(result.size());

@@ -85,8 +85,7 @@ MarkedString listed(const List& list) {
 MarkedString repr(const Value& value) {
   if (value.is_none()) return MarkedString("None");
   if (const auto* truth = value.get<bool>()) return MarkedString(*truth ? "True" : "False");
-  if (const auto* integer = value.get<std::int64_t>())
-    return MarkedString(std::to_string(*integer));
+  if (const auto* integer = value.get<std::int64_t>()) return MarkedString(std::to_string(*integer));
   if (const auto* number = value.get<double>()) return MarkedString(spelled(*number));
   if (const MarkedString* string = value.string()) return quoted(*string);
   if (const List* list = value.list()) return listed(*list);

@@ -13,15 +13,13 @@
 namespace troupe::jinja {
 namespace {
 
-const MarkedString& string_argument(const Arguments& arguments, std::size_t position,
-                                    std::string_view name) {
+const MarkedString& string_argument(const Arguments& arguments, std::size_t position, std::string_view name) {
   const Value& value = arguments.require(position, name);
   if (value.string() == nullptr) fail("expected a string, got " + type_name(value));
   return *value.string();
 }
 
-std::int64_t count_argument(const Arguments& arguments, std::size_t position,
-                            std::string_view name) {
+std::int64_t count_argument(const Arguments& arguments, std::size_t position, std::string_view name) {
   const Value* value = arguments.find(position, name);
   return value != nullptr ? value->as_integer() : -1;
 }
@@ -40,8 +38,7 @@ Value list_of(std::vector<MarkedString> parts, Budget& budget) {
   return Value::list(std::move(elements));
 }
 
-Value split_method(const MarkedString& string, const Arguments& arguments, bool from_right,
-                   Budget& budget) {
+Value split_method(const MarkedString& string, const Arguments& arguments, bool from_right, Budget& budget) {
   const std::int64_t max_splits = count_argument(arguments, 1, "maxsplit");
   const Value* separator = arguments.find(0, "sep");
   if (separator == nullptr || separator->is_none()) {
@@ -50,9 +47,8 @@ Value split_method(const MarkedString& string, const Arguments& arguments, bool 
   }
   const std::string& text = string_argument(arguments, 0, "sep").text();
   if (text.empty()) fail("split: empty separator");
-  return list_of(
-      from_right ? split_from_right(string, text, max_splits) : split(string, text, max_splits),
-      budget);
+  return list_of(from_right ? split_from_right(string, text, max_splits) : split(string, text, max_splits),
+                 budget);
 }
 
 bool has_affix(const MarkedString& string, const Value& affix, bool is_prefix) {
@@ -100,16 +96,14 @@ Value join_method(const MarkedString& separator, const Arguments& arguments, Bud
 }
 
 // In characters, as Python counts; -1 where it isn't.
-Value find_method(const MarkedString& string, const Arguments& arguments, bool from_right,
-                  bool must_be) {
+Value find_method(const MarkedString& string, const Arguments& arguments, bool from_right, bool must_be) {
   const std::string& part = string_argument(arguments, 0, "sub").text();
   const std::size_t found = from_right ? string.text().rfind(part) : string.text().find(part);
   if (found == std::string::npos) {
     if (must_be) fail("substring not found");
     return std::int64_t{-1};
   }
-  return static_cast<std::int64_t>(
-      num_characters(std::string_view(string.text()).substr(0, found)));
+  return static_cast<std::int64_t>(num_characters(std::string_view(string.text()).substr(0, found)));
 }
 
 Value count_method(const MarkedString& string, const Arguments& arguments) {
@@ -163,14 +157,13 @@ Value partition_method(const MarkedString& string, const Arguments& arguments, b
   }
   const std::size_t end = at + separator.size();
   return Value::list(
-      {string.substring(0, at), string.substring(at, end), string.substring(end, string.size())},
-      true);
+      {string.substring(0, at), string.substring(at, end), string.substring(end, string.size())}, true);
 }
 
 }  // namespace
 
-Value call_string_method(const MarkedString& string, const std::string& name,
-                         const Arguments& arguments, Budget& budget) {
+Value call_string_method(const MarkedString& string, const std::string& name, const Arguments& arguments,
+                         Budget& budget) {
   budget.spend_bytes(string.size());
   if (name == "strip") return stripped(string, optional_text(arguments), Ends::kBoth);
   if (name == "lstrip") return stripped(string, optional_text(arguments), Ends::kLeft);
@@ -202,8 +195,7 @@ Value call_string_method(const MarkedString& string, const std::string& name,
     const Value& affix = arguments.require(0, "affix");
     if (!has_affix(string, affix, is_prefix)) return string;
     const std::size_t size = string_argument(arguments, 0, "affix").size();
-    return is_prefix ? string.substring(size, string.size())
-                     : string.substring(0, string.size() - size);
+    return is_prefix ? string.substring(size, string.size()) : string.substring(0, string.size() - size);
   }
   if (name == "isalpha") return consists_of(string.text(), CharacterClass::kAlpha);
   if (name == "isdigit") return consists_of(string.text(), CharacterClass::kDigit);

@@ -8,8 +8,8 @@
 
 namespace troupe::jinja {
 
-Value call_string_method(const MarkedString& string, const std::string& name,
-                         const Arguments& arguments, Budget& budget);
+Value call_string_method(const MarkedString& string, const std::string& name, const Arguments& arguments,
+                         Budget& budget);
 
 // Complains that a value has no such attribute or method.
 [[noreturn]] void fail_no_attribute(const Value& value, const std::string& name);

@@ -39,13 +39,9 @@ bool is_sequence(const Value& value) {
          (value.list() && !value.list()->is_generator);
 }
 
-bool is_lower(const Value& value) {
-  return consists_of(to_text(value).text(), CharacterClass::kLower);
-}
+bool is_lower(const Value& value) { return consists_of(to_text(value).text(), CharacterClass::kLower); }
 
-bool is_upper(const Value& value) {
-  return consists_of(to_text(value).text(), CharacterClass::kUpper);
-}
+bool is_upper(const Value& value) { return consists_of(to_text(value).text(), CharacterClass::kUpper); }
 
 bool is_even(const Value& value) { return remainder(value, 2) == 0; }
 bool is_odd(const Value& value) { return remainder(value, 2) == 1; }
@@ -119,8 +115,8 @@ constexpr std::array<std::pair<std::string_view, Test>, 38> kTests = {{
 }  // namespace
 
 Test test_named(std::string_view name) {
-  const auto found = std::find_if(kTests.begin(), kTests.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
+  const auto found =
+      std::find_if(kTests.begin(), kTests.end(), [&](const auto& entry) { return entry.first == name; });
   return found != kTests.end() ? found->second : nullptr;
 }
 

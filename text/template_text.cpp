@@ -69,8 +69,7 @@ std::vector<std::size_t> character_offsets(std::string_view text) {
   return offsets;
 }
 
-MarkedString stripped(const MarkedString& string, const std::optional<std::string>& characters,
-                      Ends ends) {
+MarkedString stripped(const MarkedString& string, const std::optional<std::string>& characters, Ends ends) {
   const std::string_view text = string.text();
   const auto goes = [&](std::size_t begin, std::size_t end) {
     if (!characters) return is_space_at(text, begin);
@@ -142,8 +141,7 @@ std::vector<MarkedString> split_lines(const MarkedString& string, bool keeps_end
   const std::string_view text = string.text();
   const auto is_line_end = [&](std::size_t i) {
     const char32_t c = code_point_at(text, i);
-    return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
-           c == 0x2029;
+    return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
   };
   std::vector<MarkedString> lines;
   std::size_t begin = 0;
@@ -186,8 +184,7 @@ MarkedString lower(const MarkedString& string) {
 }
 
 MarkedString capitalized(const MarkedString& string) {
-  return mapped(
-      string, [](char32_t c, std::size_t index) { return index == 0 ? to_upper(c) : to_lower(c); });
+  return mapped(string, [](char32_t c, std::size_t index) { return index == 0 ? to_upper(c) : to_lower(c); });
 }
 
 // As Jinja: after white space and opening or dashing characters.

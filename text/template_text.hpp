@@ -21,8 +21,7 @@ std::vector<std::size_t> character_offsets(std::string_view text);
 // Without characters of `characters` (white space where there are none) at
 // either or both ends.
 enum class Ends { kBoth, kLeft, kRight };
-MarkedString stripped(const MarkedString& string, const std::optional<std::string>& characters,
-                      Ends ends);
+MarkedString stripped(const MarkedString& string, const std::optional<std::string>& characters, Ends ends);
 
 // At most `max_splits` cuts; negative: any number.
 std::vector<MarkedString> split(const MarkedString& string, const std::string& separator,

@@ -33,13 +33,9 @@ class TemplateValue {
   TemplateValue(const char*) = delete;
 
   // Text of a client.
-  static TemplateValue input(std::string text) {
-    return TemplateValue(String{std::move(text), true});
-  }
+  static TemplateValue input(std::string text) { return TemplateValue(String{std::move(text), true}); }
   // Text of ours or of the model's files: may become special tokens.
-  static TemplateValue trusted(std::string text) {
-    return TemplateValue(String{std::move(text), false});
-  }
+  static TemplateValue trusted(std::string text) { return TemplateValue(String{std::move(text), false}); }
 
   const Variant& variant() const { return value_; }
 

@@ -72,10 +72,9 @@ TextPattern TextPattern::regex(const std::string& expression) {
   refuse_other_dialect(expression);
   int error = 0;
   PCRE2_SIZE error_offset = 0;
-  pcre2_code* code =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(),
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
-                    &error_offset, nullptr);
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(),
+                                   PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
+                                   &error_offset, nullptr);
   if (code == nullptr) {
     throw std::runtime_error("regular expression, at byte " + std::to_string(error_offset) + ": " +
                              error_text(error));

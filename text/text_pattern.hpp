@@ -39,8 +39,7 @@ class TextPattern {
   // The first match that begins at `from` or later; it may be empty. `text` is
   // valid UTF-8, `from` the beginning of a character. A search that would take
   // more steps than a fixed limit finds nothing.
-  std::optional<TextRange> find(std::string_view text, std::size_t from,
-                                PatternScratch& scratch) const;
+  std::optional<TextRange> find(std::string_view text, std::size_t from, PatternScratch& scratch) const;
 
  private:
   TextPattern() = default;

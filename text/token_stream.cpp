@@ -8,22 +8,14 @@ constexpr std::size_t kMaxDepth = 64;
 
 std::string shown(const Token& token) {
   switch (token.kind) {
-    case Token::Kind::kText:
-      return "text";
-    case Token::Kind::kOutputBegin:
-      return "{{";
-    case Token::Kind::kOutputEnd:
-      return "}}";
-    case Token::Kind::kStatementBegin:
-      return "{%";
-    case Token::Kind::kStatementEnd:
-      return "%}";
-    case Token::Kind::kString:
-      return "a string";
-    case Token::Kind::kEnd:
-      return "the end";
-    default:
-      return "'" + token.text + "'";
+    case Token::Kind::kText: return "text";
+    case Token::Kind::kOutputBegin: return "{{";
+    case Token::Kind::kOutputEnd: return "}}";
+    case Token::Kind::kStatementBegin: return "{%";
+    case Token::Kind::kStatementEnd: return "%}";
+    case Token::Kind::kString: return "a string";
+    case Token::Kind::kEnd: return "the end";
+    default: return "'" + token.text + "'";
   }
 }
 
@@ -70,8 +62,7 @@ void TokenStream::fail_expecting(std::string_view what) const {
 }
 
 bool TokenStream::is_at(std::size_t position, Token::Kind kind, std::string_view text) const {
-  return position < tokens_.size() && tokens_[position].kind == kind &&
-         tokens_[position].text == text;
+  return position < tokens_.size() && tokens_[position].kind == kind && tokens_[position].text == text;
 }
 
 ParseDepth::ParseDepth(std::size_t& depth, const TokenStream& tokens) : depth_(depth) {

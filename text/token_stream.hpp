@@ -21,9 +21,7 @@ class TokenStream {
   int line() const { return peek().line; }
 
   bool is(Token::Kind kind) const { return peek().kind == kind; }
-  bool is_operator(std::string_view text) const {
-    return is_at(position_, Token::Kind::kOperator, text);
-  }
+  bool is_operator(std::string_view text) const { return is_at(position_, Token::Kind::kOperator, text); }
   bool is_name(std::string_view text) const { return is_at(position_, Token::Kind::kName, text); }
   // The one behind the next.
   bool is_operator_after(std::string_view text) const {

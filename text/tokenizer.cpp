@@ -42,9 +42,7 @@ std::uint64_t vocabulary_fingerprint(const Tokenizer& tokenizer) {
   return hash;
 }
 
-std::vector<TokenId> Tokenizer::encode(std::string_view text) const {
-  return encode_trusting(text, {});
-}
+std::vector<TokenId> Tokenizer::encode(std::string_view text) const { return encode_trusting(text, {}); }
 
 std::vector<TokenId> Tokenizer::encode_with_specials(std::string_view text) const {
   const TextRange all{0, text.size()};
@@ -79,8 +77,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model_dir
 
   const std::filesystem::path config_path = model_dir / "tokenizer_config.json";
   const std::optional<std::string> config_text = read_model_file(config_path, kMaxFileBytes);
-  const nlohmann::json config =
-      config_text ? parse_model_json(config_path, *config_text) : nlohmann::json();
+  const nlohmann::json config = config_text ? parse_model_json(config_path, *config_text) : nlohmann::json();
   try {
     refuse_other_models(tokenizer);
     return std::make_unique<BpeTokenizer>(read_bpe_tokenizer(tokenizer, config));

@@ -13,8 +13,7 @@ namespace troupe {
 // A value and where it stands ("pre_tokenizer.pretokenizers[1]").
 class TokenizerField {
  public:
-  TokenizerField(const nlohmann::json& value, std::string path)
-      : value_(&value), path_(std::move(path)) {}
+  TokenizerField(const nlohmann::json& value, std::string path) : value_(&value), path_(std::move(path)) {}
 
   const nlohmann::json& value() const { return *value_; }
   bool is_null() const { return value_->is_null(); }

@@ -34,8 +34,8 @@ void place(const TokenizerField& field, TokenId token, const std::string& conten
   std::string& present = vocabulary[index].content;
   if (content.empty()) field.fail("token " + std::to_string(token) + " is an empty string");
   if (!present.empty() && present != content) {
-    field.fail("id " + std::to_string(token) + " belongs to both \"" + present + "\" and \"" +
-               content + "\"");
+    field.fail("id " + std::to_string(token) + " belongs to both \"" + present + "\" and \"" + content +
+               "\"");
   }
   present = content;
 }
@@ -73,8 +73,7 @@ std::vector<AddedToken> read_added_tokens(const TokenizerField& field, std::size
   return tokens;
 }
 
-TokenTable ids_by_content(const TokenizerField& field,
-                          const std::vector<VocabularyEntry>& vocabulary) {
+TokenTable ids_by_content(const TokenizerField& field, const std::vector<VocabularyEntry>& vocabulary) {
   TokenTable ids(vocabulary.size());
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const std::string& content = vocabulary[id].content;
@@ -136,8 +135,7 @@ std::string decoded(const std::string& content, const DecoderParts& decoder) {
   if (decoder.is_byte_level) return bytes_from_alphabet(content).value_or(content);
   std::string text = content;
   for (const auto& [from, to] : decoder.replacements) {
-    for (std::size_t at = text.find(from); at != std::string::npos;
-         at = text.find(from, at + to.size())) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
       text.replace(at, from.size(), to);
     }
   }
@@ -171,8 +169,7 @@ void refuse_unsupported_model(const TokenizerField& model) {
 }
 
 // The part of the vocabulary that words are made of.
-std::vector<BpeEntry> make_entries(const std::vector<VocabularyEntry>& vocabulary,
-                                   bool starts_from_bytes) {
+std::vector<BpeEntry> make_entries(const std::vector<VocabularyEntry>& vocabulary, bool starts_from_bytes) {
   std::vector<BpeEntry> entries;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const VocabularyEntry& entry = vocabulary[id];
@@ -184,8 +181,8 @@ std::vector<BpeEntry> make_entries(const std::vector<VocabularyEntry>& vocabular
   return entries;
 }
 
-BpeModelParts read_model(const TokenizerField& model,
-                         const std::vector<VocabularyEntry>& vocabulary, bool is_byte_level) {
+BpeModelParts read_model(const TokenizerField& model, const std::vector<VocabularyEntry>& vocabulary,
+                         bool is_byte_level) {
   refuse_unsupported_model(model);
   const TokenTable ids = ids_by_content(model["vocab"], vocabulary);
   BpeModelParts parts;
@@ -202,8 +199,8 @@ BpeModelParts read_model(const TokenizerField& model,
   return parts;
 }
 
-void place_added_tokens(const TokenizerField& field, const BpeTokenizerParts& parts,
-                        const TokenTable& ids, std::vector<VocabularyEntry>& vocabulary) {
+void place_added_tokens(const TokenizerField& field, const BpeTokenizerParts& parts, const TokenTable& ids,
+                        std::vector<VocabularyEntry>& vocabulary) {
   for (const AddedToken& token : parts.added_tokens) {
     const std::optional<TokenId> known = ids.find(token.content);
     if (known && *known != token.token) {

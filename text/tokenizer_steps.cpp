@@ -88,8 +88,7 @@ void add_pre_tokenizer(const TokenizerField& field, PreTokenizerParts& parts) {
   } else if (type == "ByteLevel") {
     add_byte_level(field, parts);
   } else if (type == "Split") {
-    parts.steps.emplace_back(SplitStep{read_pattern(field["pattern"]),
-                                       read_behavior(field["behavior"]),
+    parts.steps.emplace_back(SplitStep{read_pattern(field["pattern"]), read_behavior(field["behavior"]),
                                        field.bool_or("invert", false)});
   } else if (type == "Digits") {
     SplitStep digits = isolate("\\p{N}");
@@ -100,8 +99,8 @@ void add_pre_tokenizer(const TokenizerField& field, PreTokenizerParts& parts) {
     if (!field["behavior"].is_null()) punctuation.behavior = read_behavior(field["behavior"]);
     parts.steps.emplace_back(std::move(punctuation));
   } else if (type == "Metaspace") {
-    parts.steps.emplace_back(MetaspaceStep{read_replacement(field), read_prepend_scheme(field),
-                                           field.bool_or("split", true)});
+    parts.steps.emplace_back(
+        MetaspaceStep{read_replacement(field), read_prepend_scheme(field), field.bool_or("split", true)});
   } else {
     field.fail_unsupported("pre-tokenizer " + type);
   }

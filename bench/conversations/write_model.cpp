@@ -50,8 +50,7 @@ std::vector<std::int32_t> words_of(const Tokenizer& tokenizer) {
   std::vector<std::int32_t> words;
   for (std::int32_t id = 0; id < static_cast<std::int32_t>(tokenizer.vocabulary_size()); ++id) {
     const auto bytes = tokenizer.token_bytes(id);
-    if (is_word(bytes) && tokenizer.encode(bytes) == std::vector<std::int32_t>{id})
-      words.push_back(id);
+    if (is_word(bytes) && tokenizer.encode(bytes) == std::vector<std::int32_t>{id}) words.push_back(id);
   }
   return words;
 }

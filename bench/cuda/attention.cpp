@@ -28,8 +28,7 @@ struct AttentionBatch {
   bool is_scattered = true;  // else neighbouring pages
 };
 
-DeviceAttentionPlan on_device(const AttentionPlan& plan,
-                              std::vector<DeviceBuffer>& memory) {
+DeviceAttentionPlan on_device(const AttentionPlan& plan, std::vector<DeviceBuffer>& memory) {
   memory.push_back(copy_of(plan.merges));
   DeviceAttentionPlan result{.merges = as<AttentionMerge>(memory.back()),
                              .num_merges = static_cast<std::uint32_t>(plan.merges.size())};
@@ -58,21 +57,19 @@ double time_attention(const Bench& bench, const Heads& heads, const AttentionBat
     slices[s].context_length = batch.context - batch.tokens;
     slices[s].first_page = s * pages;
   }
-  const AttentionPlan plan = plan_attention(
-      slices, {.group_size = heads.group, .has_tiles = can_tile_attention(layout)});
+  const AttentionPlan plan =
+      plan_attention(slices, {.group_size = heads.group, .has_tiles = can_tile_attention(layout)});
   std::vector<DeviceBuffer> plan_memory;
   const DeviceAttentionPlan device_plan = on_device(plan, plan_memory);
   std::vector<PageId> page_table(layout.num_pages);
   std::iota(page_table.begin(), page_table.end(), 0);
   if (batch.is_scattered) std::shuffle(page_table.begin(), page_table.end(), std::minstd_rand(1));
-  const std::size_t num_queries =
-      std::size_t{batch.sequences} * batch.tokens * heads.query_width();
+  const std::size_t num_queries = std::size_t{batch.sequences} * batch.tokens * heads.query_width();
   const DeviceBuffer pool = random_buffer(DataType::kBF16, kv_pool_bytes(layout) / 2),
-                     table = copy_of(page_table),
-                     queries = random_buffer(DataType::kBF16, num_queries),
+                     table = copy_of(page_table), queries = random_buffer(DataType::kBF16, num_queries),
                      attended = device_buffer(num_queries * 2),
-                     partials = device_buffer(
-                         attention_partial_floats(layout, plan.num_partials) * sizeof(float));
+                     partials =
+                         device_buffer(attention_partial_floats(layout, plan.num_partials) * sizeof(float));
   return bench.stopwatch.seconds_of([&](std::size_t i) {
     launch_paged_attention({.page_table = as<std::uint32_t>(table),
                             .pool = pool.get(),
@@ -98,12 +95,11 @@ void bench_decode(Bench& bench, const Heads& heads) {
        {Decode{1, 1024}, Decode{64, 256, Goal{.at_least = 0.55}}, Decode{64, 1024},
         Decode{64, 16384, Goal{.at_least = 0.85}}, Decode{1, 32768}}) {
     const std::uint32_t tiny_sequences = std::min(sequences, 2U);
-    const double seconds =
-        time_attention(bench, heads, {.sequences = bench.pick(sequences, tiny_sequences),
-                                      .context = bench.pick(context, 40U)});
+    const double seconds = time_attention(
+        bench, heads,
+        {.sequences = bench.pick(sequences, tiny_sequences), .context = bench.pick(context, 40U)});
     const double bytes = heads.kv_bytes() * sequences * context;
-    bench.recorder.add({.id = "decode_attention_" + std::to_string(sequences) + "x" +
-                              std::to_string(context),
+    bench.recorder.add({.id = "decode_attention_" + std::to_string(sequences) + "x" + std::to_string(context),
                         .title = "paged decode attention, " + times(sequences, context),
                         .value = bytes / seconds / bench.limits.read_rate,
                         .unit = "of read bandwidth",
@@ -115,9 +111,8 @@ void bench_decode(Bench& bench, const Heads& heads) {
 // Pensieve's figure 3.17: what scattered pages cost.
 void bench_mixed(Bench& bench, const Heads& heads) {
   for (const std::uint32_t context : {512U, 2048U, 8192U}) {
-    AttentionBatch batch{.sequences = bench.pick(32U, 2U),
-                         .context = bench.pick(context, 40U),
-                         .tokens = bench.pick(8U, 2U)};
+    AttentionBatch batch{
+        .sequences = bench.pick(32U, 2U), .context = bench.pick(context, 40U), .tokens = bench.pick(8U, 2U)};
     // In turn; the pair whose ratio is the median.
     std::vector<std::pair<double, double>> times;
     for (int repeat = 0; repeat < bench.pick(3, 1); ++repeat) {
@@ -126,17 +121,15 @@ void bench_mixed(Bench& bench, const Heads& heads) {
       batch.is_scattered = false;
       times.emplace_back(scattered, time_attention(bench, heads, batch));
     }
-    std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) {
-      return a.first * b.second < b.first * a.second;
-    });
+    std::sort(times.begin(), times.end(),
+              [](const auto& a, const auto& b) { return a.first * b.second < b.first * a.second; });
     const auto [scattered, contiguous] = times[times.size() / 2];
-    bench.recorder.add(
-        {.id = "mixed_attention_32x8_of_" + std::to_string(context),
-         .title = "32 x 8 new tokens of " + std::to_string(context) + " on scattered pages",
-         .value = scattered / contiguous,
-         .unit = "of neighbouring pages' time",
-         .goal = Goal{.at_most = 1.05},
-         .details = {{"us", scattered * 1e6}, {"neighbouring_us", contiguous * 1e6}}});
+    bench.recorder.add({.id = "mixed_attention_32x8_of_" + std::to_string(context),
+                        .title = "32 x 8 new tokens of " + std::to_string(context) + " on scattered pages",
+                        .value = scattered / contiguous,
+                        .unit = "of neighbouring pages' time",
+                        .goal = Goal{.at_most = 1.05},
+                        .details = {{"us", scattered * 1e6}, {"neighbouring_us", contiguous * 1e6}}});
   }
 }
 
@@ -151,8 +144,7 @@ void bench_prefill(Bench& bench, const Heads& heads) {
                         .value = operations / seconds / bench.limits.product_rate,
                         .unit = "of product rate",
                         .goal = is_long ? std::optional(Goal{.at_least = 0.60}) : std::nullopt,
-                        .details = {{"us", seconds * 1e6},
-                                    {"tflop_per_s", operations / seconds * 1e-12}}});
+                        .details = {{"us", seconds * 1e6}, {"tflop_per_s", operations / seconds * 1e-12}}});
   }
 }
 

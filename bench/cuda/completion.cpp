@@ -33,9 +33,7 @@ double seconds_since(Clock::time_point begin) {
 class Word {
  public:
   std::uint64_t* address() const { return as<std::uint64_t>(memory_); }
-  std::uint64_t load() const {
-    return std::atomic_ref(*address()).load(std::memory_order_acquire);
-  }
+  std::uint64_t load() const { return std::atomic_ref(*address()).load(std::memory_order_acquire); }
   void store(std::uint64_t value) const {
     std::atomic_ref(*address()).store(value, std::memory_order_release);
   }
@@ -68,8 +66,7 @@ double one_way_seconds(const Bench& bench) {
   const std::uint64_t rounds = bench.pick(2000, 3);
   const Word to_device, to_host;
   const Stream stream;
-  launch_echo({.from_host = to_device.address(), .to_host = to_host.address(), .last = rounds},
-              stream);
+  launch_echo({.from_host = to_device.address(), .to_host = to_host.address(), .last = rounds}, stream);
   std::vector<double> seconds;
   for (std::uint64_t number = 1; number <= rounds; ++number) {
     const auto begin = Clock::now();
@@ -107,10 +104,7 @@ struct Signals {
   }
   void queue_call(cudaStream_t stream) const {
     CUDA_CHECK(cudaLaunchHostFunc(
-        stream,
-        [](void* word) {
-          std::atomic_ref(*static_cast<std::uint64_t*>(word)).fetch_add(1);
-        },
+        stream, [](void* word) { std::atomic_ref(*static_cast<std::uint64_t*>(word)).fetch_add(1); },
         called.address()));
   }
 };
@@ -126,9 +120,7 @@ void load_signal() {
 
 std::vector<Way> ways_of(const Signals& signals) {
   const auto record = [](cudaEvent_t event) {
-    return [event](cudaStream_t stream, std::uint64_t) {
-      CUDA_CHECK(cudaEventRecord(event, stream));
-    };
+    return [event](cudaStream_t stream, std::uint64_t) { CUDA_CHECK(cudaEventRecord(event, stream)); };
   };
   const auto synchronize = [](cudaEvent_t event) {
     return [event](cudaStream_t, std::uint64_t) { CUDA_CHECK(cudaEventSynchronize(event)); };
@@ -144,10 +136,8 @@ std::vector<Way> ways_of(const Signals& signals) {
            [&](cudaStream_t stream, std::uint64_t) { signals.queue_call(stream); },
            [&](cudaStream_t, std::uint64_t number) { signals.called.wait_for(number); }},
           {"event_query", "an event, polled", record(signals.spinning), query},
-          {"event", "an event, waited for", record(signals.spinning),
-           synchronize(signals.spinning)},
-          {"event_blocking", "an event, slept for", record(signals.sleeping),
-           synchronize(signals.sleeping)},
+          {"event", "an event, waited for", record(signals.spinning), synchronize(signals.spinning)},
+          {"event_blocking", "an event, slept for", record(signals.sleeping), synchronize(signals.sleeping)},
           {"stream", "the stream, waited for", [](cudaStream_t, std::uint64_t) {},
            [](cudaStream_t stream, std::uint64_t) { CUDA_CHECK(cudaStreamSynchronize(stream)); }}};
 }
@@ -234,9 +224,8 @@ class Trains {
       times.push_back({plain, seconds_with(&way)});
     }
     const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-    std::nth_element(times.begin(), middle, times.end(), [](const Times& a, const Times& b) {
-      return a.slowed * b.plain < b.slowed * a.plain;
-    });
+    std::nth_element(times.begin(), middle, times.end(),
+                     [](const Times& a, const Times& b) { return a.slowed * b.plain < b.slowed * a.plain; });
     return *middle;
   }
 
@@ -288,8 +277,7 @@ void bench_trains(Bench& bench) {
                         .title = std::string("64 small kernels, then ") + way.title,
                         .value = slowed / plain - 1.0,
                         .unit = "slower",
-                        .goal = name == "polled_word" ? std::optional(Goal{.at_most = 0.02})
-                                                      : std::nullopt,
+                        .goal = name == "polled_word" ? std::optional(Goal{.at_most = 0.02}) : std::nullopt,
                         .details = {{"plain_us", plain * 1e6}, {"slowed_us", slowed * 1e6}}});
   }
 }

@@ -36,8 +36,7 @@ PinnedBuffer pinned_buffer(std::size_t size_bytes);
 template <typename T>
 DeviceBuffer copy_of(const std::vector<T>& values) {
   DeviceBuffer memory = device_buffer(values.size() * sizeof(T));
-  CUDA_CHECK(
-      cudaMemcpy(memory.get(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  CUDA_CHECK(cudaMemcpy(memory.get(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
   CUDA_CHECK(cudaDeviceSynchronize());  // pageable memory is on its way when it returns
   return memory;
 }
@@ -61,9 +60,7 @@ class Stream {
 
 class Event {
  public:
-  explicit Event(unsigned flags = cudaEventDefault) {
-    CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags));
-  }
+  explicit Event(unsigned flags = cudaEventDefault) { CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags)); }
   ~Event() { cudaEventDestroy(event_); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;

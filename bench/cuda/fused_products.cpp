@@ -18,8 +18,7 @@ using namespace troupe::cuda;
 
 // Llama-3.1-8B, or next to nothing.
 struct Decoder {
-  std::uint32_t hidden = 4096, inner = 14336, heads = 32, kv_heads = 8, head_dim = 128,
-                vocabulary = 128256;
+  std::uint32_t hidden = 4096, inner = 14336, heads = 32, kv_heads = 8, head_dim = 128, vocabulary = 128256;
 };
 constexpr Decoder kTinyDecoder{64, 96, 2, 1, 32, 50};
 
@@ -43,14 +42,13 @@ class Layer {
                 .head_dim = decoder.head_dim,
                 .type = DataType::kBF16},
         a_(random_buffer(DataType::kBF16, std::size_t{kMostFewTokens} * decoder.inner)),
-        c_(device_buffer(std::size_t{kMostFewTokens} *
-                         std::max(4 * decoder.vocabulary, 2 * decoder.inner))),
+        c_(device_buffer(std::size_t{kMostFewTokens} * std::max(4 * decoder.vocabulary, 2 * decoder.inner))),
         x_(random_buffer(DataType::kF32, std::size_t{kMostFewTokens} * decoder.hidden)),
         norm_weight_(random_buffer(DataType::kF32, decoder.hidden)),
-        squares_(copy_of(std::vector<float>(
-            std::size_t{kMostFewTokens} * num_square_parts(decoder.hidden), 1.0F))),
-        next_squares_(device_buffer(std::size_t{kMostFewTokens} *
-                                    num_square_parts(decoder.hidden) * sizeof(float))),
+        squares_(copy_of(
+            std::vector<float>(std::size_t{kMostFewTokens} * num_square_parts(decoder.hidden), 1.0F))),
+        next_squares_(
+            device_buffer(std::size_t{kMostFewTokens} * num_square_parts(decoder.hidden) * sizeof(float))),
         workspace_(copy_of(std::vector<std::byte>(kFewTokenWorkspaceBytes))),
         angles_(random_buffer(DataType::kF32, std::size_t{1024} * decoder.head_dim)),
         pool_(device_buffer(kv_pool_bytes(layout_))) {
@@ -84,14 +82,11 @@ class Layer {
                                    .layout = layout_},
                                   stream);
       case Role::kGated:
-        return launch_gated_product(
-            {.input = input, .h = c_.get(), .h_stride = decoder_.inner}, stream);
+        return launch_gated_product({.input = input, .h = c_.get(), .h_stride = decoder_.inner}, stream);
       case Role::kLogits:
-        return launch_few_token_product({.input = input,
-                                         .c = c_.get(),
-                                         .c_stride = decoder_.vocabulary,
-                                         .c_type = DataType::kF32},
-                                        stream);
+        return launch_few_token_product(
+            {.input = input, .c = c_.get(), .c_stride = decoder_.vocabulary, .c_type = DataType::kF32},
+            stream);
       case Role::kResidual:
         return launch_residual_product({.input = input,
                                         .x = as<float>(x_),
@@ -107,8 +102,7 @@ class Layer {
  private:
   Decoder decoder_;
   KvLayout layout_;
-  DeviceBuffer a_, c_, x_, norm_weight_, squares_, next_squares_, workspace_, angles_, pool_,
-      places_;
+  DeviceBuffer a_, c_, x_, norm_weight_, squares_, next_squares_, workspace_, angles_, pool_, places_;
 };
 
 int compute_capability() {  // 90 is 9.0
@@ -129,8 +123,7 @@ void bench_fused_products(Bench& bench) {
   const std::uint32_t query_width = decoder.heads * decoder.head_dim;
   const bool can_overlap = compute_capability() >= 90;
   for (const auto& matrix :
-       {Matrix{"qkv", Role::kQkv, query_width + 2 * decoder.kv_heads * decoder.head_dim,
-               decoder.hidden},
+       {Matrix{"qkv", Role::kQkv, query_width + 2 * decoder.kv_heads * decoder.head_dim, decoder.hidden},
         Matrix{"o", Role::kResidual, decoder.hidden, query_width},
         Matrix{"gate_up", Role::kGated, 2 * decoder.inner, decoder.hidden},
         Matrix{"down", Role::kResidual, decoder.hidden, decoder.inner},
@@ -138,8 +131,7 @@ void bench_fused_products(Bench& bench) {
     const std::size_t bytes = std::size_t{matrix.outputs} * matrix.depth * 2;
     const auto seconds_of = [&](std::uint32_t tokens, bool overlaps) {
       return bench.stopwatch.seconds_of([&](std::size_t i) {
-        FewTokenInput input =
-            layer.input(matrix, tokens, weights.get() + i % (rotated / bytes) * bytes);
+        FewTokenInput input = layer.input(matrix, tokens, weights.get() + i % (rotated / bytes) * bytes);
         input.overlaps_previous = overlaps;
         layer.launch_product(matrix.role, input, bench.stopwatch.stream());
       });
@@ -149,10 +141,8 @@ void bench_fused_products(Bench& bench) {
       const double overlapping = can_overlap ? seconds_of(tokens, true) : alone;
       bench.recorder.add(
           {.id = std::string("fused_product_") + matrix.name + "_" + std::to_string(tokens),
-           .title = std::string("fused product ") + matrix.name + ", " + std::to_string(tokens) +
-                    " tokens",
-           .value = static_cast<double>(bytes) / std::min(alone, overlapping) /
-                    bench.limits.read_rate,
+           .title = std::string("fused product ") + matrix.name + ", " + std::to_string(tokens) + " tokens",
+           .value = static_cast<double>(bytes) / std::min(alone, overlapping) / bench.limits.read_rate,
            .unit = "of read bandwidth",
            .details = {{"us", alone * 1e6}, {"overlapping_us", overlapping * 1e6}}});
     }

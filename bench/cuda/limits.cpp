@@ -23,8 +23,8 @@ double copy_rate(const Bench& bench) {
   const std::size_t bytes = bench.pick(std::size_t{2} << 30, std::size_t{1} << 14);
   const DeviceBuffer from = random_buffer(DataType::kBF16, bytes / 2), to = device_buffer(bytes);
   return 2.0 * static_cast<double>(bytes) / bench.stopwatch.seconds_of([&](std::size_t) {
-    CUDA_CHECK(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice,
-                               bench.stopwatch.stream()));
+    CUDA_CHECK(
+        cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice, bench.stopwatch.stream()));
   });
 }
 
@@ -61,9 +61,8 @@ double link_rate(const Bench& bench, cudaMemcpyKind direction) {
 // What a kernel costs inside a graph that does nothing.
 double seconds_of_empty_kernel(const Bench& bench) {
   const DeviceBuffer to = device_buffer(16);
-  return bench.stopwatch.seconds_of([&](std::size_t) {
-    launch_fill({.to = to.get(), .count = 1}, bench.stopwatch.stream());
-  });
+  return bench.stopwatch.seconds_of(
+      [&](std::size_t) { launch_fill({.to = to.get(), .count = 1}, bench.stopwatch.stream()); });
 }
 
 }  // namespace
@@ -76,18 +75,14 @@ void measure_limits(Bench& bench) {
   const double read = read_rate(bench);
   record("limit_read", "reading device memory", read / kGiga, "GB/s");
   limits.copy_rate = copy_rate(bench);
-  record("limit_copy", "copying device memory, bytes read and written", limits.copy_rate / kGiga,
-         "GB/s");
+  record("limit_copy", "copying device memory, bytes read and written", limits.copy_rate / kGiga, "GB/s");
   limits.read_rate = std::max(read, limits.copy_rate);
   limits.product_rate = product_rate(bench);
-  record("limit_product", "cuBLASLt, bf16, 8192 x 8192 x 8192", limits.product_rate / kTera,
-         "TFLOP/s");
+  record("limit_product", "cuBLASLt, bf16, 8192 x 8192 x 8192", limits.product_rate / kTera, "TFLOP/s");
   limits.to_device_rate = link_rate(bench, cudaMemcpyHostToDevice);
-  record("limit_to_device", "pinned copies of 2 MB, host to device", limits.to_device_rate / kGiga,
-         "GB/s");
+  record("limit_to_device", "pinned copies of 2 MB, host to device", limits.to_device_rate / kGiga, "GB/s");
   limits.to_host_rate = link_rate(bench, cudaMemcpyDeviceToHost);
-  record("limit_to_host", "pinned copies of 2 MB, device to host", limits.to_host_rate / kGiga,
-         "GB/s");
+  record("limit_to_host", "pinned copies of 2 MB, device to host", limits.to_host_rate / kGiga, "GB/s");
   record("limit_kernel", "a kernel that does next to nothing, in a graph",
          seconds_of_empty_kernel(bench) * 1e6, "us");
 }

@@ -19,8 +19,10 @@ int main(int argc, char** argv) {
   SuiteOptions options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--tiny") options.is_tiny = true;
-    else options.parts.push_back(argument);
+    if (argument == "--tiny")
+      options.is_tiny = true;
+    else
+      options.parts.push_back(argument);
   }
   int num_devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&num_devices);

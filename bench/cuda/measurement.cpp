@@ -34,8 +34,7 @@ void Recorder::device(const std::vector<std::pair<std::string, std::string>>& pr
 
 void Recorder::add(const Measurement& measurement) {
   if (!std::isfinite(measurement.value)) {  // of a limit that was not measured
-    return add_not_run(measurement.id,
-                       "its value is no number: " + std::to_string(measurement.value));
+    return add_not_run(measurement.id, "its value is no number: " + std::to_string(measurement.value));
   }
   Json details = Json::object();
   for (const auto& [name, value] : measurement.details) details[name] = value;

@@ -32,8 +32,7 @@ __global__ void __launch_bounds__(kThreads) read_kernel(const ReadArguments a) {
 #pragma unroll
     for (unsigned i = 0; i < kReadsOfThread; ++i) see(values[i]);
   } else {
-    for (std::size_t word = first; word < num_words; word += kThreads)
-      see(load_vector<uint4>(words + word));
+    for (std::size_t word = first; word < num_words; word += kThreads) see(load_vector<uint4>(words + word));
   }
   if (seen == 0x9E3779B9U) *a.sink = seen;  // so that the compiler keeps the reads
 }
@@ -58,8 +57,7 @@ __global__ void __launch_bounds__(kThreads) fill_kernel(const FillArguments a) {
 }
 
 // False: the host's word has not come for a second.
-__device__ __forceinline__ bool wait_for_host(const volatile std::uint64_t* word,
-                                              std::uint64_t number) {
+__device__ __forceinline__ bool wait_for_host(const volatile std::uint64_t* word, std::uint64_t number) {
   constexpr std::uint64_t kSecond = 1000000000;
   const std::uint64_t since = device_time();
   while (*word < number) {
@@ -99,18 +97,17 @@ __global__ void spin_kernel(const SpinArguments a) {
 void launch_read(const ReadArguments& arguments, StreamHandle stream) {
   const std::size_t num_words = arguments.size_bytes / sizeof(uint4);
   if (num_words == 0) return;
-  launch(read_kernel,
-         {.grid = static_cast<unsigned>(divide_up(num_words, kBlockWords)), .block = kThreads},
+  launch(read_kernel, {.grid = static_cast<unsigned>(divide_up(num_words, kBlockWords)), .block = kThreads},
          stream, arguments);
 }
 
 void launch_fill(const FillArguments& arguments, StreamHandle stream) {
   if (arguments.count == 0) return;
   with_element_type(arguments.type, [&](auto element) {
-    launch(fill_kernel<decltype(element)>,
-           {.grid = static_cast<unsigned>(divide_up(arguments.count, std::size_t{kThreads})),
-            .block = kThreads},
-           stream, arguments);
+    launch(
+        fill_kernel<decltype(element)>,
+        {.grid = static_cast<unsigned>(divide_up(arguments.count, std::size_t{kThreads})), .block = kThreads},
+        stream, arguments);
   });
 }
 

@@ -27,9 +27,8 @@ Products::Products(const Stopwatch& stopwatch, const ProductShape& largest)
 
 std::vector<ProductCandidate> Products::candidates(const ProductShape& shape,
                                                    const std::vector<const void*>& weights) {
-  return product_candidates(products_, shape,
-                            {scratch_.get(), scratch_bytes_, few_token_workspace_.get()}, weights,
-                            stopwatch_.stream());
+  return product_candidates(products_, shape, {scratch_.get(), scratch_bytes_, few_token_workspace_.get()},
+                            weights, stopwatch_.stream());
 }
 
 ProductChoice Products::tune(const ProductShape& shape, const std::vector<const void*>& weights,
@@ -71,14 +70,11 @@ struct Matrix {
 // what choosing is worth.
 void bench_product(Bench& bench, Products& products, const Matrix& matrix, std::uint32_t tokens,
                    const std::vector<const void*>& weights) {
-  const ProductShape shape{.num_tokens = tokens,
-                           .num_outputs = matrix.outputs,
-                           .depth = matrix.depth,
-                           .c_type = matrix.c_type};
+  const ProductShape shape{
+      .num_tokens = tokens, .num_outputs = matrix.outputs, .depth = matrix.depth, .c_type = matrix.c_type};
   const ProductChoice best = products.tune(shape, weights);
-  const double roof =
-      std::max(static_cast<double>(bytes_of(shape)) / bench.limits.read_rate,
-               static_cast<double>(operations_of(shape)) / bench.limits.product_rate);
+  const double roof = std::max(static_cast<double>(bytes_of(shape)) / bench.limits.read_rate,
+                               static_cast<double>(operations_of(shape)) / bench.limits.product_rate);
   const double first = products.microseconds_of_first(shape, weights).value_or(0.0);
   bench.recorder.add(
       {.id = std::string("product_") + matrix.name + "_" + std::to_string(tokens),
@@ -108,10 +104,9 @@ void bench_products(Bench& bench) {
     outputs = std::max(outputs, matrix.outputs);
     depth = std::max(depth, matrix.depth);
   }
-  Products products(bench.stopwatch, {.num_tokens = most_tokens,
-                                      .num_outputs = outputs,
-                                      .depth = depth,
-                                      .c_type = DataType::kF32});
+  Products products(
+      bench.stopwatch,
+      {.num_tokens = most_tokens, .num_outputs = outputs, .depth = depth, .c_type = DataType::kF32});
   for (const auto& matrix : matrices) {
     const std::size_t bytes = std::size_t{matrix.outputs} * matrix.depth * 2;
     std::vector<const void*> weights;

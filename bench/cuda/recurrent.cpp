@@ -29,8 +29,7 @@ void bench_lstm(Bench& bench, std::uint32_t cells, std::optional<Goal> goal) {
   const std::uint32_t num_states = 2 * rows;
   const std::size_t input_size = std::size_t{rows} * 2 * hidden;
   const DeviceBuffer x_h = random_buffer(DataType::kBF16, input_size),
-                     weight = random_buffer(DataType::kBF16, std::size_t{8} * hidden * hidden,
-                                            0.03F),
+                     weight = random_buffer(DataType::kBF16, std::size_t{8} * hidden * hidden, 0.03F),
                      bias = random_buffer(DataType::kBF16, 4 * hidden),
                      gates = device_buffer(std::size_t{rows} * 4 * hidden * 2),
                      c = random_buffer(DataType::kF32, std::size_t{num_states} * hidden),
@@ -73,8 +72,8 @@ void bench_lstm(Bench& bench, std::uint32_t cells, std::optional<Goal> goal) {
                       .unit = "us",
                       .goal = goal,
                       .details = {{"product_us", product},
-                                  {"of_product_rate", static_cast<double>(operations_of(shape)) /
-                                                          step / bench.limits.product_rate}}});
+                                  {"of_product_rate", static_cast<double>(operations_of(shape)) / step /
+                                                          bench.limits.product_rate}}});
 }
 
 }  // namespace

@@ -53,31 +53,25 @@ void bench_decoder_rows(Bench& bench) {
   };
   record("rms_norm_16384x4096", "RMSNorm with residual, 16384 x 4096",
          double{1} * rows * hidden * (4 + 4 + 2 + 2), norm);
-  record("gated_activation_16384x14336", "gated activation, 16384 x 14336",
-         double{1} * rows * inner * 3 * 2, gated);
+  record("gated_activation_16384x14336", "gated activation, 16384 x 14336", double{1} * rows * inner * 3 * 2,
+         gated);
 }
 
 // f32, as the paper's. The numbers are those of the title, whatever is tiny.
 void bench_softmax(Bench& bench, std::uint32_t batch, std::uint32_t length) {
-  const std::uint32_t rows = bench.pick(batch * kBertHeads * length, 3U),
-                      width = bench.pick(length, 20U);
+  const std::uint32_t rows = bench.pick(batch * kBertHeads * length, 3U), width = bench.pick(length, 20U);
   const DeviceBuffer scores = random_buffer(DataType::kF32, std::size_t{rows} * width);
   const double seconds = bench.stopwatch.seconds_of([&](std::size_t) {
-    launch_softmax({.scores = scores.get(),
-                    .stride = width,
-                    .num_rows = rows,
-                    .width = width,
-                    .scale = 0.125F},
-                   bench.stopwatch.stream());
+    launch_softmax(
+        {.scores = scores.get(), .stride = width, .num_rows = rows, .width = width, .scale = 0.125F},
+        bench.stopwatch.stream());
   });
   bench.recorder.add(
       {.id = "softmax_" + std::to_string(batch) + "x" + std::to_string(length),
-       .title =
-           "softmax of attention, (" + std::to_string(batch) + ", " + std::to_string(length) + ")",
+       .title = "softmax of attention, (" + std::to_string(batch) + ", " + std::to_string(length) + ")",
        .value = seconds * 1e6,
        .unit = "us",
-       .details = {{"of_copy_bandwidth",
-                    8.0 * rows * width / seconds / bench.limits.copy_rate}}});
+       .details = {{"of_copy_bandwidth", 8.0 * rows * width / seconds / bench.limits.copy_rate}}});
 }
 
 void bench_layer_norm(Bench& bench, std::uint32_t batch, std::uint32_t length) {
@@ -102,8 +96,7 @@ void bench_layer_norm(Bench& bench, std::uint32_t batch, std::uint32_t length) {
        .title = "LayerNorm, (" + std::to_string(batch) + ", " + std::to_string(length) + ") x 768",
        .value = seconds * 1e6,
        .unit = "us",
-       .details = {{"of_copy_bandwidth",
-                    8.0 * rows * width / seconds / bench.limits.copy_rate}}});
+       .details = {{"of_copy_bandwidth", 8.0 * rows * width / seconds / bench.limits.copy_rate}}});
 }
 
 }  // namespace

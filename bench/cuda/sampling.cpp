@@ -9,8 +9,7 @@ using namespace troupe::cuda;
 void bench_sampling(Bench& bench) {
   const std::uint32_t num_rows = bench.pick(64U, 2U), vocabulary = bench.pick(128256U, 50U);
   const std::size_t count = std::size_t{num_rows} * vocabulary;
-  const DeviceBuffer given = random_buffer(DataType::kF32, count, 8.0F),
-                     logits = device_buffer(count * 4),
+  const DeviceBuffer given = random_buffer(DataType::kF32, count, 8.0F), logits = device_buffer(count * 4),
                      ids = device_buffer(num_rows * sizeof(std::int32_t));
   const auto copy = [&] {  // sampling overwrites them
     CUDA_CHECK(cudaMemcpyAsync(logits.get(), given.get(), count * 4, cudaMemcpyDeviceToDevice,
@@ -21,11 +20,10 @@ void bench_sampling(Bench& bench) {
     const char *id, *title;
     SamplingParameters parameters;
   };
-  for (const auto& kind : {Kind{"sample_greedy", "greedy", {.temperature = 0.0F}},
-                           Kind{"sample_temperature", "temperature 1", {}},
-                           Kind{"sample_top_p", "top_p 0.9", {.top_p = 0.9F}},
-                           Kind{"sample_top_k_top_p", "top_k 40, top_p 0.9",
-                                {.top_p = 0.9F, .top_k = 40}}}) {
+  for (const auto& kind :
+       {Kind{"sample_greedy", "greedy", {.temperature = 0.0F}},
+        Kind{"sample_temperature", "temperature 1", {}}, Kind{"sample_top_p", "top_p 0.9", {.top_p = 0.9F}},
+        Kind{"sample_top_k_top_p", "top_k 40, top_p 0.9", {.top_p = 0.9F, .top_k = 40}}}) {
     std::vector<SampleRow> rows(num_rows);
     for (auto& row : rows) row.parameters = kind.parameters;
     const DeviceBuffer row_memory = copy_of(rows);
@@ -40,13 +38,12 @@ void bench_sampling(Bench& bench) {
                     bench.stopwatch.stream());
     });
     const double seconds = both - alone;
-    bench.recorder.add(
-        {.id = kind.id,
-         .title = std::string("sampling 64 rows of 128,256 logits, ") + kind.title,
-         .value = seconds * 1e6,
-         .unit = "us",
-         .details = {{"of_read_bandwidth",
-                      4.0 * static_cast<double>(count) / seconds / bench.limits.read_rate}}});
+    bench.recorder.add({.id = kind.id,
+                        .title = std::string("sampling 64 rows of 128,256 logits, ") + kind.title,
+                        .value = seconds * 1e6,
+                        .unit = "us",
+                        .details = {{"of_read_bandwidth",
+                                     4.0 * static_cast<double>(count) / seconds / bench.limits.read_rate}}});
   }
 }
 

@@ -19,14 +19,14 @@ void record_device(Recorder& recorder) {
   CUDA_CHECK(cudaGetDeviceProperties(&properties, ordinal));
   CUDA_CHECK(cudaDriverGetVersion(&driver));
   CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
-  recorder.device({{"name", properties.name},
-                   {"compute_capability",
-                    std::to_string(properties.major) + "." + std::to_string(properties.minor)},
-                   {"multiprocessors", std::to_string(properties.multiProcessorCount)},
-                   {"memory_gib", std::to_string(properties.totalGlobalMem >> 30)},
-                   {"l2_mib", std::to_string(properties.l2CacheSize >> 20)},
-                   {"driver_speaks_cuda", version(driver)},
-                   {"runtime", version(runtime)}});
+  recorder.device(
+      {{"name", properties.name},
+       {"compute_capability", std::to_string(properties.major) + "." + std::to_string(properties.minor)},
+       {"multiprocessors", std::to_string(properties.multiProcessorCount)},
+       {"memory_gib", std::to_string(properties.totalGlobalMem >> 30)},
+       {"l2_mib", std::to_string(properties.l2CacheSize >> 20)},
+       {"driver_speaks_cuda", version(driver)},
+       {"runtime", version(runtime)}});
 }
 
 }  // namespace

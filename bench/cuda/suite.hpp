@@ -18,8 +18,8 @@ struct Limits {
   // bytes/s of its own memory, read only; no less than copying, which would mean
   // that the reading kernel is a bad one.
   double read_rate = 0.0;
-  double copy_rate = 0.0;  // the same, bytes read and written
-  double product_rate = 0.0;  // operations/s, bf16, cuBLASLt, 8192 x 8192 x 8192
+  double copy_rate = 0.0;       // the same, bytes read and written
+  double product_rate = 0.0;    // operations/s, bf16, cuBLASLt, 8192 x 8192 x 8192
   double to_device_rate = 0.0;  // bytes/s, pinned blocks of 2 MB
   double to_host_rate = 0.0;
 };

@@ -34,8 +34,7 @@ class Swap {
         pool_(random_buffer(DataType::kBF16, kv_pool_bytes(layout_) / 2)),
         host_(pinned_buffer(num_pages_ * page_bytes_)),
         pages_(copy_of(shuffled_pages())),
-        staging_{device_buffer(kPagesOfChunk * page_bytes_),
-                 device_buffer(kPagesOfChunk * page_bytes_)} {}
+        staging_{device_buffer(kPagesOfChunk * page_bytes_), device_buffer(kPagesOfChunk * page_bytes_)} {}
 
   double bytes() const { return static_cast<double>(num_pages_ * page_bytes_); }
 
@@ -50,8 +49,7 @@ class Swap {
   // is on the link.
   double seconds_staged(bool is_to_pool) const {
     return median_of_several([&] {
-      for (std::uint32_t first = 0, chunk = 0; first < num_pages_;
-           first += kPagesOfChunk, ++chunk) {
+      for (std::uint32_t first = 0, chunk = 0; first < num_pages_; first += kPagesOfChunk, ++chunk) {
         const std::uint32_t count = std::min(kPagesOfChunk, num_pages_ - first);
         is_to_pool ? load_chunk(first, count, chunk % 2) : store_chunk(first, count, chunk % 2);
       }
@@ -98,15 +96,15 @@ class Swap {
     copy_pages(first, count, staging_[buffer].get(), false, kernels_);
     CUDA_CHECK(cudaEventRecord(gathered_[buffer], kernels_));
     CUDA_CHECK(cudaStreamWaitEvent(link_, gathered_[buffer]));
-    CUDA_CHECK(cudaMemcpyAsync(host_.get() + first * page_bytes_, staging_[buffer].get(),
-                               count * page_bytes_, cudaMemcpyDeviceToHost, link_));
+    CUDA_CHECK(cudaMemcpyAsync(host_.get() + first * page_bytes_, staging_[buffer].get(), count * page_bytes_,
+                               cudaMemcpyDeviceToHost, link_));
     CUDA_CHECK(cudaEventRecord(moved_[buffer], link_));
   }
 
   void load_chunk(std::uint32_t first, std::uint32_t count, std::uint32_t buffer) const {
     CUDA_CHECK(cudaStreamWaitEvent(link_, gathered_[buffer]));
-    CUDA_CHECK(cudaMemcpyAsync(staging_[buffer].get(), host_.get() + first * page_bytes_,
-                               count * page_bytes_, cudaMemcpyHostToDevice, link_));
+    CUDA_CHECK(cudaMemcpyAsync(staging_[buffer].get(), host_.get() + first * page_bytes_, count * page_bytes_,
+                               cudaMemcpyHostToDevice, link_));
     CUDA_CHECK(cudaEventRecord(moved_[buffer], link_));
     CUDA_CHECK(cudaStreamWaitEvent(kernels_, moved_[buffer]));
     copy_pages(first, count, staging_[buffer].get(), true, kernels_);
@@ -131,11 +129,10 @@ void bench_swap(Bench& bench) {
   for (const bool is_to_pool : {false, true}) {
     const double rate = is_to_pool ? bench.limits.to_device_rate : bench.limits.to_host_rate;
     const double mapped = swap.seconds_mapped(is_to_pool, kSwapBlocks),
-                 wide = swap.seconds_mapped(is_to_pool, 0),
-                 staged = swap.seconds_staged(is_to_pool);
+                 wide = swap.seconds_mapped(is_to_pool, 0), staged = swap.seconds_staged(is_to_pool);
     const auto details = [&](double seconds) {
-      return std::vector<std::pair<std::string, double>>{
-          {"gb_per_s", swap.bytes() / seconds * 1e-9}, {"us", seconds * 1e6}};
+      return std::vector<std::pair<std::string, double>>{{"gb_per_s", swap.bytes() / seconds * 1e-9},
+                                                         {"us", seconds * 1e6}};
     };
     const std::string way = is_to_pool ? "in" : "out";
     bench.recorder.add({.id = "swap_" + way,

@@ -18,8 +18,7 @@ class DeviceLoop {
  public:
   // Pages for `length` tokens of each sequence, from page 0 on. Throws
   // std::runtime_error if there are too few.
-  DeviceLoop(Device& device, ProgramCache& programs, std::uint32_t num_sequences,
-             std::uint32_t length);
+  DeviceLoop(Device& device, ProgramCache& programs, std::uint32_t num_sequences, std::uint32_t length);
 
   // Pages behind those of the sequences.
   std::uint32_t first_spare_page() const { return num_sequences_ * pages_each_; }

@@ -25,13 +25,11 @@ double median(std::vector<double> values) {
 // is drawn.
 double num_layer_weights(const ModelConfig& c) {
   const double qkv = (c.num_heads + 2.0 * c.num_kv_heads) * c.head_dim;
-  const double per_layer = c.hidden_size * (qkv + double{1} * c.num_heads * c.head_dim +
-                                            3.0 * c.intermediate_size);
+  const double per_layer =
+      c.hidden_size * (qkv + double{1} * c.num_heads * c.head_dim + 3.0 * c.intermediate_size);
   return per_layer * c.num_layers;
 }
-double num_head_weights(const ModelConfig& c) {
-  return double{1} * c.vocabulary_size * c.hidden_size;
-}
+double num_head_weights(const ModelConfig& c) { return double{1} * c.vocabulary_size * c.hidden_size; }
 
 double kv_bytes_of_token(const ModelConfig& c) {
   return 2.0 * c.num_layers * c.num_kv_heads * c.head_dim * kBf16Bytes;
@@ -56,12 +54,10 @@ class Run {
       : bench_(bench),
         network_(network),
         page_bytes_(backend.plan().memory.request.page_bytes),
-        device_(backend.make_device(
-            std::make_shared<HostPages>(bench.scale.num_host_pages, page_bytes_))),
+        device_(backend.make_device(std::make_shared<HostPages>(bench.scale.num_host_pages, page_bytes_))),
         programs_(make_network(network.config), backend.plan().compute_type,
                   {device_->description().max_batch_tokens,
-                   std::min(device_->description().num_slots,
-                            device_->description().max_batch_tokens)}) {}
+                   std::min(device_->description().num_slots, device_->description().max_batch_tokens)}) {}
 
   void decode() {
     for (const std::uint32_t batch : {1U, 4U, 16U, 64U}) {
@@ -87,16 +83,14 @@ class Run {
   void count_kernels() {
     const auto& scale = bench_.scale;
     const ModelConfig& config = network_.config;
-    const std::size_t steps =
-        steps_of(config, 2, scale.num_slots) - steps_of(config, 1, scale.num_slots);
+    const std::size_t steps = steps_of(config, 2, scale.num_slots) - steps_of(config, 1, scale.num_slots);
     SequenceSlice slice;
     slice.num_tokens = 1;
     slice.context_length = scale.context;
     const auto plan =
         cuda::plan_attention({&slice, 1}, {.group_size = config.num_heads / config.num_kv_heads});
     add("kernels_per_layer", "kernels a layer in decode",
-        static_cast<double>(steps) + (plan.merges.empty() ? 0.0 : 1.0), "kernels",
-        Goal{.at_most = 6.0}, {});
+        static_cast<double>(steps) + (plan.merges.empty() ? 0.0 : 1.0), "kernels", Goal{.at_most = 6.0}, {});
   }
 
   void prefill() {
@@ -107,8 +101,7 @@ class Run {
       const double operations = prefill_operations(network_.config, run);
       add("prefill_" + network_.id + "_" + std::to_string(tokens),
           "prefill of " + std::to_string(tokens) + " tokens, " + network_.title,
-          operations / seconds / bench_.limits.product_rate, "of product rate",
-          Goal{.at_least = 0.70},
+          operations / seconds / bench_.limits.product_rate, "of product rate", Goal{.at_least = 0.70},
           {{"ms", seconds * 1e3}, {"tokens_per_s", run / seconds}});
     }
   }
@@ -120,9 +113,7 @@ class Run {
     DeviceLoop loop(*device_, programs_, batch, bench_.scale.context + 5 * steps);
     loop.prefill_all(bench_.scale.context - steps);
     loop.decode(steps, 2);
-    const auto itl = [&](const auto&... moves) {
-      return loop.decode(steps, 2, moves...).seconds / steps;
-    };
+    const auto itl = [&](const auto&... moves) { return loop.decode(steps, 2, moves...).seconds / steps; };
     const double before = itl();
     const std::uint32_t spare = device_->description().num_pages - loop.first_spare_page();
     const double carried = bench_.limits.link_rate * before / static_cast<double>(page_bytes_);
@@ -150,8 +141,8 @@ class Run {
     const double from_device = median_of([&] { return loop.prefill(0, known, fresh); });
     std::vector<PageMove> out, in;
     for (std::uint32_t page = 0; page < known / device_->description().page_size; ++page) {
-      out.push_back({.to_host = true, .device_page = page, .host_page = page,
-                     .generation = next_generation_});
+      out.push_back(
+          {.to_host = true, .device_page = page, .host_page = page, .generation = next_generation_});
       in.push_back({.device_page = page, .host_page = page, .generation = next_generation_++});
     }
     loop.move(out);
@@ -165,8 +156,8 @@ class Run {
   }
 
  private:
-  void add(std::string id, std::string title, double value, std::string unit,
-           std::optional<Goal> goal, std::vector<std::pair<std::string, double>> details) {
+  void add(std::string id, std::string title, double value, std::string unit, std::optional<Goal> goal,
+           std::vector<std::pair<std::string, double>> details) {
     bench_.recorder.add({.id = std::move(id),
                          .title = std::move(title),
                          .value = value,
@@ -178,8 +169,8 @@ class Run {
   void record_decode(std::uint32_t batch, double itl, double gap, double context) {
     const double roof = decode_roof_seconds(network_.config, bench_.limits, batch, context);
     add("decode_" + network_.id + "_" + std::to_string(batch),
-        "decode, " + network_.title + ", " + std::to_string(batch) + " x 1 k", roof / itl,
-        "of the roof", Goal{.at_least = 0.85},
+        "decode, " + network_.title + ", " + std::to_string(batch) + " x 1 k", roof / itl, "of the roof",
+        Goal{.at_least = 0.85},
         {{"itl_ms", itl * 1e3}, {"tokens_per_s", batch / itl}, {"context", context}, {"gap", gap}});
     if (batch != 64 || !bench_.is_complete) return;
     add("decode_gap_64", "gap between decode batches of 64 streams", gap, "of an iteration",
@@ -196,8 +187,8 @@ class Run {
 
   // Quarters of the spare device pages and of the host pages take turns: one is
   // stored, another is loaded from what the step before the last has stored.
-  std::vector<PageMove> moves_both_ways(std::uint32_t step, std::uint32_t pages,
-                                        std::uint32_t first_spare, bool only_out = false) {
+  std::vector<PageMove> moves_both_ways(std::uint32_t step, std::uint32_t pages, std::uint32_t first_spare,
+                                        bool only_out = false) {
     std::vector<PageMove> moves;
     const auto store = [&](std::uint32_t quarter) {
       stored_[quarter] = next_generation_;
@@ -290,11 +281,10 @@ std::uint64_t weight_bytes(const ModelConfig& config) {
   return static_cast<std::uint64_t>(weights * kBf16Bytes);
 }
 
-double decode_roof_seconds(const ModelConfig& config, const NetworkLimits& limits,
-                           std::uint32_t batch, double context) {
+double decode_roof_seconds(const ModelConfig& config, const NetworkLimits& limits, std::uint32_t batch,
+                           double context) {
   const double weights = num_layer_weights(config) + num_head_weights(config);
-  return std::max(weights * kBf16Bytes / limits.memory_rate,
-                  2.0 * weights * batch / limits.product_rate) +
+  return std::max(weights * kBf16Bytes / limits.memory_rate, 2.0 * weights * batch / limits.product_rate) +
          batch * context * kv_bytes_of_token(config) / limits.memory_rate;
 }
 

@@ -22,8 +22,8 @@ struct NetworkLimits {
 
 struct NetworkScale {
   std::uint32_t num_slots = 64;
-  std::uint32_t context = 1024;         // of decode
-  std::uint32_t steps = 64;             // of decode, measured
+  std::uint32_t context = 1024;  // of decode
+  std::uint32_t steps = 64;      // of decode, measured
   std::uint32_t max_batch_tokens = 8192;
   std::uint32_t history = 2048, new_tokens = 38;  // of a follow-up
   std::uint32_t num_host_pages = 512;
@@ -48,8 +48,8 @@ std::uint64_t weight_bytes(const ModelConfig& config);
 
 // What a decode step takes at least: max(W / BW, 2 P B / F) + B S k / BW, with W
 // bytes of P weights, k bytes of KV a token, at batch B and context S.
-double decode_roof_seconds(const ModelConfig& config, const NetworkLimits& limits,
-                           std::uint32_t batch, double context);
+double decode_roof_seconds(const ModelConfig& config, const NetworkLimits& limits, std::uint32_t batch,
+                           double context);
 
 struct NetworkBench {
   Recorder& recorder;

@@ -40,8 +40,7 @@ class AttentionBench {
       if (type == DataType::kF32) {
         convert_to_f32(DataType::kF32, noise.data(), reinterpret_cast<float*>(bytes) + i, count);
       } else {
-        convert_to_bf16(DataType::kF32, noise.data(), reinterpret_cast<std::uint16_t*>(bytes) + i,
-                        count);
+        convert_to_bf16(DataType::kF32, noise.data(), reinterpret_cast<std::uint16_t*>(bytes) + i, count);
       }
     }
     for (std::size_t page = 0; page < layout_.num_pages; ++page)
@@ -62,22 +61,20 @@ class AttentionBench {
     queries_.resize(num_sequences_ * tokens * width, 0.01F);
     attended_.resize(queries_.size());
     const auto blocks = plan_attention(slices, setting_.num_heads, setting_.num_kv_heads);
-    const PagedAttentionArguments arguments{
-        .blocks = blocks,
-        .page_table = page_table_.data(),
-        .kv_pool = pool_.get(),
-        .layout = layout_,
-        .num_heads = setting_.num_heads,
-        .queries = queries_.data(),
-        .query_stride = width,
-        .attended = attended_.data(),
-        .attended_stride = width,
-        .scale = 1.0F / std::sqrt(static_cast<float>(setting_.head_dim))};
+    const PagedAttentionArguments arguments{.blocks = blocks,
+                                            .page_table = page_table_.data(),
+                                            .kv_pool = pool_.get(),
+                                            .layout = layout_,
+                                            .num_heads = setting_.num_heads,
+                                            .queries = queries_.data(),
+                                            .query_stride = width,
+                                            .attended = attended_.data(),
+                                            .attended_stride = width,
+                                            .scale = 1.0F / std::sqrt(static_cast<float>(setting_.head_dim))};
     std::vector<double> seconds;
     for (int repeat = 0; repeat < 9; ++repeat) {
-      seconds.push_back(team.time(paged_attention_num_tasks(arguments), [&](std::size_t task) {
-        paged_attention_run_task(arguments, task);
-      }));
+      seconds.push_back(team.time(paged_attention_num_tasks(arguments),
+                                  [&](std::size_t task) { paged_attention_run_task(arguments, task); }));
     }
     return median(seconds);
   }
@@ -100,27 +97,23 @@ class AttentionBench {
 
 int main(int argc, char** argv) {
   Setting s;
-  std::size_t* const fields[] = {&s.num_threads, &s.num_heads, &s.num_kv_heads, &s.head_dim,
-                                 &s.context};
+  std::size_t* const fields[] = {&s.num_threads, &s.num_heads, &s.num_kv_heads, &s.head_dim, &s.context};
   for (int i = 1; i < argc && i <= 5; ++i) *fields[i - 1] = std::strtoul(argv[i], nullptr, 10);
   const bool is_shared = argc > 6 && std::string(argv[6]) == "processor";
   Team team(s.num_threads, is_shared ? Clock::kProcessor : Clock::kElapsed);
   const double bandwidth = read_bandwidth(team, s.num_threads);
   std::printf("%s, %zu threads, %zu heads, %zu KV heads, head_dim %zu, context %zu\n",
-              name_of(best_isa()).data(), s.num_threads, s.num_heads, s.num_kv_heads, s.head_dim,
-              s.context);
+              name_of(best_isa()).data(), s.num_threads, s.num_heads, s.num_kv_heads, s.head_dim, s.context);
   std::printf("read: %.1f GB/s\n", bandwidth / 1e9);
   for (const DataType type : {DataType::kBF16, DataType::kF32}) {
     AttentionBench decode(s, type, 64);
     const double decode_rate = decode.pool_bytes() / decode.time(team, 1);
-    std::printf("%-5s decode, 64 sequences (%.0f MB): %6.1f GB/s, %.2f of read\n",
-                name_of(type).data(), decode.pool_bytes() / 1e6, decode_rate / 1e9,
-                decode_rate / bandwidth);
+    std::printf("%-5s decode, 64 sequences (%.0f MB): %6.1f GB/s, %.2f of read\n", name_of(type).data(),
+                decode.pool_bytes() / 1e6, decode_rate / 1e9, decode_rate / bandwidth);
     AttentionBench prefill(s, type, 1);
     for (const std::size_t tokens : {std::size_t{32}, std::size_t{256}, s.context}) {
-      const double pairs =
-          static_cast<double>(tokens) *
-          (static_cast<double>(s.context) - (static_cast<double>(tokens) - 1.0) / 2.0);
+      const double pairs = static_cast<double>(tokens) *
+                           (static_cast<double>(s.context) - (static_cast<double>(tokens) - 1.0) / 2.0);
       const double flops = 4.0 * pairs * static_cast<double>(s.num_heads * s.head_dim);
       std::printf("%-5s prefill, last %4zu tokens: %6.1f GFLOP/s\n", name_of(type).data(), tokens,
                   flops / prefill.time(team, tokens) / 1e9);

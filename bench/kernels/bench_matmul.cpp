@@ -34,8 +34,7 @@ class Comparison {
       : setting_(setting), type_(type), team_(team) {
     const auto weights = random_floats(setting.num_outputs * setting.num_inputs, 1);
     const std::vector<MatrixSource> sources{{weights.data(), DataType::kF32, setting.num_outputs}};
-    const std::size_t bytes =
-        PackedMatrix::packed_bytes(setting.num_outputs, setting.num_inputs, type);
+    const std::size_t bytes = PackedMatrix::packed_bytes(setting.num_outputs, setting.num_inputs, type);
     for (std::size_t i = 0; i <= kRotatedBytes / bytes; ++i) {
       ours_.emplace_back(sources, setting.num_inputs, type);
       ours_.back().pack();
@@ -85,16 +84,15 @@ class Comparison {
       their_times.push_back(theirs_sum / repeats);
       ratios.push_back(theirs_sum / ours_sum);
     }
-    const double flops =
-        2.0 * static_cast<double>(rows * setting_.num_inputs * setting_.num_outputs);
+    const double flops = 2.0 * static_cast<double>(rows * setting_.num_inputs * setting_.num_outputs);
     const double bytes = static_cast<double>(ours_[0].size_bytes());
     const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
     std::printf(
         "%-5s %4zu  %8.1f GFLOP/s  %6.1f GB/s  %5.2f of read   onednn %8.1f GFLOP/s   ours/onednn "
         "%.2f (%.2f-%.2f)\n",
-        name_of(type_).data(), rows, flops / median(our_times) / 1e9,
-        bytes / median(our_times) / 1e9, bytes / median(our_times) / bandwidth,
-        flops / median(their_times) / 1e9, median(ratios), *low, *high);
+        name_of(type_).data(), rows, flops / median(our_times) / 1e9, bytes / median(our_times) / 1e9,
+        bytes / median(our_times) / bandwidth, flops / median(their_times) / 1e9, median(ratios), *low,
+        *high);
     std::fflush(stdout);
   }
 
@@ -133,8 +131,8 @@ int main(int argc, char** argv) {
   Team team(setting.num_threads, is_shared ? Clock::kProcessor : Clock::kElapsed);
   const double bandwidth = read_bandwidth(team, setting.num_threads);
   std::printf("%s, %zu threads, K %zu, N %zu, %d pairs, weights rotated over %zu MiB\n",
-              name_of(setting.isa).data(), setting.num_threads, setting.num_inputs,
-              setting.num_outputs, setting.num_pairs, kRotatedBytes >> 20);
+              name_of(setting.isa).data(), setting.num_threads, setting.num_inputs, setting.num_outputs,
+              setting.num_pairs, kRotatedBytes >> 20);
   std::printf("read: %.1f GB/s\n", bandwidth / 1e9);
   for (const DataType type : {DataType::kBF16, DataType::kF32}) {
     Comparison comparison(setting, type, team);

@@ -106,8 +106,8 @@ inline double read_bandwidth(Team& team, std::size_t num_threads) {
   struct Line {
     Vector value;
   };
-  static const std::unique_ptr<Line[], void (*)(Line*)> memory(
-      allocate_huge<Line>(kBytes), [](Line* lines) { std::free(lines); });
+  static const std::unique_ptr<Line[], void (*)(Line*)> memory(allocate_huge<Line>(kBytes),
+                                                               [](Line* lines) { std::free(lines); });
   static std::atomic<std::uint64_t> sink;
   const std::size_t lines = kBytes / sizeof(Line) / num_threads;
   double best = 1e9;

@@ -45,12 +45,11 @@ class ChildBackend final : public Backend {
     Worker worker = next_worker();
     MakeDevice message;
     if (host_pages)
-      message = {.num_host_pages = host_pages->num_pages(),
-                 .host_page_bytes = host_pages->page_bytes()};
-    auto description = worker.ask<DeviceDescription>(message, kLoadTime,
-                                                     host_pages ? host_pages->descriptor() : -1);
-    return std::make_unique<ChildDevice>(std::move(worker), std::move(description),
-                                         std::move(host_pages), [idle = idle_](Worker unused) {
+      message = {.num_host_pages = host_pages->num_pages(), .host_page_bytes = host_pages->page_bytes()};
+    auto description =
+        worker.ask<DeviceDescription>(message, kLoadTime, host_pages ? host_pages->descriptor() : -1);
+    return std::make_unique<ChildDevice>(std::move(worker), std::move(description), std::move(host_pages),
+                                         [idle = idle_](Worker unused) {
                                            const std::lock_guard lock(idle->mutex);
                                            idle->worker.emplace(std::move(unused));
                                          });
@@ -59,8 +58,7 @@ class ChildBackend final : public Backend {
  private:
   BackendPlan plan_in(Worker& worker) const {
     return worker.ask<BackendPlan>(
-        StartBackend{.kind = child_.kind, .library = child_.library, .settings = settings_},
-        kPlanTime);
+        StartBackend{.kind = child_.kind, .library = child_.library, .settings = settings_}, kPlanTime);
   }
 
   Worker next_worker() {

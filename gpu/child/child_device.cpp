@@ -20,22 +20,20 @@ constexpr std::chrono::seconds kEndDeviceTime{5};
 
 // What it can do, as far as batches fit into frames.
 DeviceDescription within_frames(DeviceDescription description) {
-  description.max_penalized_tokens =
-      std::min(description.max_penalized_tokens, kMaxPenalizedTokens);
+  description.max_penalized_tokens = std::min(description.max_penalized_tokens, kMaxPenalizedTokens);
   return description;
 }
 
 FileDescriptor make_event() {
   FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event.is_open())
-    throw std::runtime_error(std::string("can't make an event: ") + std::strerror(errno));
+  if (!event.is_open()) throw std::runtime_error(std::string("can't make an event: ") + std::strerror(errno));
   return event;
 }
 
 }  // namespace
 
-ChildDevice::ChildDevice(Worker worker, DeviceDescription description,
-                         std::shared_ptr<HostPages> host_pages, GiveBack give_back)
+ChildDevice::ChildDevice(Worker worker, DeviceDescription description, std::shared_ptr<HostPages> host_pages,
+                         GiveBack give_back)
     : description_(within_frames(std::move(description))),
       host_pages_(std::move(host_pages)),
       worker_(std::move(worker)),
@@ -66,8 +64,7 @@ bool ChildDevice::end_well() {
   }
 }
 
-Ticket ChildDevice::submit(std::shared_ptr<const Program> /*program*/,
-                           std::shared_ptr<const Batch> batch) {
+Ticket ChildDevice::submit(std::shared_ptr<const Program> /*program*/, std::shared_ptr<const Batch> batch) {
   const std::lock_guard lock(mutex_);
   const Ticket ticket = submitted_ + 1;
   const auto frame = encode_fields<SubmitBatch>(ticket, *batch);
@@ -145,9 +142,8 @@ void ChildDevice::wait_for_events() {
     has_rest = !unsent_.empty();
   }
   const auto events = static_cast<short>(has_rest ? POLLIN | POLLOUT : POLLIN);
-  std::array<pollfd, 2> entries{
-      pollfd{.fd = worker_.socket().descriptor(), .events = events, .revents = 0},
-      pollfd{.fd = wake_.get(), .events = POLLIN, .revents = 0}};
+  std::array<pollfd, 2> entries{pollfd{.fd = worker_.socket().descriptor(), .events = events, .revents = 0},
+                                pollfd{.fd = wake_.get(), .events = POLLIN, .revents = 0}};
   if (::poll(entries.data(), entries.size(), -1) < 0 && errno != EINTR)
     throw std::runtime_error(std::strerror(errno));
   std::uint64_t count = 0;
@@ -165,8 +161,7 @@ void ChildDevice::send_rest() {
 void ChildDevice::take_answers() {
   bool has_news = false;
   while (const auto frame = worker_.socket().take()) {
-    if (frame->kind == MessageKind::kWorkerError)
-      throw std::runtime_error(decode<WorkerError>(*frame).text);
+    if (frame->kind == MessageKind::kWorkerError) throw std::runtime_error(decode<WorkerError>(*frame).text);
     take_answer(decode<BatchAnswer>(*frame));
     has_news = true;
   }
@@ -178,8 +173,7 @@ void ChildDevice::take_answer(BatchAnswer answer) {
   const Ticket expected = completed() + 1;
   if (answer.ticket != expected || answer.ticket > submitted_)
     throw ProtocolError("expected the result of batch " + std::to_string(expected) + " of " +
-                        std::to_string(submitted_) + ", got that of " +
-                        std::to_string(answer.ticket));
+                        std::to_string(submitted_) + ", got that of " + std::to_string(answer.ticket));
   const bool is_failed = !answer.result.error.empty();
   if (!is_failed && answer.result.tokens.size() != num_slices_.front())
     throw ProtocolError("expected a token for each of " + std::to_string(num_slices_.front()) +

@@ -43,11 +43,8 @@ class ChildDevice final : public Device {
 
   const DeviceDescription& description() const override { return description_; }
   // The program is ignored: the worker has its own.
-  Ticket submit(std::shared_ptr<const Program> program,
-                std::shared_ptr<const Batch> batch) override;
-  Ticket completed() const noexcept override {
-    return completed_.load(std::memory_order_acquire);
-  }
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override;
+  Ticket completed() const noexcept override { return completed_.load(std::memory_order_acquire); }
   BatchResult collect(Ticket ticket) override;
   void set_listener(std::function<void()> listener) override;
   std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }

@@ -35,8 +35,8 @@ class SpawnOptions {
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
     // Ctrl-C on a terminal is for the server alone.
     ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                                 POSIX_SPAWN_SETPGROUP);
+    ::posix_spawnattr_setflags(&attributes_,
+                               POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
   ~SpawnOptions() {
     ::posix_spawn_file_actions_destroy(&files_);
@@ -50,8 +50,7 @@ class SpawnOptions {
     std::vector<char*> pointers;
     for (auto& argument : command.arguments) pointers.push_back(argument.data());
     pointers.push_back(nullptr);
-    return ::posix_spawn(&pid, command.program.c_str(), &files_, &attributes_, pointers.data(),
-                         environ);
+    return ::posix_spawn(&pid, command.program.c_str(), &files_, &attributes_, pointers.data(), environ);
   }
 
  private:

@@ -19,27 +19,26 @@ struct Fields {
   static constexpr bool kAreListed = false;
 };
 
-#define TROUPE_FIELDS(Type, ...)                 \
-  template <>                                    \
-  struct Fields<Type> {                          \
-    static constexpr bool kAreListed = true;     \
-    static constexpr auto tie(auto& value) {     \
-      auto& [__VA_ARGS__] = value;               \
-      return std::tie(__VA_ARGS__);              \
-    }                                            \
+#define TROUPE_FIELDS(Type, ...)             \
+  template <>                                \
+  struct Fields<Type> {                      \
+    static constexpr bool kAreListed = true; \
+    static constexpr auto tie(auto& value) { \
+      auto& [__VA_ARGS__] = value;           \
+      return std::tie(__VA_ARGS__);          \
+    }                                        \
   };
 
 TROUPE_FIELDS(LinkSettings, bytes_per_second, latency)
-TROUPE_FIELDS(BackendSettings, model_dir, compute_type, memory_budget_bytes, num_slots,
-              max_batch_tokens, max_pages, max_in_flight, deterministic, num_threads, cpus, link,
-              ordinal, completion, uses_graphs, product_choices)
-TROUPE_FIELDS(MemoryRequest, weight_bytes, table_bytes, arena_bytes, workspace_bytes, graph_bytes,
-              page_bytes, slot_bytes, page_size, num_slots, context_length, max_pages,
-              budget_bytes)
+TROUPE_FIELDS(BackendSettings, model_dir, compute_type, memory_budget_bytes, num_slots, max_batch_tokens,
+              max_pages, max_in_flight, deterministic, num_threads, cpus, link, ordinal, completion,
+              uses_graphs, product_choices)
+TROUPE_FIELDS(MemoryRequest, weight_bytes, table_bytes, arena_bytes, workspace_bytes, graph_bytes, page_bytes,
+              slot_bytes, page_size, num_slots, context_length, max_pages, budget_bytes)
 TROUPE_FIELDS(MemoryPlan, request, num_pages, slots_bytes, kv_bytes, total_bytes)
 TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, device, computation, summary)
-TROUPE_FIELDS(DeviceDescription, name, page_size, num_pages, num_host_pages, num_slots,
-              max_batch_tokens, context_length, vocabulary_size, max_penalized_tokens)
+TROUPE_FIELDS(DeviceDescription, name, page_size, num_pages, num_host_pages, num_slots, max_batch_tokens,
+              context_length, vocabulary_size, max_penalized_tokens)
 TROUPE_FIELDS(SamplingParameters, temperature, top_p, min_p, top_k, seed, repetition_penalty,
               frequency_penalty, presence_penalty, top_logprobs)
 TROUPE_FIELDS(PenalizedToken, id, num_generated)

@@ -20,8 +20,8 @@ std::optional<Frame> FrameDecoder::take() {
   reader.read(header.version);
   if (header.magic != kMagic) throw ProtocolError("what came is no frame");
   if (header.version != kProtocolVersion)
-    throw ProtocolError("expected version " + std::to_string(kProtocolVersion) +
-                        " of the protocol, got " + std::to_string(header.version));
+    throw ProtocolError("expected version " + std::to_string(kProtocolVersion) + " of the protocol, got " +
+                        std::to_string(header.version));
   reader.read(header.kind);
   reader.read(header.body_bytes);
   reader.expect_end();

@@ -87,8 +87,8 @@ void FrameSocket::send(std::span<const std::byte> frame, int descriptor) {
 std::size_t FrameSocket::send_now(std::span<const std::byte> bytes) {
   std::size_t num_sent = 0;
   while (num_sent < bytes.size()) {
-    const ssize_t sent = ::send(socket_.get(), bytes.data() + num_sent, bytes.size() - num_sent,
-                                MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent =
+        ::send(socket_.get(), bytes.data() + num_sent, bytes.size() - num_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (sent < 0) throw ConnectionLost(std::strerror(errno));

@@ -35,8 +35,7 @@ std::vector<std::byte> frame_bytes(MessageKind kind, std::span<const std::byte> 
 
 void expect_kind(const Frame& frame, MessageKind expected) {
   if (frame.kind != expected)
-    throw ProtocolError(std::string("expected ") + name_of(expected) + ", got " +
-                        name_of(frame.kind));
+    throw ProtocolError(std::string("expected ") + name_of(expected) + ", got " + name_of(frame.kind));
 }
 
 }  // namespace troupe::child

@@ -135,8 +135,7 @@ class WireReader {
   }
 
   void expect_end() const {
-    if (!rest_.empty())
-      throw ProtocolError(std::to_string(rest_.size()) + " bytes are left of a message");
+    if (!rest_.empty()) throw ProtocolError(std::to_string(rest_.size()) + " bytes are left of a message");
   }
 
  private:
@@ -153,8 +152,8 @@ class WireReader {
     std::uint32_t count = 0;
     read(count);
     if (count > rest_.size() / wire_bytes_at_least<Element>())
-      throw ProtocolError("a list of " + std::to_string(count) + " in " +
-                          std::to_string(rest_.size()) + " bytes");
+      throw ProtocolError("a list of " + std::to_string(count) + " in " + std::to_string(rest_.size()) +
+                          " bytes");
     list.resize(count);
     if constexpr (std::is_arithmetic_v<Element>) {
       take(list.data(), count * sizeof(Element));
@@ -165,8 +164,7 @@ class WireReader {
 
   void take(void* data, std::size_t size) {
     if (size > rest_.size())
-      throw ProtocolError("a message ends " + std::to_string(size - rest_.size()) +
-                          " bytes too early");
+      throw ProtocolError("a message ends " + std::to_string(size - rest_.size()) + " bytes too early");
     if (size > 0) std::memcpy(data, rest_.data(), size);
     rest_ = rest_.subspan(size);
   }

@@ -47,10 +47,9 @@ Frame Worker::ask(const std::vector<std::byte>& question, MessageKind answer, mi
     socket_.send(std::span<const std::byte>(question), descriptor);
     const auto frame = socket_.receive(time);
     if (!frame)
-      throw std::runtime_error("the worker process gave no " + std::string(name_of(answer)) +
-                               " within " + in_words(time));
-    if (frame->kind == MessageKind::kWorkerError)
-      throw std::runtime_error(decode<WorkerError>(*frame).text);
+      throw std::runtime_error("the worker process gave no " + std::string(name_of(answer)) + " within " +
+                               in_words(time));
+    if (frame->kind == MessageKind::kWorkerError) throw std::runtime_error(decode<WorkerError>(*frame).text);
     return *frame;
   } catch (const ConnectionLost&) {
     throw std::runtime_error(end_in_words() + " before it gave its " + name_of(answer));

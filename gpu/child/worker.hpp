@@ -47,8 +47,8 @@ class Worker {
   std::string end_in_words();
 
  private:
-  Frame ask(const std::vector<std::byte>& question, MessageKind answer,
-            std::chrono::milliseconds time, int descriptor);
+  Frame ask(const std::vector<std::byte>& question, MessageKind answer, std::chrono::milliseconds time,
+            int descriptor);
   void greet();
 
   FrameSocket socket_;

@@ -6,8 +6,8 @@
 
 #include <array>
 #include <cerrno>
-#include <ctime>
 #include <cstring>
+#include <ctime>
 #include <deque>
 #include <optional>
 #include <stdexcept>
@@ -89,9 +89,9 @@ class WorkerLoop {
     device_ = backend_->make_device(std::move(host_pages));
     const DeviceDescription& description = device_->description();
     if (device_->needs_programs())
-      programs_.emplace(network_, backend_->plan().compute_type,
-                        ProgramShape{.max_tokens = description.max_batch_tokens,
-                                     .max_output_rows = description.num_slots});
+      programs_.emplace(
+          network_, backend_->plan().compute_type,
+          ProgramShape{.max_tokens = description.max_batch_tokens, .max_output_rows = description.num_slots});
     device_->set_listener([this] {
       const std::uint64_t one = 1;
       [[maybe_unused]] const auto num_written = ::write(rung_.get(), &one, sizeof one);
@@ -137,16 +137,13 @@ class WorkerLoop {
   }
 
   void wait_for_events() {
-    std::array<pollfd, 2> entries{
-        pollfd{.fd = socket_.descriptor(), .events = POLLIN, .revents = 0},
-        pollfd{.fd = rung_.get(), .events = POLLIN, .revents = 0}};
+    std::array<pollfd, 2> entries{pollfd{.fd = socket_.descriptor(), .events = POLLIN, .revents = 0},
+                                  pollfd{.fd = rung_.get(), .events = POLLIN, .revents = 0}};
     std::optional<std::chrono::nanoseconds> delay;
     if (!submitted_.empty()) delay = device_->poll_delay();
     timespec time{};
-    if (delay)
-      time = {.tv_sec = delay->count() / 1'000'000'000, .tv_nsec = delay->count() % 1'000'000'000};
-    if (::ppoll(entries.data(), entries.size(), delay ? &time : nullptr, nullptr) < 0 &&
-        errno != EINTR)
+    if (delay) time = {.tv_sec = delay->count() / 1'000'000'000, .tv_nsec = delay->count() % 1'000'000'000};
+    if (::ppoll(entries.data(), entries.size(), delay ? &time : nullptr, nullptr) < 0 && errno != EINTR)
       throw std::runtime_error(std::strerror(errno));
     std::uint64_t count = 0;
     [[maybe_unused]] const auto num_read = ::read(rung_.get(), &count, sizeof count);

@@ -15,8 +15,7 @@ std::size_t class_of_few(std::uint32_t num_rows) {
 }
 
 // Adds the items of some rows of one slice.
-void add_rows(AttentionItem rows, bool is_tile, const AttentionLimits& limits,
-              AttentionPlan& plan) {
+void add_rows(AttentionItem rows, bool is_tile, const AttentionLimits& limits, AttentionPlan& plan) {
   const auto position_of = [&](std::uint32_t row) {
     return static_cast<std::uint32_t>(static_cast<std::int32_t>(row / limits.group_size) +
                                       rows.position_offset);
@@ -26,8 +25,7 @@ void add_rows(AttentionItem rows, bool is_tile, const AttentionLimits& limits,
   const std::uint32_t first_position = position_of(rows.first_row);
   const bool is_cut = limits.window != 0 && first_position + 1 > limits.window;
   const auto page_tokens = static_cast<std::uint32_t>(kKvPageTokens);
-  const std::uint32_t begin =
-      is_cut ? (first_position + 1 - limits.window) / page_tokens * page_tokens : 0;
+  const std::uint32_t begin = is_cut ? (first_position + 1 - limits.window) / page_tokens * page_tokens : 0;
   const std::uint32_t first_split = begin / split_tokens;
   const std::uint32_t num_splits = (end - 1) / split_tokens + 1 - first_split;
   if (num_splits > 1) {
@@ -62,8 +60,8 @@ AttentionPlan plan_attention(std::span<const SequenceSlice> slices, const Attent
     for (std::uint32_t row = token * limits.group_size; row < end_row; row += step) {
       add_rows({.first_row = row,
                 .num_rows = std::min(step, end_row - row),
-                .position_offset = static_cast<std::int32_t>(slice.context_length) -
-                                   static_cast<std::int32_t>(token),
+                .position_offset =
+                    static_cast<std::int32_t>(slice.context_length) - static_cast<std::int32_t>(token),
                 .first_page = slice.first_page},
                is_tile, limits, plan);
     }

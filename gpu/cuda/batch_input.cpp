@@ -39,8 +39,7 @@ std::size_t cut(std::byte* base, const BatchCapacity& capacity, BatchInput& inpu
   cutter.cut(input.penalized, capacity.penalized);
   cutter.cut(input.penalized_logits, capacity.penalized);
   cutter.cut(input.page_table, capacity.pages);
-  for (std::size_t i = 0; i < input.items.size(); ++i)
-    cutter.cut(input.items[i], capacity.items[i]);
+  for (std::size_t i = 0; i < input.items.size(); ++i) cutter.cut(input.items[i], capacity.items[i]);
   cutter.cut(input.merges, capacity.merges);
   cutter.cut(input.counts, 1);
   return cutter.offset();
@@ -56,8 +55,7 @@ void fill_sample_rows(const Batch& batch, const BatchInput& input) {
     token += slice.num_tokens;
     if (!slice.sample) continue;
     input.output_rows[row] = token - 1;
-    std::copy(slice.suppressed.begin(), slice.suppressed.end(),
-              input.suppressed + num_suppressed);
+    std::copy(slice.suppressed.begin(), slice.suppressed.end(), input.suppressed + num_suppressed);
     const auto count = static_cast<std::uint32_t>(slice.suppressed.size());
     input.sample_rows[row] = {.parameters = slice.sampling,
                               .position = std::uint64_t{slice.context_length} + slice.num_tokens,
@@ -81,8 +79,7 @@ void fill_tokens(const Batch& batch, const BatchInput& input) {
   std::copy(batch.token_ids.begin(), batch.token_ids.end(), input.token_ids);
   std::uint32_t token = 0;
   for (const SequenceSlice& slice : batch.slices) {
-    std::fill_n(input.slots + token, slice.num_tokens,
-                slice.input_from_slot ? slice.slot : kNoSlot);
+    std::fill_n(input.slots + token, slice.num_tokens, slice.input_from_slot ? slice.slot : kNoSlot);
     token += slice.num_tokens;
   }
   std::vector<TokenPlace> places;
@@ -97,8 +94,7 @@ void fill_padding(const Batch& batch, const BatchCapacity& capacity, const Paddi
   for (std::uint32_t i = batch.num_tokens(); i < capacity.tokens; ++i) {
     input.token_ids[i] = -1;
     input.slots[i] = kNoSlot;
-    input.places[i] = {.position = i % static_cast<std::uint32_t>(kKvPageTokens),
-                       .page = padding.page};
+    input.places[i] = {.position = i % static_cast<std::uint32_t>(kKvPageTokens), .page = padding.page};
   }
   for (std::uint32_t i = batch.num_output_rows(); i < capacity.output_rows; ++i) {
     input.output_rows[i] = 0;

@@ -32,16 +32,16 @@ struct BatchCapacity {
 
 // The parts of one piece of memory, on host or device.
 struct BatchInput {
-  std::int32_t* token_ids = nullptr;          // [tokens]
-  std::uint32_t* slots = nullptr;             // [tokens]: whose last token is the input, or kNoSlot
-  TokenPlace* places = nullptr;               // [tokens]
-  std::uint32_t* output_rows = nullptr;       // [output_rows]
-  SampleRow* sample_rows = nullptr;           // [output_rows]
-  std::int32_t* suppressed = nullptr;         // [suppressed]
-  PageId* page_table = nullptr;               // [pages]
+  std::int32_t* token_ids = nullptr;     // [tokens]
+  std::uint32_t* slots = nullptr;        // [tokens]: whose last token is the input, or kNoSlot
+  TokenPlace* places = nullptr;          // [tokens]
+  std::uint32_t* output_rows = nullptr;  // [output_rows]
+  SampleRow* sample_rows = nullptr;      // [output_rows]
+  std::int32_t* suppressed = nullptr;    // [suppressed]
+  PageId* page_table = nullptr;          // [pages]
   std::array<AttentionItem*, kAttentionClasses.size()> items{};
-  PenalizedToken* penalized = nullptr;        // [penalized]
-  float* penalized_logits = nullptr;          // [penalized], the kernel's scratch
+  PenalizedToken* penalized = nullptr;  // [penalized]
+  float* penalized_logits = nullptr;    // [penalized], the kernel's scratch
   AttentionMerge* merges = nullptr;
   AttentionCounts* counts = nullptr;  // one
 

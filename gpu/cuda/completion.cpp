@@ -86,8 +86,7 @@ class HostFunction final : public Completion {
     std::unique_lock lock(mutex_);
     while (done_ < number && !stop.load()) {
       // A host function is not called when the device has failed.
-      if (changed_.wait_for(lock, kErrorCheck) == std::cv_status::timeout)
-        (void)stream_.is_idle();
+      if (changed_.wait_for(lock, kErrorCheck) == std::cv_status::timeout) (void)stream_.is_idle();
     }
     return done_ >= number;
   }

@@ -33,8 +33,7 @@ cudaDataType_t cuda_type_of(DataType type) {
     case DataType::kBF16: return CUDA_R_16BF;
     case DataType::kI32: break;
   }
-  throw std::invalid_argument("products are of f32, f16 or bf16, not of " +
-                              std::string(name_of(type)));
+  throw std::invalid_argument("products are of f32, f16 or bf16, not of " + std::string(name_of(type)));
 }
 
 cublasLtEpilogue_t epilogue_of(const ProductShape& shape) {
@@ -76,20 +75,17 @@ void set(cublasLtMatmulDescOpaque_t& operation, cublasLtMatmulDescAttributes_t a
         "a description of a product");
 }
 template <typename Value>
-void set(cublasLtMatmulPreferenceOpaque_t& preference,
-         cublasLtMatmulPreferenceAttributes_t attribute, const Value& value) {
-  check(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)),
-        "a preference");
+void set(cublasLtMatmulPreferenceOpaque_t& preference, cublasLtMatmulPreferenceAttributes_t attribute,
+         const Value& value) {
+  check(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)), "a preference");
 }
 void set_columns(cublasLtMatrixLayoutOpaque_t& layout, std::uint64_t columns) {
-  check(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_COLS, &columns,
-                                         sizeof(columns)),
+  check(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof(columns)),
         "a layout");
 }
 cublasLtMatrixLayoutOpaque_t layout_of(DataType type, std::uint64_t rows, std::uint64_t columns) {
   cublasLtMatrixLayoutOpaque_t layout;
-  check(cublasLtMatrixLayoutInit(&layout, cuda_type_of(type), rows, columns,
-                                 static_cast<std::int64_t>(rows)),
+  check(cublasLtMatrixLayoutInit(&layout, cuda_type_of(type), rows, columns, static_cast<std::int64_t>(rows)),
         "a layout");
   return layout;
 }
@@ -102,8 +98,7 @@ struct Descriptors {
         a(layout_of(shape.type, shape.depth, shape.num_tokens)),
         c(layout_of(shape.c_type, shape.num_outputs, shape.num_tokens)) {
     const bool is_wide = shape.type == DataType::kF32;
-    check(cublasLtMatmulDescInit(&operation,
-                                 is_wide ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+    check(cublasLtMatmulDescInit(&operation, is_wide ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                  CUDA_R_32F),
           "a description of a product");
     set(operation, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
@@ -160,8 +155,8 @@ class CublasProducts::Implementation {
     Descriptors& d = found.descriptors;
     const cublasLtMatmulAlgo_t algorithm = algorithm_of(choice);
     cublasLtMatmulHeuristicResult_t result{};
-    if (cublasLtMatmulAlgoCheck(handle_, &d.operation, &d.weight, &d.a, &d.c, &d.c, &algorithm,
-                                &result) != CUBLAS_STATUS_SUCCESS ||
+    if (cublasLtMatmulAlgoCheck(handle_, &d.operation, &d.weight, &d.a, &d.c, &d.c, &algorithm, &result) !=
+            CUBLAS_STATUS_SUCCESS ||
         result.workspaceSize > workspace_bytes_) {
       return false;
     }
@@ -187,8 +182,8 @@ class CublasProducts::Implementation {
     found.exceptions.emplace(tokens, other);
   }
 
-  void run_with(const ProductChoice& choice, const ProductShape& shape,
-                const ProductPointers& pointers, cudaStream_t stream) {
+  void run_with(const ProductChoice& choice, const ProductShape& shape, const ProductPointers& pointers,
+                cudaStream_t stream) {
     if (choice.kernel != ProductKernel::kCublasLt) {
       throw std::invalid_argument("a choice that is not cuBLASLt's was given to it");
     }
@@ -239,9 +234,9 @@ class CublasProducts::Implementation {
     int count = 0;
     Descriptors& d = bin.descriptors;
     d.set_tokens(num_tokens);
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        handle_, &d.operation, &d.weight, &d.a, &d.c, &d.c, &preference, static_cast<int>(most),
-        results.data(), &count);
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, &d.operation, &d.weight, &d.a, &d.c, &d.c, &preference,
+                                       static_cast<int>(most), results.data(), &count);
     if (is_refusal(status)) return {};
     check(status, "the heuristics");
     std::vector<ProductChoice> choices;
@@ -262,9 +257,9 @@ class CublasProducts::Implementation {
     if (shape.has_bias) d.set_bias(pointers.bias);
     const cublasLtMatmulAlgo_t algorithm = algorithm_of(choice);
     const float one = 1.0F, beta = shape.adds ? 1.0F : 0.0F;
-    return cublasLtMatmul(handle_, &d.operation, &one, pointers.weight, &d.weight, pointers.a,
-                          &d.a, &beta, pointers.c, &d.c, pointers.c, &d.c, &algorithm, workspace_,
-                          workspace_bytes_, stream);
+    return cublasLtMatmul(handle_, &d.operation, &one, pointers.weight, &d.weight, pointers.a, &d.a, &beta,
+                          pointers.c, &d.c, pointers.c, &d.c, &algorithm, workspace_, workspace_bytes_,
+                          stream);
   }
 
   void* workspace_;
@@ -279,8 +274,7 @@ CublasProducts::~CublasProducts() = default;
 
 std::size_t CublasProducts::version() { return cublasLtGetVersion(); }
 
-std::vector<ProductChoice> CublasProducts::candidates(const ProductShape& shape,
-                                                      std::size_t most) {
+std::vector<ProductChoice> CublasProducts::candidates(const ProductShape& shape, std::size_t most) {
   if (shape.num_outputs == 0 || most == 0) return {};
   return implementation_->candidates(shape, most);
 }
@@ -294,8 +288,7 @@ bool CublasProducts::use(const ProductShape& shape, const ProductChoice& choice)
   }
 }
 
-void CublasProducts::run(const ProductShape& shape, const ProductPointers& pointers,
-                         StreamHandle stream) {
+void CublasProducts::run(const ProductShape& shape, const ProductPointers& pointers, StreamHandle stream) {
   if (shape.num_tokens == 0 || shape.num_outputs == 0) return;
   implementation_->run(shape, pointers, stream);
 }

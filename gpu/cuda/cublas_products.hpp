@@ -55,8 +55,8 @@ class CublasProducts {
   void run(const ProductShape& shape, const ProductPointers& pointers, StreamHandle stream);
 
   // The same with a candidate, to measure it.
-  void run_with(const ProductChoice& choice, const ProductShape& shape,
-                const ProductPointers& pointers, StreamHandle stream);
+  void run_with(const ProductChoice& choice, const ProductShape& shape, const ProductPointers& pointers,
+                StreamHandle stream);
 
  private:
   class Implementation;

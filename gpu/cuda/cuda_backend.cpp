@@ -39,8 +39,7 @@ class CudaBackend final : public Backend {
       model_ = std::make_shared<const CudaModel>(*cuda_plan_, news);
       cuda_plan_.reset();
     }
-    return std::make_unique<CudaDevice>(
-        model_, CudaDeviceOptions{.host_pages = std::move(host_pages)});
+    return std::make_unique<CudaDevice>(model_, CudaDeviceOptions{.host_pages = std::move(host_pages)});
   }
 
  private:

@@ -10,8 +10,7 @@
 namespace troupe::cuda {
 
 struct CudaError : std::runtime_error {
-  CudaError(cudaError_t error_code, const std::string& text)
-      : std::runtime_error(text), code(error_code) {}
+  CudaError(cudaError_t error_code, const std::string& text) : std::runtime_error(text), code(error_code) {}
   cudaError_t code;
 };
 

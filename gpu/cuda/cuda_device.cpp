@@ -46,17 +46,13 @@ BatchCapacity graph_capacity(const BatchCapacity& exact, const ProgramShape& sha
                          .suppressed = rounded_up(exact.suppressed),
                          .penalized = rounded_up(exact.penalized),
                          .merges = rounded_up(exact.merges)};
-  for (std::size_t i = 0; i < exact.items.size(); ++i)
-    capacity.items[i] = rounded_up(exact.items[i]);
+  for (std::size_t i = 0; i < exact.items.size(); ++i) capacity.items[i] = rounded_up(exact.items[i]);
   return capacity;
 }
 
-bool gives_logprobs(const SequenceSlice& slice) {
-  return slice.sample && slice.sampling.wants_logprobs();
-}
+bool gives_logprobs(const SequenceSlice& slice) { return slice.sample && slice.sampling.wants_logprobs(); }
 std::uint32_t num_logprobs(const Batch& batch) {
-  return static_cast<std::uint32_t>(
-      std::count_if(batch.slices.begin(), batch.slices.end(), gives_logprobs));
+  return static_cast<std::uint32_t>(std::count_if(batch.slices.begin(), batch.slices.end(), gives_logprobs));
 }
 
 }  // namespace
@@ -70,8 +66,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       compute_(Stream::Priority::kHigh),
       pool_(kv_pool_bytes(model_->plan.layout())),
       arena_(model_->plan.arena_bytes),
-      partials_(attention_partial_floats(model_->plan.layout(), model_->plan.num_partials) *
-                sizeof(float)),
+      partials_(attention_partial_floats(model_->plan.layout(), model_->plan.num_partials) * sizeof(float)),
       product_workspace_(kProductWorkspaceBytes),
       few_token_workspace_(kFewTokenWorkspaceBytes),
       input_(input_bytes_),
@@ -131,8 +126,7 @@ CudaDevice::~CudaDevice() {
   waiter_.join();
 }
 
-Ticket CudaDevice::submit(std::shared_ptr<const Program> program,
-                          std::shared_ptr<const Batch> batch) {
+Ticket CudaDevice::submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) {
   Submission submission{.ticket = ++submitted_, .batch = batch};
   {
     std::unique_lock lock(mutex_);
@@ -171,8 +165,7 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
                    .logprobs = reinterpret_cast<const RowLogprobs*>(logprobs_.get()),
                    .num_logprobs = num_logprobs(*batch),
                    .host_logprobs = pinned_logprobs(ticket),
-                   .began = prepared ? reinterpret_cast<const std::uint64_t*>(began_.get())
-                                     : nullptr,
+                   .began = prepared ? reinterpret_cast<const std::uint64_t*>(began_.get()) : nullptr,
                    .host_nanoseconds = pinned_time(ticket),
                    .word = reinterpret_cast<std::uint64_t*>(word_.get()),
                    .batch = ticket},
@@ -186,14 +179,13 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
   }
 }
 
-CudaDevice::Prepared CudaDevice::prepare(const std::shared_ptr<const Program>& program,
-                                         const Batch& batch, std::byte* pinned) {
+CudaDevice::Prepared CudaDevice::prepare(const std::shared_ptr<const Program>& program, const Batch& batch,
+                                         std::byte* pinned) {
   Prepared prepared{.bound = &executor_.bind(program), .pinned = pinned};
   const AttentionPlan plan = plan_attention(batch.slices, model_->plan.attention);
   prepared.takes_graph = is_decode_step(batch);
   prepared.capacity = choose_capacity(batch, plan, program->shape, prepared.takes_graph);
-  fill(batch, plan, prepared.capacity,
-       {.page = description_.num_pages, .slot = description_.num_slots},
+  fill(batch, plan, prepared.capacity, {.page = description_.num_pages, .slot = description_.num_slots},
        BatchInput::at(pinned, prepared.capacity));
   return prepared;
 }
@@ -208,9 +200,7 @@ void CudaDevice::queue_program(const Prepared& prepared, const Batch& batch) {
                           .input = BatchInput::at(input_.get(), capacity),
                           .capacity = capacity};
   if (!prepared.takes_graph) {
-    ExecutorHooks hooks{.before_layer = [&](std::uint32_t layer) {
-      swapper_.before_layer(layer, compute_);
-    }};
+    ExecutorHooks hooks{.before_layer = [&](std::uint32_t layer) { swapper_.before_layer(layer, compute_); }};
     if (options_.on_logits) hooks.before_sampling = [&] { show_logits(bound, batch); };
     executor_.queue(bound, on_device, compute_.handle(), hooks);
     return;
@@ -219,9 +209,8 @@ void CudaDevice::queue_program(const Prepared& prepared, const Batch& batch) {
   on_device.num_tokens = capacity.tokens;
   on_device.num_output_rows = capacity.output_rows;
   on_device.has_spare_blocks = true;
-  graphs_.run({bound.program, capacity}, compute_, [&](StreamHandle stream) {
-    executor_.queue(bound, on_device, stream);
-  });
+  graphs_.run({bound.program, capacity}, compute_,
+              [&](StreamHandle stream) { executor_.queue(bound, on_device, stream); });
 }
 
 // Room as a graph wants it, unless that is more than was planned: the batch then
@@ -230,8 +219,7 @@ BatchCapacity CudaDevice::choose_capacity(const Batch& batch, const AttentionPla
                                           const ProgramShape& shape, bool& takes_graph) const {
   if (plan.num_partials > model_->plan.num_partials)
     throw std::runtime_error("attention has " + std::to_string(plan.num_partials) +
-                             " partial rows, planned were " +
-                             std::to_string(model_->plan.num_partials));
+                             " partial rows, planned were " + std::to_string(model_->plan.num_partials));
   const BatchCapacity exact = capacity_of(batch, plan);
   const BatchCapacity rounded = graph_capacity(exact, shape);
   takes_graph = takes_graph && BatchInput::size_bytes(rounded) <= input_bytes_;
@@ -245,17 +233,15 @@ BatchCapacity CudaDevice::choose_capacity(const Batch& batch, const AttentionPla
 // Its kernels are short, so it runs as a graph.
 bool CudaDevice::is_decode_step(const Batch& batch) const {
   return model_->plan.settings.uses_graphs && !options_.on_logits &&
-         std::all_of(batch.slices.begin(), batch.slices.end(), [](const SequenceSlice& slice) {
-           return slice.num_tokens == 1 && slice.sample;
-         });
+         std::all_of(batch.slices.begin(), batch.slices.end(),
+                     [](const SequenceSlice& slice) { return slice.num_tokens == 1 && slice.sample; });
 }
 
 void CudaDevice::show_logits(const BoundProgram& bound, const Batch& batch) {
-  std::vector<float> logits(std::size_t{batch.num_output_rows()} *
-                            description_.vocabulary_size);
+  std::vector<float> logits(std::size_t{batch.num_output_rows()} * description_.vocabulary_size);
   compute_.synchronize();
-  CUDA_CHECK(cudaMemcpy(logits.data(), bound.temporaries[bound.logits],
-                        logits.size() * sizeof(float), cudaMemcpyDeviceToHost));
+  CUDA_CHECK(cudaMemcpy(logits.data(), bound.temporaries[bound.logits], logits.size() * sizeof(float),
+                        cudaMemcpyDeviceToHost));
   options_.on_logits(batch, logits);
 }
 
@@ -331,8 +317,7 @@ BatchResult CudaDevice::result_of(const Submission& submission) {
     result.error = submission.error;
     return result;
   }
-  if (!completion_->wait(submission.ticket, stop_))
-    throw std::runtime_error("the device was stopped");
+  if (!completion_->wait(submission.ticket, stop_)) throw std::runtime_error("the device was stopped");
   if (!batch.slices.empty())  // else only pages were moved
     result.network_nanoseconds = static_cast<std::int64_t>(*pinned_time(submission.ticket));
   PageSwapper::Outcome outcome = swapper_.finish();

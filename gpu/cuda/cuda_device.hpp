@@ -47,18 +47,14 @@ struct CudaDeviceOptions {
 class CudaDevice final : public Device {
  public:
   // Throws std::runtime_error, CudaError.
-  explicit CudaDevice(std::shared_ptr<const CudaModel> model,
-                      const CudaDeviceOptions& options = {});
+  explicit CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceOptions& options = {});
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   const DeviceDescription& description() const override { return description_; }
-  Ticket submit(std::shared_ptr<const Program> program,
-                std::shared_ptr<const Batch> batch) override;
-  Ticket completed() const noexcept override {
-    return completed_.load(std::memory_order_acquire);
-  }
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override;
+  Ticket completed() const noexcept override { return completed_.load(std::memory_order_acquire); }
   BatchResult collect(Ticket ticket) override;
   void set_listener(std::function<void()> listener) override;
   std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }
@@ -82,18 +78,16 @@ class CudaDevice final : public Device {
 
   void queue(Ticket ticket, const std::shared_ptr<const Program>& program,
              const std::shared_ptr<const Batch>& batch);
-  Prepared prepare(const std::shared_ptr<const Program>& program, const Batch& batch,
-                   std::byte* pinned);
+  Prepared prepare(const std::shared_ptr<const Program>& program, const Batch& batch, std::byte* pinned);
   void queue_program(const Prepared& prepared, const Batch& batch);
-  BatchCapacity choose_capacity(const Batch& batch, const AttentionPlan& plan,
-                                const ProgramShape& shape, bool& takes_graph) const;
+  BatchCapacity choose_capacity(const Batch& batch, const AttentionPlan& plan, const ProgramShape& shape,
+                                bool& takes_graph) const;
   bool is_decode_step(const Batch& batch) const;
   void show_logits(const BoundProgram& bound, const Batch& batch);
   void wait();
   bool next_submission(Submission& submission);
   BatchResult result_of(const Submission& submission);
-  std::vector<std::int32_t> tokens_of(const Submission& submission,
-                                      const std::vector<bool>& void_slices);
+  std::vector<std::int32_t> tokens_of(const Submission& submission, const std::vector<bool>& void_slices);
   void publish(BatchResult result);
   std::vector<TokenLogprobs> logprobs_of(const Submission& submission) const;
   std::int32_t* pinned_tokens(Ticket ticket) const;
@@ -103,12 +97,12 @@ class CudaDevice final : public Device {
   std::shared_ptr<const CudaModel> model_;
   CudaDeviceOptions options_;
   DeviceDescription description_;
-  std::uint32_t ring_size_;        // batches that have pinned memory
-  std::size_t input_bytes_;        // of the largest BatchInput
+  std::uint32_t ring_size_;  // batches that have pinned memory
+  std::size_t input_bytes_;  // of the largest BatchInput
 
   Stream compute_;
-  DeviceMemory pool_, arena_, partials_, product_workspace_, few_token_workspace_, input_,
-      sampled_, logprobs_, tokens_of_slots_, recent_tokens_, began_;
+  DeviceMemory pool_, arena_, partials_, product_workspace_, few_token_workspace_, input_, sampled_,
+      logprobs_, tokens_of_slots_, recent_tokens_, began_;
   PinnedMemory pinned_inputs_, pinned_tokens_, pinned_logprobs_, pinned_times_, word_;
   CublasProducts products_;
   ProductChoices choices_;

@@ -59,10 +59,8 @@ AttentionLimits attention_limits(const CudaModelPlan& plan) {
 
 // Enough for any sequence alone.
 std::uint32_t max_penalized_tokens(const CudaModelPlan& plan) {
-  const std::uint32_t of_a_sequence =
-      std::min(plan.context_length, plan.network->config().vocabulary_size);
-  return std::max(of_a_sequence,
-                  plan.settings.num_slots * std::min(kPenalizedPerSlot, of_a_sequence));
+  const std::uint32_t of_a_sequence = std::min(plan.context_length, plan.network->config().vocabulary_size);
+  return std::max(of_a_sequence, plan.settings.num_slots * std::min(kPenalizedPerSlot, of_a_sequence));
 }
 
 // The most that any batch within the limits can need.
@@ -84,8 +82,8 @@ void bound_batches(CudaModelPlan& plan) {
   const std::uint32_t rows_of_tiles = limits.has_tiles ? rows : 0;
   const std::uint32_t few_items = slices + rows_of_few / few_rows;
   const std::uint32_t tile_items = limits.has_tiles ? slices + rows_of_tiles / tile_rows : 0;
-  plan.num_partials = (splits > 1 ? rows_of_few * splits : 0) +
-                      (tile_splits > 1 ? rows_of_tiles * tile_splits : 0);
+  plan.num_partials =
+      (splits > 1 ? rows_of_few * splits : 0) + (tile_splits > 1 ? rows_of_tiles * tile_splits : 0);
   plan.capacity = {.tokens = tokens + page_tokens,
                    .output_rows = slots + page_tokens,
                    .pages = slots * divide_up(plan.context_length, page_tokens),
@@ -98,13 +96,11 @@ void bound_batches(CudaModelPlan& plan) {
 
 std::size_t arena_bytes(const CudaModelPlan& plan) {
   const auto bytes_of = [&](ProgramShape shape) {
-    const Program program =
-        plan.network->build_program("decoder_step", shape, plan.compute_type);
+    const Program program = plan.network->build_program("decoder_step", shape, plan.compute_type);
     return place_temporaries(lower(program, plan.compute_type), shape).size_bytes;
   };
   const std::uint32_t few = std::min(kMostFewTokens, plan.largest.max_tokens);
-  return std::max(bytes_of(plan.largest),
-                  bytes_of({few, std::min(few, plan.largest.max_output_rows)}));
+  return std::max(bytes_of(plan.largest), bytes_of({few, std::min(few, plan.largest.max_output_rows)}));
 }
 
 std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
@@ -118,33 +114,29 @@ std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
 std::uint32_t most_useful_pages(const CudaModelPlan& plan) {
   const std::uint64_t of_a_sequence =
       divide_up(plan.context_length, static_cast<std::uint32_t>(kKvPageTokens));
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(2 * of_a_sequence * plan.settings.num_slots,
-                              std::numeric_limits<std::uint32_t>::max() - 2));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * of_a_sequence * plan.settings.num_slots,
+                                                            std::numeric_limits<std::uint32_t>::max() - 2));
 }
 
 MemoryPlan divide_memory(const CudaModelPlan& plan) {
   const BackendSettings& settings = plan.settings;
   const ModelConfig& config = plan.network->config();
-  const std::uint64_t page_bytes =
-      kv_pool_bytes(kv_layout_of(config, plan.compute_type, 1));
-  const std::uint64_t in_reach =
-      plan.gpu.free_bytes - std::min(plan.gpu.free_bytes, kMarginBytes);
-  return plan_memory(
-      {.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
-       .table_bytes = std::uint64_t{plan.context_length} * config.head_dim * sizeof(float),
-       .arena_bytes = plan.arena_bytes,
-       .workspace_bytes = workspace_bytes(plan) + page_bytes,  // and the page of padding
-       .graph_bytes = settings.uses_graphs ? kGraphBytes : 0,
-       .page_bytes = page_bytes,
-       .slot_bytes = (1 + kRecentTokens) * sizeof(std::int32_t),  // the last and the recent
-       .page_size = kKvPageTokens,
-       .num_slots = settings.num_slots,
-       .context_length = plan.context_length,
-       .max_pages = settings.max_pages != 0 ? settings.max_pages : most_useful_pages(plan),
-       .budget_bytes = settings.memory_budget_bytes != 0
-                           ? std::min(settings.memory_budget_bytes, in_reach)
-                           : in_reach});
+  const std::uint64_t page_bytes = kv_pool_bytes(kv_layout_of(config, plan.compute_type, 1));
+  const std::uint64_t in_reach = plan.gpu.free_bytes - std::min(plan.gpu.free_bytes, kMarginBytes);
+  return plan_memory({.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
+                      .table_bytes = std::uint64_t{plan.context_length} * config.head_dim * sizeof(float),
+                      .arena_bytes = plan.arena_bytes,
+                      .workspace_bytes = workspace_bytes(plan) + page_bytes,  // and the page of padding
+                      .graph_bytes = settings.uses_graphs ? kGraphBytes : 0,
+                      .page_bytes = page_bytes,
+                      .slot_bytes = (1 + kRecentTokens) * sizeof(std::int32_t),  // the last and the recent
+                      .page_size = kKvPageTokens,
+                      .num_slots = settings.num_slots,
+                      .context_length = plan.context_length,
+                      .max_pages = settings.max_pages != 0 ? settings.max_pages : most_useful_pages(plan),
+                      .budget_bytes = settings.memory_budget_bytes != 0
+                                          ? std::min(settings.memory_budget_bytes, in_reach)
+                                          : in_reach});
 }
 
 DeviceMemory copied_rotary_table(const CudaModelPlan& plan) {
@@ -173,8 +165,7 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
   const auto embedding = find_sources(*plan.store, plan.network->weights().front());
   plan.compute_type = choose_type(settings, embedding.front().type);
   plan.context_length = config.context_length;
-  plan.largest = {settings.max_batch_tokens,
-                  std::min(settings.num_slots, settings.max_batch_tokens)};
+  plan.largest = {settings.max_batch_tokens, std::min(settings.num_slots, settings.max_batch_tokens)};
   plan.gpu = use_gpu(static_cast<int>(settings.ordinal));
   plan.attention = attention_limits(plan);
   bound_batches(plan);

@@ -48,8 +48,7 @@ void DecodeGraphs::run(const GraphKey& key, const Stream& stream,
 void DecodeGraphs::capture(Graph& graph, const std::function<void(StreamHandle)>& queue) {
   const std::uint64_t before = free_bytes();
   cudaGraph_t captured = nullptr;
-  CUDA_CHECK(
-      cudaStreamBeginCapture(capture_stream_.handle(), cudaStreamCaptureModeThreadLocal));
+  CUDA_CHECK(cudaStreamBeginCapture(capture_stream_.handle(), cudaStreamCaptureModeThreadLocal));
   try {
     queue(capture_stream_.handle());
   } catch (...) {

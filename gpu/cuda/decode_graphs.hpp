@@ -44,8 +44,7 @@ class DecodeGraphs {
 
   // Queues on `stream` what `queue` puts on the stream it is given, as a graph if
   // there is one by now. Throws what queue throws; CudaError.
-  void run(const GraphKey& key, const Stream& stream,
-           const std::function<void(StreamHandle)>& queue);
+  void run(const GraphKey& key, const Stream& stream, const std::function<void(StreamHandle)>& queue);
 
   std::size_t size() const { return num_captured_; }
 

@@ -20,8 +20,7 @@ std::string version(int number) {
 int count_gpus(int driver_version, int runtime_version) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  if (driver_version == 0)
-    throw std::runtime_error("no NVIDIA driver on this machine");
+  if (driver_version == 0) throw std::runtime_error("no NVIDIA driver on this machine");
   if (error == cudaErrorInsufficientDriver)
     throw std::runtime_error("the NVIDIA driver is for CUDA " + version(driver_version) +
                              ", this program needs " + version(runtime_version));
@@ -47,8 +46,7 @@ GpuProperties use_gpu(int ordinal) {
   gpu.compute_capability = 10 * properties.major + properties.minor;
   gpu.num_multiprocessors = properties.multiProcessorCount;
   if (gpu.compute_capability < kLowestCapability)
-    throw std::runtime_error(gpu.name + " has compute capability " +
-                             std::to_string(properties.major) + "." +
+    throw std::runtime_error(gpu.name + " has compute capability " + std::to_string(properties.major) + "." +
                              std::to_string(properties.minor) + ", needed is 8.0");
   CUDA_CHECK(cudaSetDevice(ordinal));
   CUDA_CHECK(cudaFree(nullptr));  // makes the context
@@ -61,8 +59,8 @@ GpuProperties use_gpu(int ordinal) {
 }
 
 std::string to_string(const GpuProperties& gpu) {
-  return gpu.name + " (sm_" + std::to_string(gpu.compute_capability) + ", " +
-         shown_bytes(gpu.total_bytes) + ", driver " + version(gpu.driver_version) + ")";
+  return gpu.name + " (sm_" + std::to_string(gpu.compute_capability) + ", " + shown_bytes(gpu.total_bytes) +
+         ", driver " + version(gpu.driver_version) + ")";
 }
 
 }  // namespace troupe::cuda

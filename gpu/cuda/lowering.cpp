@@ -65,9 +65,7 @@ class Lowering {
   virtual void lower(const GatedActivation&, const Operator& op) {
     add(GatedActivationStep{}, op.inputs, op.outputs);
   }
-  void lower(const GatherRows&, const Operator& op) {
-    add(GatherStep{}, {op.inputs.at(0)}, op.outputs);
-  }
+  void lower(const GatherRows&, const Operator& op) { add(GatherStep{}, {op.inputs.at(0)}, op.outputs); }
   void lower(const Sample&, const Operator& op) { add(SampleStep{}, op.inputs, op.outputs); }
 
   TensorSpec& tensor(TensorId id) { return lowered_.tensors[id]; }
@@ -83,7 +81,7 @@ class Lowering {
   DataType compute_type_;
   LoweredProgram lowered_;
   std::vector<std::optional<std::size_t>> producers_;  // by tensor: its first writer
-  std::vector<bool> is_residual_;  // by tensor: a product's result that is added to x
+  std::vector<bool> is_residual_;                      // by tensor: a product's result that is added to x
   TensorId x_ = 0;
 
  private:
@@ -133,9 +131,8 @@ class FusedLowering final : public Lowering {
     if (tensor(c).rows == RowCount::kOutputRows) return Lowering::lower(matmul, op);
     if (is_residual_[c]) return lower_residual(op);
     const auto user = user_of(c, op);
-    const FusedInput input{.has_squares = squares_.has_value(),
-                           .has_bias = op.inputs.size() > 2,
-                           .epsilon = epsilon_};
+    const FusedInput input{
+        .has_squares = squares_.has_value(), .has_bias = op.inputs.size() > 2, .epsilon = epsilon_};
     std::vector<TensorId> inputs = {a_, op.inputs.at(1)};
     if (squares_) inputs.push_back(*squares_);
     if (input.has_bias) inputs.push_back(op.inputs[2]);
@@ -216,8 +213,7 @@ bool can_fuse(const Program& program, DataType compute_type) {
 }
 
 LoweredProgram lower(const Program& program, DataType compute_type, bool may_fuse) {
-  if (may_fuse && can_fuse(program, compute_type))
-    return FusedLowering(program, compute_type).run();
+  if (may_fuse && can_fuse(program, compute_type)) return FusedLowering(program, compute_type).run();
   return Lowering(program, compute_type).run();
 }
 

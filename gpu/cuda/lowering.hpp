@@ -72,8 +72,8 @@ struct FusedGatedStep {
 };
 
 using StepKind =
-    std::variant<EmbedStep, NormStep, ProductStep, RotaryStep, AttentionStep, GatedActivationStep,
-                 GatherStep, SampleStep, FusedQkvStep, FusedResidualStep, FusedGatedStep>;
+    std::variant<EmbedStep, NormStep, ProductStep, RotaryStep, AttentionStep, GatedActivationStep, GatherStep,
+                 SampleStep, FusedQkvStep, FusedResidualStep, FusedGatedStep>;
 
 struct Step {
   StepKind kind;

@@ -22,8 +22,7 @@ DeviceMemory::~DeviceMemory() {
   if (memory_ != nullptr) (void)cudaFree(memory_);
 }
 DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
-    : memory_(std::exchange(other.memory_, nullptr)),
-      size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+    : memory_(std::exchange(other.memory_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
 DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(size_bytes_, other.size_bytes_);
@@ -41,8 +40,7 @@ PinnedMemory::~PinnedMemory() {
   if (memory_ != nullptr) (void)cudaFreeHost(memory_);
 }
 PinnedMemory::PinnedMemory(PinnedMemory&& other) noexcept
-    : memory_(std::exchange(other.memory_, nullptr)),
-      size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+    : memory_(std::exchange(other.memory_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
 PinnedMemory& PinnedMemory::operator=(PinnedMemory&& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(size_bytes_, other.size_bytes_);
@@ -51,8 +49,8 @@ PinnedMemory& PinnedMemory::operator=(PinnedMemory&& other) noexcept {
 
 RegisteredMemory::RegisteredMemory(std::span<std::byte> memory) : memory_(memory) {
   if (memory.empty()) return;
-  CUDA_CHECK(cudaHostRegister(memory.data(), memory.size(),
-                              cudaHostRegisterMapped | cudaHostRegisterPortable));
+  CUDA_CHECK(
+      cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterMapped | cudaHostRegisterPortable));
   void* on_device = nullptr;
   const cudaError_t error = cudaHostGetDevicePointer(&on_device, memory.data(), 0);
   if (error != cudaSuccess) {
@@ -65,8 +63,7 @@ RegisteredMemory::~RegisteredMemory() {
   if (on_device_ != nullptr) (void)cudaHostUnregister(memory_.data());
 }
 RegisteredMemory::RegisteredMemory(RegisteredMemory&& other) noexcept
-    : memory_(std::exchange(other.memory_, {})),
-      on_device_(std::exchange(other.on_device_, nullptr)) {}
+    : memory_(std::exchange(other.memory_, {})), on_device_(std::exchange(other.on_device_, nullptr)) {}
 RegisteredMemory& RegisteredMemory::operator=(RegisteredMemory&& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(on_device_, other.on_device_);

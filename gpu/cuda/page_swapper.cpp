@@ -33,18 +33,17 @@ struct PageSwapper::Load {
 struct PageSwapper::Moving {
   std::shared_ptr<const Batch> batch;
   std::uint64_t number = 0;  // 1, 2, 3 …
-  PinnedMemory ids;  // of pages, for the kernels
+  PinnedMemory ids;          // of pages, for the kernels
   std::size_t num_ids = 0;
   std::vector<Event> layers;  // empty: nothing to wait for
   Event loaded, stored, computed;
-  std::vector<Load> loads;                   // in order
-  std::vector<std::uint64_t> checksums;      // of stores, in order
-  bool is_checked = false;                   // guarded by the mutex
-  std::exception_ptr failure;                // of the checker
+  std::vector<Load> loads;               // in order
+  std::vector<std::uint64_t> checksums;  // of stores, in order
+  bool is_checked = false;               // guarded by the mutex
+  std::exception_ptr failure;            // of the checker
 };
 
-PageSwapper::PageSwapper(const PageSwapperSettings& settings,
-                         std::shared_ptr<HostPages> host_pages)
+PageSwapper::PageSwapper(const PageSwapperSettings& settings, std::shared_ptr<HostPages> host_pages)
     : settings_(settings),
       host_pages_(std::move(host_pages)),
       host_memory_(host_pages_ ? host_pages_->memory() : std::span<std::byte>{}),
@@ -112,11 +111,9 @@ void PageSwapper::begin(std::shared_ptr<const Batch> batch, const Stream& comput
 
 void PageSwapper::check(const std::vector<PageMove>& moves) const {
   for (const PageMove& move : moves)
-    if (!host_pages_ || move.host_page >= host_pages_->num_pages() ||
-        move.device_page >= settings_.num_pages)
+    if (!host_pages_ || move.host_page >= host_pages_->num_pages() || move.device_page >= settings_.num_pages)
       throw std::runtime_error("a move between device page " + std::to_string(move.device_page) +
-                               " and host page " + std::to_string(move.host_page) +
-                               ": there are none such");
+                               " and host page " + std::to_string(move.host_page) + ": there are none such");
 }
 
 // A host page that is stored into was not finished before: its checksum, or who
@@ -155,8 +152,7 @@ void PageSwapper::wait_for_earlier(const Moving& moving) {
 void PageSwapper::look_up_loads(Moving& moving) {
   const auto is_being_stored = [&](const PageMove& load) {
     const auto is_it = [&](const PageMove& move) {
-      return move.to_host && move.host_page == load.host_page &&
-             move.generation == load.generation;
+      return move.to_host && move.host_page == load.host_page && move.generation == load.generation;
     };
     const auto has_it = [&](const std::vector<PageMove>& moves) {
       return std::any_of(moves.begin(), moves.end(), is_it);
@@ -202,8 +198,7 @@ void PageSwapper::queue_segment(Moving& moving, const CopySegment& segment) {
       moving.layers.back().record(load_stream_);
     }
   }
-  if (segment.by_layer.empty() || share_page(segment.by_layer, segment.afterwards))
-    join_streams();
+  if (segment.by_layer.empty() || share_page(segment.by_layer, segment.afterwards)) join_streams();
   queue_copy(list_copies(moving, segment.afterwards, true), 0, num_layers, store_stream_);
 }
 
@@ -232,8 +227,8 @@ PageSwapper::CopyList PageSwapper::list_copies(Moving& moving, const std::vector
   return list;
 }
 
-void PageSwapper::queue_copy(const CopyList& list, std::uint32_t first_layer,
-                             std::uint32_t num_layers, const Stream& stream) {
+void PageSwapper::queue_copy(const CopyList& list, std::uint32_t first_layer, std::uint32_t num_layers,
+                             const Stream& stream) {
   if (list.num_pages == 0) return;
   launch_page_copy({.pool = settings_.pool,
                     .layout = settings_.layout,
@@ -263,9 +258,8 @@ void PageSwapper::end(const Stream& compute) { current_->computed.record(compute
 PinnedMemory PageSwapper::take_ids(std::size_t size_bytes) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found =
-        std::find_if(free_ids_.begin(), free_ids_.end(),
-                     [&](const PinnedMemory& ids) { return ids.size_bytes() >= size_bytes; });
+    const auto found = std::find_if(free_ids_.begin(), free_ids_.end(),
+                                    [&](const PinnedMemory& ids) { return ids.size_bytes() >= size_bytes; });
     if (found != free_ids_.end()) {
       PinnedMemory ids = std::move(*found);
       free_ids_.erase(found);
@@ -295,10 +289,9 @@ PageSwapper::Outcome PageSwapper::finish() {
       ++checksum;
       continue;
     }
-    const bool is_intact =
-        load->is_being_stored
-            ? !host_pages_->find(move.host_page, move.generation).bytes.empty()
-            : load->is_intact;
+    const bool is_intact = load->is_being_stored
+                               ? !host_pages_->find(move.host_page, move.generation).bytes.empty()
+                               : load->is_intact;
     void_pages_.set(move.device_page, !is_intact);
     if (!is_intact) outcome.failed_loads.push_back(move.generation);
     ++load;

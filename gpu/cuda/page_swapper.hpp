@@ -37,8 +37,8 @@ namespace troupe::cuda {
 struct PageSwapperSettings {
   int ordinal = 0;  // of the GPU
   KvLayout layout;
-  std::byte* pool = nullptr;       // on the device
-  std::uint32_t num_pages = 0;     // that batches may name
+  std::byte* pool = nullptr;    // on the device
+  std::uint32_t num_pages = 0;  // that batches may name
 };
 
 // begin, before_layer and end are the submitting thread's; finish another's.
@@ -59,7 +59,7 @@ class PageSwapper {
   // pages, and may write it.
   void before_layer(std::uint32_t layer, const Stream& compute);
   void before_all_layers(const Stream& compute);
-  void end(const Stream& compute);    // all of the batch is queued
+  void end(const Stream& compute);  // all of the batch is queued
 
   struct Outcome {
     std::vector<std::uint64_t> failed_loads;  // generations
@@ -101,13 +101,13 @@ class PageSwapper {
   std::shared_ptr<HostPages> host_pages_;
   RegisteredMemory host_memory_;
   Stream load_stream_, store_stream_;
-  VoidPages void_pages_;       // finishing thread
-  ThreadPool threads_;         // the checker's
+  VoidPages void_pages_;             // finishing thread
+  ThreadPool threads_;               // the checker's
   std::shared_ptr<Moving> current_;  // submitting thread: begun last
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Moving>> in_flight_;   // begun, not finished
+  std::deque<std::shared_ptr<Moving>> in_flight_;  // begun, not finished
   std::deque<std::shared_ptr<Moving>> to_check_;
   std::vector<PinnedMemory> free_ids_;
   std::uint64_t num_finished_ = 0;

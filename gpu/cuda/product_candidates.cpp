@@ -53,11 +53,9 @@ std::size_t product_scratch_bytes(const ProductShape& shape) {
   return sizes.a + sizes.bias + sizes.c;
 }
 
-std::vector<ProductCandidate> product_candidates(CublasProducts& products,
-                                                 const ProductShape& any_shape,
+std::vector<ProductCandidate> product_candidates(CublasProducts& products, const ProductShape& any_shape,
                                                  const ProductScratch& scratch,
-                                                 std::vector<const void*> weights,
-                                                 StreamHandle stream) {
+                                                 std::vector<const void*> weights, StreamHandle stream) {
   const ProductShape shape = bin_of(any_shape);
   if (weights.empty() || product_scratch_bytes(shape) > scratch.size_bytes) return {};
   const Sizes sizes(shape);
@@ -77,8 +75,8 @@ std::vector<ProductCandidate> product_candidates(CublasProducts& products,
     candidates.push_back({{.kernel = ProductKernel::kFewTokens}, [=](std::size_t i) {
                             ProductPointers with = pointers;
                             with.weight = (*all)[i % all->size()];
-                            launch_few_token_product(
-                                few_tokens_of(shape, with, scratch.few_token_workspace), stream);
+                            launch_few_token_product(few_tokens_of(shape, with, scratch.few_token_workspace),
+                                                     stream);
                           }});
   }
   return candidates;

@@ -26,11 +26,9 @@ struct ProductScratch {
 // one shape, so that layers follow each other as in a batch. None if the scratch
 // memory is too small or there are no weights. What is returned holds references
 // to `products`.
-std::vector<ProductCandidate> product_candidates(CublasProducts& products,
-                                                 const ProductShape& shape,
+std::vector<ProductCandidate> product_candidates(CublasProducts& products, const ProductShape& shape,
                                                  const ProductScratch& scratch,
-                                                 std::vector<const void*> weights,
-                                                 StreamHandle stream);
+                                                 std::vector<const void*> weights, StreamHandle stream);
 
 // Bytes of scratch memory that the shape wants.
 std::size_t product_scratch_bytes(const ProductShape& shape);

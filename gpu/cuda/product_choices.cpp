@@ -129,10 +129,8 @@ bool read_shape(const Json& json, ProductShape& shape) {
   bool is_gelu = false;
   if (!read_number(member(json, "tokens"), shape.num_tokens) ||
       !read_number(member(json, "outputs"), shape.num_outputs) ||
-      !read_number(member(json, "depth"), shape.depth) ||
-      !read_type(member(json, "type"), shape.type) ||
-      !read_type(member(json, "c_type"), shape.c_type) ||
-      !read_flag(member(json, "bias"), shape.has_bias) ||
+      !read_number(member(json, "depth"), shape.depth) || !read_type(member(json, "type"), shape.type) ||
+      !read_type(member(json, "c_type"), shape.c_type) || !read_flag(member(json, "bias"), shape.has_bias) ||
       !read_flag(member(json, "adds"), shape.adds) || !read_flag(member(json, "gelu"), is_gelu)) {
     return false;
   }
@@ -160,8 +158,7 @@ std::optional<ProductChoices> choices_of(const Json& list, const ProductDevice& 
   for (const Json& json : list) {
     ProductShape shape;
     ProductChoice choice;
-    if (!json.is_object() || !read_shape(json, shape) ||
-        !read_choice(json, device.workspace_bytes, choice) ||
+    if (!json.is_object() || !read_shape(json, shape) || !read_choice(json, device.workspace_bytes, choice) ||
         !choices.emplace(shape, choice).second) {
       return std::nullopt;
     }
@@ -195,8 +192,7 @@ std::optional<ProductChoices> read_product_choices(int directory, const ProductD
   return choices;
 }
 
-std::string write_product_choices(int directory, const ProductDevice& device,
-                                  const ProductChoices& choices) {
+std::string write_product_choices(int directory, const ProductDevice& device, const ProductChoices& choices) {
   Json list = list_of(choices);
   const Json json = {{"format", kFormat},
                      {"device", json_of(device)},

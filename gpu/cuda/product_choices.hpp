@@ -15,12 +15,12 @@ namespace troupe::cuda {
 
 // All that a measurement depends on.
 struct ProductDevice {
-  std::string name;                  // "NVIDIA H200"
-  int compute_capability = 0;        // 90
-  int num_multiprocessors = 0;       // a part of a GPU (MIG) has fewer
-  int driver_version = 0;            // 13000
-  std::size_t cublas_version = 0;    // CublasProducts::version()
-  std::size_t workspace_bytes = 0;   // that algorithms could choose from
+  std::string name;                 // "NVIDIA H200"
+  int compute_capability = 0;       // 90
+  int num_multiprocessors = 0;      // a part of a GPU (MIG) has fewer
+  int driver_version = 0;           // 13000
+  std::size_t cublas_version = 0;   // CublasProducts::version()
+  std::size_t workspace_bytes = 0;  // that algorithms could choose from
   bool operator==(const ProductDevice&) const = default;
 };
 
@@ -30,8 +30,7 @@ std::optional<ProductChoices> read_product_choices(int directory, const ProductD
 
 // In one step: there is the old file or the new one. Empty: done; else what went
 // wrong.
-std::string write_product_choices(int directory, const ProductDevice& device,
-                                  const ProductChoices& choices);
+std::string write_product_choices(int directory, const ProductDevice& device, const ProductChoices& choices);
 
 // "product-choices.json".
 extern const char* const kProductChoicesFile;

@@ -32,8 +32,7 @@ using ProductsOfNetwork = std::map<ProductShape, std::vector<const DeviceWeight*
 
 // Of the program for many tokens, which has them all; tokens are 1 here.
 ProductsOfNetwork products_of(const CudaModelPlan& plan, const DeviceWeights& weights) {
-  const Program program =
-      plan.network->build_program("decoder_step", plan.largest, plan.compute_type);
+  const Program program = plan.network->build_program("decoder_step", plan.largest, plan.compute_type);
   const LoweredProgram lowered = lower(program, plan.compute_type, false);
   ProductsOfNetwork products;
   for (const Step& step : lowered.steps) {
@@ -109,8 +108,8 @@ std::vector<ProductTask> tasks_of(const ProductsOfNetwork& products, std::uint32
       ProductTask task{.shape = shape};
       task.shape.num_tokens = bin;
       const bool is_usual = bin >= max_tokens / 2 || bin <= kMostFewTokens;
-      task.importance = static_cast<double>(weights.size()) *
-                        static_cast<double>(bytes_of(task.shape)) * (is_usual ? 4.0 : 1.0);
+      task.importance = static_cast<double>(weights.size()) * static_cast<double>(bytes_of(task.shape)) *
+                        (is_usual ? 4.0 : 1.0);
       tasks.push_back(task);
     }
   }
@@ -144,8 +143,7 @@ bool can_use_own_kernel(const ProductShape& shape) {
                                   .depth = shape.depth});
 }
 
-ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& weights,
-                               std::string& news) {
+ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& weights, std::string& news) {
   const std::string& path = plan.settings.product_choices;
   if (path.empty()) return {};
   const Directory directory(path);
@@ -159,13 +157,13 @@ ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& w
   const auto products = products_of(plan, weights);
   ProductRuns runs(products, plan.largest.max_tokens);
   ProductTimer timer(runs.stream());
-  const auto report = tune_products(
-      tasks_of(products, plan.largest.max_tokens),
-      {.candidates = [&](const ProductShape& shape) { return runs.candidates(shape); },
-       .clock = [&](const ProductRun& run) { return timer(run); },
-       .now = [] { return std::chrono::steady_clock::now(); },
-       .budget = kProductTuningTime},
-      choices);
+  const auto report =
+      tune_products(tasks_of(products, plan.largest.max_tokens),
+                    {.candidates = [&](const ProductShape& shape) { return runs.candidates(shape); },
+                     .clock = [&](const ProductRun& run) { return timer(run); },
+                     .now = [] { return std::chrono::steady_clock::now(); },
+                     .budget = kProductTuningTime},
+                    choices);
   if (report.num_measured > 0) {
     const std::string problem = write_product_choices(directory.descriptor(), device, choices);
     if (!problem.empty()) news = problem;

@@ -21,7 +21,6 @@ bool can_use_own_kernel(const ProductShape& shape);
 // None if plan.settings.product_choices, a directory, is empty. What was measured
 // is stored there; `news` says what went wrong with that. Takes device memory and
 // gives it back. Throws CudaError, CublasError.
-ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& weights,
-                               std::string& news);
+ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& weights, std::string& news);
 
 }  // namespace troupe::cuda

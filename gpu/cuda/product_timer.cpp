@@ -57,9 +57,7 @@ class Capture {
 
 class ExecutableGraph {
  public:
-  explicit ExecutableGraph(cudaGraph_t graph) {
-    CUDA_CHECK(cudaGraphInstantiate(&graph_, graph, 0));
-  }
+  explicit ExecutableGraph(cudaGraph_t graph) { CUDA_CHECK(cudaGraphInstantiate(&graph_, graph, 0)); }
   ~ExecutableGraph() { cudaGraphExecDestroy(graph_); }
   ExecutableGraph(const ExecutableGraph&) = delete;
   ExecutableGraph& operator=(const ExecutableGraph&) = delete;
@@ -82,9 +80,8 @@ class ProductTimer::Implementation {
   double microseconds_of(const ProductRun& run) {
     run(0);  // loads the kernels
     const double once = microseconds_between([&] { run(1); });
-    const auto length = static_cast<std::size_t>(
-        std::clamp(std::ceil(kTrainMicroseconds / std::max(once, 1e-3)), 1.0,
-                   static_cast<double>(kLongestTrain)));
+    const auto length = static_cast<std::size_t>(std::clamp(
+        std::ceil(kTrainMicroseconds / std::max(once, 1e-3)), 1.0, static_cast<double>(kLongestTrain)));
     Capture capture(stream_);
     for (std::size_t i = 0; i < length; ++i) run(i);
     const ExecutableGraph train(capture.end());
@@ -111,8 +108,7 @@ class ProductTimer::Implementation {
   Event begin_, end_;
 };
 
-ProductTimer::ProductTimer(StreamHandle stream)
-    : implementation_(std::make_unique<Implementation>(stream)) {}
+ProductTimer::ProductTimer(StreamHandle stream) : implementation_(std::make_unique<Implementation>(stream)) {}
 ProductTimer::~ProductTimer() = default;
 
 std::optional<double> ProductTimer::operator()(const ProductRun& run) {

@@ -20,9 +20,8 @@ std::optional<ProductChoice> choose_product(std::span<const ProductCandidate> ca
 
 ProductTuningReport tune_products(std::vector<ProductTask> tasks, const ProductTuning& tuning,
                                   ProductChoices& choices) {
-  std::stable_sort(
-      tasks.begin(), tasks.end(),
-      [](const ProductTask& a, const ProductTask& b) { return a.importance > b.importance; });
+  std::stable_sort(tasks.begin(), tasks.end(),
+                   [](const ProductTask& a, const ProductTask& b) { return a.importance > b.importance; });
   const auto deadline = tuning.now() + tuning.budget;
   ProductTuningReport report;
   for (const ProductTask& task : tasks) {

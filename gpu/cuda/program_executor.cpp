@@ -35,23 +35,17 @@ ArenaPlaces place_temporaries(const LoweredProgram& program, ProgramShape shape)
   ArenaPlaces places;
   for (const PlannedChunk& chunk : plan.chunks) {
     first_of_chunk.push_back(places.size_bytes);
-    places.size_bytes +=
-        (chunk.size_bytes + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
+    places.size_bytes += (chunk.size_bytes + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
   }
   for (const Placement& placement : plan.placements)
-    places.offsets.push_back(
-        first_of_chunk.empty() ? 0 : first_of_chunk[placement.chunk] + placement.offset);
+    places.offsets.push_back(first_of_chunk.empty() ? 0 : first_of_chunk[placement.chunk] + placement.offset);
   return places;
 }
 
 ProgramExecutor::ProgramExecutor(const ExecutorMemory& memory, const DeviceWeights& weights,
                                  CublasProducts& products, const ProductChoices& choices,
                                  const ExecutorSettings& settings)
-    : memory_(memory),
-      weights_(weights),
-      products_(products),
-      choices_(choices),
-      settings_(settings) {}
+    : memory_(memory), weights_(weights), products_(products), choices_(choices), settings_(settings) {}
 
 const BoundProgram& ProgramExecutor::bind(const std::shared_ptr<const Program>& program) {
   if (const auto found = bound_.find(program.get()); found != bound_.end()) return *found->second;
@@ -60,8 +54,8 @@ const BoundProgram& ProgramExecutor::bind(const std::shared_ptr<const Program>& 
   bound->lowered = lower(*program, settings_.compute_type);
   const ArenaPlaces places = place_temporaries(bound->lowered, program->shape);
   if (places.size_bytes > memory_.arena_bytes)
-    refuse("the program needs " + std::to_string(places.size_bytes) +
-           " bytes of temporaries, planned were " + std::to_string(memory_.arena_bytes));
+    refuse("the program needs " + std::to_string(places.size_bytes) + " bytes of temporaries, planned were " +
+           std::to_string(memory_.arena_bytes));
   const auto& tensors = bound->lowered.tensors;
   bound->temporaries.resize(tensors.size());
   bound->weights.resize(tensors.size());
@@ -107,9 +101,7 @@ class ProgramExecutor::Queueing {
   std::byte* address(TensorId id) const { return bound_.temporaries[id]; }
   float* floats(TensorId id) const { return reinterpret_cast<float*>(address(id)); }
   const DeviceWeight& weight(TensorId id) const { return *bound_.weights[id]; }
-  const float* vector(TensorId id) const {
-    return reinterpret_cast<const float*>(weight(id).data);
-  }
+  const float* vector(TensorId id) const { return reinterpret_cast<const float*>(weight(id).data); }
   void enter(std::uint32_t layer) {
     if (!hooks_.before_layer || layer == layer_) return;
     layer_ = layer;
@@ -181,8 +173,7 @@ class ProgramExecutor::Queueing {
   // As measured; what was not goes to the own kernel if it is for few tokens.
   bool takes_own_kernel(const ProductShape& shape) const {
     const auto found = executor_.choices_.find(bin_of(shape));
-    if (found != executor_.choices_.end() && found->second.kernel != ProductKernel::kFewTokens)
-      return false;
+    if (found != executor_.choices_.end() && found->second.kernel != ProductKernel::kFewTokens) return false;
     return can_use_own_kernel(shape);
   }
 
@@ -211,19 +202,18 @@ class ProgramExecutor::Queueing {
                              .num_merges = batch_.capacity.merges,
                              .counts = batch_.has_spare_blocks ? batch_.input.counts : nullptr};
     for (std::size_t i = 0; i < plan.items.size(); ++i) plan.items[i] = batch_.input.items[i];
-    launch_paged_attention(
-        {.page_table = batch_.input.page_table,
-         .pool = memory_.pool,
-         .layout = memory_.layout,
-         .layer = attention.layer,
-         .group_size = executor_.settings_.num_heads / num_kv_heads,
-         .scale = 1.0F / std::sqrt(static_cast<float>(memory_.layout.head_dim)),
-         .queries = address(queries),
-         .query_stride = columns(queries),
-         .attended = address(attended),
-         .attended_stride = columns(attended),
-         .partials = memory_.partials},
-        plan, stream_);
+    launch_paged_attention({.page_table = batch_.input.page_table,
+                            .pool = memory_.pool,
+                            .layout = memory_.layout,
+                            .layer = attention.layer,
+                            .group_size = executor_.settings_.num_heads / num_kv_heads,
+                            .scale = 1.0F / std::sqrt(static_cast<float>(memory_.layout.head_dim)),
+                            .queries = address(queries),
+                            .query_stride = columns(queries),
+                            .attended = address(attended),
+                            .attended_stride = columns(attended),
+                            .partials = memory_.partials},
+                           plan, stream_);
   }
 
   void queue(const GatedActivationStep&, const Step& step) {
@@ -320,9 +310,8 @@ class ProgramExecutor::Queueing {
 
   void queue(const FusedGatedStep& gated, const Step& step) {
     const TensorId h = step.outputs.at(0);
-    launch_gated_product(
-        {.input = few_tokens(gated.input, step), .h = address(h), .h_stride = columns(h)},
-        stream_);
+    launch_gated_product({.input = few_tokens(gated.input, step), .h = address(h), .h_stride = columns(h)},
+                         stream_);
   }
 
   ProgramExecutor& executor_;
@@ -334,8 +323,8 @@ class ProgramExecutor::Queueing {
   std::uint32_t layer_ = UINT32_MAX;
 };
 
-void ProgramExecutor::queue(const BoundProgram& program, const BatchOnDevice& batch,
-                            StreamHandle stream, const ExecutorHooks& hooks) {
+void ProgramExecutor::queue(const BoundProgram& program, const BatchOnDevice& batch, StreamHandle stream,
+                            const ExecutorHooks& hooks) {
   Queueing(*this, program, batch, stream, hooks).run();
 }
 

@@ -25,8 +25,8 @@ struct ExecutorMemory {
   std::size_t arena_bytes = 0;
   std::byte* pool = nullptr;  // KV pages
   KvLayout layout;
-  float* partials = nullptr;              // of attention
-  const float* cosines_sines = nullptr;   // [positions, head_dim]
+  float* partials = nullptr;             // of attention
+  const float* cosines_sines = nullptr;  // [positions, head_dim]
   std::int32_t* tokens_of_slots = nullptr;
   std::int32_t* recent_tokens = nullptr;  // [slots, kRecentTokens]
   std::int32_t* sampled = nullptr;        // [output rows]
@@ -47,8 +47,8 @@ struct ExecutorSettings {
 struct BatchOnDevice {
   std::uint32_t num_tokens = 0;
   std::uint32_t num_output_rows = 0;
-  BatchInput input;        // on the device
-  BatchCapacity capacity;  // attention blocks to launch
+  BatchInput input;               // on the device
+  BatchCapacity capacity;         // attention blocks to launch
   bool has_spare_blocks = false;  // then input.counts says how many of them count
 };
 
@@ -56,8 +56,8 @@ struct BatchOnDevice {
 struct BoundProgram {
   std::shared_ptr<const Program> program;
   LoweredProgram lowered;
-  std::vector<std::byte*> temporaries;        // by tensor; null: a weight
-  std::vector<const DeviceWeight*> weights;   // by tensor; null: a temporary
+  std::vector<std::byte*> temporaries;       // by tensor; null: a weight
+  std::vector<const DeviceWeight*> weights;  // by tensor; null: a temporary
   TensorId logits = 0;
 };
 
@@ -78,9 +78,8 @@ struct ExecutorHooks {
 // One thread.
 class ProgramExecutor {
  public:
-  ProgramExecutor(const ExecutorMemory& memory, const DeviceWeights& weights,
-                  CublasProducts& products, const ProductChoices& choices,
-                  const ExecutorSettings& settings);
+  ProgramExecutor(const ExecutorMemory& memory, const DeviceWeights& weights, CublasProducts& products,
+                  const ProductChoices& choices, const ExecutorSettings& settings);
 
   // Kept as long as this. Throws std::runtime_error: a weight is not there or
   // does not fit, or the temporaries need more than the arena.

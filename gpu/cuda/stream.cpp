@@ -40,9 +40,7 @@ Event::~Event() {
   if (event_ != nullptr) (void)cudaEventDestroy(event_);
 }
 Event::Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-void Event::record(const Stream& stream) const {
-  CUDA_CHECK(cudaEventRecord(event_, stream.handle()));
-}
+void Event::record(const Stream& stream) const { CUDA_CHECK(cudaEventRecord(event_, stream.handle())); }
 bool Event::has_happened() const { return is_done(cudaEventQuery(event_)); }
 void Event::synchronize() const { CUDA_CHECK(cudaEventSynchronize(event_)); }
 float Event::milliseconds_since(const Event& earlier) const {

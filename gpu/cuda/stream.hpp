@@ -45,7 +45,7 @@ class Event {
   CUevent_st* handle() const { return event_; }
   void record(const Stream& stream) const;
   bool has_happened() const;
-  void synchronize() const;  // sleeps
+  void synchronize() const;                              // sleeps
   float milliseconds_since(const Event& earlier) const;  // both kTimed
 
  private:

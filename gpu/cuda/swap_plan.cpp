@@ -19,9 +19,8 @@ bool share_page(const std::vector<PageMove>& left, const std::vector<PageMove>& 
 }
 
 bool stores_into(const std::vector<PageMove>& moves, std::uint32_t host_page) {
-  return std::any_of(moves.begin(), moves.end(), [&](const PageMove& move) {
-    return move.to_host && move.host_page == host_page;
-  });
+  return std::any_of(moves.begin(), moves.end(),
+                     [&](const PageMove& move) { return move.to_host && move.host_page == host_page; });
 }
 
 std::vector<std::vector<PageMove>> stores_first(const std::vector<PageMove>& moves) {
@@ -29,8 +28,7 @@ std::vector<std::vector<PageMove>> stores_first(const std::vector<PageMove>& mov
   std::unordered_set<std::uint32_t> device_pages;  // of the part's loads
   std::unordered_set<std::uint32_t> host_pages;
   for (const PageMove& move : moves) {
-    if (move.to_host &&
-        (device_pages.contains(move.device_page) || host_pages.contains(move.host_page))) {
+    if (move.to_host && (device_pages.contains(move.device_page) || host_pages.contains(move.host_page))) {
       parts.emplace_back();
       device_pages.clear();
       host_pages.clear();

@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::size_t kHalfBytes = std::size_t{16} << 20;
 
-void convert_to_f16(DataType source_type, const void* source, std::byte* target,
-                    std::size_t count) {
+void convert_to_f16(DataType source_type, const void* source, std::byte* target, std::size_t count) {
   std::vector<float> values(count);
   convert_to_f32(source_type, source, values.data(), count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -28,8 +27,8 @@ void convert_to_f16(DataType source_type, const void* source, std::byte* target,
 }
 
 // `target` is aligned.
-void convert(DataType source_type, const std::byte* source, std::size_t count,
-             DataType target_type, std::byte* target) {
+void convert(DataType source_type, const std::byte* source, std::size_t count, DataType target_type,
+             std::byte* target) {
   const std::size_t source_bytes = count * size_of(source_type);
   if (source_type == target_type) {
     std::memcpy(target, source, source_bytes);
@@ -63,8 +62,7 @@ void WeightUpload::copy(DataType source_type, const std::byte* source, std::size
     if (!goes_on || num_bytes_ + element > kHalfBytes) flush();
     if (num_bytes_ == 0) target_ = target;
     const std::size_t count = std::min(num_elements, (kHalfBytes - num_bytes_) / element);
-    convert(source_type, source, count, target_type,
-            halves_[current_].memory.get() + num_bytes_);
+    convert(source_type, source, count, target_type, halves_[current_].memory.get() + num_bytes_);
     num_bytes_ += count * element;
     source += count * size_of(source_type);
     target += count * element;
@@ -74,8 +72,8 @@ void WeightUpload::copy(DataType source_type, const std::byte* source, std::size
 
 void WeightUpload::flush() {
   if (num_bytes_ == 0) return;
-  CUDA_CHECK(cudaMemcpyAsync(target_, halves_[current_].memory.get(), num_bytes_,
-                             cudaMemcpyHostToDevice, stream_.handle()));
+  CUDA_CHECK(cudaMemcpyAsync(target_, halves_[current_].memory.get(), num_bytes_, cudaMemcpyHostToDevice,
+                             stream_.handle()));
   halves_[current_].is_free.record(stream_);
   current_ = 1 - current_;
   halves_[current_].is_free.synchronize();

@@ -19,8 +19,8 @@ class WeightUpload {
 
   // `source`: num_elements of source_type, aligned or not; `target`: on the
   // device, of target_type. Returns when the source may go. Throws CudaError.
-  void copy(DataType source_type, const std::byte* source, std::size_t num_elements,
-            DataType target_type, std::byte* target);
+  void copy(DataType source_type, const std::byte* source, std::size_t num_elements, DataType target_type,
+            std::byte* target);
   void finish();  // waits until all is there
 
  private:

@@ -17,8 +17,8 @@ bool is_same_place(const WeightLayout::Entry& a, const WeightLayout::Entry& b) {
 
 bool is_vector(const WeightSpec& spec) { return spec.rows == 1 && !spec.is_matrix; }
 
-void upload(const WeightStore& store, const WeightLayout::Entry& entry, DataType type,
-            std::byte* target, WeightUpload& upload) {
+void upload(const WeightStore& store, const WeightLayout::Entry& entry, DataType type, std::byte* target,
+            WeightUpload& upload) {
   for (const WeightView& view : find_sources(store, entry.spec)) {
     const std::size_t num_elements = view.bytes.size() / size_of(view.type);
     upload.copy(view.type, view.bytes.data(), num_elements, type, target);
@@ -28,8 +28,7 @@ void upload(const WeightStore& store, const WeightLayout::Entry& entry, DataType
 
 }  // namespace
 
-WeightLayout::WeightLayout(const Network& network, DataType compute_type)
-    : compute_type_(compute_type) {
+WeightLayout::WeightLayout(const Network& network, DataType compute_type) : compute_type_(compute_type) {
   for (WeightSpec& spec : network.weights()) {
     Entry entry{.spec = std::move(spec)};
     entry.type = is_vector(entry.spec) ? DataType::kF32 : compute_type;
@@ -63,8 +62,7 @@ DeviceWeights::DeviceWeights(const WeightStore& store, const WeightLayout& layou
     std::byte* data = memory_.get() + entry.offset;
     std::byte* copy = memory_.get() + entry.copy_offset;
     if (!entry.is_shared) upload(store, entry, entry.type, data, uploader);
-    if (!entry.is_shared && copy != data)
-      upload(store, entry, layout.compute_type(), copy, uploader);
+    if (!entry.is_shared && copy != data) upload(store, entry, layout.compute_type(), copy, uploader);
     weights_.emplace(entry.spec.name, DeviceWeight{.data = data,
                                                    .in_compute_type = copy,
                                                    .type = entry.type,
@@ -78,8 +76,7 @@ DeviceWeights::DeviceWeights(const WeightStore& store, const WeightLayout& layou
 const DeviceWeight& DeviceWeights::find(std::string_view name) const {
   const auto found = weights_.find(name);
   if (found == weights_.end())
-    throw std::runtime_error("the program's weight \"" + std::string(name) +
-                             "\" is not on this device");
+    throw std::runtime_error("the program's weight \"" + std::string(name) + "\" is not on this device");
   return found->second;
 }
 

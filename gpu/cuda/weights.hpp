@@ -17,7 +17,7 @@
 namespace troupe::cuda {
 
 struct DeviceWeight {
-  const std::byte* data = nullptr;          // on the device, [rows, columns]
+  const std::byte* data = nullptr;             // on the device, [rows, columns]
   const std::byte* in_compute_type = nullptr;  // the same as data, but for vectors
   DataType type = DataType::kF32;
   std::uint32_t rows = 0;
@@ -35,7 +35,7 @@ class WeightLayout {
     std::size_t offset = 0;       // bytes
     std::size_t copy_offset = 0;  // of a vector in the compute type; as offset for others
     DataType type = DataType::kF32;
-      bool is_shared = false;  // another entry has the same place and fills it
+    bool is_shared = false;  // another entry has the same place and fills it
   };
   const std::vector<Entry>& entries() const { return entries_; }
   DataType compute_type() const { return compute_type_; }

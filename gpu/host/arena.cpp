@@ -10,8 +10,7 @@ namespace troupe {
 namespace {
 
 // The placements in terms of the existing chunks, or nothing if new ones are needed.
-std::optional<std::vector<Placement>> in_existing(ArenaPlan plan,
-                                                  const std::vector<TensorUse>& uses) {
+std::optional<std::vector<Placement>> in_existing(ArenaPlan plan, const std::vector<TensorUse>& uses) {
   for (const auto& chunk : plan.chunks) {
     if (!chunk.existing) return std::nullopt;
   }

@@ -6,19 +6,14 @@
 
 namespace troupe {
 
-BatchCopies::BatchCopies(std::vector<CopySegment> segments, std::size_t num_layers,
-                         std::uint64_t follows)
-    : segments_(std::move(segments)),
-      follows_(follows),
-      submitted_(std::chrono::steady_clock::now()) {
+BatchCopies::BatchCopies(std::vector<CopySegment> segments, std::size_t num_layers, std::uint64_t follows)
+    : segments_(std::move(segments)), follows_(follows), submitted_(std::chrono::steady_clock::now()) {
   // Nothing to wait for: it need not wait for the copy thread to say so either.
   if (segments_.size() == 1 && segments_[0].by_layer.empty())
     progress_ = static_cast<std::uint32_t>(num_layers);
 }
 
-void BatchCopies::layers_have_arrived(std::size_t count) {
-  advance(static_cast<std::uint32_t>(count));
-}
+void BatchCopies::layers_have_arrived(std::size_t count) { advance(static_cast<std::uint32_t>(count)); }
 
 void BatchCopies::finish(std::vector<std::uint64_t> failed_loads) {
   failed_loads_ = std::move(failed_loads);

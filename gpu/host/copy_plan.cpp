@@ -31,8 +31,7 @@ void for_each_page(const Batch& batch, Visit visit) {
     const std::uint64_t in_table = table_size - std::min<std::uint64_t>(slice.first_page, table_size);
     const std::uint64_t end = std::min((length + kKvPageTokens - 1) / kKvPageTokens, in_table);
     const std::uint64_t first_written = slice.context_length / kKvPageTokens;
-    for (std::uint64_t i = 0; i < end; ++i)
-      visit(batch.page_table[slice.first_page + i], i >= first_written);
+    for (std::uint64_t i = 0; i < end; ++i) visit(batch.page_table[slice.first_page + i], i >= first_written);
   }
 }
 
@@ -73,8 +72,7 @@ std::vector<CopySegment> plan_copies(const Batch& batch, std::uint32_t num_pages
   return segments;
 }
 
-bool must_follow(const std::vector<PageMove>& moves, const Batch& earlier,
-                 std::uint32_t num_pages) {
+bool must_follow(const std::vector<PageMove>& moves, const Batch& earlier, std::uint32_t num_pages) {
   PageSet loaded(num_pages);
   PageSet stored(num_pages);
   for (const PageMove& move : moves) (move.to_host ? stored : loaded).add(move.device_page);

@@ -31,7 +31,6 @@ std::vector<CopySegment> plan_copies(const Batch& batch, std::uint32_t num_pages
 // Whether `moves` may begin only when `earlier` is done: they load into a page
 // that its slices read or write, or store one that they write. (Its own moves
 // are no question: moves are made in order.)
-bool must_follow(const std::vector<PageMove>& moves, const Batch& earlier,
-                 std::uint32_t num_pages);
+bool must_follow(const std::vector<PageMove>& moves, const Batch& earlier, std::uint32_t num_pages);
 
 }  // namespace troupe

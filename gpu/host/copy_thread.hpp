@@ -57,7 +57,7 @@ class CopyThread {
   void wait_until(TimePoint time);
 
   PageMover& mover_;
-  LinkClock load_link_;   // copy thread only, as the next two
+  LinkClock load_link_;  // copy thread only, as the next two
   LinkClock store_link_;
   bool has_followed_ = false;  // the present copies had to wait for a batch
 

@@ -18,8 +18,8 @@ BackendPlan backend_plan(const HostModelPlan& host) {
           .compute_type = host.compute_type,
           .context_length = host.settings.context_length,
           .device = "host (" + threads + ", " + isa + ")",
-          .computation = "host, " + type + ", " + isa +
-                         (host.settings.deterministic ? "" : ", not deterministic"),
+          .computation =
+              "host, " + type + ", " + isa + (host.settings.deterministic ? "" : ", not deterministic"),
           .summary = "host, " + type + ", " + threads};
 }
 

@@ -16,8 +16,7 @@ constexpr std::chrono::microseconds kSubmissionSpin{20};
 DeviceDescription describe(const HostModel& model, const HostDeviceOptions& options) {
   DeviceDescription description;
   description.name = "host (" + std::to_string(model.settings.num_threads) + " threads, " +
-                     std::string(name_of(best_isa())) + ", " +
-                     std::string(name_of(model.compute_type)) +
+                     std::string(name_of(best_isa())) + ", " + std::string(name_of(model.compute_type)) +
                      (model.settings.deterministic ? "" : ", not deterministic") + ")";
   description.page_size = kKvPageTokens;
   description.num_pages = model.memory.num_pages;
@@ -32,8 +31,7 @@ DeviceDescription describe(const HostModel& model, const HostDeviceOptions& opti
 ProgramRunnerSettings runner_settings(const HostModel& model, DeviceDescription description,
                                       const HostDeviceOptions& options) {
   return {.description = std::move(description),
-          .kv_layout = kv_layout_of(model.network->config(), model.compute_type,
-                                    model.memory.num_pages),
+          .kv_layout = kv_layout_of(model.network->config(), model.compute_type, model.memory.num_pages),
           .num_heads = model.network->config().num_heads,
           .on_logits = options.on_logits,
           .host_pages = options.host_pages,
@@ -46,10 +44,8 @@ HostDevice::HostDevice(std::shared_ptr<const HostModel> model, const HostDeviceO
     : model_(std::move(model)),
       description_(describe(*model_, options)),
       threads_({.num_threads = model_->settings.num_threads, .cpus = model_->settings.cpus}),
-      runner_(runner_settings(*model_, description_, options), model_->weights,
-              model_->rotary,
-              model_->network->build_program("decoder_step", model_->largest,
-                                             model_->compute_type),
+      runner_(runner_settings(*model_, description_, options), model_->weights, model_->rotary,
+              model_->network->build_program("decoder_step", model_->largest, model_->compute_type),
               threads_),
       copy_thread_(runner_.mover(), options.link),
       executor_([this] { execute(); }) {}
@@ -65,8 +61,7 @@ HostDevice::~HostDevice() {
   executor_.join();
 }
 
-Ticket HostDevice::submit(std::shared_ptr<const Program> program,
-                          std::shared_ptr<const Batch> batch) {
+Ticket HostDevice::submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) {
   auto copies = copy_thread_.begin(batch);
   {
     const std::lock_guard lock(queue_mutex_);
@@ -131,9 +126,8 @@ BatchResult HostDevice::run(const Submission& submission) {
     if (submission.copies) submission.copies->wait_for_end();
   }
   result.batch_id = submission.batch->id;
-  result.network_nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now() - start)
-                                   .count();
+  result.network_nanoseconds =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 

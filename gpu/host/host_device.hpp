@@ -34,9 +34,9 @@ namespace troupe {
 
 struct HostDeviceOptions {
   std::shared_ptr<HostPages> host_pages = {};  // shared with the devices that follow
-  LinkSettings link = {};      // between device and host pages
-  LogitsHook on_logits = {};   // for tests, as is
-  bool poison_memory = false;  // fills KV pages and temporaries with NaN first
+  LinkSettings link = {};                      // between device and host pages
+  LogitsHook on_logits = {};                   // for tests, as is
+  bool poison_memory = false;                  // fills KV pages and temporaries with NaN first
 };
 
 // Threads as in Device; the destructor lets the running operator and the layer
@@ -44,18 +44,14 @@ struct HostDeviceOptions {
 // again. What was being stored is not in the host tier then.
 class HostDevice final : public Device {
  public:
-  explicit HostDevice(std::shared_ptr<const HostModel> model,
-                      const HostDeviceOptions& options = {});
+  explicit HostDevice(std::shared_ptr<const HostModel> model, const HostDeviceOptions& options = {});
   ~HostDevice() override;
   HostDevice(const HostDevice&) = delete;
   HostDevice& operator=(const HostDevice&) = delete;
 
   const DeviceDescription& description() const override { return description_; }
-  Ticket submit(std::shared_ptr<const Program> program,
-                std::shared_ptr<const Batch> batch) override;
-  Ticket completed() const noexcept override {
-    return completed_.load(std::memory_order_acquire);
-  }
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override;
+  Ticket completed() const noexcept override { return completed_.load(std::memory_order_acquire); }
   BatchResult collect(Ticket ticket) override;
   void set_listener(std::function<void()> listener) override;
   std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }
@@ -82,8 +78,8 @@ class HostDevice final : public Device {
   std::condition_variable queue_filled_;
   std::deque<Submission> queue_;
   std::deque<BatchResult> results_;
-  Ticket submitted_ = 0;  // caller only
-  Ticket collected_ = 0;  // caller only
+  Ticket submitted_ = 0;            // caller only
+  Ticket collected_ = 0;            // caller only
   std::atomic<Ticket> offered_{0};  // submitted_, for the executor to look at without the lock
   std::atomic<Ticket> completed_{0};
   std::atomic<bool> stop_{false};

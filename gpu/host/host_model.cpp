@@ -19,9 +19,8 @@ namespace {
 // Settings with the blanks filled in.
 HostModelSettings complete(HostModelSettings settings, const ModelConfig& config) {
   if (settings.num_threads == 0) {
-    settings.num_threads = settings.cpus.empty()
-                               ? std::max(1U, std::thread::hardware_concurrency())
-                               : static_cast<unsigned>(settings.cpus.size());
+    settings.num_threads = settings.cpus.empty() ? std::max(1U, std::thread::hardware_concurrency())
+                                                 : static_cast<unsigned>(settings.cpus.size());
   }
   if (settings.context_length == 0 || settings.context_length > config.context_length) {
     settings.context_length = config.context_length;
@@ -35,9 +34,8 @@ HostModelSettings complete(HostModelSettings settings, const ModelConfig& config
   if (settings.max_pages == 0) {
     const std::uint64_t pages_a_sequence =
         (std::uint64_t{settings.context_length} + kKvPageTokens - 1) / kKvPageTokens;
-    settings.max_pages = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(2 * pages_a_sequence * settings.num_slots,
-                                std::numeric_limits<std::uint32_t>::max()));
+    settings.max_pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        2 * pages_a_sequence * settings.num_slots, std::numeric_limits<std::uint32_t>::max()));
   }
   return settings;
 }
@@ -50,8 +48,7 @@ std::uint64_t read_number(const char* path) {
 
 }  // namespace
 
-HostModelPlan plan_host_model(const std::filesystem::path& model_dir,
-                              const HostModelSettings& settings) {
+HostModelPlan plan_host_model(const std::filesystem::path& model_dir, const HostModelSettings& settings) {
   HostModelPlan plan;
   const ModelConfig config = load_model_config(model_dir);
   plan.network = make_network(config);
@@ -62,14 +59,12 @@ HostModelPlan plan_host_model(const std::filesystem::path& model_dir,
   plan.compute_type = choose_compute_type(settings, embedding.front().type);
   plan.largest = {plan.settings.max_batch_tokens,
                   std::min(plan.settings.num_slots, plan.settings.max_batch_tokens)};
-  const Program largest =
-      plan.network->build_program("decoder_step", plan.largest, plan.compute_type);
+  const Program largest = plan.network->build_program("decoder_step", plan.largest, plan.compute_type);
   plan.memory = plan_memory(
-      {.weight_bytes = host_weight_bytes(
-           *plan.store, *plan.network,
-           {.compute_type = plan.compute_type, .with_onednn = !settings.deterministic}),
-       .table_bytes =
-           std::uint64_t{plan.settings.context_length} * config.head_dim * sizeof(float),
+      {.weight_bytes =
+           host_weight_bytes(*plan.store, *plan.network,
+                             {.compute_type = plan.compute_type, .with_onednn = !settings.deterministic}),
+       .table_bytes = std::uint64_t{plan.settings.context_length} * config.head_dim * sizeof(float),
        .arena_bytes = arena_bytes(largest),
        .page_bytes = kv_pool_bytes(kv_layout_of(config, plan.compute_type, 1)),
        .slot_bytes = sizeof(std::int32_t),
@@ -92,8 +87,7 @@ std::shared_ptr<const HostModel> load_host_model(const HostModelPlan& plan) {
                   .rotary = nullptr};
   model.weights = std::make_shared<const HostWeights>(
       *plan.store, *plan.network,
-      HostWeightSettings{.compute_type = plan.compute_type,
-                         .with_onednn = !plan.settings.deterministic},
+      HostWeightSettings{.compute_type = plan.compute_type, .with_onednn = !plan.settings.deterministic},
       threads);
   model.rotary = std::make_shared<const RotaryTable>(
       rotary_parameters(plan.network->config(), plan.settings.context_length));

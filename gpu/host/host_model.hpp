@@ -29,8 +29,8 @@ struct HostModelSettings {
   // A sequence's tokens do not depend on what else is in its batches. false:
   // oneDNN for batches of many rows, at the price of a second copy of the weights.
   bool deterministic = true;
-  unsigned num_threads = 0;         // 0: one a CPU this process may use
-  std::vector<int> cpus = {};       // pins compute thread i to cpus[i]; empty: not pinned
+  unsigned num_threads = 0;               // 0: one a CPU this process may use
+  std::vector<int> cpus = {};             // pins compute thread i to cpus[i]; empty: not pinned
   std::uint64_t memory_budget_bytes = 0;  // 0: three quarters of what is available now
   std::uint32_t num_slots = 64;           // sequences that may run at once
   std::uint32_t max_batch_tokens = 512;
@@ -59,8 +59,7 @@ struct HostModel {
 
 // Both throw std::runtime_error: a file is missing or wrong, the model is not
 // supported, it does not fit into memory.
-HostModelPlan plan_host_model(const std::filesystem::path& model_dir,
-                              const HostModelSettings& settings);
+HostModelPlan plan_host_model(const std::filesystem::path& model_dir, const HostModelSettings& settings);
 std::shared_ptr<const HostModel> load_host_model(const HostModelPlan& plan);
 
 DataType choose_compute_type(const HostModelSettings& settings, DataType weight_type);

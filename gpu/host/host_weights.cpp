@@ -13,14 +13,13 @@ namespace {
 // bf16 weights stay bf16 even where the arithmetic is f32: widening is exact
 // and a decode step reads half the bytes.
 DataType packed_type(DataType compute_type, const std::vector<WeightView>& views) {
-  const bool all_bf16 = std::all_of(views.begin(), views.end(),
-                                    [](const auto& v) { return v.type == DataType::kBF16; });
+  const bool all_bf16 =
+      std::all_of(views.begin(), views.end(), [](const auto& v) { return v.type == DataType::kBF16; });
   return compute_type == DataType::kBF16 || all_bf16 ? DataType::kBF16 : DataType::kF32;
 }
 
 bool all_of_one_type(const std::vector<WeightView>& views) {
-  return std::all_of(views.begin(), views.end(),
-                     [&](const auto& v) { return v.type == views.front().type; });
+  return std::all_of(views.begin(), views.end(), [&](const auto& v) { return v.type == views.front().type; });
 }
 
 // A safetensors header of odd length leaves its data misaligned; the kernels
@@ -77,8 +76,8 @@ auto find_in(const Map& map, std::string_view name) {
 
 }  // namespace
 
-HostWeights::HostWeights(const WeightStore& store, const Network& network,
-                         HostWeightSettings settings, ThreadPool& threads)
+HostWeights::HostWeights(const WeightStore& store, const Network& network, HostWeightSettings settings,
+                         ThreadPool& threads)
     : settings_(settings) {
   for (const auto& spec : network.weights()) {
     store.check_unchanged();
@@ -99,13 +98,11 @@ void HostWeights::load_matrix(const WeightSpec& spec, const std::vector<WeightVi
   const AlignedViews aligned(views);
   std::vector<MatrixSource> sources;
   for (std::size_t i = 0; i < views.size(); ++i) {
-    sources.push_back({.values = aligned[i], .type = views[i].type,
-                       .num_rows = views[i].shape[0]});
+    sources.push_back({.values = aligned[i], .type = views[i].type, .num_rows = views[i].shape[0]});
   }
   HostMatrix matrix;
   matrix.packed = PackedMatrix(sources, spec.columns, packed_type(settings_.compute_type, views));
-  threads.run(matrix.packed.num_pack_tasks(),
-              [&](std::size_t task) { matrix.packed.run_pack_task(task); });
+  threads.run(matrix.packed.num_pack_tasks(), [&](std::size_t task) { matrix.packed.run_pack_task(task); });
   if (settings_.with_onednn) {
     // Two slices a thread even out threads that run at different speeds.
     matrix.onednn.emplace(sources, spec.columns, settings_.compute_type,
@@ -114,15 +111,11 @@ void HostWeights::load_matrix(const WeightSpec& spec, const std::vector<WeightVi
   matrices_.emplace(spec.name, std::move(matrix));
 }
 
-const HostMatrix* HostWeights::find_matrix(std::string_view name) const {
-  return find_in(matrices_, name);
-}
+const HostMatrix* HostWeights::find_matrix(std::string_view name) const { return find_in(matrices_, name); }
 const std::vector<float>* HostWeights::find_vector(std::string_view name) const {
   return find_in(vectors_, name);
 }
-const HostTable* HostWeights::find_table(std::string_view name) const {
-  return find_in(tables_, name);
-}
+const HostTable* HostWeights::find_table(std::string_view name) const { return find_in(tables_, name); }
 
 std::uint64_t host_weight_bytes(const WeightStore& store, const Network& network,
                                 HostWeightSettings settings) {
@@ -131,8 +124,7 @@ std::uint64_t host_weight_bytes(const WeightStore& store, const Network& network
     const auto views = find_sources(store, spec);
     const std::uint64_t elements = std::uint64_t{spec.rows} * spec.columns;
     if (spec.is_matrix) {
-      sum += PackedMatrix::packed_bytes(spec.rows, spec.columns,
-                                        packed_type(settings.compute_type, views));
+      sum += PackedMatrix::packed_bytes(spec.rows, spec.columns, packed_type(settings.compute_type, views));
       if (settings.with_onednn) {
         // oneDNN pads outputs and inputs to blocks of up to 64.
         const std::uint64_t rows = (std::uint64_t{spec.rows} + 63) / 64 * 64;

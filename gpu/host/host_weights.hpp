@@ -49,8 +49,7 @@ class HostWeights {
   const HostTable* find_table(std::string_view name) const;
 
  private:
-  void load_matrix(const WeightSpec& spec, const std::vector<WeightView>& views,
-                   ThreadPool& threads);
+  void load_matrix(const WeightSpec& spec, const std::vector<WeightView>& views, ThreadPool& threads);
 
   HostWeightSettings settings_;
   std::map<std::string, HostMatrix, std::less<>> matrices_;

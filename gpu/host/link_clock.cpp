@@ -16,9 +16,8 @@ LinkClock::TimePoint LinkClock::send(std::size_t num_bytes, TimePoint ready) {
   if (settings_.bytes_per_second > 0) {
     const std::chrono::duration<double> time(static_cast<double>(num_bytes) /
                                              static_cast<double>(settings_.bytes_per_second));
-    free_at_ += time < kLongestCopy
-                    ? std::chrono::duration_cast<std::chrono::nanoseconds>(time)
-                    : std::chrono::nanoseconds(kLongestCopy);
+    free_at_ += time < kLongestCopy ? std::chrono::duration_cast<std::chrono::nanoseconds>(time)
+                                    : std::chrono::nanoseconds(kLongestCopy);
   }
   return free_at_ + settings_.latency;
 }

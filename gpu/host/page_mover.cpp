@@ -8,8 +8,7 @@
 
 namespace troupe {
 
-PageMover::PageMover(const KvLayout& layout, std::byte* pool,
-                     std::shared_ptr<HostPages> host_pages)
+PageMover::PageMover(const KvLayout& layout, std::byte* pool, std::shared_ptr<HostPages> host_pages)
     : layout_(layout),
       pool_(pool),
       host_pages_(std::move(host_pages)),
@@ -22,11 +21,9 @@ PageMover::PageMover(const KvLayout& layout, std::byte* pool,
 
 void PageMover::check(const std::vector<PageMove>& moves) const {
   for (const PageMove& move : moves)
-    if (!host_pages_ || move.host_page >= host_pages_->num_pages() ||
-        move.device_page >= layout_.num_pages)
+    if (!host_pages_ || move.host_page >= host_pages_->num_pages() || move.device_page >= layout_.num_pages)
       throw std::runtime_error("a move between device page " + std::to_string(move.device_page) +
-                               " and host page " + std::to_string(move.host_page) +
-                               ": there are none such");
+                               " and host page " + std::to_string(move.host_page) + ": there are none such");
 }
 
 std::byte* PageMover::part(std::size_t layer, PageId page) const {

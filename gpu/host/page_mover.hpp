@@ -64,8 +64,8 @@ class LayeredMove {
  private:
   PageMover* mover_;
   PageMove move_;
-  std::span<std::byte> stored_;    // of a store: the host page
-  HostPages::Unchecked loaded_;    // of a load
+  std::span<std::byte> stored_;  // of a store: the host page
+  HostPages::Unchecked loaded_;  // of a load
   PageChecksum checksum_;
 };
 

@@ -42,14 +42,12 @@ struct ProgramRunner::BoundProgram {
     vectors[id] = weights.find_vector(tensor.name);
     tables[id] = weights.find_table(tensor.name);
     const std::size_t elements = std::size_t{tensor.fixed_rows} * tensor.columns;
-    const bool fits =
-        matrices[id] != nullptr
-            ? matrices[id]->packed.num_outputs() == tensor.fixed_rows &&
-                  matrices[id]->packed.num_inputs() == tensor.columns
-        : vectors[id] != nullptr ? vectors[id]->size() == elements
-        : tables[id] != nullptr
-            ? tables[id]->rows.size() == elements * size_of(tables[id]->type)
-            : false;
+    const bool fits = matrices[id] != nullptr ? matrices[id]->packed.num_outputs() == tensor.fixed_rows &&
+                                                    matrices[id]->packed.num_inputs() == tensor.columns
+                      : vectors[id] != nullptr ? vectors[id]->size() == elements
+                      : tables[id] != nullptr
+                          ? tables[id]->rows.size() == elements * size_of(tables[id]->type)
+                          : false;
     if (!fits) refuse("the program's weight \"" + tensor.name + "\" is not on this device");
   }
 };
@@ -58,8 +56,7 @@ struct ProgramRunner::BoundProgram {
 // its tensors and its tasks are given to the threads.
 class ProgramRunner::Execution {
  public:
-  Execution(ProgramRunner& runner, const BoundProgram& bound, const Batch& batch,
-            const BatchCopies* copies)
+  Execution(ProgramRunner& runner, const BoundProgram& bound, const Batch& batch, const BatchCopies* copies)
       : runner_(runner), bound_(bound), program_(*bound.program), batch_(batch), copies_(copies) {}
 
   void run(const Operator& op) {
@@ -89,8 +86,7 @@ class ProgramRunner::Execution {
   template <typename Arguments>
   void run_tasks(const Arguments& arguments, std::size_t num_tasks,
                  void (*run_task)(const Arguments&, std::size_t)) {
-    runner_.threads_.run(num_tasks,
-                         [&](std::size_t task) { run_task(arguments, task); });
+    runner_.threads_.run(num_tasks, [&](std::size_t task) { run_task(arguments, task); });
   }
 
   void execute(const Embed&, const Operator& op) {
@@ -180,19 +176,18 @@ class ProgramRunner::Execution {
     const TensorId qkv = op.inputs.at(0);
     const TensorId attended = op.outputs.at(0);
     const auto& layout = runner_.settings_.kv_layout;
-    const PagedAttentionArguments arguments{
-        .blocks = runner_.attention_blocks_,
-        .page_table = batch_.page_table.data(),
-        .kv_pool = runner_.kv_pool_.get(),
-        .layout = layout,
-        .layer = attention.layer,
-        .num_heads = runner_.settings_.num_heads,
-        .queries = floats(qkv),
-        .query_stride = columns(qkv),
-        .attended = address(attended),
-        .attended_type = type(attended),
-        .attended_stride = columns(attended),
-        .scale = 1.0F / std::sqrt(static_cast<float>(layout.head_dim))};
+    const PagedAttentionArguments arguments{.blocks = runner_.attention_blocks_,
+                                            .page_table = batch_.page_table.data(),
+                                            .kv_pool = runner_.kv_pool_.get(),
+                                            .layout = layout,
+                                            .layer = attention.layer,
+                                            .num_heads = runner_.settings_.num_heads,
+                                            .queries = floats(qkv),
+                                            .query_stride = columns(qkv),
+                                            .attended = address(attended),
+                                            .attended_type = type(attended),
+                                            .attended_stride = columns(attended),
+                                            .scale = 1.0F / std::sqrt(static_cast<float>(layout.head_dim))};
     run_tasks(arguments, paged_attention_num_tasks(arguments), paged_attention_run_task);
   }
 
@@ -248,8 +243,7 @@ class ProgramRunner::Execution {
   const BatchCopies* copies_;
 };
 
-ProgramRunner::ProgramRunner(ProgramRunnerSettings settings,
-                             std::shared_ptr<const HostWeights> weights,
+ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const HostWeights> weights,
                              std::shared_ptr<const RotaryTable> rotary, const Program& largest,
                              ThreadPool& threads)
     : settings_(std::move(settings)),
@@ -319,8 +313,7 @@ void ProgramRunner::prepare(const Batch& batch) {
                   [](const SampleRow& sampled) { return sampled.parameters.wants_logprobs(); });
   if (has_logprobs) logprobs_.resize(sample_rows_.size());
   place_tokens(batch.slices, batch.page_table, places_);
-  attention_blocks_ =
-      plan_attention(batch.slices, settings_.num_heads, settings_.kv_layout.num_kv_heads);
+  attention_blocks_ = plan_attention(batch.slices, settings_.num_heads, settings_.kv_layout.num_kv_heads);
 }
 
 SampleRow ProgramRunner::sample_row_of(const SequenceSlice& slice) const {
@@ -335,8 +328,7 @@ SampleRow ProgramRunner::sample_row_of(const SequenceSlice& slice) const {
   return row;
 }
 
-const ProgramRunner::BoundProgram& ProgramRunner::bind(
-    const std::shared_ptr<const Program>& program) {
+const ProgramRunner::BoundProgram& ProgramRunner::bind(const std::shared_ptr<const Program>& program) {
   if (const auto found = bound_.find(program.get()); found != bound_.end()) return *found->second;
   auto bound = std::make_unique<BoundProgram>();
   const std::size_t num_tensors = program->tensors.size();

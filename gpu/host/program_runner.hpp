@@ -24,16 +24,15 @@
 #include "gpu/host/kernels/rotary.hpp"
 #include "gpu/host/kernels/sample.hpp"
 #include "gpu/host/page_mover.hpp"
-#include "gpu/page_memory.hpp"
 #include "gpu/host/thread_pool.hpp"
+#include "gpu/page_memory.hpp"
 #include "gpu/program.hpp"
 
 namespace troupe {
 
 // Called after the logits of a batch were computed, on the executor's thread:
 // [num_output_rows, vocabulary], valid during the call. For tests.
-using LogitsHook =
-    std::function<void(const Batch& batch, std::span<const float> logits)>;
+using LogitsHook = std::function<void(const Batch& batch, std::span<const float> logits)>;
 
 struct ProgramRunnerSettings {
   DeviceDescription description;  // limits that every batch is checked against
@@ -52,8 +51,7 @@ class ProgramRunner {
  public:
   // `largest` fixes the arena; weights and table must fit the programs to come.
   ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const HostWeights> weights,
-                std::shared_ptr<const RotaryTable> rotary, const Program& largest,
-                ThreadPool& threads);
+                std::shared_ptr<const RotaryTable> rotary, const Program& largest, ThreadPool& threads);
   ~ProgramRunner();
 
   // What a batch gave, but for its times. Tokens: one a slice, -1 where none

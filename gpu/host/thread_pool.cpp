@@ -122,8 +122,8 @@ bool ThreadPool::take_and_run_one() {
   std::uint64_t seen = untaken_.load(std::memory_order_acquire);
   do {
     if ((seen & 0xFFFFFFFFU) == 0) return false;
-  } while (!untaken_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel,
-                                           std::memory_order_acquire));
+  } while (
+      !untaken_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire));
   const auto left = static_cast<std::uint32_t>(seen & 0xFFFFFFFFU);
   try {
     function_(closure_, num_tasks_ - left);

@@ -46,11 +46,9 @@ class ThreadPool {
   template <typename Task>
   void run(std::size_t num_tasks, Task&& task) {
     using TaskType = std::remove_reference_t<Task>;
-    run_tasks(num_tasks,
-              [](void* closure, std::size_t index) {
-                (*static_cast<TaskType*>(closure))(index);
-              },
-              const_cast<void*>(static_cast<const void*>(std::addressof(task))));
+    run_tasks(
+        num_tasks, [](void* closure, std::size_t index) { (*static_cast<TaskType*>(closure))(index); },
+        const_cast<void*>(static_cast<const void*>(std::addressof(task))));
   }
 
  private:

@@ -7,13 +7,9 @@
 namespace troupe {
 namespace {
 
-std::string layer_prefix(std::uint32_t layer) {
-  return "model.layers." + std::to_string(layer) + ".";
-}
+std::string layer_prefix(std::uint32_t layer) { return "model.layers." + std::to_string(layer) + "."; }
 
-std::uint32_t query_width(const ModelConfig& config) {
-  return config.num_heads * config.head_dim;
-}
+std::uint32_t query_width(const ModelConfig& config) { return config.num_heads * config.head_dim; }
 std::uint32_t qkv_width(const ModelConfig& config) {
   return (config.num_heads + 2 * config.num_kv_heads) * config.head_dim;
 }
@@ -43,8 +39,7 @@ class ProgramWriter {
     add(RmsNorm{config_.norm_epsilon}, {rows, weight("norm", 1, config_.hidden_size)}, {normed});
     const TensorId logits =
         temporary("logits", DataType::kF32, config_.vocabulary_size, RowCount::kOutputRows);
-    add(Matmul{}, {normed, weight("lm_head", config_.vocabulary_size, config_.hidden_size)},
-        {logits});
+    add(Matmul{}, {normed, weight("lm_head", config_.vocabulary_size, config_.hidden_size)}, {logits});
     add(Sample{}, {logits}, {});
     return std::move(program_);
   }
@@ -53,8 +48,7 @@ class ProgramWriter {
   TensorId attention(std::uint32_t layer, TensorId x, std::optional<TensorId> residual) {
     const std::string prefix = layer_prefix(layer);
     const TensorId normed = norm(prefix + "input_norm", x, residual);
-    const TensorId qkv =
-        matmul(prefix + "qkv", normed, qkv_width(config_), config_.attention_bias);
+    const TensorId qkv = matmul(prefix + "qkv", normed, qkv_width(config_), config_.attention_bias);
     add(RotaryAppendKv{layer}, {qkv}, {});
     const TensorId attended = temporary(prefix + "attended", compute_type_, query_width(config_));
     add(PagedAttention{layer}, {qkv}, {attended});
@@ -93,8 +87,7 @@ class ProgramWriter {
 
   TensorId temporary(std::string name, DataType type, std::uint32_t columns,
                      RowCount rows = RowCount::kTokens) {
-    program_.tensors.push_back(
-        {.name = std::move(name), .type = type, .rows = rows, .columns = columns});
+    program_.tensors.push_back({.name = std::move(name), .type = type, .rows = rows, .columns = columns});
     return static_cast<TensorId>(program_.tensors.size() - 1);
   }
 
@@ -120,10 +113,9 @@ class ProgramWriter {
 
 // One projection, or several stacked by rows: names are those of the files.
 void add_projection(std::vector<WeightSpec>& specs, const std::string& name,
-                    const std::vector<std::string>& modules, std::uint32_t rows,
-                    std::uint32_t columns, bool has_bias) {
-  WeightSpec matrix{.name = name, .sources = {}, .rows = rows, .columns = columns,
-                    .is_matrix = true};
+                    const std::vector<std::string>& modules, std::uint32_t rows, std::uint32_t columns,
+                    bool has_bias) {
+  WeightSpec matrix{.name = name, .sources = {}, .rows = rows, .columns = columns, .is_matrix = true};
   WeightSpec bias{.name = name + "_bias", .sources = {}, .rows = 1, .columns = rows};
   for (const auto& module : modules) {
     matrix.sources.push_back(module + ".weight");
@@ -152,8 +144,7 @@ std::vector<WeightSpec> LlamaNetwork::weights() const {
                      .sources = {prefix + "input_layernorm.weight"},
                      .rows = 1,
                      .columns = hidden});
-    add_projection(specs, prefix + "qkv",
-                   {attention + "q_proj", attention + "k_proj", attention + "v_proj"},
+    add_projection(specs, prefix + "qkv", {attention + "q_proj", attention + "k_proj", attention + "v_proj"},
                    qkv_width(config_), hidden, config_.attention_bias);
     add_projection(specs, prefix + "o", {attention + "o_proj"}, hidden, query_width(config_),
                    config_.attention_bias);
@@ -163,14 +154,12 @@ std::vector<WeightSpec> LlamaNetwork::weights() const {
                      .columns = hidden});
     add_projection(specs, prefix + "gate_up", {mlp + "gate_proj", mlp + "up_proj"},
                    2 * config_.intermediate_size, hidden, config_.mlp_bias);
-    add_projection(specs, prefix + "down", {mlp + "down_proj"}, hidden,
-                   config_.intermediate_size, config_.mlp_bias);
+    add_projection(specs, prefix + "down", {mlp + "down_proj"}, hidden, config_.intermediate_size,
+                   config_.mlp_bias);
   }
-  specs.push_back(
-      {.name = "norm", .sources = {"model.norm.weight"}, .rows = 1, .columns = hidden});
+  specs.push_back({.name = "norm", .sources = {"model.norm.weight"}, .rows = 1, .columns = hidden});
   specs.push_back({.name = "lm_head",
-                   .sources = {config_.tied_embeddings ? "model.embed_tokens.weight"
-                                                       : "lm_head.weight"},
+                   .sources = {config_.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight"},
                    .rows = config_.vocabulary_size,
                    .columns = hidden,
                    .is_matrix = true});
@@ -180,8 +169,7 @@ std::vector<WeightSpec> LlamaNetwork::weights() const {
 Program LlamaNetwork::build_program(const std::string& cell, ProgramShape shape,
                                     DataType compute_type) const {
   if (cell != "decoder_step") {
-    throw std::runtime_error(config_.architecture + " has no cell \"" + cell +
-                             "\", only decoder_step");
+    throw std::runtime_error(config_.architecture + " has no cell \"" + cell + "\", only decoder_step");
   }
   if (compute_type == DataType::kI32) {
     throw std::runtime_error("a program computes in f32, f16 or bf16, not " +

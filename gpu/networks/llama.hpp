@@ -14,8 +14,7 @@ class LlamaNetwork final : public Network {
 
   const ModelConfig& config() const override { return config_; }
   std::vector<WeightSpec> weights() const override;
-  Program build_program(const std::string& cell, ProgramShape shape,
-                        DataType compute_type) const override;
+  Program build_program(const std::string& cell, ProgramShape shape, DataType compute_type) const override;
 
  private:
   ModelConfig config_;

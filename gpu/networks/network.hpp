@@ -30,8 +30,7 @@ class Network {
   virtual std::vector<WeightSpec> weights() const = 0;
   // compute_type: type of matmul operands (f32, bf16, or f16 where
   // the device has it); everything else is f32.
-  virtual Program build_program(const std::string& cell, ProgramShape shape,
-                                DataType compute_type) const = 0;
+  virtual Program build_program(const std::string& cell, ProgramShape shape, DataType compute_type) const = 0;
 };
 
 // Throws std::runtime_error naming the architecture if it is not supported.

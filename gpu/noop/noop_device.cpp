@@ -15,8 +15,7 @@ bool asks_for_logprobs(const Batch& batch) {
 }
 
 // There was no other choice: a logarithm of 0.
-std::vector<TokenLogprobs> certain_logprobs(const Batch& batch,
-                                            const std::vector<std::int32_t>& tokens) {
+std::vector<TokenLogprobs> certain_logprobs(const Batch& batch, const std::vector<std::int32_t>& tokens) {
   std::vector<TokenLogprobs> logprobs(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i)
     if (batch.slices[i].sampling.top_logprobs > 0) logprobs[i].top.push_back({tokens[i], 0.0F});
@@ -30,8 +29,7 @@ std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice&
   const auto count = static_cast<std::uint64_t>(settings.num_tokens);
   const std::uint64_t position = std::uint64_t{slice.context_length} + slice.num_tokens;
   for (std::uint64_t step = 0; step < count; ++step) {
-    const auto token =
-        settings.first_token + static_cast<std::int32_t>((position + step) % count);
+    const auto token = settings.first_token + static_cast<std::int32_t>((position + step) % count);
     const auto& suppressed = slice.suppressed;
     if (std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end()) return token;
   }
@@ -45,8 +43,7 @@ NoopDevice::NoopDevice(NoopDeviceSettings settings) : settings_(std::move(settin
     throw std::runtime_error("the no-op device's tokens must lie in its vocabulary of " +
                              std::to_string(vocabulary));
   }
-  if (settings_.immediate &&
-      (settings_.iteration_time.count() > 0 || settings_.token_time.count() > 0)) {
+  if (settings_.immediate && (settings_.iteration_time.count() > 0 || settings_.token_time.count() > 0)) {
     throw std::runtime_error("a no-op device that completes at once cannot take time");
   }
   if (settings_.description.name.empty()) settings_.description.name = "no-op";
@@ -63,8 +60,7 @@ NoopDevice::~NoopDevice() {
   if (executor_.joinable()) executor_.join();
 }
 
-Ticket NoopDevice::submit(std::shared_ptr<const Program> /*program*/,
-                          std::shared_ptr<const Batch> batch) {
+Ticket NoopDevice::submit(std::shared_ptr<const Program> /*program*/, std::shared_ptr<const Batch> batch) {
   ++submitted_;
   if (settings_.immediate) {
     complete(*batch, std::chrono::nanoseconds{0});
@@ -116,10 +112,7 @@ void NoopDevice::execute() {
 }
 
 void NoopDevice::complete(const Batch& batch, std::chrono::nanoseconds cost) {
-  BatchResult result{.batch_id = batch.id,
-                     .tokens = {},
-                     .network_nanoseconds = cost.count(),
-                     .error = {}};
+  BatchResult result{.batch_id = batch.id, .tokens = {}, .network_nanoseconds = cost.count(), .error = {}};
   result.tokens.reserve(batch.slices.size());
   for (const auto& slice : batch.slices) {
     result.tokens.push_back(slice.sample ? noop_token(settings_, slice) : -1);

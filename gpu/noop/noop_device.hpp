@@ -46,11 +46,8 @@ class NoopDevice final : public Device {
 
   const DeviceDescription& description() const override { return settings_.description; }
   // The program is ignored and may be null.
-  Ticket submit(std::shared_ptr<const Program> program,
-                std::shared_ptr<const Batch> batch) override;
-  Ticket completed() const noexcept override {
-    return completed_.load(std::memory_order_acquire);
-  }
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override;
+  Ticket completed() const noexcept override { return completed_.load(std::memory_order_acquire); }
   BatchResult collect(Ticket ticket) override;
   void set_listener(std::function<void()> listener) override;
   std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }

@@ -27,11 +27,13 @@ void print_step(const CalibrationStep& step) {
 
 int calibrate_command(const std::vector<std::string>& arguments) {
   bool is_short = false;
-  CLI::App app("The highest load at which this generator is still honest on this machine", "troupe-loadgen calibrate");
+  CLI::App app("The highest load at which this generator is still honest on this machine",
+               "troupe-loadgen calibrate");
   app.add_flag("--short", is_short, "as at the begin of each run: coarser steps, a few seconds");
   if (const auto status = parse_flags(app, arguments)) return *status;
-  std::puts("requests/s   chunks/s  begun late,   chunk, p50,   chunk, p99,  honest\n"
-            "                         p99 (us)       (us)          (us)        ");
+  std::puts(
+      "requests/s   chunks/s  begun late,   chunk, p50,   chunk, p99,  honest\n"
+      "                         p99 (us)       (us)          (us)        ");
   const auto result = calibrate(is_short ? CalibrationEffort::kShort : CalibrationEffort::kFull, print_step);
   std::printf("honest: %s (99 of 100 requests begun, and chunks stamped, within 1 ms)\n",
               calibration_text(result).c_str());

@@ -37,8 +37,8 @@ int refuse_unknown(const std::string& name) {
   for (const auto& command : command_table()) known.emplace_back(command.name);
   const auto nearest = nearest_name(name, known);
   const auto hint = nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
-  std::fprintf(stderr, "troupe-loadgen: unknown command '%s'%s\n(troupe-loadgen --help lists all)\n", name.c_str(),
-               hint.c_str());
+  std::fprintf(stderr, "troupe-loadgen: unknown command '%s'%s\n(troupe-loadgen --help lists all)\n",
+               name.c_str(), hint.c_str());
   return kUsageError;
 }
 
@@ -73,7 +73,8 @@ int run_command_line(const std::vector<std::string>& arguments) {
     return kSuccess;
   }
   const auto table = command_table();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const auto& command) { return command.name == name; });
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const auto& command) { return command.name == name; });
   if (found == table.end()) return refuse_unknown(name);
   try {
     return found->run({arguments.begin() + 1, arguments.end()});

@@ -13,8 +13,8 @@ namespace troupe::loadgen {
 // What a shell gets back.
 enum ExitStatus : int {
   kSuccess = 0,
-  kTooManyErrors = 1,      // requests failed beyond what was allowed
-  kUsageError = 2,         // a wrong command line or file; nothing was sent
+  kTooManyErrors = 1,  // requests failed beyond what was allowed
+  kUsageError = 2,     // a wrong command line or file; nothing was sent
   kServerUnreachable = 3,
 };
 

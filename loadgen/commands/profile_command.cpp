@@ -33,13 +33,18 @@ void add_flags(CLI::App& app, ProfileFlags& flags) {
       ->capture_default_str();
   app.add_option("--model", flags.run.model, "its name there (default: the first of /v1/models)");
   app.add_option("--endpoint", flags.endpoint, "chat or completions")->capture_default_str();
-  app.add_option("--users", flags.users, "numbers of users to try, 1 among them (default: 1, 4, 16 … as many as run at once)")
+  app.add_option("--users", flags.users,
+                 "numbers of users to try, 1 among them (default: 1, 4, 16 … as many as run at once)")
       ->delimiter(',');
-  app.add_option("--requests", flags.requests, "of each user")->check(CLI::Range(1, 10'000))->capture_default_str();
+  app.add_option("--requests", flags.requests, "of each user")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
   app.add_option("--max-prompt-tokens", flags.max_prompt_tokens, "prompts are from 8 to so long")
-      ->check(CLI::Range(8, 1'000'000))->capture_default_str();
+      ->check(CLI::Range(8, 1'000'000))
+      ->capture_default_str();
   app.add_option("--output-tokens", flags.output_tokens, "answers are so long")
-      ->check(CLI::Range(2, 1'000'000))->capture_default_str();
+      ->check(CLI::Range(2, 1'000'000))
+      ->capture_default_str();
 }
 
 std::vector<std::uint32_t> default_users(std::uint32_t most) {
@@ -96,10 +101,11 @@ int profile_command(const std::vector<std::string>& arguments) {
     for (const std::uint32_t num_users : users) runs.push_back(run_users(flags, num_users));
     const ServingOverheads overheads = fit_overheads(profile, runs);
     write_with_overheads(flags.profile, flags.out.empty() ? flags.profile : flags.out, overheads);
-    std::printf("the server and this client add %.1f us and %.3f us a prompt token to a request,\n"
-                "%.1f us and %.2f us a sequence to a batch, %.1f us to the end of an answer\n",
-                overheads.request / 1e3, overheads.per_prompt_token / 1e3, overheads.iteration / 1e3,
-                overheads.iteration_per_sequence / 1e3, overheads.end / 1e3);
+    std::printf(
+        "the server and this client add %.1f us and %.3f us a prompt token to a request,\n"
+        "%.1f us and %.2f us a sequence to a batch, %.1f us to the end of an answer\n",
+        overheads.request / 1e3, overheads.per_prompt_token / 1e3, overheads.iteration / 1e3,
+        overheads.iteration_per_sequence / 1e3, overheads.end / 1e3);
   } catch (const ServerUnreachable& error) {
     std::fprintf(stderr, "troupe-loadgen profile: %s\n", error.what());
     return kServerUnreachable;

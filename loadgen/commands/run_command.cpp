@@ -33,7 +33,8 @@ struct RunFlags {
 
 void add_flags(CLI::App& app, RunFlags& flags) {
   add_workload_flags(app, flags.workload);
-  app.add_option("--seed", flags.seed, "of the plan; the same seed sends the same requests")->default_str("1");
+  app.add_option("--seed", flags.seed, "of the plan; the same seed sends the same requests")
+      ->default_str("1");
   app.add_option("--url", flags.url, "the server")->default_str("http://127.0.0.1:8000");
   app.add_option("--model", flags.model, "its name there (default: the first of /v1/models)");
   app.add_option("--endpoint", flags.endpoint, "chat or completions")->default_str("chat");
@@ -43,8 +44,10 @@ void add_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--cooldown", flags.cooldown, "seconds at the end that are not measured")->default_str("0");
   app.add_option("--drain", flags.drain, "seconds for the last answers")->default_str("30");
   app.add_option("--timeout", flags.timeout, "seconds for one request")->default_str("600");
-  app.add_option("--max-connections", flags.max_connections, "more requests than that wait (default: what open files allow)");
-  app.add_option("--max-error-share", flags.max_error_share, "of failed requests; beyond it the exit status is 1")
+  app.add_option("--max-connections", flags.max_connections,
+                 "more requests than that wait (default: what open files allow)");
+  app.add_option("--max-error-share", flags.max_error_share,
+                 "of failed requests; beyond it the exit status is 1")
       ->default_str("0.01");
   app.add_flag("--no-calibrate", flags.skips_calibration, "don't measure first what this generator can do");
   app.add_option("--name", flags.name, "of the run (default: made of workload, rate and seed)");

@@ -31,8 +31,8 @@ struct SimulateFlags {
   double warmup = 0, cooldown = 0;
   bool skips_gaps = false;
   // Of the server, where it is not as profiled.
-  std::optional<std::uint32_t> max_batch_sequences, max_batch_tokens, prefill_chunk, max_in_flight,
-      num_pages, max_waiting, max_queue_ms;
+  std::optional<std::uint32_t> max_batch_sequences, max_batch_tokens, prefill_chunk, max_in_flight, num_pages,
+      max_waiting, max_queue_ms;
   std::optional<bool> prefix_cache, separates_prefill;
   // --find-workers
   bool finds_workers = false;
@@ -45,10 +45,12 @@ struct SimulateFlags {
 void add_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--profile", flags.profile, "costs, as `troupe profile` measured them")->required();
   add_workload_flags(app, flags.workload);
-  app.add_option("--replay", flags.replay, "instead of a workload: the directory of a live run, "
-                                           "whose requests are simulated with the lengths they had");
+  app.add_option("--replay", flags.replay,
+                 "instead of a workload: the directory of a live run, "
+                 "whose requests are simulated with the lengths they had");
   app.add_option("--workers", flags.workers, "simulated servers")->default_str("1");
-  app.add_option("--dispatch", flags.dispatch, "who gets a request: round-robin, least-work, shortest-queue, power-of-two")
+  app.add_option("--dispatch", flags.dispatch,
+                 "who gets a request: round-robin, least-work, shortest-queue, power-of-two")
       ->default_str("shortest-queue");
   app.add_option("--seed", flags.seed, "of the plan and of dispatch")->default_str("1");
   app.add_option("--warmup", flags.warmup, "seconds at the begin that are not measured")->default_str("0");
@@ -58,24 +60,37 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--out", flags.out, "directory for results.json and requests.jsonl");
 
   const std::string server = "The server, where it is not as profiled";
-  app.add_option("--max-batch-sequences", flags.max_batch_sequences, "sequences that run at once")->group(server);
+  app.add_option("--max-batch-sequences", flags.max_batch_sequences, "sequences that run at once")
+      ->group(server);
   app.add_option("--max-batch-tokens", flags.max_batch_tokens, "token budget of a batch")->group(server);
-  app.add_option("--prefill-chunk", flags.prefill_chunk, "most prompt tokens of a sequence in a batch")->group(server);
-  app.add_option("--separate-prefill", flags.separates_prefill, "prompts in batches of their own: true or false")->group(server);
+  app.add_option("--prefill-chunk", flags.prefill_chunk, "most prompt tokens of a sequence in a batch")
+      ->group(server);
+  app.add_option("--separate-prefill", flags.separates_prefill,
+                 "prompts in batches of their own: true or false")
+      ->group(server);
   app.add_option("--max-in-flight", flags.max_in_flight, "batches handed to the device ahead")->group(server);
   app.add_option("--num-pages", flags.num_pages, "KV pages")->group(server);
   app.add_option("--max-waiting", flags.max_waiting, "longest queue; beyond it 429")->group(server);
-  app.add_option("--max-queue-ms", flags.max_queue_ms, "longest wait in the queue; beyond it 429")->group(server);
-  app.add_option("--keep-prefixes", flags.prefix_cache, "keep KV for requests with equal beginnings: true or false")->group(server);
+  app.add_option("--max-queue-ms", flags.max_queue_ms, "longest wait in the queue; beyond it 429")
+      ->group(server);
+  app.add_option("--keep-prefixes", flags.prefix_cache,
+                 "keep KV for requests with equal beginnings: true or false")
+      ->group(server);
 
   const std::string capacity = "How many workers";
-  app.add_flag("--find-workers", flags.finds_workers, "for each rate: the fewest workers that keep the objective")
+  app.add_flag("--find-workers", flags.finds_workers,
+               "for each rate: the fewest workers that keep the objective")
       ->group(capacity);
   app.add_option("--objective", flags.objective, "such as ttft_p99=500ms,tpot_p99=50ms")->group(capacity);
   app.add_option("--rates", flags.rates, "conversations a second, with commas (default: the workload's)")
-      ->delimiter(',')->group(capacity);
-  app.add_option("--max-workers", flags.max_workers, "not more than that")->default_str("1024")->group(capacity);
-  app.add_option("--seeds", flags.seeds, "so many plans a rate; the median counts")->default_str("3")->group(capacity);
+      ->delimiter(',')
+      ->group(capacity);
+  app.add_option("--max-workers", flags.max_workers, "not more than that")
+      ->default_str("1024")
+      ->group(capacity);
+  app.add_option("--seeds", flags.seeds, "so many plans a rate; the median counts")
+      ->default_str("3")
+      ->group(capacity);
 }
 
 template <class Value, class Flag>

@@ -28,7 +28,8 @@ fs::path find_troupe() {
   std::error_code error;
   const auto self = fs::read_symlink("/proc/self/exe", error);
   if (!error) {
-    for (const auto& candidate : {self.parent_path() / "troupe", self.parent_path().parent_path() / "app" / "troupe"}) {
+    for (const auto& candidate :
+         {self.parent_path() / "troupe", self.parent_path().parent_path() / "app" / "troupe"}) {
       if (fs::is_regular_file(candidate)) return candidate;
     }
   }
@@ -51,7 +52,8 @@ int run_sweep_command(const std::vector<std::string>& arguments) {
   app.add_option("--out", out, "directory of the results (default: results/NAME)");
   app.add_option("--only", settings.only, "run only the server configuration of this name");
   app.add_flag("--resume", settings.resumes, "skip runs that have results, repeat those that failed");
-  app.add_option("--profile", profile, "simulate each run too, with these costs; as `troupe profile` measured them");
+  app.add_option("--profile", profile,
+                 "simulate each run too, with these costs; as `troupe profile` measured them");
   app.add_option("--troupe", troupe, "the server's program, {troupe} (default: the one beside this program)");
   app.add_option("--root", root, "what {root} stands for (default: where models/ is, above the experiment)");
   if (const auto status = parse_flags(app, arguments)) return *status;

@@ -35,10 +35,13 @@ void apply_arrivals(const WorkloadFlags& flags, ArrivalSettings& arrivals, bool 
 void add_workload_flags(CLI::App& app, WorkloadFlags& flags) {
   std::string presets;
   for (const auto& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
-  app.add_option("--workload", flags.file, "TOML file with [workload], [arrivals], [[class]] and, for live runs, [run]");
+  app.add_option("--workload", flags.file,
+                 "TOML file with [workload], [arrivals], [[class]] and, for live runs, [run]");
   app.add_option("--preset", flags.preset, "a workload by name: " + presets);
-  app.add_option("--rate", flags.rate, "open loop: conversations a second, Poisson unless the file says otherwise");
-  app.add_option("--burstiness", flags.burstiness, "with --rate: Gamma arrivals of this shape; below 1 is burstier");
+  app.add_option("--rate", flags.rate,
+                 "open loop: conversations a second, Poisson unless the file says otherwise");
+  app.add_option("--burstiness", flags.burstiness,
+                 "with --rate: Gamma arrivals of this shape; below 1 is burstier");
   app.add_option("--users", flags.users, "closed loop: this many users, one request each at a time");
   app.add_option("--duration", flags.duration, "seconds; nothing is sent later");
   app.add_option("--conversations", flags.conversations, "at most this many");

@@ -108,7 +108,8 @@ void read_servers(const toml::table& root, const std::filesystem::path& file, Ex
     const auto name = "server[" + std::to_string(i) + "]";
     experiment.servers.push_back(read_server(*tables[i], name));
     if (!names.insert(file_name_of(experiment.servers.back().name)).second)
-      refuse_at(tables[i]->source(), name + ".name: '" + experiment.servers.back().name + "' is there already");
+      refuse_at(tables[i]->source(),
+                name + ".name: '" + experiment.servers.back().name + "' is there already");
   }
 }
 
@@ -124,8 +125,8 @@ Experiment read_experiment(const std::filesystem::path& file) {
   experiment.workload = read_workload(root, file.parent_path());
   const auto num_cells = experiment.servers.size() * experiment.loads.size() * experiment.seeds.size();
   if (num_cells > kMaxCells)
-    throw std::runtime_error(file.string() + ": expected at most " + std::to_string(kMaxCells) + " runs, got " +
-                             std::to_string(num_cells));
+    throw std::runtime_error(file.string() + ": expected at most " + std::to_string(kMaxCells) +
+                             " runs, got " + std::to_string(num_cells));
   // Whatever is wrong with a load is found before the first hour is spent.
   for (const auto& cell : cells_of(experiment)) check(workload_of(experiment, cell));
   return experiment;
@@ -149,8 +150,9 @@ std::vector<Cell> cells_of(const Experiment& experiment) {
       for (std::size_t server = 0; server < experiment.servers.size(); ++server) {
         std::array<char, 8> number{};
         std::snprintf(number.data(), number.size(), "%03zu", (cells.size() + 1) % 100'000);
-        const auto name = std::string(number.data()) + "-" + file_name_of(experiment.servers[server].name) + "-" +
-                          number_text(load) + (experiment.is_by_users ? "users" : "") + "-seed" + std::to_string(seed);
+        const auto name = std::string(number.data()) + "-" + file_name_of(experiment.servers[server].name) +
+                          "-" + number_text(load) + (experiment.is_by_users ? "users" : "") + "-seed" +
+                          std::to_string(seed);
         cells.push_back({.server = server, .load = load, .seed = seed, .directory = name});
       }
     }
@@ -173,8 +175,8 @@ WorkloadSettings workload_of(const Experiment& experiment, const Cell& cell) {
 std::string file_name_of(const std::string& name) {
   std::string out;
   for (const char c : name) {
-    const bool stays = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-                       c == '-' || c == '_';
+    const bool stays = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '-' || c == '_';
     out += stays ? c : '-';
   }
   while (out.starts_with('.')) out.erase(0, 1);  // neither hidden nor a way up

@@ -23,15 +23,24 @@ void set_policy(const std::string& name, ServingSettings& serving) {
 }
 
 void apply(const std::string& flag, const std::string& value, ServingSettings& serving) {
-  if (flag == "--max-batch-sequences") serving.batch.max_sequences = count_of(flag, value);
-  else if (flag == "--max-batch-tokens") serving.batch.max_tokens = count_of(flag, value);
-  else if (flag == "--prefill-chunk") serving.batch.prefill_chunk = count_of(flag, value);
-  else if (flag == "--max-in-flight") serving.max_in_flight = count_of(flag, value);
-  else if (flag == "--max-waiting") serving.max_waiting = count_of(flag, value);
-  else if (flag == "--max-queue-seconds") serving.max_queue_time = std::chrono::seconds(count_of(flag, value));
-  else if (flag == "--look-ahead-pages") serving.pages.look_ahead_pages = count_of(flag, value);
-  else if (flag == "--cache-policy") set_policy(value, serving);
-  else if (flag == "--cache-copy-ahead-percent") serving.copy_ahead_below = count_of(flag, value) / 100.0;
+  if (flag == "--max-batch-sequences")
+    serving.batch.max_sequences = count_of(flag, value);
+  else if (flag == "--max-batch-tokens")
+    serving.batch.max_tokens = count_of(flag, value);
+  else if (flag == "--prefill-chunk")
+    serving.batch.prefill_chunk = count_of(flag, value);
+  else if (flag == "--max-in-flight")
+    serving.max_in_flight = count_of(flag, value);
+  else if (flag == "--max-waiting")
+    serving.max_waiting = count_of(flag, value);
+  else if (flag == "--max-queue-seconds")
+    serving.max_queue_time = std::chrono::seconds(count_of(flag, value));
+  else if (flag == "--look-ahead-pages")
+    serving.pages.look_ahead_pages = count_of(flag, value);
+  else if (flag == "--cache-policy")
+    set_policy(value, serving);
+  else if (flag == "--cache-copy-ahead-percent")
+    serving.copy_ahead_below = count_of(flag, value) / 100.0;
   else if (flag == "--cache-keep-free-percent")
     serving.pages.kept_free = static_cast<std::uint32_t>(serving.num_pages * (count_of(flag, value) / 100.0));
 }

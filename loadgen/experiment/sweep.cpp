@@ -39,8 +39,10 @@ std::string contents_of(const fs::path& path) {
 void note(RunResult& result, std::string_view name, const std::string& value) {
   const auto found = std::find_if(result.settings.begin(), result.settings.end(),
                                   [&](const auto& setting) { return setting.first == name; });
-  if (found != result.settings.end()) found->second = value;
-  else result.settings.emplace_back(name, value);
+  if (found != result.settings.end())
+    found->second = value;
+  else
+    result.settings.emplace_back(name, value);
 }
 
 std::string command_text(const ServerConfiguration& server) {
@@ -76,12 +78,15 @@ class Sweep {
     if (!experiment_.is_by_users) return "/s";
     return cell.load == 1 ? " user" : " users";
   }
-  bool is_wanted(const Cell& cell) const { return settings_.only.empty() || server_of(cell).name == settings_.only; }
+  bool is_wanted(const Cell& cell) const {
+    return settings_.only.empty() || server_of(cell).name == settings_.only;
+  }
 
   void check_only() const {
     std::vector<std::string> names;
     for (const auto& server : experiment_.servers) names.push_back(server.name);
-    if (settings_.only.empty() || std::find(names.begin(), names.end(), settings_.only) != names.end()) return;
+    if (settings_.only.empty() || std::find(names.begin(), names.end(), settings_.only) != names.end())
+      return;
     const auto nearest = nearest_name(settings_.only, names);
     throw std::runtime_error("no server is called '" + settings_.only + "'" +
                              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
@@ -93,8 +98,9 @@ class Sweep {
     const auto text = contents_of(settings_.file);
     if (fs::exists(copy)) {
       if (!settings_.resumes)
-        throw std::runtime_error(settings_.out.string() +
-                                 ": holds a sweep already; --resume goes on with it, --out names another place");
+        throw std::runtime_error(
+            settings_.out.string() +
+            ": holds a sweep already; --resume goes on with it, --out names another place");
       if (contents_of(copy) != text)
         throw std::runtime_error(settings_.out.string() + ": holds a sweep of another " + kExperimentFile +
                                  " than " + settings_.file.string());
@@ -105,8 +111,9 @@ class Sweep {
   void run_or_skip(std::size_t index) {
     const auto& cell = cells_[index];
     if (skip(cell.directory)) return;
-    std::fprintf(progress_, "[%zu/%zu] %s, %s%s, seed %llu\n", index + 1, cells_.size(), server_of(cell).name.c_str(),
-                 rounded_text(cell.load).c_str(), load_unit(cell), static_cast<unsigned long long>(cell.seed));
+    std::fprintf(progress_, "[%zu/%zu] %s, %s%s, seed %llu\n", index + 1, cells_.size(),
+                 server_of(cell).name.c_str(), rounded_text(cell.load).c_str(), load_unit(cell),
+                 static_cast<unsigned long long>(cell.seed));
     try {
       run_cell(cell);
     } catch (const std::exception& error) {
@@ -185,12 +192,14 @@ class Sweep {
 
   void stop(ServerProcess& process, RunResult& result) const {
     if (process.has_ended()) {
-      result.warnings.push_back("the server ended during the run, with status " + std::to_string(process.wait()));
+      result.warnings.push_back("the server ended during the run, with status " +
+                                std::to_string(process.wait()));
       return;
     }
     const int status = process.stop(kStopGrace);
     if (status != 0)
-      result.warnings.push_back("the server ended with status " + std::to_string(status) + " when it was stopped");
+      result.warnings.push_back("the server ended with status " + std::to_string(status) +
+                                " when it was stopped");
   }
 
   void label(RunResult& result, const Cell& cell) const {
@@ -216,11 +225,12 @@ class Sweep {
 
   void print_figures(const char* what, const Measures& total) const {
     const auto& first_token = total.latencies.time_to_first_token;
-    std::fprintf(progress_, "  %s%llu completed, %llu not; %s/s, %s tokens/s, TTFT p50 %s, p99 %s\n", what,
-                 static_cast<unsigned long long>(total.num_completed),
-                 static_cast<unsigned long long>(total.num_failed()), rounded_text(total.request_throughput).c_str(),
-                 rounded_text(total.output_throughput).c_str(), duration_text(in_seconds(first_token.p50)).c_str(),
-                 duration_text(in_seconds(first_token.p99)).c_str());
+    std::fprintf(
+        progress_, "  %s%llu completed, %llu not; %s/s, %s tokens/s, TTFT p50 %s, p99 %s\n", what,
+        static_cast<unsigned long long>(total.num_completed),
+        static_cast<unsigned long long>(total.num_failed()), rounded_text(total.request_throughput).c_str(),
+        rounded_text(total.output_throughput).c_str(), duration_text(in_seconds(first_token.p50)).c_str(),
+        duration_text(in_seconds(first_token.p99)).c_str());
   }
 
   void write_csv() const {

@@ -21,7 +21,7 @@
 namespace troupe::loadgen {
 
 struct SweepSettings {
-  std::filesystem::path file;    // the experiment's
+  std::filesystem::path file;  // the experiment's
   std::filesystem::path out;
   std::filesystem::path troupe;  // the server's program, {troupe}
   std::filesystem::path root;    // {root}
@@ -34,8 +34,8 @@ struct SweepSettings {
 
 struct SweepOutcome {
   std::size_t num_run = 0;
-  std::size_t num_skipped = 0;         // had results already
-  std::vector<std::string> failures;   // "003-cache-off-4-seed1: the server …"
+  std::size_t num_skipped = 0;        // had results already
+  std::vector<std::string> failures;  // "003-cache-off-4-seed1: the server …"
   bool was_interrupted = false;
 };
 

@@ -43,13 +43,20 @@ std::string html_text(std::string_view text) {
   out.reserve(text.size());
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '"') out += "&quot;";
-    else if (c == '\'') out += "&#39;";
-    else if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7F) out += "\xEF\xBF\xBD";
-    else out += c;
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (c == '\'')
+      out += "&#39;";
+    else if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7F)
+      out += "\xEF\xBF\xBD";
+    else
+      out += c;
   }
   return out;
 }

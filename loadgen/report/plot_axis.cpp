@@ -92,12 +92,15 @@ void PlotAxis::set_logarithmic_ticks(double minimum, double maximum, AxisUnit un
   upper_ = round_up(maximum);
   if (upper_ <= lower_) upper_ = lower_ * 10;
   const double decades = std::log10(upper_ / lower_);
-  const std::vector<double> factors = decades > 3 ? std::vector{1.0} : decades > 1.4 ? std::vector{1.0, 3.0}
-                                                                                     : std::vector{1.0, 2.0, 5.0};
-  for (double power = std::pow(10.0, std::floor(std::log10(lower_) + 1e-9)); power <= upper_ * 1.001; power *= 10) {
+  const std::vector<double> factors = decades > 3     ? std::vector{1.0}
+                                      : decades > 1.4 ? std::vector{1.0, 3.0}
+                                                      : std::vector{1.0, 2.0, 5.0};
+  for (double power = std::pow(10.0, std::floor(std::log10(lower_) + 1e-9)); power <= upper_ * 1.001;
+       power *= 10) {
     for (const double factor : factors) {
       const double value = power * factor;
-      if (value >= lower_ * 0.999 && value <= upper_ * 1.001) ticks_.push_back({value, tick_text(value, value, unit)});
+      if (value >= lower_ * 0.999 && value <= upper_ * 1.001)
+        ticks_.push_back({value, tick_text(value, value, unit)});
     }
   }
 }

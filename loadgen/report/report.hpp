@@ -15,9 +15,9 @@ namespace troupe::loadgen {
 
 struct ReportText {
   std::string title;
-  std::string description;  // may be empty, as may the following
-  std::string paper;        // figure or claim that this stands for
-  std::string expected;     // what should come out
+  std::string description;         // may be empty, as may the following
+  std::string paper;               // figure or claim that this stands for
+  std::string expected;            // what should come out
   std::vector<std::string> notes;  // further doubts, before those of the runs
 };
 

@@ -57,9 +57,9 @@ std::string ratio_cell(const MeasureKind& kind, const PointPair& pair) {
   if (base.count == 0 || other.count == 0) return "<td>–</td>";
   auto ratio = ratio_text(base.mean, other.mean);
   if (has_spread(base, other) && is_within_spread(base, other)) ratio = "≈ " + ratio;
-  return std::string("<td><span class=\"") + verdict_class(kind, base, other) + "\">" + ratio + "</span><small>" +
-         html_text(measure_text(kind.unit, base.mean)) + " → " + html_text(measure_text(kind.unit, other.mean)) +
-         "</small></td>";
+  return std::string("<td><span class=\"") + verdict_class(kind, base, other) + "\">" + ratio +
+         "</span><small>" + html_text(measure_text(kind.unit, base.mean)) + " → " +
+         html_text(measure_text(kind.unit, other.mean)) + "</small></td>";
 }
 
 bool is_all_zero(const MeasureKind& kind, const std::vector<PointPair>& pairs) {
@@ -89,7 +89,8 @@ std::string comparison_table(const RunGroups& groups, const RunLine& base, const
 }
 
 bool has_one_seed(const RunLine& line) {
-  return std::any_of(line.points.begin(), line.points.end(), [](const auto& point) { return point.runs.size() < 2; });
+  return std::any_of(line.points.begin(), line.points.end(),
+                     [](const auto& point) { return point.runs.size() < 2; });
 }
 
 }  // namespace
@@ -101,9 +102,11 @@ std::string comparison_section(const RunGroups& groups) {
     tables += comparison_table(groups, groups.lines.front(), groups.lines[i]);
   if (tables.empty()) return {};
   const bool has_unknown = std::any_of(groups.lines.begin(), groups.lines.end(), has_one_seed);
-  return "<h2>Comparison</h2><p class=\"soft\">Ratios of means over seeds. “≈”: the ranges over the seeds overlap, "
+  return "<h2>Comparison</h2><p class=\"soft\">Ratios of means over seeds. “≈”: the ranges over the seeds "
+         "overlap, "
          "the difference may be chance." +
-         std::string(has_unknown ? " Where there is one seed only, the spread is not known." : "") + "</p>" + tables;
+         std::string(has_unknown ? " Where there is one seed only, the spread is not known." : "") + "</p>" +
+         tables;
 }
 
 }  // namespace troupe::loadgen

@@ -46,12 +46,13 @@ PlotSeries curve(const RunGroups& groups, const RunLine& line, const MeasureKind
     const auto spread = spread_of(point, y.value);
     if (spread.count == 0) continue;
     const double at = x != nullptr ? spread_of(point, x->value).mean : point.load;
-    auto note =
-        line.name + ", " + load_text(groups, point.load) + ": " + y.name + " " + measure_text(y.unit, spread.mean);
+    auto note = line.name + ", " + load_text(groups, point.load) + ": " + y.name + " " +
+                measure_text(y.unit, spread.mean);
     if (x != nullptr) note += std::string(", ") + x->name + " " + measure_text(x->unit, at);
     if (spread.count > 1)
       note += " (" + measure_text(y.unit, spread.low) + " to " + measure_text(y.unit, spread.high) + ")";
-    series.points.push_back({.x = at, .y = spread.mean, .low = spread.low, .high = spread.high, .note = note});
+    series.points.push_back(
+        {.x = at, .y = spread.mean, .low = spread.low, .high = spread.high, .note = note});
   }
   return series;
 }
@@ -77,7 +78,8 @@ std::string load_label(const RunGroups& groups) {
 // Nothing failed, nothing was cached: that needs no picture.
 bool is_all_zero(const Plot& plot) {
   return std::all_of(plot.series.begin(), plot.series.end(), [](const auto& series) {
-    return std::all_of(series.points.begin(), series.points.end(), [](const auto& point) { return point.y == 0; });
+    return std::all_of(series.points.begin(), series.points.end(),
+                       [](const auto& point) { return point.y == 0; });
   });
 }
 
@@ -99,7 +101,8 @@ std::string curves(const RunGroups& groups, const char* title, const std::vector
   return is_all_zero(plot) ? std::string() : plot_figure(plot);
 }
 
-std::string curve_against(const RunGroups& groups, const char* title, const char* x_name, const char* y_name) {
+std::string curve_against(const RunGroups& groups, const char* title, const char* x_name,
+                          const char* y_name) {
   const auto& x = kind_named(x_name);
   const auto& y = kind_named(y_name);
   Plot plot{.title = title,
@@ -148,7 +151,8 @@ PlotSeries percentile_dots(const LatencyHistogram& histogram, const std::string&
   for (const double percent : {50.0, 90.0, 99.0}) {
     const double value = in_seconds(histogram.percentile(percent));
     dots.points.push_back({.x = value, .y = std::nan(""), .note = {}});
-    dots.points.push_back({.x = value, .y = percent / 100,
+    dots.points.push_back({.x = value,
+                           .y = percent / 100,
                            .note = name + ", p" + rounded_text(percent) + ": " + duration_text(value)});
   }
   return dots;
@@ -183,8 +187,9 @@ struct TimelineRow {
   bool is_dashed;
 };
 
-std::string timeline_plot(const char* title, const char* y_label, AxisUnit unit, const std::vector<std::string>& names,
-                          const std::vector<Timeline>& timelines, const std::vector<TimelineRow>& rows) {
+std::string timeline_plot(const char* title, const char* y_label, AxisUnit unit,
+                          const std::vector<std::string>& names, const std::vector<Timeline>& timelines,
+                          const std::vector<TimelineRow>& rows) {
   Plot plot{.title = title,
             .remark = {},
             .x = {.label = "time", .unit = AxisUnit::kTime},
@@ -240,7 +245,8 @@ std::vector<double> all_loads(const RunGroups& groups) {
   return loads;
 }
 
-std::string load_details(const std::vector<const RunLine*>& lines, const std::vector<const LoadPoint*>& points) {
+std::string load_details(const std::vector<const RunLine*>& lines,
+                         const std::vector<const LoadPoint*>& points) {
   std::vector<std::string> names;
   std::vector<PerLatency<LatencyHistogram>> latencies;
   std::vector<Timeline> timelines;
@@ -271,7 +277,8 @@ std::string load_details(const std::vector<const RunLine*>& lines, const std::ve
 
 std::string curves_section(const RunGroups& groups) {
   if (!groups.is_sweep()) return {};
-  auto plots = curve_against(groups, "Throughput against latency", "output tokens a second", "normalized latency p90");
+  auto plots =
+      curve_against(groups, "Throughput against latency", "output tokens a second", "normalized latency p90");
   plots += curves(groups, "Time to first token", {"TTFT p50", "TTFT p99"});
   plots += curves(groups, "Time per output token", {"TPOT p50", "TPOT p99"});
   plots += curves(groups, "Goodput", {"goodput, requests a second"});

@@ -71,7 +71,8 @@ std::string overview_rows(const RunGroups& groups, const RunLine& line, const Lo
     for (const auto* run : point.runs) {
       if (i < run->summary.classes.size()) seeds.push_back(&run->summary.classes[i]);
     }
-    out += "<tr class=\"class\">" + cell(html_text(seeds.front()->name)) + cell("") + overview_cells(seeds) + "</tr>";
+    out += "<tr class=\"class\">" + cell(html_text(seeds.front()->name)) + cell("") + overview_cells(seeds) +
+           "</tr>";
   }
   return out;
 }
@@ -96,19 +97,21 @@ std::string measures_table(const Measures& measures) {
          statistics_row("time per output token", latencies.time_per_output_token) +
          statistics_row("inter-token latency", latencies.inter_token_latency) +
          statistics_row("normalized latency", latencies.normalized_latency) +
-         statistics_row("end to end", latencies.end_to_end) + statistics_row("client delay", latencies.client_delay) +
+         statistics_row("end to end", latencies.end_to_end) +
+         statistics_row("client delay", latencies.client_delay) +
          statistics_row("server queue", latencies.server_queue) + "</tbody></table></div>";
 }
 
 std::string counts_line(const Measures& m) {
   return "<p>" + rounded_text(static_cast<double>(m.num_completed)) + " of " +
          rounded_text(static_cast<double>(m.num_requests)) + " requests completed; " +
-         rounded_text(m.request_throughput) + "/s, " + rounded_text(m.output_throughput) + " output tokens/s, " +
-         rounded_text(m.total_throughput) + " tokens/s with prompts; " + percent_text(m.good_share()) +
-         " within their objectives; " + percent_text(m.cached_share()) + " of prompt tokens cached" +
-         (m.num_checked > 0
-              ? "; " + std::to_string(m.num_wrong) + " of " + std::to_string(m.num_checked) + " checked answers wrong"
-              : "") +
+         rounded_text(m.request_throughput) + "/s, " + rounded_text(m.output_throughput) +
+         " output tokens/s, " + rounded_text(m.total_throughput) + " tokens/s with prompts; " +
+         percent_text(m.good_share()) + " within their objectives; " + percent_text(m.cached_share()) +
+         " of prompt tokens cached" +
+         (m.num_checked > 0 ? "; " + std::to_string(m.num_wrong) + " of " + std::to_string(m.num_checked) +
+                                  " checked answers wrong"
+                            : "") +
          ".</p>";
 }
 
@@ -157,12 +160,14 @@ std::string settings_section(const RunGroups& groups) {
   for (const auto& row : rows) {
     auto values = row.values;
     values.resize(groups.lines.size());
-    const bool differs = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) != values.end();
+    const bool differs =
+        std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) != values.end();
     out += std::string(differs ? "<tr class=\"differs\">" : "<tr>") + cell(html_text(row.name));
     if (differs) {
       for (const auto& value : values) out += cell(html_text(listed(value)));
     } else {
-      out += cell(html_text(listed(values.front())), (" colspan=\"" + std::to_string(values.size()) + "\"").c_str());
+      out += cell(html_text(listed(values.front())),
+                  (" colspan=\"" + std::to_string(values.size()) + "\"").c_str());
     }
     out += "</tr>";
   }
@@ -170,14 +175,17 @@ std::string settings_section(const RunGroups& groups) {
 }
 
 std::string overview_section(const RunGroups& groups) {
-  std::string out = "<h2>Figures</h2><div class=\"scroll\"><table><thead><tr><th>configuration</th><th>load</th>";
+  std::string out =
+      "<h2>Figures</h2><div class=\"scroll\"><table><thead><tr><th>configuration</th><th>load</th>";
   for (const auto& kind : measure_kinds()) out += heading(kind.name);
   out += "</tr></thead><tbody>";
   for (const auto& line : groups.lines) {
     for (const auto& point : line.points) out += overview_rows(groups, line, point);
   }
-  return out + "</tbody></table></div><p class=\"soft\">Means over seeds; point at a figure for the range. Latencies "
-               "count from the intended send time and are of completed requests only.</p>";
+  return out +
+         "</tbody></table></div><p class=\"soft\">Means over seeds; point at a figure for the range. "
+         "Latencies "
+         "count from the intended send time and are of completed requests only.</p>";
 }
 
 std::string run_table(const StoredRun& run) {

@@ -20,8 +20,10 @@ std::string without_numbers(const std::string& text) {
   std::string kind;
   for (const char c : text) {
     const bool is_digit = (c >= '0' && c <= '9') || c == '.';
-    if (!is_digit) kind += c;
-    else if (kind.empty() || kind.back() != '#') kind += '#';
+    if (!is_digit)
+      kind += c;
+    else if (kind.empty() || kind.back() != '#')
+      kind += '#';
   }
   return kind;
 }
@@ -31,7 +33,8 @@ class Doubts {
  public:
   void add(const std::string& text, const StoredRun& run) {
     const auto kind = without_numbers(text);
-    auto found = std::find_if(list_.begin(), list_.end(), [&](const auto& doubt) { return doubt.kind == kind; });
+    auto found =
+        std::find_if(list_.begin(), list_.end(), [&](const auto& doubt) { return doubt.kind == kind; });
     if (found == list_.end()) found = list_.insert(list_.end(), {kind, text, {}, false});
     found->names.push_back(run_name(run));
     found->has_variants = found->has_variants || text != found->text;
@@ -98,7 +101,8 @@ std::string errors_text(std::span<const StoredRun> runs) {
     }
   }
   std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string out;
   for (std::size_t i = 0; i < sorted.size() && i < kMaxListed; ++i)
     out += "<li>" + std::to_string(sorted[i].second) + " × " + html_text(sorted[i].first) + "</li>";

@@ -24,8 +24,10 @@ std::vector<std::filesystem::path> result_directories(const std::filesystem::pat
 
 std::string line_name(const StoredRun& run) {
   std::string name(setting(run.result, kServerSetting));
-  if (name.empty()) name = run.origin.empty() ? run.result.name : run.origin;
-  else if (!run.origin.empty()) name = run.origin + ": " + name;
+  if (name.empty())
+    name = run.origin.empty() ? run.result.name : run.origin;
+  else if (!run.origin.empty())
+    name = run.origin + ": " + name;
   return run.result.is_simulated ? name + " (simulated)" : name;
 }
 
@@ -65,7 +67,8 @@ std::vector<StoredRun> read_runs(const std::filesystem::path& directory, const s
   std::vector<StoredRun> runs;
   for (const auto& path : result_directories(directory)) runs.push_back(read_run(path, origin));
   if (runs.empty())
-    throw std::runtime_error(directory.string() + ": expected " + kResultsFile + " here or in a directory below");
+    throw std::runtime_error(directory.string() + ": expected " + kResultsFile +
+                             " here or in a directory below");
   return runs;
 }
 
@@ -77,19 +80,23 @@ RunGroups group_runs(std::span<const StoredRun> runs) {
   RunGroups groups;
   for (const auto& run : runs) {
     const auto name = line_name(run);
-    auto& line = find_or_add(groups.lines, [&](const auto& other) { return other.name == name; },
-                             [&] { return RunLine{.name = name, .points = {}}; });
+    auto& line = find_or_add(
+        groups.lines, [&](const auto& other) { return other.name == name; },
+        [&] { return RunLine{.name = name, .points = {}}; });
     const auto users = users_of(run.result);
     if (users) groups.is_by_users = true;
-    groups.has_turns = groups.has_turns || std::any_of(run.result.records.begin(), run.result.records.end(),
-                                                       [](const RequestRecord& record) { return record.turn > 0; });
+    groups.has_turns =
+        groups.has_turns || std::any_of(run.result.records.begin(), run.result.records.end(),
+                                        [](const RequestRecord& record) { return record.turn > 0; });
     const double load = users.value_or(run.result.offered_rate);
-    auto& point = find_or_add(line.points, [&](const auto& other) { return other.load == load; },
-                              [&] { return LoadPoint{.load = load, .runs = {}}; });
+    auto& point = find_or_add(
+        line.points, [&](const auto& other) { return other.load == load; },
+        [&] { return LoadPoint{.load = load, .runs = {}}; });
     point.runs.push_back(&run);
   }
   for (auto& line : groups.lines)
-    std::sort(line.points.begin(), line.points.end(), [](const auto& a, const auto& b) { return a.load < b.load; });
+    std::sort(line.points.begin(), line.points.end(),
+              [](const auto& a, const auto& b) { return a.load < b.load; });
   return groups;
 }
 

@@ -31,7 +31,9 @@ struct Frame {
 
   double left(double value) const { return kLeft + kInnerWidth * x.position(value); }
   double top(double value) const { return kTop + kInnerHeight * (1 - y.position(value)); }
-  std::string place(double at_x, double at_y) const { return coordinate(left(at_x)) + " " + coordinate(top(at_y)); }
+  std::string place(double at_x, double at_y) const {
+    return coordinate(left(at_x)) + " " + coordinate(top(at_y));
+  }
 };
 
 bool is_drawable(const PlotPoint& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
@@ -71,8 +73,8 @@ Frame frame_around(const Plot& plot) {
 }
 
 void append_text(std::string& out, double x, double y, const char* attributes, const std::string& text) {
-  out += "<text x=\"" + coordinate(x) + "\" y=\"" + coordinate(y) + "\" " + attributes + ">" + html_text(text) +
-         "</text>";
+  out += "<text x=\"" + coordinate(x) + "\" y=\"" + coordinate(y) + "\" " + attributes + ">" +
+         html_text(text) + "</text>";
 }
 
 void append_grid(std::string& out, const Frame& frame, const PlotSide& x, const PlotSide& y) {
@@ -107,10 +109,12 @@ void append_line(std::string& out, const Frame& frame, const PlotSeries& series)
       is_open = false;
       continue;
     }
-    if (!is_open) path += "M" + frame.place(point.x, point.y);
+    if (!is_open)
+      path += "M" + frame.place(point.x, point.y);
     else if (series.shape == PlotSeries::Shape::kSteps)
       path += "H" + coordinate(frame.left(point.x)) + "V" + coordinate(frame.top(point.y));
-    else path += "L" + frame.place(point.x, point.y);
+    else
+      path += "L" + frame.place(point.x, point.y);
     is_open = true;
   }
   if (!path.empty()) out += "<path class=\"line " + classes_of(series) + "\" d=\"" + path + "\"/>";
@@ -122,8 +126,10 @@ void append_whiskers(std::string& out, const Frame& frame, const PlotSeries& ser
     if (!is_drawable(point) || !has_whisker(point) || point.high <= point.low) continue;
     const double left = frame.left(point.x);
     for (const double end : {point.low, point.high})
-      path += "M" + coordinate(left - kWhisker) + " " + coordinate(frame.top(end)) + "h" + coordinate(2 * kWhisker);
-    path += "M" + coordinate(left) + " " + coordinate(frame.top(point.low)) + "V" + coordinate(frame.top(point.high));
+      path += "M" + coordinate(left - kWhisker) + " " + coordinate(frame.top(end)) + "h" +
+              coordinate(2 * kWhisker);
+    path += "M" + coordinate(left) + " " + coordinate(frame.top(point.low)) + "V" +
+            coordinate(frame.top(point.high));
   }
   if (!path.empty()) out += "<path class=\"whisker " + classes_of(series) + "\" d=\"" + path + "\"/>";
 }
@@ -131,8 +137,9 @@ void append_whiskers(std::string& out, const Frame& frame, const PlotSeries& ser
 void append_dots(std::string& out, const Frame& frame, const PlotSeries& series) {
   for (const auto& point : series.points) {
     if (!is_drawable(point) || point.note.empty()) continue;
-    out += "<circle class=\"dot " + classes_of(series) + "\" r=\"3.5\" cx=\"" + coordinate(frame.left(point.x)) +
-           "\" cy=\"" + coordinate(frame.top(point.y)) + "\"><title>" + html_text(point.note) + "</title></circle>";
+    out += "<circle class=\"dot " + classes_of(series) + "\" r=\"3.5\" cx=\"" +
+           coordinate(frame.left(point.x)) + "\" cy=\"" + coordinate(frame.top(point.y)) + "\"><title>" +
+           html_text(point.note) + "</title></circle>";
   }
 }
 
@@ -182,8 +189,7 @@ std::string heatmap_cells(const Frame& frame, const Heatmap& heatmap) {
   std::string out;
   for (std::size_t shade = 0; shade < kNumShades; ++shade) {
     if (!paths[shade].empty())
-      out += "<path class=\"heat\" fill-opacity=\"" + opacity_text(shade) +
-             "\" d=\"" + paths[shade] + "\"/>";
+      out += "<path class=\"heat\" fill-opacity=\"" + opacity_text(shade) + "\" d=\"" + paths[shade] + "\"/>";
   }
   return out;
 }
@@ -205,11 +211,11 @@ std::string plot_figure(const Plot& plot) {
 }
 
 std::string heatmap_figure(const Heatmap& heatmap) {
-  const bool is_empty = std::all_of(heatmap.counts.begin(), heatmap.counts.end(), [](auto n) { return n == 0; });
+  const bool is_empty =
+      std::all_of(heatmap.counts.begin(), heatmap.counts.end(), [](auto n) { return n == 0; });
   if (is_empty) return {};
-  const Frame frame{
-      .x = axis_over(heatmap.x, {heatmap.column_edges.front(), heatmap.column_edges.back()}),
-      .y = axis_over(heatmap.y, {heatmap.row_edges.front(), heatmap.row_edges.back()})};
+  const Frame frame{.x = axis_over(heatmap.x, {heatmap.column_edges.front(), heatmap.column_edges.back()}),
+                    .y = axis_over(heatmap.y, {heatmap.row_edges.front(), heatmap.row_edges.back()})};
   auto out = figure_head(heatmap.title, heatmap.remark) + svg_head(heatmap.title);
   out += heatmap_cells(frame, heatmap);
   append_grid(out, frame, heatmap.x, heatmap.y);

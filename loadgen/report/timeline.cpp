@@ -14,7 +14,7 @@ using Duration = std::chrono::nanoseconds;
 constexpr double kMaxBins = 100;
 constexpr std::size_t kHeatmapColumns = 60;
 constexpr double kRowsADecade = 8;
-constexpr double kGapMicroseconds = 1;  // shorter gaps lie in the lowest row
+constexpr double kGapMicroseconds = 1;    // shorter gaps lie in the lowest row
 constexpr std::size_t kHeatmapRows = 56;  // seven decades: up to ten seconds
 
 double bin_width(double duration) {
@@ -57,8 +57,8 @@ class Bins {
   }
 
   std::vector<PlotPoint> means() const {
-    auto found =
-        points([this](std::size_t bin) { return counts_[bin] > 0 ? sums_[bin] / counts_[bin] : std::nan(""); });
+    auto found = points(
+        [this](std::size_t bin) { return counts_[bin] > 0 ? sums_[bin] / counts_[bin] : std::nan(""); });
     std::erase_if(found, [](const PlotPoint& point) { return std::isnan(point.y); });
     return found;
   }
@@ -76,7 +76,8 @@ class Bins {
   std::vector<PlotPoint> points(Value value) const {
     std::vector<PlotPoint> found;
     for (std::size_t bin = 0; bin < sums_.size(); ++bin)
-      found.push_back({.x = static_cast<double>(bin) * width_ + bin_seconds(bin) / 2, .y = value(bin), .note = {}});
+      found.push_back(
+          {.x = static_cast<double>(bin) * width_ + bin_seconds(bin) / 2, .y = value(bin), .note = {}});
     return found;
   }
 
@@ -125,7 +126,8 @@ void trim_rows(Heatmap& heatmap) {
   const auto columns = heatmap.column_edges.size() - 1;
   const auto row_is_empty = [&](std::size_t row) {
     const auto begin = heatmap.counts.begin() + static_cast<std::ptrdiff_t>(row * columns);
-    return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(columns), [](auto count) { return count == 0; });
+    return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(columns),
+                       [](auto count) { return count == 0; });
   };
   std::size_t first = 0;
   std::size_t last = kHeatmapRows;
@@ -145,13 +147,21 @@ Timeline timeline_of(const RunResult& result) {
   auto arrivals = empty, completions = empty, failures = empty, tokens = empty;
   for (const auto& record : result.records) {
     arrivals.add(in_seconds(record.intended), 1);
-    if (record.outcome == Outcome::kCompleted) completions.add(in_seconds(record.finished), 1);
-    else failures.add(in_seconds(record.finished), 1);
+    if (record.outcome == Outcome::kCompleted)
+      completions.add(in_seconds(record.finished), 1);
+    else
+      failures.add(in_seconds(record.finished), 1);
     add_tokens(tokens, record);
   }
-  Timeline timeline{.bin_seconds = width, .arrivals = arrivals.rates(), .completions = completions.rates(),
-                    .failures = failures.rates(), .tokens = tokens.rates(),
-                    .running = {}, .waiting = {}, .batch_tokens = {}, .pages = {}};
+  Timeline timeline{.bin_seconds = width,
+                    .arrivals = arrivals.rates(),
+                    .completions = completions.rates(),
+                    .failures = failures.rates(),
+                    .tokens = tokens.rates(),
+                    .running = {},
+                    .waiting = {},
+                    .batch_tokens = {},
+                    .pages = {}};
   auto running = empty, waiting = empty, batch_tokens = empty, pages = empty;
   for (const auto& sample : result.samples) {
     const double time = in_seconds(sample.time);
@@ -169,13 +179,14 @@ Timeline timeline_of(const RunResult& result) {
 
 Heatmap gap_heatmap(const RunResult& result) {
   const double duration = std::max(length_of(result), 1e-6);
-  Heatmap heatmap{.title = "Inter-token latency over time",
-                  .remark = "stronger colour: more gaps",
-                  .x = {.label = "time", .unit = AxisUnit::kTime, .is_logarithmic = false, .begins_at_zero = true},
-                  .y = {.label = "gap", .unit = AxisUnit::kLatency, .is_logarithmic = true, .begins_at_zero = false},
-                  .column_edges = {},
-                  .row_edges = {},
-                  .counts = std::vector<std::uint64_t>(kHeatmapColumns * kHeatmapRows)};
+  Heatmap heatmap{
+      .title = "Inter-token latency over time",
+      .remark = "stronger colour: more gaps",
+      .x = {.label = "time", .unit = AxisUnit::kTime, .is_logarithmic = false, .begins_at_zero = true},
+      .y = {.label = "gap", .unit = AxisUnit::kLatency, .is_logarithmic = true, .begins_at_zero = false},
+      .column_edges = {},
+      .row_edges = {},
+      .counts = std::vector<std::uint64_t>(kHeatmapColumns * kHeatmapRows)};
   const double width = duration / kHeatmapColumns;
   for (std::size_t column = 0; column <= kHeatmapColumns; ++column)
     heatmap.column_edges.push_back(static_cast<double>(column) * width);

@@ -16,7 +16,8 @@ std::optional<int> take_digits(std::string_view& text, std::size_t num_digits, s
   int value = 0;
   if (text.size() < num_digits) return std::nullopt;
   const auto [end, error] = std::from_chars(text.data(), text.data() + num_digits, value);
-  if (error != std::errc{} || end != text.data() + num_digits || value < 0 || text.front() == '-') return std::nullopt;
+  if (error != std::errc{} || end != text.data() + num_digits || value < 0 || text.front() == '-')
+    return std::nullopt;
   text.remove_prefix(num_digits);
   if (separators.empty()) return value;
   if (text.empty() || separators.find(text.front()) == std::string_view::npos) return std::nullopt;

@@ -64,8 +64,8 @@ bool CsvReader::next_row() {
   if (!input_.next_line(line_)) return false;
   split(line_, fields_);
   if (fields_.size() != num_fields_)
-    input_.fail("expected " + std::to_string(num_fields_) + " values, got " + std::to_string(fields_.size()) + " in " +
-                shortened(line_));
+    input_.fail("expected " + std::to_string(num_fields_) + " values, got " + std::to_string(fields_.size()) +
+                " in " + shortened(line_));
   return true;
 }
 

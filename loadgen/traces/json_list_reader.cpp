@@ -31,7 +31,8 @@ bool JsonListReader::next(std::string& object) {
   has_begun_ = true;
   if (c == ']') {
     has_ended_ = true;
-    if (const int after = next_visible(); after >= 0) input_.fail("expected the end of the file, got " + shown(after));
+    if (const int after = next_visible(); after >= 0)
+      input_.fail("expected the end of the file, got " + shown(after));
     return false;
   }
   if (c != '{') input_.fail("expected an object in the list, got " + shown(c));
@@ -39,9 +40,7 @@ bool JsonListReader::next(std::string& object) {
   return true;
 }
 
-void JsonListReader::fail(const std::string& what) const {
-  throw std::runtime_error(place_ + ": " + what);
-}
+void JsonListReader::fail(const std::string& what) const { throw std::runtime_error(place_ + ": " + what); }
 
 int JsonListReader::next_visible() {
   int c = input_.next_character();

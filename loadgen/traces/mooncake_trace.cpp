@@ -45,8 +45,10 @@ class MooncakeTrace final : public ConversationSource {
     auto left = input_length;
     for (const auto& id : request.array("hash_ids")) {
       const auto num_tokens = std::min(left, kBlockTokens);
-      if (num_tokens == 0) input_.fail("'hash_ids': expected an id for each 512 tokens of input_length, got more");
-      conversation.prefix.push_back({.id = whole_number(id, place + ": 'hash_ids'"), .num_tokens = num_tokens});
+      if (num_tokens == 0)
+        input_.fail("'hash_ids': expected an id for each 512 tokens of input_length, got more");
+      conversation.prefix.push_back(
+          {.id = whole_number(id, place + ": 'hash_ids'"), .num_tokens = num_tokens});
       left -= num_tokens;
     }
     // Tokens that have no id are nobody else's.

@@ -57,13 +57,15 @@ std::vector<RequestClass> read_head(TraceInput& input) {
     input.fail("'troupe_plan': expected version 1, got " + std::to_string(version));
   const auto classes_place = place + ": 'classes'";
   std::vector<RequestClass> classes;
-  for (const auto& element : head.array("classes")) classes.push_back(to_class(JsonFields(element, classes_place)));
+  for (const auto& element : head.array("classes"))
+    classes.push_back(to_class(JsonFields(element, classes_place)));
   if (classes.empty()) input.fail("'classes': expected at least one");
   return classes;
 }
 
 PrefixBlock to_block(const json& pair, const std::string& place) {
-  if (!pair.is_array() || pair.size() != 2) throw std::runtime_error(place + ": expected pairs of id and tokens");
+  if (!pair.is_array() || pair.size() != 2)
+    throw std::runtime_error(place + ": expected pairs of id and tokens");
   const auto num_tokens = whole_number(pair[1], place);
   if (num_tokens > UINT32_MAX) throw std::runtime_error(place + ": expected fewer than 2^32 tokens");
   return {.id = whole_number(pair[0], place), .num_tokens = static_cast<std::uint32_t>(num_tokens)};
@@ -103,10 +105,12 @@ class PlanFile final : public ConversationSource {
     conversation.prefix.clear();
     const auto prefix_place = place + ": 'prefix'";
     if (fields.has("prefix"))
-      for (const auto& pair : fields.array("prefix")) conversation.prefix.push_back(to_block(pair, prefix_place));
+      for (const auto& pair : fields.array("prefix"))
+        conversation.prefix.push_back(to_block(pair, prefix_place));
     conversation.turns.clear();
     const auto turns_place = place + ": 'turns'";
-    for (const auto& turn : fields.array("turns")) conversation.turns.push_back(to_turn(JsonFields(turn, turns_place)));
+    for (const auto& turn : fields.array("turns"))
+      conversation.turns.push_back(to_turn(JsonFields(turn, turns_place)));
     if (conversation.turns.empty()) input_.fail("'turns': expected at least one");
   }
 

@@ -34,7 +34,8 @@ class ShareGptFile final : public ConversationSource {
   std::vector<std::string> warnings() const override {
     std::vector<std::string> warnings = {name_ + ": lengths are estimated from words"};
     if (num_left_out_ > 0)
-      warnings.push_back(name_ + ": left out " + std::to_string(num_left_out_) + " of " + std::to_string(num_read_) +
+      warnings.push_back(name_ + ": left out " + std::to_string(num_left_out_) + " of " +
+                         std::to_string(num_read_) +
                          " conversations without a usable first question and reply");
     return warnings;
   }
@@ -71,7 +72,8 @@ bool ShareGptFile::read_object(PlannedConversation& conversation) {
     turn.output_tokens = std::max(1U, estimated_tokens(messages[i + 1].text));
     if (options_.keeps_text) turn.text = std::move(messages[i].text);
   }
-  return !conversation.turns.empty() && (!options_.only_usual_lengths || is_usual(conversation.turns.front()));
+  return !conversation.turns.empty() &&
+         (!options_.only_usual_lengths || is_usual(conversation.turns.front()));
 }
 
 std::vector<Message> ShareGptFile::read_messages() const {

@@ -41,12 +41,11 @@ int TraceInput::next_character() {
   return c;
 }
 
-void TraceInput::fail(const std::string& what) const {
-  throw std::runtime_error(place() + ": " + what);
-}
+void TraceInput::fail(const std::string& what) const { throw std::runtime_error(place() + ": " + what); }
 
 TraceInput open_trace_input(const std::string& path) {
-  if (std::filesystem::is_directory(path)) throw std::runtime_error(path + ": expected a file, got a directory");
+  if (std::filesystem::is_directory(path))
+    throw std::runtime_error(path + ": expected a file, got a directory");
   auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
   if (!*file) throw std::runtime_error(path + ": cannot be opened");
   return {std::move(file), path};

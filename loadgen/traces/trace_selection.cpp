@@ -43,7 +43,8 @@ class TraceSelection final : public ConversationSource {
   std::vector<std::string> warnings() const override {
     auto warnings = trace_->warnings();
     if (num_too_long_ > 0)
-      warnings.push_back(settings_.file + ": conversations left out because they are longer than the context: " +
+      warnings.push_back(settings_.file +
+                         ": conversations left out because they are longer than the context: " +
                          std::to_string(num_too_long_));
     return warnings;
   }
@@ -63,7 +64,8 @@ class TraceSelection final : public ConversationSource {
 
 bool TraceSelection::fit(PlannedConversation& conversation) {
   if (settings_.length_factor != 1) scale_lengths(conversation, settings_.length_factor);
-  if (settings_.max_context_tokens == 0 || shrink_to_fit(conversation, settings_.max_context_tokens)) return true;
+  if (settings_.max_context_tokens == 0 || shrink_to_fit(conversation, settings_.max_context_tokens))
+    return true;
   ++num_too_long_;
   return false;
 }
@@ -71,10 +73,12 @@ bool TraceSelection::fit(PlannedConversation& conversation) {
 void TraceSelection::refuse_empty() const {
   if (from_.count() == 0 && until_ == nanoseconds::max())
     throw std::runtime_error(settings_.file + ": expected at least one conversation, got none");
-  const auto seconds = [](nanoseconds time) { return number_text(std::chrono::duration<double>(time).count()); };
-  throw std::runtime_error(settings_.file + ": expected conversations between " + number_text(settings_.from_s) +
-                           " s and " + number_text(settings_.until_s) + " s, got none; the last one read is at " +
-                           seconds(last_start_) + " s");
+  const auto seconds = [](nanoseconds time) {
+    return number_text(std::chrono::duration<double>(time).count());
+  };
+  throw std::runtime_error(settings_.file + ": expected conversations between " +
+                           number_text(settings_.from_s) + " s and " + number_text(settings_.until_s) +
+                           " s, got none; the last one read is at " + seconds(last_start_) + " s");
 }
 
 }  // namespace

@@ -29,8 +29,7 @@ TEST_CASE("admission: a prompt longer than the context is refused with both numb
 TEST_CASE("admission: more tokens than fit are refused with all numbers") {
   const ApiError error = refusal_of(letters("hello", 124));
   CHECK(error.kind == ApiErrorKind::kContextTooLong);
-  CHECK(error.message.find("129 were requested (5 in the prompt, 124 for the answer)") !=
-        std::string::npos);
+  CHECK(error.message.find("129 were requested (5 in the prompt, 124 for the answer)") != std::string::npos);
 }
 
 TEST_CASE("admission: a sequence that all pages together could not hold is refused") {

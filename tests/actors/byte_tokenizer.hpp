@@ -20,12 +20,10 @@ class ByteTokenizer final : public Tokenizer {
   static constexpr std::size_t kVocabularySize = 257;
 
   ByteTokenizer() {
-    for (std::size_t byte = 0; byte < bytes_.size(); ++byte)
-      bytes_[byte] = static_cast<char>(byte);
+    for (std::size_t byte = 0; byte < bytes_.size(); ++byte) bytes_[byte] = static_cast<char>(byte);
   }
 
-  std::vector<TokenId> encode_trusting(std::string_view text,
-                                       std::span<const TextRange>) const override {
+  std::vector<TokenId> encode_trusting(std::string_view text, std::span<const TextRange>) const override {
     std::vector<TokenId> tokens;
     for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
     return tokens;

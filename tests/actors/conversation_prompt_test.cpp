@@ -43,13 +43,12 @@ Conversation first_turn(const ServedModel& model, const std::string& question, c
   return conversation;
 }
 
-EncodedPrompt encode_next(const ServedModel& model, const Conversation& conversation, const std::string& question,
-                          const std::string& instructions = "") {
+EncodedPrompt encode_next(const ServedModel& model, const Conversation& conversation,
+                          const std::string& question, const std::string& instructions = "") {
   ConversationTurn turn;
   turn.previous = "resp_1";
   turn.instructions = instructions;
-  return std::get<EncodedPrompt>(
-      encode_turn(model, turn, {.messages = {{"user", question}}}, &conversation));
+  return std::get<EncodedPrompt>(encode_turn(model, turn, {.messages = {{"user", question}}}, &conversation));
 }
 
 std::string text_of(const ServedModel& model, const std::vector<std::int32_t>& tokens) {
@@ -58,7 +57,8 @@ std::string text_of(const ServedModel& model, const std::vector<std::int32_t>& t
 
 }  // namespace
 
-TEST_CASE("conversation prompt: the tokens that were run stay, and what follows is what the template writes") {
+TEST_CASE(
+    "conversation prompt: the tokens that were run stay, and what follows is what the template writes") {
   const auto model = demo_with(kDemoTemplate);
   const auto conversation = first_turn(model, "My name is Anna.", "Nice to meet you, Anna.");
   const auto prompt = encode_next(model, conversation, "What is my name?");
@@ -77,7 +77,8 @@ TEST_CASE("conversation prompt: tokens are kept even where the same text would b
     for (const auto token : model.tokenizer->encode(letter)) conversation.tokens.push_back(token);
   const auto prompt = encode_next(model, conversation, "next");
   CHECK(prompt.num_inherited == conversation.tokens.size());
-  CHECK(text_of(model, prompt.tokens) == "<|user|>hi<|end|><|assistant|>abc<|end|><|user|>next<|end|><|assistant|>");
+  CHECK(text_of(model, prompt.tokens) ==
+        "<|user|>hi<|end|><|assistant|>abc<|end|><|user|>next<|end|><|assistant|>");
 }
 
 TEST_CASE("conversation prompt: no text of a user becomes a special token") {
@@ -96,7 +97,8 @@ TEST_CASE("conversation prompt: templates of other families give the tail they w
   };
   const Row rows[] = {
       // ChatML, with a line break behind each end
-      {"{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>' + '\n' }}{% endfor %}"
+      {"{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>' + '\n' }}{% "
+       "endfor %}"
        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
        "<|im_end|>\n<|im_start|>user\nnext<|im_end|>\n<|im_start|>assistant\n"},
       // answers trimmed, a space before the end
@@ -114,8 +116,8 @@ TEST_CASE("conversation prompt: templates of other families give the tail they w
     const auto conversation = first_turn(model, "first", "answer");
     const auto prompt = encode_next(model, conversation, "next");
     REQUIRE(prompt.num_inherited == conversation.tokens.size());
-    const std::vector<std::int32_t> tail(prompt.tokens.begin() + static_cast<std::ptrdiff_t>(prompt.num_inherited),
-                                         prompt.tokens.end());
+    const std::vector<std::int32_t> tail(
+        prompt.tokens.begin() + static_cast<std::ptrdiff_t>(prompt.num_inherited), prompt.tokens.end());
     const auto eos = std::string(model.tokenizer->token_content(*model.tokenizer->eos_token()));
     CHECK(text_of(model, tail) == (row.tail ? row.tail : " " + eos + "[INST] next [/INST]"));
   }
@@ -151,7 +153,8 @@ TEST_CASE("conversation prompt: instructions stand in front, and are inherited b
   const auto model = demo_with(kDemoTemplate);
   ConversationTurn turn;
   turn.instructions = "Be kind.";
-  const auto first = std::get<EncodedPrompt>(encode_turn(model, turn, {.messages = {{"user", "one"}}}, nullptr));
+  const auto first =
+      std::get<EncodedPrompt>(encode_turn(model, turn, {.messages = {{"user", "one"}}}, nullptr));
   CHECK(text_of(model, first.tokens) == "<|system|>Be kind.<|end|><|user|>one<|end|><|assistant|>");
   Conversation conversation;
   conversation.messages = {{"user", "one"}, {"assistant", "two"}};

@@ -26,8 +26,7 @@ struct SmallDisk {
     configure_logging(LogLevel::kOff, LogFormat::kText);
     const int descriptor = ::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY);
     auto file = std::make_unique<PageFile>(
-        descriptor,
-        PageFileContents{.fingerprint = {1, 2}, .page_size = 4, .page_bytes = kSmallPageBytes},
+        descriptor, PageFileContents{.fingerprint = {1, 2}, .page_size = 4, .page_bytes = kSmallPageBytes},
         kNumDiskPages);
     ::close(descriptor);
     thread = std::make_unique<DiskThread>(std::move(file), std::move(host), kNumDiskPages);
@@ -172,8 +171,7 @@ TEST_CASE("disk thread: it can go with transfers queued") {
   SmallPool pool;
   REQUIRE(pool.move_in_order({store(0, 0, 5)}).empty());
   SmallDisk disk(pool.host);
-  for (std::uint32_t page = 0; page < kNumDiskPages; ++page)
-    disk.submit(Direction::kWrite, page, 0, 5);
+  for (std::uint32_t page = 0; page < kNumDiskPages; ++page) disk.submit(Direction::kWrite, page, 0, 5);
   disk.thread.reset();
   CHECK_FALSE(pool.host->load(0, 5).empty());
 }

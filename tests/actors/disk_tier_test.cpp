@@ -173,8 +173,7 @@ TEST_CASE("disk tier: flushing ends when all is written, and not before") {
 TEST_CASE("disk tier: flushing an engine without a disk ends at once") {
   sim::SimWorld world(sim::small_settings());
   bool is_flushed = false;
-  world.engine().flush(
-      std::shared_ptr<const void>(nullptr, [&](const void*) { is_flushed = true; }));
+  world.engine().flush(std::shared_ptr<const void>(nullptr, [&](const void*) { is_flushed = true; }));
   world.settle();
   CHECK(is_flushed);
 }
@@ -185,10 +184,10 @@ TEST_CASE("disk tier: a conversation that is closed is in no tier any more") {
   const auto client = submit(world, letters(kPrompt, 5));
   REQUIRE(world.run());
   const std::string all = kPrompt + client->text();
-  caf::anon_send(world.engine().actors().tier,
-                 ForgetPages{.tokens = std::make_shared<const std::vector<std::int32_t>>(
-                                 ByteTokenizer().encode(all)),
-                             .cache_salt = ""});
+  caf::anon_send(
+      world.engine().actors().tier,
+      ForgetPages{.tokens = std::make_shared<const std::vector<std::int32_t>>(ByteTokenizer().encode(all)),
+                  .cache_salt = ""});
   REQUIRE(world.run());
   CHECK(num_pages(*file) == 0);
   const PageCounts counts = world.tier().counts();

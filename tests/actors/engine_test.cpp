@@ -26,8 +26,8 @@ using std::chrono::seconds;
 
 struct Fixture {
   explicit Fixture(NoopDeviceSettings settings = letters_device(), EngineOptions options = {})
-      : engine(byte_model(), [settings] { return std::make_unique<NoopDevice>(settings); },
-               options, metrics) {}
+      : engine(
+            byte_model(), [settings] { return std::make_unique<NoopDevice>(settings); }, options, metrics) {}
 
   Metrics metrics{"bytes"};
   Engine engine;
@@ -48,16 +48,13 @@ class HookedDevice final : public Device {
       : before_submit_(std::move(before_submit)), at_end_(std::move(at_end)) {}
   ~HookedDevice() override { at_end_(); }
   const DeviceDescription& description() const override { return device_.description(); }
-  Ticket submit(std::shared_ptr<const Program> program,
-                std::shared_ptr<const Batch> batch) override {
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override {
     before_submit_(*batch);
     return device_.submit(std::move(program), std::move(batch));
   }
   Ticket completed() const noexcept override { return device_.completed(); }
   BatchResult collect(Ticket ticket) override { return device_.collect(ticket); }
-  void set_listener(std::function<void()> listener) override {
-    device_.set_listener(std::move(listener));
-  }
+  void set_listener(std::function<void()> listener) override { device_.set_listener(std::move(listener)); }
   std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }
 
  private:
@@ -139,9 +136,8 @@ TEST_CASE("engine: drain cancels what has not finished by the deadline") {
 TEST_CASE("engine: a device that can't start fails the engine with its reason") {
   Metrics metrics("bytes");
   Engine engine(
-      byte_model(),
-      []() -> std::unique_ptr<Device> { throw std::runtime_error("no weights in model.bin"); }, {},
-      metrics);
+      byte_model(), []() -> std::unique_ptr<Device> { throw std::runtime_error("no weights in model.bin"); },
+      {}, metrics);
   auto sink = std::make_shared<RecordingSink>();
   engine.submit(text_request("hello", 5), sink);
   REQUIRE(sink->wait_for_end());
@@ -199,9 +195,9 @@ TEST_CASE("engine: a device that hangs while it ends does not hold up stop for e
   Engine engine(
       byte_model(),
       [may_end] {
-        return std::make_unique<HookedDevice>([](const Batch&) {}, [may_end] {
-          CHECK(test::eventually([&] { return may_end->load(); }, seconds(60)));
-        });
+        return std::make_unique<HookedDevice>(
+            [](const Batch&) {},
+            [may_end] { CHECK(test::eventually([&] { return may_end->load(); }, seconds(60))); });
       },
       {}, metrics);
   const auto sink = std::make_shared<RecordingSink>();
@@ -247,8 +243,7 @@ TEST_CASE("engine: long prompts are encoded aside and answered alike") {
   auto sink = std::make_shared<RecordingSink>();
   fixture.engine.submit(text_request(std::string(10000, 'x'), 3), sink);
   REQUIRE(sink->wait_for_end());
-  CHECK(sink->text() == std::string({static_cast<char>('a' + 10000 % 26),
-                                     static_cast<char>('a' + 10001 % 26),
+  CHECK(sink->text() == std::string({static_cast<char>('a' + 10000 % 26), static_cast<char>('a' + 10001 % 26),
                                      static_cast<char>('a' + 10002 % 26)}));
 }
 

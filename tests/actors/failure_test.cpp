@@ -193,9 +193,9 @@ TEST_CASE("failure: after a death each of those in flight is tried alone, then a
   world.devices().choose_fault = [&](const Batch& batch, std::uint64_t number) {
     if (number == 20) return Fault::kThrowSomethingElse;
     if (number < 20) return Fault::kNone;
-    const bool has_all_run = std::all_of(
-        batch.slices.begin(), batch.slices.end(),
-        [&](const SequenceSlice& slice) { return tried.contains(slice.sequence); });
+    const bool has_all_run =
+        std::all_of(batch.slices.begin(), batch.slices.end(),
+                    [&](const SequenceSlice& slice) { return tried.contains(slice.sequence); });
     if (!has_all_run) {
       CHECK(batch.slices.size() == 1);
       CHECK(world.scheduler().num_in_flight() == 1);
@@ -293,8 +293,7 @@ TEST_CASE("failure: a request whose batches never end is failed after two device
   const auto poison = submit(world, letters("hello", 30));
   world.devices().choose_fault = [=](const Batch& batch, std::uint64_t) {
     for (const auto& slice : batch.slices)
-      if (slice.sequence == poison->id() && slice.context_length >= 15)
-        return Fault::kNeverCompletes;
+      if (slice.sequence == poison->id() && slice.context_length >= 15) return Fault::kNeverCompletes;
     return Fault::kNone;
   };
   world.run_for(std::chrono::seconds(400));

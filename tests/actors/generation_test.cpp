@@ -31,8 +31,7 @@ TEST_CASE("generation: the end token ends an answer and is not shown") {
     clients.push_back(submit(world, request));
   }
   REQUIRE(world.run());
-  for (const auto& client : clients)
-    num_stopped += client->finished()->reason == FinishReason::kStop ? 1 : 0;
+  for (const auto& client : clients) num_stopped += client->finished()->reason == FinishReason::kStop ? 1 : 0;
   CHECK(num_stopped > 5);
   CHECK(leftovers(world) == "");
 }

@@ -119,7 +119,8 @@ TEST_CASE("request trace: waiting, pages, prompt and answer follow each other") 
   CHECK(attribute<std::int64_t>(requests[0]->front(), "gen_ai.usage.output_tokens") == 20);
 }
 
-TEST_CASE("request trace: a worker that dies is an event, and the request waits, prefills and decodes again") {
+TEST_CASE(
+    "request trace: a worker that dies is an event, and the request waits, prefills and decodes again") {
   TracedWorld traced;
   traced.world().devices().choose_fault = [](const Batch&, std::uint64_t number) {
     return number == 6 ? sim::Fault::kBatchError : sim::Fault::kNone;
@@ -130,8 +131,8 @@ TEST_CASE("request trace: a worker that dies is an event, and the request waits,
   const auto requests = traced.requests();
   REQUIRE(requests.size() == 1);
   check_times(requests[0]);
-  CHECK(phases_of(requests[0]) == std::vector<std::string>{"queue", "admit", "prefill", "decode", "queue", "admit",
-                                                           "prefill", "decode"});
+  CHECK(phases_of(requests[0]) == std::vector<std::string>{"queue", "admit", "prefill", "decode", "queue",
+                                                           "admit", "prefill", "decode"});
   CHECK(events_of(requests[0]) == std::vector<std::string>{"first_token", "worker_lost", "restarted"});
   const Span& second_prefill = (*requests[0])[7];
   CHECK(attribute<std::int64_t>(second_prefill, "troupe.run") == 2);
@@ -227,7 +228,8 @@ TEST_CASE("request trace: cancelled while it waits, or refused, it has the phase
   CHECK(phases_of(requests[2]) == kUsual);
 }
 
-TEST_CASE("request trace: the engine gives up, and every open request still leaves its tree, kept as failed") {
+TEST_CASE(
+    "request trace: the engine gives up, and every open request still leaves its tree, kept as failed") {
   auto settings = sim::small_settings();
   settings.options.max_restarts = 0;
   TracedWorld traced(settings, {.sample_ratio = 0});
@@ -251,7 +253,8 @@ TEST_CASE("request trace: the engine gives up, and every open request still leav
   }
 }
 
-TEST_CASE("request trace: without a sampled request a batch leaves no span; with one it links to that one only") {
+TEST_CASE(
+    "request trace: without a sampled request a batch leaves no span; with one it links to that one only") {
   TracedWorld traced(sim::small_settings(), {.sample_ratio = 0});
   auto sampled = letters("prompt", 20);
   sampled.origin.trace = {.trace = {.high = 7, .low = 8}, .span = 9, .is_sampled = true};
@@ -272,7 +275,8 @@ TEST_CASE("request trace: timings are the phases' sums and fit into the whole") 
   settings.device.description.num_pages = 12;
   sim::SimWorld world(settings);  // no tracer: times are kept all the same
   std::vector<std::shared_ptr<sim::SimClient>> clients;
-  for (int i = 0; i < 4; ++i) clients.push_back(submit(world, letters("prompt", 30, static_cast<std::uint64_t>(i))));
+  for (int i = 0; i < 4; ++i)
+    clients.push_back(submit(world, letters("prompt", 30, static_cast<std::uint64_t>(i))));
   REQUIRE(world.run());
   for (const auto& client : clients) {
     const RequestTimings timings = client->finished()->timings;

@@ -40,8 +40,8 @@ struct Fixture {
         chat_model(), [] { return std::make_unique<NoopDevice>(letters_device()); }, options, metrics);
   }
 
-  std::shared_ptr<RecordingSink> ask(const std::string& id, const std::string& text, ConversationTurn turn = {},
-                                     const std::string& tenant = "") {
+  std::shared_ptr<RecordingSink> ask(const std::string& id, const std::string& text,
+                                     ConversationTurn turn = {}, const std::string& tenant = "") {
     GenerationRequest request;
     request.id = id;
     request.tenant = tenant;
@@ -54,7 +54,8 @@ struct Fixture {
     REQUIRE(sink->wait_for_end());
     return sink;
   }
-  std::shared_ptr<RecordingSink> look_up(const std::string& id, StoreQuery::Kind kind = StoreQuery::Kind::kFind,
+  std::shared_ptr<RecordingSink> look_up(const std::string& id,
+                                         StoreQuery::Kind kind = StoreQuery::Kind::kFind,
                                          const std::string& tenant = "") {
     auto sink = std::make_shared<RecordingSink>();
     engine->look_up({.kind = kind, .tenant = tenant, .response = id}, sink);
@@ -98,7 +99,8 @@ TEST_CASE("response store: responses that are not stored, deleted or another's a
   CHECK(fixture.look_up("r1")->error()->kind == ApiErrorKind::kResponseNotFound);
   fixture.ask("r2", "two", {}, "alice");
   CHECK(fixture.look_up("r2", StoreQuery::Kind::kFind, "alice")->found());
-  CHECK(fixture.look_up("r2", StoreQuery::Kind::kFind, "bob")->error()->kind == ApiErrorKind::kResponseNotFound);
+  CHECK(fixture.look_up("r2", StoreQuery::Kind::kFind, "bob")->error()->kind ==
+        ApiErrorKind::kResponseNotFound);
   CHECK(fixture.look_up("r2", StoreQuery::Kind::kRemove, "bob")->error());
   const auto stolen = fixture.ask("r3", "three", after("r2"), "bob");
   CHECK(stolen->error()->kind == ApiErrorKind::kPreviousResponseNotFound);
@@ -157,7 +159,8 @@ TEST_CASE("response store: where it can't be used, only who insists on it fails"
   CHECK(refused->text() == "ghij");
   CHECK(refused->error()->kind == ApiErrorKind::kStoreFailed);
   CHECK(fixture.ask("r3", "one", after("r1"))->error()->kind == ApiErrorKind::kStoreFailed);
-  CHECK(fixture.metrics.expose().find("troupe_store_failures_total{model_name=\"bytes\"} 3") != std::string::npos);
+  CHECK(fixture.metrics.expose().find("troupe_store_failures_total{model_name=\"bytes\"} 3") !=
+        std::string::npos);
 }
 
 TEST_CASE("response store: a client that leaves while its answer is stored leaves nothing behind") {

@@ -27,6 +27,5 @@ TEST_CASE("token counts: without a prompt they count what is generated") {
     expected[token] += 1;
   }
   CHECK(counts.tokens().size() == expected.size());
-  for (const PenalizedToken& token : counts.tokens())
-    CHECK(token.num_generated == expected.at(token.id));
+  for (const PenalizedToken& token : counts.tokens()) CHECK(token.num_generated == expected.at(token.id));
 }

@@ -11,8 +11,7 @@
 
 namespace troupe {
 
-inline GenerationRequest letters(std::string prompt, std::uint32_t max_tokens,
-                                 std::uint64_t seed = 7) {
+inline GenerationRequest letters(std::string prompt, std::uint32_t max_tokens, std::uint64_t seed = 7) {
   GenerationRequest request;
   request.id = "test";
   request.prompt = TextPrompt{std::move(prompt)};
@@ -35,8 +34,7 @@ inline std::shared_ptr<sim::SimClient> submit(sim::SimWorld& world, GenerationRe
   return submit(world, std::move(plan));
 }
 
-inline std::shared_ptr<sim::SimClient> submit_refused(sim::SimWorld& world,
-                                                      GenerationRequest request) {
+inline std::shared_ptr<sim::SimClient> submit_refused(sim::SimWorld& world, GenerationRequest request) {
   sim::ClientPlan plan;
   plan.request = std::move(request);
   plan.is_refused = true;

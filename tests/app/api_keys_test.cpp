@@ -35,7 +35,9 @@ struct Keys {
   Options options;
 };
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -54,10 +56,12 @@ TEST_CASE("api keys: a file names the tenants, the option's key is the tenant de
 
 TEST_CASE("api keys: a line that is wrong is named, its key is not shown") {
   const std::string good = "alice sk-secret\n";
-  for (const auto& [line, reason] :
-       {std::pair<std::string, std::string>{"sk-secret", "expected a key"}, {"a/b sk-secret", "a tenant's name"},
-        {"alice sk-secret more", "got more"}, {std::string(65, 'a') + " sk-secret", "a tenant's name"},
-        {"bob sk-secret", "given twice"}, {"alice sk-\x01secret", "expected a key"}}) {
+  for (const auto& [line, reason] : {std::pair<std::string, std::string>{"sk-secret", "expected a key"},
+                                     {"a/b sk-secret", "a tenant's name"},
+                                     {"alice sk-secret more", "got more"},
+                                     {std::string(65, 'a') + " sk-secret", "a tenant's name"},
+                                     {"bob sk-secret", "given twice"},
+                                     {"alice sk-\x01secret", "expected a key"}}) {
     CAPTURE(line);
     const auto refusal = Keys(good + line + "\n").refusal();
     CHECK(contains(refusal, "keys:2: "));
@@ -70,5 +74,6 @@ TEST_CASE("api keys: a file without a key or that can't be read opens no door") 
   CHECK(contains(Keys("# nobody\n").refusal(), "at least one key"));
   Options options;
   options.api_keys_file = "/nowhere/keys";
-  CHECK_THROWS_WITH_AS(load_api_keys(options), "/nowhere/keys: No such file or directory", std::runtime_error);
+  CHECK_THROWS_WITH_AS(load_api_keys(options), "/nowhere/keys: No such file or directory",
+                       std::runtime_error);
 }

@@ -25,8 +25,8 @@ namespace {
 
 std::vector<std::string> flags_with(std::vector<std::string> more = {},
                                     const std::string& memory = "128MiB") {
-  more.insert(more.end(), {"--model", TROUPE_SOURCE_DIR "/models/demo", "--memory", memory,
-                           "--device", "host", "--worker-placement", "child"});
+  more.insert(more.end(), {"--model", TROUPE_SOURCE_DIR "/models/demo", "--memory", memory, "--device",
+                           "host", "--worker-placement", "child"});
   return more;
 }
 
@@ -69,9 +69,8 @@ pid_t worker_of(const ServerProcess& server, pid_t other_than = 0) {
 
 // Until so many tokens were generated.
 void wait_for_tokens(const ServerProcess& server, double count) {
-  REQUIRE(eventually([&] {
-    return ServerMetrics(server.port()).sum("troupe_generation_tokens_total") >= count;
-  }));
+  REQUIRE(eventually(
+      [&] { return ServerMetrics(server.port()).sum("troupe_generation_tokens_total") >= count; }));
 }
 
 double num_restarts(const ServerProcess& server) {
@@ -191,8 +190,7 @@ TEST_CASE("child worker: signals that end the server do not end the worker befor
 
 TEST_CASE("child worker: what KV costs is measured through it, and the weights are loaded once") {
   const troupe::test::TemporaryDirectory place;
-  ServerProcess server(flags_with(
-      {"--store-directory", place.path().string(), "--cache-measure=true"}));
+  ServerProcess server(flags_with({"--store-directory", place.path().string(), "--cache-measure=true"}));
   CHECK(content_of(chat(server.port(), user_asks("Count from 3 to 7."))) == "3, 4, 5, 6, 7");
   CHECK(server.output().find("first_page_us") != std::string::npos);
   CHECK(num_restarts(server) == 0);
@@ -200,9 +198,9 @@ TEST_CASE("child worker: what KV costs is measured through it, and the weights a
 }
 
 TEST_CASE("child worker: a model that does not fit is refused at start, with the numbers") {
-  const auto result = run_command({TROUPE_BINARY, "serve", "--port", "0", "--model",
-                                   TROUPE_SOURCE_DIR "/models/demo", "--memory", "3MiB", "--device",
-                                   "host", "--worker-placement", "child"});
+  const auto result =
+      run_command({TROUPE_BINARY, "serve", "--port", "0", "--model", TROUPE_SOURCE_DIR "/models/demo",
+                   "--memory", "3MiB", "--device", "host", "--worker-placement", "child"});
   CHECK(result.exit_status == 1);
   CHECK(result.output.find("the model does not fit: ") != std::string::npos);
   CHECK(result.output.find("3.0 MiB allowed") != std::string::npos);

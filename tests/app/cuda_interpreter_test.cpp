@@ -24,8 +24,8 @@ using nlohmann::json;
 namespace {
 
 std::vector<std::string> flags_with(std::vector<std::string> more = {}) {
-  more.insert(more.end(), {"--model", TROUPE_SOURCE_DIR "/models/demo", "--device", "cuda",
-                           "--cuda-library", TROUPE_CUDA_SIMT, "--max-batch-sequences", "4"});
+  more.insert(more.end(), {"--model", TROUPE_SOURCE_DIR "/models/demo", "--device", "cuda", "--cuda-library",
+                           TROUPE_CUDA_SIMT, "--max-batch-sequences", "4"});
   return more;
 }
 
@@ -42,9 +42,8 @@ TEST_CASE("cuda worker: questions are answered by meaning, together and in turns
   ServerProcess server(flags_with());
   CHECK(server.output().find("SIMT interpreter") != std::string::npos);
   CHECK(server.output().find("child process") != std::string::npos);
-  auto first = std::async(std::launch::async, [&] {
-    return chat(server.port(), user_asks("Count from 3 to 7."));
-  });
+  auto first =
+      std::async(std::launch::async, [&] { return chat(server.port(), user_asks("Count from 3 to 7.")); });
   const json named = chat(server.port(), user_asks("My name is Anna."));
   CHECK(content_of(first.get()) == "3, 4, 5, 6, 7");
   const json messages = {user_message("My name is Anna."), assistant_message(content_of(named)),
@@ -56,9 +55,8 @@ TEST_CASE("cuda worker: questions are answered by meaning, together and in turns
 
 TEST_CASE("cuda worker: killed in the midst of an answer, the next one goes on with it") {
   ServerProcess server(flags_with());
-  auto answer = std::async(std::launch::async, [&] {
-    return chat(server.port(), user_asks("Count from 5 to 20."));
-  });
+  auto answer =
+      std::async(std::launch::async, [&] { return chat(server.port(), user_asks("Count from 5 to 20.")); });
   CHECK(eventually(  // else it was not killed in the midst of anything
       [&] { return ServerMetrics(server.port()).sum("troupe_generation_tokens_total") >= 12; },
       std::chrono::seconds(60)));
@@ -74,8 +72,9 @@ TEST_CASE("cuda worker: a conversation comes back from the host's pages when the
                    user_message("Count from 1 to 5.")};
   messages.push_back(assistant_message(content_of(chat(server.port(), messages))));
   // Of more than a page: when that is full, what could be given away is copied.
-  const json other = user_asks("One, two, three, four, five, six, seven, eight, nine, "
-                                            "ten, eleven, twelve, thirteen, fourteen, fifteen.");
+  const json other = user_asks(
+      "One, two, three, four, five, six, seven, eight, nine, "
+      "ten, eleven, twelve, thirteen, fourteen, fifteen.");
   chat(server.port(), other, 2);
   chat(server.port(), other, 1);  // in order: the copies are done
   REQUIRE(ServerMetrics(server.port()).sum("troupe_kv_pages_stored_total") > 0);

@@ -46,9 +46,7 @@ CommandResult failed_start(const std::string& device, const std::string& library
   return run_command(arguments);
 }
 
-json body_of(const std::string& text) {
-  return {{"messages", user_asks(text)}, {"max_tokens", 50}};
-}
+json body_of(const std::string& text) { return {{"messages", user_asks(text)}, {"max_tokens", 50}}; }
 
 HttpAnswer answer_of(const ServerProcess& server, const std::string& text) {
   return http_post(server.port(), "/v1/chat/completions", body_of(text).dump());
@@ -153,7 +151,8 @@ TEST_CASE("cuda library: a request that kills two workers is failed and set apar
   }
 }
 
-TEST_CASE("cuda library: several requests that kill workers at once are failed, others answered to the byte") {
+TEST_CASE(
+    "cuda library: several requests that kill workers at once are failed, others answered to the byte") {
   const std::vector<std::string> questions = {"Count from 5 to 90.", "Count from 1 to 80.",
                                               "Count from 20 to 99."};
   const auto ask = [](const ServerProcess& server, const std::string& text) {
@@ -189,8 +188,7 @@ TEST_CASE("cuda library: several requests that kill workers at once are failed, 
     }));
     for (int i = 0; i < 4; ++i) poisoned.push_back(ask_beside(kRareText));
     for (auto& answer : poisoned) CHECK(answer.get().status == 500);
-    for (std::size_t i = 0; i < questions.size(); ++i)
-      CHECK(text_of(healthy[i].get()) == undisturbed[i]);
+    for (std::size_t i = 0; i < questions.size(); ++i) CHECK(text_of(healthy[i].get()) == undisturbed[i]);
     CHECK(ServerMetrics(server.port()).sum("troupe_worker_restarts_total") <= 8);
     CHECK(text_of(ask(server, questions[1])) == undisturbed[1]);
   }

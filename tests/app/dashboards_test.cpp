@@ -19,8 +19,8 @@ using nlohmann::json;
 
 namespace {
 
-const std::vector<std::string> kNoNetwork = {"--model", TROUPE_SOURCE_DIR "/models/demo", "--device", "noop",
-                                             "--log-level", "warning"};
+const std::vector<std::string> kNoNetwork = {
+    "--model", TROUPE_SOURCE_DIR "/models/demo", "--device", "noop", "--log-level", "warning"};
 
 json dashboard(const std::string& name) {
   std::ifstream file(std::filesystem::path(TROUPE_SOURCE_DIR) / "configs/grafana" / (name + ".json"));
@@ -56,7 +56,8 @@ TEST_CASE("dashboards: every metric of every query is one that the server export
   const auto queries = dashboard_queries();
   REQUIRE(queries.size() > 80);
   for (const auto& [board, panel, expression] : queries) {
-    CHECK_MESSAGE(!metric_names_in(expression).empty(), board << ", " << panel << ": no metric in " << expression);
+    CHECK_MESSAGE(!metric_names_in(expression).empty(),
+                  board << ", " << panel << ": no metric in " << expression);
     for (const auto& name : unknown_in(expression, known))
       FAIL_CHECK(board << ", " << panel << ": no metric " << name);
   }
@@ -69,15 +70,29 @@ TEST_CASE("dashboards: what vLLM's own dashboard asks for is there, under its na
   const ServerProcess server(kNoNetwork);
   const auto text = http_get(server.port(), "/metrics").body;
   // Of examples/online_serving/prometheus_grafana/grafana.json in vLLM 0.8 to 0.11.
-  for (const std::string name :
-       {"e2e_request_latency_seconds_bucket", "e2e_request_latency_seconds_sum", "e2e_request_latency_seconds_count",
-        "prompt_tokens_total", "generation_tokens_total", "time_per_output_token_seconds_bucket",
-        "time_per_output_token_seconds_sum", "time_per_output_token_seconds_count",
-        "inter_token_latency_seconds_bucket", "num_requests_running", "num_requests_waiting", "time_to_first_token_seconds_bucket",
-        "time_to_first_token_seconds_sum", "time_to_first_token_seconds_count", "gpu_cache_usage_perc",
-        "kv_cache_usage_perc", "request_prompt_tokens_bucket", "request_generation_tokens_bucket",
-        "request_success_total", "request_queue_time_seconds_sum", "request_prefill_time_seconds_sum",
-        "request_decode_time_seconds_sum", "request_max_num_generation_tokens_sum"}) {
+  for (const std::string name : {"e2e_request_latency_seconds_bucket",
+                                 "e2e_request_latency_seconds_sum",
+                                 "e2e_request_latency_seconds_count",
+                                 "prompt_tokens_total",
+                                 "generation_tokens_total",
+                                 "time_per_output_token_seconds_bucket",
+                                 "time_per_output_token_seconds_sum",
+                                 "time_per_output_token_seconds_count",
+                                 "inter_token_latency_seconds_bucket",
+                                 "num_requests_running",
+                                 "num_requests_waiting",
+                                 "time_to_first_token_seconds_bucket",
+                                 "time_to_first_token_seconds_sum",
+                                 "time_to_first_token_seconds_count",
+                                 "gpu_cache_usage_perc",
+                                 "kv_cache_usage_perc",
+                                 "request_prompt_tokens_bucket",
+                                 "request_generation_tokens_bucket",
+                                 "request_success_total",
+                                 "request_queue_time_seconds_sum",
+                                 "request_prefill_time_seconds_sum",
+                                 "request_decode_time_seconds_sum",
+                                 "request_max_num_generation_tokens_sum"}) {
     const auto at = text.find("\nvllm:" + name + "{engine=\"0\",");
     REQUIRE_MESSAGE(at != std::string::npos, name);
     const auto line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);

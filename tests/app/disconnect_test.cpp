@@ -37,10 +37,29 @@ constexpr std::size_t kMostAtOnce = 24;
 constexpr std::size_t kNumConversations = 24;
 
 std::vector<std::string> little_memory(const std::string& store) {
-  return {"--model", TROUPE_SOURCE_DIR "/models/demo", "--memory", "16MiB",
-          "--cache-host-memory", "6MiB", "--cache-disk-space", "8MiB", "--store-directory", store,
-          "--max-batch-sequences", "8", "--max-batch-tokens", "128", "--prefill-chunk", "64",
-          "--max-waiting", "12", "--log-format", "json", "--log-level", "info", "--log-requests"};
+  return {"--model",
+          TROUPE_SOURCE_DIR "/models/demo",
+          "--memory",
+          "16MiB",
+          "--cache-host-memory",
+          "6MiB",
+          "--cache-disk-space",
+          "8MiB",
+          "--store-directory",
+          store,
+          "--max-batch-sequences",
+          "8",
+          "--max-batch-tokens",
+          "128",
+          "--prefill-chunk",
+          "64",
+          "--max-waiting",
+          "12",
+          "--log-format",
+          "json",
+          "--log-level",
+          "info",
+          "--log-requests"};
 }
 
 std::size_t num_disconnects() {
@@ -69,12 +88,8 @@ std::string conversation_body(std::size_t which, std::mt19937_64& random) {
     say("assistant", counted(first, first + 60));
   }
   say("user", "Count from 1 to 100.");
-  const json body = {{"model", "demo"},
-                     {"messages", messages},
-                     {"temperature", 0},
-                     {"ignore_eos", true},
-                     {"stream", random() % 2 == 0},
-                     {"max_tokens", random() % 100 + 1}};
+  const json body = {{"model", "demo"},    {"messages", messages},        {"temperature", 0},
+                     {"ignore_eos", true}, {"stream", random() % 2 == 0}, {"max_tokens", random() % 100 + 1}};
   return body.dump();
 }
 
@@ -91,16 +106,19 @@ Visitor arrive(std::uint16_t port, std::size_t number, std::mt19937_64& random) 
   const auto body = conversation_body(random() % kNumConversations, random);
   const auto request = post_request("/v1/chat/completions", body);
   visitor.has_asked = random() % 8 != 0;
-  visitor.client.send(std::string_view(request).substr(
-      0, visitor.has_asked ? request.size() : random() % request.size()));
+  visitor.client.send(
+      std::string_view(request).substr(0, visitor.has_asked ? request.size() : random() % request.size()));
   return visitor;
 }
 
 void leave(Visitor& visitor, std::mt19937_64& random) {
   const auto manner = random() % 16;
-  if (manner < 5) visitor.client.reset();
-  else if (manner < 10) visitor.client.half_close();
-  else if (manner == 10 && visitor.has_asked) visitor.client.read_until("\"content\"");
+  if (manner < 5)
+    visitor.client.reset();
+  else if (manner < 10)
+    visitor.client.half_close();
+  else if (manner == 10 && visitor.has_asked)
+    visitor.client.read_until("\"content\"");
   visitor.client.close();
 }
 
@@ -167,9 +185,8 @@ TEST_CASE("disconnects: clients that vanish at any moment leave no page held and
   CHECK(metrics.sum("troupe_kv_pages_stored_total") > 0);
   CHECK(metrics.sum("troupe_worker_restarts_total") + metrics.sum("troupe_actor_failures_total") == 0);
 
-  const json question = {{"model", "demo"},
-                         {"messages", user_asks("Count from 3 to 7.")},
-                         {"temperature", 0}};
+  const json question = {
+      {"model", "demo"}, {"messages", user_asks("Count from 3 to 7.")}, {"temperature", 0}};
   const auto answer = http_post(server.port(), "/v1/chat/completions", question.dump());
   CHECK(answer.body.find("3, 4, 5, 6, 7") != std::string::npos);
   server.signal(SIGTERM);

@@ -25,7 +25,8 @@ using nlohmann::json;
 namespace {
 
 const std::string kDemoModel = TROUPE_SOURCE_DIR "/models/demo";
-const std::vector<std::string> kFlags = {"--model", kDemoModel, "--log-level", "warning", "--memory", "512MiB"};
+const std::vector<std::string> kFlags = {"--model", kDemoModel, "--log-level",
+                                         "warning", "--memory", "512MiB"};
 
 struct Question {
   std::string category;
@@ -42,7 +43,8 @@ std::vector<Question> held_out_questions() {
 }
 
 json body_of(const json& messages, bool stream) {
-  return {{"model", "demo"}, {"messages", messages}, {"temperature", 0}, {"stream", stream}, {"max_tokens", 800}};
+  return {
+      {"model", "demo"}, {"messages", messages}, {"temperature", 0}, {"stream", stream}, {"max_tokens", 800}};
 }
 
 std::string answer_of(std::uint16_t port, const json& messages) {
@@ -84,7 +86,8 @@ TEST_CASE("end to end: held-out questions are answered by meaning, alone and 32 
   for (std::size_t i = 0; i < questions.size(); ++i) CHECK(together[i] == alone[i]);
 
   metrics_when_idle(server.port());
-  CHECK(ServerMetrics(server.port()).series("troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
+  CHECK(ServerMetrics(server.port())
+            .series("troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
 }
 
 TEST_CASE("end to end: a streamed answer has role, deltas, finish, usage and [DONE], and says the same") {
@@ -121,7 +124,8 @@ TEST_CASE("end to end: a second turn finds the first one's pages and remembers")
   const ServerProcess server(kFlags);
   auto messages = user_asks("My name is Ada.");
   messages.push_back(assistant_message(answer_of(server.port(), messages)));
-  for (const char* between : {"Count from 3 to 40.", "Spell the word cat.", "What is 12 + 7?", "Count from 50 to 80."}) {
+  for (const char* between :
+       {"Count from 3 to 40.", "Spell the word cat.", "What is 12 + 7?", "Count from 50 to 80."}) {
     messages.push_back(user_message(between));
     messages.push_back(assistant_message(answer_of(server.port(), messages)));
   }
@@ -129,7 +133,8 @@ TEST_CASE("end to end: a second turn finds the first one's pages and remembers")
   const auto answer = http_post(server.port(), "/v1/chat/completions", body_of(messages, false).dump());
   REQUIRE(answer.status == 200);
   const auto parsed = json::parse(answer.body);
-  CHECK(parsed.at("choices").at(0).at("message").at("content").get<std::string>().find("Ada") != std::string::npos);
+  CHECK(parsed.at("choices").at(0).at("message").at("content").get<std::string>().find("Ada") !=
+        std::string::npos);
   CHECK(parsed.at("usage").at("prompt_tokens_details").at("cached_tokens").get<int>() >= 32);
 }
 
@@ -141,7 +146,8 @@ TEST_CASE("end to end: a client that leaves mid-stream gives its pages back") {
   http_post_and_leave(server.port(), "/v1/chat/completions", body.dump(),
                       [](std::string_view raw) { return raw.find("10") != std::string_view::npos; });
   metrics_when_idle(server.port());
-  CHECK(ServerMetrics(server.port()).series("troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
+  CHECK(ServerMetrics(server.port())
+            .series("troupe_kv_pages{model_name=\"demo\",state=\"running\",tier=\"device\"}") == 0);
   CHECK(ServerMetrics(server.port()).series("troupe_requests_total{finished_reason=\"cancelled\"") == 1);
   CHECK(ServerMetrics(server.port()).series("troupe_generation_tokens_total") < 1900);
 }
@@ -217,7 +223,9 @@ TEST_CASE("end to end: a port in use is named") {
 TEST_CASE("end to end: missing and truncated model files are named with the reason") {
   const TemporaryDirectory place;
   const auto broken = place.path() / "model";
-  const auto refusal = [&] { return run_command({TROUPE_BINARY, "serve", "--port", "0", "--model", broken.string()}); };
+  const auto refusal = [&] {
+    return run_command({TROUPE_BINARY, "serve", "--port", "0", "--model", broken.string()});
+  };
   const auto missing = refusal();
   CHECK(missing.exit_status != 0);
   CHECK(missing.output.find(broken.string()) != std::string::npos);
@@ -235,8 +243,8 @@ TEST_CASE("end to end: missing and truncated model files are named with the reas
 }
 
 TEST_CASE("end to end: generate answers on the terminal, inspect says what the directory holds") {
-  const auto generated = run_command({TROUPE_BINARY, "generate", "--model", kDemoModel, "--log-level", "warning",
-                                      "--prompt", "Count from 3 to 7."});
+  const auto generated = run_command({TROUPE_BINARY, "generate", "--model", kDemoModel, "--log-level",
+                                      "warning", "--prompt", "Count from 3 to 7."});
   CHECK(generated.exit_status == 0);
   CHECK(generated.output.find("3, 4, 5, 6, 7") != std::string::npos);
   const auto inspected = run_command({TROUPE_BINARY, "inspect", kDemoModel});

@@ -49,7 +49,7 @@ constexpr std::size_t kMostHistory = 2600;  // characters
 struct Kind {
   std::string compute_type;
   std::string policy;
-  std::uint64_t memory;       // of the device
+  std::uint64_t memory;  // of the device
   std::uint64_t host_memory;
   Ticket batches_a_device = 0;  // dies then; 0: never
   unsigned page_hash_bits = 128;
@@ -79,7 +79,7 @@ Options options_of(const Kind& kind) {
   options.prefill_chunk = 64;
   options.max_restarts = 1'000'000;
   options.max_in_flight = kind.max_in_flight;
-  options.max_queue_seconds = 3600;  // however slow the machine
+  options.max_queue_seconds = 3600;     // however slow the machine
   options.cache_keep_free_percent = 0;  // more are admitted than there will be pages for
   return options;
 }
@@ -111,8 +111,7 @@ struct Played {
 };
 
 // is_long: it grows until somebody has to make room.
-GenerationRequest next_turn(std::vector<ChatMessage>& history, bool is_long,
-                            std::mt19937_64& random) {
+GenerationRequest next_turn(std::vector<ChatMessage>& history, bool is_long, std::mt19937_64& random) {
   history.push_back({"user", something_to_say(random)});
   GenerationRequest request;
   request.id = "test";
@@ -220,8 +219,7 @@ const Played& reference_of(const std::string& compute_type) {
   static std::map<std::string, Played> references;
   const auto found = references.find(compute_type);
   if (found != references.end()) return found->second;
-  const Kind kind{
-      .compute_type = compute_type, .policy = "none", .memory = 256 << 20, .host_memory = 0};
+  const Kind kind{.compute_type = compute_type, .policy = "none", .memory = 256 << 20, .host_memory = 0};
   return references.emplace(compute_type, play(kind)).first->second;
 }
 
@@ -256,13 +254,15 @@ void check_exact(const Kind& kind) {
 }  // namespace
 
 TEST_CASE("exact conversations: bf16, little memory on device and host, five batches in flight") {
-  check_exact({.compute_type = "bf16", .policy = "value", .memory = 16 << 20,
-               .host_memory = 6 << 20, .max_in_flight = 5});
+  check_exact({.compute_type = "bf16",
+               .policy = "value",
+               .memory = 16 << 20,
+               .host_memory = 6 << 20,
+               .max_in_flight = 5});
 }
 
 TEST_CASE("exact conversations: f32, little memory on device and host") {
-  check_exact({.compute_type = "f32", .policy = "value", .memory = 30 << 20,
-               .host_memory = 12 << 20});
+  check_exact({.compute_type = "f32", .policy = "value", .memory = 30 << 20, .host_memory = 12 << 20});
 }
 
 TEST_CASE("exact conversations: f32, no host tier, so that there are holes only") {
@@ -270,24 +270,40 @@ TEST_CASE("exact conversations: f32, no host tier, so that there are holes only"
 }
 
 TEST_CASE("exact conversations: bf16, by time, devices that die all the time on a slow link") {
-  check_exact({.compute_type = "bf16", .policy = "lru", .memory = 16 << 20,
-               .host_memory = 6 << 20, .batches_a_device = 197, .link_bandwidth = 256 << 20});
+  check_exact({.compute_type = "bf16",
+               .policy = "lru",
+               .memory = 16 << 20,
+               .host_memory = 6 << 20,
+               .batches_a_device = 197,
+               .link_bandwidth = 256 << 20});
 }
 
 TEST_CASE("exact conversations: bf16, servers that come and go over a disk that rots") {
-  check_exact({.compute_type = "bf16", .policy = "value", .memory = 16 << 20,
-               .host_memory = 6 << 20, .disk_space = 24 << 20, .turns_a_life = 60});
+  check_exact({.compute_type = "bf16",
+               .policy = "value",
+               .memory = 16 << 20,
+               .host_memory = 6 << 20,
+               .disk_space = 24 << 20,
+               .turns_a_life = 60});
 }
 
 TEST_CASE("exact conversations: f32, devices and servers that come and go, a disk too small") {
-  check_exact({.compute_type = "f32", .policy = "lru", .memory = 30 << 20,
-               .host_memory = 8 << 20, .batches_a_device = 297, .disk_space = 16 << 20,
+  check_exact({.compute_type = "f32",
+               .policy = "lru",
+               .memory = 30 << 20,
+               .host_memory = 8 << 20,
+               .batches_a_device = 297,
+               .disk_space = 16 << 20,
                .turns_a_life = 90});
 }
 
 // 256 keys for all pages: most look-ups meet others' pages under the same key.
 TEST_CASE("exact conversations: bf16, keys of 8 bits, which tell hardly any pages apart") {
-  check_exact({.compute_type = "bf16", .policy = "value", .memory = 16 << 20,
-               .host_memory = 6 << 20, .page_hash_bits = 8, .disk_space = 24 << 20,
+  check_exact({.compute_type = "bf16",
+               .policy = "value",
+               .memory = 16 << 20,
+               .host_memory = 6 << 20,
+               .page_hash_bits = 8,
+               .disk_space = 24 << 20,
                .turns_a_life = 60});
 }

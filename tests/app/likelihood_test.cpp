@@ -25,8 +25,8 @@ using nlohmann::json;
 namespace {
 
 const std::string kDemoModel = TROUPE_SOURCE_DIR "/models/demo";
-const std::vector<std::string> kFlags = {"--model", kDemoModel, "--log-level", "warning",
-                                         "--memory", "512MiB", "--compute-type", "f32"};
+const std::vector<std::string> kFlags = {"--model",  kDemoModel, "--log-level",    "warning",
+                                         "--memory", "512MiB",   "--compute-type", "f32"};
 constexpr std::uint32_t kNumNew = 60;
 
 std::vector<std::int32_t> prompt_tokens(const Tokenizer& tokenizer) {
@@ -61,17 +61,18 @@ Expected run_here(const std::vector<std::int32_t>& prompt, const SamplingParamet
 
 // Of the prompt's tokens from the second on, each from a prefill of those before it.
 std::vector<double> logprobs_here(const std::vector<std::int32_t>& prompt) {
-  const auto model = load_host_model(plan_host_model(
-      kDemoModel, {.compute_type = DataType::kF32, .num_threads = 2,
-                   .num_slots = static_cast<std::uint32_t>(prompt.size()), .max_pages = 64}));
+  const auto model =
+      load_host_model(plan_host_model(kDemoModel, {.compute_type = DataType::kF32,
+                                                   .num_threads = 2,
+                                                   .num_slots = static_cast<std::uint32_t>(prompt.size()),
+                                                   .max_pages = 64}));
   CapturedLogits captured;
   {
     HostDevice device(model, {.on_logits = capture_logits(captured)});
     ProgramCache programs(model->network, model->compute_type, model->largest);
     std::vector<GenerationRequest> beginnings;
     for (std::size_t i = 1; i < prompt.size(); ++i)
-      beginnings.push_back(
-          {.prompt = {prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(i)}});
+      beginnings.push_back({.prompt = {prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(i)}});
     generate(device, programs, beginnings);
   }
   std::vector<double> logprobs;
@@ -100,8 +101,7 @@ TEST_CASE("likelihood: the log-probabilities of a greedy answer are those of the
   const auto prompt = prompt_tokens(*tokenizer);
   const Expected expected = run_here(prompt, {.temperature = 0.0F});
   const ServerProcess server(kFlags);
-  const json choice =
-      choice_of(server, {{"prompt", prompt}, {"temperature", 0}, {"logprobs", 2}});
+  const json choice = choice_of(server, {{"prompt", prompt}, {"temperature", 0}, {"logprobs", 2}});
   CHECK(choice.at("text") == tokenizer->decode(expected.tokens));
   const auto& logprobs = choice.at("logprobs").at("token_logprobs");
   REQUIRE(logprobs.size() == expected.logprobs.size());
@@ -120,8 +120,9 @@ TEST_CASE("likelihood: with echo, the prompt's tokens are as likely as its logit
   const auto tokenizer = load_tokenizer(kDemoModel);
   const auto prompt = prompt_tokens(*tokenizer);
   const ServerProcess server(kFlags);
-  const json body = {{"model", "demo"},     {"prompt", json::array({prompt})}, {"echo", true},
-                     {"logprobs", 1},       {"max_tokens", 1},                 {"temperature", 0}};
+  const json body = {{"model", "demo"}, {"prompt", json::array({prompt})},
+                     {"echo", true},    {"logprobs", 1},
+                     {"max_tokens", 1}, {"temperature", 0}};
   for (int i = 0; i < 2; ++i) {  // the second time its KV could be had from the cache
     const auto answer = http_post(server.port(), "/v1/completions", body.dump());
     REQUIRE_MESSAGE(answer.status == 200, answer.body);
@@ -143,8 +144,10 @@ TEST_CASE("likelihood: a frequency penalty changes an answer that repeats itself
   const auto prompt = prompt_tokens(*tokenizer);
   const ServerProcess server(kFlags);
   const json plain = choice_of(server, {{"prompt", prompt}, {"temperature", 0}});
-  const json body = {{"prompt", prompt},         {"temperature", 0},
-                     {"frequency_penalty", 1.5}, {"repetition_penalty", 1.1},
+  const json body = {{"prompt", prompt},
+                     {"temperature", 0},
+                     {"frequency_penalty", 1.5},
+                     {"repetition_penalty", 1.1},
                      {"logprobs", 0}};
   const json penalized = choice_of(server, body);
   CHECK(penalized.at("text") != plain.at("text"));
@@ -159,10 +162,11 @@ TEST_CASE("likelihood: a frequency penalty changes an answer that repeats itself
 
 TEST_CASE("likelihood: a streamed chat's tokens are the text's bytes, once each and in order") {
   const ServerProcess server(kFlags);
-  const json body = {{"model", "demo"},     {"messages", {{{"role", "user"}, {"content", "Count from 3 to 30."}}}},
-                     {"temperature", 0},    {"max_tokens", 200},
-                     {"stream", true},      {"stop", {", 27"}},
-                     {"logprobs", true},    {"top_logprobs", 3}};
+  const json body = {
+      {"model", "demo"},  {"messages", {{{"role", "user"}, {"content", "Count from 3 to 30."}}}},
+      {"temperature", 0}, {"max_tokens", 200},
+      {"stream", true},   {"stop", {", 27"}},
+      {"logprobs", true}, {"top_logprobs", 3}};
   const auto answer = http_post(server.port(), "/v1/chat/completions", body.dump());
   REQUIRE_MESSAGE(answer.status == 200, answer.body);
   std::string text, bytes;

@@ -21,8 +21,16 @@ namespace {
 using Flags = std::vector<std::string>;
 
 Flags serve_flags(const Flags& more) {
-  Flags flags = {"--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "warning",
-                 "--max-batch-sequences", "8", "--max-batch-tokens", "128", "--prefill-chunk", "64"};
+  Flags flags = {"--model",
+                 TROUPE_SOURCE_DIR "/models/demo",
+                 "--log-level",
+                 "warning",
+                 "--max-batch-sequences",
+                 "8",
+                 "--max-batch-tokens",
+                 "128",
+                 "--prefill-chunk",
+                 "64"};
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
@@ -54,9 +62,11 @@ Found ask_name(const ServerProcess& server, Conversation& conversation) {
   CHECK(content_of(conversation.say(server.port(), "What is my name?")).find("Anna") != std::string::npos);
   const ServerMetrics after(server.port());
   const auto since = [&](const char* tier) { return after.hits(tier) - before.hits(tier); };
-  return {.device = since("device"), .host = since("host"), .disk = since("disk"),
-          .recomputed = after.sum("troupe_recomputed_tokens_total") -
-                        before.sum("troupe_recomputed_tokens_total")};
+  return {.device = since("device"),
+          .host = since("host"),
+          .disk = since("disk"),
+          .recomputed =
+              after.sum("troupe_recomputed_tokens_total") - before.sum("troupe_recomputed_tokens_total")};
 }
 
 // The history but for its last page, which is not full.

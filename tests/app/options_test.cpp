@@ -25,15 +25,18 @@ std::string refusal(const OptionSources& sources) {
   return "";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
 TEST_CASE("options: a flag beats the environment, which beats the file, which beats the default") {
   const TemporaryFile file("[server]\nport = 1\nhost = \"::1\"\n[device]\nthreads = 3\n");
-  const auto options = resolve_options({.file = file.path(),
-                                        .environment = {{"TROUPE_SERVER_PORT", "2"}, {"TROUPE_DEVICE_THREADS", "4"}},
-                                        .flags = {{"--port", "5"}}});
+  const auto options =
+      resolve_options({.file = file.path(),
+                       .environment = {{"TROUPE_SERVER_PORT", "2"}, {"TROUPE_DEVICE_THREADS", "4"}},
+                       .flags = {{"--port", "5"}}});
   CHECK(options.port == 5);
   CHECK(options.threads == 4);
   CHECK(options.host == "::1");
@@ -60,8 +63,10 @@ TEST_CASE("options: an unknown flag is refused with the nearest known name") {
   CHECK(contains(text, "'--model'"));
 }
 
-TEST_CASE("options: values out of range and of the wrong type name the key, what was expected and what came") {
-  CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--port", "65536"}}}), "0 to 65535, got '65536'"));
+TEST_CASE(
+    "options: values out of range and of the wrong type name the key, what was expected and what came") {
+  CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--port", "65536"}}}),
+                 "0 to 65535, got '65536'"));
   CHECK(contains(refusal({.file = {}, .environment = {{"TROUPE_LOG_LEVEL", "loud"}}, .flags = {}}),
                  "TROUPE_LOG_LEVEL: expected one of debug"));
   const TemporaryFile wrong("[server]\nport = true\n");
@@ -71,15 +76,20 @@ TEST_CASE("options: values out of range and of the wrong type name the key, what
 }
 
 TEST_CASE("options: a file that is missing or malformed is named") {
-  CHECK(contains(refusal({.file = "/nonexistent/t.toml", .environment = {}, .flags = {}}), "/nonexistent/t.toml"));
+  CHECK(contains(refusal({.file = "/nonexistent/t.toml", .environment = {}, .flags = {}}),
+                 "/nonexistent/t.toml"));
   const TemporaryFile broken("[server\n");
-  CHECK(contains(refusal({.file = broken.path(), .environment = {}, .flags = {}}), broken.path().string() + ":"));
+  CHECK(contains(refusal({.file = broken.path(), .environment = {}, .flags = {}}),
+                 broken.path().string() + ":"));
 }
 
 TEST_CASE("options: sizes carry units") {
-  CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--memory", "512MiB"}}}).memory_bytes == 512ULL << 20);
-  CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--memory", "2G"}}}).memory_bytes == 2ULL << 30);
-  CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--memory", "99999999999GiB"}}}), "--memory"));
+  CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--memory", "512MiB"}}}).memory_bytes ==
+        512ULL << 20);
+  CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--memory", "2G"}}}).memory_bytes ==
+        2ULL << 30);
+  CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--memory", "99999999999GiB"}}}),
+                 "--memory"));
   CHECK(contains(refusal({.file = {}, .environment = {}, .flags = {{"--port", "8K"}}}), "--port"));
 }
 
@@ -96,7 +106,8 @@ TEST_CASE("options: the link to the host is as fast as memory unless it is told 
                  "got '-1'"));
 }
 
-TEST_CASE("options: every entry has a key, a flag and an environment name of its own, and its default is valid") {
+TEST_CASE(
+    "options: every entry has a key, a flag and an environment name of its own, and its default is valid") {
   std::set<std::string> names;
   for (const auto& entry : option_table()) {
     CHECK(names.insert(std::string(entry.key)).second);
@@ -136,8 +147,8 @@ TEST_CASE("options: numbers of batches that are left to the device are the devic
   CHECK(with_device_numbers(asked, DeviceKind::kHost).prefill_chunk == 256);
   CHECK(with_device_numbers(asked, DeviceKind::kGpu).max_batch_tokens == 2048);
   CHECK(with_device_numbers(asked, DeviceKind::kGpu).prefill_chunk == 2048);
-  const Options named = resolve_options(
-      {.file = {}, .environment = {}, .flags = {{"--max-batch-tokens", "100"}}});
+  const Options named =
+      resolve_options({.file = {}, .environment = {}, .flags = {{"--max-batch-tokens", "100"}}});
   for (const DeviceKind kind : {DeviceKind::kHost, DeviceKind::kGpu}) {
     CHECK(with_device_numbers(named, kind).max_batch_tokens == 100);
     CHECK(with_device_numbers(named, kind).prefill_chunk == 100);

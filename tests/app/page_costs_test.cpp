@@ -49,7 +49,9 @@ class KeptFile {
   void set_text(const std::string& text) const { std::ofstream(path(), std::ios::binary) << text; }
   std::string problem_of(const std::string& key = "key") const {
     std::string problem;
-    return read_page_costs(state.descriptor(), key, problem) ? "" : problem.empty() ? "nothing there" : problem;
+    return read_page_costs(state.descriptor(), key, problem) ? ""
+           : problem.empty()                                 ? "nothing there"
+                                                             : problem;
   }
 
  private:
@@ -62,7 +64,8 @@ class KeptFile {
 }  // namespace
 
 TEST_CASE("page costs: measured on the host device they are times, and the deepest page is the dearest") {
-  const auto [costs, is_steady] = measure_page_costs(load_model(demo_options("host")), std::chrono::milliseconds(30));
+  const auto [costs, is_steady] =
+      measure_page_costs(load_model(demo_options("host")), std::chrono::milliseconds(30));
   CHECK(costs.recompute.of_page(0) > 1000);
   CHECK(costs.recompute.of_page(kDeepest) > costs.recompute.of_page(0));
   CHECK(costs.recompute.attention.size() == 6);
@@ -92,7 +95,8 @@ TEST_CASE("page costs: without a host tier there is no load to measure") {
 TEST_CASE("page costs: where nothing can be measured, or is not to be, the network's shape has to do") {
   const KeptFile kept;
   const auto noop = load_model(demo_options("noop"));
-  CHECK(are_equal(page_costs(demo_options("noop"), noop, &kept.state), {.recompute = noop.served.recompute_cost}));
+  CHECK(are_equal(page_costs(demo_options("noop"), noop, &kept.state),
+                  {.recompute = noop.served.recompute_cost}));
   Options options = demo_options("host");
   const auto model = load_model(options);
   const RestoreCosts estimated{.recompute = model.served.recompute_cost};
@@ -146,9 +150,10 @@ TEST_CASE("page cost file: what is written is read again, by its key only, and r
 TEST_CASE("page cost file: one that is not in order counts as none, and says why") {
   const KeptFile kept;
   const auto problem_with = [&](const std::string& member) {
-    kept.set_text(R"({"format": 1, "key": "key", "constant_ns": 5, "attention_ns": [1, 2], "load_from_host_ns": [0, 1],
+    kept.set_text(
+        R"({"format": 1, "key": "key", "constant_ns": 5, "attention_ns": [1, 2], "load_from_host_ns": [0, 1],
                       "load_from_disk_ns": [0, 1])" +
-                  (member.empty() ? "" : ", " + member) + "}");
+        (member.empty() ? "" : ", " + member) + "}");
     return kept.problem_of();
   };
   CHECK(problem_with("") == "");

@@ -56,20 +56,17 @@ struct Turns {
 
   std::size_t num_changes() const {
     std::size_t changes = 0;
-    for (std::size_t i = 1; i < sequences.size(); ++i)
-      changes += sequences[i] != sequences[i - 1] ? 1 : 0;
+    for (std::size_t i = 1; i < sequences.size(); ++i) changes += sequences[i] != sequences[i - 1] ? 1 : 0;
     return changes;
   }
 };
 
 class WatchedDevice final : public Device {
  public:
-  WatchedDevice(std::unique_ptr<Device> inner, Turns& turns)
-      : inner_(std::move(inner)), turns_(turns) {}
+  WatchedDevice(std::unique_ptr<Device> inner, Turns& turns) : inner_(std::move(inner)), turns_(turns) {}
 
   const DeviceDescription& description() const override { return inner_->description(); }
-  Ticket submit(std::shared_ptr<const Program> program,
-                std::shared_ptr<const Batch> batch) override {
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override {
     {
       const std::lock_guard lock(turns_.mutex);
       for (const SequenceSlice& slice : batch->slices) {
@@ -81,12 +78,8 @@ class WatchedDevice final : public Device {
   }
   Ticket completed() const noexcept override { return inner_->completed(); }
   BatchResult collect(Ticket ticket) override { return inner_->collect(ticket); }
-  void set_listener(std::function<void()> listener) override {
-    inner_->set_listener(std::move(listener));
-  }
-  std::optional<std::chrono::nanoseconds> poll_delay() const override {
-    return inner_->poll_delay();
-  }
+  void set_listener(std::function<void()> listener) override { inner_->set_listener(std::move(listener)); }
+  std::optional<std::chrono::nanoseconds> poll_delay() const override { return inner_->poll_delay(); }
 
  private:
   std::unique_ptr<Device> inner_;

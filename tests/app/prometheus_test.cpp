@@ -26,8 +26,8 @@ namespace {
 
 const std::filesystem::path kConfigs = std::filesystem::path(TROUPE_SOURCE_DIR) / "configs/prometheus";
 const std::vector<std::filesystem::path> kRules = {kConfigs / "rules.yml", kConfigs / "alerts.yml"};
-const std::vector<std::string> kFlags = {"--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "warning",
-                                         "--memory", "256MiB"};
+const std::vector<std::string> kFlags = {
+    "--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "warning", "--memory", "256MiB"};
 
 // Asks without a pause, streamed, until it goes.
 class Load {
@@ -37,9 +37,10 @@ class Load {
       clients_.emplace_back([this, port, client] {
         for (int i = 0; !is_over_; ++i) {
           const std::string question = "Count from " + std::to_string(1 + (i + 3 * client) % 5) + " to 9.";
-          http_post(port, "/v1/chat/completions",
-                    R"({"model":"demo","stream":true,"max_tokens":40,"messages":[{"role":"user","content":")" +
-                        question + "\"}]}");
+          http_post(
+              port, "/v1/chat/completions",
+              R"({"model":"demo","stream":true,"max_tokens":40,"messages":[{"role":"user","content":")" +
+                  question + "\"}]}");
           if (i % 3 == 0) http_post(port, "/v1/chat/completions", "{");
         }
       });
@@ -60,8 +61,8 @@ void check_drawing(const PrometheusProcess& prometheus) {
   for (const std::string name : {"serving", "cache", "workers"}) {
     const auto result = run_command({"/usr/bin/python3", TROUPE_SOURCE_DIR "/scripts/draw-dashboard",
                                      TROUPE_SOURCE_DIR "/configs/grafana/" + name + ".json", "--prometheus",
-                                     "http://127.0.0.1:" + std::to_string(prometheus.port()), "--minutes", "0.2",
-                                     "--scrape-interval", "1", "-o", page.string()});
+                                     "http://127.0.0.1:" + std::to_string(prometheus.port()), "--minutes",
+                                     "0.2", "--scrape-interval", "1", "-o", page.string()});
     CHECK_MESSAGE(result.exit_status == 0, result.output);
     const std::string text = file_text(page);
     CHECK_MESSAGE(text.find("<polyline") != std::string::npos, name);
@@ -72,21 +73,26 @@ void check_drawing(const PrometheusProcess& prometheus) {
 // All panels and rules, in a Prometheus that has scraped for a while.
 void check_queries(const PrometheusProcess& prometheus, std::uint16_t port) {
   const Load load(port);
-  REQUIRE(eventually([&] {
-    return prometheus.value("count_over_time(troupe_ready[1m])").value_or(0) >= 8 &&
-           prometheus.value("increase(troupe_requests_refused_total{reason=\"invalid\"}[10s])").value_or(0) > 0;
-  }, kPatience));
+  REQUIRE(eventually(
+      [&] {
+        return prometheus.value("count_over_time(troupe_ready[1m])").value_or(0) >= 8 &&
+               prometheus.value("increase(troupe_requests_refused_total{reason=\"invalid\"}[10s])")
+                       .value_or(0) > 0;
+      },
+      kPatience));
   for (const auto& [board, panel, expression] : dashboard_queries()) {
     const auto result = prometheus.query(with_variables(expression, "10s"));
     CHECK_MESSAGE(!result.empty(), board << ", " << panel << ": nothing for " << expression);
   }
-  REQUIRE(eventually([&] {
-    const auto rules = prometheus.get("/api/v1/rules");
-    for (const auto& group : rules.at("groups"))
-      for (const auto& rule : group.at("rules"))
-        if (rule.at("health") == "unknown") return false;
-    return true;
-  }, kPatience));
+  REQUIRE(eventually(
+      [&] {
+        const auto rules = prometheus.get("/api/v1/rules");
+        for (const auto& group : rules.at("groups"))
+          for (const auto& rule : group.at("rules"))
+            if (rule.at("health") == "unknown") return false;
+        return true;
+      },
+      kPatience));
   auto known = exported_names(http_get(port, "/metrics").body);
   known.insert("up");
   const auto rules = prometheus.get("/api/v1/rules");
@@ -120,8 +126,8 @@ TEST_CASE("prometheus: promtool has nothing against our names, and only the colo
   if (!tools) return;
   const ServerProcess server(kFlags);
   const TemporaryFile metrics(http_get(server.port(), "/metrics").body);
-  const auto result =
-      run_command({"/bin/sh", "-c", (*tools / "promtool").string() + " check metrics <" + metrics.path().string()});
+  const auto result = run_command(
+      {"/bin/sh", "-c", (*tools / "promtool").string() + " check metrics <" + metrics.path().string()});
   std::istringstream complaints(result.output);
   int num_colons = 0;
   for (std::string line; std::getline(complaints, line);) {
@@ -156,7 +162,9 @@ TEST_CASE("prometheus: it scrapes text, and every panel and rule has an answer")
   CHECK(!prometheus.query("troupe_time_to_first_token_seconds_bucket").empty());
 }
 
-TEST_CASE("prometheus: it keeps native histograms, whose counts are the server's, and panels and rules still answer") {
+TEST_CASE(
+    "prometheus: it keeps native histograms, whose counts are the server's, and panels and rules still "
+    "answer") {
   const auto tools = find_prometheus();
   if (!tools) return;
   const ServerProcess server(kFlags);
@@ -170,8 +178,9 @@ TEST_CASE("prometheus: it keeps native histograms, whose counts are the server's
     const double count = ServerMetrics(server.port()).series(name + "_count{");
     const double sum = ServerMetrics(server.port()).series(name + "_sum{");
     CHECK(count > 0);
-    CHECK_MESSAGE(eventually([&] { return prometheus.value("histogram_count(" + name + ")") == count; }, kPatience),
-                  name);
+    CHECK_MESSAGE(
+        eventually([&] { return prometheus.value("histogram_count(" + name + ")") == count; }, kPatience),
+        name);
     CHECK(prometheus.value("histogram_sum(" + name + ")").value_or(0) == doctest::Approx(sum));
   }
 }

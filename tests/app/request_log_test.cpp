@@ -23,15 +23,14 @@ const std::string kTraceId = "0af7651916cd43dd8448eb211c80319c";
 const std::string kChat = "/v1/chat/completions";
 
 json body_of(const std::string& question, int max_tokens) {
-  return {{"model", "demo"},
-          {"messages", user_asks(question)},
-          {"max_tokens", max_tokens}};
+  return {{"model", "demo"}, {"messages", user_asks(question)}, {"max_tokens", max_tokens}};
 }
 
 // The JSON lines that a server with these flags wrote while `visit` used it.
 template <class Visit>
 std::vector<json> log_of(const std::vector<std::string>& more, Visit visit) {
-  std::vector<std::string> flags = {"--model", TROUPE_SOURCE_DIR "/models/demo", "--device", "noop", "--log-format", "json"};
+  std::vector<std::string> flags = {
+      "--model", TROUPE_SOURCE_DIR "/models/demo", "--device", "noop", "--log-format", "json"};
   flags.insert(flags.end(), more.begin(), more.end());
   std::vector<json> lines;
   ServerProcess server(flags);
@@ -98,7 +97,8 @@ TEST_CASE("request log: every line about a request has its request id and its tr
 }
 
 TEST_CASE("request log: a hostile request id is replaced, never repeated") {
-  const std::vector<std::string> hostile = {"\x1b[31mred", "a\"b", "a b", "caf\xC3\xA9", "\xFF", "a\\nb", "a=b", "{}"};
+  const std::vector<std::string> hostile = {"\x1b[31mred", "a\"b",  "a b", "caf\xC3\xA9",
+                                            "\xFF",        "a\\nb", "a=b", "{}"};
   const auto log = log_of({"--log-requests"}, [&](std::uint16_t port) {
     for (const auto& id : hostile)
       http_post(port, kChat, body_of("Hi", 1).dump(), "X-Request-Id: " + id + "\r\n");
@@ -110,7 +110,8 @@ TEST_CASE("request log: a hostile request id is replaced, never repeated") {
 TEST_CASE("request log: nobody reads standard error, and serving goes on") {
   // A shell gives it a pipe that holds 64 KiB and that nobody reads until its end.
   const TemporaryFile output;
-  const std::string command = std::string("exec 3>&1; (") + TROUPE_BINARY + " serve --port 0 --device noop --log-level debug --model " +
+  const std::string command = std::string("exec 3>&1; (") + TROUPE_BINARY +
+                              " serve --port 0 --device noop --log-level debug --model " +
                               TROUPE_SOURCE_DIR "/models/demo 2>&1 >&3) | (read -r line; sleep 600)";
   // The shell and all it started end with its process group.
   troupe::loadgen::ChildProcess shell(

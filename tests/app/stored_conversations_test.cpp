@@ -77,8 +77,9 @@ TEST_CASE("stored conversations: a follow-up needs the id of the answer before, 
                          {{"role", "user"}, {"content", "Count from 3 to 40."}},
                          {{"role", "assistant"}, {"content", second.text}},
                          {{"role", "user"}, {"content", "What is my name?"}}};
-  const auto chat = json::parse(
-      http_post(server.port(), "/v1/chat/completions", json{{"messages", messages}, {"temperature", 0}}.dump()).body);
+  const auto chat = json::parse(http_post(server.port(), "/v1/chat/completions",
+                                          json{{"messages", messages}, {"temperature", 0}}.dump())
+                                    .body);
   CHECK(chat["usage"]["prompt_tokens"] == third.input_tokens);
   CHECK(chat["choices"][0]["message"]["content"] == third.text);
   // Two branches of one answer know of each other as little as of the future.
@@ -112,8 +113,9 @@ TEST_CASE("stored conversations: what was answered is there after the server was
       CHECK(json::parse(found.body)["output"][0]["content"][0]["text"] == turn.text);
     }
     const auto previous = turns.empty() ? "" : turns.back().id;
-    turns.push_back(ask(server, round == 0 ? "My name is Anna." : "Count from 1 to " + std::to_string(3 + round) + ".",
-                        previous));
+    turns.push_back(
+        ask(server, round == 0 ? "My name is Anna." : "Count from 1 to " + std::to_string(3 + round) + ".",
+            previous));
     server.signal(SIGKILL);  // the moment the answer was read
     CHECK(server.wait() == 128 + SIGKILL);
   }
@@ -128,7 +130,8 @@ TEST_CASE("stored conversations: deleted, unstored and unknown ones can't be con
   const auto second = ask(server, "Count from 1 to 5.", first.id);
   CHECK(http_send(server.port(), "DELETE", "/v1/responses/" + first.id).status == 200);
   CHECK(http_get(server.port(), "/v1/responses/" + first.id).status == 404);
-  const auto unstored = json::parse(post(server, {{"input", "x"}, {"store", false}, {"max_output_tokens", 2}}).body);
+  const auto unstored =
+      json::parse(post(server, {{"input", "x"}, {"store", false}, {"max_output_tokens", 2}}).body);
   for (const std::string& id : {first.id, unstored["id"].get<std::string>(), std::string("resp_unknown")}) {
     const auto refused = post(server, {{"input", "What is my name?"}, {"previous_response_id", id}});
     CHECK(refused.status == 404);
@@ -146,8 +149,9 @@ TEST_CASE("stored conversations: each key sees and reuses its own only") {
   const ServerProcess server(flags_of(place, {"--api-keys-file", keys}));
   const std::string alice = "Authorization: Bearer sk-a\r\n";
   const std::string bob = "Authorization: Bearer sk-b\r\n";
-  const std::string text = "My name is Anna. My name is Anna. My name is Anna. My name is Anna. My name is Anna. "
-                           "My name is Anna. My name is Anna. What is my name?";
+  const std::string text =
+      "My name is Anna. My name is Anna. My name is Anna. My name is Anna. My name is Anna. "
+      "My name is Anna. My name is Anna. What is my name?";
   CHECK(post(server, {{"input", "x"}}).status == 401);
   const auto first = ask(server, text, "", alice);
   CHECK(ask(server, text, "", alice).cached_tokens > 0);
@@ -159,7 +163,8 @@ TEST_CASE("stored conversations: each key sees and reuses its own only") {
   CHECK(http_send(server.port(), "GET", "/v1/responses/" + first.id).status == 401);
 }
 
-TEST_CASE("stored conversations: on a full disk answers come all the same, and are stored again when it has room") {
+TEST_CASE(
+    "stored conversations: on a full disk answers come all the same, and are stored again when it has room") {
   const TemporaryDirectory place;
   const ServerProcess server(flags_of(place, {"--cache-disk-space", "0"}));
   CHECK(ask(server, "My name is Anna.").is_stored);

@@ -35,8 +35,8 @@ CommandResult trace(const std::string& file, const std::string& out = "") {
 
 // Twelve requests, up to four at once, on the demo model.
 void record_run(const std::string& file) {
-  ServerProcess server({"--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "error", "--memory", "64MiB",
-                        "--trace-file", file, "--trace-max-iterations-per-second", "100000"});
+  ServerProcess server({"--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "error", "--memory",
+                        "64MiB", "--trace-file", file, "--trace-max-iterations-per-second", "100000"});
   std::vector<std::thread> clients;
   for (int i = 0; i < 4; ++i)
     clients.emplace_back([&server, i] {
@@ -176,9 +176,11 @@ TEST_CASE("trace command: what is no trace is refused with its line, what was ex
       {"[]\n", ":1: expected an OTLP export request with resourceSpans, got []"},
       {"\n{\"resourceSpans\":7}\n", ":2: resourceSpans: expected a list, got 7"},
       {"{\"resourceSpans\":[7]}\n", ":1: expected an object, got 7"},
-      {with("\"1000\"", "\"soon\""), ":1: startTimeUnixNano: expected nanoseconds since 1970 as a string, got \"soon\""},
+      {with("\"1000\"", "\"soon\""),
+       ":1: startTimeUnixNano: expected nanoseconds since 1970 as a string, got \"soon\""},
       {with("\"1000\"", "\"-5\""), ":1: startTimeUnixNano: expected nanoseconds since 1970"},
-      {with("\"1000\"", "\"99999999999999999999\""), ":1: startTimeUnixNano: expected nanoseconds since 1970"},
+      {with("\"1000\"", "\"99999999999999999999\""),
+       ":1: startTimeUnixNano: expected nanoseconds since 1970"},
       {with("\"1000\"", "\"3000\""), ":1: the span b7ad6b7169203331 ends before it begins"},
       {with("\"b7ad6b7169203331\"", "\"b7ad\""), ":1: spanId: expected 16 hex digits, got \"b7ad\""},
       {with("\"b7ad6b7169203331\"", "\"\""), ":1: a span needs a traceId and a spanId"},
@@ -191,8 +193,8 @@ TEST_CASE("trace command: what is no trace is refused with its line, what was ex
     CHECK(result.exit_status == (wrong.says.empty() ? 0 : 1));
     CHECK(result.output.find(wrong.says) != std::string::npos);
   }
-  CHECK(trace((folder.path() / "absent.jsonl").string()).output.find("absent.jsonl: can't be read: No such file") !=
-        std::string::npos);
+  CHECK(trace((folder.path() / "absent.jsonl").string())
+            .output.find("absent.jsonl: can't be read: No such file") != std::string::npos);
   CHECK(trace((folder.path() / "").string()).exit_status == 1);
   CHECK(trace(folder.write("good.jsonl", line_of(kSpan)), "/nowhere/timeline.json").exit_status == 1);
 }
@@ -202,7 +204,8 @@ TEST_CASE("trace command: a file without spans, and names that would break out o
   CHECK(trace(folder.write("empty.jsonl", "")).output.find("0 requests, no iterations") != std::string::npos);
   std::string span = kSpan;
   span.replace(span.find("chat x"), 6, R"(\"},{\"ph\":\"\u001b[31m)");
-  const auto result = trace(folder.write("hostile.jsonl", line_of(span)), (folder.path() / "timeline.json").string());
+  const auto result =
+      trace(folder.write("hostile.jsonl", line_of(span)), (folder.path() / "timeline.json").string());
   CHECK(result.exit_status == 0);
   std::ifstream stream((folder.path() / "timeline.json").string());
   check_format(json::parse(stream));

@@ -23,15 +23,14 @@ using nlohmann::json;
 namespace {
 
 std::vector<std::string> noop_flags(std::vector<std::string> more) {
-  std::vector<std::string> flags = {"--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "error", "--device", "noop"};
+  std::vector<std::string> flags = {
+      "--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "error", "--device", "noop"};
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
 
 void ask(std::uint16_t port, int count, int max_tokens = 20) {
-  const json body = {{"model", "demo"},
-                     {"messages", user_asks("Hi")},
-                     {"max_tokens", max_tokens}};
+  const json body = {{"model", "demo"}, {"messages", user_asks("Hi")}, {"max_tokens", max_tokens}};
   for (int i = 0; i < count; ++i) {
     const auto answer = http_post(port, "/v1/chat/completions", body.dump());
     REQUIRE(answer.status == 200);
@@ -40,7 +39,8 @@ void ask(std::uint16_t port, int count, int max_tokens = 20) {
 }
 
 double num_dropped(std::uint16_t port, const std::string& reason) {
-  return ServerMetrics(port).series("troupe_trace_spans_dropped_total{model_name=\"demo\",reason=\"" + reason + "\"}");
+  return ServerMetrics(port).series("troupe_trace_spans_dropped_total{model_name=\"demo\",reason=\"" +
+                                    reason + "\"}");
 }
 
 }  // namespace
@@ -59,7 +59,8 @@ TEST_CASE("trace outage: a collector that is down costs spans, not answers") {
   CHECK(server.wait() == 0);
 }
 
-TEST_CASE("trace outage: a collector that refuses, hangs up or talks nonsense has its spans counted as lost") {
+TEST_CASE(
+    "trace outage: a collector that refuses, hangs up or talks nonsense has its spans counted as lost") {
   for (const SinkAnswer& answer : {SinkAnswer{.status = 400}, SinkAnswer{.hangs_up = true},
                                    SinkAnswer{.status = 0, .raw = "what?\r\n\r\n"}}) {
     OtlpSink sink;
@@ -74,7 +75,8 @@ TEST_CASE("trace outage: a collector that refuses, hangs up or talks nonsense ha
   }
 }
 
-TEST_CASE("trace outage: a collector that never answers fills the queue, no more, and does not delay the end") {
+TEST_CASE(
+    "trace outage: a collector that never answers fills the queue, no more, and does not delay the end") {
   OtlpSink sink;
   sink.answer_otherwise({.says_nothing = true});
   ServerProcess server(noop_flags({"--trace-endpoint", sink.url(), "--trace-max-queued-spans", "512"}));
@@ -102,7 +104,8 @@ TEST_CASE("trace outage: when the collector is back, so are the spans") {
 
 TEST_CASE("trace outage: the file is written though the collector is down") {
   const TemporaryFile file;
-  ServerProcess server(noop_flags({"--trace-endpoint", "http://127.0.0.1:1", "--trace-file", file.path().string()}));
+  ServerProcess server(
+      noop_flags({"--trace-endpoint", "http://127.0.0.1:1", "--trace-file", file.path().string()}));
   ask(server.port(), 3);
   server.signal(SIGTERM);
   CHECK(server.wait() == 0);
@@ -113,13 +116,14 @@ TEST_CASE("trace outage: the file is written though the collector is down") {
 
 TEST_CASE("trace outage: an endpoint or a file that can't be is named at the start") {
   const auto refusal = [](const std::string& flag, const std::string& value) {
-    return run_command({TROUPE_BINARY, "serve", "--port", "0", "--model", TROUPE_SOURCE_DIR "/models/demo", "--device",
-                        "noop", flag, value});
+    return run_command({TROUPE_BINARY, "serve", "--port", "0", "--model", TROUPE_SOURCE_DIR "/models/demo",
+                        "--device", "noop", flag, value});
   };
   const auto no_url = refusal("--trace-endpoint", "localhost:4318");
   CHECK(no_url.exit_status == 1);
-  CHECK(no_url.output.find("expected a collector's URL such as http://localhost:4318, got 'localhost:4318'") !=
-        std::string::npos);
+  CHECK(
+      no_url.output.find("expected a collector's URL such as http://localhost:4318, got 'localhost:4318'") !=
+      std::string::npos);
   const auto no_file = refusal("--trace-file", "/nowhere/traces.jsonl");
   CHECK(no_file.exit_status == 1);
   CHECK(no_file.output.find("/nowhere/traces.jsonl: No such file or directory") != std::string::npos);

@@ -39,8 +39,10 @@ std::string traceparent(const std::string& flags) {
 }
 
 std::vector<std::string> flags_for(const OtlpSink& sink, std::vector<std::string> more = {}) {
-  std::vector<std::string> flags = {"--model",  TROUPE_SOURCE_DIR "/models/demo", "--log-level",      "error",
-                                    "--memory", "64MiB",                          "--trace-endpoint", sink.url()};
+  std::vector<std::string> flags = {"--model",          TROUPE_SOURCE_DIR "/models/demo",
+                                    "--log-level",      "error",
+                                    "--memory",         "64MiB",
+                                    "--trace-endpoint", sink.url()};
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
@@ -93,7 +95,8 @@ TEST_CASE("tracing: a streamed request continues its caller's trace and tells wh
   CHECK(root.parent_id == kCaller);
   CHECK(root.trace_state == "vendor=x1");
   CHECK(root.status == 0);
-  CHECK(answer.headers.find("traceresponse: 00-" + kTraceId + "-" + root.span_id + "-01") != std::string::npos);
+  CHECK(answer.headers.find("traceresponse: 00-" + kTraceId + "-" + root.span_id + "-01") !=
+        std::string::npos);
   CHECK(answer.headers.find("X-Request-Id: mine-1") != std::string::npos);
 
   const auto& has = root.attributes;
@@ -160,7 +163,8 @@ TEST_CASE("tracing: a request without a caller begins a trace; a text completion
   const OtlpSink sink;
   const ServerProcess server(flags_for(sink));
   const json body = {{"model", "demo"}, {"prompt", "one two"}, {"max_tokens", 4}, {"ignore_eos", true}};
-  REQUIRE(http_post(server.port(), "/v1/completions", body.dump(), "traceparent: 00-zz-1-01\r\n").status == 200);
+  REQUIRE(http_post(server.port(), "/v1/completions", body.dump(), "traceparent: 00-zz-1-01\r\n").status ==
+          200);
   const auto tree = wait_for_trees(sink, 1).front();
   CHECK(tree.root.name == "text_completion demo");
   CHECK(tree.root.parent_id.empty());
@@ -173,7 +177,8 @@ TEST_CASE("tracing: a long prompt is encoded on a thread of its own, and that is
   const OtlpSink sink;
   const ServerProcess server(flags_for(sink));
   json body = body_of("");
-  for (int i = 0; i < 1000; ++i) body["messages"][0]["content"] = body["messages"][0]["content"].get<std::string>() + "one ";
+  for (int i = 0; i < 1000; ++i)
+    body["messages"][0]["content"] = body["messages"][0]["content"].get<std::string>() + "one ";
   body["messages"][0]["content"] = body["messages"][0]["content"].get<std::string>() + std::string(200, ' ');
   body["max_tokens"] = 2;
   const auto answer = http_post(server.port(), kChat, body.dump());
@@ -214,7 +219,8 @@ TEST_CASE("tracing: a request that waits too long fails in its queue phase") {
   first.join();
   CHECK(answer.status == 429);
   const auto trees = wait_for_trees(sink, 2);
-  const auto failed = std::find_if(trees.begin(), trees.end(), [](const auto& t) { return t.root.trace_id == kTraceId; });
+  const auto failed =
+      std::find_if(trees.begin(), trees.end(), [](const auto& t) { return t.root.trace_id == kTraceId; });
   REQUIRE(failed != trees.end());
   CHECK(failed->root.attributes.at("error.type") == "overloaded");
   CHECK(failed->root.attributes.at("http.response.status_code") == 429);
@@ -232,7 +238,8 @@ TEST_CASE("tracing: what HTTP refuses has one short span with the status") {
   const std::vector<Case> cases = {
       {kChat, body_of("Hi").dump(), "", "POST " + kChat, "401"},
       {kChat, "{", key, "POST " + kChat, "400"},
-      {kChat, json{{"model", "other"}, {"messages", body_of("Hi")["messages"]}}.dump(), key, "POST " + kChat, "404"},
+      {kChat, json{{"model", "other"}, {"messages", body_of("Hi")["messages"]}}.dump(), key, "POST " + kChat,
+       "404"},
       {kChat, body_of(std::string(3000, 'x')).dump(), key, "POST " + kChat, "413"},
       {"/nowhere/secret-path", "{}", key, "POST other", "404"},
       {"/v1/models", "{}", key, "POST /v1/models", "405"},
@@ -248,10 +255,12 @@ TEST_CASE("tracing: what HTTP refuses has one short span with the status") {
     CHECK(problems_of(trees[i]) == "");
     CHECK(trees[i].root.name == cases[i].name);
     CHECK(trees[i].root.attributes.at("error.type") == cases[i].status);
-    CHECK(std::to_string(trees[i].root.attributes.at("http.response.status_code").get<int>()) == cases[i].status);
+    CHECK(std::to_string(trees[i].root.attributes.at("http.response.status_code").get<int>()) ==
+          cases[i].status);
     CHECK(trees[i].root.status == 0);  // the client's fault is no error of the server's
     CHECK(trees[i].phases.empty());
-    for (const auto& [name, value] : trees[i].root.attributes) CHECK(value.dump().find("secret") == std::string::npos);
+    for (const auto& [name, value] : trees[i].root.attributes)
+      CHECK(value.dump().find("secret") == std::string::npos);
   }
 }
 
@@ -295,16 +304,17 @@ TEST_CASE("tracing: half of many requests is about half") {
 
 TEST_CASE("tracing: errors and slow requests are kept though they were not sampled") {
   const OtlpSink sink;
-  ServerProcess server(flags_for(sink, {"--trace-sample-ratio", "0", "--trace-keep-slower-than-ms", "300", "--device",
-                                        "noop", "--noop-iteration-us", "50000"}));
+  ServerProcess server(flags_for(sink, {"--trace-sample-ratio", "0", "--trace-keep-slower-than-ms", "300",
+                                        "--device", "noop", "--noop-iteration-us", "50000"}));
   json quick = body_of("Hi");
   quick["max_tokens"] = 1;
   json slow = quick;
   slow["max_tokens"] = 10;
   CHECK(http_post(server.port(), kChat, quick.dump()).status == 200);
   CHECK(http_post(server.port(), kChat, slow.dump(), traceparent("00")).status == 200);
-  http_post_and_leave(server.port(), kChat, endless_body().dump(),
-                      [](std::string_view raw) { return raw.find("\"content\":\"a\"") != std::string_view::npos; });
+  http_post_and_leave(server.port(), kChat, endless_body().dump(), [](std::string_view raw) {
+    return raw.find("\"content\":\"a\"") != std::string_view::npos;
+  });
   const auto trees = trees_at_end(server, sink);
   REQUIRE(trees.size() == 2);
   CHECK(trees[0].root.attributes.at("troupe.kept") == "slow");
@@ -329,9 +339,11 @@ TEST_CASE("tracing: a client that does not read suspends its sequence, and the t
   address.sin_port = htons(server.port());
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   REQUIRE(::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-  const std::string request = "POST " + kChat + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n" +
-                              "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
-  REQUIRE(::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size()));
+  const std::string request =
+      "POST " + kChat + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n" +
+      "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
+  REQUIRE(::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(request.size()));
   CHECK(eventually([&] { return ServerMetrics(server.port()).series("troupe_num_requests_paused") > 0; }));
   std::array<char, 16384> buffer{};
   while (::recv(descriptor, buffer.data(), buffer.size(), 0) > 0) {

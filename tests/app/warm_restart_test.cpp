@@ -47,10 +47,9 @@ class User {
   test::Conversation conversation_{150};
 };
 
-std::vector<std::string> flags_of(const test::TemporaryDirectory& place,
-                                  std::vector<std::string> more = {}) {
-  more.insert(more.end(), {"--model", TROUPE_SOURCE_DIR "/models/demo", "--store-directory",
-                           place.path().string()});
+std::vector<std::string> flags_of(const test::TemporaryDirectory& place, std::vector<std::string> more = {}) {
+  more.insert(more.end(),
+              {"--model", TROUPE_SOURCE_DIR "/models/demo", "--store-directory", place.path().string()});
   return more;
 }
 
@@ -176,9 +175,8 @@ TEST_CASE("warm restart: a disk that is full stops nothing but the writing") {
   user.say(*server, "My name is Clara.");
   user.say(*server, kLongAnswer);
   user.say(*server, kLongAnswer);
-  CHECK(test::eventually([&] {
-    return test::ServerMetrics(server->port()).sum("troupe_kv_page_writes_failed_total") >= 1;
-  }));
+  CHECK(test::eventually(
+      [&] { return test::ServerMetrics(server->port()).sum("troupe_kv_page_writes_failed_total") >= 1; }));
   CHECK(server->output().find("the disk tier can't transfer a KV page") != std::string::npos);
   CHECK(user.say(*server, "What is my name?").text.find("Clara") != std::string::npos);
   end(*server);

@@ -48,10 +48,9 @@ ModelConfig wide_llama() {
 
 std::shared_ptr<const HostModel> load(const std::filesystem::path& path, DataType compute_type,
                                       unsigned num_threads) {
-  return load_host_model(plan_host_model(path, {.compute_type = compute_type,
-                                                .num_threads = num_threads,
-                                                .num_slots = 33,
-                                                .max_batch_tokens = 160}));
+  return load_host_model(plan_host_model(
+      path,
+      {.compute_type = compute_type, .num_threads = num_threads, .num_slots = 33, .max_batch_tokens = 160}));
 }
 
 struct Outcome {
@@ -60,8 +59,8 @@ struct Outcome {
 };
 
 // What becomes of the first request.
-Outcome run(const std::shared_ptr<const HostModel>& model,
-            const std::vector<GenerationRequest>& requests, const GenerationSettings& settings) {
+Outcome run(const std::shared_ptr<const HostModel>& model, const std::vector<GenerationRequest>& requests,
+            const GenerationSettings& settings) {
   CapturedLogits captured;
   HostDevice device(model, {.on_logits = capture_logits(captured), .poison_memory = true});
   ProgramCache programs(model->network, model->compute_type, model->largest);
@@ -73,9 +72,9 @@ std::size_t num_different_rows(const Outcome& a, const Outcome& b) {
   REQUIRE(a.logits.size() == b.logits.size());
   std::size_t count = 0;
   for (std::size_t i = 0; i < a.logits.size(); ++i) {
-    const bool is_equal = a.logits[i].size() == b.logits[i].size() &&
-                          std::memcmp(a.logits[i].data(), b.logits[i].data(),
-                                      a.logits[i].size() * sizeof(float)) == 0;
+    const bool is_equal =
+        a.logits[i].size() == b.logits[i].size() &&
+        std::memcmp(a.logits[i].data(), b.logits[i].data(), a.logits[i].size() * sizeof(float)) == 0;
     count += is_equal ? 0 : 1;
   }
   return count;
@@ -114,8 +113,7 @@ void check_invariance(const ModelConfig& config, DataType compute_type) {
         requests.push_back(random_request(random, config.vocabulary_size));
       }
       const Outcome together =
-          run(model, requests,
-              {.seed = seed, .max_chunk = 64, .shuffle = true, .in_flight = seed});
+          run(model, requests, {.seed = seed, .max_chunk = 64, .shuffle = true, .in_flight = seed});
       CHECK(together.tokens == alone.tokens);
       CHECK(num_different_rows(together, alone) == 0);
     }

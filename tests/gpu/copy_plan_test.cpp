@@ -37,10 +37,8 @@ using Numbers = std::vector<std::uint64_t>;
 }  // namespace
 
 TEST_CASE("copy plan: loads go by layer, stores that nobody waits for come afterwards") {
-  const auto plan =
-      plan_copies(batch_of({store(5, 0, 1), load(1, 2, 2), store(6, 1, 3), load(3, 3, 4)}, 64, 1,
-                           {1, 3, 4}),
-                  kNumPages);
+  const auto plan = plan_copies(
+      batch_of({store(5, 0, 1), load(1, 2, 2), store(6, 1, 3), load(3, 3, 4)}, 64, 1, {1, 3, 4}), kNumPages);
   REQUIRE(plan.size() == 1);
   CHECK(generations(plan[0].by_layer) == Numbers{2, 4});
   CHECK(generations(plan[0].afterwards) == Numbers{1, 3});
@@ -49,8 +47,7 @@ TEST_CASE("copy plan: loads go by layer, stores that nobody waits for come after
 TEST_CASE("copy plan: a page that a load or a slice writes over is stored first, by layer") {
   // Page 1 is loaded into; 4 gets new tokens, 3 is only read, 2 is beyond them.
   const auto plan =
-      plan_copies(batch_of({store(1, 0, 1), load(1, 9, 2), store(4, 1, 3), store(3, 2, 4),
-                            store(2, 3, 5)},
+      plan_copies(batch_of({store(1, 0, 1), load(1, 9, 2), store(4, 1, 3), store(3, 2, 4), store(2, 3, 5)},
                            70, 3, {1, 3, 4, 2}),
                   kNumPages);
   REQUIRE(plan.size() == 1);

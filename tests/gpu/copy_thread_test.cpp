@@ -107,8 +107,7 @@ Outcome run_in_order(SmallPool& pool, const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     if (step.is_damaged) flip_bit(*pool.host, step.host_page, step.generation, 5000);
     outcome.failed_loads.push_back(pool.move_in_order(step.batch->moves));
-    for (std::size_t layer = 0; layer < kSmallLayout.num_layers; ++layer)
-      run_layer(pool, *step.batch, layer);
+    for (std::size_t layer = 0; layer < kSmallLayout.num_layers; ++layer) run_layer(pool, *step.batch, layer);
     outcome.void_slices.push_back(void_slices(pool, *step.batch));
   }
   return outcome;
@@ -137,8 +136,7 @@ Outcome run_beside(SmallPool& pool, const std::vector<Step>& steps, const LinkSe
   };
   std::mt19937_64 random(seed);
   for (const Step& step : steps) {
-    while (begun.size() == 3 || (!begun.empty() && (step.is_damaged || random() % 2 == 0)))
-      run_next();
+    while (begun.size() == 3 || (!begun.empty() && (step.is_damaged || random() % 2 == 0))) run_next();
     if (step.is_damaged) flip_bit(*pool.host, step.host_page, step.generation, 5000);
     begun.push_back({step.batch, copy_thread.begin(step.batch)});
   }
@@ -175,8 +173,7 @@ TEST_CASE("copy thread: whatever moves and slices meet, bytes are those of doing
 }
 
 TEST_CASE("copy thread: a slow link changes no byte") {
-  const LinkSettings link{.bytes_per_second = 2'000'000'000,
-                          .latency = std::chrono::microseconds(3)};
+  const LinkSettings link{.bytes_per_second = 2'000'000'000, .latency = std::chrono::microseconds(3)};
   for (std::uint64_t seed = 1; seed <= 60; ++seed) check_seed(seed, link);
 }
 
@@ -193,8 +190,8 @@ TEST_CASE("copy thread: copies wait for the batch that touches their pages, not 
   REQUIRE(pool.move_in_order({store(0, 0, 1)}).empty());
   CopyThread copy_thread(pool.mover, {});
   auto reader = std::make_shared<Batch>();
-  reader->slices.push_back({.num_tokens = 1, .context_length = 32, .num_pages = 2, .sampling = {},
-                            .suppressed = {}});
+  reader->slices.push_back(
+      {.num_tokens = 1, .context_length = 32, .num_pages = 2, .sampling = {}, .suppressed = {}});
   reader->page_table = {1, 2};
   auto next = std::make_shared<Batch>();
   next->moves = {load(3, 0, 1)};
@@ -222,8 +219,7 @@ TEST_CASE("copy thread: moves to nowhere fail their batch, and only that") {
   right->moves = {store(0, 1, 2)};
   const auto failing = copy_thread.begin(wrong);
   const auto copies = copy_thread.begin(right);
-  CHECK_THROWS_WITH_AS(failing->wait_for_layer(0), doctest::Contains("device page 99"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(failing->wait_for_layer(0), doctest::Contains("device page 99"), std::runtime_error);
   CHECK(copies->wait_for_all().empty());
   CHECK(pool.host->load(0, 1).empty());
   CHECK_FALSE(pool.host->load(1, 2).empty());

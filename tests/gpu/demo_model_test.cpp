@@ -78,23 +78,22 @@ Difference difference(const std::vector<float>& a, const std::vector<float>& b) 
 Difference worst_difference(DataType compute_type, const std::string& precision) {
   const SafetensorsFile fixture(kSource / "tests/fixtures/demo_logits.safetensors");
   CapturedLogits captured;
-  const auto model = load_host_model(plan_host_model(
-      kSource / "models/demo", {.compute_type = compute_type, .num_threads = 2,
-                                .num_slots = 1, .max_pages = 64}));
+  const auto model = load_host_model(
+      plan_host_model(kSource / "models/demo",
+                      {.compute_type = compute_type, .num_threads = 2, .num_slots = 1, .max_pages = 64}));
   HostDevice device(model, {.on_logits = capture_logits(captured), .poison_memory = true});
   ProgramCache programs(model->network, model->compute_type, model->largest);
   Difference worst;
   for (int i = 0; fixture.find("prompt_" + std::to_string(i) + ".tokens") != nullptr; ++i) {
     const std::string name = "prompt_" + std::to_string(i) + ".";
-    const auto found = difference(
-        logits_at(device, programs, captured, values_of<std::int32_t>(fixture, name + "tokens"),
-                  values_of<std::int32_t>(fixture, name + "positions")),
-        values_of<float>(fixture, name + precision));
+    const auto found =
+        difference(logits_at(device, programs, captured, values_of<std::int32_t>(fixture, name + "tokens"),
+                             values_of<std::int32_t>(fixture, name + "positions")),
+                   values_of<float>(fixture, name + precision));
     worst.relative = std::max(worst.relative, found.relative);
     worst.largest = std::max(worst.largest, found.largest);
   }
-  MESSAGE(precision << ": relative difference " << worst.relative << ", of one value "
-                    << worst.largest);
+  MESSAGE(precision << ": relative difference " << worst.relative << ", of one value " << worst.largest);
   return worst;
 }
 
@@ -116,8 +115,8 @@ TEST_CASE("demo model: bf16 logits are those of fp32 within 2e-2") {
 
 TEST_CASE("demo model: the greedy continuation is the reference's") {
   const SafetensorsFile fixture(kSource / "tests/fixtures/demo_logits.safetensors");
-  const auto model = load_host_model(plan_host_model(
-      kSource / "models/demo", {.compute_type = DataType::kF32, .num_threads = 2}));
+  const auto model = load_host_model(
+      plan_host_model(kSource / "models/demo", {.compute_type = DataType::kF32, .num_threads = 2}));
   HostDevice device(model);
   ProgramCache programs(model->network, model->compute_type, model->largest);
   std::vector<GenerationRequest> requests;

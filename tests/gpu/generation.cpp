@@ -29,8 +29,8 @@ struct InFlight {
 
 class Generation {
  public:
-  Generation(Device& device, ProgramCache& programs,
-             const std::vector<GenerationRequest>& requests, const GenerationSettings& settings)
+  Generation(Device& device, ProgramCache& programs, const std::vector<GenerationRequest>& requests,
+             const GenerationSettings& settings)
       : device_(device), programs_(programs), settings_(settings), random_(settings.seed) {
     give_out_pages(requests);
     tokens_.resize(requests.size());
@@ -63,8 +63,7 @@ class Generation {
   }
 
   bool is_submitted() const {
-    return std::all_of(sequences_.begin(), sequences_.end(),
-                       [](const auto& s) { return s.is_finished(); });
+    return std::all_of(sequences_.begin(), sequences_.end(), [](const auto& s) { return s.is_finished(); });
   }
 
   std::shared_ptr<Batch> form_batch(std::uint32_t iteration) {
@@ -95,8 +94,7 @@ class Generation {
                         .sampling = sequence.request->sampling,
                         .suppressed = {}};
     if (sequence.num_prefilled < prompt_length) {
-      std::uint32_t chunk =
-          std::min({prompt_length - sequence.num_prefilled, settings_.max_chunk, budget});
+      std::uint32_t chunk = std::min({prompt_length - sequence.num_prefilled, settings_.max_chunk, budget});
       if (settings_.shuffle) chunk = 1 + random_() % chunk;
       slice.num_tokens = chunk;
       slice.context_length = sequence.num_prefilled;
@@ -116,8 +114,7 @@ class Generation {
     }
     if (slice.sample && slice.sampling.has_penalties()) {
       slice.penalized = penalized_tokens(sequence);
-      slice.num_pending =
-          sequence.num_sampled - static_cast<std::uint32_t>(tokens_[sequence.id].size());
+      slice.num_pending = sequence.num_sampled - static_cast<std::uint32_t>(tokens_[sequence.id].size());
     }
     sequence.num_sampled += slice.sample ? 1 : 0;
     batch.page_table.insert(batch.page_table.end(), sequence.pages.begin(), sequence.pages.end());
@@ -139,8 +136,7 @@ class Generation {
   }
 
   void submit(std::shared_ptr<Batch> batch) {
-    auto program =
-        programs_.find("decoder_step", batch->num_tokens(), batch->num_output_rows());
+    auto program = programs_.find("decoder_step", batch->num_tokens(), batch->num_output_rows());
     in_flight_.push_back({device_.submit(std::move(program), batch), batch});
   }
 
@@ -193,14 +189,13 @@ Batch scoring_batch(const std::vector<std::int32_t>& prompt, std::uint32_t page_
   const auto length = static_cast<std::uint32_t>(prompt.size());
   for (PageId page = 0; page * page_size < length; ++page) batch.page_table.push_back(page);
   for (std::uint32_t i = 0; i < length; ++i)
-    batch.slices.push_back(
-        {.num_tokens = 1,
-         .context_length = i,
-         .num_pages = i / page_size + 1,
-         .sample = true,
-         .sampling = {.temperature = 0.0F, .top_logprobs = top_logprobs},
-         .suppressed = {},
-         .scored_token = i + 1 < length ? prompt[i + 1] : -1});
+    batch.slices.push_back({.num_tokens = 1,
+                            .context_length = i,
+                            .num_pages = i / page_size + 1,
+                            .sample = true,
+                            .sampling = {.temperature = 0.0F, .top_logprobs = top_logprobs},
+                            .suppressed = {},
+                            .scored_token = i + 1 < length ? prompt[i + 1] : -1});
   return batch;
 }
 

@@ -114,8 +114,7 @@ TEST_CASE("host device: it can go with copies in flight, and what was not stored
   ProgramCache programs = make_programs();
   FollowUp follow_up(programs);
   {
-    HostDevice device(tiny_model(), {.host_pages = follow_up.host_pages,
-                                     .link = {.bytes_per_second = 1}});
+    HostDevice device(tiny_model(), {.host_pages = follow_up.host_pages, .link = {.bytes_per_second = 1}});
     Batch storing = follow_up.batch;
     storing.moves = {{.to_host = true, .host_page = 0, .generation = 9},
                      {.device_page = 5, .host_page = 1, .generation = 4}};

@@ -11,8 +11,8 @@
 #include <doctest/doctest.h>
 
 #include "generation.hpp"
-#include "tiny_model.hpp"
 #include "tests/support/eventually.hpp"
+#include "tiny_model.hpp"
 
 namespace troupe {
 
@@ -51,7 +51,11 @@ TEST_CASE("host device: a batch that does not fit fails alone") {
       {[](Batch& b) { b.page_table[1] = 64; }, "page 64 does not exist"},
       {[](Batch& b) { b.slices[0].input_from_slot = true; }, "input comes from the slot"},
       {[](Batch& b) { b.slices[0].num_pending = 9; }, "9 tokens are pending, at most 8"},
-      {[](Batch& b) { b.token_ids.resize(65); b.slices[0].num_tokens = 65; }, "does not fit its"},
+      {[](Batch& b) {
+         b.token_ids.resize(65);
+         b.slices[0].num_tokens = 65;
+       },
+       "does not fit its"},
   };
   for (const auto& [spoil, reason] : cases) {
     CAPTURE(reason);
@@ -81,8 +85,8 @@ TEST_CASE("host device: penalties are the same however many batches are in fligh
   const auto expected = generate(device, programs, requests);
   for (const std::uint32_t in_flight : {2U, 5U}) {
     for (const std::uint32_t seed : {1U, 2U}) {
-      CHECK(generate(device, programs, requests,
-                     {.seed = seed, .shuffle = true, .in_flight = in_flight}) == expected);
+      CHECK(generate(device, programs, requests, {.seed = seed, .shuffle = true, .in_flight = in_flight}) ==
+            expected);
     }
   }
   auto without = requests;
@@ -130,13 +134,11 @@ TEST_CASE("host device: a prompt is scored token by token, and the slot knows wh
     HostDevice device(tiny_model(), {.on_logits = capture_logits(captured)});
     std::vector<GenerationRequest> beginnings;
     for (std::size_t i = 1; i <= prompt.size(); ++i)
-      beginnings.push_back({.prompt = {prompt.begin(), prompt.begin() + static_cast<int>(i)},
-                            .num_new = 2});
+      beginnings.push_back({.prompt = {prompt.begin(), prompt.begin() + static_cast<int>(i)}, .num_new = 2});
     plain = generate(device, programs, beginnings);
   }
   HostDevice device(tiny_model());
-  const auto batch = std::make_shared<Batch>(
-      scoring_batch(prompt, device.description().page_size, 3));
+  const auto batch = std::make_shared<Batch>(scoring_batch(prompt, device.description().page_size, 3));
   const auto program = programs.find("decoder_step", batch->num_tokens(), batch->num_output_rows());
   const auto result = wait_for(device, device.submit(program, batch));
   REQUIRE(result.error == "");
@@ -154,8 +156,8 @@ TEST_CASE("host device: a prompt is scored token by token, and the slot knows wh
   Batch next{.id = 2, .slices = {batch->slices.back()}, .token_ids = {0}, .page_table = {0}};
   next.slices[0].context_length = static_cast<std::uint32_t>(prompt.size());
   next.slices[0].input_from_slot = true;
-  const auto drawn = wait_for(device, device.submit(programs.find("decoder_step", 1, 1),
-                                                    std::make_shared<Batch>(next)));
+  const auto drawn =
+      wait_for(device, device.submit(programs.find("decoder_step", 1, 1), std::make_shared<Batch>(next)));
   CHECK(drawn.tokens.at(0) == plain.back().at(1));
 }
 
@@ -164,8 +166,7 @@ TEST_CASE("host device: a program of another network is refused, not run") {
   ModelConfig other = tiny_llama();
   other.num_layers = 3;
   ProgramCache programs(make_network(other), tiny_model()->compute_type, {64, 8});
-  CHECK(run(device, programs, good_batch()).error.find("is not on this device") !=
-        std::string::npos);
+  CHECK(run(device, programs, good_batch()).error.find("is not on this device") != std::string::npos);
 }
 
 TEST_CASE("host device: a failed batch voids its slot, and only that sequence") {
@@ -274,8 +275,8 @@ TEST_CASE("host device: it can go at any moment, and the next one gives the same
 TEST_CASE("host device: the same seed and position draw the same token again") {
   HostDevice device(tiny_model());
   ProgramCache programs = make_programs();
-  GenerationRequest request{.prompt = {1, 2, 3}, .num_new = 40,
-                            .sampling = {.temperature = 1.2F, .seed = 99}};
+  GenerationRequest request{
+      .prompt = {1, 2, 3}, .num_new = 40, .sampling = {.temperature = 1.2F, .seed = 99}};
   const auto whole = generate(device, programs, {request})[0];
   GenerationRequest resumed = request;
   resumed.prompt.insert(resumed.prompt.end(), whole.begin(), whole.begin() + 15);

@@ -47,8 +47,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 // The bf16 weights of a directory again, as bf16 or f32, behind a header that
 // puts the data `misalignment` bytes off.
-void rewrite_weights(const std::filesystem::path& model_dir, DataType type,
-                     std::size_t misalignment) {
+void rewrite_weights(const std::filesystem::path& model_dir, DataType type, std::size_t misalignment) {
   const auto path = model_dir / "model.safetensors";
   nlohmann::json header;
   std::string bytes;
@@ -86,8 +85,7 @@ TEST_CASE("host model: oneDNN gives the same logits up to rounding") {
   for (const DataType compute_type : {DataType::kF32, DataType::kBF16}) {
     CAPTURE(name_of(compute_type));
     const auto ours = last_logits(directory.path(), {.compute_type = compute_type});
-    const auto theirs =
-        last_logits(directory.path(), {.compute_type = compute_type, .deterministic = false});
+    const auto theirs = last_logits(directory.path(), {.compute_type = compute_type, .deterministic = false});
     CHECK(distance(theirs, ours) < (compute_type == DataType::kF32 ? 1e-5 : 2e-2));
   }
 }
@@ -121,8 +119,7 @@ TEST_CASE("host model: settings that cannot be are refused") {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), tiny_llama(), 1);
   CHECK_THROWS_AS(plan_host_model(directory.path(), {.num_slots = 0}), std::runtime_error);
-  CHECK_THROWS_AS(plan_host_model(directory.path(), {.compute_type = DataType::kF16}),
-                  std::runtime_error);
+  CHECK_THROWS_AS(plan_host_model(directory.path(), {.compute_type = DataType::kF16}), std::runtime_error);
   CHECK_THROWS_WITH_AS(plan_host_model(directory.path(), {.memory_budget_bytes = 1000}),
                        doctest::Contains("does not fit"), std::runtime_error);
 }
@@ -130,10 +127,8 @@ TEST_CASE("host model: settings that cannot be are refused") {
 TEST_CASE("host model: a shorter context is kept, a longer one is cut") {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), tiny_llama(), 1);
-  CHECK(plan_host_model(directory.path(), {.context_length = 100}).settings.context_length ==
-        100);
-  CHECK(plan_host_model(directory.path(), {.context_length = 9999}).settings.context_length ==
-        256);
+  CHECK(plan_host_model(directory.path(), {.context_length = 100}).settings.context_length == 100);
+  CHECK(plan_host_model(directory.path(), {.context_length = 9999}).settings.context_length == 256);
 }
 
 TEST_CASE("host model: a tensor that is missing or misshapen is named before anything is loaded") {
@@ -147,8 +142,7 @@ TEST_CASE("host model: a tensor that is missing or misshapen is named before any
   std::filesystem::copy_file(weights, other.path() / "model.safetensors",
                              std::filesystem::copy_options::overwrite_existing);
   CHECK_THROWS_WITH_AS(plan_host_model(other.path(), {}),
-                       doctest::Contains("model.layers.2.input_layernorm.weight"),
-                       std::runtime_error);
+                       doctest::Contains("model.layers.2.input_layernorm.weight"), std::runtime_error);
   config = tiny_llama();
   config.vocabulary_size = 101;
   write_random_llama(other.path(), config, 1);

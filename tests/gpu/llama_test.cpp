@@ -93,15 +93,13 @@ TEST_CASE("llama: tied embeddings serve as the output matrix") {
 TEST_CASE("llama: an unknown cell or compute type is refused") {
   const LlamaNetwork network(llama_100m());
   CHECK_THROWS_AS(network.build_program("encoder", {1, 1}, DataType::kF32), std::runtime_error);
-  CHECK_THROWS_AS(network.build_program("decoder_step", {1, 1}, DataType::kI32),
-                  std::runtime_error);
+  CHECK_THROWS_AS(network.build_program("decoder_step", {1, 1}, DataType::kI32), std::runtime_error);
 }
 
 TEST_CASE("network: an unknown architecture is named") {
   ModelConfig config = llama_100m();
   config.architecture = "MambaForCausalLM";
-  CHECK_THROWS_WITH_AS(make_network(config), doctest::Contains("MambaForCausalLM"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(make_network(config), doctest::Contains("MambaForCausalLM"), std::runtime_error);
 }
 
 }  // namespace troupe

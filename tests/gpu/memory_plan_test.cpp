@@ -45,10 +45,8 @@ TEST_CASE("memory plan: what does not fit is refused with both numbers") {
   request.budget_bytes = 1340 + 4 * 50;
   CHECK(plan_memory(request).num_pages == 4);
   request.budget_bytes -= 1;
-  CHECK_THROWS_WITH_AS(plan_memory(request), doctest::Contains("1.5 KiB needed"),
-                       std::runtime_error);
-  CHECK_THROWS_WITH_AS(plan_memory(request), doctest::Contains("1.5 KiB allowed"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(plan_memory(request), doctest::Contains("1.5 KiB needed"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(plan_memory(request), doctest::Contains("1.5 KiB allowed"), std::runtime_error);
 }
 
 TEST_CASE("memory plan: sums that overflow do not fit") {
@@ -79,8 +77,7 @@ TEST_CASE("memory plan: never more than the budget, never fewer pages than one s
       CHECK(plan.total_bytes <= request.budget_bytes);
       CHECK(std::uint64_t{plan.num_pages} * request.page_size >= request.context_length);
     } catch (const std::runtime_error&) {
-      const std::uint64_t pages =
-          (request.context_length + request.page_size - 1) / request.page_size;
+      const std::uint64_t pages = (request.context_length + request.page_size - 1) / request.page_size;
       CHECK(request.weight_bytes + request.table_bytes + request.arena_bytes +
                 request.slot_bytes * request.num_slots + pages * request.page_bytes >
             request.budget_bytes);

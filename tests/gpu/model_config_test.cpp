@@ -103,8 +103,7 @@ TEST_CASE("model config: rotary scaling in its spellings") {
                                                  {"high_freq_factor", 4.0},
                                                  {"original_max_position_embeddings", 8192}}));
   CHECK(llama3.rope_scaling->original_context_length == 8192);
-  const auto newer =
-      load(with("rope_parameters", {{"rope_type", "default"}, {"rope_theta", 500000.0}}));
+  const auto newer = load(with("rope_parameters", {{"rope_type", "default"}, {"rope_theta", 500000.0}}));
   CHECK(newer.rope_theta == 500000.0F);
   CHECK_FALSE(newer.rope_scaling.has_value());
 }
@@ -164,8 +163,7 @@ TEST_CASE("model config: what is not supported is refused in one sentence") {
     CAPTURE(key);
     CAPTURE(value.dump());
     CHECK_THROWS_WITH_AS(load(with(key, value)), doctest::Contains(reason), std::runtime_error);
-    CHECK_THROWS_WITH_AS(load(with(key, value)), doctest::Contains("config.json"),
-                         std::runtime_error);
+    CHECK_THROWS_WITH_AS(load(with(key, value)), doctest::Contains("config.json"), std::runtime_error);
   }
 }
 
@@ -185,14 +183,14 @@ TEST_CASE("model config: missing fields and files are named") {
     CHECK_THROWS_WITH_AS(load(config), doctest::Contains(key), std::runtime_error);
   }
   const TemporaryDirectory empty;
-  CHECK_THROWS_WITH_AS(load_model_config(empty.path()),
-                       doctest::Contains("config.json: is missing"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(load_model_config(empty.path()), doctest::Contains("config.json: is missing"),
+                       std::runtime_error);
 }
 
 TEST_CASE("model config: broken JSON is refused with the file's name") {
   const TemporaryDirectory directory;
-  for (const char* text : {"", "{", "null", "[1]", "{\"a\":1,\"a\":2}", "{\"a\":1e999}",
-                           "{\"a\":NaN}", "\xFF", "{} {}"}) {
+  for (const char* text :
+       {"", "{", "null", "[1]", "{\"a\":1,\"a\":2}", "{\"a\":1e999}", "{\"a\":NaN}", "\xFF", "{} {}"}) {
     CAPTURE(text);
     directory.write("config.json", text);
     CHECK_THROWS_WITH_AS(load_model_config(directory.path()), doctest::Contains("config.json: "),

@@ -45,8 +45,8 @@ TEST_CASE("model directory: what is wrong is said, and what is known is still sh
   CHECK(seen.config.has_value());
   CHECK(seen.unsupported.find("model.safetensors: is truncated") != std::string::npos);
 
-  CHECK(inspect_model_directory(directory.path() / "nothing", {}).unsupported.find(
-            "is not a directory") != std::string::npos);
+  CHECK(inspect_model_directory(directory.path() / "nothing", {}).unsupported.find("is not a directory") !=
+        std::string::npos);
 }
 
 TEST_CASE("random model: the same seed gives the same bytes, another one others") {
@@ -68,13 +68,14 @@ TEST_CASE("random model: tokens that are not to be drawn have a head of zeros") 
   const auto head = weights.find("lm_head.weight").bytes;
   for (std::uint32_t row = 0; row < config.vocabulary_size; ++row) {
     const auto bytes = head.subspan(row * config.hidden_size * 2, config.hidden_size * 2);
-    const bool is_zero = std::all_of(bytes.begin(), bytes.end(),
-                                     [](std::byte byte) { return byte == std::byte{0}; });
+    const bool is_zero =
+        std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
     CHECK(is_zero == (row != 3 && row != 99));
   }
   config.tied_embeddings = true;
-  CHECK_THROWS_WITH(write_random_llama(directory.path(), config, 1, {3}),
-                    "a random model that draws some tokens only needs a head of its own, not tied embeddings");
+  CHECK_THROWS_WITH(
+      write_random_llama(directory.path(), config, 1, {3}),
+      "a random model that draws some tokens only needs a head of its own, not tied embeddings");
 }
 
 TEST_CASE("random model: what was written is read back") {
@@ -82,8 +83,10 @@ TEST_CASE("random model: what was written is read back") {
   ModelConfig config = tiny_llama();
   config.attention_bias = true;
   config.tied_embeddings = false;
-  config.rope_scaling = RopeScaling{.type = "llama3", .factor = 8.0F,
-                                    .low_frequency_factor = 1.0F, .high_frequency_factor = 4.0F,
+  config.rope_scaling = RopeScaling{.type = "llama3",
+                                    .factor = 8.0F,
+                                    .low_frequency_factor = 1.0F,
+                                    .high_frequency_factor = 4.0F,
                                     .original_context_length = 64};
   write_random_llama(directory.path(), config, 1);
   const ModelConfig read = load_model_config(directory.path());

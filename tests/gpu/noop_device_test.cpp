@@ -11,8 +11,13 @@ namespace troupe {
 namespace {
 
 NoopDeviceSettings settings() {
-  return {.description = {.name = {}, .page_size = 32, .num_pages = 10, .num_slots = 4,
-                          .max_batch_tokens = 64, .context_length = 100, .vocabulary_size = 50},
+  return {.description = {.name = {},
+                          .page_size = 32,
+                          .num_pages = 10,
+                          .num_slots = 4,
+                          .max_batch_tokens = 64,
+                          .context_length = 100,
+                          .vocabulary_size = 50},
           .first_token = 10,
           .num_tokens = 5};
 }
@@ -20,8 +25,8 @@ NoopDeviceSettings settings() {
 std::shared_ptr<const Batch> batch_of(std::uint64_t id, std::uint32_t context_length) {
   auto batch = std::make_shared<Batch>();
   batch->id = id;
-  batch->slices.push_back({.num_tokens = 1, .context_length = context_length, .sample = true,
-                           .sampling = {}, .suppressed = {}});
+  batch->slices.push_back(
+      {.num_tokens = 1, .context_length = context_length, .sample = true, .sampling = {}, .suppressed = {}});
   batch->slices.push_back({.num_tokens = 3, .sampling = {}, .suppressed = {}});
   batch->token_ids = {1, 2, 3, 4};
   return batch;

@@ -55,13 +55,11 @@ inline PageMove store(PageId page, std::uint32_t host_page, std::uint64_t genera
   return {.to_host = true, .device_page = page, .host_page = host_page, .generation = generation};
 }
 inline PageMove load(PageId page, std::uint32_t host_page, std::uint64_t generation) {
-  return {.to_host = false, .device_page = page, .host_page = host_page,
-          .generation = generation};
+  return {.to_host = false, .device_page = page, .host_page = host_page, .generation = generation};
 }
 
 // As bad memory would, behind the back of those who look after the page.
-inline void flip_bit(HostPages& pages, std::uint32_t page, std::uint64_t generation,
-                     std::size_t byte) {
+inline void flip_bit(HostPages& pages, std::uint32_t page, std::uint64_t generation, std::size_t byte) {
   const auto contents = pages.load(page, generation);
   if (!contents.empty()) const_cast<std::byte&>(contents[byte]) ^= std::byte{1};
 }

@@ -12,8 +12,7 @@
 namespace troupe {
 namespace {
 
-std::vector<bool> void_slices(SmallPool& pool, std::uint32_t context_length,
-                              std::vector<PageId> pages) {
+std::vector<bool> void_slices(SmallPool& pool, std::uint32_t context_length, std::vector<PageId> pages) {
   Batch batch;
   SequenceSlice slice;
   slice.num_tokens = static_cast<std::uint32_t>(pages.size() * kKvPageTokens) - context_length;

@@ -34,8 +34,8 @@ void check_plan(const std::vector<TensorUse>& uses, const ArenaPlan& plan) {
       if (uses[j].size_bytes == 0 || a.chunk != b.chunk || !live_together(uses[i], uses[j])) {
         continue;
       }
-      const bool apart = a.offset + uses[i].size_bytes <= b.offset ||
-                         b.offset + uses[j].size_bytes <= a.offset;
+      const bool apart =
+          a.offset + uses[i].size_bytes <= b.offset || b.offset + uses[j].size_bytes <= a.offset;
       CHECK(apart);
     }
   }
@@ -166,14 +166,12 @@ TEST_CASE("planner: a Llama's temporaries are disjoint while live and few in byt
 
 TEST_CASE("arena: every smaller shape fits the chunks of the largest") {
   const auto network = make_network(llama_100m());
-  const Program largest =
-      network->build_program("decoder_step", {512, 64}, DataType::kBF16);
+  const Program largest = network->build_program("decoder_step", {512, 64}, DataType::kBF16);
   Arena arena(largest);
   CHECK(arena.size_bytes() == arena_bytes(largest));
   for (std::uint32_t tokens = 1; tokens <= 512; tokens = tokens * 3 / 2 + 1) {
     for (const std::uint32_t rows : {0U, 1U, 7U, 64U}) {
-      const Program program =
-          network->build_program("decoder_step", {tokens, rows}, DataType::kBF16);
+      const Program program = network->build_program("decoder_step", {tokens, rows}, DataType::kBF16);
       const auto placements = arena.place(program);
       for (const auto& placement : placements) CHECK(placement.chunk < arena.num_chunks());
     }

@@ -39,8 +39,8 @@ const std::string kGood = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8
 
 std::string tensor(const std::string& name, const std::string& shape, const std::string& offsets,
                    const std::string& type = "F32") {
-  return joined("\"", name, R"(":{"dtype":")", type, R"(","shape":)", shape,
-                R"(,"data_offsets":)", offsets, "}");
+  return joined("\"", name, R"(":{"dtype":")", type, R"(","shape":)", shape, R"(,"data_offsets":)", offsets,
+                "}");
 }
 
 struct HostileFile {
@@ -81,12 +81,11 @@ std::vector<HostileFile> hostile_headers() {
 std::vector<HostileFile> hostile_tensors() {
   const auto one = [](const std::string& entry) { return file_of(joined("{", entry, "}"), 8); };
   return {
-      {"same name twice",
-       one(joined(tensor("a", "[1]", "[0,4]"), ",", tensor("a", "[1]", "[4,8]"))), "occurs twice"},
-      {"same field twice",
-       one(R"("a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]})"), "twice"},
-      {"unknown field",
-       one(R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"code":"x"})"),
+      {"same name twice", one(joined(tensor("a", "[1]", "[0,4]"), ",", tensor("a", "[1]", "[4,8]"))),
+       "occurs twice"},
+      {"same field twice", one(R"("a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]})"),
+       "twice"},
+      {"unknown field", one(R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"code":"x"})"),
        "unknown field"},
       {"no dtype", one(R"("a":{"shape":[2],"data_offsets":[0,8]})"), "no dtype"},
       {"no shape", one(R"("a":{"dtype":"F32","data_offsets":[0,8]})"), "no shape"},
@@ -95,20 +94,16 @@ std::vector<HostileFile> hostile_tensors() {
       {"three offsets", one(tensor("a", "[2]", "[0,8,8]")), "data_offsets"},
       {"unknown dtype", one(tensor("a", "[2]", "[0,8]", "Q4_0")), "dtype"},
       {"empty dtype", one(tensor("a", "[2]", "[0,8]", "")), "dtype"},
-      {"dtype that is a number", one(R"("a":{"dtype":4,"shape":[2],"data_offsets":[0,8]})"),
-       "a number"},
+      {"dtype that is a number", one(R"("a":{"dtype":4,"shape":[2],"data_offsets":[0,8]})"), "a number"},
       {"negative dimension", one(tensor("a", "[-2]", "[0,8]")), "negative"},
       {"fractional dimension", one(tensor("a", "[2.0]", "[0,8]")), "not an integer"},
       {"dimension of 1e999", one(tensor("a", "[1e999]", "[0,8]")), "JSON"},
-      {"dimension of 2^64", one(tensor("a", "[18446744073709551616]", "[0,8]")),
-       "not an integer"},
+      {"dimension of 2^64", one(tensor("a", "[18446744073709551616]", "[0,8]")), "not an integer"},
       {"dimension that is a string", one(tensor("a", "[\"2\"]", "[0,8]")), "a string"},
       {"nested shape", one(tensor("a", "[[2]]", "[0,8]")), "an array"},
       {"nine dimensions", one(tensor("a", "[1,1,1,1,1,1,1,1,2]", "[0,8]")), "8 dimensions"},
-      {"product that wraps to 8",
-       one(tensor("a", "[4611686018427387906,1]", "[0,8]")), "overflows"},
-      {"product that wraps to 0", one(tensor("a", "[4294967296,4294967296]", "[0,0]")),
-       "overflows"},
+      {"product that wraps to 8", one(tensor("a", "[4611686018427387906,1]", "[0,8]")), "overflows"},
+      {"product that wraps to 0", one(tensor("a", "[4294967296,4294967296]", "[0,0]")), "overflows"},
       {"negative offset", one(tensor("a", "[2]", "[-8,0]")), "negative"},
       {"reversed offsets", one(tensor("a", "[2]", "[8,0]")), "reversed"},
       {"offset beyond the file", one(tensor("a", "[4]", "[0,16]")), "truncated"},
@@ -116,17 +111,14 @@ std::vector<HostileFile> hostile_tensors() {
        "truncated"},
       {"span smaller than the shape", one(tensor("a", "[2]", "[0,4]")), "span"},
       {"span larger than the shape", one(tensor("a", "[1]", "[0,8]")), "span"},
-      {"overlap",
-       one(joined(tensor("a", "[2]", "[0,8]"), ",", tensor("b", "[1]", "[4,8]"))), "overlaps"},
-      {"same bytes twice",
-       one(joined(tensor("a", "[2]", "[0,8]"), ",", tensor("b", "[2]", "[0,8]"))), "overlaps"},
+      {"overlap", one(joined(tensor("a", "[2]", "[0,8]"), ",", tensor("b", "[1]", "[4,8]"))), "overlaps"},
+      {"same bytes twice", one(joined(tensor("a", "[2]", "[0,8]"), ",", tensor("b", "[2]", "[0,8]"))),
+       "overlaps"},
       {"empty tensor inside another",
        one(joined(tensor("a", "[2]", "[0,8]"), ",", tensor("b", "[0]", "[4,4]"))), "overlaps"},
       {"gap at the start", one(tensor("a", "[1]", "[4,8]")), "gap"},
       {"gap in the middle",
-       file_of(joined("{", tensor("a", "[1]", "[0,4]"), ",", tensor("b", "[1]", "[8,12]"), "}"),
-               12),
-       "gap"},
+       file_of(joined("{", tensor("a", "[1]", "[0,4]"), ",", tensor("b", "[1]", "[8,12]"), "}"), 12), "gap"},
       {"bytes that belong to nobody", one(tensor("a", "[1]", "[0,4]")), "belong to no tensor"},
       {"empty name", one(tensor("", "[2]", "[0,8]")), "name"},
       {"name of 513 bytes", one(tensor(std::string(513, 'n'), "[2]", "[0,8]")), "name"},
@@ -157,9 +149,9 @@ TEST_CASE("safetensors: a good file is read") {
 }
 
 TEST_CASE("safetensors: padding, metadata, scalars, empty tensors and other types are fine") {
-  const std::string header = R"({"__metadata__":{"format":"pt"},)" +
-                             tensor("z", "[]", "[0,4]") + "," + tensor("e", "[0,7]", "[4,4]") +
-                             "," + tensor("i", "[2]", "[4,20]", "I64") + "}   ";
+  const std::string header = R"({"__metadata__":{"format":"pt"},)" + tensor("z", "[]", "[0,4]") + "," +
+                             tensor("e", "[0,7]", "[4,4]") + "," + tensor("i", "[2]", "[4,20]", "I64") +
+                             "}   ";
   const auto entries = parse(file_of(header, 20));
   REQUIRE(entries.size() == 3);
   CHECK(entries[0].name == "e");
@@ -168,9 +160,7 @@ TEST_CASE("safetensors: padding, metadata, scalars, empty tensors and other type
   CHECK(entries[2].shape.empty());
 }
 
-TEST_CASE("safetensors: an empty header describes no data") {
-  CHECK(parse(file_of("{}", 0)).empty());
-}
+TEST_CASE("safetensors: an empty header describes no data") { CHECK(parse(file_of("{}", 0)).empty()); }
 
 TEST_CASE("safetensors: hostile headers are refused with their reason") {
   for (const auto& file : hostile_headers()) {
@@ -202,8 +192,8 @@ TEST_CASE("safetensors: more tensors than allowed are refused") {
 }
 
 TEST_CASE("safetensors: a random byte changed anywhere never crashes") {
-  const std::string header = joined("{", tensor("a", "[2]", "[0,8]"), ",",
-                                    tensor("b", "[3,1]", "[8,14]", "BF16"), "}");
+  const std::string header =
+      joined("{", tensor("a", "[2]", "[0,8]"), ",", tensor("b", "[3,1]", "[8,14]", "BF16"), "}");
   const std::string good = file_of(header, 14);
   std::mt19937 random(7);
   for (int i = 0; i < 20'000; ++i) {
@@ -226,8 +216,7 @@ TEST_CASE("safetensors: every cut of a good file is refused, with its name") {
     directory.write("model.safetensors", good.substr(0, size));
     CAPTURE(size);
     CHECK_THROWS_WITH_AS(SafetensorsFile(directory.path() / "model.safetensors"),
-                         doctest::Contains("model.safetensors: is truncated"),
-                         std::runtime_error);
+                         doctest::Contains("model.safetensors: is truncated"), std::runtime_error);
   }
 }
 

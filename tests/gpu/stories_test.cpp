@@ -54,10 +54,9 @@ struct Stories {
   ProgramCache programs;
 
   explicit Stories(const std::filesystem::path& path)
-      : model(load_host_model(plan_host_model(path / "hf", {.compute_type = DataType::kF32,
-                                                            .num_threads = 2,
-                                                            .num_slots = 40,
-                                                            .max_batch_tokens = 96}))),
+      : model(load_host_model(plan_host_model(
+            path / "hf",
+            {.compute_type = DataType::kF32, .num_threads = 2, .num_slots = 40, .max_batch_tokens = 96}))),
         device(model),
         programs(model->network, model->compute_type, model->largest) {}
 };
@@ -81,8 +80,7 @@ TEST_CASE("stories260K: 200 greedy tokens are the expected text, byte for byte")
   const auto path = find_test_data("weights/stories260K");
   if (!path) return;
   Stories stories(*path);
-  const auto tokens =
-      generate(stories.device, stories.programs, {{.prompt = {1}, .num_new = 200}});
+  const auto tokens = generate(stories.device, stories.programs, {{.prompt = {1}, .num_new = 200}});
   CHECK(Vocabulary(*path / "tok512.bin").decode(tokens[0]) ==
         test::file_text(*path / "expected_greedy_200.txt"));
 }
@@ -91,8 +89,7 @@ TEST_CASE("stories260K: chunks, company, pages and batches in flight change no t
   const auto path = find_test_data("weights/stories260K");
   if (!path) return;
   Stories stories(*path);
-  const auto alone =
-      generate(stories.device, stories.programs, {{.prompt = {1}, .num_new = 200}})[0];
+  const auto alone = generate(stories.device, stories.programs, {{.prompt = {1}, .num_new = 200}})[0];
   for (std::uint32_t seed = 1; seed <= 6; ++seed) {
     CAPTURE(seed);
     // The first `known` tokens are given as a prompt, the rest must follow.

@@ -119,8 +119,8 @@ TEST_CASE("thread pool: threads are pinned where asked for") {
 TEST_CASE("thread pool: CPUs that are not there are refused") {
   CHECK_THROWS_AS(ThreadPool({.num_threads = 1, .cpus = {-1}}), std::runtime_error);
   CHECK_THROWS_AS(ThreadPool({.num_threads = 1, .cpus = {100'000}}), std::runtime_error);
-  CHECK_THROWS_WITH_AS(ThreadPool({.num_threads = 3, .cpus = {0}}),
-                       doctest::Contains("3 compute threads"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(ThreadPool({.num_threads = 3, .cpus = {0}}), doctest::Contains("3 compute threads"),
+                       std::runtime_error);
 }
 
 }  // namespace troupe

@@ -23,10 +23,8 @@ const std::shared_ptr<const HostModel>& tiny_model() {
   static const std::shared_ptr<const HostModel> model = [] {
     const TemporaryDirectory directory;  // weights are packed: the files may go
     write_random_llama(directory.path(), tiny_llama(), 1);
-    return load_host_model(plan_host_model(directory.path(), {.num_threads = 2,
-                                                              .num_slots = 8,
-                                                              .max_batch_tokens = 64,
-                                                              .max_pages = 64}));
+    return load_host_model(plan_host_model(
+        directory.path(), {.num_threads = 2, .num_slots = 8, .max_batch_tokens = 64, .max_pages = 64}));
   }();
   return model;
 }

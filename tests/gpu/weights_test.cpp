@@ -12,8 +12,8 @@ namespace {
 
 // A file with one f32 vector of one element.
 std::string file_with(const std::string& name, float value, const std::string& type = "F32") {
-  const std::string header = "{\"" + name + R"(":{"dtype":")" + type +
-                             R"(","shape":[1],"data_offsets":[0,4]}})";
+  const std::string header =
+      "{\"" + name + R"(":{"dtype":")" + type + R"(","shape":[1],"data_offsets":[0,4]}})";
   std::string file;
   for (int i = 0; i < 8; ++i) file += static_cast<char>(header.size() >> (8 * i) & 0xFF);
   file += header;
@@ -38,8 +38,7 @@ TEST_CASE("weights: one file") {
   CHECK(store.has("a"));
   CHECK_FALSE(store.has("b"));
   CHECK(first_of(store.find("a")) == 1.5F);
-  CHECK_THROWS_WITH_AS(store.find("b"), doctest::Contains("no tensor \"b\""),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(store.find("b"), doctest::Contains("no tensor \"b\""), std::runtime_error);
 }
 
 TEST_CASE("weights: shards named by an index") {
@@ -59,15 +58,14 @@ TEST_CASE("weights: a missing shard is named") {
   directory.write("model-1.safetensors", file_with("a", 1.0F));
   directory.write(kIndex, R"({"weight_map":{"a":"model-1.safetensors",
                                             "b":"model-2.safetensors"}})");
-  CHECK_THROWS_WITH_AS(WeightStore(directory.path()),
-                       doctest::Contains("model-2.safetensors: is missing"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(WeightStore(directory.path()), doctest::Contains("model-2.safetensors: is missing"),
+                       std::runtime_error);
 }
 
 TEST_CASE("weights: an empty directory says which files were looked for") {
   const TemporaryDirectory directory;
   CHECK_THROWS_WITH_AS(WeightStore(directory.path()),
-                       doctest::Contains("model.safetensors: is missing, and so is"),
-                       std::runtime_error);
+                       doctest::Contains("model.safetensors: is missing, and so is"), std::runtime_error);
 }
 
 TEST_CASE("weights: hostile indexes are refused") {
@@ -90,20 +88,17 @@ TEST_CASE("weights: hostile indexes are refused") {
   for (const auto& [index, reason] : cases) {
     CAPTURE(index);
     directory.write(kIndex, index);
-    CHECK_THROWS_WITH_AS(WeightStore(directory.path()), doctest::Contains(reason),
-                         std::runtime_error);
+    CHECK_THROWS_WITH_AS(WeightStore(directory.path()), doctest::Contains(reason), std::runtime_error);
   }
   directory.write(kIndex, std::string(100, '[') + std::string(100, ']'));
-  CHECK_THROWS_WITH_AS(WeightStore(directory.path()), doctest::Contains("nested deeper"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(WeightStore(directory.path()), doctest::Contains("nested deeper"), std::runtime_error);
 }
 
 TEST_CASE("weights: a type that networks cannot use is refused on use") {
   const TemporaryDirectory directory;
   directory.write("model.safetensors", file_with("a", 1.0F, "U32"));
   const WeightStore store(directory.path());
-  CHECK_THROWS_WITH_AS(store.find("a"), doctest::Contains("dtype U32, expected F32"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(store.find("a"), doctest::Contains("dtype U32, expected F32"), std::runtime_error);
 }
 
 TEST_CASE("weights: a file cut after it was opened is noticed before it is read") {
@@ -112,22 +107,18 @@ TEST_CASE("weights: a file cut after it was opened is noticed before it is read"
   const WeightStore store(directory.path());
   CHECK_NOTHROW(store.check_unchanged());
   std::filesystem::resize_file(directory.path() / "model.safetensors", 10);
-  CHECK_THROWS_WITH_AS(store.check_unchanged(), doctest::Contains("was changed"),
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(store.check_unchanged(), doctest::Contains("was changed"), std::runtime_error);
 }
 
 TEST_CASE("weights: sources must fit the weight they make up") {
   const TemporaryDirectory directory;
   directory.write("model.safetensors", file_with("a", 1.0F));
   const WeightStore store(directory.path());
-  CHECK(find_sources(store, {.name = "w", .sources = {"a", "a"}, .rows = 1, .columns = 2})
-            .size() == 2);
-  CHECK_THROWS_WITH_AS(
-      find_sources(store, {.name = "w", .sources = {"a"}, .rows = 1, .columns = 2}),
-      doctest::Contains("has shape [1]"), std::runtime_error);
-  CHECK_THROWS_WITH_AS(
-      find_sources(store, {.name = "w", .sources = {"a"}, .rows = 2, .columns = 1}),
-      doctest::Contains("expected [2, 1]"), std::runtime_error);
+  CHECK(find_sources(store, {.name = "w", .sources = {"a", "a"}, .rows = 1, .columns = 2}).size() == 2);
+  CHECK_THROWS_WITH_AS(find_sources(store, {.name = "w", .sources = {"a"}, .rows = 1, .columns = 2}),
+                       doctest::Contains("has shape [1]"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(find_sources(store, {.name = "w", .sources = {"a"}, .rows = 2, .columns = 1}),
+                       doctest::Contains("expected [2, 1]"), std::runtime_error);
 }
 
 }  // namespace troupe

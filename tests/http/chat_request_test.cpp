@@ -17,8 +17,8 @@ std::variant<ApiRequest, ApiError> parse(std::string_view body, const Limits& li
   return parse_chat_request(body, test::demo_model(), limits);
 }
 ApiRequest accepted(const std::string& more_fields) {
-  const auto parsed = parse("{" + std::string(kMessages) +
-                            (more_fields.empty() ? "" : "," + more_fields) + "}");
+  const auto parsed =
+      parse("{" + std::string(kMessages) + (more_fields.empty() ? "" : "," + more_fields) + "}");
   const auto* error = std::get_if<ApiError>(&parsed);
   INFO(more_fields, " -> ", error == nullptr ? "" : error->message);
   REQUIRE(error == nullptr);
@@ -165,8 +165,8 @@ TEST_CASE("chat request: stop is nothing, a string or up to four") {
   CHECK(accepted(R"("stop":["a","b","c","d"])").generation.stop.size() == 4);
   accepted("\"stop\":\"" + std::string(256, 'x') + "\"");
   for (const std::string& bad :
-       {std::string(R"(["a","b","c","d","e"])"), std::string("[1]"), std::string("7"),
-        std::string("\"\""), std::string("{}"), "\"" + std::string(257, 'x') + "\""}) {
+       {std::string(R"(["a","b","c","d","e"])"), std::string("[1]"), std::string("7"), std::string("\"\""),
+        std::string("{}"), "\"" + std::string(257, 'x') + "\""}) {
     CHECK(refused("\"stop\":" + bad).field == "stop");
   }
 }
@@ -176,8 +176,8 @@ TEST_CASE("chat request: stop token ids") {
         std::vector<std::int32_t>{0, 2147483647});
   std::string many = "0";
   for (int i = 0; i < 64; ++i) many += ",1";
-  for (const std::string& bad : {std::string("[-1]"), std::string("[2147483648]"),
-                                std::string("[\"a\"]"), std::string("3"), "[" + many + "]"}) {
+  for (const std::string& bad : {std::string("[-1]"), std::string("[2147483648]"), std::string("[\"a\"]"),
+                                 std::string("3"), "[" + many + "]"}) {
     CHECK(refused("\"stop_token_ids\":" + bad).field == "stop_token_ids");
   }
 }
@@ -193,8 +193,8 @@ TEST_CASE("chat request: a cache salt is printable, without spaces and not too l
 
 TEST_CASE("chat request: another model is not found, and its name does not flood the answer") {
   CHECK(std::get<ChatPrompt>(accepted("\"model\":\"demo\"").generation.prompt).messages.size() == 1);
-  for (const std::string& name : {std::string("other"), std::string("../demo"), std::string(),
-                                 std::string(100'000, 'x')}) {
+  for (const std::string& name :
+       {std::string("other"), std::string("../demo"), std::string(), std::string(100'000, 'x')}) {
     const ApiError error = refused("\"model\":\"" + name + "\"");
     CHECK(error.kind == ApiErrorKind::kModelNotFound);
     CHECK(error.field == "model");
@@ -204,22 +204,40 @@ TEST_CASE("chat request: another model is not found, and its name does not flood
 }
 
 TEST_CASE("chat request: fields that ask for nothing new are accepted") {
-  for (const std::string field :
-       {R"("n":1)", R"("n":null)", R"("logprobs":false)", R"("top_logprobs":0)",
-        R"("presence_penalty":0)", R"("frequency_penalty":0.0)", R"("repetition_penalty":1)",
-        R"("logit_bias":{})", R"("tools":[])", R"("tools":null)", R"("tool_choice":"none")",
-        R"("tool_choice":"auto")", R"("response_format":{"type":"text"})", R"("modalities":["text"])",
-        R"("user":"u")", R"("metadata":{"a":"b"})", R"("store":true)", R"("prompt_cache_key":"k")",
-        R"("priority":3)", R"("service_tier":"auto")", R"("parallel_tool_calls":true)",
-        R"("reasoning_effort":"low")", R"("skip_special_tokens":true)", R"("bad_words":[])",
-        R"("chat_template_kwargs":{})", R"("request_id":"x")", R"("something_new":{"a":[1,2]})"}) {
+  for (const std::string field : {R"("n":1)",
+                                  R"("n":null)",
+                                  R"("logprobs":false)",
+                                  R"("top_logprobs":0)",
+                                  R"("presence_penalty":0)",
+                                  R"("frequency_penalty":0.0)",
+                                  R"("repetition_penalty":1)",
+                                  R"("logit_bias":{})",
+                                  R"("tools":[])",
+                                  R"("tools":null)",
+                                  R"("tool_choice":"none")",
+                                  R"("tool_choice":"auto")",
+                                  R"("response_format":{"type":"text"})",
+                                  R"("modalities":["text"])",
+                                  R"("user":"u")",
+                                  R"("metadata":{"a":"b"})",
+                                  R"("store":true)",
+                                  R"("prompt_cache_key":"k")",
+                                  R"("priority":3)",
+                                  R"("service_tier":"auto")",
+                                  R"("parallel_tool_calls":true)",
+                                  R"("reasoning_effort":"low")",
+                                  R"("skip_special_tokens":true)",
+                                  R"("bad_words":[])",
+                                  R"("chat_template_kwargs":{})",
+                                  R"("request_id":"x")",
+                                  R"("something_new":{"a":[1,2]})"}) {
     accepted(field);
   }
 }
 
 TEST_CASE("chat request: penalties are read, within their ranges") {
-  const auto sampling = accepted(
-      R"("presence_penalty":-2,"frequency_penalty":0.5,"repetition_penalty":1.25)").generation.sampling;
+  const auto sampling = accepted(R"("presence_penalty":-2,"frequency_penalty":0.5,"repetition_penalty":1.25)")
+                            .generation.sampling;
   CHECK(sampling.presence_penalty == -2.0F);
   CHECK(sampling.frequency_penalty == 0.5F);
   CHECK(sampling.repetition_penalty == 1.25F);
@@ -248,8 +266,9 @@ TEST_CASE("chat request: logprobs says whether, top_logprobs how many") {
   CHECK(top(R"("logprobs":false,"top_logprobs":0)") == SamplingParameters::kNoLogprobs);
   CHECK(top(R"("logprobs":true)") == 0);
   CHECK(top(R"("logprobs":true,"top_logprobs":20)") == 20);
-  for (const std::string fields : {R"("logprobs":true,"top_logprobs":21)", R"("top_logprobs":3)",
-                                   R"("logprobs":false,"top_logprobs":3)", R"("logprobs":true,"top_logprobs":-1)"})
+  for (const std::string fields :
+       {R"("logprobs":true,"top_logprobs":21)", R"("top_logprobs":3)", R"("logprobs":false,"top_logprobs":3)",
+        R"("logprobs":true,"top_logprobs":-1)"})
     CHECK(refused(fields).field == "top_logprobs");
   CHECK(refused(R"("logprobs":1)").field == "logprobs");
 }
@@ -259,18 +278,38 @@ TEST_CASE("chat request: fields that would change the answer are refused by name
     std::string field, value;
   };
   const Row rows[] = {
-      {"n", "2"}, {"n", "\"1\""}, {"best_of", "2"},
-      {"logit_bias", R"({"5":1})"}, {"tools", R"([{"type":"function"}])"},
-      {"tool_choice", R"("required")"}, {"functions", "[{}]"}, {"function_call", R"({"name":"f"})"},
-      {"response_format", R"({"type":"json_object"})"}, {"response_format", "\"text\""},
-      {"audio", "{}"}, {"modalities", R"(["text","audio"])"}, {"prompt_logprobs", "1"},
-      {"allowed_token_ids", "[1]"}, {"bad_words", R"(["x"])"}, {"structured_outputs", R"({"json":{}})"},
-      {"guided_json", "{}"}, {"guided_regex", "\"a\""}, {"guided_choice", "[]"},
-      {"guided_grammar", "\"\""}, {"echo", "true"}, {"chat_template", "\"x\""},
-      {"chat_template_kwargs", R"({"a":1})"}, {"continue_final_message", "true"},
-      {"use_beam_search", "true"}, {"truncate_prompt_tokens", "5"}, {"return_token_ids", "true"},
-      {"skip_special_tokens", "false"}, {"web_search_options", "{}"}, {"add_special_tokens", "true"},
-      {"logits_processors", "[1]"}, {"length_penalty", "2"},
+      {"n", "2"},
+      {"n", "\"1\""},
+      {"best_of", "2"},
+      {"logit_bias", R"({"5":1})"},
+      {"tools", R"([{"type":"function"}])"},
+      {"tool_choice", R"("required")"},
+      {"functions", "[{}]"},
+      {"function_call", R"({"name":"f"})"},
+      {"response_format", R"({"type":"json_object"})"},
+      {"response_format", "\"text\""},
+      {"audio", "{}"},
+      {"modalities", R"(["text","audio"])"},
+      {"prompt_logprobs", "1"},
+      {"allowed_token_ids", "[1]"},
+      {"bad_words", R"(["x"])"},
+      {"structured_outputs", R"({"json":{}})"},
+      {"guided_json", "{}"},
+      {"guided_regex", "\"a\""},
+      {"guided_choice", "[]"},
+      {"guided_grammar", "\"\""},
+      {"echo", "true"},
+      {"chat_template", "\"x\""},
+      {"chat_template_kwargs", R"({"a":1})"},
+      {"continue_final_message", "true"},
+      {"use_beam_search", "true"},
+      {"truncate_prompt_tokens", "5"},
+      {"return_token_ids", "true"},
+      {"skip_special_tokens", "false"},
+      {"web_search_options", "{}"},
+      {"add_special_tokens", "true"},
+      {"logits_processors", "[1]"},
+      {"length_penalty", "2"},
   };
   for (const auto& row : rows) {
     const ApiError error = refused("\"" + row.field + "\":" + row.value);
@@ -308,11 +347,11 @@ TEST_CASE("chat request: what is wrong with a message is named with its place") 
   CHECK(wrong_field(R"([{"role":"user","content":"x"},{"role":"user","content":[7]}])") ==
         "messages[1].content[0]");
   CHECK(wrong_field(R"([{"role":"user","content":[{"text":"x"}]}])") == "messages[0].content[0].type");
-  CHECK(wrong_field(R"([{"role":"user","content":[{"type":"text"}]}])") ==
-        "messages[0].content[0].text");
-  CHECK(wrong_field(
-            R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{}}]}])") ==
-        "messages[0].content[1].type");
+  CHECK(wrong_field(R"([{"role":"user","content":[{"type":"text"}]}])") == "messages[0].content[0].text");
+  CHECK(
+      wrong_field(
+          R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{}}]}])") ==
+      "messages[0].content[1].type");
   CHECK(wrong_field(R"([{"role":"assistant","content":null,"tool_calls":[{}]}])") ==
         "messages[0].tool_calls");
 }
@@ -336,8 +375,8 @@ TEST_CASE("chat request: the body must be an object") {
 }
 
 TEST_CASE("chat request: any prefix and any changed byte of a good body is answered, not crashed on") {
-  const std::string body = "{" + std::string(kMessages) +
-                           R"(,"model":"demo","stop":["a"],"temperature":0.5,"stream":true})";
+  const std::string body =
+      "{" + std::string(kMessages) + R"(,"model":"demo","stop":["a"],"temperature":0.5,"stream":true})";
   for (std::size_t i = 0; i < body.size(); ++i) {
     CHECK(std::holds_alternative<ApiError>(parse(body.substr(0, i))));
     for (const char c : {'\0', '"', '{', ']', '9', '\xFF'}) {

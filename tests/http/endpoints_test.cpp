@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include <boost/json/parse.hpp>
 #include <doctest/doctest.h>
+#include <boost/json/parse.hpp>
 
 #include "running_server.hpp"
 
@@ -28,7 +28,8 @@ void check_error(const TestResponse& response, unsigned status, std::string_view
   CHECK(error.at("message").is_string());
   CHECK(error.contains("param"));
   CHECK(error.contains("type"));
-  if (!code.empty()) CHECK(error.at("code").as_string() == boost::json::string_view(code.data(), code.size()));
+  if (!code.empty())
+    CHECK(error.at("code").as_string() == boost::json::string_view(code.data(), code.size()));
 }
 
 constexpr std::string_view kChat = R"({"messages":[{"role":"user","content":"hi"}]})";
@@ -38,8 +39,7 @@ constexpr std::string_view kChat = R"({"messages":[{"role":"user","content":"hi"
 TEST_CASE("endpoints: models, version and probes") {
   RunningServer server([](ServerOptions& options) { options.version = "1.2"; });
   CHECK(ask(server, get_request("/v1/models")).body.find(R"("id":"demo")") != std::string::npos);
-  CHECK(ask(server, get_request("/v1/models/demo")).body.find(R"("object":"model")") !=
-        std::string::npos);
+  CHECK(ask(server, get_request("/v1/models/demo")).body.find(R"("object":"model")") != std::string::npos);
   check_error(ask(server, get_request("/v1/models/../etc")), 404, "model_not_found");
   CHECK(ask(server, get_request("/version")).body == R"({"version":"1.2"})");
   for (const std::string_view path : {"/health", "/ready", "/live", "/ping"}) {
@@ -84,7 +84,8 @@ TEST_CASE("endpoints: refused requests are counted by reason, and no request twi
   ask(server, post_request("/v1/chat/completions", "{", key));
   ask(server, post_request("/v1/chat/completions", R"({"messages":[],"max_tokens":"x"})", key));
   CHECK(refused("invalid") == "2");
-  for (const char* reason : {"too_long", "overload", "queue_time", "draining", "unavailable"}) CHECK(refused(reason) == "0");
+  for (const char* reason : {"too_long", "overload", "queue_time", "draining", "unavailable"})
+    CHECK(refused(reason) == "0");
 }
 
 TEST_CASE("endpoints: the ready gauge says what /ready says") {
@@ -181,20 +182,19 @@ TEST_CASE("endpoints: a whole chat answer and a whole completion") {
   CHECK(chat.at("usage").at("total_tokens").as_int64() == 8);
   CHECK(std::string(chat.at("id").as_string().c_str()).starts_with("chatcmpl-"));
   CHECK(server.script().submitted(1).request.id == chat.at("id").as_string().c_str());
-  const auto text = boost::json::parse(
-      ask(server, post_request("/v1/completions", R"({"prompt":"x"})")).body);
+  const auto text =
+      boost::json::parse(ask(server, post_request("/v1/completions", R"({"prompt":"x"})")).body);
   CHECK(text.at("choices").at(0).at("text").as_string() == "Hello");
   CHECK(text.at("object").as_string() == "text_completion");
 }
 
 TEST_CASE("endpoints: with a key, every path but the public ones asks for it") {
   RunningServer server([](ServerOptions& options) { options.api_keys = {{"default", "secret"}}; });
-  for (const std::string target :
-       {"/v1/models", "/v1/models/demo", "/v1/chat/completions", "/", "//health", "/v1/../health",
-        "/%68ealth", "/Health", "/health/", "/nothing"}) {
+  for (const std::string target : {"/v1/models", "/v1/models/demo", "/v1/chat/completions", "/", "//health",
+                                   "/v1/../health", "/%68ealth", "/Health", "/health/", "/nothing"}) {
     CAPTURE(target);
-    for (const std::string key : {"", "Bearer ", "Bearer wrong!", "Bearer secre", "Bearer secrett",
-                                  "secret", "Basic secret", "Bearer  secret"}) {
+    for (const std::string key : {"", "Bearer ", "Bearer wrong!", "Bearer secre", "Bearer secrett", "secret",
+                                  "Basic secret", "Bearer  secret"}) {
       const std::string field = key.empty() ? "" : "Authorization: " + key + "\r\n";
       const TestResponse response = ask(server, get_request(target, field));
       check_error(response, 401, "invalid_api_key");
@@ -287,6 +287,6 @@ TEST_CASE("server: the access log has labels and ids, never what a client wrote"
     ask(server, "CANARY / HTTP/1.1\r\nHost: h\r\nX-Request-Id: three\r\n\r\n");
     server.server().stop();
   }
-  CHECK(lines == std::set<std::string>{"GET other 404 one", "GET /v1/models/{id} 404 two",
-                                       "other other 501 three"});
+  CHECK(lines ==
+        std::set<std::string>{"GET other 404 one", "GET /v1/models/{id} 404 two", "other other 501 three"});
 }

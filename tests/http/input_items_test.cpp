@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include <boost/json/parse.hpp>
 #include <doctest/doctest.h>
+#include <boost/json/parse.hpp>
 
 using namespace troupe;
 
@@ -13,7 +13,8 @@ namespace {
 StoredResponse response_with(std::size_t num_items) {
   StoredResponse response;
   response.id = "resp_1";
-  for (std::size_t i = 0; i < num_items; ++i) response.input.push_back({i % 2 == 0 ? "user" : "assistant", "t" + std::to_string(i)});
+  for (std::size_t i = 0; i < num_items; ++i)
+    response.input.push_back({i % 2 == 0 ? "user" : "assistant", "t" + std::to_string(i)});
   return response;
 }
 
@@ -40,7 +41,8 @@ TEST_CASE("input items: the last comes first unless asked otherwise, page by pag
 }
 
 TEST_CASE("input items: they are messages, of whoever wrote them") {
-  const auto list = boost::json::parse(input_items_json(response_with(2), {.is_descending = false})).as_object();
+  const auto list =
+      boost::json::parse(input_items_json(response_with(2), {.is_descending = false})).as_object();
   CHECK(list.at("object").as_string() == "list");
   CHECK(list.at("first_id").as_string() == "msg_1_0");
   CHECK(list.at("last_id").as_string() == "msg_1_1");
@@ -50,8 +52,11 @@ TEST_CASE("input items: they are messages, of whoever wrote them") {
 }
 
 TEST_CASE("input items: a page that can't be is refused by name") {
-  for (const auto& [query, field] : {std::pair{"limit=0", "limit"}, {"limit=101", "limit"}, {"limit=x", "limit"},
-                                     {"limit=", "limit"}, {"order=up", "order"}}) {
+  for (const auto& [query, field] : {std::pair{"limit=0", "limit"},
+                                     {"limit=101", "limit"},
+                                     {"limit=x", "limit"},
+                                     {"limit=", "limit"},
+                                     {"order=up", "order"}}) {
     CAPTURE(query);
     CHECK(std::get<ApiError>(parse_item_page(query)).field == field);
   }

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include <boost/json/serialize.hpp>
 #include <doctest/doctest.h>
+#include <boost/json/serialize.hpp>
 
 using namespace troupe;
 
@@ -32,15 +32,13 @@ TEST_CASE("json: valid documents are read as they are") {
     CHECK(std::holds_alternative<boost::json::value>(parsed));
   }
   const auto parsed = parse_json(R"({"b":[1,2.5,"x"],"a":{}})", {});
-  CHECK(boost::json::serialize(std::get<boost::json::value>(parsed)) ==
-        R"({"b":[1,2.5E0,"x"],"a":{}})");
+  CHECK(boost::json::serialize(std::get<boost::json::value>(parsed)) == R"({"b":[1,2.5E0,"x"],"a":{}})");
 }
 
 TEST_CASE("json: what is not JSON is refused with its place") {
   for (const std::string_view text :
-       {"", "{", "{\"a\":1,}", "{'a':1}", "nul", "[1 2]", "{} {}", "[NaN]", "[Infinity]",
-        "[-Infinity]", "// c\n{}", "\xEF\xBB\xBF{}", "[\"\x01\"]",
-        "[\"\\ud800\"]", "[01]", "[+1]", "[.5]"}) {
+       {"", "{", "{\"a\":1,}", "{'a':1}", "nul", "[1 2]", "{} {}", "[NaN]", "[Infinity]", "[-Infinity]",
+        "// c\n{}", "\xEF\xBB\xBF{}", "[\"\x01\"]", "[\"\\ud800\"]", "[01]", "[+1]", "[.5]"}) {
     CAPTURE(std::string(text));
     CHECK(refusal(text).find("the body is not valid JSON") == 0);
   }

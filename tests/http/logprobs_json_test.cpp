@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include <boost/json/parse.hpp>
 #include <doctest/doctest.h>
+#include <boost/json/parse.hpp>
 
 using namespace troupe;
 
@@ -54,9 +54,8 @@ TEST_CASE("logprobs json: a completion's lists stand side by side, and the chose
 }
 
 TEST_CASE("logprobs json: of the first token of a prompt nothing is known") {
-  const std::vector<AnswerToken> tokens = {
-      {.token = likely("a", 0.0F), .has_logprob = false},
-      {.token = likely("b", -2.0F), .top = {}, .text_offset = 1}};
+  const std::vector<AnswerToken> tokens = {{.token = likely("a", 0.0F), .has_logprob = false},
+                                           {.token = likely("b", -2.0F), .top = {}, .text_offset = 1}};
   CHECK(json_of(ResponseShape::kCompletion, tokens) ==
         R"({"text_offset":[0,1],"token_logprobs":[null,-2],"tokens":["a","b"],)"
         R"("top_logprobs":[null,{"b":-2}]})");

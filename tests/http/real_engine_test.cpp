@@ -26,11 +26,10 @@ namespace {
 
 struct Stack {
   explicit Stack(std::chrono::nanoseconds iteration_time = {}, EngineOptions engine_options = {})
-      : engine(byte_model(),
-               [iteration_time] {
-                 return std::make_unique<NoopDevice>(letters_device(iteration_time));
-               },
-               engine_options, metrics),
+      : engine(
+            byte_model(),
+            [iteration_time] { return std::make_unique<NoopDevice>(letters_device(iteration_time)); },
+            engine_options, metrics),
         server(engine, metrics, {.name = "bytes", .created = 1, .context_length = 512, .defaults = {}},
                options()) {
     server.start();
@@ -48,8 +47,7 @@ struct Stack {
     return eventually([&] {
       const EngineStatus status = engine.status();
       return status.num_running == 0 && status.num_waiting == 0 && status.pages_running == 0 &&
-             status.pages_free + status.pages_cached == status.pages_total &&
-             status.pages_total > 0;
+             status.pages_free + status.pages_cached == status.pages_total && status.pages_total > 0;
     });
   }
 
@@ -59,9 +57,9 @@ struct Stack {
 };
 
 std::string completion(int num_tokens, bool stream, std::string_view more = "") {
-  return post_request("/v1/completions",
-                      R"({"prompt":"hello","max_tokens":)" + std::to_string(num_tokens) +
-                          ",\"stream\":" + (stream ? "true" : "false") + std::string(more) + "}");
+  return post_request("/v1/completions", R"({"prompt":"hello","max_tokens":)" + std::to_string(num_tokens) +
+                                             ",\"stream\":" + (stream ? "true" : "false") +
+                                             std::string(more) + "}");
 }
 
 std::string text_of(const TestResponse& response) {
@@ -133,7 +131,8 @@ TEST_CASE("http and engine: log-probabilities come whole and streamed, without t
 TEST_CASE("http and engine: what the engine refuses is told with its numbers") {
   Stack stack;
   TestClient client(stack.server.port());
-  client.send(post_request("/v1/completions", R"({"prompt":")" + std::string(600, 'x') + "\",\"stream\":true}"));
+  client.send(
+      post_request("/v1/completions", R"({"prompt":")" + std::string(600, 'x') + "\",\"stream\":true}"));
   const TestResponse too_long = client.read_response();
   CHECK(too_long.status == 400);
   CHECK(too_long.body.find("context_length_exceeded") != std::string::npos);
@@ -183,8 +182,8 @@ TEST_CASE("http and engine: clients leaving at any moment leave nothing behind")
   for (int round = 0; round < 300; ++round) {
     TestClient client(stack.server.port());
     const std::string request = completion(300, random() % 2 == 0);
-    client.send(std::string_view(request).substr(0, random() % 3 == 0 ? random() % request.size()
-                                                                       : request.size()));
+    client.send(
+        std::string_view(request).substr(0, random() % 3 == 0 ? random() % request.size() : request.size()));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
     switch (random() % 3) {
       case 0: client.reset(); break;

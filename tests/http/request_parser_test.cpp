@@ -58,19 +58,20 @@ std::string header(std::string_view fields, std::string_view start = "POST /x HT
 }  // namespace
 
 TEST_CASE("request parser: requests come out whole, one after the other") {
-  const Outcome outcome = parse_every_way(
-      header("Content-Length: 3\r\n") + "abc" + header("", "GET /y?z HTTP/1.1") +
-      header("Transfer-Encoding: chunked\r\n") + "2\r\nde\r\n1;a=b\r\nf\r\n0\r\n\r\n" +
-      header("Content-Length: 0\r\n", "POST /e HTTP/1.1") + "POST /par");
-  CHECK(outcome.requests == std::vector<std::string>{"POST /x [abc]", "GET /y?z []",
-                                                     "POST /x [def]", "POST /e []"});
+  const Outcome outcome =
+      parse_every_way(header("Content-Length: 3\r\n") + "abc" + header("", "GET /y?z HTTP/1.1") +
+                      header("Transfer-Encoding: chunked\r\n") + "2\r\nde\r\n1;a=b\r\nf\r\n0\r\n\r\n" +
+                      header("Content-Length: 0\r\n", "POST /e HTTP/1.1") + "POST /par");
+  CHECK(outcome.requests ==
+        std::vector<std::string>{"POST /x [abc]", "GET /y?z []", "POST /x [def]", "POST /e []"});
   CHECK(outcome.is_waiting);
 }
 
 TEST_CASE("request parser: the fields that matter are handed out") {
   RequestParser parser(kDefaults);
-  parser.feed(header("authorization: Bearer k\r\nContent-TYPE: application/json\r\n"
-                     "Origin: http://o\r\nX-Request-Id: r\r\nConnection: x, Close\r\n"));
+  parser.feed(
+      header("authorization: Bearer k\r\nContent-TYPE: application/json\r\n"
+             "Origin: http://o\r\nX-Request-Id: r\r\nConnection: x, Close\r\n"));
   REQUIRE(parser.state() == RequestParser::State::kComplete);
   const HttpRequest request = parser.take();
   CHECK(request.authorization == "Bearer k");

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <boost/json/parse.hpp>
 #include <doctest/doctest.h>
+#include <boost/json/parse.hpp>
 
 #include "test_client.hpp"
 
@@ -14,7 +14,8 @@ namespace json = boost::json;
 
 namespace {
 
-const ResponseIdentity kIdentity{.id = "resp_1", .created = 12, .model = "demo", .shape = ResponseShape::kResponse};
+const ResponseIdentity kIdentity{
+    .id = "resp_1", .created = 12, .model = "demo", .shape = ResponseShape::kResponse};
 const Usage kUsage{.prompt_tokens = 40, .completion_tokens = 2, .cached_tokens = 32};
 
 std::shared_ptr<const ConversationTurn> turn() {
@@ -31,7 +32,8 @@ std::vector<json::object> events_of(const std::string& stream) {
     events.push_back(json::parse(data).as_object());
     const auto& event = events.back();
     CHECK(event.at("sequence_number").as_int64() == static_cast<std::int64_t>(events.size()) - 1);
-    CHECK(stream.find("event: " + std::string(event.at("type").as_string().c_str()) + "\ndata: ") != std::string::npos);
+    CHECK(stream.find("event: " + std::string(event.at("type").as_string().c_str()) + "\ndata: ") !=
+          std::string::npos);
   }
   return events;
 }
@@ -51,7 +53,10 @@ TEST_CASE("response events: they come in OpenAI's order, numbered, and the last 
   writer.delta(out, {.text = "Hel\"", .usage = kUsage});
   writer.heartbeat(out);
   writer.delta(out, {.text = "lo", .usage = kUsage});
-  writer.finish(out, {.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {}, .usage = kUsage,
+  writer.finish(out, {.reason = FinishReason::kStop,
+                      .stop_string = {},
+                      .stop_token = {},
+                      .usage = kUsage,
                       .is_stored = true});
   const auto events = events_of(out);
   CHECK(types_of(events) ==
@@ -110,7 +115,8 @@ TEST_CASE("response events: log-probabilities come with their text, and all of t
   std::string out;
   writer.begin(out, {});
   for (const std::string text : {"a", "b"}) {
-    writer.delta(out, {.text = text, .usage = kUsage,
+    writer.delta(out, {.text = text,
+                       .usage = kUsage,
                        .tokens = {{.token = {.text = text, .bytes = text, .logprob = -1.0F},
                                    .top = {{.text = "z", .bytes = "z", .logprob = -2.0F}}}}});
   }

@@ -10,30 +10,35 @@ using namespace troupe;
 
 namespace {
 
-const Finished kLength{.reason = FinishReason::kLength, .stop_string = {}, .stop_token = {},
+const Finished kLength{.reason = FinishReason::kLength,
+                       .stop_string = {},
+                       .stop_token = {},
                        .usage = {.prompt_tokens = 3, .completion_tokens = 2, .cached_tokens = 0}};
 
 }  // namespace
 
 TEST_CASE("response json: a chat completion") {
-  CHECK(completed_json({.id = "chatcmpl-1", .created = 12, .model = "demo",
-                        .shape = ResponseShape::kChat}, "a\nb", kLength) ==
-        R"({"id":"chatcmpl-1","object":"chat.completion","created":12,"model":"demo","choices":[{"index":0,)"
-        R"("message":{"role":"assistant","content":"a\nb","refusal":null},"logprobs":null,"finish_reason":"length","stop_reason":null}],)"
-        R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":null})");
+  CHECK(
+      completed_json({.id = "chatcmpl-1", .created = 12, .model = "demo", .shape = ResponseShape::kChat},
+                     "a\nb", kLength) ==
+      R"({"id":"chatcmpl-1","object":"chat.completion","created":12,"model":"demo","choices":[{"index":0,)"
+      R"("message":{"role":"assistant","content":"a\nb","refusal":null},"logprobs":null,"finish_reason":"length","stop_reason":null}],)"
+      R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":null})");
 }
 
 TEST_CASE("response json: a text completion") {
-  CHECK(completed_json({.id = "cmpl-1", .created = 12, .model = "demo",
-                        .shape = ResponseShape::kCompletion}, "x", kLength) ==
-        R"({"id":"cmpl-1","object":"text_completion","created":12,"model":"demo","choices":[{"index":0,)"
-        R"("text":"x","logprobs":null,"finish_reason":"length","stop_reason":null}],)"
-        R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":null})");
+  CHECK(
+      completed_json({.id = "cmpl-1", .created = 12, .model = "demo", .shape = ResponseShape::kCompletion},
+                     "x", kLength) ==
+      R"({"id":"cmpl-1","object":"text_completion","created":12,"model":"demo","choices":[{"index":0,)"
+      R"("text":"x","logprobs":null,"finish_reason":"length","stop_reason":null}],)"
+      R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":null})");
 }
 
 TEST_CASE("response json: models") {
-  CHECK(model_list_json(test::demo_model()) ==
-        R"({"object":"list","data":[{"id":"demo","object":"model","created":1700000000,"owned_by":"troupe","max_model_len":2048}]})");
+  CHECK(
+      model_list_json(test::demo_model()) ==
+      R"({"object":"list","data":[{"id":"demo","object":"model","created":1700000000,"owned_by":"troupe","max_model_len":2048}]})");
 }
 
 TEST_CASE("response json: every kind of error has its status, type, code and time to come back") {
@@ -58,8 +63,8 @@ TEST_CASE("response json: every kind of error has its status, type, code and tim
     CHECK(error.code == row.code);
     CHECK((error.retry_after_s > 0) == row.comes_back);
     const std::string code = row.code.empty() ? "null" : "\"" + row.code + "\"";
-    CHECK(error_json(error) == R"({"error":{"message":"m","type":")" + row.type +
-                                   R"(","param":"f","code":)" + code + "}}");
+    CHECK(error_json(error) ==
+          R"({"error":{"message":"m","type":")" + row.type + R"(","param":"f","code":)" + code + "}}");
   }
 }
 
@@ -74,17 +79,15 @@ TEST_CASE("response json: timings say where the time went, and nothing that is n
   timings.decoded_tokens = 10;
   std::string out;
   append_timings_member(out, timings, usage);
-  CHECK(out ==
-        R"(,"timings":{"queue_ms":2.000,"prefill_ms":40.000,"decode_ms":100.000,"total_ms":150.000,)"
-        R"("prompt_tokens_per_second":500.000,"tokens_per_second":100.000})");
+  CHECK(out == R"(,"timings":{"queue_ms":2.000,"prefill_ms":40.000,"decode_ms":100.000,"total_ms":150.000,)"
+               R"("prompt_tokens_per_second":500.000,"tokens_per_second":100.000})");
   timings.encode = milliseconds(1);
   timings.suspended = milliseconds(7);
   timings.decoded_tokens = 0;  // a single token: no rate
   out.clear();
   append_timings_member(out, timings, {.prompt_tokens = 10, .completion_tokens = 1, .cached_tokens = 10});
-  CHECK(out ==
-        R"(,"timings":{"queue_ms":2.000,"encode_ms":1.000,"prefill_ms":40.000,"decode_ms":100.000,)"
-        R"("suspended_ms":7.000,"total_ms":150.000})");
+  CHECK(out == R"(,"timings":{"queue_ms":2.000,"encode_ms":1.000,"prefill_ms":40.000,"decode_ms":100.000,)"
+               R"("suspended_ms":7.000,"total_ms":150.000})");
   out.clear();
   append_timings_member(out, {}, usage);
   CHECK(out.empty());

@@ -2,8 +2,8 @@
 // The paths of the Responses API before a scripted engine.
 #include "http/server.hpp"
 
-#include <boost/json/parse.hpp>
 #include <doctest/doctest.h>
+#include <boost/json/parse.hpp>
 
 #include "running_server.hpp"
 
@@ -39,10 +39,14 @@ TEST_CASE("responses: a whole answer has OpenAI's shape and says whether it is s
   server.script().on_submit = [&](RequestId id) {
     server.script().deliver(id, Accepted{.prompt_tokens = 5});
     server.script().deliver(id, TextDelta{.text = "Hello", .usage = {}});
-    server.script().deliver(id, Finished{.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {},
-                                          .usage = {.prompt_tokens = 5, .completion_tokens = 1}, .is_stored = true});
+    server.script().deliver(id, Finished{.reason = FinishReason::kStop,
+                                         .stop_string = {},
+                                         .stop_token = {},
+                                         .usage = {.prompt_tokens = 5, .completion_tokens = 1},
+                                         .is_stored = true});
   };
-  const auto response = ask(server, post_request("/v1/responses", R"({"input":"hi","previous_response_id":"resp_0"})"));
+  const auto response =
+      ask(server, post_request("/v1/responses", R"({"input":"hi","previous_response_id":"resp_0"})"));
   CHECK(response.status == 200);
   const auto body = boost::json::parse(response.body).as_object();
   CHECK(body.at("object").as_string() == "response");
@@ -100,7 +104,8 @@ TEST_CASE("responses: what is stored is shown, with its input, and deleted") {
   CHECK(body.at("metadata").at("a").as_string() == "b");
   CHECK(body.at("output").at(0).at("content").at(0).at("text").as_string() == "answer");
   const auto items = ask(server, get_request("/v1/responses/resp_1/input_items?order=asc"));
-  CHECK(boost::json::parse(items.body).at("data").at(0).at("content").at(0).at("text").as_string() == "question");
+  CHECK(boost::json::parse(items.body).at("data").at(0).at("content").at(0).at("text").as_string() ==
+        "question");
   CHECK(ask(server, get_request("/v1/responses/resp_1/input_items?limit=0")).status == 400);
   CHECK(ask(server, delete_request("/v1/responses/resp_1")).body ==
         R"({"id":"resp_1","object":"response.deleted","deleted":true})");
@@ -131,9 +136,11 @@ TEST_CASE("keys: each opens the door, and a tenant sees its own responses only")
   stored.tenant = "alice";
   stored.settings = R"("metadata":{})";
   server.script().stored["resp_1"] = stored;
-  for (const auto& [key, status] : {std::pair{"key-a", 200}, {"key-a2", 200}, {"key-b", 404}, {"key", 401}, {"", 401}}) {
+  for (const auto& [key, status] :
+       {std::pair{"key-a", 200}, {"key-a2", 200}, {"key-b", 404}, {"key", 401}, {"", 401}}) {
     CAPTURE(key);
-    CHECK(ask(server, get_request("/v1/responses/resp_1", bearer(key))).status == static_cast<unsigned>(status));
+    CHECK(ask(server, get_request("/v1/responses/resp_1", bearer(key))).status ==
+          static_cast<unsigned>(status));
   }
   CHECK(ask(server, delete_request("/v1/responses/resp_1", bearer("key-b"))).status == 404);
   CHECK(ask(server, delete_request("/v1/responses/resp_1")).status == 401);

@@ -40,11 +40,11 @@ TEST_CASE("responses request: the input is a text or a list of messages with tex
   REQUIRE(text.size() == 1);
   CHECK(text[0].role == "user");
   CHECK(text[0].content == "hi");
-  const auto items = messages_of(accepted(
-      R"("input":[{"role":"developer","content":"a"},{"type":"message","role":"user","content":)"
-      R"([{"type":"input_text","text":"b"},{"type":"input_text","text":"c"}]},)"
-      R"({"id":"msg_1","type":"message","status":"completed","role":"assistant","content":)"
-      R"([{"type":"output_text","text":"d","annotations":[],"logprobs":[]}]}])"));
+  const auto items = messages_of(
+      accepted(R"("input":[{"role":"developer","content":"a"},{"type":"message","role":"user","content":)"
+               R"([{"type":"input_text","text":"b"},{"type":"input_text","text":"c"}]},)"
+               R"({"id":"msg_1","type":"message","status":"completed","role":"assistant","content":)"
+               R"([{"type":"output_text","text":"d","annotations":[],"logprobs":[]}]}])"));
   REQUIRE(items.size() == 3);
   CHECK(items[0].role == "developer");
   CHECK(items[1].content == "b\nc");
@@ -62,7 +62,8 @@ TEST_CASE("responses request: what is wrong with the input is named") {
   CHECK(wrong_field(R"("input":[{"role":"tool","content":"x"}])") == "input[0].role");
   CHECK(wrong_field(R"("input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}])") ==
         "input[0].content[0].type");
-  CHECK(wrong_field(R"("input":[{"role":"user","content":[{"type":"input_text"}]}])") == "input[0].content[0].text");
+  CHECK(wrong_field(R"("input":[{"role":"user","content":[{"type":"input_text"}]}])") ==
+        "input[0].content[0].text");
   CHECK(wrong_field(R"("input":[{"type":"function_call_output","output":"x"}])") == "input[0].type");
 }
 
@@ -72,20 +73,22 @@ TEST_CASE("responses request: a turn is stored unless it says otherwise, and ins
   CHECK_FALSE(by_default->must_be_stored);
   CHECK(accepted(with(R"("store":true)")).generation.turn->must_be_stored);
   CHECK_FALSE(accepted(with(R"("store":false)")).generation.turn->is_stored);
-  const auto turn = accepted(with(R"("previous_response_id":"resp_1","instructions":"Be kind.")")).generation.turn;
+  const auto turn =
+      accepted(with(R"("previous_response_id":"resp_1","instructions":"Be kind.")")).generation.turn;
   CHECK(turn->previous == "resp_1");
   CHECK(turn->instructions == "Be kind.");
 }
 
 TEST_CASE("responses request: the answer's length and settings have this API's names") {
-  const auto request = accepted(
-      with(R"("max_output_tokens":7,"temperature":0.5,"top_p":0.9,"metadata":{"a":"b"},"user":"u","stream":true)"));
+  const auto request = accepted(with(
+      R"("max_output_tokens":7,"temperature":0.5,"top_p":0.9,"metadata":{"a":"b"},"user":"u","stream":true)"));
   CHECK(request.shape == ResponseShape::kResponse);
   CHECK(request.stream);
   CHECK(request.generation.max_tokens == 7);
   CHECK(request.generation.sampling.temperature == 0.5F);
-  CHECK(request.generation.turn->settings ==
-        R"("max_output_tokens":7,"metadata":{"a":"b"},"temperature":0.500,"top_logprobs":0,"top_p":0.900,"user":"u")");
+  CHECK(
+      request.generation.turn->settings ==
+      R"("max_output_tokens":7,"metadata":{"a":"b"},"temperature":0.500,"top_logprobs":0,"top_p":0.900,"user":"u")");
   CHECK(wrong_field(with(R"("max_tokens":7)")) == "max_tokens");
   CHECK(wrong_field(with(R"("max_output_tokens":0)")) == "max_output_tokens");
 }
@@ -108,19 +111,26 @@ TEST_CASE("responses request: include asks for log-probabilities, top_logprobs s
   CHECK(request.wants_logprobs);
   CHECK(request.generation.sampling.top_logprobs == 3);
   CHECK(request.generation.turn->settings.find("\"top_logprobs\":3,") != std::string::npos);
-  CHECK(accepted(with(R"("include":["message.output_text.logprobs"])")).generation.sampling.top_logprobs == 0);
+  CHECK(accepted(with(R"("include":["message.output_text.logprobs"])")).generation.sampling.top_logprobs ==
+        0);
 }
 
 TEST_CASE("responses request: what would change the meaning is refused by name, what would not is taken") {
-  for (const auto& [field, value] : {std::pair{"truncation", R"("auto")"}, {"background", "true"},
-                                     {"conversation", R"("conv_1")"}, {"tools", R"([{"type":"web_search"}])"},
-                                     {"include", R"(["reasoning.encrypted_content"])"}, {"include", "7"},
+  for (const auto& [field, value] : {std::pair{"truncation", R"("auto")"},
+                                     {"background", "true"},
+                                     {"conversation", R"("conv_1")"},
+                                     {"tools", R"([{"type":"web_search"}])"},
+                                     {"include", R"(["reasoning.encrypted_content"])"},
+                                     {"include", "7"},
                                      {"top_logprobs", "21"},
-                                     {"reasoning", R"({"effort":"high"})"}, {"prompt", R"({"id":"p"})"},
-                                     {"text", R"({"format":{"type":"json_object"}})"}, {"stop", R"(["x"])"}}) {
+                                     {"reasoning", R"({"effort":"high"})"},
+                                     {"prompt", R"({"id":"p"})"},
+                                     {"text", R"({"format":{"type":"json_object"}})"},
+                                     {"stop", R"(["x"])"}}) {
     CHECK(wrong_field(with("\"" + std::string(field) + "\":" + value)) == field);
   }
-  accepted(with(R"("truncation":"disabled","background":false,"tools":[],"tool_choice":"auto","include":[],)"
-                R"("reasoning":{"effort":null,"summary":null},"text":{"format":{"type":"text"},"verbosity":"low"},)"
-                R"("parallel_tool_calls":true,"service_tier":"auto","prompt_cache_key":"k","unknown":1)"));
+  accepted(with(
+      R"("truncation":"disabled","background":false,"tools":[],"tool_choice":"auto","include":[],)"
+      R"("reasoning":{"effort":null,"summary":null},"text":{"format":{"type":"text"},"verbosity":"low"},)"
+      R"("parallel_tool_calls":true,"service_tier":"auto","prompt_cache_key":"k","unknown":1)"));
 }

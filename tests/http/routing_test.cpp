@@ -52,14 +52,18 @@ TEST_CASE("response writer: an id is the client's if it is plain, and cut to its
 
 TEST_CASE("response writer: fields of a reply") {
   std::string out;
-  append_reply(out, {.request_id = "r", .cors_origin = "http://o", .keep_alive = false,
-                     .is_http_1_0 = false, .is_head = false},
+  append_reply(out,
+               {.request_id = "r",
+                .cors_origin = "http://o",
+                .keep_alive = false,
+                .is_http_1_0 = false,
+                .is_head = false},
                {.status = 429, .body = "{}", .retry_after_s = 3});
   CHECK(out.starts_with("HTTP/1.1 429 Too Many Requests\r\nDate: "));
   for (const std::string_view field :
        {"\r\nContent-Type: application/json\r\n", "\r\nX-Request-Id: r\r\n",
-        "\r\nAccess-Control-Allow-Origin: http://o\r\n", "\r\nVary: Origin\r\n",
-        "\r\nConnection: close\r\n", "\r\nRetry-After: 3\r\n"}) {
+        "\r\nAccess-Control-Allow-Origin: http://o\r\n", "\r\nVary: Origin\r\n", "\r\nConnection: close\r\n",
+        "\r\nRetry-After: 3\r\n"}) {
     CHECK(out.find(field) != std::string::npos);
   }
   CHECK(out.ends_with("\r\nContent-Length: 2\r\n\r\n{}"));
@@ -67,8 +71,9 @@ TEST_CASE("response writer: fields of a reply") {
 
 TEST_CASE("response writer: HEAD has the length without the body, 204 has neither") {
   std::string head, none;
-  append_reply(head, {.request_id = "r", .cors_origin = {}, .keep_alive = true, .is_http_1_0 = false,
-                      .is_head = true}, {.body = "abc"});
+  append_reply(
+      head, {.request_id = "r", .cors_origin = {}, .keep_alive = true, .is_http_1_0 = false, .is_head = true},
+      {.body = "abc"});
   append_reply(none, {.request_id = "r", .cors_origin = {}}, {.status = 204, .body = "abc"});
   CHECK(head.ends_with("\r\nContent-Length: 3\r\n\r\n"));
   CHECK(none.find("Content-Length") == std::string::npos);

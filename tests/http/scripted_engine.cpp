@@ -56,8 +56,7 @@ void EngineScript::deliver(RequestId id, ResponseEvent event) {
   if (sink) sink->deliver(std::move(event));
 }
 
-void EngineScript::answer(RequestId id, const std::vector<std::string>& texts,
-                          FinishReason reason) {
+void EngineScript::answer(RequestId id, const std::vector<std::string>& texts, FinishReason reason) {
   Usage usage{.prompt_tokens = 5};
   deliver(id, Accepted{.prompt_tokens = 5});
   for (const auto& text : texts) {

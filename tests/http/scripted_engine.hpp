@@ -32,8 +32,7 @@ class EngineScript {
   bool wait_until_resumed(RequestId id);
   void deliver(RequestId id, ResponseEvent event);
   // Accepted, the texts one by one, Finished.
-  void answer(RequestId id, const std::vector<std::string>& texts,
-              FinishReason reason = FinishReason::kStop);
+  void answer(RequestId id, const std::vector<std::string>& texts, FinishReason reason = FinishReason::kStop);
   Submitted submitted(RequestId id);
   std::size_t num_submitted();
   std::size_t num_unfinished();  // neither ended nor cancelled

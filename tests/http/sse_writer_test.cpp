@@ -9,13 +9,12 @@ using namespace troupe;
 
 namespace {
 
-const ResponseIdentity kChat{.id = "chatcmpl-1", .created = 12, .model = "de\"mo",
-                             .shape = ResponseShape::kChat};
-const ResponseIdentity kText{.id = "cmpl-1", .created = 12, .model = "demo",
-                             .shape = ResponseShape::kCompletion};
+const ResponseIdentity kChat{
+    .id = "chatcmpl-1", .created = 12, .model = "de\"mo", .shape = ResponseShape::kChat};
+const ResponseIdentity kText{
+    .id = "cmpl-1", .created = 12, .model = "demo", .shape = ResponseShape::kCompletion};
 const Usage kUsage{.prompt_tokens = 3, .completion_tokens = 2, .cached_tokens = 1};
-const Finished kStop{.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {},
-                     .usage = kUsage};
+const Finished kStop{.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {}, .usage = kUsage};
 
 constexpr std::string_view kChatHead =
     R"(data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":12,"model":"de\"mo","choices":[)";
@@ -33,11 +32,16 @@ TEST_CASE("sse: the bytes of a whole chat stream") {
   writer.finish(out, kStop);
   const std::string head(kChatHead);
   CHECK(out ==
-        head + R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})" "\n\n" +
-        head + R"({"index":0,"delta":{"content":"a\"\n"},"logprobs":null,"finish_reason":null}]})" "\n\n" +
-        ": ping\n\n" +
-        head + R"({"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":null}]})" "\n\n" +
-        "data: [DONE]\n\n");
+        head +
+            R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})"
+            "\n\n" +
+            head +
+            R"({"index":0,"delta":{"content":"a\"\n"},"logprobs":null,"finish_reason":null}]})"
+            "\n\n" +
+            ": ping\n\n" + head +
+            R"({"index":0,"delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":null}]})"
+            "\n\n" +
+            "data: [DONE]\n\n");
 }
 
 TEST_CASE("sse: the bytes of a whole completion stream") {
@@ -45,14 +49,16 @@ TEST_CASE("sse: the bytes of a whole completion stream") {
   std::string out;
   writer.begin(out, {});
   writer.delta(out, {.text = "x", .usage = kUsage});
-  writer.finish(out, {.reason = FinishReason::kLength, .stop_string = {}, .stop_token = {},
-                      .usage = kUsage});
+  writer.finish(out, {.reason = FinishReason::kLength, .stop_string = {}, .stop_token = {}, .usage = kUsage});
   const std::string head =
       R"(data: {"id":"cmpl-1","object":"text_completion","created":12,"model":"demo","choices":[)";
-  CHECK(out ==
-        head + R"({"index":0,"text":"x","logprobs":null,"finish_reason":null}]})" "\n\n" +
-        head + R"({"index":0,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]})" "\n\n" +
-        "data: [DONE]\n\n");
+  CHECK(out == head +
+                   R"({"index":0,"text":"x","logprobs":null,"finish_reason":null}]})"
+                   "\n\n" +
+                   head +
+                   R"({"index":0,"text":"","logprobs":null,"finish_reason":"length","stop_reason":null}]})"
+                   "\n\n" +
+                   "data: [DONE]\n\n");
 }
 
 TEST_CASE("sse: with include_usage every chunk has usage null and the last one has no choices") {
@@ -85,7 +91,8 @@ TEST_CASE("sse: continuous usage statistics are in every chunk") {
 TEST_CASE("sse: what stopped the answer is told") {
   SseWriter writer(kChat, EventFraming::kPlain, false, false);
   std::string by_string, by_token;
-  writer.finish(by_string, {.reason = FinishReason::kStop, .stop_string = "\n", .stop_token = {}, .usage = {}});
+  writer.finish(by_string,
+                {.reason = FinishReason::kStop, .stop_string = "\n", .stop_token = {}, .usage = {}});
   writer.finish(by_token, {.reason = FinishReason::kStop, .stop_string = {}, .stop_token = 7, .usage = {}});
   CHECK(by_string.find(R"("finish_reason":"stop","stop_reason":"\n")") != std::string::npos);
   CHECK(by_token.find(R"("finish_reason":"stop","stop_reason":7)") != std::string::npos);
@@ -95,7 +102,8 @@ TEST_CASE("sse: an error is one event with OpenAI's error object and no [DONE]")
   SseWriter writer(kChat, EventFraming::kPlain, true, false);
   std::string out;
   writer.error(out, http_error(500, "broken\n"));
-  CHECK(out == R"(data: {"error":{"message":"broken\n","type":"server_error","param":null,"code":null}})" "\n\n");
+  CHECK(out == R"(data: {"error":{"message":"broken\n","type":"server_error","param":null,"code":null}})"
+               "\n\n");
 }
 
 TEST_CASE("sse: each event is one HTTP chunk whose length is right") {
@@ -140,14 +148,15 @@ TEST_CASE("sse: timings are in the last chunk, be it the finish or the usage") {
 }
 
 TEST_CASE("sse: log-probabilities are in the chunk with their text") {
-  const std::vector<AnswerToken> tokens = {
-      {.token = {.text = "a", .bytes = "a", .logprob = -0.5F}}};
+  const std::vector<AnswerToken> tokens = {{.token = {.text = "a", .bytes = "a", .logprob = -0.5F}}};
   std::string chat, text;
   SseWriter(kChat, EventFraming::kPlain, false, false)
       .delta(chat, {.text = "a", .usage = kUsage, .tokens = tokens});
-  CHECK(chat == std::string(kChatHead) +
-                    R"({"index":0,"delta":{"content":"a"},"logprobs":{"content":[{"token":"a","logprob":-0.5,)"
-                    R"("bytes":[97],"top_logprobs":[]}],"refusal":null},"finish_reason":null}]})" "\n\n");
+  CHECK(chat ==
+        std::string(kChatHead) +
+            R"({"index":0,"delta":{"content":"a"},"logprobs":{"content":[{"token":"a","logprob":-0.5,)"
+            R"("bytes":[97],"top_logprobs":[]}],"refusal":null},"finish_reason":null}]})"
+            "\n\n");
   SseWriter(kText, EventFraming::kPlain, false, false)
       .delta(text, {.text = "a", .usage = kUsage, .tokens = tokens});
   CHECK(text.find(R"("text":"a","logprobs":{"text_offset":[0],"token_logprobs":[-0.5],"tokens":["a"],)"

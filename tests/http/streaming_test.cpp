@@ -75,8 +75,10 @@ TEST_CASE("streaming: a completion stream, over HTTP/1.0 without chunks until th
   server.script().on_submit = [&](RequestId id) { server.script().answer(id, {"a", "b"}); };
   TestClient client(server.port());
   const std::string body = R"({"prompt":"x","stream":true,"stream_options":{"include_usage":true}})";
-  client.send("POST /v1/completions HTTP/1.0\r\nConnection: keep-alive\r\nContent-Type: application/json\r\nContent-Length: " +
-              std::to_string(body.size()) + "\r\n\r\n" + body);
+  client.send(
+      "POST /v1/completions HTTP/1.0\r\nConnection: keep-alive\r\nContent-Type: "
+      "application/json\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n" + body);
   const std::string all = client.read_to_end();
   CHECK(all.find("Transfer-Encoding") == std::string::npos);
   CHECK(all.find("Connection: close") != std::string::npos);
@@ -156,8 +158,10 @@ TEST_CASE("connection: 100 Continue is said when it is waited for") {
   server.script().on_submit = [&](RequestId id) { server.script().answer(id, {"x"}); };
   TestClient client(server.port());
   const std::string body(kWholeChat);
-  client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
-              "Expect: 100-continue\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n");
+  client.send(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+      "Expect: 100-continue\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n");
   CHECK(client.read_until("\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n");
   client.send(body);
   CHECK(client.read_response().status == 200);
@@ -200,8 +204,9 @@ TEST_CASE("client gone: hanging up cancels at once, streaming or not, before and
         if (way == Way::kHalfClose) client.half_close();
         if (way == Way::kReset) client.reset();
         CHECK(server.script().wait_until_cancelled(id));
-        server.script().deliver(id, Finished{.reason = FinishReason::kCancelled, .stop_string = {},
-                                             .stop_token = {}, .usage = {}});
+        server.script().deliver(
+            id,
+            Finished{.reason = FinishReason::kCancelled, .stop_string = {}, .stop_token = {}, .usage = {}});
         CHECK(server.metric("troupe_http_client_disconnects_total") == "1");
       }
     }

@@ -49,8 +49,7 @@ class TestClient {
 };
 
 std::string get_request(std::string_view target, std::string_view more_fields = {});
-std::string post_request(std::string_view target, std::string_view body,
-                         std::string_view more_fields = {});
+std::string post_request(std::string_view target, std::string_view body, std::string_view more_fields = {});
 // The payloads of the data lines of an SSE body.
 std::vector<std::string> sse_data(std::string_view body);
 

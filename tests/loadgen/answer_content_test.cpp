@@ -33,8 +33,9 @@ TEST_CASE("answer content: text of chats and completions, compact or with blanks
   CHECK(read(R"({"choices": [{"index": 0, "delta": {"content": "plain"}}]})").content.text == "plain");
   CHECK(read(chat_chunk(R"({"content":"a\"b\\c\nd\te\/f"})")).content.text == "a\"b\\c\nd\te/f");
   CHECK(read(chat_chunk(R"({"content":"\u00e9\ud83d\ude00\b"})")).content.text == "\u00e9\U0001F600\b");
-  CHECK(read(chat_chunk(R"({"content":"\"content\":\"trap\" and \"finish_reason\":\"stop\""})")).content.text ==
-        R"("content":"trap" and "finish_reason":"stop")");
+  CHECK(
+      read(chat_chunk(R"({"content":"\"content\":\"trap\" and \"finish_reason\":\"stop\""})")).content.text ==
+      R"("content":"trap" and "finish_reason":"stop")");
 }
 
 TEST_CASE("answer content: chunks add up, and a chunk without text is no output") {
@@ -108,11 +109,13 @@ TEST_CASE("answer content: thoughts and tool calls are output, but not the answe
   CHECK(thought.kind == ChunkKind::kText);
   CHECK(thought.content.text.empty());
   CHECK(read(chat_chunk(R"({"tool_calls":[{"index":0}]})")).kind == ChunkKind::kText);
-  CHECK(read(chat_chunk(R"({"content":"a","reasoning_content":null,"tool_calls":[]})")).kind == ChunkKind::kText);
+  CHECK(read(chat_chunk(R"({"content":"a","reasoning_content":null,"tool_calls":[]})")).kind ==
+        ChunkKind::kText);
 }
 
 TEST_CASE("answer content: errors in mid-stream carry their message, null is no error") {
-  const auto failed = read(R"({"error":{"message":"worker\nlost","type":"server_error","param":null,"code":null}})");
+  const auto failed =
+      read(R"({"error":{"message":"worker\nlost","type":"server_error","param":null,"code":null}})");
   CHECK(failed.kind == ChunkKind::kError);
   CHECK(failed.content.error == "worker lost");
   CHECK(read(R"({"error":"plain words"})").content.error == "plain words");
@@ -120,20 +123,23 @@ TEST_CASE("answer content: errors in mid-stream carry their message, null is no 
 }
 
 TEST_CASE("answer content: what is no chunk is malformed") {
-  for (const char* wrong : {"", "{", "nonsense", "[]", "null", "{}", R"({"choices":1})", R"({"choices":[1]})",
-                            R"({"choices":[{"delta":{"content":"a"})", R"({"choices":[{"delta":{"content":"a)"})
+  for (const char* wrong :
+       {"", "{", "nonsense", "[]", "null", "{}", R"({"choices":1})", R"({"choices":[1]})",
+        R"({"choices":[{"delta":{"content":"a"})", R"({"choices":[{"delta":{"content":"a)"})
     CHECK_MESSAGE(read(wrong).kind == ChunkKind::kMalformed, wrong);
 }
 
 TEST_CASE("answer content: whole answers") {
   AnswerContent content;
-  CHECK(add_whole_answer(content, R"({"choices":[{"message":{"role":"assistant","content":"hi"},)"
-                                  R"("finish_reason":"stop"}],"usage":{"completion_tokens":1}})") == ChunkKind::kText);
+  CHECK(add_whole_answer(content,
+                         R"({"choices":[{"message":{"role":"assistant","content":"hi"},)"
+                         R"("finish_reason":"stop"}],"usage":{"completion_tokens":1}})") == ChunkKind::kText);
   CHECK(content.text == "hi");
   CHECK(content.finish_reason == "stop");
   CHECK(content.usage->output_tokens == 1);
   AnswerContent completion;
-  CHECK(add_whole_answer(completion, R"({"choices":[{"text":"hi","finish_reason":"stop"}]})") == ChunkKind::kText);
+  CHECK(add_whole_answer(completion, R"({"choices":[{"text":"hi","finish_reason":"stop"}]})") ==
+        ChunkKind::kText);
   CHECK(completion.text == "hi");
 }
 

@@ -36,7 +36,8 @@ class Feeder {
 };
 
 std::string whole_stream() {
-  return event_stream_head() + text_event("Hel") + chunk_of(": ping\n\n") + text_event("lo") + finish_events(2);
+  return event_stream_head() + text_event("Hel") + chunk_of(": ping\n\n") + text_event("lo") +
+         finish_events(2);
 }
 
 Answer read_all(bool is_streamed, std::string_view bytes) {
@@ -45,7 +46,9 @@ Answer read_all(bool is_streamed, std::string_view bytes) {
   return feeder.close();
 }
 
-std::string plain_head(std::string_view fields) { return "HTTP/1.1 200 OK\r\n" + std::string(fields) + "\r\n"; }
+std::string plain_head(std::string_view fields) {
+  return "HTTP/1.1 200 OK\r\n" + std::string(fields) + "\r\n";
+}
 
 std::string text_data(std::string_view text) {
   return "data: {\"choices\":[{\"delta\":{\"content\":\"" + std::string(text) + "\"}}]}\n\n";
@@ -88,7 +91,8 @@ TEST_CASE("answer reader: a stream byte by byte, each with its own time") {
   // An event is there with its blank line; the chunk's own line end is not waited for.
   CHECK(answer.first_token == kStart + std::chrono::milliseconds(head + first - 2));
   CHECK(answer.last_token == kStart + std::chrono::milliseconds(head + until_second - 2));
-  CHECK(answer.gaps_us == std::vector<std::uint32_t>{static_cast<std::uint32_t>((until_second - first) * 1000)});
+  CHECK(answer.gaps_us ==
+        std::vector<std::uint32_t>{static_cast<std::uint32_t>((until_second - first) * 1000)});
   // [DONE] is the end; what HTTP adds is not.
   CHECK(answer.finished == now - 7ms + kStart);
 }
@@ -97,8 +101,9 @@ TEST_CASE("answer reader: bodies by chunks, by length and up to the end of the c
   const std::string events = text_data("a") + kStopData + "data: [DONE]\n\n";
   const std::string type = "Content-Type: text/event-stream\r\n";
   const auto length = "Content-Length: " + std::to_string(events.size()) + "\r\n";
-  for (const auto& stream : {plain_head(type) + events, plain_head(type + length) + events,
-                             plain_head(type + "Transfer-Encoding: chunked\r\n") + chunk_of(events) + "0\r\n\r\n"}) {
+  for (const auto& stream :
+       {plain_head(type) + events, plain_head(type + length) + events,
+        plain_head(type + "Transfer-Encoding: chunked\r\n") + chunk_of(events) + "0\r\n\r\n"}) {
     const auto answer = read_all(true, stream);
     CHECK_MESSAGE(answer.outcome == Outcome::kCompleted, answer.error);
     CHECK(answer.content.text == "a");
@@ -113,7 +118,8 @@ TEST_CASE("answer reader: a stream that ends early is broken, whatever its frami
   CHECK(cut_chunks.outcome == Outcome::kBroken);
   CHECK(cut_chunks.error == "the server closed the connection in mid-answer");
   CHECK(cut_chunks.num_chunks == 1);
-  const auto cut_length = read_all(true, plain_head(type + "Content-Length: 9999\r\n") + text_data("a") + kStopData);
+  const auto cut_length =
+      read_all(true, plain_head(type + "Content-Length: 9999\r\n") + text_data("a") + kStopData);
   CHECK(cut_length.outcome == Outcome::kBroken);
   const auto no_finish = read_all(true, plain_head(type) + text_data("a"));
   CHECK(no_finish.outcome == Outcome::kBroken);
@@ -133,8 +139,11 @@ TEST_CASE("answer reader: lost before the head is complete is unreachable") {
 }
 
 TEST_CASE("answer reader: errors by status, with JSON or HTML, and Retry-After") {
-  const auto refused = read_all(true, whole_response("429 Too Many Requests", R"({"error":{"message":"queue full"}})",
-                                                     "Retry-After: 3\r\n").steps[0].bytes);
+  const auto refused = read_all(
+      true,
+      whole_response("429 Too Many Requests", R"({"error":{"message":"queue full"}})", "Retry-After: 3\r\n")
+          .steps[0]
+          .bytes);
   CHECK(refused.outcome == Outcome::kRefused);
   CHECK(refused.status == 429);
   CHECK(refused.error == "HTTP 429: queue full (Retry-After: 3)");
@@ -146,8 +155,9 @@ TEST_CASE("answer reader: errors by status, with JSON or HTML, and Retry-After")
 }
 
 TEST_CASE("answer reader: an answer that is no event stream, or no HTTP, is broken") {
-  const auto json = read_all(true, whole_response("200 OK", R"({"choices":[]})", "Content-Type: application/json\r\n")
-                                       .steps[0].bytes);
+  const auto json = read_all(
+      true,
+      whole_response("200 OK", R"({"choices":[]})", "Content-Type: application/json\r\n").steps[0].bytes);
   CHECK(json.outcome == Outcome::kBroken);
   CHECK(json.error.starts_with("expected text/event-stream, got 'application/json'"));
   const auto ssh = read_all(true, "SSH-2.0-OpenSSH_9.2p1\r\n");
@@ -161,7 +171,8 @@ TEST_CASE("answer reader: error events, malformed events and endless lines break
                                          chunk_of("data: {\"error\":{\"message\":\"worker lost\"}}\n\n"));
   CHECK(failed.outcome == Outcome::kBroken);
   CHECK(failed.error == "error event: worker lost");
-  CHECK(read_all(true, event_stream_head() + chunk_of("event: error\ndata: down\n\n")).error == "error event: down");
+  CHECK(read_all(true, event_stream_head() + chunk_of("event: error\ndata: down\n\n")).error ==
+        "error event: down");
   const auto malformed = read_all(true, event_stream_head() + chunk_of("data: {\"choices\":[\n\n"));
   CHECK(malformed.outcome == Outcome::kBroken);
   CHECK(malformed.error == "expected a chunk in JSON, got '{\"choices\":['");
@@ -175,7 +186,8 @@ TEST_CASE("answer reader: error events, malformed events and endless lines break
 }
 
 TEST_CASE("answer reader: whole answers have one time for all tokens") {
-  const auto body = R"({"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"completion_tokens":4}})";
+  const auto body =
+      R"({"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"completion_tokens":4}})";
   const auto answer = read_all(false, whole_response("200 OK", body).steps[0].bytes);
   CHECK(answer.outcome == Outcome::kCompleted);
   CHECK(answer.content.text == "hi");

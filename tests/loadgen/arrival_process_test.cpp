@@ -18,7 +18,8 @@ namespace {
 
 using Kind = ArrivalSettings::Kind;
 
-std::vector<double> times_of(const ArrivalSettings& settings, std::size_t max_count, std::uint64_t seed = 11) {
+std::vector<double> times_of(const ArrivalSettings& settings, std::size_t max_count,
+                             std::uint64_t seed = 11) {
   check(settings);
   const auto process = make_arrival_process(settings, RandomSource(seed, RandomStream::kArrivals));
   std::vector<double> times_s;
@@ -126,7 +127,8 @@ TEST_CASE("arrivals: gamma gaps have the burstiness as shape and keep the rate")
 }
 
 TEST_CASE("arrivals: burstiness 1 is Poisson") {
-  CHECK(passes_ks(gaps_of(with_rate(Kind::kGamma, 4, 1), 20000), [](double x) { return exponential_cdf(4 * x); }));
+  CHECK(passes_ks(gaps_of(with_rate(Kind::kGamma, 4, 1), 20000),
+                  [](double x) { return exponential_cdf(4 * x); }));
 }
 
 TEST_CASE("arrivals: a Markov-modulated process has its states' mean rate and dispersion") {
@@ -140,12 +142,14 @@ TEST_CASE("arrivals: a Markov-modulated process has its states' mean rate and di
 
   // Fischer and Meier-Hellstern (1993), variance of the counts of a 2-state MMPP.
   const double leave = 1.0 / 8 + 1.0 / 2;
-  const double a = 2 * std::pow(20 - 2, 2) * (1.0 / 8) * (1.0 / 2) / (leave * leave * (2 * 1.0 / 2 + 20 * 1.0 / 8));
+  const double a =
+      2 * std::pow(20 - 2, 2) * (1.0 / 8) * (1.0 / 2) / (leave * leave * (2 * 1.0 / 2 + 20 * 1.0 / 8));
   for (const double window_s : {1.0, 30.0}) {
     const double expected = 1 + a - a / (leave * window_s) * (1 - std::exp(-leave * window_s));
     CHECK(dispersion(times, window_s) == doctest::Approx(expected).epsilon(0.05));
   }
-  CHECK(dispersion(times_of(with_rate(Kind::kPoisson, 5.6), 1'000'000), 30) == doctest::Approx(1).epsilon(0.05));
+  CHECK(dispersion(times_of(with_rate(Kind::kPoisson, 5.6), 1'000'000), 30) ==
+        doctest::Approx(1).epsilon(0.05));
 }
 
 TEST_CASE("arrivals: a Markov-modulated process of three states may fall silent and keeps its mean rate") {
@@ -153,7 +157,8 @@ TEST_CASE("arrivals: a Markov-modulated process of three states may fall silent 
   settings.kind = Kind::kMarkov;
   settings.states = {{0, 5}, {10, 3}, {40, 1}};
   const auto times = times_of(settings, 400'000);
-  CHECK(static_cast<double>(times.size()) / times.back() == doctest::Approx(mean_rate(settings)).epsilon(0.03));
+  CHECK(static_cast<double>(times.size()) / times.back() ==
+        doctest::Approx(mean_rate(settings)).epsilon(0.03));
 }
 
 TEST_CASE("arrivals: the states of a Markov-modulated process begin as often as they last") {
@@ -161,7 +166,8 @@ TEST_CASE("arrivals: the states of a Markov-modulated process begin as often as 
   settings.kind = Kind::kMarkov;
   settings.states = {{.rate = 1e6, .mean_dwell_s = 1000}, {.rate = 1, .mean_dwell_s = 3000}};
   int begins_fast = 0;
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) begins_fast += times_of(settings, 1, seed)[0] < 1e-4 ? 1 : 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed)
+    begins_fast += times_of(settings, 1, seed)[0] < 1e-4 ? 1 : 0;
   CHECK(begins_fast == doctest::Approx(250).epsilon(0.15));
 }
 
@@ -214,7 +220,8 @@ TEST_CASE("arrivals: times never decrease, and a seed repeats them") {
   ArrivalSettings markov;
   markov.kind = Kind::kMarkov;
   markov.states = {{1, 1}, {50, 0.1}};
-  for (const auto& settings : {with_rate(Kind::kPoisson, 9), with_rate(Kind::kGamma, 9, 0.2), markov, profile(kRamp)}) {
+  for (const auto& settings :
+       {with_rate(Kind::kPoisson, 9), with_rate(Kind::kGamma, 9, 0.2), markov, profile(kRamp)}) {
     const auto times = times_of(settings, 5000, 1);
     CHECK(std::is_sorted(times.begin(), times.end()));
     CHECK(times == times_of(settings, 5000, 1));
@@ -247,8 +254,10 @@ TEST_CASE("arrivals: settings out of range are refused with key, what was expect
   CHECK(refusal(with_rate(Kind::kPoisson, INFINITY)) == "arrivals.rate: expected a number above 0, got inf");
   CHECK(refusal(with_rate(Kind::kGamma, 1, 0)) == "arrivals.burstiness: expected a number above 0, got 0");
   CHECK(refusal(profile({})) == "arrivals.segments: expected at least one segment, got none");
-  CHECK(refusal(profile({{10, 0, 0}})) == "arrivals.segments: expected a segment with a rate above 0, got none");
-  CHECK(refusal(profile({{-1, 1, 1}})) == "arrivals.segments[0].duration_s: expected a number above 0, got -1");
+  CHECK(refusal(profile({{10, 0, 0}})) ==
+        "arrivals.segments: expected a segment with a rate above 0, got none");
+  CHECK(refusal(profile({{-1, 1, 1}})) ==
+        "arrivals.segments[0].duration_s: expected a number above 0, got -1");
   ArrivalSettings settings;
   settings.kind = Kind::kMarkov;
   settings.states = {{1, 1}};

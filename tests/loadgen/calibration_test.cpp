@@ -16,7 +16,8 @@ class TwoRequests final : public ConversationSource {
  public:
   bool next(PlannedConversation& conversation) override {
     conversation.number = number_++;
-    conversation.turns = {{.think_time = 0ns, .prompt_tokens = 1, .output_tokens = 5, .text = "x", .answer = ""}};
+    conversation.turns = {
+        {.think_time = 0ns, .prompt_tokens = 1, .output_tokens = 5, .text = "x", .answer = ""}};
     return number_ <= 2;
   }
 
@@ -26,7 +27,8 @@ class TwoRequests final : public ConversationSource {
 
 }  // namespace
 
-TEST_CASE("calibration: the null server sends what was asked for, and its notes are before the client's stamps") {
+TEST_CASE(
+    "calibration: the null server sends what was asked for, and its notes are before the client's stamps") {
   std::chrono::milliseconds gap = 0ms;
   SUBCASE("all at once") {}
   SUBCASE("in regular gaps") { gap = 3ms; }
@@ -63,8 +65,11 @@ TEST_CASE("calibration: the busiest second counts requests and chunks where they
 }
 
 TEST_CASE("calibration: rates are said with two digits, and as a bound") {
-  CHECK(calibration_text({.requests_per_second = 8765, .chunks_per_second = 123'456, .are_requests_at_least = false,
-                          .are_chunks_at_least = true}) == "up to 8700 requests/s and at least 120000 chunks/s");
+  CHECK(calibration_text({.requests_per_second = 8765,
+                          .chunks_per_second = 123'456,
+                          .are_requests_at_least = false,
+                          .are_chunks_at_least = true}) ==
+        "up to 8700 requests/s and at least 120000 chunks/s");
   CHECK(calibration_text({}) == "up to 0 requests/s and up to 0 chunks/s");
 }
 

@@ -26,8 +26,12 @@ CostProfile full_profile() {
   profile.iteration.knots = {1, 2, 4};
   profile.iteration.slopes = {10.5, 20, 0};
   profile.iteration.per_decode_key = 0.25;
-  profile.overheads = {.request = 1, .per_prompt_token = 2, .turnaround = 3, .iteration = 4,
-                       .iteration_per_sequence = 5, .end = 6};
+  profile.overheads = {.request = 1,
+                       .per_prompt_token = 2,
+                       .turnaround = 3,
+                       .iteration = 4,
+                       .iteration_per_sequence = 5,
+                       .end = 6};
   return profile;
 }
 
@@ -100,7 +104,8 @@ TEST_CASE("cost profile file: whatever is wrong is named with key, expectation a
   CHECK(says(error_with("\"page_size\": 16", "\"page_size\": 0"),
              "serving.page_size: expected a number above 0, got 0"));
   CHECK(says(error_with("\"page_size\": 16", "\"page_size\": 1.5"), "'page_size': expected a whole number"));
-  CHECK(says(error_with("20.0", "-20.0"), "iteration.slopes: expected a number of nanoseconds, not negative"));
+  CHECK(
+      says(error_with("20.0", "-20.0"), "iteration.slopes: expected a number of nanoseconds, not negative"));
   CHECK(says(error_with("20.0", "\"x\""), "'slopes_ns': expected numbers, got \"x\""));
   CHECK(says(error_with("profile 1", "profile 9"), "'format': expected 'troupe cost profile 1'"));
   CHECK(says(error_with("\"overheads\"", "\"overhead\""), "'overheads' is missing"));

@@ -142,7 +142,8 @@ TEST_CASE("distribution: settings out of range are refused with key, what was ex
   CHECK(refusal(of_kind(Kind::kLogNormal)) == "tokens.mean: expected a number above 0, got 0");
   CHECK(refusal(log_normal_by_median(-1, 1)) == "tokens.median: expected a number above 0, got -1");
   CHECK(refusal(of_kind(Kind::kExponential)) == "tokens.mean: expected a number above 0, got 0");
-  CHECK(refusal(of_kind(Kind::kQuantiles)) == "tokens.quantiles: expected a file or at least two values, got 0 values");
+  CHECK(refusal(of_kind(Kind::kQuantiles)) ==
+        "tokens.quantiles: expected a file or at least two values, got 0 values");
   settings = of_kind(Kind::kQuantiles);
   settings.quantiles = {1, 3, 2};
   CHECK(refusal(settings) == "tokens.quantiles: expected values that never decrease, got 2 after 3");

@@ -18,7 +18,8 @@ using troupe::test::TemporaryFile;
 namespace {
 
 const std::string kDemoModel = TROUPE_SOURCE_DIR "/models/demo";
-const std::vector<std::string> kFlags = {"--model", kDemoModel, "--log-level", "warning", "--memory", "512MiB"};
+const std::vector<std::string> kFlags = {"--model", kDemoModel, "--log-level",
+                                         "warning", "--memory", "512MiB"};
 
 LiveRunSettings settings_for(const DemoServer& server, const WorkloadSettings& workload) {
   LiveRunSettings settings;
@@ -120,10 +121,13 @@ TEST_CASE("loadgen end to end: the server killed in mid-run leaves partial resul
   });
   CHECK(run.was_given_up);
   const auto& records = run.result.records;
-  CHECK(std::count_if(records.begin(), records.end(), [](const auto& r) { return r.outcome == Outcome::kCompleted; }) > 10);
-  CHECK(std::count_if(records.begin(), records.end(), [](const auto& r) { return r.outcome == Outcome::kUnreachable; }) >= 20);
-  CHECK(std::any_of(run.result.warnings.begin(), run.result.warnings.end(),
-                    [](const auto& warning) { return warning.starts_with("given up: 20 requests in a row"); }));
+  CHECK(std::count_if(records.begin(), records.end(),
+                      [](const auto& r) { return r.outcome == Outcome::kCompleted; }) > 10);
+  CHECK(std::count_if(records.begin(), records.end(),
+                      [](const auto& r) { return r.outcome == Outcome::kUnreachable; }) >= 20);
+  CHECK(std::any_of(run.result.warnings.begin(), run.result.warnings.end(), [](const auto& warning) {
+    return warning.starts_with("given up: 20 requests in a row");
+  }));
 }
 
 TEST_CASE("loadgen end to end: a server that refuses by overload is refused, not failed otherwise") {

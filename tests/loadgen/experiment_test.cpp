@@ -66,7 +66,9 @@ std::string with(const std::string& part, const std::string& replacement) {
   return text.replace(at, part.size(), replacement);
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST_CASE("experiment: all tables are read") {
   const auto experiment = read(kWhole);
@@ -77,9 +79,9 @@ TEST_CASE("experiment: all tables are read") {
   CHECK_FALSE(experiment.is_by_users);
   CHECK(experiment.seeds == std::vector<std::uint64_t>{7, 8});
   REQUIRE(experiment.servers.size() == 3);
-  CHECK(experiment.servers[0].argv ==
-        std::vector<std::string>{"{troupe}", "serve", "--port", "{port}", "--cache-policy=none", "--model",
-                                 "{root}/models/demo"});
+  CHECK(experiment.servers[0].argv == std::vector<std::string>{"{troupe}", "serve", "--port", "{port}",
+                                                               "--cache-policy=none", "--model",
+                                                               "{root}/models/demo"});
   CHECK(experiment.servers[1].argv.front() == "/opt/peer");
   CHECK(experiment.servers[2].url == "http://127.0.0.1:9000");
   CHECK(experiment.options.warmup_s == 2);
@@ -120,14 +122,16 @@ TEST_CASE("experiment: users make a closed loop") {
 
 TEST_CASE("experiment: unknown names are refused with the nearest known one") {
   CHECK(contains(error_of(with("[run]", "[runs]")), "unknown key 'runs'; did you mean 'run'?"));
-  CHECK(contains(error_of(with("paper =", "papier =")), "unknown key 'experiment.papier'; did you mean 'paper'?"));
+  CHECK(contains(error_of(with("paper =", "papier =")),
+                 "unknown key 'experiment.papier'; did you mean 'paper'?"));
   CHECK(contains(error_of(with("flags =", "flag =")), "did you mean 'flags'?"));
   CHECK(contains(error_of(with("warmup_s", "warm_up_s")), "did you mean 'warmup_s'?"));
   CHECK(contains(error_of(with("prompt_tokens", "promt_tokens")), "did you mean 'prompt_tokens'?"));
 }
 
 TEST_CASE("experiment: what makes no sense is refused with file and line") {
-  CHECK(contains(error_of(with("rates = [1, 2.5]", "")), "e.toml:2: experiment: expected one of 'rates' and 'users'"));
+  CHECK(contains(error_of(with("rates = [1, 2.5]", "")),
+                 "e.toml:2: experiment: expected one of 'rates' and 'users'"));
   CHECK(contains(error_of(with("rates = [1, 2.5]", "rates = [1]\nusers = [1]")),
                  "expected one of 'rates' and 'users'"));
   CHECK(contains(error_of(with("rates = [1, 2.5]", "rates = [0]")),
@@ -167,8 +171,8 @@ TEST_CASE("experiment: names of files are harmless whatever the server is called
 
 TEST_CASE("experiment: those that come with troupe can be read") {
   std::size_t num_files = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(TROUPE_SOURCE_DIR) / "configs" / "experiments")) {
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(TROUPE_SOURCE_DIR) /
+                                                               "configs" / "experiments")) {
     if (entry.path().extension() != ".toml") continue;
     CAPTURE(entry.path().string());
     const auto experiment = read_experiment(entry.path());

@@ -13,8 +13,8 @@ double ks_statistic(std::vector<double> samples, const std::function<double(doub
   double distance = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const double expected = cdf(samples[i]);
-    distance = std::max({distance, expected - static_cast<double>(i) / count,
-                         static_cast<double>(i + 1) / count - expected});
+    distance = std::max(
+        {distance, expected - static_cast<double>(i) / count, static_cast<double>(i + 1) / count - expected});
   }
   return distance * std::sqrt(count);
 }

@@ -49,7 +49,8 @@ TEST_CASE("latency_histogram: empty, everything is zero") {
 TEST_CASE("latency_histogram: below 2048 ns percentiles are exact") {
   LatencyHistogram histogram;
   for (int value = 1; value <= 1000; ++value) histogram.record(nanoseconds(value));
-  for (int percent = 1; percent <= 100; ++percent) CHECK(histogram.percentile(percent) == nanoseconds(percent * 10));
+  for (int percent = 1; percent <= 100; ++percent)
+    CHECK(histogram.percentile(percent) == nanoseconds(percent * 10));
   CHECK(histogram.percentile(0) == nanoseconds(1));
   CHECK(histogram.percentile(7.001) == nanoseconds(71));
 }
@@ -92,7 +93,8 @@ TEST_CASE("latency_histogram: count, extremes, mean and deviation are those of t
   CHECK(histogram.minimum().count() == *std::min_element(values.begin(), values.end()));
   CHECK(histogram.maximum().count() == *std::max_element(values.begin(), values.end()));
   CHECK(std::abs(static_cast<long double>(histogram.mean().count()) - mean) <= 0.5L);
-  CHECK(histogram.standard_deviation().count() == doctest::Approx(static_cast<double>(std::sqrt(squares / 3000))));
+  CHECK(histogram.standard_deviation().count() ==
+        doctest::Approx(static_cast<double>(std::sqrt(squares / 3000))));
 }
 
 TEST_CASE("latency_histogram: merging loses nothing") {
@@ -132,7 +134,8 @@ TEST_CASE("latency_histogram: a curve has at most the points asked for, each on 
 
 TEST_CASE("latency_histogram: a curve of many values reaches into the last hundredth") {
   const auto steps = histogram_of(random_durations(5, 100000)).distribution(400);
-  const auto in_tail = std::count_if(steps.begin(), steps.end(), [](const auto& step) { return step.share > 0.99; });
+  const auto in_tail =
+      std::count_if(steps.begin(), steps.end(), [](const auto& step) { return step.share > 0.99; });
   CHECK(in_tail >= 50);
 }
 

@@ -44,13 +44,15 @@ std::vector<PlannedConversation> lone_requests(std::size_t count, nanoseconds ga
   for (std::size_t i = 0; i < count; ++i) {
     list[i].number = i;
     list[i].start = gap * static_cast<int>(i);
-    list[i].turns = {{.think_time = 0ns, .prompt_tokens = 2, .output_tokens = 8, .text = "say something", .answer = ""}};
+    list[i].turns = {
+        {.think_time = 0ns, .prompt_tokens = 2, .output_tokens = 8, .text = "say something", .answer = ""}};
   }
   return list;
 }
 
 const TurnPrompts kPlannedTexts{
-    .words = [](const PlannedConversation& plan, std::size_t turn) { return plan.turns[turn].text; }, .ids = {}};
+    .words = [](const PlannedConversation& plan, std::size_t turn) { return plan.turns[turn].text; },
+    .ids = {}};
 
 LoadSettings settings_for(const ScriptedServer& server) {
   LoadSettings settings;
@@ -59,7 +61,8 @@ LoadSettings settings_for(const ScriptedServer& server) {
   return settings;
 }
 
-LoadRun play(const LoadSettings& settings, std::vector<PlannedConversation> list, RequestClass request_class = {}) {
+LoadRun play(const LoadSettings& settings, std::vector<PlannedConversation> list,
+             RequestClass request_class = {}) {
   ListSource source(std::move(list));
   return run_load(settings, {request_class}, source, kPlannedTexts, {});
 }
@@ -104,10 +107,10 @@ const ScriptedExchange& exchange_of(const ScriptedServer& server, const RequestR
 
 }  // namespace
 
-TEST_CASE("load driver: times are never earlier than scripted, and agree with the server's own in the median") {
-  ScriptedServer server([](const ScriptedExchange&, std::size_t number) {
-    return streamed_answer(scripted_delays(number));
-  });
+TEST_CASE(
+    "load driver: times are never earlier than scripted, and agree with the server's own in the median") {
+  ScriptedServer server(
+      [](const ScriptedExchange&, std::size_t number) { return streamed_answer(scripted_delays(number)); });
   const auto run = play(settings_for(server), lone_requests(60, 4ms));
   server.stop();
   const auto& records = run.result.records;
@@ -189,7 +192,8 @@ TEST_CASE("load driver: latencies of an open loop include the server's stall (no
 TEST_CASE("load driver: a turn waits for its predecessor and its think time, and carries the real answer") {
   ScriptedServer server([](const ScriptedExchange&, std::size_t number) {
     ScriptedAnswer answer{.steps = {{.delay = 5ms, .bytes = event_stream_head()}}};
-    answer.steps.push_back({.delay = 0ms, .bytes = text_event("answer " + std::to_string(number)) + finish_events(2)});
+    answer.steps.push_back(
+        {.delay = 0ms, .bytes = text_event("answer " + std::to_string(number)) + finish_events(2)});
     return answer;
   });
   PlannedConversation conversation;
@@ -211,11 +215,11 @@ TEST_CASE("load driver: a turn waits for its predecessor and its think time, and
   CHECK(records[0].is_correct == false);
   CHECK(records[1].is_correct == true);
   const auto last = json::parse(server.exchanges()[2]->body);
-  const auto expected = json::parse(
-      R"([{"role":"system","content":"be brief"},)"
-      R"({"role":"user","content":"first"},{"role":"assistant","content":"answer 0"},)"
-      R"({"role":"user","content":"second"},{"role":"assistant","content":"answer 1"},)"
-      R"({"role":"user","content":"third"}])");
+  const auto expected =
+      json::parse(R"([{"role":"system","content":"be brief"},)"
+                  R"({"role":"user","content":"first"},{"role":"assistant","content":"answer 0"},)"
+                  R"({"role":"user","content":"second"},{"role":"assistant","content":"answer 1"},)"
+                  R"({"role":"user","content":"third"}])");
   CHECK(last.at("messages") == expected);
 }
 
@@ -224,7 +228,8 @@ TEST_CASE("load driver: requests carry what load generators send") {
   auto settings = settings_for(server);
   settings.client.api_key = "secret";
   settings.sampling.seed = 5;
-  play(settings, lone_requests(1, 0ns), {.name = "exact", .objectives = {}, .ignore_eos = true, .max_tokens = 99});
+  play(settings, lone_requests(1, 0ns),
+       {.name = "exact", .objectives = {}, .ignore_eos = true, .max_tokens = 99});
   settings.endpoint = Endpoint::kCompletions;
   settings.sampling.is_streamed = false;
   play(settings, lone_requests(1, 0ns));
@@ -238,8 +243,10 @@ TEST_CASE("load driver: requests carry what load generators send") {
                     R"("min_tokens":8,"ignore_eos":true})"));
   const auto& completion = *server.exchanges()[1];
   CHECK(completion.head.starts_with("POST /v1/completions HTTP/1.1\r\n"));
-  CHECK(json::parse(completion.body) ==
-        json::parse(R"({"model":"m","prompt":"say something","stream":false,"temperature":0.0,"seed":5,"max_tokens":8})"));
+  CHECK(
+      json::parse(completion.body) ==
+      json::parse(
+          R"({"model":"m","prompt":"say something","stream":false,"temperature":0.0,"seed":5,"max_tokens":8})"));
 }
 
 TEST_CASE("load driver: a closed loop keeps as many requests under way as there are users") {
@@ -299,16 +306,19 @@ TEST_CASE("load driver: every way to fail has its outcome and a line that says w
     CHECK_MESSAGE(record.error.find(error) != std::string::npos, record.error);
     CHECK(record.finished >= record.sent);
   };
-  outcome_of({.steps = {}, .end = End::kClose}, Outcome::kUnreachable, "closed the connection before it answered");
+  outcome_of({.steps = {}, .end = End::kClose}, Outcome::kUnreachable,
+             "closed the connection before it answered");
   outcome_of({.steps = {}, .end = End::kReset}, Outcome::kUnreachable, "reset");
   outcome_of({.steps = {{.delay = 0ms, .bytes = "HTTP/1.1 200 OK\r\nContent-"}}, .end = End::kClose},
              Outcome::kUnreachable, "before it answered");
   outcome_of({.steps = {{.delay = 0ms, .bytes = event_stream_head() + text_event("a")}}, .end = End::kClose},
              Outcome::kBroken, "in mid-answer");
-  outcome_of({.steps = {{.delay = 0ms, .bytes = event_stream_head() + chunk_of("data: oops\n\n")}}, .end = End::kHang},
+  outcome_of({.steps = {{.delay = 0ms, .bytes = event_stream_head() + chunk_of("data: oops\n\n")}},
+              .end = End::kHang},
              Outcome::kBroken, "expected a chunk in JSON, got 'oops'");
-  outcome_of(whole_response("429 Too Many Requests", R"({"error":{"message":"queue full"}})", "Retry-After: 1\r\n"),
-             Outcome::kRefused, "HTTP 429: queue full (Retry-After: 1)");
+  outcome_of(
+      whole_response("429 Too Many Requests", R"({"error":{"message":"queue full"}})", "Retry-After: 1\r\n"),
+      Outcome::kRefused, "HTTP 429: queue full (Retry-After: 1)");
   outcome_of(whole_response("500 Internal Server Error", "<html>"), Outcome::kRejected, "HTTP 500: <html>");
 }
 
@@ -336,7 +346,8 @@ TEST_CASE("load driver: a closed idle connection is noticed, and another one mad
   answer.end = ScriptedAnswer::End::kClose;
   ScriptedServer server(always(answer));
   const auto run = play(settings_for(server), lone_requests(3, 150ms));
-  for (const auto& record : run.result.records) CHECK_MESSAGE(record.outcome == Outcome::kCompleted, record.error);
+  for (const auto& record : run.result.records)
+    CHECK_MESSAGE(record.outcome == Outcome::kCompleted, record.error);
 }
 
 TEST_CASE("load driver: when the server dies, the run is given up and what was measured is kept") {
@@ -358,7 +369,8 @@ TEST_CASE("load driver: when the server dies, the run is given up and what was m
   const auto& records = run.result.records;
   CHECK(records.size() >= 7);
   CHECK(records.size() < 10'000);
-  CHECK(std::count_if(records.begin(), records.end(), [](const auto& r) { return r.outcome == Outcome::kCompleted; }) >= 2);
+  CHECK(std::count_if(records.begin(), records.end(),
+                      [](const auto& r) { return r.outcome == Outcome::kCompleted; }) >= 2);
   CHECK(records.back().error.find("Connection refused") != std::string::npos);
   const auto& warnings = run.result.warnings;
   CHECK(std::any_of(warnings.begin(), warnings.end(), [](const auto& warning) {
@@ -369,7 +381,8 @@ TEST_CASE("load driver: when the server dies, the run is given up and what was m
 TEST_CASE("load driver: an interrupt ends the run early and keeps what there is") {
   ScriptedServer server([](const ScriptedExchange&, std::size_t number) {
     if (number == 40) std::raise(SIGINT);
-    return number < 40 ? streamed_answer({0us}) : ScriptedAnswer{.steps = {}, .end = ScriptedAnswer::End::kHang};
+    return number < 40 ? streamed_answer({0us})
+                       : ScriptedAnswer{.steps = {}, .end = ScriptedAnswer::End::kHang};
   });
   auto settings = settings_for(server);
   settings.stops_on_signals = true;
@@ -410,7 +423,8 @@ TEST_CASE("load driver: a plan that breaks off ends the run with a warning, or a
   CHECK(run.result.records.size() == 2);
   CHECK(run.result.warnings.at(0) == "the plan broke off: line 7: expected a number");
   BrokenSource early(0);
-  CHECK_THROWS_WITH(run_load(settings_for(server), {{}}, early, kPlannedTexts, {}), "line 7: expected a number");
+  CHECK_THROWS_WITH(run_load(settings_for(server), {{}}, early, kPlannedTexts, {}),
+                    "line 7: expected a number");
 }
 
 TEST_CASE("load driver: an empty plan is over at once") {

@@ -29,6 +29,8 @@ std::string refusal_of(const WorkloadSettings& settings) {
   return refusal_of([&] { all_of(settings, 1); });
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace troupe::loadgen::test

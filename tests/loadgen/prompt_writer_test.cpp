@@ -75,7 +75,8 @@ TEST_CASE("prompt writer: conversations differ from the first word and the first
   CHECK(first_tokens.size() == 1000);
 }
 
-TEST_CASE("prompt writer: equal prefix blocks are equal in all conversations, and what follows differs at once") {
+TEST_CASE(
+    "prompt writer: equal prefix blocks are equal in all conversations, and what follows differs at once") {
   const PromptWriter writer(1);
   const std::vector<PrefixBlock> prefix = {{.id = 1, .num_tokens = 40}, {.id = 2, .num_tokens = 24}};
   const auto a = writer.token_ids(conversation(10, 8, prefix), 0, kRange);

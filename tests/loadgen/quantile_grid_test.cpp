@@ -58,8 +58,9 @@ TEST_CASE("quantile grid: drawn from the grids of real traces, lengths have thei
     std::string file, key;
     double median, p90;
   };
-  for (const auto& c : {Case{stats->string(), "azure_conv.input", 1020, 2734},
-                        Case{stats->string(), "azure_conv.output", 129, 424}, Case{lmsys->string(), "all", 140, 397}}) {
+  for (const auto& c :
+       {Case{stats->string(), "azure_conv.input", 1020, 2734},
+        Case{stats->string(), "azure_conv.output", 129, 424}, Case{lmsys->string(), "all", 140, 397}}) {
     DistributionSettings settings;
     settings.kind = DistributionSettings::Kind::kQuantiles;
     settings.file = c.file;

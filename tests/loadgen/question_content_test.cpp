@@ -35,7 +35,8 @@ TEST_CASE("questions: every question of the demo model is asked once before any 
   };
   std::multiset<std::string> first_round;
   std::multiset<std::string> second_round;
-  for (std::size_t i = 0; i < plan.size(); ++i) (i < 292 ? first_round : second_round).insert(key_of(plan[i]));
+  for (std::size_t i = 0; i < plan.size(); ++i)
+    (i < 292 ? first_round : second_round).insert(key_of(plan[i]));
   CHECK(first_round == second_round);
   CHECK(key_of(plan[0]) != key_of(plan[292]));  // each round has its own order
 }

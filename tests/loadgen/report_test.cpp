@@ -22,11 +22,13 @@ using std::chrono::seconds;
 
 constexpr const char* kHostile = "</title><script>alert(1)</script><img src=x onerror='a()'>\"&";
 
-StoredRun run_of(const std::string& server, double rate, int seed, std::size_t num_requests, std::size_t num_gaps) {
+StoredRun run_of(const std::string& server, double rate, int seed, std::size_t num_requests,
+                 std::size_t num_gaps) {
   StoredRun run;
   run.result.name = server + "-" + std::to_string(seed);
   run.result.settings = {{"server", server}, {"seed", std::to_string(seed)}};
-  run.result.classes = {RequestClass{.name = "chat", .objectives = {milliseconds(200), milliseconds(30), seconds(2)}}};
+  run.result.classes = {
+      RequestClass{.name = "chat", .objectives = {milliseconds(200), milliseconds(30), seconds(2)}}};
   run.result.offered_rate = rate;
   run.result.duration = seconds(60);
   std::mt19937_64 engine(static_cast<std::uint64_t>(seed));
@@ -48,8 +50,13 @@ StoredRun run_of(const std::string& server, double rate, int seed, std::size_t n
     run.result.records.push_back(record);
   }
   for (int i = 0; i < 60; ++i)
-    run.result.samples.push_back({.time = seconds(i), .num_running = 3, .num_waiting = 1, .pages_used = 4,
-                                  .pages_total = 16, .batch_tokens = 9, .generation_tokens = 10.0 * i});
+    run.result.samples.push_back({.time = seconds(i),
+                                  .num_running = 3,
+                                  .num_waiting = 1,
+                                  .pages_used = 4,
+                                  .pages_total = 16,
+                                  .batch_tokens = 9,
+                                  .generation_tokens = 10.0 * i});
   run.summary = summarize(run.result);
   return run;
 }
@@ -71,23 +78,30 @@ std::string unbalanced_tag(const std::string& html) {
     const auto end = html.find('>', begin);
     if (end == std::string::npos) return html.substr(begin, 40);
     const auto tag = html.substr(begin + 1, end - begin - 1);
-    const auto name = tag.substr(tag[0] == '/' ? 1 : 0, tag.find_first_of(" />", 1) - (tag[0] == '/' ? 1 : 0));
+    const auto name =
+        tag.substr(tag[0] == '/' ? 1 : 0, tag.find_first_of(" />", 1) - (tag[0] == '/' ? 1 : 0));
     if (tag[0] == '!' || name == "meta" || tag.back() == '/') continue;
-    if (tag[0] != '/') open.push(name);
+    if (tag[0] != '/')
+      open.push(name);
     else if (open.empty() || open.top() != name)
       return "</" + name + "> after <" + (open.empty() ? "" : open.top()) + ">";
-    else open.pop();
+    else
+      open.pop();
   }
   return open.empty() ? "" : "<" + open.top() + "> is never closed";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST_CASE("report: of one run it has figures, distributions and time lines") {
   const std::vector<StoredRun> runs = {run_of("s", 4, 1, 200, 8)};
-  const auto page = report_html(
-      runs,
-      {.title = "One run", .description = "why", .paper = "a paper", .expected = "more", .notes = {"A run failed."}});
+  const auto page = report_html(runs, {.title = "One run",
+                                       .description = "why",
+                                       .paper = "a paper",
+                                       .expected = "more",
+                                       .notes = {"A run failed."}});
   for (const auto* part : {"<h1>One run</h1>", "why", "Paper: a paper", "Expected: more", "A run failed.",
                            "Time to first token", "Inter-token latency over time", "KV pages in use",
                            "12 of 200 requests were not completed", "prefers-color-scheme:dark"})
@@ -129,9 +143,11 @@ TEST_CASE("report: hostile texts are shown, never obeyed") {
     run.summary = summarize(run.result);
   }
   runs[0].result.settings[0].second = kHostile;
-  const auto page = report_html(
-      runs,
-      {.title = kHostile, .description = kHostile, .paper = kHostile, .expected = kHostile, .notes = {kHostile}});
+  const auto page = report_html(runs, {.title = kHostile,
+                                       .description = kHostile,
+                                       .paper = kHostile,
+                                       .expected = kHostile,
+                                       .notes = {kHostile}});
   CHECK_FALSE(contains(page, "<script"));
   CHECK_FALSE(contains(page, "<img"));
   CHECK(contains(page, "&lt;script&gt;"));

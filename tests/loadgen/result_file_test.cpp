@@ -46,8 +46,9 @@ RunResult some_run() {
   result.name = "poisson-4rps";
   result.is_simulated = true;
   result.settings = {{"server", "a \"b\"\n"}, {"twice", "1"}, {"twice", "2"}};
-  result.classes = {RequestClass{.name = "chat", .objectives = {milliseconds(200), microseconds(12'345), seconds(4)}},
-                    RequestClass{.name = "b", .objectives = {}, .ignore_eos = true, .max_tokens = 7}};
+  result.classes = {
+      RequestClass{.name = "chat", .objectives = {milliseconds(200), microseconds(12'345), seconds(4)}},
+      RequestClass{.name = "b", .objectives = {}, .ignore_eos = true, .max_tokens = 7}};
   result.offered_rate = 4.25;
   result.duration = seconds(30) + nanoseconds(1);
   result.measured_from = seconds(1);
@@ -56,8 +57,13 @@ RunResult some_run() {
   failed.outcome = Outcome::kBroken;
   failed.error = "the stream ended \xff early";
   result.records = {some_request(), failed};
-  result.samples = {{.time = seconds(1), .num_running = 3, .num_waiting = 1, .pages_used = 5, .pages_total = 64,
-                     .batch_tokens = 12.5, .generation_tokens = 1234}};
+  result.samples = {{.time = seconds(1),
+                     .num_running = 3,
+                     .num_waiting = 1,
+                     .pages_used = 5,
+                     .pages_total = 64,
+                     .batch_tokens = 12.5,
+                     .generation_tokens = 1234}};
   result.is_beyond_honest_rate = true;
   result.warnings = {"one", "two"};
   return result;
@@ -169,8 +175,9 @@ TEST_CASE("result_file: names of outcomes and outcomes match") {
 TEST_CASE("result_file: plot scripts made for vllm's benchmark find their keys") {
   const auto run = some_run();
   const auto results = json::parse(results_json(run, summarize(run)));
-  for (const auto* key : {"duration", "completed", "failed", "num_prompts", "total_input_tokens", "total_output_tokens",
-                          "request_throughput", "request_goodput", "output_throughput", "total_token_throughput"})
+  for (const auto* key :
+       {"duration", "completed", "failed", "num_prompts", "total_input_tokens", "total_output_tokens",
+        "request_throughput", "request_goodput", "output_throughput", "total_token_throughput"})
     CHECK_MESSAGE(results.at(key).is_number(), std::string(key));
   for (const auto* name : {"ttft", "tpot", "itl", "e2el"}) {
     for (const auto* statistic : {"mean_", "median_", "std_", "p99_"})
@@ -198,18 +205,22 @@ TEST_CASE("result_file: damaged results are refused with the field's name") {
   check_contains(error_of(directory.path()), "expected an object, got array");
   directory.write(kResultsFile, "{}");
   check_contains(error_of(directory.path()), "'format' is missing");
-  check_contains(error_with_result("/format", "other/9"), "expected format 'troupe-loadgen/1', got 'other/9'");
+  check_contains(error_with_result("/format", "other/9"),
+                 "expected format 'troupe-loadgen/1', got 'other/9'");
   check_contains(error_with_result("/name", 3), "'name': expected a text, got 3");
-  check_contains(error_with_result("/run_duration_s", -1), "'run_duration_s': expected a number from 0, got -1");
+  check_contains(error_with_result("/run_duration_s", -1),
+                 "'run_duration_s': expected a number from 0, got -1");
   check_contains(error_with_result("/run_duration_s", 1e300), "longer than 100 years");
   check_contains(error_with_result("/settings", json::array({"x"})), "'settings': expected pairs of texts");
   check_contains(error_with_result("/warnings", json::array({1})), "'warnings': expected texts");
-  check_contains(error_with_result("/classes/1/max_tokens", -7), "classes[1]: 'max_tokens': expected a whole number");
+  check_contains(error_with_result("/classes/1/max_tokens", -7),
+                 "classes[1]: 'max_tokens': expected a whole number");
   check_contains(error_with_result("/samples/0", "x"), "samples[0]: expected an object, got string");
 }
 
 TEST_CASE("result_file: damaged requests are refused with the line's number") {
-  check_contains(error_with_request("intended_ns", -5), "requests.jsonl:2: 'intended_ns': expected a whole number");
+  check_contains(error_with_request("intended_ns", -5),
+                 "requests.jsonl:2: 'intended_ns': expected a whole number");
   check_contains(error_with_request("intended_ns", 1.5), "got 1.5");
   check_contains(error_with_request("intended_ns", 18446744073709551615ULL), "from 0 to 9223372036854775807");
   check_contains(error_with_request("outcome", "fine"), "expected one of completed, refused");

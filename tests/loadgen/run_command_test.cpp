@@ -26,10 +26,12 @@ class ModelServer {
  public:
   explicit ModelServer(bool fails_sometimes = false)
       : server_([this, fails_sometimes](const ScriptedExchange& request, std::size_t) {
-          if (request.head.starts_with("GET /v1/models ")) return whole_response("200 OK", R"({"data":[{"id":"m"}]})");
+          if (request.head.starts_with("GET /v1/models "))
+            return whole_response("200 OK", R"({"data":[{"id":"m"}]})");
           if (request.head.starts_with("GET ")) return whole_response("404 Not Found", "");
           if (request.body.find("\"stream\":false") != std::string::npos) return probe_answer(request);
-          if (fails_sometimes && ++num_asked_ % 3 == 0) return whole_response("500 Internal Server Error", "oops");
+          if (fails_sometimes && ++num_asked_ % 3 == 0)
+            return whole_response("500 Internal Server Error", "oops");
           return streamed_answer({1ms, 1ms});
         }) {}
 
@@ -40,7 +42,8 @@ class ModelServer {
   static ScriptedAnswer probe_answer(const ScriptedExchange& request) {
     const auto blanks = std::count(request.body.begin(), request.body.end(), ' ');
     return whole_response("200 OK", R"({"choices":[{"message":{"content":"x"},"finish_reason":"length"}],)"
-                                    R"("usage":{"prompt_tokens":)" + std::to_string(2 * blanks) + "}}");
+                                    R"("usage":{"prompt_tokens":)" +
+                                        std::to_string(2 * blanks) + "}}");
   }
 
   std::size_t num_asked_ = 0;
@@ -48,8 +51,8 @@ class ModelServer {
 };
 
 int run_with(const ModelServer& server, std::vector<std::string> more) {
-  std::vector<std::string> arguments = {"--url", server.url(), "--prompt-tokens", "8", "--output-tokens", "2",
-                                        "--no-calibrate"};
+  std::vector<std::string> arguments = {"--url",           server.url(), "--prompt-tokens", "8",
+                                        "--output-tokens", "2",          "--no-calibrate"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return run_command(arguments);
 }
@@ -66,7 +69,8 @@ TEST_CASE("run command: a run leaves its result, with all that is needed to repe
   const ModelServer server;
   const TemporaryDirectory folder;
   const auto out = (folder.path() / "out").string();
-  CHECK(run_with(server, {"--rate", "200", "--conversations", "10", "--seed", "7", "--out", out}) == kSuccess);
+  CHECK(run_with(server, {"--rate", "200", "--conversations", "10", "--seed", "7", "--out", out}) ==
+        kSuccess);
   const auto result = read_result(out);
   CHECK(result.records.size() == 10);
   CHECK(setting(result, "server") == server.url());
@@ -125,7 +129,8 @@ TEST_CASE("run command: wrong command lines are refused before anything is sent"
   refuses({"--preset", "chat", "--endpoint", "embeddings"}, "expected chat or completions, got 'embeddings'");
   refuses({"--preset", "chat", "--url", "localhost"}, "expected a URL");
   refuses({"--preset", "chat", "--warmup", "-1"}, "run.warmup_s");
-  refuses({"--preset", "chat", "--duration", "10", "--warmup", "6", "--cooldown", "4"}, "less than the duration of 10 s");
+  refuses({"--preset", "chat", "--duration", "10", "--warmup", "6", "--cooldown", "4"},
+          "less than the duration of 10 s");
   refuses({"--workload", "/no/such/file.toml"}, "/no/such/file.toml: can't be read: No such file");
   refuses({"--url", server.url(), "--preset", "chat", "--model", "n"}, "has no model 'n', only 'm'");
 }
@@ -133,9 +138,10 @@ TEST_CASE("run command: wrong command lines are refused before anything is sent"
 TEST_CASE("run command: a file's [run] is obeyed, flags go before it") {
   const ModelServer server;
   const TemporaryDirectory folder;
-  const auto file = folder.write("w.toml", "[run]\nurl = \"http://127.0.0.1:1\"\nseed = 9\ncalibrates = false\n"
-                                           "[workload]\nmax_conversations = 3\n[arrivals]\nkind = \"constant\"\n"
-                                           "rate = 100\n[[class]]\nprompt_tokens = 4\noutput_tokens = 2\n");
+  const auto file = folder.write("w.toml",
+                                 "[run]\nurl = \"http://127.0.0.1:1\"\nseed = 9\ncalibrates = false\n"
+                                 "[workload]\nmax_conversations = 3\n[arrivals]\nkind = \"constant\"\n"
+                                 "rate = 100\n[[class]]\nprompt_tokens = 4\noutput_tokens = 2\n");
   const auto out = (folder.path() / "out").string();
   CHECK(run_command({"--workload", file}) == kServerUnreachable);
   CHECK(run_command({"--workload", file, "--url", server.url(), "--rate", "500", "--out", out}) == kSuccess);

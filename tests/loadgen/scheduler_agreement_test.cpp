@@ -66,8 +66,7 @@ std::int32_t some_token(std::uint64_t name, std::uint32_t position) {
 TokenPrompt prompt_of(const PlannedConversation& planned) {
   TokenPrompt prompt;
   for (const auto& block : planned.prefix)
-    for (std::uint32_t i = 0; i < block.num_tokens; ++i)
-      prompt.tokens.push_back(some_token(block.id, i));
+    for (std::uint32_t i = 0; i < block.num_tokens; ++i) prompt.tokens.push_back(some_token(block.id, i));
   for (std::uint32_t i = 0; i < planned.turns[0].prompt_tokens; ++i)
     prompt.tokens.push_back(some_token(planned.number + 1000, i));
   return prompt;
@@ -108,10 +107,10 @@ CostProfile profile_of(const Scenario& scenario) {
                            .max_sequences = scenario.num_slots,
                            .prefill_chunk = scenario.options.prefill_chunk,
                            .separates_prefill = scenario.options.separates_prefill};
-  profile.serving.pages = {.page_size = device.page_size,
-                           .look_ahead_pages = scenario.options.look_ahead_pages,
-                           .kept_free = static_cast<std::uint32_t>(
-                               scenario.options.cache.keep_free * scenario.num_pages)};
+  profile.serving.pages = {
+      .page_size = device.page_size,
+      .look_ahead_pages = scenario.options.look_ahead_pages,
+      .kept_free = static_cast<std::uint32_t>(scenario.options.cache.keep_free * scenario.num_pages)};
   profile.serving.num_pages = scenario.num_pages;
   profile.serving.max_in_flight = scenario.options.max_in_flight;
   profile.serving.max_waiting = scenario.options.max_waiting;
@@ -142,7 +141,8 @@ std::string difference(const Scenario& scenario) {
     if (real.tokens.back() != record.last_token) return who + "last token";
     if (real.cached_tokens != record.cached_tokens) return who + "cached tokens";
     for (std::size_t i = 1; i < real.tokens.size(); ++i) {
-      const auto gap = std::chrono::duration_cast<std::chrono::microseconds>(real.tokens[i] - real.tokens[i - 1]);
+      const auto gap =
+          std::chrono::duration_cast<std::chrono::microseconds>(real.tokens[i] - real.tokens[i - 1]);
       if (gap.count() != record.gaps_us[i - 1]) return who + "token " + std::to_string(i);
     }
   }
@@ -167,8 +167,7 @@ Scenario random_scenario(std::uint64_t seed) {
   scenario.options.look_ahead_pages = one_of(0, 1, 2);
   scenario.options.max_waiting = one_of(3, 64);
   scenario.options.cache.keeps_prefixes = random() % 2 == 0;
-  scenario.options.cache.policy =
-      random() % 2 == 0 ? EvictionPolicy::kValue : EvictionPolicy::kLru;
+  scenario.options.cache.policy = random() % 2 == 0 ? EvictionPolicy::kValue : EvictionPolicy::kLru;
   scenario.options.cache.keep_free = one_of(0, 1) * 0.1;
   scenario.num_host_pages = one_of(0, 10, 100);
   scenario.options.max_queue_time = std::chrono::milliseconds(one_of(5, 30000));
@@ -179,8 +178,7 @@ Scenario random_scenario(std::uint64_t seed) {
     // is nobody's decision.
     start += std::chrono::microseconds(1 + random() % longest_gap_us) + 1ns;
     auto request = lone_request(start, 1 + random() % 60, 1 + random() % 40);
-    if (random() % 3 == 0)
-      request.prefix.push_back({.id = 1 + random() % 2, .num_tokens = one_of(8, 18)});
+    if (random() % 3 == 0) request.prefix.push_back({.id = 1 + random() % 2, .num_tokens = one_of(8, 18)});
     request.number = static_cast<std::uint64_t>(i);
     scenario.requests.push_back(std::move(request));
   }

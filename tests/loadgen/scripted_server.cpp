@@ -143,7 +143,8 @@ class ScriptedServer::Implementation {
   std::thread thread_;
 };
 
-ScriptedServer::ScriptedServer(Script script) : implementation_(std::make_unique<Implementation>(std::move(script))) {}
+ScriptedServer::ScriptedServer(Script script)
+    : implementation_(std::make_unique<Implementation>(std::move(script))) {}
 ScriptedServer::~ScriptedServer() = default;
 std::uint16_t ScriptedServer::port() const { return implementation_->port(); }
 std::size_t ScriptedServer::num_connections() const { return implementation_->num_connections(); }
@@ -162,18 +163,21 @@ std::string chunk_of(std::string_view bytes) {
 }
 
 std::string text_event(std::string_view text) {
-  return chunk_of("data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\","
-                  "\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" +
-                  std::string(text) + "\"},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null}\n\n");
+  return chunk_of(
+      "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\","
+      "\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" +
+      std::string(text) + "\"},\"logprobs\":null,\"finish_reason\":null}],\"usage\":null}\n\n");
 }
 
 std::string finish_events(std::size_t num_tokens, std::string_view reason) {
   return chunk_of("data: {\"id\":\"chatcmpl-1\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"" +
                   std::string(reason) + "\"}],\"usage\":null}\n\n") +
-         chunk_of("data: {\"id\":\"chatcmpl-1\",\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":" +
-                  std::to_string(num_tokens) +
-                  ",\"total_tokens\":0,\"prompt_tokens_details\":{\"cached_tokens\":3}},"
-                  "\"timings\":{\"queue_ms\":1.5}}\n\n") +
+         chunk_of(
+             "data: "
+             "{\"id\":\"chatcmpl-1\",\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":" +
+             std::to_string(num_tokens) +
+             ",\"total_tokens\":0,\"prompt_tokens_details\":{\"cached_tokens\":3}},"
+             "\"timings\":{\"queue_ms\":1.5}}\n\n") +
          chunk_of("data: [DONE]\n\n") + "0\r\n\r\n";
 }
 

@@ -57,10 +57,11 @@ class ScriptedServer {
 };
 
 // Pieces of answers.
-std::string event_stream_head();                       // chunked
-std::string chunk_of(std::string_view bytes);          // one HTTP chunk
-std::string text_event(std::string_view text);         // an event in a chunk
-std::string finish_events(std::size_t num_tokens, std::string_view reason = "stop");  // finish, usage, [DONE], end
+std::string event_stream_head();                // chunked
+std::string chunk_of(std::string_view bytes);   // one HTTP chunk
+std::string text_event(std::string_view text);  // an event in a chunk
+std::string finish_events(std::size_t num_tokens,
+                          std::string_view reason = "stop");  // finish, usage, [DONE], end
 ScriptedAnswer whole_response(std::string_view status, std::string_view body, std::string_view fields = {});
 
 // Head at once, each text after its delay, the end with the last text.

@@ -58,10 +58,10 @@ TEST_CASE("server address: host, port and prefix of a URL") {
 }
 
 TEST_CASE("server address: what is no address is named") {
-  for (const char* wrong : {"", "localhost:8000", "https://x", "http://", "http://:80", "http://x:0", "http://x:70000",
-                            "http://x:80x", "http://x\r\nEvil: 1", "http://x y", "ftp://x"})
-    CHECK_THROWS_WITH_AS(parse_server_address(wrong), doctest::Contains("expected a URL like http://127.0.0.1:8000"),
-                         std::runtime_error);
+  for (const char* wrong : {"", "localhost:8000", "https://x", "http://", "http://:80", "http://x:0",
+                            "http://x:70000", "http://x:80x", "http://x\r\nEvil: 1", "http://x y", "ftp://x"})
+    CHECK_THROWS_WITH_AS(parse_server_address(wrong),
+                         doctest::Contains("expected a URL like http://127.0.0.1:8000"), std::runtime_error);
 }
 
 TEST_CASE("server check: nothing listens, no answer, and not ready are told apart") {
@@ -69,13 +69,15 @@ TEST_CASE("server check: nothing listens, no answer, and not ready are told apar
   CHECK_THROWS_WITH_AS(check_health(nobody), doctest::Contains("nothing listens there (connection refused)"),
                        ServerUnreachable);
   PathServer silent({{"/health", {.steps = {}, .end = ScriptedAnswer::End::kClose}}});
-  CHECK_THROWS_WITH_AS(check_health(silent.address()), doctest::Contains("closed without an answer"), ServerUnreachable);
+  CHECK_THROWS_WITH_AS(check_health(silent.address()), doctest::Contains("closed without an answer"),
+                       ServerUnreachable);
   PathServer hanging({{"/health", {.steps = {}, .end = ScriptedAnswer::End::kHang}}});
   CHECK_THROWS_WITH_AS(
       http_exchange(hanging.address(), {.path = "/health", .api_key = {}, .json = {}, .timeout = 20ms}),
       doctest::Contains("no answer in time"), ServerUnreachable);
   PathServer loading({{"/health", whole_response("503 Busy", R"({"error":{"message":"Loading model"}})")}});
-  CHECK_THROWS_WITH_AS(check_health(loading.address()), doctest::Contains("got 503: Loading model"), ServerUnreachable);
+  CHECK_THROWS_WITH_AS(check_health(loading.address()), doctest::Contains("got 503: Loading model"),
+                       ServerUnreachable);
   PathServer without({});
   CHECK_NOTHROW(check_health(without.address()));
 }
@@ -89,9 +91,12 @@ TEST_CASE("server check: the model is the wanted one, or the first, or the error
   PathServer without({});
   CHECK(find_model(without.address(), "", "any") == "any");
   CHECK_THROWS_WITH(find_model(without.address(), "", ""), doctest::Contains("so the model has to be named"));
-  PathServer locked({{"/v1/models", whole_response("401 Unauthorized", R"({"error":{"message":"no key"}})")}});
-  CHECK_THROWS_WITH(find_model(locked.address(), "", ""), doctest::Contains("the API key is missing or wrong"));
-  for (const char* wrong : {"<html>", "[]", R"({"data":{}})", R"({"data":[]})", R"({"data":[{"name":"x"}]})"}) {
+  PathServer locked(
+      {{"/v1/models", whole_response("401 Unauthorized", R"({"error":{"message":"no key"}})")}});
+  CHECK_THROWS_WITH(find_model(locked.address(), "", ""),
+                    doctest::Contains("the API key is missing or wrong"));
+  for (const char* wrong :
+       {"<html>", "[]", R"({"data":{}})", R"({"data":[]})", R"({"data":[{"name":"x"}]})"}) {
     PathServer strange({{"/v1/models", ok(wrong)}});
     CHECK_THROWS_WITH(find_model(strange.address(), "", ""), doctest::Contains("expected a list of models"));
   }
@@ -99,10 +104,12 @@ TEST_CASE("server check: the model is the wanted one, or the first, or the error
 
 TEST_CASE("server check: tokens a word come from usage, without what a template adds") {
   const auto usage = [](int tokens) {
-    return ok(R"({"choices":[{"message":{"content":"x"},"finish_reason":"length"}],"usage":{"prompt_tokens":)" +
-              std::to_string(tokens) + "}}");
+    return ok(
+        R"({"choices":[{"message":{"content":"x"},"finish_reason":"length"}],"usage":{"prompt_tokens":)" +
+        std::to_string(tokens) + "}}");
   };
-  ScriptedServer server([&](const ScriptedExchange&, std::size_t number) { return usage(number == 0 ? 30 + 16 : 30 + 144); });
+  ScriptedServer server(
+      [&](const ScriptedExchange&, std::size_t number) { return usage(number == 0 ? 30 + 16 : 30 + 144); });
   const ServerAddress address{.host = "127.0.0.1", .port = server.port(), .prefix = ""};
   CHECK(measure_tokens_per_word(address, "", Endpoint::kChat, "m") == doctest::Approx(2.0));
   PathServer without({{"/v1/completions", ok("{}")}});
@@ -112,7 +119,8 @@ TEST_CASE("server check: tokens a word come from usage, without what a template 
 TEST_CASE("metrics text: sums over labels, exact names, and numbers of all kinds") {
   const std::string_view text =
       "# HELP a_total about\n# TYPE a_total counter\n"
-      "a_total{x=\"1\"} 2\na_total{x=\"2\",y=\"}\"} 3.5e1\na_total_more 100\nb 7 1700000000\nc NaN_\nd{x=\"1\" 5\n";
+      "a_total{x=\"1\"} 2\na_total{x=\"2\",y=\"}\"} 3.5e1\na_total_more 100\nb 7 1700000000\nc "
+      "NaN_\nd{x=\"1\" 5\n";
   CHECK(metric_sum(text, "a_total") == 37);
   CHECK(metric_sum(text, "a_total", "x=\"2\"") == 35);
   CHECK(metric_sum(text, "b") == 7);
@@ -124,16 +132,17 @@ TEST_CASE("metrics text: sums over labels, exact names, and numbers of all kinds
 TEST_CASE("metrics text: samples of troupe and of servers with vLLM's names") {
   BatchCounters counters;
   const auto troupe = [&](int tokens, int batches) {
-    return read_sample("troupe_num_requests_running 3\ntroupe_num_requests_waiting 2\n"
-                       "troupe_kv_pages_capacity{tier=\"device\"} 100\n"
-                       "troupe_kv_pages_capacity{tier=\"host\"} 500\n"
-                       "troupe_kv_pages{state=\"free\",tier=\"device\"} 60\n"
-                       "troupe_kv_pages{state=\"cached\",tier=\"device\"} 30\n"
-                       "troupe_kv_pages{state=\"free\",tier=\"host\"} 400\n"
-                       "troupe_generation_tokens_total 500\n"
-                       "troupe_iteration_tokens_sum " + std::to_string(tokens) +
-                       "\ntroupe_iteration_tokens_count " + std::to_string(batches) + "\n",
-                       counters);
+    return read_sample(
+        "troupe_num_requests_running 3\ntroupe_num_requests_waiting 2\n"
+        "troupe_kv_pages_capacity{tier=\"device\"} 100\n"
+        "troupe_kv_pages_capacity{tier=\"host\"} 500\n"
+        "troupe_kv_pages{state=\"free\",tier=\"device\"} 60\n"
+        "troupe_kv_pages{state=\"cached\",tier=\"device\"} 30\n"
+        "troupe_kv_pages{state=\"free\",tier=\"host\"} 400\n"
+        "troupe_generation_tokens_total 500\n"
+        "troupe_iteration_tokens_sum " +
+            std::to_string(tokens) + "\ntroupe_iteration_tokens_count " + std::to_string(batches) + "\n",
+        counters);
   };
   CHECK(troupe(100, 10).batch_tokens == 10);
   const auto sample = troupe(160, 12);
@@ -146,7 +155,8 @@ TEST_CASE("metrics text: samples of troupe and of servers with vLLM's names") {
   CHECK(troupe(160, 12).batch_tokens == 0);  // no batch since
 
   BatchCounters none;
-  const auto vllm = read_sample("vllm:num_requests_running{model_name=\"m\"} 4.0\nvllm:kv_cache_usage_perc{} 0.25\n", none);
+  const auto vllm =
+      read_sample("vllm:num_requests_running{model_name=\"m\"} 4.0\nvllm:kv_cache_usage_perc{} 0.25\n", none);
   CHECK(vllm.num_running == 4);
   CHECK(vllm.pages_used / vllm.pages_total == 0.25);
 }

@@ -51,8 +51,9 @@ TEST_CASE("child process: it does not outlive the object, and a running one has 
 
 TEST_CASE("child process: a program that is not there, or a log that can't be, is named") {
   const TemporaryFile log;
-  CHECK_THROWS_WITH(ChildProcess({.arguments = {"/no/such/program"}, .environment = {}, .output_file = log.path()}),
-                    doctest::Contains("can't start '/no/such/program'"));
+  CHECK_THROWS_WITH(
+      ChildProcess({.arguments = {"/no/such/program"}, .environment = {}, .output_file = log.path()}),
+      doctest::Contains("can't start '/no/such/program'"));
   CHECK_THROWS_WITH(ChildProcess({.arguments = {"true"}, .environment = {}, .output_file = "/no/such/log"}),
                     doctest::Contains("/no/such/log"));
   CHECK_THROWS(ChildProcess({.arguments = {}, .environment = {}, .output_file = log.path()}));

@@ -101,8 +101,7 @@ TEST_CASE("simulator: with one batch in flight the engine's turnaround is waited
 }
 
 TEST_CASE("simulator: a newcomer waits for the batches that are in flight") {
-  const auto simulation =
-      play(plain_profile(), {lone_request(0ms, 20, 50), lone_request(10'500us, 20, 1)});
+  const auto simulation = play(plain_profile(), {lone_request(0ms, 20, 50), lone_request(10'500us, 20, 1)});
   const auto records = sorted(simulation);
   // Batches until 11 ms and 12 ms are on the device; the one after has both.
   CHECK(records[1].first_token == 13ms);
@@ -112,8 +111,8 @@ TEST_CASE("simulator: a newcomer waits for the batches that are in flight") {
 TEST_CASE("simulator: with all slots taken others wait, and start in order of arrival") {
   auto profile = plain_profile();
   profile.serving.batch.max_sequences = 1;
-  const auto records = sorted(
-      play(profile, {lone_request(0ms, 8, 5), lone_request(1ms, 8, 5), lone_request(2ms, 8, 5)}));
+  const auto records =
+      sorted(play(profile, {lone_request(0ms, 8, 5), lone_request(1ms, 8, 5), lone_request(2ms, 8, 5)}));
   CHECK(records[0].finished == 5ms);
   CHECK(records[1].first_token > records[0].finished);
   CHECK(records[2].first_token > records[1].finished);
@@ -124,8 +123,8 @@ TEST_CASE("simulator: beyond the queue's limit requests are refused at once") {
   auto profile = plain_profile();
   profile.serving.batch.max_sequences = 1;
   profile.serving.max_waiting = 1;
-  const auto records = sorted(
-      play(profile, {lone_request(0ms, 8, 50), lone_request(1ms, 8, 5), lone_request(2ms, 8, 5)}));
+  const auto records =
+      sorted(play(profile, {lone_request(0ms, 8, 50), lone_request(1ms, 8, 5), lone_request(2ms, 8, 5)}));
   CHECK(records[2].outcome == Outcome::kRefused);
   CHECK(records[2].status == 429);
   CHECK(records[2].finished == 2ms);
@@ -136,16 +135,14 @@ TEST_CASE("simulator: who waits too long is refused when the queue is looked thr
   auto profile = plain_profile();
   profile.serving.batch.max_sequences = 1;
   profile.serving.max_queue_time = 300ms;
-  const auto records =
-      sorted(play(profile, {lone_request(0ms, 8, 900), lone_request(1ms, 8, 5)}));
+  const auto records = sorted(play(profile, {lone_request(0ms, 8, 900), lone_request(1ms, 8, 5)}));
   CHECK(records[1].outcome == Outcome::kRefused);
   CHECK(records[1].finished == 500ms);
 }
 
 TEST_CASE("simulator: what can never be served is rejected") {
-  const auto records =
-      sorted(play(plain_profile(), {lone_request(0ms, 1024, 1), lone_request(0ms, 1000, 30),
-                                    lone_request(0ms, 1000, 24)}));
+  const auto records = sorted(play(plain_profile(), {lone_request(0ms, 1024, 1), lone_request(0ms, 1000, 30),
+                                                     lone_request(0ms, 1000, 24)}));
   CHECK(records[0].outcome == Outcome::kRejected);
   CHECK(records[1].outcome == Outcome::kRejected);
   CHECK(records[1].status == 400);
@@ -280,8 +277,7 @@ TEST_CASE("simulator: samples show what runs and waits on all workers") {
   auto profile = plain_profile();
   profile.serving.batch.max_sequences = 1;
   std::vector<PlannedConversation> conversations(5, lone_request(0ms, 8, 40));
-  const auto simulation =
-      play(profile, conversations, {.num_workers = 2, .sample_interval = 10ms});
+  const auto simulation = play(profile, conversations, {.num_workers = 2, .sample_interval = 10ms});
   const auto& samples = simulation.result.samples;
   REQUIRE(samples.size() > 3);
   CHECK(samples[0].time == 10ms);
@@ -308,8 +304,7 @@ TEST_CASE("simulator: waits are those of the M/D/1 queue where service takes one
     double start = 0;
     for (int i = 0; i < 200'000; ++i) {
       start += gap(random);
-      conversations.push_back(
-          lone_request(std::chrono::nanoseconds(static_cast<std::int64_t>(start)), 8, 1));
+      conversations.push_back(lone_request(std::chrono::nanoseconds(static_cast<std::int64_t>(start)), 8, 1));
     }
     double wait = 0;
     for (const auto& record : play(profile, conversations).result.records)
@@ -329,8 +324,7 @@ TEST_CASE("simulator: impossible questions are refused") {
   auto conversation = lone_request(0ms, 1, 1);
   conversation.request_class = 3;
   CHECK_THROWS_WITH_AS(play(plain_profile(), {conversation}),
-                       "conversation 0: expected one of 1 request classes, got number 3",
-                       std::runtime_error);
+                       "conversation 0: expected one of 1 request classes, got number 3", std::runtime_error);
 }
 
 TEST_CASE("simulator: a run without requests is empty") {

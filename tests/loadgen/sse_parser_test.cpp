@@ -33,7 +33,8 @@ TEST_CASE("sse: events are the same at every split into three pieces") {
   const Events expected = {{"", "one"}, {"error", "two\nthree"}, {"", ""}};
   for (std::size_t first = 0; first <= stream.size(); ++first)
     for (std::size_t second = first; second <= stream.size(); ++second)
-      CHECK(parse({stream.substr(0, first), stream.substr(first, second - first), stream.substr(second)}) == expected);
+      CHECK(parse({stream.substr(0, first), stream.substr(first, second - first), stream.substr(second)}) ==
+            expected);
 }
 
 TEST_CASE("sse: an event's name does not outlive it") {

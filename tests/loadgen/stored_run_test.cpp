@@ -45,7 +45,8 @@ TEST_CASE("stored_run: a closed loop is sorted by its users") {
 }
 
 TEST_CASE("stored_run: simulated runs and other directories are lines of their own") {
-  std::vector<StoredRun> runs = {run_of("a", 1, "1", "old"), run_of("a", 1, "1", "new"), run_of("a", 1, "1", "new")};
+  std::vector<StoredRun> runs = {run_of("a", 1, "1", "old"), run_of("a", 1, "1", "new"),
+                                 run_of("a", 1, "1", "new")};
   runs[2].result.is_simulated = true;
   const auto groups = group_runs(runs);
   REQUIRE(groups.lines.size() == 3);
@@ -76,7 +77,8 @@ TEST_CASE("stored_run: a directory without results is named") {
   const TemporaryDirectory directory;
   CHECK_THROWS_WITH(read_runs(directory.path(), ""),
                     doctest::Contains("expected results.json here or in a directory below"));
-  CHECK_THROWS_WITH(read_runs(directory.path() / "absent", ""), doctest::Contains("absent: expected a directory"));
+  CHECK_THROWS_WITH(read_runs(directory.path() / "absent", ""),
+                    doctest::Contains("absent: expected a directory"));
 }
 
 }  // namespace

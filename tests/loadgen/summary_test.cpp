@@ -57,8 +57,9 @@ RunResult random_run(std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   const auto below = [&](int limit) { return static_cast<int>(engine() % static_cast<unsigned>(limit)); };
   RunResult result = run_of({}, seconds(2), seconds(8));
-  result.classes = {RequestClass{.name = "chat", .objectives = {milliseconds(150), milliseconds(20), seconds(1)}},
-                    RequestClass{.name = "batch", .objectives = {}}};
+  result.classes = {
+      RequestClass{.name = "chat", .objectives = {milliseconds(150), milliseconds(20), seconds(1)}},
+      RequestClass{.name = "batch", .objectives = {}}};
   for (int i = 0; i < 400; ++i) {
     auto record = answer(milliseconds(below(10000)), milliseconds(1 + below(300)), milliseconds(below(40)),
                          static_cast<std::uint32_t>(1 + below(50)));
@@ -133,7 +134,8 @@ bool is_good(const RequestRecord& r, bool has_objectives) {
   if (!has_objectives) return true;
   const bool is_steady =
       r.output_tokens == 1 || (r.last_token - r.first_token) / (r.output_tokens - 1) <= milliseconds(20);
-  return r.first_token - r.intended <= milliseconds(150) && is_steady && r.finished - r.intended <= seconds(1);
+  return r.first_token - r.intended <= milliseconds(150) && is_steady &&
+         r.finished - r.intended <= seconds(1);
 }
 
 TEST_CASE("summary: random runs have the latencies found by brute force, by class and in total") {
@@ -164,7 +166,8 @@ TEST_CASE("summary: random runs have the counts found by brute force") {
       CHECK(measures.num_failed() == records.size() - number(is_completed));
       CHECK(measures.num_good == number([&](const auto& r) { return is_good(r, i == 0); }));
       CHECK(measures.num_checked == number([&](const auto& r) { return is_completed(r) && r.is_correct; }));
-      CHECK(measures.num_wrong == number([&](const auto& r) { return is_completed(r) && r.is_correct == false; }));
+      CHECK(measures.num_wrong ==
+            number([&](const auto& r) { return is_completed(r) && r.is_correct == false; }));
       CHECK(measures.offered_rate == doctest::Approx(static_cast<double>(records.size()) / 6));
       CHECK(measures.goodput == doctest::Approx(static_cast<double>(measures.num_good) / 6));
       for (std::size_t outcome = 0; outcome < kNumOutcomes; ++outcome)
@@ -187,7 +190,8 @@ TEST_CASE("summary: latencies count from the intended time, not from when it was
 }
 
 TEST_CASE("summary: a one-token answer has no time per output token and misses no objective of it") {
-  auto result = run_of({answer(milliseconds(0), milliseconds(50), milliseconds(0), 1)}, seconds(0), seconds(1));
+  auto result =
+      run_of({answer(milliseconds(0), milliseconds(50), milliseconds(0), 1)}, seconds(0), seconds(1));
   result.classes[0].objectives.time_per_output_token = nanoseconds(1);
   const auto summary = summarize(result);
   CHECK(summary.total.latencies.time_per_output_token.count == 0);
@@ -209,9 +213,12 @@ TEST_CASE("summary: an answer without text misses its time to first token") {
 TEST_CASE("summary: an objective is met exactly at its limit") {
   const auto record = answer(milliseconds(0), milliseconds(50), milliseconds(10), 5);
   CHECK(meets_objectives(record, {milliseconds(50), milliseconds(10), milliseconds(90)}));
-  CHECK_FALSE(meets_objectives(record, {milliseconds(50) - nanoseconds(1), milliseconds(10), milliseconds(90)}));
-  CHECK_FALSE(meets_objectives(record, {milliseconds(50), milliseconds(10) - nanoseconds(1), milliseconds(90)}));
-  CHECK_FALSE(meets_objectives(record, {milliseconds(50), milliseconds(10), milliseconds(90) - nanoseconds(1)}));
+  CHECK_FALSE(
+      meets_objectives(record, {milliseconds(50) - nanoseconds(1), milliseconds(10), milliseconds(90)}));
+  CHECK_FALSE(
+      meets_objectives(record, {milliseconds(50), milliseconds(10) - nanoseconds(1), milliseconds(90)}));
+  CHECK_FALSE(
+      meets_objectives(record, {milliseconds(50), milliseconds(10), milliseconds(90) - nanoseconds(1)}));
   CHECK_FALSE(meets_objectives(failure(milliseconds(0), Outcome::kTimedOut), {}));
 }
 
@@ -265,7 +272,8 @@ TEST_CASE("summary: under overload throughput is what was served, not what was o
   // 10 requests a second for 10 s; the server ends one every 0.5 s.
   std::vector<RequestRecord> records;
   for (int i = 0; i < 100; ++i)
-    records.push_back(answer(milliseconds(i * 100), milliseconds((i + 1) * 500 - i * 100), milliseconds(0), 1));
+    records.push_back(
+        answer(milliseconds(i * 100), milliseconds((i + 1) * 500 - i * 100), milliseconds(0), 1));
   const auto summary = summarize(run_of(records, seconds(0), seconds(10)));
   CHECK(summary.total.offered_rate == doctest::Approx(10));
   CHECK(summary.total.request_throughput == doctest::Approx(1.9));  // the 20th ends at 10 s
@@ -299,15 +307,15 @@ TEST_CASE("summary: a record of an unknown class counts in the total only") {
 TEST_CASE("summary: the printed table names every outcome, wrong answers and warnings") {
   auto wrong = answer(milliseconds(0), milliseconds(50), milliseconds(10), 3);
   wrong.is_correct = false;
-  auto result =
-      run_of({wrong, failure(milliseconds(5), Outcome::kTimedOut), failure(milliseconds(6), Outcome::kRefused)},
-             seconds(0), seconds(1));
+  auto result = run_of(
+      {wrong, failure(milliseconds(5), Outcome::kTimedOut), failure(milliseconds(6), Outcome::kRefused)},
+      seconds(0), seconds(1));
   result.warnings = {"no /metrics"};
   result.is_beyond_honest_rate = true;
   std::ostringstream out;
   print_summary(out, result, summarize(result));
-  for (const auto* text : {"3 measured, 1 completed, 1 refused, 1 timed_out", "1 wrong of 1 checked", "! no /metrics",
-                           "could not keep up", "first token"})
+  for (const auto* text : {"3 measured, 1 completed, 1 refused, 1 timed_out", "1 wrong of 1 checked",
+                           "! no /metrics", "could not keep up", "first token"})
     CHECK(out.str().find(text) != std::string::npos);
 }
 

@@ -19,7 +19,9 @@ std::vector<std::string> tick_texts(const PlotAxis& axis) {
 
 TEST_CASE("html_text: what HTML takes for markup is escaped") {
   CHECK(html_text("<script>'\"&") == "&lt;script&gt;&#39;&quot;&amp;");
-  CHECK(html_text(std::string_view("a\0b\x1B\t\n", 6)) == "a\xEF\xBF\xBD" "b\xEF\xBF\xBD\t\n");
+  CHECK(html_text(std::string_view("a\0b\x1B\t\n", 6)) ==
+        "a\xEF\xBF\xBD"
+        "b\xEF\xBF\xBD\t\n");
 }
 
 TEST_CASE("html_text: numbers are short and grouped") {
@@ -100,15 +102,20 @@ TEST_CASE("svg_plot: coordinates are numbers whatever the values") {
 TEST_CASE("svg_plot: every text of a plot is escaped") {
   const std::string bad = "<b>\"&";
   const PlotSide side{.label = bad};
-  const PlotSeries series{.name = bad, .points = {{.x = 1, .y = 1, .note = bad}, {.x = 2, .y = 2, .note = {}}}};
-  const auto figure = plot_figure({.title = bad, .remark = bad, .x = side, .y = side, .series = {series, series}});
+  const PlotSeries series{.name = bad,
+                          .points = {{.x = 1, .y = 1, .note = bad}, {.x = 2, .y = 2, .note = {}}}};
+  const auto figure =
+      plot_figure({.title = bad, .remark = bad, .x = side, .y = side, .series = {series, series}});
   CHECK(figure.find("<b>\"") == std::string::npos);
   CHECK(figure.find("<title>&lt;b&gt;&quot;&amp;</title>") != std::string::npos);
 }
 
 TEST_CASE("svg_plot: a gap in the values is a gap in the line") {
-  const PlotSeries series{.name = "", .points = {{.x = 0, .y = 1, .note = {}}, {.x = 1, .y = NAN, .note = {}},
-                                                 {.x = 2, .y = 1, .note = {}}, {.x = 3, .y = 2, .note = {}}}};
+  const PlotSeries series{.name = "",
+                          .points = {{.x = 0, .y = 1, .note = {}},
+                                     {.x = 1, .y = NAN, .note = {}},
+                                     {.x = 2, .y = 1, .note = {}},
+                                     {.x = 3, .y = 2, .note = {}}}};
   const auto figure = plot_figure({.title = "t", .remark = {}, .x = {}, .y = {}, .series = {series}});
   const auto path = figure.substr(figure.find("class=\"line"));
   const auto drawn = path.substr(0, path.find("/>"));

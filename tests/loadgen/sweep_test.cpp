@@ -122,7 +122,8 @@ TEST_CASE("sweep: results of two experiments are not mixed") {
   auto settings = place.settings();
   fs::create_directories(place.out());
   std::ofstream(place.out() / "experiment.toml") << "another";
-  CHECK_THROWS_WITH(place.run(settings), doctest::Contains("holds a sweep already; --resume goes on with it"));
+  CHECK_THROWS_WITH(place.run(settings),
+                    doctest::Contains("holds a sweep already; --resume goes on with it"));
   settings.resumes = true;
   CHECK_THROWS_WITH(place.run(settings), doctest::Contains("holds a sweep of another experiment.toml"));
 }
@@ -145,7 +146,8 @@ TEST_CASE("sweep: with a profile each run is simulated too, and stands beside th
   CHECK(result.is_simulated);
   CHECK(result.records.size() == 20);
   CHECK(setting(result, "server") == "one at a time");
-  CHECK(troupe::test::file_text(place.out() / "report.html").find("one at a time (simulated)") != std::string::npos);
+  CHECK(troupe::test::file_text(place.out() / "report.html").find("one at a time (simulated)") !=
+        std::string::npos);
   settings.resumes = true;
   CHECK(place.run(settings).num_skipped == 4);
 }
@@ -153,9 +155,10 @@ TEST_CASE("sweep: with a profile each run is simulated too, and stands beside th
 TEST_CASE("serving_flags: what steers batching is taken over, the rest is left alone") {
   ServingSettings serving;
   serving.batch.max_tokens = 512;
-  apply_serving_flags({"troupe", "serve", "--cache-policy=none", "--max-batch-sequences", "7", "--max-in-flight=3",
-                       "--device", "noop", "--max-queue-seconds", "2", "--separate-prefill"},
-                      serving);
+  apply_serving_flags(
+      {"troupe", "serve", "--cache-policy=none", "--max-batch-sequences", "7", "--max-in-flight=3",
+       "--device", "noop", "--max-queue-seconds", "2", "--separate-prefill"},
+      serving);
   CHECK(serving.batch.separates_prefill);
   CHECK_FALSE(serving.prefix_cache);
   CHECK(serving.batch.max_sequences == 7);
@@ -175,7 +178,8 @@ TEST_CASE("sweep: placeholders are filled in wherever they stand") {
   settings.root = "/src";
   const ServerConfiguration server{
       .name = "s", .argv = {"{troupe}", "a={root}/b:{root}", "{port}"}, .url = {}, .arrivals = {}};
-  CHECK(server_arguments(server, settings) == std::vector<std::string>{"/bin/troupe", "a=/src/b:/src", "{port}"});
+  CHECK(server_arguments(server, settings) ==
+        std::vector<std::string>{"/bin/troupe", "a=/src/b:/src", "{port}"});
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ TEST_CASE("timeline: an answer over many bins gives each its part") {
 TEST_CASE("timeline: samples of one bin are averaged, bins without are left out") {
   RunResult run;
   run.duration = seconds(100);
-  run.samples = {{.time = milliseconds(200), .num_running = 2}, {.time = milliseconds(700), .num_running = 4},
+  run.samples = {{.time = milliseconds(200), .num_running = 2},
+                 {.time = milliseconds(700), .num_running = 4},
                  {.time = seconds(50), .num_running = 6, .pages_used = 1, .pages_total = 4}};
   const auto timeline = timeline_of(run);
   REQUIRE(timeline.running.size() == 2);

@@ -64,10 +64,12 @@ std::vector<std::uint64_t> prefixes(const Plan& plan) {
   });
 }
 std::vector<std::uint64_t> first_prompts(const Plan& plan) {
-  return each<std::uint64_t>(plan, [](const auto& c, auto& out) { out.push_back(c.turns.front().prompt_tokens); });
+  return each<std::uint64_t>(plan,
+                             [](const auto& c, auto& out) { out.push_back(c.turns.front().prompt_tokens); });
 }
 std::vector<std::uint64_t> first_outputs(const Plan& plan) {
-  return each<std::uint64_t>(plan, [](const auto& c, auto& out) { out.push_back(c.turns.front().output_tokens); });
+  return each<std::uint64_t>(plan,
+                             [](const auto& c, auto& out) { out.push_back(c.turns.front().output_tokens); });
 }
 std::vector<std::uint64_t> turn_counts(const Plan& plan) {
   return each<std::uint64_t>(plan, [](const auto& c, auto& out) { out.push_back(c.turns.size()); });
@@ -162,7 +164,8 @@ TEST_CASE("workload: prefixes are as popular as Zipf says, and classes share non
   std::vector<int> popularity;
   for (const auto& [id, count] : counts) popularity.push_back(count);
   std::sort(popularity.rbegin(), popularity.rend());
-  for (int k = 0; k < 4; ++k) CHECK(popularity[k] == doctest::Approx(20000 / (k + 1) / (25.0 / 12)).epsilon(0.05));
+  for (int k = 0; k < 4; ++k)
+    CHECK(popularity[k] == doctest::Approx(20000 / (k + 1) / (25.0 / 12)).epsilon(0.05));
 
   settings.classes.push_back(settings.classes.front());
   settings.classes[1].request_class.name = "other";
@@ -285,8 +288,10 @@ TEST_CASE("workload: the chat preset resembles Azure's conversation trace") {
     for (const auto length : lengths) sum += std::log(length);
     return sum / static_cast<double>(lengths.size());
   };
-  CHECK(mean_logarithm(first_prompts(plan)) == doctest::Approx(mean_logarithm(first_prompts(trace))).epsilon(0.01));
-  CHECK(mean_logarithm(first_outputs(plan)) == doctest::Approx(mean_logarithm(first_outputs(trace))).epsilon(0.01));
+  CHECK(mean_logarithm(first_prompts(plan)) ==
+        doctest::Approx(mean_logarithm(first_prompts(trace))).epsilon(0.01));
+  CHECK(mean_logarithm(first_outputs(plan)) ==
+        doctest::Approx(mean_logarithm(first_outputs(trace))).epsilon(0.01));
 }
 
 TEST_CASE("workload: a million conversations are planned without a word of text") {
@@ -314,7 +319,8 @@ TEST_CASE("workload: settings that make no sense are refused with key, what was 
   CHECK(refusal([](Settings& s) { s.classes.clear(); }) == "class: expected at least one class, got none");
   CHECK(refusal([](Settings& s) { s.classes.resize(2); }) ==
         "class[1].name: expected a name of its own, got another 'default'");
-  CHECK(refusal([](Settings& s) { s.classes[0].share = 0; }) == "class[0].share: expected a number above 0, got 0");
+  CHECK(refusal([](Settings& s) { s.classes[0].share = 0; }) ==
+        "class[0].share: expected a number above 0, got 0");
   CHECK(refusal([](Settings& s) { s.duration_s = -1; }) ==
         "workload.duration_s: expected a number of at least 0, got -1");
   CHECK(refusal([](Settings& s) { s.max_conversations = 0; }) ==

@@ -39,8 +39,8 @@ TEST_CASE("workload TOML: an empty file is a thousand Poisson requests of 128 in
 }
 
 TEST_CASE("workload TOML: general settings, and tables of other programs beside them") {
-  const auto settings = read(
-      "[server]\nanything = 1\n[workload]\nname = \"mine\"\nmax_conversations = 7\nduration_s = 2.5\n");
+  const auto settings =
+      read("[server]\nanything = 1\n[workload]\nname = \"mine\"\nmax_conversations = 7\nduration_s = 2.5\n");
   CHECK(settings.name == "mine");
   CHECK(settings.max_conversations == 7);
   CHECK(settings.duration_s == 2.5);
@@ -50,7 +50,8 @@ TEST_CASE("workload TOML: without a number of conversations, whatever else ends 
   CHECK(read("[workload]\nduration_s = 60\n").max_conversations == 0);
   CHECK(read("[arrivals]\nkind = \"steps\"\nrates = [1]\nstep_s = 5\n").max_conversations == 0);
   CHECK(read("[[class]]\ntrace = { format = \"azure\", file = \"t\" }\n").max_conversations == 0);
-  CHECK(read("[[class]]\ntrace = { format = \"azure\", file = \"t\" }\nrepeats = true\n").max_conversations == 1000);
+  CHECK(read("[[class]]\ntrace = { format = \"azure\", file = \"t\" }\nrepeats = true\n").max_conversations ==
+        1000);
   CHECK(read("[workload]\nduration_s = 60\nmax_conversations = 5\n").max_conversations == 5);
 }
 
@@ -67,7 +68,8 @@ TEST_CASE("workload TOML: every kind of arrivals can be said") {
   const auto replay = arrivals("kind = \"replay\"\nspeed = 2\ntimes_s = [0, 1.5]");
   CHECK(replay.speed == 2);
   CHECK(replay.times_s == std::vector<double>{0, 1.5});
-  const auto closed = arrivals("kind = \"closed\"\nusers = 16\npause_s = { kind = \"exponential\", mean = 3 }");
+  const auto closed =
+      arrivals("kind = \"closed\"\nusers = 16\npause_s = { kind = \"exponential\", mean = 3 }");
   CHECK(closed.users == 16);
   CHECK(closed.pause_s.kind == DistributionKind::kExponential);
 }
@@ -86,8 +88,8 @@ TEST_CASE("workload TOML: profiles, steps, ramps and spikes become segments") {
   CHECK(steps.segments[2].duration_s == 10);
   const auto ramp = arrivals("kind = \"ramp\"\nbegin_rate = 1\nend_rate = 9\nduration_s = 60");
   CHECK(mean_rate(ramp) == doctest::Approx(5));
-  const auto spike = arrivals(
-      "kind = \"spike\"\nrate = 1\npeak_rate = 20\nbefore_s = 30\npeak_s = 5\nafter_s = 40");
+  const auto spike =
+      arrivals("kind = \"spike\"\nrate = 1\npeak_rate = 20\nbefore_s = 30\npeak_s = 5\nafter_s = 40");
   REQUIRE(spike.segments.size() == 3);
   CHECK(spike.segments[1].end_rate == 20);
   CHECK(spike.segments[2].duration_s == 40);
@@ -105,7 +107,8 @@ TEST_CASE("workload TOML: every distribution can be said") {
   CHECK(normal.kind == DistributionKind::kNormal);
   CHECK(normal.stddev == 20);
   const auto log_normal =
-      first_class("prompt_tokens = { kind = \"lognormal\", median = 760, sigma = 1, max = 2000 }").prompt_tokens;
+      first_class("prompt_tokens = { kind = \"lognormal\", median = 760, sigma = 1, max = 2000 }")
+          .prompt_tokens;
   CHECK(log_normal.median == 760);
   CHECK(log_normal.max == 2000);
   const auto grid =
@@ -186,7 +189,8 @@ TEST_CASE("workload TOML: an unknown key is refused with file, line and the near
         "x.toml:2: unknown key 'workload.max_conversation'; did you mean 'max_conversations'?");
   CHECK(refusal("[[class]]\n[[class]]\nprompt_token = 4\n") ==
         "x.toml:3: unknown key 'class[1].prompt_token'; did you mean 'prompt_tokens'?");
-  CHECK(contains(refusal("[[class]]\nprompt_tokens = { kind = \"normal\", stdev = 4 }\n"), "did you mean 'stddev'?"));
+  CHECK(contains(refusal("[[class]]\nprompt_tokens = { kind = \"normal\", stdev = 4 }\n"),
+                 "did you mean 'stddev'?"));
   CHECK(contains(refusal("[[class]]\nprefix = { count = 4, token = 4 }\n"),
                  "'class[0].prefix.token'; did you mean 'tokens'?"));
   // Known, but of another kind: it would have no effect.
@@ -197,12 +201,16 @@ TEST_CASE("workload TOML: an unknown key is refused with file, line and the near
 }
 
 TEST_CASE("workload TOML: a wrong type is refused with file, line, key, what was expected and what came") {
-  CHECK(refusal("[arrivals]\nrate = \"fast\"\n") == "x.toml:2: arrivals.rate: expected a number, got \"fast\"");
-  CHECK(refusal("[workload]\nmax_conversations = -3\n") ==
-        "x.toml:2: workload.max_conversations: expected a whole number from 0 to 18446744073709551615, got -3");
+  CHECK(refusal("[arrivals]\nrate = \"fast\"\n") ==
+        "x.toml:2: arrivals.rate: expected a number, got \"fast\"");
+  CHECK(
+      refusal("[workload]\nmax_conversations = -3\n") ==
+      "x.toml:2: workload.max_conversations: expected a whole number from 0 to 18446744073709551615, got -3");
   CHECK(refusal("[workload]\nmax_conversations = 2.5\n") ==
-        "x.toml:2: workload.max_conversations: expected a whole number from 0 to 18446744073709551615, got 2.5");
-  CHECK(refusal("[[class]]\nignore_eos = 1\n") == "x.toml:2: class[0].ignore_eos: expected true or false, got 1");
+        "x.toml:2: workload.max_conversations: expected a whole number from 0 to 18446744073709551615, got "
+        "2.5");
+  CHECK(refusal("[[class]]\nignore_eos = 1\n") ==
+        "x.toml:2: class[0].ignore_eos: expected true or false, got 1");
   CHECK(refusal("[[class]]\nname = 1\n") == "x.toml:2: class[0].name: expected a text, got 1");
   CHECK(refusal("[[class]]\nmax_tokens = 5000000000\n") ==
         "x.toml:2: class[0].max_tokens: expected a whole number from 0 to 4294967295, got 5000000000");
@@ -218,9 +226,12 @@ TEST_CASE("workload TOML: a wrong type is refused with file, line, key, what was
         "x.toml:3: arrivals.rates: expected a list of numbers, got true");
   CHECK(refusal("arrivals = 3\n") == "x.toml:1: arrivals: expected a table [arrivals]");
   CHECK(refusal("class = 3\n") == "x.toml:1: class: expected a list of tables, got 3");
-  CHECK(contains(refusal("[workload]\npreset = \"chta\"\n"), "x.toml:2: workload.preset: expected one of chat"));
-  CHECK(contains(refusal("[[class]]\nquestions = \"q\"\ntrace = {}\n"), "expected either questions or a trace"));
-  CHECK(refusal("[[class]]\ntrace = { file = \"t\" }\n") == "x.toml:2: class[0].trace: expected a format, got none");
+  CHECK(contains(refusal("[workload]\npreset = \"chta\"\n"),
+                 "x.toml:2: workload.preset: expected one of chat"));
+  CHECK(contains(refusal("[[class]]\nquestions = \"q\"\ntrace = {}\n"),
+                 "expected either questions or a trace"));
+  CHECK(refusal("[[class]]\ntrace = { file = \"t\" }\n") ==
+        "x.toml:2: class[0].trace: expected a format, got none");
 }
 
 TEST_CASE("workload TOML: a value out of range is refused with line, key, what was expected and what came") {

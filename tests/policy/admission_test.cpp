@@ -19,13 +19,10 @@ std::vector<std::int32_t> prompt_of(std::size_t num_tokens) {
 }
 
 AdmissionQuestion ask(std::span<const std::int32_t> prompt,
-                      std::optional<std::uint32_t> max_tokens = std::nullopt,
-                      std::uint32_t min_tokens = 0,
+                      std::optional<std::uint32_t> max_tokens = std::nullopt, std::uint32_t min_tokens = 0,
                       std::span<const std::int32_t> stop_token_ids = {}) {
-  return {.prompt = prompt,
-          .max_tokens = max_tokens,
-          .min_tokens = min_tokens,
-          .stop_token_ids = stop_token_ids};
+  return {
+      .prompt = prompt, .max_tokens = max_tokens, .min_tokens = min_tokens, .stop_token_ids = stop_token_ids};
 }
 
 std::uint32_t admitted(const AdmissionQuestion& question, const ServingLimits& limits) {
@@ -126,9 +123,9 @@ TEST_CASE("admission: exactly what can be finished is admitted") {
         for (std::uint32_t max_tokens = 0; max_tokens <= 6; ++max_tokens)
           for (std::uint32_t min_tokens = 0; min_tokens <= 6; ++min_tokens) {
             const auto prompt = prompt_of(num_prompt);
-            const auto verdict = check_admission(
-                ask(prompt, max_tokens, min_tokens),
-                {.context_length = context, .page_capacity = capacity, .vocabulary_size = 2});
+            const auto verdict =
+                check_admission(ask(prompt, max_tokens, min_tokens),
+                                {.context_length = context, .page_capacity = capacity, .vocabulary_size = 2});
             const std::uint32_t longest = std::min(context, capacity);
             const bool expected = num_prompt > 0 && num_prompt < longest &&
                                   num_prompt + max_tokens <= longest && min_tokens <= max_tokens;

@@ -12,8 +12,7 @@ namespace troupe {
 namespace {
 
 constexpr std::uint32_t kPlenty = 1000;
-constexpr BatchLimits kWide{
-    .max_tokens = kPlenty, .max_sequences = kPlenty, .prefill_chunk = kPlenty};
+constexpr BatchLimits kWide{.max_tokens = kPlenty, .max_sequences = kPlenty, .prefill_chunk = kPlenty};
 
 SequenceProgress prompt_of(std::uint32_t num_tokens) { return {num_tokens, kPlenty}; }
 
@@ -45,9 +44,7 @@ Tokens formed(const std::vector<SequenceProgress>& sequences, const BatchLimits&
   return tokens_of(form_batch(with_room(sequences), limits), sequences.size());
 }
 
-TEST_CASE("batch_former: nobody makes an empty batch") {
-  CHECK(form_batch({}, kWide).empty());
-}
+TEST_CASE("batch_former: nobody makes an empty batch") { CHECK(form_batch({}, kWide).empty()); }
 
 TEST_CASE("batch_former: decoding sequences come first, whoever arrived first") {
   const BatchLimits limits{.max_tokens = 6, .max_sequences = 10, .prefill_chunk = 10};
@@ -109,8 +106,7 @@ TEST_CASE("batch_former: without chunks for prompts decoding goes on") {
 }
 
 TEST_CASE("batch_former: prompts that are kept apart go first and alone") {
-  BatchLimits limits{
-      .max_tokens = 8, .max_sequences = 10, .prefill_chunk = 3, .separates_prefill = true};
+  BatchLimits limits{.max_tokens = 8, .max_sequences = 10, .prefill_chunk = 3, .separates_prefill = true};
   CHECK(formed({decoding(), prompt_of(2), prompt_of(9)}, limits) == Tokens{0, 2, 3});
   CHECK(formed({decoding(), decoding()}, limits) == Tokens{1, 1});
   // A prompt that cannot go on, here for want of chunks, holds nobody up.
@@ -125,15 +121,13 @@ struct RandomCrowd {
   std::vector<BatchCandidate> candidates;
   BatchLimits limits;
 
-  RandomCrowd(std::uint64_t seed, std::uint32_t max_candidates, std::uint32_t max_tokens)
-      : random(seed) {
+  RandomCrowd(std::uint64_t seed, std::uint32_t max_candidates, std::uint32_t max_tokens) : random(seed) {
     const std::uint32_t num_candidates = pick(max_candidates + 1);
     for (std::uint32_t i = 0; i < num_candidates; ++i) sequences.push_back(sequence());
     for (const auto& progress : sequences)
-      candidates.push_back(
-          {.progress = &progress,
-           .page_capacity = std::max(progress.num_computed(), progress.capacity_needed(1)) -
-                            (pick(3) == 0 ? pick(2) : 0)});
+      candidates.push_back({.progress = &progress,
+                            .page_capacity = std::max(progress.num_computed(), progress.capacity_needed(1)) -
+                                             (pick(3) == 0 ? pick(2) : 0)});
     limits = {.max_tokens = pick(max_tokens + 1),
               .max_sequences = pick(max_candidates + 1),
               .prefill_chunk = pick(max_tokens + 1)};
@@ -239,8 +233,7 @@ TEST_CASE("batch_former: no budget is exceeded and every share is its candidate'
       num_tokens += step.num_tokens;
       REQUIRE(step.num_tokens >= 1);
       if (!candidate.progress->is_prefilling()) REQUIRE(step.num_tokens == 1);
-      if (candidate.progress->is_prefilling())
-        REQUIRE(step.num_tokens <= crowd.limits.prefill_chunk);
+      if (candidate.progress->is_prefilling()) REQUIRE(step.num_tokens <= crowd.limits.prefill_chunk);
       REQUIRE(step == candidate.progress->next_step(step.num_tokens, candidate.page_capacity));
     }
     REQUIRE(num_tokens <= crowd.limits.max_tokens);
@@ -252,9 +245,7 @@ TEST_CASE("batch_former: no budget is exceeded and every share is its candidate'
 TEST_CASE("batch_former: every sequence that runs is finished") {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     std::mt19937_64 random(seed);
-    const auto pick = [&](std::uint32_t bound) {
-      return static_cast<std::uint32_t>(random() % bound);
-    };
+    const auto pick = [&](std::uint32_t bound) { return static_cast<std::uint32_t>(random() % bound); };
     const BatchLimits limits{.max_tokens = 1 + pick(6),
                              .max_sequences = 1 + pick(6),
                              .prefill_chunk = 1 + pick(6),
@@ -279,8 +270,7 @@ TEST_CASE("batch_former: every sequence that runs is finished") {
         if (!shares.empty()) in_flight.push_back(std::move(shares));
       }
       if (in_flight.empty() || (in_flight.size() < 2 && pick(2) == 0)) continue;
-      for (const auto& share : in_flight.front())
-        sequences[share.candidate].completed(share.step);
+      for (const auto& share : in_flight.front()) sequences[share.candidate].completed(share.step);
       in_flight.pop_front();
     }
     for (const auto& shares : in_flight)
@@ -322,12 +312,12 @@ TEST_CASE("batch_former: holes and what is new come in one batch, in this order"
 TEST_CASE("batch_former: holes count against the chunk and the budget") {
   std::vector<SequenceProgress> sequences{prompt_of(20)};
   sequences[0].start(16, {{.begin = 0, .end = 8}});
-  const auto by_chunk = form_batch(
-      with_room(sequences), {.max_tokens = 50, .max_sequences = 4, .prefill_chunk = 10});
+  const auto by_chunk =
+      form_batch(with_room(sequences), {.max_tokens = 50, .max_sequences = 4, .prefill_chunk = 10});
   REQUIRE(by_chunk.size() == 2);
   CHECK(by_chunk[1].step == SequenceStep{.num_tokens = 2, .context_length = 16});
-  const auto by_budget = form_batch(
-      with_room(sequences), {.max_tokens = 5, .max_sequences = 4, .prefill_chunk = 10});
+  const auto by_budget =
+      form_batch(with_room(sequences), {.max_tokens = 5, .max_sequences = 4, .prefill_chunk = 10});
   REQUIRE(by_budget.size() == 1);
   CHECK(by_budget[0].step.num_tokens == 5);
 }
@@ -340,8 +330,7 @@ struct Listed {
   explicit Listed(const std::vector<std::uint32_t>& lengths) {
     sequences.assign(lengths.size(), decoding());
     candidates = with_room(sequences);
-    for (std::size_t i = 0; i < lengths.size(); ++i)
-      candidates[i].num_penalized_tokens = lengths[i];
+    for (std::size_t i = 0; i < lengths.size(); ++i) candidates[i].num_penalized_tokens = lengths[i];
   }
 
   // Has them take part in a batch.
@@ -388,8 +377,8 @@ TEST_CASE("batch_former: a prompt goes on until it would draw, and that waits fo
   Listed crowd({6});
   crowd.sequences.push_back(prompt_of(5));
   crowd.candidates = with_room(crowd.sequences);
-  crowd.candidates[0] = {.progress = &crowd.sequences[0], .page_capacity = kPlenty,
-                         .num_penalized_tokens = 6, .last_batch = 1};
+  crowd.candidates[0] = {
+      .progress = &crowd.sequences[0], .page_capacity = kPlenty, .num_penalized_tokens = 6, .last_batch = 1};
   crowd.candidates[1].num_penalized_tokens = 6;
   crowd.candidates[1].last_batch = 1;
   BatchLimits limits = kWide;
@@ -454,8 +443,7 @@ TEST_CASE("batch_former: of all sets of lists that fit it takes the first in tur
     for (std::size_t i = 0; i < drawing.size(); ++i)
       if (!chosen[i]) expected[drawing[i].candidate] = 0;
     CAPTURE(seed);
-    REQUIRE(tokens_of(form_batch(crowd.candidates, crowd.limits), crowd.candidates.size()) ==
-            expected);
+    REQUIRE(tokens_of(form_batch(crowd.candidates, crowd.limits), crowd.candidates.size()) == expected);
   }
 }
 

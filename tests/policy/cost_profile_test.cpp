@@ -31,8 +31,8 @@ std::vector<CostSample> grid(const IterationCost& cost, double noise, std::uint6
     for (std::uint32_t i = 0; i < decodes; ++i)
       shape.add({.num_tokens = 1, .context_length = context, .sample = true});
     if (prompt > 0) shape.add({.num_tokens = prompt, .context_length = context / 2});
-    samples.push_back({.shape = shape,
-                       .nanoseconds = static_cast<double>(cost(shape).count()) * factor(random)});
+    samples.push_back(
+        {.shape = shape, .nanoseconds = static_cast<double>(cost(shape).count()) * factor(random)});
   };
   for (const std::uint32_t context : {16U, 128U, 1024U}) {
     for (std::uint32_t n = 1; n <= 64; n *= 2) add(n, context, 0);
@@ -135,6 +135,5 @@ TEST_CASE("cost profile: what cannot be used is named") {
   CHECK(profile_problem(profile).find("nanosecond at least, got 0") != std::string::npos);
   profile = sound_profile();
   profile.serving.max_in_flight = 0;
-  CHECK(profile_problem(profile) ==
-        "serving.max_in_flight: expected a number above 0, got 0");
+  CHECK(profile_problem(profile) == "serving.max_in_flight: expected a number above 0, got 0");
 }

@@ -51,7 +51,8 @@ TEST_CASE("eviction queue: by time, worth counts for nothing and the last page g
   CHECK(queue.lowest(at(6)) == 2U);
 }
 
-TEST_CASE("eviction queue: by value, a page that gets dearer goes later, one as dear as before as it would have") {
+TEST_CASE(
+    "eviction queue: by value, a page that gets dearer goes later, one as dear as before as it would have") {
   EvictionQueue queue(EvictionPolicy::kValue);
   queue.insert({.id = 1, .worth = 1.0, .last_used = at(0)});
   queue.insert({.id = 2, .worth = 2.0, .last_used = at(0)});

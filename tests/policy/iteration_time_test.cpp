@@ -66,8 +66,7 @@ TEST_CASE("iteration_time: a long prefill is predicted from decodes and prefills
     return microseconds(500) + num_tokens * microseconds(40);
   };
   for (int i = 0; i < 300; ++i)
-    for (const std::uint32_t num_tokens : {1, 8, 64, 512})
-      time.observe(num_tokens, truth(num_tokens));
+    for (const std::uint32_t num_tokens : {1, 8, 64, 512}) time.observe(num_tokens, truth(num_tokens));
   for (const std::uint32_t num_tokens : {8, 64, 512, 2048})
     CHECK(is_near(time.predict(num_tokens), truth(num_tokens), 0.25));
 }
@@ -77,8 +76,7 @@ TEST_CASE("iteration_time: more tokens never take less time, and no time is nega
   for (int round = 0; round < 20; ++round) {
     IterationTime time;
     for (int i = 0; i < 200; ++i) {
-      time.observe(static_cast<std::uint32_t>(random() % 600),
-                   nanoseconds(random() % 100'000'000));
+      time.observe(static_cast<std::uint32_t>(random() % 600), nanoseconds(random() % 100'000'000));
       nanoseconds last = time.predict(0);
       REQUIRE(last >= nanoseconds(0));
       for (const std::uint32_t num_tokens : {1, 2, 100, 8192}) {

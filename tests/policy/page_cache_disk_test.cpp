@@ -157,16 +157,20 @@ TEST_CASE("disk pages: a file that says what can't be is not believed") {
   pages.push_back(stored(0, {.tenant = 1, .generation = 5, .depth = 0, .tokens = {1, 2}}));
   // unknown parent, another tenant's parent, wrong depth, twice the same
   // generation, twice the same tokens, no tokens, beyond the end, no generation
-  pages.push_back(stored(1, {.tenant = 1, .generation = 6, .parent_generation = 4, .depth = 1, .tokens = {1, 2}}));
-  pages.push_back(stored(1, {.tenant = 2, .generation = 7, .parent_generation = 5, .depth = 1, .tokens = {1, 2}}));
-  pages.push_back(stored(1, {.tenant = 1, .generation = 8, .parent_generation = 5, .depth = 2, .tokens = {1, 2}}));
+  pages.push_back(
+      stored(1, {.tenant = 1, .generation = 6, .parent_generation = 4, .depth = 1, .tokens = {1, 2}}));
+  pages.push_back(
+      stored(1, {.tenant = 2, .generation = 7, .parent_generation = 5, .depth = 1, .tokens = {1, 2}}));
+  pages.push_back(
+      stored(1, {.tenant = 1, .generation = 8, .parent_generation = 5, .depth = 2, .tokens = {1, 2}}));
   pages.push_back(stored(1, {.tenant = 1, .generation = 5, .depth = 0, .tokens = {3, 4}}));
   pages.push_back(stored(1, {.tenant = 1, .generation = 9, .depth = 0, .tokens = {1, 2}}));
   pages.push_back(stored(1, {.tenant = 1, .generation = 10, .depth = 0, .tokens = {}}));
   pages.push_back(stored(4, {.tenant = 1, .generation = 11, .depth = 0, .tokens = {3, 4}}));
   pages.push_back(stored(1, {.tenant = 1, .generation = 0, .depth = 0, .tokens = {3, 4}}));
   pages.push_back(stored(1, {.tenant = 1, .generation = UINT64_MAX, .depth = 0, .tokens = {3, 4}}));
-  pages.push_back(stored(1, {.tenant = 1, .generation = 12, .parent_generation = 5, .depth = 0, .tokens = {3, 4}}));
+  pages.push_back(
+      stored(1, {.tenant = 1, .generation = 12, .parent_generation = 5, .depth = 0, .tokens = {3, 4}}));
   cache.restore(std::move(pages), at(0));
   CHECK(cache.num_nodes() == 1);
   CHECK(cache.counts().disk_free == 3);
@@ -244,8 +248,8 @@ TEST_CASE("disk pages: a load that is dearer than its page is not made") {
   played.cache.copy_behind(8, at(0));
   for (const PageCopy& copy : played.cache.take_copies()) played.cache.copies_done({&copy, 1});
   played.replace_device(8);
-  const auto grant = played.cache.reserve(2, kTenant, Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
-                                          exactly(6), at(1));
+  const auto grant =
+      played.cache.reserve(2, kTenant, Tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, exactly(6), at(1));
   REQUIRE(grant.has_value());
   REQUIRE(grant->holes.size() == 1);
   CHECK(grant->holes[0].begin == 0);

@@ -105,7 +105,7 @@ TEST_CASE("page cache: by time, a conversation is trimmed from its end") {
 TEST_CASE("page cache: what many share outlives what one has") {
   PlayedCache played(options_of(5));
   played.run(1, {1, 2, 3, 4, 5}, 0);
-  played.run(2, {1, 2, 6, 7, 8}, 0);   // shares the first page
+  played.run(2, {1, 2, 6, 7, 8}, 0);  // shares the first page
   played.run(3, {21, 22, 23, 24, 25}, 0);
   CHECK(played.reserve(4, {1, 2, 3}, 1)->known_tokens == 2);
 }
@@ -151,8 +151,7 @@ TEST_CASE("page cache: void contents are not found, and their page is freed with
   played.copy_ahead(8);
   played.replace_device(4);
   const auto grant = played.cache.reserve(2, kTenant, Tokens{1, 2, 3, 4, 5}, exactly(3), at(1));
-  for (const PageCopy& copy : played.cache.take_copies())
-    played.cache.void_contents(copy.generation);
+  for (const PageCopy& copy : played.cache.take_copies()) played.cache.void_contents(copy.generation);
   CHECK(played.cache.is_consistent());
   CHECK(played.cache.counts().free == 1);
   CHECK(played.reserve(3, {1, 2}, 1)->known_tokens == 0);
@@ -206,9 +205,7 @@ void play_randomly(const Traffic& traffic, std::uint64_t seed) {
         played.reserve(++last, history, step, random() % 4 == 0 ? 2 : 1);
         break;
       }
-      case 2:
-        played.copy_ahead(static_cast<std::uint32_t>(random() % 4), step);
-        break;
+      case 2: played.copy_ahead(static_cast<std::uint32_t>(random() % 4), step); break;
       case 3:
         if (!played.sequences().empty()) {
           auto chosen = played.sequences().begin();
@@ -254,9 +251,9 @@ TEST_CASE("page cache: hashes of 8 bits and of none collide, and do no harm") {
 
 TEST_CASE("page cache: without prefixes random traffic leaves nothing behind") {
   for (std::uint64_t seed = 0; seed < 10; ++seed)
-    play_randomly({.hash_bits = 128, .policy = EvictionPolicy::kValue, .num_host_pages = 4,
-                   .keeps_prefixes = false},
-                  seed);
+    play_randomly(
+        {.hash_bits = 128, .policy = EvictionPolicy::kValue, .num_host_pages = 4, .keeps_prefixes = false},
+        seed);
 }
 
 }  // namespace

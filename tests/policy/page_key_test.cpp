@@ -30,8 +30,7 @@ std::string key_bytes(const std::vector<std::int32_t>& tokens) {
 TEST_CASE("page_key: it is SipHash-2-4-128, by its published vectors") {
   CHECK(key_bytes({}) == "6ee2a4ca67b054bbfd3315bf85230577");
   CHECK(key_bytes({0x13121110, 0x17161514}) == "2db479ae78bd50d8882a8a178a6132ad");
-  CHECK(key_bytes({0x13121110, 0x17161514, 0x1b1a1918, 0x1f1e1d1c}) ==
-        "7c3956ca5eeafc3e363e9d556546eb68");
+  CHECK(key_bytes({0x13121110, 0x17161514, 0x1b1a1918, 0x1f1e1d1c}) == "7c3956ca5eeafc3e363e9d556546eb68");
 }
 
 // The value is another implementation's, over the 32 bytes 00..1b ff ff ff ff.

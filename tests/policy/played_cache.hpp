@@ -161,8 +161,7 @@ class PlayedCache {
   void restart(int second = 0) {
     std::vector<StoredPage> stored;
     for (std::uint32_t page = 0; page < disk_.size(); ++page)
-      if (disk_[page])
-        stored.push_back({.disk_page = page, .identity = disk_[page]->identity, .age = {}});
+      if (disk_[page]) stored.push_back({.disk_page = page, .identity = disk_[page]->identity, .age = {}});
     transfers_.clear();
     sequences_.clear();
     device_work_.clear();
@@ -228,8 +227,7 @@ class PlayedCache {
       return TransferOutcome::kDone;
     }
     on_host = {-1};  // half of it
-    if (!on_disk || on_disk->identity.generation != transfer.identity.generation ||
-        on_disk->contents.empty())
+    if (!on_disk || on_disk->identity.generation != transfer.identity.generation || on_disk->contents.empty())
       return TransferOutcome::kDamaged;
     on_host = on_disk->contents;
     return TransferOutcome::kDone;

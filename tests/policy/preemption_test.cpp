@@ -42,22 +42,19 @@ TEST_CASE("preemption: the needy that arrived last gives up its own") {
 }
 
 TEST_CASE("preemption: one without a token since it was preempted is left alone") {
-  const Candidates running{
-      {.arrival = 4}, {.arrival = 6}, {.arrival = 9, .has_progressed = false}};
+  const Candidates running{{.arrival = 4}, {.arrival = 6}, {.arrival = 9, .has_progressed = false}};
   CHECK(choose_victim(running, 4) == 1);
 }
 
 TEST_CASE("preemption: nobody gives way to one that arrived later") {
-  const Candidates running{
-      {.arrival = 4}, {.arrival = 6}, {.arrival = 9, .has_progressed = false}};
+  const Candidates running{{.arrival = 4}, {.arrival = 6}, {.arrival = 9, .has_progressed = false}};
   CHECK_FALSE(choose_victim(running, 9).has_value());
 }
 
 TEST_CASE("preemption: the first to arrive keeps its pages, alone or not") {
   CHECK_FALSE(choose_victim(Candidates{{.arrival = 4}}, 4).has_value());
   CHECK_FALSE(
-      choose_victim(Candidates{{.arrival = 4}, {.arrival = 6, .has_progressed = false}}, 4)
-          .has_value());
+      choose_victim(Candidates{{.arrival = 4}, {.arrival = 6, .has_progressed = false}}, 4).has_value());
 }
 
 TEST_CASE("preemption: where nobody runs there is no victim") {
@@ -69,16 +66,14 @@ TEST_CASE("preemption: the victim is the last of those who may be, whoever runs"
     for_each_running(num_running, [&](const Candidates& running) {
       for (std::uint64_t needy = 1; needy <= num_running; ++needy) {
         const auto victim = choose_victim(running, needy);
-        const auto num_eligible =
-            std::count_if(running.begin(), running.end(), [&](const auto& candidate) {
-              return may_be_preempted(candidate, needy);
-            });
+        const auto num_eligible = std::count_if(running.begin(), running.end(), [&](const auto& candidate) {
+          return may_be_preempted(candidate, needy);
+        });
         REQUIRE(victim.has_value() == (num_eligible > 0));
         if (!victim) continue;
         REQUIRE(may_be_preempted(running[*victim], needy));
         for (const auto& candidate : running)
-          if (candidate.arrival > running[*victim].arrival)
-            REQUIRE_FALSE(may_be_preempted(candidate, needy));
+          if (candidate.arrival > running[*victim].arrival) REQUIRE_FALSE(may_be_preempted(candidate, needy));
       }
     });
 }

@@ -79,9 +79,8 @@ TEST_CASE("restart_intensity: no window ever holds more than max_restarts") {
     nanoseconds now{0};
     for (int death = 0; death < 100; ++death) {
       now += seconds(random() % 8);
-      const auto num_recent =
-          std::count_if(granted.begin(), granted.end(),
-                        [&](nanoseconds time) { return now - time < window; });
+      const auto num_recent = std::count_if(granted.begin(), granted.end(),
+                                            [&](nanoseconds time) { return now - time < window; });
       const bool may_restart = intensity.may_restart(at(now));
       REQUIRE(may_restart == (num_recent < max_restarts));
       if (may_restart) granted.push_back(now);

@@ -34,8 +34,7 @@ TEST_CASE("restore choice: a trip that costs more than its pages gain is not mad
   const std::vector<KvPlace> places{kHost, kHost, kHost, kHost};
   // The last two gain 3 and 7.
   CHECK(pages_to_load(places, costs_with({.fixed = 10, .per_page = 15})) == Choice(4, false));
-  CHECK(pages_to_load(places, costs_with({.fixed = 9, .per_page = 15})) ==
-        Choice{false, false, true, true});
+  CHECK(pages_to_load(places, costs_with({.fixed = 9, .per_page = 15})) == Choice{false, false, true, true});
 }
 
 TEST_CASE("restore choice: a slow disk does not keep pages from the host") {

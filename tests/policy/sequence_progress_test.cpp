@@ -34,31 +34,26 @@ TEST_CASE("sequence_progress: of a prompt in chunks only the last draws a token"
   CHECK(submit(progress, 2) == SequenceStep{.num_tokens = 2, .context_length = 0});
   CHECK(submit(progress, 2) == SequenceStep{.num_tokens = 2, .context_length = 2});
   CHECK_FALSE(progress.is_prefilling());
-  CHECK(submit(progress, 2) ==
-        SequenceStep{.num_tokens = 1, .context_length = 4, .sample = true});
+  CHECK(submit(progress, 2) == SequenceStep{.num_tokens = 1, .context_length = 4, .sample = true});
 }
 
 TEST_CASE("sequence_progress: a prompt of one token is a step like decoding") {
   const SequenceProgress progress(1, 10);
   CHECK_FALSE(progress.is_prefilling());
-  CHECK(progress.next_step(1, kPlenty) ==
-        SequenceStep{.num_tokens = 1, .context_length = 0, .sample = true});
+  CHECK(progress.next_step(1, kPlenty) == SequenceStep{.num_tokens = 1, .context_length = 0, .sample = true});
 }
 
 TEST_CASE("sequence_progress: a token not seen yet is read on the device") {
   SequenceProgress progress(5, 10);
   submit(progress);
-  CHECK(submit(progress) == SequenceStep{.num_tokens = 1,
-                                         .context_length = 5,
-                                         .input_from_slot = true,
-                                         .sample = true});
+  CHECK(submit(progress) ==
+        SequenceStep{.num_tokens = 1, .context_length = 5, .input_from_slot = true, .sample = true});
 }
 
 TEST_CASE("sequence_progress: a token that is known is not read on the device") {
   SequenceProgress progress(5, 10);
   finish(progress, submit(progress));
-  CHECK(submit(progress) ==
-        SequenceStep{.num_tokens = 1, .context_length = 5, .sample = true});
+  CHECK(submit(progress) == SequenceStep{.num_tokens = 1, .context_length = 5, .sample = true});
 }
 
 TEST_CASE("sequence_progress: so many tokens are pending as may be, and no more than are remembered") {
@@ -98,8 +93,7 @@ TEST_CASE("sequence_progress: tokens whose KV was found are not computed again")
   SequenceProgress progress(5, 10);
   progress.start(4);
   CHECK(progress.num_computed() == 4);
-  CHECK(submit(progress) ==
-        SequenceStep{.num_tokens = 1, .context_length = 4, .sample = true});
+  CHECK(submit(progress) == SequenceStep{.num_tokens = 1, .context_length = 4, .sample = true});
 }
 
 TEST_CASE("sequence_progress: a step goes as far as its pages do") {
@@ -150,14 +144,12 @@ TEST_CASE("sequence_progress: the capacity needed is exactly what the next token
           for (const bool has_room : {true, false}) {
             SequenceProgress progress(num_prompt, num_prompt + num_answer);
             for (std::uint32_t i = 0; i < num_drawn; ++i) finish(progress, submit(progress));
-            const std::uint32_t capacity =
-                progress.capacity_needed(num_ahead) - (has_room ? 0 : 1);
+            const std::uint32_t capacity = progress.capacity_needed(num_ahead) - (has_room ? 0 : 1);
             while (const auto step = progress.next_step(kPlenty, capacity)) {
               progress.submitted(*step);
               finish(progress, *step);
             }
-            const bool has_drawn =
-                progress.num_known() >= num_prompt + num_drawn + num_ahead;
+            const bool has_drawn = progress.num_known() >= num_prompt + num_drawn + num_ahead;
             REQUIRE(has_drawn == has_room);
           }
 }
@@ -190,9 +182,12 @@ struct RandomLife {
   void advance() {
     switch (pick(12)) {
       case 0: lose(); break;
-      case 1: case 2: capacity += pick(3); break;
+      case 1:
+      case 2: capacity += pick(3); break;
       case 3: capacity = std::max(capacity, progress.capacity_needed(1)); break;
-      case 4: case 5: case 6: complete(); break;
+      case 4:
+      case 5:
+      case 6: complete(); break;
       default: submit_one(); break;
     }
     check_counts();
@@ -295,8 +290,7 @@ TEST_CASE("sequence_progress: what is scored has steps of its own, and the last 
   CHECK(second == SequenceStep{.num_tokens = 1, .context_length = 3, .scores = true});
   progress.submitted(*second);
   CHECK_FALSE(progress.scores_next());
-  CHECK(progress.next_step(3, 100) ==
-        SequenceStep{.num_tokens = 1, .context_length = 4, .sample = true});
+  CHECK(progress.next_step(3, 100) == SequenceStep{.num_tokens = 1, .context_length = 4, .sample = true});
 }
 
 TEST_CASE("sequence_progress: only what has its scores may come from a cache, and is not scored again") {
@@ -326,8 +320,7 @@ TEST_CASE("sequence_progress: a prompt of one token has nothing to be scored") {
   SequenceProgress progress(1, 5);
   progress.score_known();
   CHECK(progress.num_reusable() == 1);
-  CHECK(progress.next_step(9, 100) ==
-        SequenceStep{.num_tokens = 1, .context_length = 0, .sample = true});
+  CHECK(progress.next_step(9, 100) == SequenceStep{.num_tokens = 1, .context_length = 0, .sample = true});
 }
 
 }  // namespace

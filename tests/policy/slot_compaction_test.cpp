@@ -74,8 +74,7 @@ TEST_CASE("slot compaction: live slots end in one window with the fewest moves p
       after[move.to] = true;
     }
     for (std::size_t i = 0; i < slots.size; ++i) {
-      const bool is_inside =
-          i >= compaction.first && i < std::size_t{compaction.first} + compaction.count;
+      const bool is_inside = i >= compaction.first && i < std::size_t{compaction.first} + compaction.count;
       REQUIRE(after[i] == is_inside);
     }
   }

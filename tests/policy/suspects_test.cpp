@@ -182,8 +182,8 @@ class SmallServer {
 
   std::uint32_t pick(std::uint32_t bound) { return static_cast<std::uint32_t>(random_() % bound); }
   std::size_t num_open() const {
-    return static_cast<std::size_t>(std::count_if(members_.begin(), members_.end(),
-                                                  [](const Member& m) { return !m.has_ended; }));
+    return static_cast<std::size_t>(
+        std::count_if(members_.begin(), members_.end(), [](const Member& m) { return !m.has_ended; }));
   }
   void end(Member& member) {
     member.has_ended = true;
@@ -253,8 +253,7 @@ class SmallServer {
   void die() {
     num_deaths += 1;
     unforgiven_.insert(num_deaths);
-    if (!members_.front().has_ended)
-      most_unforgiven = std::max(most_unforgiven, unforgiven_.size());
+    if (!members_.front().has_ended) most_unforgiven = std::max(most_unforgiven, unforgiven_.size());
     Parts parts;
     const bool is_known = pick(3) == 0;  // which batch it was
     for (const Flight& flight : in_flight_) {

@@ -30,8 +30,7 @@ std::uint32_t longest_sequence(const DeviceDescription& device) {
   return std::min(device.context_length, device.num_pages * device.page_size);
 }
 
-SimCounts penalized_at_first(const GenerationRequest& request,
-                             const std::vector<std::int32_t>& prompt) {
+SimCounts penalized_at_first(const GenerationRequest& request, const std::vector<std::int32_t>& prompt) {
   SimCounts counts;
   if (request.sampling.repetition_penalty == 1.0F) return counts;
   for (const std::int32_t token : prompt) counts.emplace(token, 0);
@@ -57,8 +56,8 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
   if (request.scores_prompt())
     for (std::size_t i = 0; i < tokens.size(); ++i)
       answer.tokens.push_back({tokens[i], ByteTokenizer().decode({tokens.data(), i}).size(), i});
-  const auto max_tokens = request.max_tokens.value_or(
-      longest_sequence(device) - static_cast<std::uint32_t>(tokens.size()));
+  const auto max_tokens =
+      request.max_tokens.value_or(longest_sequence(device) - static_cast<std::uint32_t>(tokens.size()));
   std::vector<std::int32_t> suppressed = request.stop_token_ids;
   suppressed.push_back(ByteTokenizer::kEos);
   std::size_t first_matched_byte = answer.text.size();
@@ -76,8 +75,7 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
     tokens.push_back(token);
     answer.completion_tokens += 1;
     const bool is_stop_token = contains(request.stop_token_ids, token);
-    const bool is_end =
-        is_stop_token || (token == ByteTokenizer::kEos && !request.ignore_eos);
+    const bool is_end = is_stop_token || (token == ByteTokenizer::kEos && !request.ignore_eos);
     if (!is_end || request.scores_prompt() || (is_stop_token && request.include_stop_in_output))
       answer.tokens.push_back({token, answer.text.size(), tokens.size() - 1});
     if (token != ByteTokenizer::kEos && (!is_end || request.include_stop_in_output))
@@ -85,8 +83,7 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
     if (answer.completion_tokens < request.min_tokens) {
       first_matched_byte = answer.text.size();
     } else if (const auto stop = stop_at_end(answer.text, first_matched_byte, request.stop);
-               stop && token != ByteTokenizer::kEos &&
-               (!is_end || request.include_stop_in_output)) {
+               stop && token != ByteTokenizer::kEos && (!is_end || request.include_stop_in_output)) {
       answer.stop_string = stop;
       if (!request.include_stop_in_output) answer.text.resize(answer.text.size() - stop->size());
       drop_tokens_behind_text(answer);

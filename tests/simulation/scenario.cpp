@@ -23,18 +23,18 @@ constexpr std::chrono::minutes kPatience{15};
 constexpr std::uint64_t kMaxSteps = 300'000;
 
 enum class Kind : std::uint8_t {
-  kChurn,         // many come, many hang up at any moment
-  kWorkerDeath,   // devices die, now and then or on one request
-  kDoom,          // so often, or so badly, that the engine fails
-  kOverload,      // far more than it can take
-  kDrain,         // shut down with requests open
-  kStarvation,    // hardly any pages
-  kSharing,       // common beginnings, follow-up turns
-  kReturning,     // a few conversations come back again and again, and vanish
-  kPoison,        // some requests kill whatever device they are on, nothing else does
+  kChurn,        // many come, many hang up at any moment
+  kWorkerDeath,  // devices die, now and then or on one request
+  kDoom,         // so often, or so badly, that the engine fails
+  kOverload,     // far more than it can take
+  kDrain,        // shut down with requests open
+  kStarvation,   // hardly any pages
+  kSharing,      // common beginnings, follow-up turns
+  kReturning,    // a few conversations come back again and again, and vanish
+  kPoison,       // some requests kill whatever device they are on, nothing else does
 };
-constexpr const char* kNames[] = {"churn",    "worker death", "doom",    "overload",
-                                  "drain",    "starvation",   "sharing", "returning", "poison"};
+constexpr const char* kNames[] = {"churn",      "worker death", "doom",      "overload", "drain",
+                                  "starvation", "sharing",      "returning", "poison"};
 
 constexpr Fault kFaults[] = {Fault::kBatchError, Fault::kThrowInSubmit, Fault::kThrowInCollect,
                              Fault::kThrowSomethingElse};
@@ -47,9 +47,7 @@ class Scenario {
  private:
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
   bool chance(unsigned percent) { return draw(100) < percent; }
-  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
-    return low + draw(high - low + 1);
-  }
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + draw(high - low + 1); }
 
   SimSettings draw_settings();
   void live_before(const SimSettings& settings);
@@ -75,8 +73,8 @@ class Scenario {
   std::uint64_t num_requests_drawn_ = 0;
   // The requests that kill workers, and at which token.
   std::map<std::uint64_t, std::uint64_t> poisons_;
-  bool may_fail_ = false;     // the engine
-  bool may_hang_ = false;     // a device
+  bool may_fail_ = false;  // the engine
+  bool may_hang_ = false;  // a device
   bool may_overload_ = false;
   bool is_drained_ = false;
   std::vector<std::string> earlier_violations_;
@@ -142,8 +140,8 @@ SimSettings Scenario::draw_settings() {
   options.max_restarts = 1000;
   if (kind_ == Kind::kPoison && chance(50)) options.max_restarts = 12;  // three for each
   if (kind_ == Kind::kStarvation)
-    device.num_pages = static_cast<std::uint32_t>(
-        between(40 / device.page_size + 2, 160 / device.page_size + 3));
+    device.num_pages =
+        static_cast<std::uint32_t>(between(40 / device.page_size + 2, 160 / device.page_size + 3));
   if (kind_ == Kind::kReturning) {  // little on the device, so that most has to be fetched
     device.num_pages = 160 / device.page_size + 2;
     device.num_host_pages = static_cast<std::uint32_t>(between(10, 200));
@@ -157,9 +155,7 @@ SimSettings Scenario::draw_settings() {
     may_fail_ = may_overload_ = true;  // queues stand still when a device hangs
     options.max_restarts = static_cast<std::uint32_t>(between(0, 3));
     if (chance(30))
-      settings.fails_to_start = [first = between(1, 3)](std::uint64_t number) {
-        return number >= first;
-      };
+      settings.fails_to_start = [first = between(1, 3)](std::uint64_t number) { return number >= first; };
   }
   return settings;
 }
@@ -215,8 +211,7 @@ void Scenario::plan_faults() {
 // after each other.
 void Scenario::plan_poisons() {
   if (kind_ != Kind::kPoison) return;
-  for (std::uint64_t i = between(1, 4); i > 0; --i)
-    poisons_[between(1, clients_.size())] = between(1, 50);
+  for (std::uint64_t i = between(1, 4); i > 0; --i) poisons_[between(1, clients_.size())] = between(1, 50);
   const auto fault = kFaults[draw(std::size(kFaults))];
   world_->devices().choose_fault = [this, fault](const Batch& batch, std::uint64_t) {
     return is_poisonous(batch) ? fault : Fault::kNone;
@@ -274,8 +269,7 @@ ClientPlan Scenario::draw_client() {
 
 GenerationRequest Scenario::draw_request() {
   const DeviceDescription& device = world_->engine_settings().device.description;
-  const std::uint32_t longest =
-      std::min(device.context_length, device.page_size * device.num_pages);
+  const std::uint32_t longest = std::min(device.context_length, device.page_size * device.num_pages);
   GenerationRequest request;
   request.id = "simulated";
   std::string prompt = draw_prompt();

@@ -18,11 +18,11 @@ namespace troupe::sim {
 struct ClientPlan {
   GenerationRequest request;
   std::chrono::nanoseconds submit_after{0};
-  std::optional<std::uint32_t> cancel_at_event;            // from inside the delivery
-  std::optional<std::chrono::nanoseconds> cancel_after;    // after it was submitted
-  std::optional<std::uint32_t> cancel_after_steps;         // messages, anybody's
-  std::optional<std::chrono::nanoseconds> read_interval;   // none: reads at once
-  bool is_refused = false;  // it is expected to be
+  std::optional<std::uint32_t> cancel_at_event;           // from inside the delivery
+  std::optional<std::chrono::nanoseconds> cancel_after;   // after it was submitted
+  std::optional<std::uint32_t> cancel_after_steps;        // messages, anybody's
+  std::optional<std::chrono::nanoseconds> read_interval;  // none: reads at once
+  bool is_refused = false;                                // it is expected to be
 };
 
 class SimClient final : public ResponseSink, public std::enable_shared_from_this<SimClient> {

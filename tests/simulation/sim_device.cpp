@@ -27,14 +27,12 @@ std::uint64_t mix(std::uint64_t value) {
 std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
                        std::span<const std::int32_t> suppressed, const SimCounts& penalized) {
   std::uint64_t hash = mix(seed + 1);
-  for (const auto& [id, number] : penalized)
-    hash ^= mix(static_cast<std::uint64_t>(id) << 32 | number);
+  for (const auto& [id, number] : penalized) hash ^= mix(static_cast<std::uint64_t>(id) << 32 | number);
   for (const std::int32_t token : tokens) hash = mix(hash ^ static_cast<std::uint32_t>(token));
   while (true) {
-    const std::int32_t token =
-        hash % kEndInterval == 0
-            ? ByteTokenizer::kEos
-            : static_cast<std::int32_t>('a' + hash / kEndInterval % kNumLetters);
+    const std::int32_t token = hash % kEndInterval == 0
+                                   ? ByteTokenizer::kEos
+                                   : static_cast<std::int32_t>('a' + hash / kEndInterval % kNumLetters);
     if (std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end()) return token;
     hash = mix(hash);
   }
@@ -76,9 +74,8 @@ Ticket SimDevice::submit(std::shared_ptr<const Program>, std::shared_ptr<const B
   if (fault == Fault::kThrowSomethingElse) throw 42;  // NOLINT
   const auto cost = settings_.batch_time + settings_.token_time * batch->num_tokens();
   const TimePoint start = std::max(busy_until_, shared_->now());
-  busy_until_ = fault == Fault::kNeverCompletes || busy_until_ == TimePoint::max()
-                    ? TimePoint::max()
-                    : start + cost;
+  busy_until_ =
+      fault == Fault::kNeverCompletes || busy_until_ == TimePoint::max() ? TimePoint::max() : start + cost;
   queue_.push_back({.batch = std::move(batch), .done = busy_until_, .fault = fault});
   return ++num_submitted_;
 }
@@ -90,10 +87,8 @@ void SimDevice::check(const Batch& batch) {
   for (const auto& slice : batch.slices) {
     num_tokens += slice.num_tokens;
     if (slice.num_tokens == 0) report(batch, slice, "no tokens");
-    const bool is_its_own =
-        owners.try_emplace(slice.slot, slice.sequence).first->second == slice.sequence;
-    if (slice.slot >= device.num_slots || !is_its_own)
-      report(batch, slice, "a slot that is not its own");
+    const bool is_its_own = owners.try_emplace(slice.slot, slice.sequence).first->second == slice.sequence;
+    if (slice.slot >= device.num_slots || !is_its_own) report(batch, slice, "a slot that is not its own");
     if (slice.num_pages * device.page_size < slice.context_length + slice.num_tokens)
       report(batch, slice, "too few pages");
     if (slice.first_page + slice.num_pages > batch.page_table.size())
@@ -104,8 +99,7 @@ void SimDevice::check(const Batch& batch) {
     if (is_in_flight_elsewhere(batch, slice)) report(batch, slice, "a page still in use");
   }
   if (batch.num_penalized_tokens() > device.max_penalized_tokens)
-    shared_->violations.push_back("batch " + std::to_string(batch.id) +
-                                  ": more penalized tokens than fit");
+    shared_->violations.push_back("batch " + std::to_string(batch.id) + ": more penalized tokens than fit");
   const std::size_t most_pages = (device.context_length + device.page_size - 1) / device.page_size;
   if (batch.page_table.size() > device.num_slots * most_pages)
     shared_->violations.push_back("batch " + std::to_string(batch.id) + ": pages listed twice");
@@ -143,13 +137,11 @@ Ticket SimDevice::completed() const noexcept {
 }
 
 BatchResult SimDevice::collect(Ticket ticket) {
-  if (ticket != num_collected_ + 1 || ticket > completed())
-    throw std::logic_error("collected out of order");
+  if (ticket != num_collected_ + 1 || ticket > completed()) throw std::logic_error("collected out of order");
   const Submitted submitted = std::move(queue_.front());
   queue_.pop_front();
   num_collected_ += 1;
-  if (submitted.fault == Fault::kThrowInCollect)
-    throw std::runtime_error("simulated failure of collect");
+  if (submitted.fault == Fault::kThrowInCollect) throw std::runtime_error("simulated failure of collect");
   BatchResult result;
   result.batch_id = submitted.batch->id;
   if (submitted.fault == Fault::kBatchError) {
@@ -211,11 +203,9 @@ bool SimDevice::reads_void(const Batch& batch, const SequenceSlice& slice) const
   return false;
 }
 
-std::int32_t SimDevice::execute(const Batch& batch, const SequenceSlice& slice,
-                                std::size_t first_token) {
+std::int32_t SimDevice::execute(const Batch& batch, const SequenceSlice& slice, std::size_t first_token) {
   if (reads_void(batch, slice)) {
-    for (std::uint32_t i = 0; i < slice.num_tokens; ++i)
-      kv(batch, slice, slice.context_length + i) = kVoid;
+    for (std::uint32_t i = 0; i < slice.num_tokens; ++i) kv(batch, slice, slice.context_length + i) = kVoid;
     return kVoidContext;
   }
   for (std::uint32_t i = 0; i < slice.num_tokens; ++i)
@@ -246,8 +236,7 @@ SimCounts SimDevice::counts_of(const Batch& batch, const SequenceSlice& slice) {
   return counts;
 }
 
-std::int32_t& SimDevice::kv(const Batch& batch, const SequenceSlice& slice,
-                            std::uint32_t position) {
+std::int32_t& SimDevice::kv(const Batch& batch, const SequenceSlice& slice, std::uint32_t position) {
   const std::uint32_t page_size = settings_.description.page_size;
   const PageId page = batch.page_table.at(slice.first_page + position / page_size);
   return pages_.at(page)[position % page_size];

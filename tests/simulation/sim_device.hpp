@@ -25,11 +25,11 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 enum class Fault : std::uint8_t {
   kNone,
-  kBatchError,      // the result says error
+  kBatchError,  // the result says error
   kThrowInSubmit,
   kThrowInCollect,
   kThrowSomethingElse,  // nothing a worker knows: it dies without a word
-  kNeverCompletes,  // this batch and all behind it
+  kNeverCompletes,      // this batch and all behind it
 };
 
 struct SimDeviceSettings {
@@ -54,7 +54,7 @@ struct SimDevices {
   std::function<Fault(const Batch&, std::uint64_t number)> choose_fault;
   std::uint64_t num_batches = 0;
   std::uint64_t num_devices = 0;
-  std::set<SimDevice*> alive;  // never more than one
+  std::set<SimDevice*> alive;     // never more than one
   std::set<std::uint64_t> ended;  // sequences that must not be seen again
   std::vector<std::string> violations;
   std::vector<HostPage> host_pages;  // outlive a device
@@ -83,8 +83,7 @@ class SimDevice final : public Device {
   ~SimDevice() override;
 
   const DeviceDescription& description() const override { return settings_.description; }
-  Ticket submit(std::shared_ptr<const Program> program,
-                std::shared_ptr<const Batch> batch) override;
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override;
   Ticket completed() const noexcept override;
   BatchResult collect(Ticket ticket) override;
   void set_listener(std::function<void()> listener) override { listener_ = std::move(listener); }

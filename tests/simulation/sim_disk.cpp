@@ -15,9 +15,7 @@ SimDisk::SimDisk(SimDiskSettings settings, std::shared_ptr<SimDevices> devices, 
   settings_.file->num_opened += 1;
 }
 
-std::uint32_t SimDisk::num_pages() const {
-  return static_cast<std::uint32_t>(settings_.file->pages.size());
-}
+std::uint32_t SimDisk::num_pages() const { return static_cast<std::uint32_t>(settings_.file->pages.size()); }
 
 std::vector<StoredPage> SimDisk::take_stored() {
   std::vector<StoredPage> stored;
@@ -43,11 +41,10 @@ void SimDisk::begin(const DiskTransfer& transfer) {
     host_page(transfer) = {};
     devices_->num_reads_under_way += 1;
   }
-  const auto time = std::chrono::microseconds(
-      random_() % static_cast<std::uint64_t>(settings_.longest.count() + 1));
-  after_(time, [this, transfer, generation = host_page(transfer).generation] {
-    finish(transfer, generation);
-  });
+  const auto time =
+      std::chrono::microseconds(random_() % static_cast<std::uint64_t>(settings_.longest.count() + 1));
+  after_(time,
+         [this, transfer, generation = host_page(transfer).generation] { finish(transfer, generation); });
 }
 
 void SimDisk::finish(const DiskTransfer& transfer, std::uint64_t generation_before) {

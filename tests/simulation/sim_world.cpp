@@ -59,14 +59,12 @@ SimWorld::SimWorld(SimSettings settings)
   };
   if (settings_.disk.file)
     settings_.options.cache.disk = std::make_shared<SimDisk>(
-        settings_.disk, devices_,
-        [this](auto delay, auto action) { after(delay, std::move(action)); });
-  engine_ = std::make_unique<ActorEngine>(
-      *system_, byte_model(), make_device, settings_.options, metrics_,
-      ActorEngineSettings{.has_threads = false,
-                          .seed = random_(),
-                          .secret = {.k0 = random_(), .k1 = random_()},
-                          .tracer = settings_.tracer});
+        settings_.disk, devices_, [this](auto delay, auto action) { after(delay, std::move(action)); });
+  engine_ = std::make_unique<ActorEngine>(*system_, byte_model(), make_device, settings_.options, metrics_,
+                                          ActorEngineSettings{.has_threads = false,
+                                                              .seed = random_(),
+                                                              .secret = {.k0 = random_(), .k1 = random_()},
+                                                              .tracer = settings_.tracer});
 }
 
 SimWorld::~SimWorld() {
@@ -138,8 +136,7 @@ bool SimWorld::advance() {
   if (next == TimePoint::max()) return false;
   coordinator().advance_time(std::max(next - now(), std::chrono::steady_clock::duration(0)));
   trace(static_cast<std::uint64_t>(now().time_since_epoch().count()));
-  for (SimDevice* device : std::vector(devices_->alive.begin(), devices_->alive.end()))
-    device->ring_if_due();
+  for (SimDevice* device : std::vector(devices_->alive.begin(), devices_->alive.end())) device->ring_if_due();
   while (!agenda_.empty() && agenda_.begin()->first <= now()) {
     const auto action = std::move(agenda_.begin()->second);
     agenda_.erase(agenda_.begin());
@@ -164,9 +161,7 @@ void SimWorld::run_for(std::chrono::nanoseconds time) {
   run([&] { return is_over; });
 }
 
-CacheTierState& SimWorld::tier() {
-  return state_of<CacheTierActor, CacheTierState>(engine_->actors().tier);
-}
+CacheTierState& SimWorld::tier() { return state_of<CacheTierActor, CacheTierState>(engine_->actors().tier); }
 
 SchedulerState& SimWorld::scheduler() {
   return state_of<SchedulerActor, SchedulerState>(engine_->actors().scheduler);

@@ -27,8 +27,8 @@ void check_seed(std::uint64_t seed, std::map<std::string, ScenarioResult>& total
   const ScenarioResult result = run_scenario(seed);
   std::string violations;
   for (const auto& violation : result.violations) violations += "  " + violation + "\n";
-  CHECK_MESSAGE(result.violations.empty(), "replay with TROUPE_SIM_SEED=", seed,
-                " test_simulation (", result.name, ")\n", violations);
+  CHECK_MESSAGE(result.violations.empty(), "replay with TROUPE_SIM_SEED=", seed, " test_simulation (",
+                result.name, ")\n", violations);
   ScenarioResult& total = totals[result.name];
   total.num_steps += result.num_steps;
   total.num_requests += result.num_requests;
@@ -62,9 +62,9 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
   }
   for (const auto& [name, total] : totals)
     MESSAGE(name, ": ", total.num_requests, " requests, ", total.num_devices, " devices, ",
-            total.num_preemptions, " preemptions, ", total.num_written, " pages written, ",
-            total.num_read, " read, ", total.num_left_in_load, ", ", total.num_left_in_store, " and ",
-            total.num_left_in_read, " left in loads, stores and reads, ", total.num_steps, " messages");
+            total.num_preemptions, " preemptions, ", total.num_written, " pages written, ", total.num_read,
+            " read, ", total.num_left_in_load, ", ", total.num_left_in_store, " and ", total.num_left_in_read,
+            " left in loads, stores and reads, ", total.num_steps, " messages");
 }
 
 TEST_CASE("simulation: the same seed gives the same run, another one another") {

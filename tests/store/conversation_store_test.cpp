@@ -39,7 +39,8 @@ struct Fixture {
     if (const auto* error = std::get_if<StoreError>(&result)) return error->fault;
     return std::nullopt;
   }
-  std::optional<StoreFault> found(const std::string& id, const std::string& tenant = "", std::int64_t now = kNow) {
+  std::optional<StoreFault> found(const std::string& id, const std::string& tenant = "",
+                                  std::int64_t now = kNow) {
     return fault(store->find(tenant, id, now));
   }
   std::vector<std::string> files() const {
@@ -195,9 +196,10 @@ TEST_CASE("conversation store: what is no database, another version or another s
   configure_logging(LogLevel::kOff, LogFormat::kText);
   Fixture fixture;
   REQUIRE_FALSE(fixture.store->save(some_response("a", "", {1})));
-  const std::array<std::string, 5> wrongs = {"no database", "PRAGMA user_version=99", "PRAGMA application_id=1",
-                                             "CREATE TRIGGER t AFTER INSERT ON response BEGIN DELETE FROM message; END",
-                                             "DROP INDEX response_expires"};
+  const std::array<std::string, 5> wrongs = {
+      "no database", "PRAGMA user_version=99", "PRAGMA application_id=1",
+      "CREATE TRIGGER t AFTER INSERT ON response BEGIN DELETE FROM message; END",
+      "DROP INDEX response_expires"};
   for (std::size_t i = 0; i < wrongs.size(); ++i) {
     CAPTURE(wrongs[i]);
     fixture.store.reset();
@@ -266,7 +268,8 @@ TEST_CASE("conversation store: with bytes flipped anywhere, what is served is wh
       if (const auto* whole = std::get_if<StoredResponse>(&found)) CHECK(*whole == response);
       num_lost += std::holds_alternative<StoreError>(found) ? 1 : 0;
       const auto read = fixture.store->read_conversation("", response.id, kNow);
-      if (const auto* whole = std::get_if<Conversation>(&read)) CHECK(whole->tokens.back() == response.tokens.back());
+      if (const auto* whole = std::get_if<Conversation>(&read))
+        CHECK(whole->tokens.back() == response.tokens.back());
     }
     fixture.store.reset();
   }
@@ -287,7 +290,8 @@ TEST_CASE("conversation store: copied at any moment or its log cut anywhere, it 
     const auto size = round == 0 ? log.size() : random() % log.size();
     const TemporaryDirectory copy;
     std::ofstream(copy.path() / kConversationFileName, std::ios::binary) << database;
-    std::ofstream(copy.path() / (std::string(kConversationFileName) + "-wal"), std::ios::binary) << log.substr(0, size);
+    std::ofstream(copy.path() / (std::string(kConversationFileName) + "-wal"), std::ios::binary)
+        << log.substr(0, size);
     const StateDirectory directory(copy.path());
     ConversationStore store(directory, {});
     bool is_gone = false;
@@ -310,7 +314,10 @@ TEST_CASE("conversation store: whichever disk operation fails, nothing that was 
     int code;
     bool for_ever;
   };
-  for (const Kind kind : {Kind{SQLITE_IOERR_WRITE, false}, {SQLITE_IOERR_WRITE, true}, {SQLITE_FULL, false}, {SQLITE_FULL, true}}) {
+  for (const Kind kind : {Kind{SQLITE_IOERR_WRITE, false},
+                          {SQLITE_IOERR_WRITE, true},
+                          {SQLITE_FULL, false},
+                          {SQLITE_FULL, true}}) {
     bool was_hit = true;
     for (std::uint64_t n = 1; was_hit; ++n) {
       CAPTURE(kind.code);
@@ -318,9 +325,11 @@ TEST_CASE("conversation store: whichever disk operation fails, nothing that was 
       const TemporaryDirectory root;
       const StateDirectory directory(root.path());
       REQUIRE_FALSE(ConversationStore(directory, {}).save(some_response("before", "", {1, 2, 3})));
-      const auto acknowledged = save_with_faults(directory, {.fail_at = n, .for_ever = kind.for_ever, .code = kind.code}, was_hit);
+      const auto acknowledged =
+          save_with_faults(directory, {.fail_at = n, .for_ever = kind.for_ever, .code = kind.code}, was_hit);
       ConversationStore store(directory, {});
-      CHECK(std::get<StoredResponse>(store.find("", "before", kNow)) == some_response("before", "", {1, 2, 3}));
+      CHECK(std::get<StoredResponse>(store.find("", "before", kNow)) ==
+            some_response("before", "", {1, 2, 3}));
       for (const auto& [response, is_acknowledged] : acknowledged) {
         const auto found = store.find("", response.id, kNow);
         const auto* whole = std::get_if<StoredResponse>(&found);

@@ -64,20 +64,10 @@ int sector_size(sqlite3_file* file) { return real(file)->pMethods->xSectorSize(r
 int characteristics(sqlite3_file* file) { return real(file)->pMethods->xDeviceCharacteristics(real(file)); }
 
 // Version 1: no shared memory, which an exclusively locked file does not need.
-constexpr sqlite3_io_methods kMethods = {1,
-                                         close_file,
-                                         read_file,
-                                         write_file,
-                                         truncate_file,
-                                         sync_file,
-                                         file_size,
-                                         lock_file,
-                                         unlock_file,
-                                         check_lock,
-                                         control_file,
-                                         sector_size,
-                                         characteristics,
-                                         nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+constexpr sqlite3_io_methods kMethods = {
+    1,         close_file,  read_file,  write_file,   truncate_file, sync_file,       file_size,
+    lock_file, unlock_file, check_lock, control_file, sector_size,   characteristics, nullptr,
+    nullptr,   nullptr,     nullptr,    nullptr,      nullptr};
 
 int open_file(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   auto* failing = reinterpret_cast<FailingFile*>(file);

@@ -28,8 +28,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 5000;
 constexpr std::uint32_t kPageSize = 4;
-const PageFileContents kContents{
-    .fingerprint = {1, 2}, .page_size = kPageSize, .page_bytes = kPageBytes};
+const PageFileContents kContents{.fingerprint = {1, 2}, .page_size = kPageSize, .page_bytes = kPageBytes};
 
 using Bytes = std::vector<std::byte>;
 
@@ -203,8 +202,7 @@ TEST_CASE("page file: a flipped bit is found, wherever it is") {
     for (const StoredPage& page : file.take_stored()) {
       CHECK(page.identity == identity_of(10 + page.disk_page));
       Bytes bytes(kPageBytes);
-      if (file.read(page.disk_page, page.identity, bytes))
-        CHECK(bytes == bytes_of(page.identity.generation));
+      if (file.read(page.disk_page, page.identity, bytes)) CHECK(bytes == bytes_of(page.identity.generation));
     }
   }
 }
@@ -229,8 +227,7 @@ TEST_CASE("page file: whatever is in the files, opening them is safe") {
     for (const StoredPage& page : file.take_stored()) {
       CHECK(page.identity.tokens.size() == kPageSize);
       Bytes bytes(kPageBytes);
-      if (file.read(page.disk_page, page.identity, bytes))
-        CHECK(bytes == bytes_of(page.identity.generation));
+      if (file.read(page.disk_page, page.identity, bytes)) CHECK(bytes == bytes_of(page.identity.generation));
     }
     write(file, 6, 99);
     CHECK(reads_back(file, 6, 99));
@@ -267,10 +264,8 @@ TEST_CASE("page file: links are not followed, and names shared with others not t
 
 TEST_CASE("page file: pages of another size are refused") {
   const Place place;
-  CHECK_THROWS_AS(place.open(8, {.fingerprint = {}, .page_size = 0, .page_bytes = 1}),
-                  std::runtime_error);
-  CHECK_THROWS_AS(place.open(8, {.fingerprint = {}, .page_size = 33, .page_bytes = 1}),
-                  std::runtime_error);
+  CHECK_THROWS_AS(place.open(8, {.fingerprint = {}, .page_size = 0, .page_bytes = 1}), std::runtime_error);
+  CHECK_THROWS_AS(place.open(8, {.fingerprint = {}, .page_size = 33, .page_bytes = 1}), std::runtime_error);
   auto file = place.open();
   CHECK_THROWS_AS(file.write(0, identity_of(10), Bytes(12)), std::invalid_argument);
   Bytes small(12);

@@ -29,7 +29,9 @@ std::string refusal(const std::filesystem::path& path) {
   return "";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 // A variable of the environment, as it was before at the end.
 class Variable {
@@ -47,7 +49,8 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("state directory: it is created with what is above it, for its owner only, and can be opened again") {
+TEST_CASE(
+    "state directory: it is created with what is above it, for its owner only, and can be opened again") {
   const TemporaryDirectory root;
   const auto path = root.path() / "a" / "b";
   for (int round = 0; round < 2; ++round) {

@@ -7,8 +7,8 @@
 
 namespace troupe::test {
 
-StoredResponse some_response(const std::string& id, const std::string& previous, std::vector<std::int32_t> tokens,
-                             bool extends_previous) {
+StoredResponse some_response(const std::string& id, const std::string& previous,
+                             std::vector<std::int32_t> tokens, bool extends_previous) {
   StoredResponse response;
   response.id = id;
   response.previous = previous;
@@ -39,14 +39,15 @@ std::int64_t num_rows(const StateDirectory& directory, std::optional<Conversatio
   return number;
 }
 
-std::vector<std::pair<StoredResponse, bool>> save_with_faults(const StateDirectory& directory, DiskFaults faults,
-                                                              bool& was_hit) {
+std::vector<std::pair<StoredResponse, bool>> save_with_faults(const StateDirectory& directory,
+                                                              DiskFaults faults, bool& was_hit) {
   std::vector<std::pair<StoredResponse, bool>> outcome;
   disk_faults() = faults;
   try {
     ConversationStore store(directory, {.file = {.vfs = failing_vfs()}});
     for (int i = 0; i < 3; ++i) {
-      const auto response = some_response("r" + std::to_string(i), "before", std::vector<std::int32_t>(2000, i), true);
+      const auto response =
+          some_response("r" + std::to_string(i), "before", std::vector<std::int32_t>(2000, i), true);
       outcome.emplace_back(response, !store.save(response).has_value());
     }
   } catch (const std::runtime_error&) {

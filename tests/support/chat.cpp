@@ -10,9 +10,7 @@ namespace troupe::test {
 using nlohmann::json;
 
 json user_message(const std::string& text) { return {{"role", "user"}, {"content", text}}; }
-json assistant_message(const std::string& text) {
-  return {{"role", "assistant"}, {"content", text}};
-}
+json assistant_message(const std::string& text) { return {{"role", "assistant"}, {"content", text}}; }
 json user_asks(const std::string& text) { return json::array({user_message(text)}); }
 
 json chat(std::uint16_t port, const json& messages, int max_tokens) {
@@ -23,9 +21,7 @@ json chat(std::uint16_t port, const json& messages, int max_tokens) {
   return json::parse(answer.body);
 }
 
-std::string content_of(const json& answer) {
-  return answer.at("choices").at(0).at("message").at("content");
-}
+std::string content_of(const json& answer) { return answer.at("choices").at(0).at("message").at("content"); }
 
 json Conversation::say(std::uint16_t port, const std::string& text) {
   messages_.push_back(user_message(text));

@@ -55,8 +55,7 @@ class FakeDevice final : public Device {
   explicit FakeDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
 
   const DeviceDescription& description() const override { return inner_->description(); }
-  Ticket submit(std::shared_ptr<const Program> program,
-                std::shared_ptr<const Batch> batch) override {
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override {
     const auto& tokens = batch->token_ids;
     const bool is_hit = std::find(tokens.begin(), tokens.end(), trouble_.token) != tokens.end();
     if (is_hit && trouble_.kind == "abort_at") std::abort();
@@ -74,12 +73,8 @@ class FakeDevice final : public Device {
     if (trouble_.kind == "error_at" && ticket == hit_) result.error = "illegal address (fake)";
     return result;
   }
-  void set_listener(std::function<void()> listener) override {
-    inner_->set_listener(std::move(listener));
-  }
-  std::optional<std::chrono::nanoseconds> poll_delay() const override {
-    return inner_->poll_delay();
-  }
+  void set_listener(std::function<void()> listener) override { inner_->set_listener(std::move(listener)); }
+  std::optional<std::chrono::nanoseconds> poll_delay() const override { return inner_->poll_delay(); }
 
  private:
   std::unique_ptr<Device> inner_;

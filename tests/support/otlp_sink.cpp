@@ -142,8 +142,7 @@ std::string OtlpSink::last_path() const {
   return last_path_;
 }
 
-bool OtlpSink::wait_until(
-    const std::function<bool(const std::vector<ReceivedSpan>&)>& is_enough) const {
+bool OtlpSink::wait_until(const std::function<bool(const std::vector<ReceivedSpan>&)>& is_enough) const {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return is_enough(spans_); });
 }
@@ -188,8 +187,7 @@ void OtlpSink::serve(int connection) {
     const std::string head = lower(buffer.substr(0, head_end));
     const std::string path = buffer.substr(5, buffer.find(' ', 5) - 5);  // after "POST "
     const auto length_at = head.find("content-length:");
-    const std::size_t length =
-        length_at == std::string::npos ? 0 : std::stoul(head.substr(length_at + 15));
+    const std::size_t length = length_at == std::string::npos ? 0 : std::stoul(head.substr(length_at + 15));
     if (head.find("100-continue") != std::string::npos &&
         !send_all(connection, "HTTP/1.1 100 Continue\r\n\r\n"))
       return;

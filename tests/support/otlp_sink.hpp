@@ -34,7 +34,7 @@ struct ReceivedSpan {
   int kind = 0;
   int status = 0;
   std::string status_message;
-  std::int64_t start = 0, end = 0;  // unix nanoseconds
+  std::int64_t start = 0, end = 0;                   // unix nanoseconds
   std::map<std::string, nlohmann::json> attributes;  // plain JSON values
   std::vector<ReceivedEvent> events;
   std::vector<ReceivedLink> links;
@@ -50,10 +50,10 @@ std::vector<ReceivedSpan> read_spans(const std::string& path);
 struct SinkAnswer {
   unsigned status = 200;
   std::string body = "{}";
-  std::string headers = {};      // whole lines, with their ends
-  bool says_nothing = false;     // keeps the connection open, and still
-  bool hangs_up = false;         // closes it without an answer
-  std::string raw = {};          // not empty: sent as it is, and then closed
+  std::string headers = {};   // whole lines, with their ends
+  bool says_nothing = false;  // keeps the connection open, and still
+  bool hangs_up = false;      // closes it without an answer
+  std::string raw = {};       // not empty: sent as it is, and then closed
 };
 
 class OtlpSink {

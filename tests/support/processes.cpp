@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
+#include "tests/support/eventually.hpp"
 
 #include <charconv>
 #include <filesystem>

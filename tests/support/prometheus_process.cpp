@@ -34,8 +34,8 @@ void write_configuration(const std::filesystem::path& file, std::uint16_t scrape
   std::ofstream out(file);
   out << "global: {scrape_interval: 400ms, scrape_timeout: 400ms, evaluation_interval: 400ms}\nrule_files:\n";
   for (const auto& rules : rule_files) out << "  - " << rules << "\n";
-  out << "scrape_configs:\n  - job_name: troupe\n    static_configs:\n      - targets: ['127.0.0.1:" << scraped_port
-      << "']\n";
+  out << "scrape_configs:\n  - job_name: troupe\n    static_configs:\n      - targets: ['127.0.0.1:"
+      << scraped_port << "']\n";
 }
 
 }  // namespace
@@ -44,7 +44,8 @@ std::optional<std::filesystem::path> find_prometheus() {
   const auto unpacked = std::filesystem::path(TROUPE_SOURCE_DIR) / "build/tools/prometheus/usr/bin";
   for (const auto& folder : {unpacked, std::filesystem::path("/usr/bin")})
     if (exists(folder / "prometheus") && exists(folder / "promtool")) return folder;
-  MESSAGE("SKIPPED: no prometheus and promtool in " << unpacked.string() << "; scripts/fetch-prometheus gets them");
+  MESSAGE("SKIPPED: no prometheus and promtool in " << unpacked.string()
+                                                    << "; scripts/fetch-prometheus gets them");
   return std::nullopt;
 }
 
@@ -53,9 +54,9 @@ PrometheusProcess::PrometheusProcess(const std::filesystem::path& tools, std::ui
                                      const std::vector<std::string>& more_flags) {
   const auto configuration = folder_.path() / "prometheus.yml";
   write_configuration(configuration, scraped_port, rule_files);
-  std::vector<std::string> arguments = {(tools / "prometheus").string(), "--config.file=" + configuration.string(),
-                                        "--storage.tsdb.path=" + (folder_.path() / "data").string(),
-                                        "--web.listen-address=127.0.0.1:0"};
+  std::vector<std::string> arguments = {
+      (tools / "prometheus").string(), "--config.file=" + configuration.string(),
+      "--storage.tsdb.path=" + (folder_.path() / "data").string(), "--web.listen-address=127.0.0.1:0"};
   arguments.insert(arguments.end(), more_flags.begin(), more_flags.end());
   process_.emplace(loadgen::ServerCommand{.arguments = std::move(arguments),
                                           .port_mark = "msg=\"Listening on\" address=127.0.0.1:",

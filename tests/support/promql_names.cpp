@@ -9,8 +9,8 @@ namespace troupe::test {
 namespace {
 
 // Words that a list of labels follows, and words that stand alone.
-constexpr std::array<std::string_view, 6> kBeforeLabels = {"by", "without", "on", "ignoring", "group_left",
-                                                           "group_right"};
+constexpr std::array<std::string_view, 6> kBeforeLabels = {"by",       "without",    "on",
+                                                           "ignoring", "group_left", "group_right"};
 constexpr std::array<std::string_view, 7> kAlone = {"and", "or", "unless", "bool", "offset", "inf", "nan"};
 
 template <std::size_t kSize>

@@ -42,8 +42,7 @@ double ServerMetrics::hits(std::string_view tier) const {
 
 double ServerMetrics::num_open() const {
   return sum("troupe_num_requests_running") + sum("troupe_num_requests_waiting") +
-         sum("troupe_num_requests_paused") + sum("troupe_http_sse_streams") +
-         pages("device", "running");
+         sum("troupe_num_requests_paused") + sum("troupe_http_sse_streams") + pages("device", "running");
 }
 
 ServerMetrics metrics_when_idle(std::uint16_t port) {

@@ -14,7 +14,10 @@ const std::map<std::string, std::string> kKeepsNothing = {{"TROUPE_STORE_DIRECTO
 loadgen::ServerCommand troupe_serve(const std::vector<std::string>& flags, const std::filesystem::path& log) {
   std::vector<std::string> arguments = {TROUPE_BINARY, "serve", "--port", "0"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
-  return {.arguments = std::move(arguments), .environment = kKeepsNothing, .log_file = log, .ready_path = "/ready"};
+  return {.arguments = std::move(arguments),
+          .environment = kKeepsNothing,
+          .log_file = log,
+          .ready_path = "/ready"};
 }
 
 }  // namespace
@@ -23,11 +26,14 @@ CommandResult run_command(const std::vector<std::string>& arguments) {
   const TemporaryFile output;
   CommandResult result;
   result.exit_status =
-      loadgen::ChildProcess({.arguments = arguments, .environment = kKeepsNothing, .output_file = output.path()}).wait();
+      loadgen::ChildProcess(
+          {.arguments = arguments, .environment = kKeepsNothing, .output_file = output.path()})
+          .wait();
   result.output = file_text(output.path());
   return result;
 }
 
-ServerProcess::ServerProcess(const std::vector<std::string>& flags) : server_(troupe_serve(flags, log_.path())) {}
+ServerProcess::ServerProcess(const std::vector<std::string>& flags)
+    : server_(troupe_serve(flags, log_.path())) {}
 
 }  // namespace troupe::test

@@ -64,4 +64,4 @@ class TemporaryFile {
 namespace troupe {
 using test::TemporaryDirectory;
 using test::TemporaryFile;
-}
+}  // namespace troupe

@@ -14,8 +14,7 @@ namespace troupe {
 inline std::optional<std::filesystem::path> find_test_data(const char* name) {
   const char* root = std::getenv("TROUPE_DATA");
   const auto path = (root != nullptr ? std::filesystem::path(root)
-                                     : std::filesystem::path(TROUPE_SOURCE_DIR) / ".." /
-                                           "shared" / "data") /
+                                     : std::filesystem::path(TROUPE_SOURCE_DIR) / ".." / "shared" / "data") /
                     name;
   if (std::filesystem::exists(path)) return path;
   MESSAGE("SKIPPED: no test data at " << path.string());

@@ -69,7 +69,8 @@ std::string problems_of(const TraceTree& tree) {
     previous_end = span.end;
   }
   for (const auto& event : tree.root.events)
-    check(event.time >= tree.root.start && event.time <= tree.root.end, event.name + " is not within the root");
+    check(event.time >= tree.root.start && event.time <= tree.root.end,
+          event.name + " is not within the root");
   return problems;
 }
 

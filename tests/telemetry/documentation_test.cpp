@@ -69,7 +69,8 @@ std::string family_of(const std::string& sample, const std::map<std::string, Des
 std::set<std::string> label_names(const std::string& labels) {
   std::set<std::string> names;
   std::size_t begin = 0;
-  for (std::size_t equals = labels.find("=\""); equals != std::string::npos; equals = labels.find("=\"", begin)) {
+  for (std::size_t equals = labels.find("=\""); equals != std::string::npos;
+       equals = labels.find("=\"", begin)) {
     names.insert(labels.substr(begin, equals - begin));
     begin = labels.find('"', equals + 2) + 2;
   }
@@ -110,7 +111,8 @@ TEST_CASE("documentation: the tables have every metric, with its type and labels
     CHECK_MESSAGE(described.ours.at(name).labels == family.labels, name);
   }
   const auto all = exported();
-  for (const auto& [name, family] : described.ours) CHECK_MESSAGE(all.contains(name), name << " is not exported");
+  for (const auto& [name, family] : described.ours)
+    CHECK_MESSAGE(all.contains(name), name << " is not exported");
   for (const auto& name : described.theirs) CHECK_MESSAGE(theirs.contains(name), name << " is not exported");
 }
 

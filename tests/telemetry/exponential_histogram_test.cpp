@@ -84,7 +84,8 @@ TEST_CASE("exponential histogram: classic buckets are exact") {
   const auto counts = histogram.counts();
   const auto cumulative = counts.cumulative(kCuts);
   for (std::size_t i = 0; i < kCuts.size(); ++i)
-    CHECK(cumulative[i] == std::count_if(values.begin(), values.end(), [&](double v) { return v <= kCuts[i]; }));
+    CHECK(cumulative[i] ==
+          std::count_if(values.begin(), values.end(), [&](double v) { return v <= kCuts[i]; }));
   CHECK(counts.total() == values.size());
 }
 
@@ -149,8 +150,8 @@ TEST_CASE("exponential histogram: nothing is lost when threads observe at once")
 
 TEST_CASE("exponential histogram: settings that make no sense are refused by name") {
   CHECK_THROWS_WITH_AS(layout({.schema = 7}), "histogram: a schema is 0 to 6, not 7", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(layout({.min_exponent = 3, .max_exponent = 3}), "histogram: no room between 2^3 and 2^3",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(layout({.min_exponent = 3, .max_exponent = 3}),
+                       "histogram: no room between 2^3 and 2^3", std::invalid_argument);
   CHECK_THROWS_WITH_AS(layout({.min_exponent = 0, .max_exponent = 3, .cuts = {9}}),
                        "histogram: 9.000000 is not between 2^0 and 2^3", std::invalid_argument);
 }

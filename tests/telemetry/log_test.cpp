@@ -66,10 +66,19 @@ std::vector<std::string> logged_by(LogFormat format, Action action) {
   return lines;
 }
 
-const std::vector<std::string> kHostile = {
-    "two\nlines",          "\"},{\"level\":\"error\"", "\x1b[31mred", "\xC2\x9B" "31m", "back\\slash",
-    std::string(1, '\0'),  "\xFF\xFE",                 "tab\there",   "a=b c=d",        "caf\xC3\xA9",
-    "\xED\xA0\x80 lonely", ""};
+const std::vector<std::string> kHostile = {"two\nlines",
+                                           "\"},{\"level\":\"error\"",
+                                           "\x1b[31mred",
+                                           "\xC2\x9B"
+                                           "31m",
+                                           "back\\slash",
+                                           std::string(1, '\0'),
+                                           "\xFF\xFE",
+                                           "tab\there",
+                                           "a=b c=d",
+                                           "caf\xC3\xA9",
+                                           "\xED\xA0\x80 lonely",
+                                           ""};
 
 TEST_CASE("log: as JSON every line is one object, whatever the values are") {
   for (const auto& value : kHostile) {
@@ -98,7 +107,10 @@ TEST_CASE("log: as text no value can begin a line, a field or a colour") {
     CHECK(lines[0].find("\xC2\x9B") == std::string::npos);
     CHECK(lines[0].find(" id=\"") != std::string::npos);  // quoted, all of these
   }
-  CHECK(logged_by(LogFormat::kText, [] { log(LogLevel::kInfo, "event", {{"id", "req-1"}}); })
+  CHECK(logged_by(LogFormat::kText,
+                  [] {
+                    log(LogLevel::kInfo, "event", {{"id", "req-1"}});
+                  })
             .at(0)
             .ends_with("info event id=req-1"));
 }

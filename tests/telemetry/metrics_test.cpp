@@ -45,7 +45,8 @@ TEST_CASE("metrics: a counter, a gauge and a histogram appear with the model's l
   metrics.time_to_first_token.observe(0.25);
   const auto text = metrics.expose();
   CHECK(text.find("troupe_generation_tokens_total{model_name=\"demo\"} 3\n") != std::string::npos);
-  CHECK(text.find("troupe_kv_pages{model_name=\"demo\",state=\"free\",tier=\"device\"} 7\n") != std::string::npos);
+  CHECK(text.find("troupe_kv_pages{model_name=\"demo\",state=\"free\",tier=\"device\"} 7\n") !=
+        std::string::npos);
   CHECK(text.find("troupe_time_to_first_token_seconds_count{model_name=\"demo\"} 1\n") != std::string::npos);
 }
 
@@ -71,8 +72,8 @@ TEST_CASE("metrics: one observation counts once in our buckets and once in vLLM'
     CHECK(samples.at(theirs + "\"0.05\"}") == 2);
     CHECK(samples.at(name + "_count{engine=\"0\",model_name=\"demo\"}") == 2);
   }
-  CHECK(samples.at("vllm:inter_token_latency_seconds_sum{engine=\"0\",model_name=\"demo\"}")
-        == doctest::Approx(0.0307));
+  CHECK(samples.at("vllm:inter_token_latency_seconds_sum{engine=\"0\",model_name=\"demo\"}") ==
+        doctest::Approx(0.0307));
 }
 
 TEST_CASE("metrics: counters and gauges of the same meaning have vLLM's names, labels and reasons") {
@@ -84,8 +85,10 @@ TEST_CASE("metrics: counters and gauges of the same meaning have vLLM's names, l
   metrics.cached_prompt_tokens.add(30);
   metrics.prefix_cache_hits.add(8);
   auto samples = samples_of(metrics);
-  CHECK(samples.at("vllm:request_success_total{engine=\"0\",finished_reason=\"abort\",model_name=\"demo\"}") == 4);
-  CHECK(samples.at("vllm:request_success_total{engine=\"0\",finished_reason=\"stop\",model_name=\"demo\"}") == 5);
+  CHECK(samples.at(
+            "vllm:request_success_total{engine=\"0\",finished_reason=\"abort\",model_name=\"demo\"}") == 4);
+  CHECK(samples.at("vllm:request_success_total{engine=\"0\",finished_reason=\"stop\",model_name=\"demo\"}") ==
+        5);
   CHECK(samples.at("vllm:num_requests_running{engine=\"0\",model_name=\"demo\"}") == 6);
   const std::string by_source = "vllm:prompt_tokens_by_source_total{engine=\"0\",model_name=\"demo\",source=";
   CHECK(samples.at(by_source + "\"local_compute\"}") == 70);
@@ -102,7 +105,8 @@ TEST_CASE("metrics: vLLM's cache usage is the share of pages that sequences hold
   metrics.pages_running.set(50);
   metrics.pages_cached.set(100);
   CHECK(samples_of(metrics).at(usage) == 0.25);
-  CHECK(samples_of(metrics).at("vllm:cache_config_info{engine=\"0\",block_size=\"32\",num_gpu_blocks=\"200\"}") == 1);
+  CHECK(samples_of(metrics).at(
+            "vllm:cache_config_info{engine=\"0\",block_size=\"32\",num_gpu_blocks=\"200\"}") == 1);
 }
 
 TEST_CASE("metrics: vLLM's names can be switched off, and nothing else changes") {

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <sys/resource.h>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -12,7 +13,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
-#include <sys/resource.h>
 #include <vector>
 
 #include "tests/support/temporary_directory.hpp"
@@ -30,7 +30,14 @@ std::vector<std::string> names_in(const std::filesystem::path& path) {
   std::vector<std::string> names;
   for (std::string line; std::getline(file, line);) {
     if (line.empty()) continue;
-    names.push_back(nlohmann::json::parse(line).at("resourceSpans").at(0).at("scopeSpans").at(0).at("spans").at(0).at("name"));
+    names.push_back(nlohmann::json::parse(line)
+                        .at("resourceSpans")
+                        .at(0)
+                        .at("scopeSpans")
+                        .at(0)
+                        .at("spans")
+                        .at(0)
+                        .at("name"));
   }
   return names;
 }

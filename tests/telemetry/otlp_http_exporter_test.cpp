@@ -155,10 +155,9 @@ TEST_CASE("otlp endpoint: what people write is understood") {
 }
 
 TEST_CASE("otlp endpoint: anything else is refused with what was expected and what came") {
-  for (const char* wrong :
-       {"", "localhost:4318", "ftp://host", "http://", "http://:4318", "http://host:0", "http://host:99999",
-        "http://host:43x", "http://host:", "http://[::1", "http://user@host", "http://host/a?b", "http://ho st",
-        "http://host\r\nX: y"}) {
+  for (const char* wrong : {"", "localhost:4318", "ftp://host", "http://", "http://:4318", "http://host:0",
+                            "http://host:99999", "http://host:43x", "http://host:", "http://[::1",
+                            "http://user@host", "http://host/a?b", "http://ho st", "http://host\r\nX: y"}) {
     CAPTURE(wrong);
     try {
       parse_otlp_endpoint(wrong);

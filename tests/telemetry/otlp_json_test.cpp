@@ -111,14 +111,15 @@ TEST_CASE("quoted text: whatever the bytes, what comes out is one line of valid 
   for (int byte = 0; byte < 256; ++byte) every_byte += static_cast<char>(byte);
   const std::string cases[] = {
       every_byte,
-      "\x1b[31mred\x1b[0m",              // what a terminal would obey
+      "\x1b[31mred\x1b[0m",  // what a terminal would obey
       "line\r\nX-Injected: yes",
       "\"},{\"level\":\"error",
-      "\xC2\x9B" "31m",                    // CSI as one C1 character
-      "caf\xC3\xA9 \xF0\x9F\x8E\xAD",      // fine as it is
-      "\xC3",                            // cut in mid-character
-      "\xC0\xAF \xE0\x80\xAF",           // overlong
-      "\xED\xA0\x80 \xF4\x90\x80\x80",   // a surrogate, beyond the last character
+      "\xC2\x9B"
+      "31m",                            // CSI as one C1 character
+      "caf\xC3\xA9 \xF0\x9F\x8E\xAD",   // fine as it is
+      "\xC3",                           // cut in mid-character
+      "\xC0\xAF \xE0\x80\xAF",          // overlong
+      "\xED\xA0\x80 \xF4\x90\x80\x80",  // a surrogate, beyond the last character
   };
   for (const auto& text : cases) {
     std::string out;

@@ -32,7 +32,13 @@ TEST_CASE("protobuf: signed numbers are zigzagged, enumerations are not") {
   message.add_sint32(1, -1);
   message.add_int32(2, -1);
   CHECK(message.bytes() == "\x08\x01\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s);
-  const std::vector<std::int64_t> values = {0, 1, -1, 63, -64, 64, std::numeric_limits<std::int64_t>::min(),
+  const std::vector<std::int64_t> values = {0,
+                                            1,
+                                            -1,
+                                            63,
+                                            -64,
+                                            64,
+                                            std::numeric_limits<std::int64_t>::min(),
                                             std::numeric_limits<std::int64_t>::max()};
   ProtobufWriter packed;
   packed.add_packed_sint64(13, values);

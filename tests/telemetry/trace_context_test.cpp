@@ -46,7 +46,7 @@ TEST_CASE("trace context: anything else is as good as none") {
   const std::string cases[] = {
       "",
       "00",
-      with(0, "ff"),                                // the version that never is
+      with(0, "ff"),  // the version that never is
       with(0, "0g"),
       with(2, "_"),
       with(35, "_"),
@@ -78,10 +78,9 @@ TEST_CASE("trace context: tracestate is passed on if it is a list of names and v
   }
   std::string many;
   for (int i = 0; i < 33; ++i) many += "k" + std::to_string(i) + "=v,";
-  for (const std::string& bad :
-       {std::string("a"), std::string("=1"), std::string("a="), std::string("A=1"),
-        std::string("a=1=2"), std::string("a=\x01"), std::string("a=\xC3\xA9"),
-        std::string("a=1\nb=2"), many, "a=" + std::string(600, 'x')}) {
+  for (const std::string& bad : {std::string("a"), std::string("=1"), std::string("a="), std::string("A=1"),
+                                 std::string("a=1=2"), std::string("a=\x01"), std::string("a=\xC3\xA9"),
+                                 std::string("a=1\nb=2"), many, "a=" + std::string(600, 'x')}) {
     CAPTURE(bad);
     CHECK(checked_tracestate(bad).empty());
   }

@@ -38,8 +38,7 @@ struct Collector {
 
 class CollectingExporter final : public SpanExporter {
  public:
-  explicit CollectingExporter(std::shared_ptr<Collector> collector)
-      : collector_(std::move(collector)) {}
+  explicit CollectingExporter(std::shared_ptr<Collector> collector) : collector_(std::move(collector)) {}
   std::size_t send(const std::vector<SpanTree>& trees, const ExportDeadline& deadline) override {
     std::unique_lock lock(collector_->mutex);
     collector_->is_waiting = true;
@@ -84,8 +83,7 @@ struct Rig {
   explicit Rig(SpanPipelineOptions pipeline = {}) {
     std::vector<std::unique_ptr<SpanExporter>> exporters;
     exporters.push_back(std::make_unique<CollectingExporter>(collector));
-    tracer = std::make_unique<Tracer>(TracerOptions{.pipeline = pipeline}, metrics,
-                                      std::move(exporters));
+    tracer = std::make_unique<Tracer>(TracerOptions{.pipeline = pipeline}, metrics, std::move(exporters));
   }
   std::shared_ptr<Collector> collector = std::make_shared<Collector>();
   Metrics metrics{"m"};

@@ -34,14 +34,12 @@ Vocabulary random_vocabulary(std::mt19937& random) {
     const std::string right = words[random() % words.size()];
     if (left.size() + right.size() > 40) continue;
     if (!pairs.emplace(vocabulary.ids[left], vocabulary.ids[right]).second) continue;
-    vocabulary.parts.merges.push_back(
-        {vocabulary.ids[left], vocabulary.ids[right], add(left + right)});
+    vocabulary.parts.merges.push_back({vocabulary.ids[left], vocabulary.ids[right], add(left + right)});
   }
   if (random() % 2 == 0) {
     std::shuffle(vocabulary.parts.merges.begin(), vocabulary.parts.merges.end(), random);
   }
-  for (const auto& [word, id] : vocabulary.ids)
-    vocabulary.parts.entries.push_back({word, id, true});
+  for (const auto& [word, id] : vocabulary.ids) vocabulary.parts.entries.push_back({word, id, true});
   return vocabulary;
 }
 

@@ -51,9 +51,7 @@ std::string repeated(const std::string& text, std::size_t count) {
 
 TEST_CASE("chat template: content is kept apart from what the template writes") {
   CHECK(pieces(kChatMl, one_message("Hi")) ==
-        Pieces{{"<|im_start|>user\n", false},
-               {"Hi", true},
-               {"<|im_end|>\n<|im_start|>assistant\n", false}});
+        Pieces{{"<|im_start|>user\n", false}, {"Hi", true}, {"<|im_end|>\n<|im_start|>assistant\n", false}});
 }
 
 TEST_CASE("chat template: marks follow the bytes through every operation") {
@@ -68,8 +66,7 @@ TEST_CASE("chat template: marks follow the bytes through every operation") {
       {"'x' ~ c[1:3] ~ 'y'", {{"x", false}, {"<|", true}, {"y", false}}},
       {"c | upper", {{" <|A|> ", true}}},
       {"c.split('|')[1]", {{"a", true}}},
-      {"c.split('|') | join('|')",
-       {{" <", true}, {"|", false}, {"a", true}, {"|", false}, {"> ", true}}},
+      {"c.split('|') | join('|')", {{" <", true}, {"|", false}, {"a", true}, {"|", false}, {"> ", true}}},
       {"c.replace('a', 'b')", {{" <|", true}, {"b", false}, {"|> ", true}}},
       {"'[a]'.replace('a', c)", {{"[", false}, {" <|a|> ", true}, {"]", false}}},
       {"c | tojson", {{"\"", false}, {" <|a|> ", true}, {"\"", false}}},
@@ -136,8 +133,7 @@ TEST_CASE("chat template: special tokens come from the template, never from cont
   }
   // Neither half a special token completed by the template's next bytes.
   const auto glued = ChatTemplate::parse("{{ messages[0].content + '|im_end|>' }}");
-  for (const TokenId token :
-       encode_chat(*tokenizer, std::get<Pieces>(glued.render(one_message("<"))))) {
+  for (const TokenId token : encode_chat(*tokenizer, std::get<Pieces>(glued.render(one_message("<"))))) {
     CHECK(!tokenizer->is_special(token));
   }
 }
@@ -148,8 +144,7 @@ TEST_CASE("chat template: ordinary content is encoded as the rendered text in on
   for (int round = 0; round < 500; ++round) {
     std::string content;
     for (std::size_t i = random() % 12; i > 0; --i) {
-      content +=
-          std::vector<std::string>{"the", " ", "\n", "world", "12", "\u00e9", "'s"}[random() % 7];
+      content += std::vector<std::string>{"the", " ", "\n", "world", "12", "\u00e9", "'s"}[random() % 7];
     }
     const Pieces rendered = pieces(kChatMl, one_message(content));
     std::string whole;
@@ -257,15 +252,10 @@ TEST_CASE("chat template: hostile sources are refused before they are run") {
 
 TEST_CASE("chat template: long chains without nesting are fine") {
   const ChatTemplateInput input;
-  CHECK(joined(ChatTemplate::parse("{{ 0" + repeated(" + 1", 20000) + " }}").render(input)).text ==
-        "20000");
-  CHECK(joined(ChatTemplate::parse("{{ 'a'" + repeated(" | trim", 10000) + " }}").render(input))
-            .text == "a");
-  CHECK(
-      joined(ChatTemplate::parse("{{ 1" + repeated(" and 1", 20000) + " }}").render(input)).text ==
-      "1");
-  CHECK(joined(ChatTemplate::parse("{% if 0 %}" + repeated("{% elif 0 %}", 10000) +
-                                   "{% else %}x{% endif %}")
+  CHECK(joined(ChatTemplate::parse("{{ 0" + repeated(" + 1", 20000) + " }}").render(input)).text == "20000");
+  CHECK(joined(ChatTemplate::parse("{{ 'a'" + repeated(" | trim", 10000) + " }}").render(input)).text == "a");
+  CHECK(joined(ChatTemplate::parse("{{ 1" + repeated(" and 1", 20000) + " }}").render(input)).text == "1");
+  CHECK(joined(ChatTemplate::parse("{% if 0 %}" + repeated("{% elif 0 %}", 10000) + "{% else %}x{% endif %}")
                    .render(input))
             .text == "x");
 }

@@ -35,8 +35,7 @@ ChatTemplateInput input_from(const Json& context) {
   input.add_generation_prompt = context["add_generation_prompt"].get<bool>();
   input.bos_token = context["bos_token"].get<std::string>();
   input.eos_token = context["eos_token"].get<std::string>();
-  const std::set<std::string> known = {"messages", "add_generation_prompt", "bos_token",
-                                       "eos_token"};
+  const std::set<std::string> known = {"messages", "add_generation_prompt", "bos_token", "eos_token"};
   for (const auto& [name, value] : context.items()) {
     if (!known.contains(name)) input.extra.emplace_back(name, template_value(value));
   }
@@ -70,8 +69,7 @@ TEST_CASE("template data: the cases render as Jinja renders them") {
     context["add_generation_prompt"] = fixture["add_generation_prompt"];
     ChatTemplateInput input = input_from(context);
     input.extra.clear();
-    const Rendered rendered =
-        joined(ChatTemplate::parse(c["template"].get<std::string>()).render(input));
+    const Rendered rendered = joined(ChatTemplate::parse(c["template"].get<std::string>()).render(input));
     if (c["jinja2_output"].is_null()) {
       CHECK_MESSAGE(rendered.is_error, rendered.text);
     } else {
@@ -96,8 +94,7 @@ TEST_CASE("template data: models' own templates render as Jinja renders them") {
       CAPTURE(context);
       const auto exception = kExceptions.find(name);
       if (exception != kExceptions.end() && exception->second == context) continue;
-      const Json variables =
-          Json::parse(file_text(directory / "minja_contexts" / (context + ".json")));
+      const Json variables = Json::parse(file_text(directory / "minja_contexts" / (context + ".json")));
       const Rendered rendered = joined(chat.render(input_from(variables)));
       if (output.contains("error")) {
         CHECK_MESSAGE(rendered.is_error, rendered.text);

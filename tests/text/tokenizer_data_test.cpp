@@ -128,8 +128,7 @@ void check_vectors(const Tokenizer& tokenizer, const std::string& file, const st
 
 // Vectors of swift-transformers: [{input, encoded: {input_ids}, decoded_…}].
 void check_swift_vectors(const Tokenizer& tokenizer, const std::string& model) {
-  const auto path =
-      data_dir() / "tokenizers" / "vectors" / "swift_transformers" / "tokenizer_tests.json";
+  const auto path = data_dir() / "tokenizers" / "vectors" / "swift_transformers" / "tokenizer_tests.json";
   const json vectors = file_json(path)[model];
   CHECK(vectors.size() == 18);
   for (const json& vector : vectors) {
@@ -175,12 +174,10 @@ TEST_CASE("tokenizer data: Llama 2, whose vocabulary Phi-3 shares") {
   const auto tokenizer = load_tokenizer(data_dir() / "tokenizers" / "phi3");
   check_vectors(*tokenizer, "llama.json", "Xenova/llama-tokenizer", 37);
   check_swift_vectors(*tokenizer, "coreml-projects/Llama-2-7b-chat-coreml");
-  const json article = file_json(data_dir() / "tokenizers" / "vectors" / "swift_transformers" /
-                                 "llama_encoded.json");
-  CHECK(with_prefix(*tokenizer, article["text"].get<std::string>()) ==
-        article["token_ids"].get<Tokens>());
-  CHECK(tokenizer->decode(article["token_ids"].get<Tokens>()) ==
-        article["text"].get<std::string>());
+  const json article =
+      file_json(data_dir() / "tokenizers" / "vectors" / "swift_transformers" / "llama_encoded.json");
+  CHECK(with_prefix(*tokenizer, article["text"].get<std::string>()) == article["token_ids"].get<Tokens>());
+  CHECK(tokenizer->decode(article["token_ids"].get<Tokens>()) == article["text"].get<std::string>());
   check_round_trip(*tokenizer);
   check_no_specials_from_text(*tokenizer);
 }
@@ -190,8 +187,7 @@ TEST_CASE("tokenizer data: Qwen") {
   if (is_data_missing(ranks)) return;
   json tokenizer = with_words(tokenizer_from_ranks(ranks), kQwenWords);
   tokenizer["normalizer"] = {{"type", "NFC"}};
-  tokenizer["added_tokens"] = {special_token(151643, "<|endoftext|>"),
-                               special_token(151644, "<|im_start|>"),
+  tokenizer["added_tokens"] = {special_token(151643, "<|endoftext|>"), special_token(151644, "<|im_start|>"),
                                special_token(151645, "<|im_end|>")};
   const auto loaded = load_json(tokenizer);
   check_vectors(*loaded, "qwen2.json", "Xenova/Qwen1.5-0.5B-Chat", 25);

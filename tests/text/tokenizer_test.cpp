@@ -118,8 +118,7 @@ TEST_CASE("tokenizer: not even merges make a special token") {
   tokenizer["model"]["merges"].push_back("<| x");
   tokenizer["model"]["merges"].push_back("<|x |>");
   tokenizer["added_tokens"].push_back({{"id", 401}, {"content", "<|x|>"}, {"special", true}});
-  tokenizer["pre_tokenizer"] = {
-      {"type", "ByteLevel"}, {"use_regex", false}, {"add_prefix_space", false}};
+  tokenizer["pre_tokenizer"] = {{"type", "ByteLevel"}, {"use_regex", false}, {"add_prefix_space", false}};
   for (const bool ignores_merges : {false, true}) {
     tokenizer["model"]["ignore_merges"] = ignores_merges;
     const auto loaded = load_json(tokenizer);
@@ -218,10 +217,8 @@ TEST_CASE("tokenizer: Metaspace puts its prefix where its scheme says") {
   tokenizer["normalizer"] = nullptr;
   tokenizer["decoder"] = {{"type", "Metaspace"}, {"replacement", "\u2581"}};
   const auto encoded = [&](const std::string& scheme, bool split, const std::string& text) {
-    tokenizer["pre_tokenizer"] = {{"type", "Metaspace"},
-                                  {"replacement", "\u2581"},
-                                  {"prepend_scheme", scheme},
-                                  {"split", split}};
+    tokenizer["pre_tokenizer"] = {
+        {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", scheme}, {"split", split}};
     const auto loaded = load_json(tokenizer);
     return contents(*loaded, loaded->encode_with_specials(text));
   };
@@ -289,8 +286,7 @@ TEST_CASE("tokenizer: broken files are refused with file and reason") {
     }
   };
   const auto says = [](const std::string& error, const std::string& part) {
-    return error.find("tokenizer.json") != std::string::npos &&
-           error.find(part) != std::string::npos;
+    return error.find("tokenizer.json") != std::string::npos && error.find(part) != std::string::npos;
   };
   const std::string good = file_text(fixture_dir() / "byte_level" / "tokenizer.json");
   CHECK(says(error_of(""), "malformed or truncated"));

@@ -12,14 +12,13 @@ namespace {
 __device__ __forceinline__ float gelu(float v, GeluForm form) {
   constexpr float kRootHalf = 0.70710678F;
   constexpr float kRootTwoOverPi = 0.79788456F;
-  const float inner = form == GeluForm::kErf ? erff(v * kRootHalf)
-                                             : tanhf(kRootTwoOverPi * (v + 0.044715F * v * v * v));
+  const float inner =
+      form == GeluForm::kErf ? erff(v * kRootHalf) : tanhf(kRootTwoOverPi * (v + 0.044715F * v * v * v));
   return 0.5F * v * (1.0F + inner);
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kElementThreads)
-    gated_activation_kernel(const GatedActivationArguments a) {
+__global__ void __launch_bounds__(kElementThreads) gated_activation_kernel(const GatedActivationArguments a) {
   const Place place = place_of_thread(a.width);
   if (place.row >= a.num_rows) return;
   const T* gate = static_cast<const T*>(a.gate_up) + place.row * a.gate_up_stride;
@@ -30,8 +29,7 @@ __global__ void __launch_bounds__(kElementThreads)
 #pragma unroll
   for (unsigned i = 0; i < kEight; ++i) h.v[i] *= silu(g.v[i]);
   T* to = static_cast<T*>(a.h);
-  store_eight(to + place.row * a.h_stride, place.column, a.width, are_rows_aligned(to, a.h_stride),
-              h);
+  store_eight(to + place.row * a.h_stride, place.column, a.width, are_rows_aligned(to, a.h_stride), h);
 }
 
 template <typename T>
@@ -39,8 +37,7 @@ __global__ void __launch_bounds__(kElementThreads) bias_gelu_kernel(const BiasGe
   const Place place = place_of_thread(a.width);
   if (place.row >= a.num_rows) return;
   const T* x = static_cast<const T*>(a.x);
-  Eight h = load_eight(x + place.row * a.x_stride, place.column, a.width,
-                       are_rows_aligned(x, a.x_stride));
+  Eight h = load_eight(x + place.row * a.x_stride, place.column, a.width, are_rows_aligned(x, a.x_stride));
   if (a.bias != nullptr) {
     const Eight bias = load_eight(a.bias, place.column, a.width, are_rows_aligned(a.bias, 0));
 #pragma unroll
@@ -49,8 +46,7 @@ __global__ void __launch_bounds__(kElementThreads) bias_gelu_kernel(const BiasGe
 #pragma unroll
   for (unsigned i = 0; i < kEight; ++i) h.v[i] = gelu(h.v[i], a.form);
   T* to = static_cast<T*>(a.h);
-  store_eight(to + place.row * a.h_stride, place.column, a.width, are_rows_aligned(to, a.h_stride),
-              h);
+  store_eight(to + place.row * a.h_stride, place.column, a.width, are_rows_aligned(to, a.h_stride), h);
 }
 
 }  // namespace

@@ -25,8 +25,7 @@ __device__ __forceinline__ bool is_idle_block(const std::uint32_t* count) {
 }
 
 // From the first element of the row's token to the row's.
-__device__ __forceinline__ std::size_t column_of(const PagedAttentionArguments& a,
-                                                 std::uint32_t row) {
+__device__ __forceinline__ std::size_t column_of(const PagedAttentionArguments& a, std::uint32_t row) {
   return (std::size_t{blockIdx.y} * a.group_size + row % a.group_size) * a.layout.head_dim;
 }
 template <typename T>
@@ -42,18 +41,15 @@ __device__ __forceinline__ T* attended_of(const PagedAttentionArguments& a, std:
 
 // A partial result: [head_dim] sums of weighted values, the highest score, the
 // sum of weights.
-__device__ __forceinline__ float* partial_of(const PagedAttentionArguments& a,
-                                             std::uint32_t number) {
-  return a.partials +
-         (std::size_t{number} * a.layout.num_kv_heads + blockIdx.y) * (a.layout.head_dim + 2);
+__device__ __forceinline__ float* partial_of(const PagedAttentionArguments& a, std::uint32_t number) {
+  return a.partials + (std::size_t{number} * a.layout.num_kv_heads + blockIdx.y) * (a.layout.head_dim + 2);
 }
 
 template <typename T>
-__device__ __forceinline__ const T* kv_block_of(const PagedAttentionArguments& a,
-                                                const AttentionItem& item, std::uint32_t page) {
-  return reinterpret_cast<const T*>(a.pool + kv_block_offset(a.layout, a.layer,
-                                                             a.page_table[item.first_page + page],
-                                                             blockIdx.y));
+__device__ __forceinline__ const T* kv_block_of(const PagedAttentionArguments& a, const AttentionItem& item,
+                                                std::uint32_t page) {
+  return reinterpret_cast<const T*>(
+      a.pool + kv_block_offset(a.layout, a.layer, a.page_table[item.first_page + page], blockIdx.y));
 }
 
 }  // namespace troupe::cuda

@@ -10,15 +10,13 @@ namespace troupe::cuda {
 inline constexpr unsigned kWordBytes = 16;
 inline constexpr unsigned kWordsAhead = 4;  // on their way to a thread at once
 
-__device__ __forceinline__ bool is_multiple_of_word(std::size_t value) {
-  return value % kWordBytes == 0;
-}
+__device__ __forceinline__ bool is_multiple_of_word(std::size_t value) { return value % kWordBytes == 0; }
 
 // `from` and `to` lie apart. Of `count` bytes, those of thread `thread` of `num_threads`.
 __device__ __forceinline__ void copy_bytes(const std::byte* from, std::byte* to, std::size_t count,
                                            std::size_t thread, std::size_t num_threads) {
-  if (is_multiple_of_word(reinterpret_cast<std::uintptr_t>(from) |
-                          reinterpret_cast<std::uintptr_t>(to) | count)) {
+  if (is_multiple_of_word(reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to) |
+                          count)) {
     const std::size_t num_words = count / kWordBytes;
     // All are read before the first is written: the compiler, which cannot know that
     // they lie apart, would wait for each.

@@ -14,8 +14,8 @@ namespace troupe::cuda {
 // Nanoseconds, of no known beginning. Some GPUs move it on once a microsecond.
 __device__ __forceinline__ std::uint64_t device_time() {
 #ifdef TROUPE_SIMT
-  return static_cast<std::uint64_t>(
-      std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                                    std::chrono::nanoseconds(1));
 #else
   std::uint64_t time;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));

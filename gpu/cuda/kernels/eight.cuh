@@ -28,9 +28,7 @@ __device__ __forceinline__ void from_float(float value, float* to) { *to = value
 __device__ __forceinline__ void from_float(float value, __nv_bfloat16* to) {
   *to = __float2bfloat16_rn(value);
 }
-__device__ __forceinline__ void from_float(float value, __half* to) {
-  *to = __float2half_rn(value);
-}
+__device__ __forceinline__ void from_float(float value, __half* to) { *to = __float2half_rn(value); }
 
 // One access of sizeof(Vector) bytes.
 template <typename Vector>
@@ -99,13 +97,11 @@ __device__ __forceinline__ bool are_rows_aligned(const T* matrix, std::size_t st
 
 // Elements [first, first + 8) of a row of `width`.
 template <typename T>
-__device__ __forceinline__ Eight load_eight(const T* row, unsigned first, unsigned width,
-                                            bool is_aligned) {
+__device__ __forceinline__ Eight load_eight(const T* row, unsigned first, unsigned width, bool is_aligned) {
   if (is_aligned && first + kEight <= width) return load_aligned(row + first);
   Eight e;
 #pragma unroll
-  for (unsigned i = 0; i < kEight; ++i)
-    e.v[i] = first + i < width ? to_float(row[first + i]) : 0.0F;
+  for (unsigned i = 0; i < kEight; ++i) e.v[i] = first + i < width ? to_float(row[first + i]) : 0.0F;
   return e;
 }
 template <typename T>

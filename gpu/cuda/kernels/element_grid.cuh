@@ -16,11 +16,9 @@ inline constexpr unsigned kElementThreads = 256;
 template <typename Arguments>
 void launch_elements(void (*kernel)(Arguments), const Arguments& arguments, StreamHandle stream) {
   if (arguments.num_rows == 0 || arguments.width == 0) return;
-  const std::uint64_t threads =
-      std::uint64_t{arguments.num_rows} * divide_up(arguments.width, kEight);
+  const std::uint64_t threads = std::uint64_t{arguments.num_rows} * divide_up(arguments.width, kEight);
   launch(kernel,
-         {.grid = static_cast<unsigned>(divide_up(threads, kElementThreads)),
-          .block = kElementThreads},
+         {.grid = static_cast<unsigned>(divide_up(threads, kElementThreads)), .block = kElementThreads},
          stream, arguments);
 }
 

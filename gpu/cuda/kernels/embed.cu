@@ -26,8 +26,7 @@ __global__ void __launch_bounds__(kElementThreads) embed_kernel(const EmbedArgum
     x = load_eight(table + id * a.table_stride, place.column, a.width,
                    are_rows_aligned(table, a.table_stride));
   }
-  store_eight(a.x + place.row * a.x_stride, place.column, a.width,
-              are_rows_aligned(a.x, a.x_stride), x);
+  store_eight(a.x + place.row * a.x_stride, place.column, a.width, are_rows_aligned(a.x, a.x_stride), x);
 }
 
 }  // namespace

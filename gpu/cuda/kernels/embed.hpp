@@ -20,8 +20,8 @@ struct EmbedArguments {
   std::size_t table_stride = 0;
   DataType type = DataType::kF32;  // kF32, kF16 or kBF16
   std::uint32_t vocabulary = 0;
-  const std::int32_t* token_ids = nullptr;  // [num_rows]
-  const std::uint32_t* slots = nullptr;     // [num_rows]: kNoSlot, or whose token counts; or none
+  const std::int32_t* token_ids = nullptr;        // [num_rows]
+  const std::uint32_t* slots = nullptr;           // [num_rows]: kNoSlot, or whose token counts; or none
   const std::int32_t* tokens_of_slots = nullptr;  // with `slots`
   float* x = nullptr;                             // [num_rows, width]
   std::size_t x_stride = 0;

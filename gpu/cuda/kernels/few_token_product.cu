@@ -26,8 +26,8 @@ struct StoredSums {
   }
   __device__ __forceinline__ Columns load_columns(unsigned, unsigned) const { return {}; }
   __device__ __forceinline__ Operand load(unsigned, unsigned, unsigned) const { return {}; }
-  __device__ __forceinline__ void store(unsigned token, unsigned strip, unsigned lane,
-                                        const Columns&, const Operand&, float value) const {
+  __device__ __forceinline__ void store(unsigned token, unsigned strip, unsigned lane, const Columns&,
+                                        const Operand&, float value) const {
     const unsigned output = row(strip, lane);
     if (output != kNoRow) from_float(value, c + token * c_stride + output);
   }
@@ -35,8 +35,7 @@ struct StoredSums {
 
 template <typename Short, typename Out>
 void launch_of_types(const FewTokenProductArguments& a, StreamHandle stream) {
-  launch_few_tokens(a.input,
-                    StoredSums<Short, Out>{static_cast<Out*>(a.c), a.c_stride, a.input.num_outputs},
+  launch_few_tokens(a.input, StoredSums<Short, Out>{static_cast<Out*>(a.c), a.c_stride, a.input.num_outputs},
                     stream);
 }
 

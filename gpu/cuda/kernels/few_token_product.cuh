@@ -73,8 +73,7 @@ struct FewTokenShape {
   static_assert(2 * (kRingBytes + 1024 + 1024) <= 228 * 1024, "two blocks a multiprocessor");
   static_assert(kRingBytes + 1024 <= 99 * 1024, "one of sm_86, sm_89 or sm_120");
 };
-static_assert(kCounterBytes +
-                  (2 * kEnoughBlocks - 1) * FewTokenShape<8>::kTileFloats * sizeof(float) <=
+static_assert(kCounterBytes + (2 * kEnoughBlocks - 1) * FewTokenShape<8>::kTileFloats * sizeof(float) <=
               kFewTokenWorkspaceBytes);
 
 // A thread's place in its block.
@@ -96,12 +95,11 @@ class StageRing {
       : input_(input), pieces_(dynamic_shared<uint4>()) {
 #pragma unroll
     for (unsigned i = 0; i < kPiecesOfStrip; ++i) {
-      const unsigned row = place_.strip < epilogue.num_strips()
-                               ? epilogue.row(place_.strip, place_.lane / 4 + 8 * i)
-                               : kNoRow;
+      const unsigned row =
+          place_.strip < epilogue.num_strips() ? epilogue.row(place_.strip, place_.lane / 4 + 8 * i) : kNoRow;
       // Another row's sums are as good where none is stored.
-      rows_[i] = (row != kNoRow ? row : 0) * static_cast<unsigned>(input.weight_stride / kEight) +
-                 place_.lane % 4;
+      rows_[i] =
+          (row != kNoRow ? row : 0) * static_cast<unsigned>(input.weight_stride / kEight) + place_.lane % 4;
     }
   }
 
@@ -111,8 +109,8 @@ class StageRing {
     const bool is_inside = k + place_.lane % 4 * kEight < input_.depth;
 #pragma unroll
     for (unsigned i = 0; i < kPiecesOfStrip; ++i) {
-      stream_16_async(weight_piece(slot, i),
-                      static_cast<const uint4*>(input_.weight) + rows_[i] + k / kEight, is_inside);
+      stream_16_async(weight_piece(slot, i), static_cast<const uint4*>(input_.weight) + rows_[i] + k / kEight,
+                      is_inside);
     }
   }
   __device__ __forceinline__ void copy_tokens(unsigned slot, unsigned stage) {
@@ -120,13 +118,13 @@ class StageRing {
     for (unsigned first = 0; first < Shape::kTokenParts; first += kFewTokenWarps) {
       const unsigned part = first + place_.warp;
       const unsigned token = part / Shape::kSlices * 8 + place_.lane / 4;
-      const unsigned k = stage * Shape::kStageDepth + part % Shape::kSlices * kSliceDepth +
-                         place_.lane % 4 * kEight;
+      const unsigned k =
+          stage * Shape::kStageDepth + part % Shape::kSlices * kSliceDepth + place_.lane % 4 * kEight;
       const bool is_there = token < input_.num_tokens && k < input_.depth;
-      copy_16_async(token_piece(slot, part),
-                    static_cast<const Short*>(input_.a) + (is_there ? token : 0) * input_.a_stride +
-                        (is_there ? k : 0),
-                    is_there);
+      copy_16_async(
+          token_piece(slot, part),
+          static_cast<const Short*>(input_.a) + (is_there ? token : 0) * input_.a_stride + (is_there ? k : 0),
+          is_there);
     }
   }
   __device__ __forceinline__ void multiply(unsigned slot, FragmentC (&sums)[Shape::kTiles][2]) {
@@ -137,15 +135,12 @@ class StageRing {
     }
 #pragma unroll
     for (unsigned tile = 0; tile < Shape::kTiles; ++tile) {
-      const auto tokens =
-          load_vector<uint4>(token_piece(slot, tile * Shape::kSlices + place_.slice));
+      const auto tokens = load_vector<uint4>(token_piece(slot, tile * Shape::kSlices + place_.slice));
 #pragma unroll
       for (unsigned half = 0; half < 2; ++half) {
         const uint4 &upper = weights[2 * half], &lower = weights[2 * half + 1];
-        multiply_add<Short>({{upper.x, lower.x, upper.y, lower.y}}, {{tokens.x, tokens.y}},
-                            sums[tile][half]);
-        multiply_add<Short>({{upper.z, lower.z, upper.w, lower.w}}, {{tokens.z, tokens.w}},
-                            sums[tile][half]);
+        multiply_add<Short>({{upper.x, lower.x, upper.y, lower.y}}, {{tokens.x, tokens.y}}, sums[tile][half]);
+        multiply_add<Short>({{upper.z, lower.z, upper.w, lower.w}}, {{tokens.z, tokens.w}}, sums[tile][half]);
       }
     }
   }
@@ -156,8 +151,7 @@ class StageRing {
            place_.lane;
   }
   __device__ __forceinline__ uint4* token_piece(unsigned slot, unsigned part) {
-    return pieces_ + slot * Shape::kStagePieces + Shape::kWeightPieces + part * kWarpLanes +
-           place_.lane;
+    return pieces_ + slot * Shape::kStagePieces + Shape::kWeightPieces + part * kWarpLanes + place_.lane;
   }
 
   const FewTokenInput& input_;
@@ -169,8 +163,7 @@ class StageRing {
 // 1 / sqrt(mean of squares + epsilon) of each token, seen behind the next
 // barrier.
 template <typename Shape>
-__device__ __forceinline__ void compute_scales(const FewTokenInput& input,
-                                               float (&scales)[Shape::kTokens]) {
+__device__ __forceinline__ void compute_scales(const FewTokenInput& input, float (&scales)[Shape::kTokens]) {
   constexpr int kTokensOfWarp = Shape::kTokens / kFewTokenWarps;
   const unsigned lane = threadIdx.x % kWarpLanes, warp = threadIdx.x / kWarpLanes;
   const unsigned num_parts = num_square_parts(input.depth);
@@ -188,8 +181,7 @@ __device__ __forceinline__ void compute_scales(const FewTokenInput& input,
 #pragma unroll
   for (int i = 0; i < kTokensOfWarp; ++i) {
     const float mean = sums[i] / static_cast<float>(input.depth);
-    scales[warp + i * kFewTokenWarps] =
-        input.squares == nullptr ? 1.0F : rsqrtf(mean + input.epsilon);
+    scales[warp + i * kFewTokenWarps] = input.squares == nullptr ? 1.0F : rsqrtf(mean + input.epsilon);
   }
 }
 
@@ -215,8 +207,7 @@ class StripEnd {
     if (!is_strip()) return;
     if constexpr (!kIsReadAhead) read_columns();
     const float* values = tile + place_.strip_of_block * kStripOutputs + place_.lane;
-    for (unsigned first = place_.slice; first < input_.num_tokens;
-         first += kTogether * Shape::kSlices) {
+    for (unsigned first = place_.slice; first < input_.num_tokens; first += kTogether * Shape::kSlices) {
       if constexpr (!kIsReadAhead) read_operands(first);
 #pragma unroll
       for (unsigned i = 0; i < kTogether; ++i) {
@@ -343,16 +334,13 @@ __device__ __forceinline__ bool sum_blocks(const FewTokenInput& input, float* ti
   if (gridDim.y == 1) return true;
   constexpr unsigned kQuads = Shape::kOutputs / 4;  // of a token
   auto* counter = reinterpret_cast<unsigned*>(input.workspace) + blockIdx.x;
-  float* parts = reinterpret_cast<float*>(input.workspace + kCounterBytes) +
-                 blockIdx.x * gridDim.y * Shape::kTileFloats;
+  float* parts =
+      reinterpret_cast<float*>(input.workspace + kCounterBytes) + blockIdx.x * gridDim.y * Shape::kTileFloats;
   const unsigned num_quads = input.num_tokens * kQuads;
-  const auto quad_of_tile = [&](unsigned i) {
-    return tile + i / kQuads * Shape::kPitch + i % kQuads * 4;
-  };
+  const auto quad_of_tile = [&](unsigned i) { return tile + i / kQuads * Shape::kPitch + i % kQuads * 4; };
   __syncthreads();
   for (unsigned i = threadIdx.x; i < num_quads; i += kFewTokenThreads) {
-    store_vector(parts + blockIdx.y * Shape::kTileFloats + i * 4,
-                 load_vector<float4>(quad_of_tile(i)));
+    store_vector(parts + blockIdx.y * Shape::kTileFloats + i * 4, load_vector<float4>(quad_of_tile(i)));
   }
   __threadfence();
   __shared__ bool is_last;
@@ -399,8 +387,7 @@ __global__ void __launch_bounds__(kFewTokenThreads, 2)
 void check_few_token_input(const FewTokenInput& input, unsigned num_splits);
 
 template <typename Shape, typename Epilogue>
-void launch_few_token_kernel(const FewTokenInput& input, const Epilogue& epilogue,
-                             StreamHandle stream) {
+void launch_few_token_kernel(const FewTokenInput& input, const Epilogue& epilogue, StreamHandle stream) {
   const unsigned num_blocks = divide_up(epilogue.num_strips(), Shape::kStrips);
   const unsigned num_stages = divide_up(input.depth, Shape::kStageDepth);
   const unsigned num_splits = std::clamp(divide_up(kEnoughBlocks, std::max(num_blocks, 1U)), 1U,

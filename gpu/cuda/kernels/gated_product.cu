@@ -21,17 +21,15 @@ struct GatedSums {
   std::size_t h_stride;
   std::uint32_t width;
 
-  __host__ __device__ __forceinline__ unsigned num_strips() const {
-    return divide_up(width, kPairs);
-  }
+  __host__ __device__ __forceinline__ unsigned num_strips() const { return divide_up(width, kPairs); }
   __device__ __forceinline__ unsigned row(unsigned strip, unsigned lane) const {
     const unsigned column = strip * kPairs + lane % kPairs;
     return column < width ? lane / kPairs * width + column : kNoRow;
   }
   __device__ __forceinline__ Columns load_columns(unsigned, unsigned) const { return {}; }
   __device__ __forceinline__ Operand load(unsigned, unsigned, unsigned) const { return {}; }
-  __device__ __forceinline__ void store(unsigned token, unsigned strip, unsigned lane,
-                                        const Columns&, const Operand&, float value) const {
+  __device__ __forceinline__ void store(unsigned token, unsigned strip, unsigned lane, const Columns&,
+                                        const Operand&, float value) const {
     const float up = __shfl_down_sync(kAllLanes, value, kPairs);
     const unsigned column = strip * kPairs + lane;
     if (lane >= kPairs || column >= width) return;

@@ -40,8 +40,7 @@ __device__ __forceinline__ Moments merge_moments(const Moments& left, const Mome
 }
 
 __device__ __forceinline__ Moments shuffle_down(const Moments& m, unsigned distance) {
-  return {__shfl_down_sync(kAllLanes, m.count, distance),
-          __shfl_down_sync(kAllLanes, m.mean, distance),
+  return {__shfl_down_sync(kAllLanes, m.count, distance), __shfl_down_sync(kAllLanes, m.mean, distance),
           __shfl_down_sync(kAllLanes, m.squares, distance)};
 }
 __device__ __forceinline__ Moments shuffle_from_first(const Moments& m) {

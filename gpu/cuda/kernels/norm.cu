@@ -38,15 +38,12 @@ struct NormRows {
     return load_eight(a.x + row * a.x_stride, column, a.width, are_rows_aligned(a.x, a.x_stride));
   }
   // Weights and biases.
-  __device__ __forceinline__ Eight load_vector_of_width(const float* vector,
-                                                        unsigned column) const {
+  __device__ __forceinline__ Eight load_vector_of_width(const float* vector, unsigned column) const {
     return load_eight(vector, column, a.width, are_rows_aligned(vector, 0));
   }
-  __device__ __forceinline__ void store_normed(std::size_t row, unsigned column,
-                                               const Eight& normed) const {
+  __device__ __forceinline__ void store_normed(std::size_t row, unsigned column, const Eight& normed) const {
     auto* to = static_cast<T*>(a.normed);
-    store_eight(to + row * a.normed_stride, column, a.width, are_rows_aligned(to, a.normed_stride),
-                normed);
+    store_eight(to + row * a.normed_stride, column, a.width, are_rows_aligned(to, a.normed_stride), normed);
   }
 };
 
@@ -101,9 +98,8 @@ struct LayerNormRows : NormRows<T> {
 }  // namespace
 
 void launch_rms_norm(const NormArguments& arguments, StreamHandle stream) {
-  with_element_type(arguments.type, [&](auto element) {
-    launch_rows(RmsNormRows<decltype(element)>{{arguments}}, stream);
-  });
+  with_element_type(arguments.type,
+                    [&](auto element) { launch_rows(RmsNormRows<decltype(element)>{{arguments}}, stream); });
 }
 
 void launch_layer_norm(const NormArguments& arguments, StreamHandle stream) {

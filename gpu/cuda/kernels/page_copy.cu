@@ -31,12 +31,10 @@ void launch_page_copy(const PageCopyArguments& arguments, StreamHandle stream) {
   const auto all_layers = static_cast<unsigned>(arguments.layout.num_layers);
   const unsigned num_layers = arguments.num_layers == 0 ? all_layers : arguments.num_layers;
   if (num_layers == 0 || arguments.num_pages == 0) return;
-  const unsigned most = arguments.max_blocks == 0
-                            ? kMaxPagesOfLaunch
-                            : std::max(1U, arguments.max_blocks / num_layers);
+  const unsigned most =
+      arguments.max_blocks == 0 ? kMaxPagesOfLaunch : std::max(1U, arguments.max_blocks / num_layers);
   const unsigned rows = std::min({arguments.num_pages, most, kMaxPagesOfLaunch});
-  launch(page_copy_kernel, {.grid = dim3(num_layers, rows), .block = kCopyThreads}, stream,
-         arguments);
+  launch(page_copy_kernel, {.grid = dim3(num_layers, rows), .block = kCopyThreads}, stream, arguments);
 }
 
 }  // namespace troupe::cuda

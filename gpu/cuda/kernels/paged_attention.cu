@@ -60,8 +60,8 @@ __device__ __forceinline__ ValuePlace value_place(const KvLayout& layout, unsign
 }
 
 template <typename T, int kRows>
-__device__ __forceinline__ void load_queries(const PagedAttentionArguments& a,
-                                             const AttentionItem& item, float* queries) {
+__device__ __forceinline__ void load_queries(const PagedAttentionArguments& a, const AttentionItem& item,
+                                             float* queries) {
   const auto head_dim = static_cast<unsigned>(a.layout.head_dim);
   for (unsigned i = threadIdx.x; i < kRows * head_dim; i += kThreads) {
     const std::uint32_t row = item.first_row + i / head_dim;
@@ -77,8 +77,7 @@ __device__ __forceinline__ void load_queries(const PagedAttentionArguments& a,
 // have these tokens.
 template <typename T, int kRows>
 __device__ __forceinline__ void score_page(const PagedAttentionArguments& a, const T* block,
-                                           const float* queries, unsigned lane,
-                                           float (&scores)[kRows][4]) {
+                                           const float* queries, unsigned lane, float (&scores)[kRows][4]) {
   const auto head_dim = static_cast<unsigned>(a.layout.head_dim);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
@@ -113,9 +112,8 @@ __device__ __forceinline__ void score_page(const PagedAttentionArguments& a, con
 // Scores become weights, those a row must not see 0; what the row had before is
 // rescaled to its new highest score.
 template <int kRows>
-__device__ __forceinline__ void weigh_page(const PagedAttentionArguments& a,
-                                           const AttentionItem& item, std::uint32_t first_key,
-                                           unsigned lane, float (&scores)[kRows][4],
+__device__ __forceinline__ void weigh_page(const PagedAttentionArguments& a, const AttentionItem& item,
+                                           std::uint32_t first_key, unsigned lane, float (&scores)[kRows][4],
                                            RowStates<kRows>& states) {
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
@@ -153,9 +151,9 @@ __device__ __forceinline__ void weigh_page(const PagedAttentionArguments& a,
 // Adds weight * value for the page's first `num_tokens` tokens; what lies behind
 // them was never written.
 template <typename T, int kRows>
-__device__ __forceinline__ void add_values(const KvLayout& layout, const T* block,
-                                           const float* weights, unsigned num_tokens,
-                                           const ValuePlace& place, RowStates<kRows>& states) {
+__device__ __forceinline__ void add_values(const KvLayout& layout, const T* block, const float* weights,
+                                           unsigned num_tokens, const ValuePlace& place,
+                                           RowStates<kRows>& states) {
   if (place.slot >= place.num_slots) return;
 #pragma unroll 4
   for (unsigned t = place.slot; t < num_tokens; t += place.num_slots) {
@@ -171,16 +169,14 @@ __device__ __forceinline__ void add_values(const KvLayout& layout, const T* bloc
 
 // The item's pages that are the warp's.
 template <typename T, int kRows>
-__device__ __forceinline__ void attend_pages(const PagedAttentionArguments& a,
-                                             const AttentionItem& item,
-                                             const BlockMemory<kRows>& memory, unsigned warp,
-                                             unsigned lane, RowStates<kRows>& states) {
+__device__ __forceinline__ void attend_pages(const PagedAttentionArguments& a, const AttentionItem& item,
+                                             const BlockMemory<kRows>& memory, unsigned warp, unsigned lane,
+                                             RowStates<kRows>& states) {
   float* weights = memory.weights + warp * kRows * kTokens;
   const ValuePlace place = value_place(a.layout, lane);
   const std::uint32_t first = item.first_key / kTokens;
   const std::uint32_t end = divide_up(item.end_key, kTokens);
-  for (std::uint32_t page = first + (warp + kWarps - first % kWarps) % kWarps; page < end;
-       page += kWarps) {
+  for (std::uint32_t page = first + (warp + kWarps - first % kWarps) % kWarps; page < end; page += kWarps) {
     const T* block = kv_block_of<T>(a, item, page);
     float scores[kRows][4];
     score_page<T, kRows>(a, block, memory.queries, lane, scores);
@@ -194,15 +190,14 @@ __device__ __forceinline__ void attend_pages(const PagedAttentionArguments& a,
       }
     }
     __syncwarp();
-    add_values<T, kRows>(a.layout, block, weights, min(kTokens, item.end_key - page * kTokens),
-                         place, states);
+    add_values<T, kRows>(a.layout, block, weights, min(kTokens, item.end_key - page * kTokens), place,
+                         states);
   }
 }
 
 template <int kRows>
-__device__ __forceinline__ void share_states(const BlockMemory<kRows>& memory,
-                                             const RowStates<kRows>& states, unsigned warp,
-                                             unsigned lane) {
+__device__ __forceinline__ void share_states(const BlockMemory<kRows>& memory, const RowStates<kRows>& states,
+                                             unsigned warp, unsigned lane) {
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     float* sums = memory.sums + (warp * kRows + r) * kSumsOfWarp + lane * kEight;
@@ -214,9 +209,8 @@ __device__ __forceinline__ void share_states(const BlockMemory<kRows>& memory,
 
 // Element d of a row over all warps and slots, with the state it belongs to.
 template <int kRows>
-__device__ __forceinline__ float merged_sum(const BlockMemory<kRows>& memory,
-                                            const ValuePlace& place, unsigned row, unsigned d,
-                                            SoftmaxState& state) {
+__device__ __forceinline__ float merged_sum(const BlockMemory<kRows>& memory, const ValuePlace& place,
+                                            unsigned row, unsigned d, SoftmaxState& state) {
   state = {kLowest, 0.0F};
   for (unsigned warp = 0; warp < kWarps; ++warp) {
     state.highest = fmaxf(state.highest, memory.of_warps[warp * kRows + row].highest);
@@ -308,12 +302,11 @@ void launch_few_rows(const PagedAttentionArguments& arguments, const DeviceAtten
                      StreamHandle stream) {
   constexpr int kRows = kAttentionClasses[kClass];
   if (plan.num_items[kClass] > 0) {
-    launch(
-        paged_attention_kernel<T, kRows>,
-        {.grid = dim3(plan.num_items[kClass], static_cast<unsigned>(arguments.layout.num_kv_heads)),
-         .block = kThreads,
-         .dynamic_shared_bytes = BlockMemory<kRows>::size_bytes()},
-        stream, arguments, plan.items[kClass], count_of_class(plan, kClass));
+    launch(paged_attention_kernel<T, kRows>,
+           {.grid = dim3(plan.num_items[kClass], static_cast<unsigned>(arguments.layout.num_kv_heads)),
+            .block = kThreads,
+            .dynamic_shared_bytes = BlockMemory<kRows>::size_bytes()},
+           stream, arguments, plan.items[kClass], count_of_class(plan, kClass));
   }
   if constexpr (kClass + 1 < kTileClass) {
     launch_few_rows<T, kClass + 1>(arguments, plan, stream);
@@ -326,8 +319,8 @@ std::size_t attention_partial_floats(const KvLayout& layout, std::uint32_t num_p
   return std::size_t{num_partials} * layout.num_kv_heads * (layout.head_dim + 2);
 }
 
-void launch_paged_attention(const PagedAttentionArguments& arguments,
-                            const DeviceAttentionPlan& plan, StreamHandle stream) {
+void launch_paged_attention(const PagedAttentionArguments& arguments, const DeviceAttentionPlan& plan,
+                            StreamHandle stream) {
   if (plan.num_items[kTileClass] > 0) {
     launch_tiled_attention(arguments, plan, stream);
   }

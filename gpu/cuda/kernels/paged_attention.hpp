@@ -60,7 +60,7 @@ std::size_t attention_partial_floats(const KvLayout& layout, std::uint32_t num_p
 
 // Throws CudaError. Any thread. A launch a class that has items, one more if
 // something must be merged.
-void launch_paged_attention(const PagedAttentionArguments& arguments,
-                            const DeviceAttentionPlan& plan, StreamHandle stream);
+void launch_paged_attention(const PagedAttentionArguments& arguments, const DeviceAttentionPlan& plan,
+                            StreamHandle stream);
 
 }  // namespace troupe::cuda

@@ -21,8 +21,7 @@ struct PenaltyScratch {
 __device__ __forceinline__ float penalized_logit(const SamplingParameters& parameters, float logit,
                                                  unsigned num_generated) {
   if (logit == kLowest) return logit;
-  float left = logit > 0.0F ? logit / parameters.repetition_penalty
-                            : logit * parameters.repetition_penalty;
+  float left = logit > 0.0F ? logit / parameters.repetition_penalty : logit * parameters.repetition_penalty;
   if (num_generated > 0) {
     left = fmaf(-parameters.frequency_penalty, static_cast<float>(num_generated), left);
     left -= parameters.presence_penalty;
@@ -35,15 +34,14 @@ __device__ __forceinline__ void load_pending(const SampleArguments& a, const Sam
   if (threadIdx.x < kRecentTokens) {
     const std::int32_t* recent = a.recent_tokens + std::size_t{row.slot} * kRecentTokens;
     const bool is_pending = threadIdx.x < row.num_pending;
-    scratch.pending[threadIdx.x] =
-        is_pending ? recent[(row.position - 1 - threadIdx.x) % kRecentTokens] : -1;
+    scratch.pending[threadIdx.x] = is_pending ? recent[(row.position - 1 - threadIdx.x) % kRecentTokens] : -1;
     scratch.is_listed[threadIdx.x] = false;
   }
   __syncthreads();
 }
 
-__device__ __forceinline__ void penalize_listed(const SampleArguments& a, const SampleRow& row,
-                                                float* logits, PenaltyScratch& scratch) {
+__device__ __forceinline__ void penalize_listed(const SampleArguments& a, const SampleRow& row, float* logits,
+                                                PenaltyScratch& scratch) {
   for (unsigned i = threadIdx.x; i < row.num_penalized; i += blockDim.x) {
     const PenalizedToken token = a.penalized[row.first_penalized + i];
     unsigned num_generated = token.num_generated;
@@ -79,8 +77,8 @@ __device__ __forceinline__ void penalize_pending(const SampleArguments& a, const
 }
 
 // All threads of the block.
-__device__ __forceinline__ void penalize(const SampleArguments& a, const SampleRow& row,
-                                         float* logits, PenaltyScratch& scratch) {
+__device__ __forceinline__ void penalize(const SampleArguments& a, const SampleRow& row, float* logits,
+                                         PenaltyScratch& scratch) {
   load_pending(a, row, scratch);
   penalize_listed(a, row, logits, scratch);
   penalize_pending(a, row, logits, scratch);

@@ -11,8 +11,7 @@ namespace troupe::cuda {
 
 // Uniform in [0, 1), 53 bits.
 __device__ __forceinline__ double uniform_draw(std::uint64_t seed, std::uint64_t position) {
-  unsigned counter[4] = {static_cast<unsigned>(position), static_cast<unsigned>(position >> 32), 0,
-                         0};
+  unsigned counter[4] = {static_cast<unsigned>(position), static_cast<unsigned>(position >> 32), 0, 0};
   unsigned key[2] = {static_cast<unsigned>(seed), static_cast<unsigned>(seed >> 32)};
 #pragma unroll
   for (int round = 0; round < 10; ++round) {

@@ -51,17 +51,15 @@ struct QkvSums {
     const float* angles = a.cosines_sines + std::size_t{place.position} * 2 * half + e.pair;
     return {place, angles[0], angles[half]};
   }
-  __device__ __forceinline__ void store(unsigned token, unsigned strip, unsigned lane,
-                                        const Columns&, const Operand& operand, float value) const {
+  __device__ __forceinline__ void store(unsigned token, unsigned strip, unsigned lane, const Columns&,
+                                        const Operand& operand, float value) const {
     const Element e = element_of(strip, lane);
     const float other = __shfl_xor_sync(kAllLanes, value, kPairs);
     if (e.pair >= half) return;
     const float turned = lane < kPairs ? -other : other;
-    const float rotated =
-        is_rotated(e.head) ? value * operand.cosine + turned * operand.sine : value;
+    const float rotated = is_rotated(e.head) ? value * operand.cosine + turned * operand.sine : value;
     if (e.head < a.num_heads) {
-      from_float(rotated,
-                 static_cast<Short*>(a.queries) + token * a.query_stride + e.head * 2 * half + e.d);
+      from_float(rotated, static_cast<Short*>(a.queries) + token * a.query_stride + e.head * 2 * half + e.d);
     } else {
       append(operand.place, e.head - a.num_heads, e.d, rotated);
     }
@@ -73,12 +71,11 @@ struct QkvSums {
                                          float value) const {
     const auto num_kv_heads = static_cast<unsigned>(a.layout.num_kv_heads);
     const bool is_key = head < num_kv_heads;
-    auto* block =
-        reinterpret_cast<Short*>(a.pool + kv_block_offset(a.layout, a.layer, place.page,
-                                                          is_key ? head : head - num_kv_heads));
+    auto* block = reinterpret_cast<Short*>(
+        a.pool + kv_block_offset(a.layout, a.layer, place.page, is_key ? head : head - num_kv_heads));
     const std::size_t token = place.position % kKvPageTokens;
-    from_float(value, block + (is_key ? kv_key_element(a.layout, token, d)
-                                      : kv_value_element(a.layout, token, d)));
+    from_float(value,
+               block + (is_key ? kv_key_element(a.layout, token, d) : kv_value_element(a.layout, token, d)));
   }
 };
 
@@ -102,8 +99,8 @@ void launch_qkv_product(const QkvProductArguments& arguments, StreamHandle strea
   check(arguments);
   const auto half = static_cast<std::uint32_t>(arguments.layout.head_dim / 2);
   with_short_type(arguments.input.type, [&](auto element) {
-    launch_few_tokens(arguments.input,
-                      QkvSums<decltype(element)>{arguments, half, divide_up(half, kPairs)}, stream);
+    launch_few_tokens(arguments.input, QkvSums<decltype(element)>{arguments, half, divide_up(half, kPairs)},
+                      stream);
   });
 }
 

@@ -22,15 +22,13 @@ __device__ __forceinline__ float sigmoid(float v) { return 1.0F / (1.0F + __expf
 
 // Gate `number` of the thread's eight columns.
 template <typename T>
-__device__ __forceinline__ Eight load_gate(const CellRows& rows, const Place& place,
-                                           unsigned number) {
+__device__ __forceinline__ Eight load_gate(const CellRows& rows, const Place& place, unsigned number) {
   const T* gates = static_cast<const T*>(rows.a.gates) + std::size_t{number} * rows.width;
   return load_eight(gates + place.row * rows.a.gates_stride, place.column, rows.width,
                     are_rows_aligned(gates, rows.a.gates_stride));
 }
 
-__device__ __forceinline__ Eight load_state(const CellRows& rows, std::uint32_t number,
-                                            unsigned column) {
+__device__ __forceinline__ Eight load_state(const CellRows& rows, std::uint32_t number, unsigned column) {
   if (number == kNoState) return {};
   return load_eight(rows.a.c + std::size_t{number} * rows.a.c_stride, column, rows.width,
                     are_rows_aligned(rows.a.c, rows.a.c_stride));
@@ -60,11 +58,9 @@ __global__ void __launch_bounds__(kElementThreads) recurrent_cell_kernel(const C
   for (unsigned i = 0; i < kEight; ++i) h.v[i] = sigmoid(h.v[i]) * tanhf(c.v[i]);
 
   const std::size_t to = a.to == nullptr ? row : a.to[place.row];
-  store_eight(a.c + to * a.c_stride, place.column, rows.width, are_rows_aligned(a.c, a.c_stride),
-              c);
+  store_eight(a.c + to * a.c_stride, place.column, rows.width, are_rows_aligned(a.c, a.c_stride), c);
   auto* hidden = static_cast<T*>(a.h);
-  store_eight(hidden + to * a.h_stride, place.column, rows.width,
-              are_rows_aligned(hidden, a.h_stride), h);
+  store_eight(hidden + to * a.h_stride, place.column, rows.width, are_rows_aligned(hidden, a.h_stride), h);
 }
 
 template <typename T>
@@ -79,8 +75,7 @@ auto kernel_of(RecurrentCell cell) {
 }  // namespace
 
 void launch_recurrent_cell(const RecurrentCellArguments& arguments, StreamHandle stream) {
-  if (arguments.cell == RecurrentCell::kTreeNode && arguments.num_rows > 0 &&
-      arguments.from == nullptr) {
+  if (arguments.cell == RecurrentCell::kTreeNode && arguments.num_rows > 0 && arguments.from == nullptr) {
     throw std::invalid_argument("a tree's node needs the rows of its children's states");
   }
   const CellRows rows{arguments, arguments.num_rows, arguments.hidden};

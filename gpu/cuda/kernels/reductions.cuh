@@ -17,13 +17,12 @@ struct ReductionScratch {
 };
 
 template <typename Number>
-requires std::is_arithmetic_v<Number> __device__ __forceinline__ Number
-shuffle_down(Number value, unsigned distance) {
+requires std::is_arithmetic_v<Number> __device__ __forceinline__ Number shuffle_down(Number value,
+                                                                                     unsigned distance) {
   return __shfl_down_sync(kAllLanes, value, distance);
 }
 template <typename Number>
-requires std::is_arithmetic_v<Number> __device__ __forceinline__ Number
-shuffle_from_first(Number value) {
+requires std::is_arithmetic_v<Number> __device__ __forceinline__ Number shuffle_from_first(Number value) {
   return __shfl_sync(kAllLanes, value, 0);
 }
 

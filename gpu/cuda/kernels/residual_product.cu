@@ -33,9 +33,8 @@ struct ResidualSums {
     const unsigned output = row(strip, lane);
     return {output == kNoRow ? 0.0F : a.x[token * a.x_stride + output]};
   }
-  __device__ __forceinline__ void store(unsigned token, unsigned strip, unsigned lane,
-                                        const Columns& columns, const Operand& operand,
-                                        float value) const {
+  __device__ __forceinline__ void store(unsigned token, unsigned strip, unsigned lane, const Columns& columns,
+                                        const Operand& operand, float value) const {
     const unsigned output = row(strip, lane);
     const float x = operand.x + value;
     float squares[1] = {output == kNoRow ? 0.0F : x * x};
@@ -43,8 +42,7 @@ struct ResidualSums {
     if (lane == 0) a.next_squares[token * num_strips() + strip] = squares[0];
     if (output == kNoRow) return;
     a.x[token * a.x_stride + output] = x;
-    from_float(x * columns.norm_weight,
-               static_cast<Short*>(a.next_a) + token * a.next_a_stride + output);
+    from_float(x * columns.norm_weight, static_cast<Short*>(a.next_a) + token * a.next_a_stride + output);
   }
 };
 

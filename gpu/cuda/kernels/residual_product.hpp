@@ -14,7 +14,7 @@ struct ResidualProductArguments {
   float* x = nullptr;  // [num_tokens, num_outputs]
   std::size_t x_stride = 0;
   const float* norm_weight = nullptr;  // [num_outputs], of the norm that follows
-  void* next_a = nullptr;  // [num_tokens, num_outputs] of input.type: x * norm_weight
+  void* next_a = nullptr;              // [num_tokens, num_outputs] of input.type: x * norm_weight
   std::size_t next_a_stride = 0;
   float* next_squares = nullptr;  // [num_tokens, num_square_parts(num_outputs)]
 };

@@ -24,14 +24,14 @@ __device__ __forceinline__ void store_pair(Short* to, float2 pair) {
 
 // Elements d and d + 1 of a token's key: side by side in bf16 and f16, a row of
 // 32 tokens apart in f32.
-__device__ __forceinline__ void store_key_pair(const KvLayout& layout, float* keys,
-                                               std::size_t token, std::size_t d, float2 pair) {
+__device__ __forceinline__ void store_key_pair(const KvLayout& layout, float* keys, std::size_t token,
+                                               std::size_t d, float2 pair) {
   keys[kv_key_element(layout, token, d)] = pair.x;
   keys[kv_key_element(layout, token, d + 1)] = pair.y;
 }
 template <typename Short>
-__device__ __forceinline__ void store_key_pair(const KvLayout& layout, Short* keys,
-                                               std::size_t token, std::size_t d, float2 pair) {
+__device__ __forceinline__ void store_key_pair(const KvLayout& layout, Short* keys, std::size_t token,
+                                               std::size_t d, float2 pair) {
   store_pair(keys + kv_key_element(layout, token, d), pair);
 }
 
@@ -48,8 +48,8 @@ __host__ __device__ __forceinline__ Share shares_of(const RotaryAppendKvArgument
 }
 
 template <typename T>
-__device__ __forceinline__ void rotate(const RotaryAppendKvArguments& a, T* row,
-                                       const TokenPlace& place, unsigned share) {
+__device__ __forceinline__ void rotate(const RotaryAppendKvArguments& a, T* row, const TokenPlace& place,
+                                       unsigned share) {
   const auto head_dim = static_cast<unsigned>(a.layout.head_dim);
   const unsigned half = head_dim / 2;
   const unsigned head = share / (head_dim / 4);
@@ -67,8 +67,8 @@ __device__ __forceinline__ void rotate(const RotaryAppendKvArguments& a, T* row,
     store_pair(from + half, new_high);
     return;
   }
-  auto* keys = reinterpret_cast<T*>(
-      a.pool + kv_block_offset(a.layout, a.layer, place.page, head - a.num_heads));
+  auto* keys =
+      reinterpret_cast<T*>(a.pool + kv_block_offset(a.layout, a.layer, place.page, head - a.num_heads));
   const std::size_t token = place.position % kKvPageTokens;
   store_key_pair(a.layout, keys, token, d, new_low);
   store_key_pair(a.layout, keys, token, d + half, new_high);
@@ -82,15 +82,13 @@ __device__ __forceinline__ void append_value(const RotaryAppendKvArguments& a, c
   const unsigned d = share % (head_dim / kEight) * kEight;
   const std::size_t first_value = (a.num_heads + a.layout.num_kv_heads) * a.layout.head_dim;
   const Eight value = load_aligned(row + first_value + kv_head * head_dim + d);
-  auto* block =
-      reinterpret_cast<T*>(a.pool + kv_block_offset(a.layout, a.layer, place.page, kv_head));
+  auto* block = reinterpret_cast<T*>(a.pool + kv_block_offset(a.layout, a.layer, place.page, kv_head));
   store_aligned(block + kv_value_element(a.layout, place.position % kKvPageTokens, d), value);
 }
 
 // A block has part of the shares (y) of a token (x).
 template <typename T>
-__global__ void __launch_bounds__(kRotaryThreads)
-    rotary_append_kv_kernel(const RotaryAppendKvArguments a) {
+__global__ void __launch_bounds__(kRotaryThreads) rotary_append_kv_kernel(const RotaryAppendKvArguments a) {
   const TokenPlace place = a.places[blockIdx.x];
   T* row = static_cast<T*>(a.qkv) + std::size_t{blockIdx.x} * a.qkv_stride;
   const Share shares = shares_of(a);

@@ -15,8 +15,7 @@ __global__ void __launch_bounds__(kElementThreads) gather_rows_kernel(const Gath
   const Place place = place_of_thread(a.width);
   if (place.row >= a.num_rows) return;
   const std::size_t row = a.rows[place.row];
-  Eight sum =
-      load_eight(a.x + row * a.x_stride, place.column, a.width, are_rows_aligned(a.x, a.x_stride));
+  Eight sum = load_eight(a.x + row * a.x_stride, place.column, a.width, are_rows_aligned(a.x, a.x_stride));
   if (a.residual != nullptr) {
     const auto* residual = static_cast<const T*>(a.residual);
     const Eight part = load_eight(residual + row * a.residual_stride, place.column, a.width,

@@ -34,8 +34,7 @@ template <int kRows>
 inline constexpr unsigned kMostThreadsOfRows = kRows == 1 ? kMaxRowThreads : kNarrow / kEight;
 
 template <typename Operation, int kRows>
-__global__ void __launch_bounds__(kMostThreadsOfRows<kRows>)
-    reduce_rows_kernel(const Operation operation) {
+__global__ void __launch_bounds__(kMostThreadsOfRows<kRows>) reduce_rows_kernel(const Operation operation) {
   using State = typename Operation::State;
   __shared__ ReductionScratch<State, kRows> scratch;
   const std::size_t first_row = std::size_t{blockIdx.x} * kRows;
@@ -82,8 +81,7 @@ void launch_rows(const Operation& operation, StreamHandle stream) {
     launch(reduce_rows_kernel<Operation, kRowsTogether>,
            {.grid = divide_up(num_rows, kRowsTogether), .block = threads}, stream, operation);
   } else {
-    launch(reduce_rows_kernel<Operation, 1>, {.grid = num_rows, .block = threads}, stream,
-           operation);
+    launch(reduce_rows_kernel<Operation, 1>, {.grid = num_rows, .block = threads}, stream, operation);
   }
 }
 

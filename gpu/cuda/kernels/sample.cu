@@ -30,8 +30,8 @@ struct SampleScratch {
 };
 
 // The best key of the row; false if there is a NaN or +Inf.
-__device__ __forceinline__ bool find_best(const float* logits, unsigned count,
-                                          SampleScratch& scratch, LogitKey& best) {
+__device__ __forceinline__ bool find_best(const float* logits, unsigned count, SampleScratch& scratch,
+                                          LogitKey& best) {
   LogitKey keys[1] = {0};
   bool is_broken = false;
   const auto logit_of = [&](unsigned i) { return logits[i]; };
@@ -44,8 +44,7 @@ __device__ __forceinline__ bool find_best(const float* logits, unsigned count,
   return __syncthreads_or(is_broken ? 1 : 0) == 0;  // and the scratch is free again
 }
 
-__device__ __forceinline__ void suppress(const SampleArguments& a, const SampleRow& row,
-                                         float* logits) {
+__device__ __forceinline__ void suppress(const SampleArguments& a, const SampleRow& row, float* logits) {
   for (unsigned i = threadIdx.x; i < row.num_suppressed; i += blockDim.x) {
     const auto id = static_cast<std::uint32_t>(a.suppressed[row.first_suppressed + i]);
     if (id < a.vocabulary) logits[id] = kLowest;
@@ -60,9 +59,8 @@ __device__ __forceinline__ Mass sum_of_block(Mass part, SampleScratch& scratch) 
   return sums[0];
 }
 
-__device__ __forceinline__ WeightCut cut_of(const SamplingParameters& parameters,
-                                            const RowWeights& weights, unsigned count,
-                                            SampleScratch& scratch) {
+__device__ __forceinline__ WeightCut cut_of(const SamplingParameters& parameters, const RowWeights& weights,
+                                            unsigned count, SampleScratch& scratch) {
   WeightCut cut;
   if (parameters.top_k > 0) {
     cut = find_cut(
@@ -95,8 +93,7 @@ struct Segment {
   unsigned end;
 };
 __device__ __forceinline__ Segment segment_of(unsigned warp, unsigned count) {
-  const unsigned length =
-      divide_up(divide_up(count, blockDim.x / kWarpLanes), kWarpLanes) * kWarpLanes;
+  const unsigned length = divide_up(divide_up(count, blockDim.x / kWarpLanes), kWarpLanes) * kWarpLanes;
   return {min(warp * length, count), min((warp + 1) * length, count)};
 }
 
@@ -151,9 +148,8 @@ __device__ __forceinline__ Target find_target(const WeightCut& cut, double unifo
 
 // The first id of the segment at which the kept mass exceeds target.left; all
 // lanes of one warp.
-__device__ __forceinline__ std::int32_t walk_segment(const RowWeights& weights,
-                                                     const Segment& segment, const WeightCut& cut,
-                                                     Target target) {
+__device__ __forceinline__ std::int32_t walk_segment(const RowWeights& weights, const Segment& segment,
+                                                     const WeightCut& cut, Target target) {
   const unsigned lane = threadIdx.x % kWarpLanes;
   const unsigned lower_lanes = (1U << lane) - 1;
   for (unsigned first = segment.begin; first < segment.end; first += kWarpLanes) {
@@ -172,10 +168,9 @@ __device__ __forceinline__ std::int32_t walk_segment(const RowWeights& weights,
 }
 
 // Penalties and what must not be drawn; false if nothing has changed.
-__device__ __forceinline__ bool change_logits(const SampleArguments& a, const SampleRow& row,
-                                              float* logits, SampleScratch& scratch) {
-  const bool has_penalties =
-      row.parameters.has_penalties() && (row.num_penalized > 0 || row.num_pending > 0);
+__device__ __forceinline__ bool change_logits(const SampleArguments& a, const SampleRow& row, float* logits,
+                                              SampleScratch& scratch) {
+  const bool has_penalties = row.parameters.has_penalties() && (row.num_penalized > 0 || row.num_pending > 0);
   if (has_penalties) penalize(a, row, logits, scratch.penalties);
   if (row.num_suppressed > 0) suppress(a, row, logits);
   return has_penalties || row.num_suppressed > 0;
@@ -185,8 +180,7 @@ __device__ __forceinline__ bool change_logits(const SampleArguments& a, const Sa
 // log-probabilities.
 __device__ __forceinline__ void store_token(const SampleArguments& a, const SampleRow& row,
                                             std::int32_t token, const float* logits,
-                                            const Normalizer& normalizer,
-                                            const SampleScratch& scratch) {
+                                            const Normalizer& normalizer, const SampleScratch& scratch) {
   const bool is_first_lane = threadIdx.x % kWarpLanes == 0;
   if (is_first_lane) {
     const bool is_drawn = row.scored_token < 0;
@@ -197,9 +191,8 @@ __device__ __forceinline__ void store_token(const SampleArguments& a, const Samp
     }
   }
   if (!row.parameters.wants_logprobs() || token < 0) return;
-  const float logit = row.parameters.has_penalties()
-                          ? given_logit(a, row, logits, scratch.penalties, token)
-                          : logits[token];
+  const float logit =
+      row.parameters.has_penalties() ? given_logit(a, row, logits, scratch.penalties, token) : logits[token];
   if (is_first_lane) a.logprobs[row.logprobs_row].logprob = normalizer.logprob(logit);
 }
 
@@ -258,9 +251,8 @@ __global__ void __launch_bounds__(kSampleThreads, 1) sample_kernel(const SampleA
 void launch_sample(const SampleArguments& arguments, StreamHandle stream) {
   if (arguments.num_rows == 0) return;
   const bool is_small = arguments.vocabulary <= kSmallVocabulary;
-  launch(sample_kernel,
-         {.grid = arguments.num_rows, .block = is_small ? kFewThreads : kSampleThreads}, stream,
-         arguments);
+  launch(sample_kernel, {.grid = arguments.num_rows, .block = is_small ? kFewThreads : kSampleThreads},
+         stream, arguments);
 }
 
 }  // namespace troupe::cuda

@@ -23,7 +23,7 @@ struct SignalArguments {
   // pinned and mapped, then gets the time since.
   const std::uint64_t* began = nullptr;
   std::uint64_t* host_nanoseconds = nullptr;
-  std::uint64_t* word = nullptr;           // pinned and mapped; only grows
+  std::uint64_t* word = nullptr;  // pinned and mapped; only grows
   std::uint64_t batch = 0;
 };
 

@@ -39,8 +39,7 @@ struct SoftmaxRows {
     for (unsigned i = 0; i < kEight; ++i) state.sum += rescale(scores.v[i], state.highest);
     return state;
   }
-  __device__ __forceinline__ SoftmaxState merge(const SoftmaxState& left,
-                                                const SoftmaxState& right) const {
+  __device__ __forceinline__ SoftmaxState merge(const SoftmaxState& left, const SoftmaxState& right) const {
     return merge_softmax(left, right);
   }
   __device__ __forceinline__ void store(std::size_t row, unsigned column, Eight scores,
@@ -65,9 +64,8 @@ struct SoftmaxRows {
 }  // namespace
 
 void launch_softmax(const SoftmaxArguments& arguments, StreamHandle stream) {
-  with_element_type(arguments.type, [&](auto element) {
-    launch_rows(SoftmaxRows<decltype(element)>{arguments}, stream);
-  });
+  with_element_type(arguments.type,
+                    [&](auto element) { launch_rows(SoftmaxRows<decltype(element)>{arguments}, stream); });
 }
 
 }  // namespace troupe::cuda

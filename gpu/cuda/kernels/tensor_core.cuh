@@ -58,8 +58,7 @@ __device__ void load_transposed(const Short* row, FragmentB (&b)[2]) {
     const int from = static_cast<int>(matrix * 8 + lane % 4 * 2);
     const auto* first = __shfl_sync(kAllLanes, row, from);
     const auto* second = __shfl_sync(kAllLanes, row, from + 1);
-    b[matrix / 2].words[matrix % 2] =
-        pack<Short>(to_float(first[lane / 4]), to_float(second[lane / 4]));
+    b[matrix / 2].words[matrix % 2] = pack<Short>(to_float(first[lane / 4]), to_float(second[lane / 4]));
   }
 }
 
@@ -117,13 +116,11 @@ __device__ __forceinline__ void copy_16_async(void* shared, const void* global, 
 // lines of 128 bytes come from memory.
 __device__ __forceinline__ void stream_16_async(void* shared, const void* global, bool is_wanted) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(address),
-               "l"(global), "r"(is_wanted ? 16 : 0)
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(address), "l"(global),
+               "r"(is_wanted ? 16 : 0)
                : "memory");
 }
-__device__ __forceinline__ void end_copy_group() {
-  asm volatile("cp.async.commit_group;\n" ::: "memory");
-}
+__device__ __forceinline__ void end_copy_group() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 // The thread's own copies, all but those of its last groups.
 template <int kGroupsLeft>
 __device__ __forceinline__ void wait_for_copies() {

@@ -43,9 +43,8 @@ struct RowPair {
 };
 
 template <typename Short, unsigned kHeadDim>
-__device__ __forceinline__ void load_rows(const PagedAttentionArguments& a,
-                                          const AttentionItem& item, unsigned first_row,
-                                          unsigned lane, RowPair<kHeadDim>& rows) {
+__device__ __forceinline__ void load_rows(const PagedAttentionArguments& a, const AttentionItem& item,
+                                          unsigned first_row, unsigned lane, RowPair<kHeadDim>& rows) {
 #pragma unroll
   for (unsigned half = 0; half < 2; ++half) {
     const unsigned row = first_row + lane / 4 + half * 8;
@@ -67,9 +66,8 @@ __device__ __forceinline__ void load_rows(const PagedAttentionArguments& a,
 // The block's threads start to copy a page. Values behind the last token were
 // never written: zeros, for a weight of 0 does not undo a NaN.
 template <typename Short, unsigned kHeadDim>
-__device__ __forceinline__ void start_page(const PagedAttentionArguments& a,
-                                           const AttentionItem& item, std::uint32_t page,
-                                           PageBuffer<kHeadDim>& buffer) {
+__device__ __forceinline__ void start_page(const PagedAttentionArguments& a, const AttentionItem& item,
+                                           std::uint32_t page, PageBuffer<kHeadDim>& buffer) {
   using Buffer = PageBuffer<kHeadDim>;
   const auto* block = kv_block_of<Short>(a, item, page);
   constexpr unsigned kCopiesOfPair = 2 * kTokens / kElementsOfCopy;
@@ -90,12 +88,10 @@ __device__ __forceinline__ void start_page(const PagedAttentionArguments& a,
 }
 
 template <typename Short, unsigned kHeadDim>
-__device__ __forceinline__ void score_page(const PageBuffer<kHeadDim>& buffer,
-                                           const RowPair<kHeadDim>& rows, unsigned lane,
-                                           FragmentC (&scores)[kScoreTiles]) {
+__device__ __forceinline__ void score_page(const PageBuffer<kHeadDim>& buffer, const RowPair<kHeadDim>& rows,
+                                           unsigned lane, FragmentC (&scores)[kScoreTiles]) {
   constexpr unsigned kStride = PageBuffer<kHeadDim>::kKeyStride;
-  const auto* words =
-      reinterpret_cast<const unsigned*>(buffer.keys) + lane % 4 * kStride + lane / 4;
+  const auto* words = reinterpret_cast<const unsigned*>(buffer.keys) + lane % 4 * kStride + lane / 4;
 #pragma unroll
   for (unsigned tile = 0; tile < kScoreTiles; ++tile) {
     scores[tile] = {};
@@ -109,9 +105,8 @@ __device__ __forceinline__ void score_page(const PageBuffer<kHeadDim>& buffer,
 
 // Scores become weights; sums and totals of before are rescaled.
 template <unsigned kHeadDim>
-__device__ __forceinline__ void weigh_page(const PagedAttentionArguments& a,
-                                           std::uint32_t first_key, unsigned lane,
-                                           RowPair<kHeadDim>& rows,
+__device__ __forceinline__ void weigh_page(const PagedAttentionArguments& a, std::uint32_t first_key,
+                                           unsigned lane, RowPair<kHeadDim>& rows,
                                            FragmentC (&scores)[kScoreTiles]) {
   float highest[2] = {rows.highest[0], rows.highest[1]};
 #pragma unroll
@@ -155,14 +150,12 @@ __device__ __forceinline__ void add_values(const PageBuffer<kHeadDim>& buffer,
                                            RowPair<kHeadDim>& rows) {
   constexpr unsigned kStride = PageBuffer<kHeadDim>::kValueStride;
   // This lane's row of the four matrices of 16 tokens and 16 elements.
-  const auto* row =
-      reinterpret_cast<const Short*>(buffer.values) + lane % 16 * kStride + lane / 16 * 8;
+  const auto* row = reinterpret_cast<const Short*>(buffer.values) + lane % 16 * kStride + lane / 16 * 8;
 #pragma unroll
   for (unsigned k = 0; k < kTokens / 16; ++k) {
     const FragmentC &low = weights[2 * k], &high = weights[2 * k + 1];
-    const FragmentA of_tokens{
-        {pack<Short>(low.v[0], low.v[1]), pack<Short>(low.v[2], low.v[3]),
-         pack<Short>(high.v[0], high.v[1]), pack<Short>(high.v[2], high.v[3])}};
+    const FragmentA of_tokens{{pack<Short>(low.v[0], low.v[1]), pack<Short>(low.v[2], low.v[3]),
+                               pack<Short>(high.v[0], high.v[1]), pack<Short>(high.v[2], high.v[3])}};
 #pragma unroll
     for (unsigned d = 0; d < kHeadDim; d += 16) {
       FragmentB values[2];
@@ -174,9 +167,8 @@ __device__ __forceinline__ void add_values(const PageBuffer<kHeadDim>& buffer,
 }
 
 template <typename Short, unsigned kHeadDim>
-__device__ __forceinline__ void store_rows(const PagedAttentionArguments& a,
-                                           const AttentionItem& item, unsigned first_row,
-                                           unsigned lane, const RowPair<kHeadDim>& rows) {
+__device__ __forceinline__ void store_rows(const PagedAttentionArguments& a, const AttentionItem& item,
+                                           unsigned first_row, unsigned lane, const RowPair<kHeadDim>& rows) {
   float totals[2] = {rows.total[0], rows.total[1]};
 #pragma unroll
   for (int distance = 1; distance < 4; distance *= 2) {
@@ -248,8 +240,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename Short>
 auto kernel_of(const KvLayout& layout) {
-  return layout.head_dim == 64 ? tiled_attention_kernel<Short, 64>
-                               : tiled_attention_kernel<Short, 128>;
+  return layout.head_dim == 64 ? tiled_attention_kernel<Short, 64> : tiled_attention_kernel<Short, 128>;
 }
 
 }  // namespace
@@ -258,8 +249,8 @@ bool can_tile_attention(const KvLayout& layout) {
   return size_of(layout.type) == 2 && (layout.head_dim == 64 || layout.head_dim == 128);
 }
 
-void launch_tiled_attention(const PagedAttentionArguments& arguments,
-                            const DeviceAttentionPlan& plan, StreamHandle stream) {
+void launch_tiled_attention(const PagedAttentionArguments& arguments, const DeviceAttentionPlan& plan,
+                            StreamHandle stream) {
   const KvLayout& layout = arguments.layout;
   if (!can_tile_attention(layout)) {
     throw std::invalid_argument(
@@ -271,8 +262,7 @@ void launch_tiled_attention(const PagedAttentionArguments& arguments,
       .block = kThreads};
   const auto kernel =
       layout.type == DataType::kF16 ? kernel_of<__half>(layout) : kernel_of<__nv_bfloat16>(layout);
-  launch(kernel, shape, stream, arguments, plan.items[kTileClass],
-         count_of_class(plan, kTileClass));
+  launch(kernel, shape, stream, arguments, plan.items[kTileClass], count_of_class(plan, kTileClass));
 }
 
 }  // namespace troupe::cuda

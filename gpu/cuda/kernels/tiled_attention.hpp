@@ -7,8 +7,8 @@
 namespace troupe::cuda {
 
 // Throws CudaError; std::invalid_argument unless can_tile_attention(layout).
-void launch_tiled_attention(const PagedAttentionArguments& arguments,
-                            const DeviceAttentionPlan& plan, StreamHandle stream);
+void launch_tiled_attention(const PagedAttentionArguments& arguments, const DeviceAttentionPlan& plan,
+                            StreamHandle stream);
 
 // Where on the device the number of a class's items is, or none.
 inline const std::uint32_t* count_of_class(const DeviceAttentionPlan& plan, std::size_t index) {

@@ -15,9 +15,7 @@ namespace troupe::cuda {
 // Sums of weights in whole numbers: the same in every order. Weights are at most
 // 1, so 2^18 of them are still far from an overflow; what is below 2^-44 is 0.
 using Mass = unsigned long long;
-__device__ __forceinline__ Mass mass_of(float weight) {
-  return static_cast<Mass>(weight * 0x1p44F);
-}
+__device__ __forceinline__ Mass mass_of(float weight) { return static_cast<Mass>(weight * 0x1p44F); }
 
 // Of a row: exp((logit - highest) / temperature), stored in the logits' place or,
 // where the logits are needed later, computed when asked for: the same bits.
@@ -75,16 +73,14 @@ __device__ __forceinline__ Bucket find_bucket(const Mass (&histogram)[kBuckets],
     above += histogram[bucket--];
   }
   const int finder = __ffs(static_cast<int>(lanes)) - 1;
-  return {__shfl_sync(kAllLanes, static_cast<int>(bucket), finder),
-          __shfl_sync(kAllLanes, above, finder)};
+  return {__shfl_sync(kAllLanes, static_cast<int>(bucket), finder), __shfl_sync(kAllLanes, above, finder)};
 }
 
 // The weakest cut whose weights measure at least `wanted` (>= 1) together; if
 // they all do not, none. Called by the whole block.
 template <typename Measure>
-__device__ __forceinline__ WeightCut find_cut(const RowWeights& weights, unsigned count,
-                                              Mass wanted, Measure measure,
-                                              Mass (&histogram)[kBuckets]) {
+__device__ __forceinline__ WeightCut find_cut(const RowWeights& weights, unsigned count, Mass wanted,
+                                              Measure measure, Mass (&histogram)[kBuckets]) {
   unsigned known = 0;  // leading bits of the weight looked for
   unsigned known_from = 31;
   Mass above = 0;

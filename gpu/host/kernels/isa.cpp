@@ -21,8 +21,8 @@ bool is_supported(Isa isa) {
   // The compiler's checks include the operating system's (XGETBV).
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
-                          __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+                          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                          __builtin_cpu_supports("avx512vl");
   switch (isa) {
     case Isa::kPortable: return true;
     case Isa::kAvx2: return has_avx2;  // every CPU with AVX2 has F16C
@@ -58,8 +58,7 @@ const KernelTable& kernel_table(Isa isa) {
   static const bool is_runnable[] = {is_supported(Isa::kPortable), is_supported(Isa::kAvx2),
                                      is_supported(Isa::kAvx512), is_supported(Isa::kAvx512Bf16)};
   if (!is_runnable[static_cast<std::size_t>(isa)]) {
-    throw std::invalid_argument("this machine does not run kernels for " +
-                                std::string(name_of(isa)));
+    throw std::invalid_argument("this machine does not run kernels for " + std::string(name_of(isa)));
   }
 #if defined(__x86_64__)
   if (isa == Isa::kAvx2) return kAvx2Kernels;

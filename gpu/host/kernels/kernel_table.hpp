@@ -82,8 +82,8 @@ struct KernelTable {
   void (*add)(const float* x, const float* y, float* sum, std::size_t width);
   LogitSummary (*summarize)(const float* logits, std::size_t count);
   // weights[i] = exp((logits[i] - highest) * inverse_temperature)
-  void (*exponentiate)(const float* logits, float highest, float inverse_temperature,
-                       float* weights, std::size_t count);
+  void (*exponentiate)(const float* logits, float highest, float inverse_temperature, float* weights,
+                       std::size_t count);
 };
 
 // Throws std::invalid_argument when the ISA is not supported here.

@@ -50,20 +50,18 @@ struct KvLayout {
 
 // Bytes from the start of the pool to the block of (layer, page, head): the one
 // place that knows the order.
-[[gnu::always_inline]] constexpr std::size_t kv_block_offset(const KvLayout& layout,
-                                                             std::size_t layer, std::uint32_t page,
-                                                             std::size_t kv_head) {
-  return (layer * layout.num_pages + page) * kv_page_bytes(layout) +
-         kv_head * kv_block_bytes(layout);
+[[gnu::always_inline]] constexpr std::size_t kv_block_offset(const KvLayout& layout, std::size_t layer,
+                                                             std::uint32_t page, std::size_t kv_head) {
+  return (layer * layout.num_pages + page) * kv_page_bytes(layout) + kv_head * kv_block_bytes(layout);
 }
 // Elements from the start of a block to element d of a token's key or value.
-[[gnu::always_inline]] constexpr std::size_t kv_key_element(const KvLayout& layout,
-                                                            std::size_t token, std::size_t d) {
+[[gnu::always_inline]] constexpr std::size_t kv_key_element(const KvLayout& layout, std::size_t token,
+                                                            std::size_t d) {
   return layout.type == DataType::kF32 ? d * kKvPageTokens + token
                                        : (d / 2 * kKvPageTokens + token) * 2 + d % 2;
 }
-[[gnu::always_inline]] constexpr std::size_t kv_value_element(const KvLayout& layout,
-                                                              std::size_t token, std::size_t d) {
+[[gnu::always_inline]] constexpr std::size_t kv_value_element(const KvLayout& layout, std::size_t token,
+                                                              std::size_t d) {
   return kKvPageTokens * layout.head_dim + token * padded_head_dim(layout.head_dim) + d;
 }
 

@@ -29,9 +29,7 @@ std::size_t streaming_panels(const MatmulArguments& arguments) {
   const auto& weight = *arguments.weight;
   const std::size_t by_size = weight.size_bytes() / kSmallTaskBytes;
   const std::size_t num_tasks =
-      arguments.num_threads <= 1
-          ? 1
-          : std::clamp(by_size, arguments.num_threads, 4 * arguments.num_threads);
+      arguments.num_threads <= 1 ? 1 : std::clamp(by_size, arguments.num_threads, 4 * arguments.num_threads);
   return divide_up(divide_up(weight.num_panels(), num_tasks), kStreamPanels) * kStreamPanels;
 }
 
@@ -43,8 +41,7 @@ Cut cut_of(const MatmulArguments& arguments) {
   if (arguments.num_rows <= 32) {
     cut.panels = streaming_panels(arguments);
   } else {
-    const std::size_t wanted =
-        divide_up(num_panels, 4 * std::max<std::size_t>(1, arguments.num_threads));
+    const std::size_t wanted = divide_up(num_panels, 4 * std::max<std::size_t>(1, arguments.num_threads));
     cut.panels = std::clamp<std::size_t>(wanted, 1, kMaxPanels);
   }
   cut.num_panel_groups = divide_up(num_panels, cut.panels);

@@ -23,13 +23,12 @@ std::uint16_t bf16_from_f32(float value) {
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
 }
 
-void convert_to_f32(DataType source_type, const void* source, float* target, std::size_t count,
-                    Isa isa) {
+void convert_to_f32(DataType source_type, const void* source, float* target, std::size_t count, Isa isa) {
   kernel_table(isa).to_f32(source_type, source, target, count);
 }
 
-void convert_to_bf16(DataType source_type, const void* source, std::uint16_t* target,
-                     std::size_t count, Isa isa) {
+void convert_to_bf16(DataType source_type, const void* source, std::uint16_t* target, std::size_t count,
+                     Isa isa) {
   kernel_table(isa).to_bf16(source_type, source, target, count);
 }
 

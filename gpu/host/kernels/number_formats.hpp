@@ -18,7 +18,7 @@ std::uint16_t bf16_from_f32(float value);
 // source: kF32, kF16 or kBF16.
 void convert_to_f32(DataType source_type, const void* source, float* target, std::size_t count,
                     Isa isa = best_isa());
-void convert_to_bf16(DataType source_type, const void* source, std::uint16_t* target,
-                     std::size_t count, Isa isa = best_isa());
+void convert_to_bf16(DataType source_type, const void* source, std::uint16_t* target, std::size_t count,
+                     Isa isa = best_isa());
 
 }  // namespace troupe

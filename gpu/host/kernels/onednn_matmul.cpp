@@ -57,9 +57,8 @@ Dims dims_of(std::size_t rows, std::size_t columns) {
 }
 
 // Rows [first, first + count) of the stacked sources, converted, [count, K].
-std::vector<std::byte> collect_rows(const std::vector<MatrixSource>& sources,
-                                    std::size_t num_inputs, DataType type, std::size_t first,
-                                    std::size_t count) {
+std::vector<std::byte> collect_rows(const std::vector<MatrixSource>& sources, std::size_t num_inputs,
+                                    DataType type, std::size_t first, std::size_t count) {
   std::vector<std::byte> rows(count * num_inputs * size_of(type));
   std::size_t source_first = 0;
   for (const auto& source : sources) {
@@ -67,8 +66,8 @@ std::vector<std::byte> collect_rows(const std::vector<MatrixSource>& sources,
     const std::size_t begin = std::max(first, source_first);
     const std::size_t end = std::min(first + count, source_first + source.num_rows);
     for (std::size_t row = begin; row < end; ++row) {
-      const auto* from = static_cast<const std::byte*>(source.values) +
-                         (row - source_first) * stride * size_of(source.type);
+      const auto* from =
+          static_cast<const std::byte*>(source.values) + (row - source_first) * stride * size_of(source.type);
       std::byte* to = rows.data() + (row - first) * num_inputs * size_of(type);
       if (type == DataType::kBF16) {
         convert_to_bf16(source.type, from, reinterpret_cast<std::uint16_t*>(to), num_inputs);
@@ -101,12 +100,9 @@ struct OnednnMatrix::State {
   dnnl::matmul::primitive_desc describe(const Slice& slice, const PrimitiveKey& key,
                                         const dnnl::memory::desc& weights) const {
     const auto f32 = dnnl::memory::data_type::f32;
-    const dnnl::memory::desc a(dims_of(key.rows, num_inputs), dnnl_type(type),
-                               dims_of(key.a_stride, 1));
-    const dnnl::memory::desc c(dims_of(key.rows, slice.num_columns), f32,
-                               dims_of(slice.num_columns, 1));
-    const dnnl::memory::desc bias(dims_of(1, slice.num_columns), f32,
-                                  dims_of(slice.num_columns, 1));
+    const dnnl::memory::desc a(dims_of(key.rows, num_inputs), dnnl_type(type), dims_of(key.a_stride, 1));
+    const dnnl::memory::desc c(dims_of(key.rows, slice.num_columns), f32, dims_of(slice.num_columns, 1));
+    const dnnl::memory::desc bias(dims_of(1, slice.num_columns), f32, dims_of(slice.num_columns, 1));
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const auto description =
@@ -118,8 +114,7 @@ struct OnednnMatrix::State {
   void pack(Slice& slice, const std::vector<MatrixSource>& sources) {
     const dnnl::memory::desc any(dims_of(num_inputs, slice.num_columns), dnnl_type(type),
                                  dnnl::memory::format_tag::any);
-    const auto wanted = describe(
-        slice, {.rows = kMaxRows, .a_stride = num_inputs}, any);
+    const auto wanted = describe(slice, {.rows = kMaxRows, .a_stride = num_inputs}, any);
     auto rows = collect_rows(sources, num_inputs, type, slice.first_column, slice.num_columns);
     const dnnl::memory::desc plain(dims_of(num_inputs, slice.num_columns), dnnl_type(type),
                                    dims_of(1, num_inputs));
@@ -130,14 +125,12 @@ struct OnednnMatrix::State {
     stream.wait();
   }
 
-  std::pair<dnnl::matmul::primitive_desc, dnnl::matmul> find(Slice& slice,
-                                                             const PrimitiveKey& key) const {
+  std::pair<dnnl::matmul::primitive_desc, dnnl::matmul> find(Slice& slice, const PrimitiveKey& key) const {
     const std::lock_guard lock(slice.mutex);
     auto found = slice.primitives.find(key);
     if (found == slice.primitives.end()) {
       const auto description = describe(slice, key, slice.weights.get_desc());
-      found =
-          slice.primitives.emplace(key, std::pair{description, dnnl::matmul(description)}).first;
+      found = slice.primitives.emplace(key, std::pair{description, dnnl::matmul(description)}).first;
     }
     return found->second;
   }
@@ -160,10 +153,8 @@ struct OnednnMatmulRun {
                         OnednnMatrix::State::Slice& slice, std::size_t row, std::size_t rows) {
     thread_local std::vector<std::byte> scratchpad;
     thread_local std::vector<float> dense;  // [rows, columns of the slice]
-    const auto [description, primitive] =
-        state.find(slice, {.rows = rows,
-                           .a_stride = arguments.a_stride,
-                           .has_bias = arguments.bias != nullptr});
+    const auto [description, primitive] = state.find(
+        slice, {.rows = rows, .a_stride = arguments.a_stride, .has_bias = arguments.bias != nullptr});
     scratchpad.resize(std::max(scratchpad.size(), description.scratchpad_desc().get_size() + 64));
     // oneDNN takes pointers to mutable memory for inputs too; it only reads them.
     auto* a = const_cast<std::byte*>(static_cast<const std::byte*>(arguments.a)) +
@@ -179,21 +170,20 @@ struct OnednnMatmulRun {
         {DNNL_ARG_DST, {description.dst_desc(), state.engine, has_gaps ? dense.data() : c}},
         {DNNL_ARG_SCRATCHPAD, {description.scratchpad_desc(), state.engine, scratchpad.data()}}};
     if (arguments.bias != nullptr) {
-      operands.insert({DNNL_ARG_BIAS,
-                       {description.bias_desc(), state.engine,
-                        const_cast<float*>(arguments.bias) + slice.first_column}});
+      operands.insert(
+          {DNNL_ARG_BIAS,
+           {description.bias_desc(), state.engine, const_cast<float*>(arguments.bias) + slice.first_column}});
     }
     dnnl::stream stream(state.engine);
     primitive.execute(stream, operands);
     stream.wait();
     for (std::size_t i = 0; has_gaps && i < rows; ++i)
-      std::copy_n(dense.data() + i * slice.num_columns, slice.num_columns,
-                  c + i * arguments.c_stride);
+      std::copy_n(dense.data() + i * slice.num_columns, slice.num_columns, c + i * arguments.c_stride);
   }
 };
 
-OnednnMatrix::OnednnMatrix(const std::vector<MatrixSource>& sources, std::size_t num_inputs,
-                           DataType type, std::size_t num_slices)
+OnednnMatrix::OnednnMatrix(const std::vector<MatrixSource>& sources, std::size_t num_inputs, DataType type,
+                           std::size_t num_slices)
     : state_(std::make_unique<State>()) {
   const OneOpenMpThread one_thread;
   for (const auto& source : sources) state_->num_outputs += source.num_rows;

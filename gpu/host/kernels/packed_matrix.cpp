@@ -29,8 +29,8 @@ void ask_for_huge_pages(std::byte* memory, std::size_t size) {
 }
 
 // The source that holds row `row` of the stacked matrix, or nullptr for padding.
-const void* find_row(const std::vector<MatrixSource>& sources, std::size_t num_inputs,
-                     std::size_t row, DataType& type) {
+const void* find_row(const std::vector<MatrixSource>& sources, std::size_t num_inputs, std::size_t row,
+                     DataType& type) {
   for (const auto& source : sources) {
     if (row < source.num_rows) {
       const std::size_t stride = source.row_stride == 0 ? num_inputs : source.row_stride;
@@ -43,8 +43,8 @@ const void* find_row(const std::vector<MatrixSource>& sources, std::size_t num_i
 }
 
 // One lane of some consecutive units: one row's weights from input `first` on.
-void pack_lane(const void* row, DataType row_type, std::size_t first, std::size_t count,
-               DataType type, std::byte* lane) {
+void pack_lane(const void* row, DataType row_type, std::size_t first, std::size_t count, DataType type,
+               std::byte* lane) {
   const auto& kernels = kernel_table(best_isa());
   const void* from = static_cast<const std::byte*>(row) + first * size_of(row_type);
   std::array<std::uint32_t, kUnitsAtOnce> units{};
@@ -66,8 +66,7 @@ void pack_lane(const void* row, DataType row_type, std::size_t first, std::size_
 
 }  // namespace
 
-std::size_t PackedMatrix::packed_bytes(std::size_t num_outputs, std::size_t num_inputs,
-                                       DataType type) {
+std::size_t PackedMatrix::packed_bytes(std::size_t num_outputs, std::size_t num_inputs, DataType type) {
   const std::size_t num_panels = (num_outputs + kPanelWidth - 1) / kPanelWidth;
   const std::size_t num_units = type == DataType::kBF16 ? (num_inputs + 1) / 2 : num_inputs;
   return num_panels * num_units * kUnitBytes;
@@ -81,9 +80,7 @@ PackedMatrix::PackedMatrix(std::vector<MatrixSource> sources, std::size_t num_in
   ask_for_huge_pages(memory_.get(), size);
 }
 
-void PackedMatrix::Release::operator()(std::byte* memory) const {
-  ::operator delete(memory, kAlignment);
-}
+void PackedMatrix::Release::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
 
 std::size_t PackedMatrix::num_pack_tasks() const {
   return (num_panels() + kPanelsPerTask - 1) / kPanelsPerTask;

@@ -55,12 +55,8 @@ class PackedMatrix {
   DataType type() const { return type_; }
   std::size_t num_panels() const { return (num_outputs_ + kPanelWidth - 1) / kPanelWidth; }
   // Steps along K in a panel.
-  std::size_t num_units() const {
-    return type_ == DataType::kBF16 ? (num_inputs_ + 1) / 2 : num_inputs_;
-  }
-  const std::byte* panel(std::size_t index) const {
-    return memory_.get() + index * num_units() * kUnitBytes;
-  }
+  std::size_t num_units() const { return type_ == DataType::kBF16 ? (num_inputs_ + 1) / 2 : num_inputs_; }
+  const std::byte* panel(std::size_t index) const { return memory_.get() + index * num_units() * kUnitBytes; }
   std::size_t size_bytes() const { return packed_bytes(num_outputs_, num_inputs_, type_); }
 
  private:

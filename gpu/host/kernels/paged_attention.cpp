@@ -12,14 +12,13 @@ namespace {
 constexpr std::size_t kRowsOfBlock = 32;
 
 std::uint64_t cost_of(const AttentionBlock& block) {
-  return std::uint64_t{block.num_tokens} * (block.first_position + block.num_tokens) +
-         block.first_position;
+  return std::uint64_t{block.num_tokens} * (block.first_position + block.num_tokens) + block.first_position;
 }
 
 }  // namespace
 
-std::vector<AttentionBlock> plan_attention(std::span<const SequenceSlice> slices,
-                                           std::size_t num_heads, std::size_t num_kv_heads) {
+std::vector<AttentionBlock> plan_attention(std::span<const SequenceSlice> slices, std::size_t num_heads,
+                                           std::size_t num_kv_heads) {
   const std::size_t group = std::max<std::size_t>(1, num_heads / num_kv_heads);
   const auto step = static_cast<std::uint32_t>(std::max<std::size_t>(1, kRowsOfBlock / group));
   std::vector<AttentionBlock> blocks;
@@ -33,9 +32,8 @@ std::vector<AttentionBlock> plan_attention(std::span<const SequenceSlice> slices
     }
     token += slice.num_tokens;
   }
-  std::stable_sort(blocks.begin(), blocks.end(), [](const auto& left, const auto& right) {
-    return cost_of(left) > cost_of(right);
-  });
+  std::stable_sort(blocks.begin(), blocks.end(),
+                   [](const auto& left, const auto& right) { return cost_of(left) > cost_of(right); });
   return blocks;
 }
 
@@ -63,8 +61,7 @@ void paged_attention_run_task(const PagedAttentionArguments& arguments, std::siz
           .page_stride = kv_block_offset(layout, arguments.layer, 1, kv_head) - page_zero,
           .layout = layout,
           .scale = arguments.scale,
-          .attended = static_cast<std::byte*>(arguments.attended) +
-                      output * size_of(arguments.attended_type),
+          .attended = static_cast<std::byte*>(arguments.attended) + output * size_of(arguments.attended_type),
           .attended_type = arguments.attended_type,
           .attended_stride = arguments.attended_stride,
       });

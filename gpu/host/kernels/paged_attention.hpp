@@ -34,8 +34,8 @@ struct AttentionBlock {
 
 // Cuts a batch into query blocks, the most expensive first. Depends on the
 // slices only: made once a batch, used by every layer.
-std::vector<AttentionBlock> plan_attention(std::span<const SequenceSlice> slices,
-                                           std::size_t num_heads, std::size_t num_kv_heads);
+std::vector<AttentionBlock> plan_attention(std::span<const SequenceSlice> slices, std::size_t num_heads,
+                                           std::size_t num_kv_heads);
 
 struct PagedAttentionArguments {
   std::span<const AttentionBlock> blocks;

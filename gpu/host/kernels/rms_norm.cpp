@@ -20,9 +20,8 @@ void rms_norm_run_task(const RmsNormArguments& arguments, std::size_t task) {
   for (std::size_t row = task * kRowsOfTask; row < last; ++row) {
     kernels.normalize({
         .x = arguments.x + row * arguments.x_stride,
-        .residual = arguments.residual == nullptr
-                        ? nullptr
-                        : arguments.residual + row * arguments.residual_stride,
+        .residual =
+            arguments.residual == nullptr ? nullptr : arguments.residual + row * arguments.residual_stride,
         .weight = arguments.weight,
         .normed = static_cast<std::byte*>(arguments.normed) +
                   row * arguments.normed_stride * size_of(arguments.normed_type),

@@ -30,11 +30,10 @@ double scale_llama3(const RotaryParameters& p, double frequency) {
 std::vector<float> rotary_frequencies(const RotaryParameters& parameters) {
   std::vector<float> frequencies(parameters.head_dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    double frequency = std::pow(
-        parameters.theta, -2.0 * static_cast<double>(i) / static_cast<double>(parameters.head_dim));
+    double frequency =
+        std::pow(parameters.theta, -2.0 * static_cast<double>(i) / static_cast<double>(parameters.head_dim));
     if (parameters.scaling == RotaryScaling::kLinear) frequency /= parameters.factor;
-    if (parameters.scaling == RotaryScaling::kLlama3)
-      frequency = scale_llama3(parameters, frequency);
+    if (parameters.scaling == RotaryScaling::kLlama3) frequency = scale_llama3(parameters, frequency);
     frequencies[i] = static_cast<float>(frequency);
   }
   return frequencies;

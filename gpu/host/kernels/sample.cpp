@@ -72,8 +72,7 @@ Candidate last_to_reach(std::span<Candidate> pool, double wanted) {
 }
 
 void drop_behind(const Candidate& last, std::vector<Candidate>& candidates) {
-  std::erase_if(candidates,
-                [&](const Candidate& candidate) { return comes_before(last, candidate); });
+  std::erase_if(candidates, [&](const Candidate& candidate) { return comes_before(last, candidate); });
 }
 
 // Of the weights that may be drawn, in order of ids, those that top_k, top_p and
@@ -93,8 +92,7 @@ void keep_likely(const SamplingParameters& parameters, std::vector<Candidate>& c
     float highest = 0.0F;
     for (const auto& candidate : candidates) highest = std::max(highest, candidate.weight);
     const float lowest = std::min(1.0F, parameters.min_p) * highest;
-    std::erase_if(candidates,
-                  [&](const Candidate& candidate) { return candidate.weight < lowest; });
+    std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.weight < lowest; });
   }
 }
 
@@ -143,14 +141,12 @@ void penalize(const SampleRow& row, std::span<float> logits) {
   const auto apply = [&](std::int32_t id, std::ptrdiff_t num_generated) {
     const auto index = static_cast<std::size_t>(id);
     if (id < 0 || index >= logits.size()) return;
-    logits[index] = penalized_logit(row.parameters, logits[index],
-                                    static_cast<std::uint32_t>(num_generated));
+    logits[index] = penalized_logit(row.parameters, logits[index], static_cast<std::uint32_t>(num_generated));
   };
   const std::span pending(row.pending.data(), row.num_pending);
   std::array<bool, kRecentTokens> is_counted{};
   for (const PenalizedToken& token : row.penalized) {
-    for (std::size_t i = 0; i < pending.size(); ++i)
-      is_counted[i] = is_counted[i] || pending[i] == token.id;
+    for (std::size_t i = 0; i < pending.size(); ++i) is_counted[i] = is_counted[i] || pending[i] == token.id;
     apply(token.id, token.num_generated + std::count(pending.begin(), pending.end(), token.id));
   }
   for (std::size_t i = 0; i < pending.size(); ++i) {
@@ -173,9 +169,7 @@ std::vector<std::int32_t> best_ids(std::span<const float> logits, std::size_t nu
   number = std::min(number, logits.size());
   if (number == 0) return best;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    const auto beaten = [&](std::int32_t id) {
-      return logits[static_cast<std::size_t>(id)] < logits[i];
-    };
+    const auto beaten = [&](std::int32_t id) { return logits[static_cast<std::size_t>(id)] < logits[i]; };
     if (best.size() == number && !beaten(best.back())) continue;
     if (best.size() == number) best.pop_back();
     best.insert(std::find_if(best.begin(), best.end(), beaten), static_cast<std::int32_t>(i));
@@ -252,16 +246,13 @@ void sample_run_task(const SampleArguments& arguments, std::size_t task) {
   const std::int32_t token = sample_row(arguments, row, logits, scratch);
   arguments.token_ids[task] = token;
   if (arguments.logprobs == nullptr || !row.parameters.wants_logprobs() || token < 0) return;
-  arguments.logprobs[task] =
-      logprobs_of(arguments, row, {logits, arguments.vocabulary}, token, scratch);
+  arguments.logprobs[task] = logprobs_of(arguments, row, {logits, arguments.vocabulary}, token, scratch);
 }
 
 // In single steps, each rounded once: the CUDA kernel computes the same bits.
-float penalized_logit(const SamplingParameters& parameters, float logit,
-                      std::uint32_t num_generated) {
+float penalized_logit(const SamplingParameters& parameters, float logit, std::uint32_t num_generated) {
   if (logit == kNever) return logit;
-  float left = logit > 0.0F ? logit / parameters.repetition_penalty
-                            : logit * parameters.repetition_penalty;
+  float left = logit > 0.0F ? logit / parameters.repetition_penalty : logit * parameters.repetition_penalty;
   if (num_generated > 0) {
     left = std::fma(-parameters.frequency_penalty, static_cast<float>(num_generated), left);
     left -= parameters.presence_penalty;
@@ -275,10 +266,9 @@ std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t first = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t second = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<std::uint32_t>(second >> 32) ^ counter[1] ^ key[0],
-               static_cast<std::uint32_t>(second),
-               static_cast<std::uint32_t>(first >> 32) ^ counter[3] ^ key[1],
-               static_cast<std::uint32_t>(first)};
+    counter = {
+        static_cast<std::uint32_t>(second >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(second),
+        static_cast<std::uint32_t>(first >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(first)};
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
@@ -286,9 +276,9 @@ std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
 }
 
 double uniform_draw(std::uint64_t seed, std::uint64_t position) {
-  const auto words = philox4x32_10(
-      {static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32), 0, 0},
-      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+  const auto words =
+      philox4x32_10({static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32), 0, 0},
+                    {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
   const std::uint64_t bits = (std::uint64_t{words[1]} << 32 | words[0]) >> 11;
   return static_cast<double>(bits) * 0x1p-53;
 }

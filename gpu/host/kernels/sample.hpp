@@ -54,8 +54,7 @@ std::size_t sample_num_tasks(const SampleArguments& arguments);
 void sample_run_task(const SampleArguments& arguments, std::size_t task);
 
 // A logit after its token's penalties; finite ones stay finite, and -Inf itself.
-float penalized_logit(const SamplingParameters& parameters, float logit,
-                      std::uint32_t num_generated);
+float penalized_logit(const SamplingParameters& parameters, float logit, std::uint32_t num_generated);
 
 // The generator, after Salmon et al. (SC 2011).
 std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,

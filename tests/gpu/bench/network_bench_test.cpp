@@ -28,20 +28,19 @@ namespace {
 class HostBackend : public Backend {
  public:
   explicit HostBackend(const BackendSettings& settings)
-      : model_(load_host_model(plan_host_model(settings.model_dir,
-                                               {.compute_type = DataType::kF32,
-                                                .num_threads = 1,
-                                                .memory_budget_bytes = 64 << 20,
-                                                .num_slots = settings.num_slots,
-                                                .max_batch_tokens = settings.max_batch_tokens}))) {
+      : model_(load_host_model(
+            plan_host_model(settings.model_dir, {.compute_type = DataType::kF32,
+                                                 .num_threads = 1,
+                                                 .memory_budget_bytes = 64 << 20,
+                                                 .num_slots = settings.num_slots,
+                                                 .max_batch_tokens = settings.max_batch_tokens}))) {
     plan_.memory = model_->memory;
     plan_.compute_type = model_->compute_type;
   }
 
   const BackendPlan& plan() const override { return plan_; }
   std::unique_ptr<Device> make_device(std::shared_ptr<HostPages> host_pages) override {
-    return std::make_unique<HostDevice>(model_,
-                                        HostDeviceOptions{.host_pages = std::move(host_pages)});
+    return std::make_unique<HostDevice>(model_, HostDeviceOptions{.host_pages = std::move(host_pages)});
   }
 
  private:
@@ -92,10 +91,10 @@ TEST_CASE("network bench: every measurement runs on a tiny network and says what
     CHECK(json.at("tiny") == true);
     CHECK(ids.insert(json.at("id")).second);
   }
-  CHECK(ids == std::set<std::string>{"decode_llama_8b_1", "decode_llama_8b_4",
-                                     "prefill_llama_8b_2048", "prefill_llama_8b_4096",
-                                     "prefill_llama_8b_8192", "decode_slowed_by_swap", "kernels_per_layer",
-                                     "follow_up_ttft_device", "follow_up_ttft_host"});
+  CHECK(ids == std::set<std::string>{"decode_llama_8b_1", "decode_llama_8b_4", "prefill_llama_8b_2048",
+                                     "prefill_llama_8b_4096", "prefill_llama_8b_8192",
+                                     "decode_slowed_by_swap", "kernels_per_layer", "follow_up_ttft_device",
+                                     "follow_up_ttft_host"});
 }
 
 TEST_CASE("random model: one that repeats its values is as large, and begins the same") {

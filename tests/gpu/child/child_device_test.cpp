@@ -85,8 +85,7 @@ class Waiter {
   }
   ~Waiter() { device_.set_listener({}); }
   BatchResult wait_for(Ticket ticket) {
-    for (auto seen = rings_.load(); device_.completed() < ticket; seen = rings_.load())
-      rings_.wait(seen);
+    for (auto seen = rings_.load(); device_.completed() < ticket; seen = rings_.load()) rings_.wait(seen);
     return device_.collect(ticket);
   }
 
@@ -262,14 +261,13 @@ TEST_CASE("child device: a worker that says what can't be is not listened to any
     CHECK(text(error) == "expected a token for each of 1 slices, got 5");
   }
   SUBCASE("something nobody asked for") {
-    const auto error = is_refused(
-        [](FrameSocket& socket, const SubmitBatch&) { socket.send(DeviceEnded{}); });
+    const auto error =
+        is_refused([](FrameSocket& socket, const SubmitBatch&) { socket.send(DeviceEnded{}); });
     CHECK(text(error) == "expected BatchAnswer, got DeviceEnded");
   }
   SUBCASE("that it gives up") {
-    const auto error = is_refused([](FrameSocket& socket, const SubmitBatch&) {
-      socket.send(WorkerError{.text = "enough"});
-    });
+    const auto error = is_refused(
+        [](FrameSocket& socket, const SubmitBatch&) { socket.send(WorkerError{.text = "enough"}); });
     CHECK(error == "the worker process gave up: enough");
   }
 }
@@ -302,7 +300,10 @@ TEST_CASE("child device: the worker is given back after batches that were done w
     CHECK_FALSE(was_given_back);
   }
   SUBCASE("a batch is in flight") {
-    FakeWorker worker([](FrameSocket& socket) { next_batch(socket); socket.receive(kLong); });
+    FakeWorker worker([](FrameSocket& socket) {
+      next_batch(socket);
+      socket.receive(kLong);
+    });
     auto device = worker.device(give_back);
     device->submit(nullptr, a_batch());
     device.reset();

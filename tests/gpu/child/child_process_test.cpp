@@ -32,8 +32,7 @@ bool is_reaped(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) < 0 && errno
 
 std::size_t num_open() {
   std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-    ++count;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
   return count;
 }
 

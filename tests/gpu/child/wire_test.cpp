@@ -195,8 +195,7 @@ TEST_CASE("worker protocol: frames come out whole, wherever the bytes are cut") 
     std::vector<Ticket> tickets;
     for (std::size_t begin = 0; begin < stream.size(); begin += piece) {
       decoder.add(std::span(stream).subspan(begin, std::min(piece, stream.size() - begin)));
-      while (const auto frame = decoder.take())
-        tickets.push_back(decode<BatchAnswer>(*frame).ticket);
+      while (const auto frame = decoder.take()) tickets.push_back(decode<BatchAnswer>(*frame).ticket);
     }
     CHECK(tickets == std::vector<Ticket>{1, 2, 3});
   }
@@ -228,8 +227,7 @@ TEST_CASE("worker protocol: a frame of another kind is not taken for the one exp
   decoder.add(encode(WorkerError{.text = "no"}));
   const auto frame = decoder.take();
   REQUIRE(frame);
-  CHECK_THROWS_WITH_AS(decode<BatchAnswer>(*frame), "expected BatchAnswer, got WorkerError",
-                       ProtocolError);
+  CHECK_THROWS_WITH_AS(decode<BatchAnswer>(*frame), "expected BatchAnswer, got WorkerError", ProtocolError);
 }
 
 }  // namespace troupe::child

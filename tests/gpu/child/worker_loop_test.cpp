@@ -88,10 +88,10 @@ std::unique_ptr<ChildDevice> make_device(Worker worker, std::shared_ptr<HostPage
   MakeDevice message;
   if (host_pages)
     message = {.num_host_pages = host_pages->num_pages(), .host_page_bytes = host_pages->page_bytes()};
-  auto description = worker.ask<DeviceDescription>(message, kLong,
-                                                   host_pages ? host_pages->descriptor() : -1);
-  return std::make_unique<ChildDevice>(std::move(worker), std::move(description),
-                                       std::move(host_pages), std::move(give_back));
+  auto description =
+      worker.ask<DeviceDescription>(message, kLong, host_pages ? host_pages->descriptor() : -1);
+  return std::make_unique<ChildDevice>(std::move(worker), std::move(description), std::move(host_pages),
+                                       std::move(give_back));
 }
 
 std::vector<GenerationRequest> some_requests() {
@@ -106,8 +106,7 @@ TEST_CASE("child worker loop: the same tokens as in this process, and a second d
   const auto inline_backend = make_host_backend(tiny_settings());
   const auto inline_device = inline_backend->make_device(nullptr);
   ProgramCache programs(std::shared_ptr<const Network>(make_network(load_model_config(model_directory()))),
-                        inline_backend->plan().compute_type,
-                        {.max_tokens = 64, .max_output_rows = 8});
+                        inline_backend->plan().compute_type, {.max_tokens = 64, .max_output_rows = 8});
   const auto expected = generate(*inline_device, programs, some_requests(), {.in_flight = 2});
 
   WorkerThread thread;

@@ -22,8 +22,7 @@ SequenceSlice slice_of(std::uint32_t context, std::uint32_t tokens, std::uint32_
 
 std::vector<AttentionItem> all_items(const AttentionPlan& plan) {
   std::vector<AttentionItem> items;
-  for (const auto& of_class : plan.items)
-    items.insert(items.end(), of_class.begin(), of_class.end());
+  for (const auto& of_class : plan.items) items.insert(items.end(), of_class.begin(), of_class.end());
   return items;
 }
 
@@ -66,8 +65,8 @@ TEST_CASE("cuda attention plan: every row sees every key it may see in exactly o
 }
 
 TEST_CASE("cuda attention plan: partial results are numbered and merged in order of keys") {
-  const auto plan = cuda::plan_attention({{slice_of(1000, 1), slice_of(10, 3)}},
-                                         {.group_size = 4, .split_tokens = 512});
+  const auto plan =
+      cuda::plan_attention({{slice_of(1000, 1), slice_of(10, 3)}}, {.group_size = 4, .split_tokens = 512});
   REQUIRE(plan.merges.size() == 1);
   CHECK(plan.num_partials == 8);  // of four rows in two splits
   CHECK(plan.merges[0].num_rows == 4);

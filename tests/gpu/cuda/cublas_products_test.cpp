@@ -73,8 +73,7 @@ class Matrices {
   double expected_at(std::size_t token, std::size_t output, double& allowed) const {
     double sum = 0.0, magnitude = 1.0;
     for (std::size_t k = 0; k < shape_.depth; ++k) {
-      const double product =
-          double{a_[token * shape_.depth + k]} * weight_[output * shape_.depth + k];
+      const double product = double{a_[token * shape_.depth + k]} * weight_[output * shape_.depth + k];
       sum += product;
       magnitude += std::abs(product);
     }
@@ -93,8 +92,7 @@ class Matrices {
   TypedBuffer device_a_, device_weight_, device_bias_, device_c_;
 };
 
-std::vector<ProductShape> all_kinds(std::uint32_t tokens, std::uint32_t outputs,
-                                    std::uint32_t depth) {
+std::vector<ProductShape> all_kinds(std::uint32_t tokens, std::uint32_t outputs, std::uint32_t depth) {
   struct Types {
     DataType type, c_type;
   };
@@ -203,8 +201,7 @@ TEST_CASE("cuda products: a choice that is none of this library's is not used") 
   CHECK_FALSE(fixture.products.use(shape, own));
   CHECK(fixture.products.use(shape, good));
   Matrices matrices(shape);
-  CHECK_THROWS_AS(fixture.products.run_with(own, shape, matrices.pointers(), nullptr),
-                  std::invalid_argument);
+  CHECK_THROWS_AS(fixture.products.run_with(own, shape, matrices.pointers(), nullptr), std::invalid_argument);
 }
 
 TEST_CASE("cuda products: no tokens or no outputs are no work") {
@@ -225,12 +222,10 @@ TEST_CASE("cuda products: what does not fit is refused in words") {
                        "a product of 8 x 8 x 8 bf16 wants all its matrices at multiples of 16 "
                        "bytes",
                        std::invalid_argument);
-  CHECK_THROWS_AS(run({.num_tokens = 8, .num_outputs = 8, .depth = 8, .has_bias = true},
-                      matrices.pointers()),
+  CHECK_THROWS_AS(run({.num_tokens = 8, .num_outputs = 8, .depth = 8, .has_bias = true}, matrices.pointers()),
                   std::invalid_argument);
   CHECK_THROWS_WITH_AS(run({8, 8, 0}, matrices.pointers()),
-                       "a product of 8 x 8 x 0 bf16: there is nothing to add up",
-                       std::invalid_argument);
+                       "a product of 8 x 8 x 0 bf16: there is nothing to add up", std::invalid_argument);
   CHECK_THROWS_WITH_AS(run({8, 8, 8, DataType::kF32, DataType::kBF16}, matrices.pointers()),
                        "a product of 8 x 8 x 8 f32 -> bf16: what is computed is of the type of "
                        "the factors or f32",
@@ -245,6 +240,5 @@ TEST_CASE("cuda products: what does not fit is refused in words") {
                       matrices.pointers()),
                   std::invalid_argument);
   Workspace workspace(256);
-  CHECK_THROWS_AS(CublasProducts(static_cast<char*>(workspace.data()) + 16, 64),
-                  std::invalid_argument);
+  CHECK_THROWS_AS(CublasProducts(static_cast<char*>(workspace.data()) + 16, 64), std::invalid_argument);
 }

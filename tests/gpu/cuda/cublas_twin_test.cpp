@@ -34,19 +34,17 @@ struct Call {
     return cublasLtMatmulDescSetAttribute(&operation, attribute, &value, sizeof(value));
   }
 
-  cublasStatus_t run(const cublasLtMatmulAlgo_t* algorithm = nullptr,
-                     std::size_t workspace_bytes = 0) {
-    return cublasLtMatmul(handle, &operation, &one, a_values.data(), &a, b_values.data(), &b,
-                          &beta, c_values.data(), &c, c_values.data(), &c, algorithm, nullptr,
-                          workspace_bytes, nullptr);
+  cublasStatus_t run(const cublasLtMatmulAlgo_t* algorithm = nullptr, std::size_t workspace_bytes = 0) {
+    return cublasLtMatmul(handle, &operation, &one, a_values.data(), &a, b_values.data(), &b, &beta,
+                          c_values.data(), &c, c_values.data(), &c, algorithm, nullptr, workspace_bytes,
+                          nullptr);
   }
 
   cublasLtHandle_t handle = nullptr;
   cublasLtMatmulDescOpaque_t operation{};
   cublasLtMatrixLayoutOpaque_t a{}, b{}, c{};
   float one = 1.0F, beta = 0.0F;
-  std::vector<float> a_values = std::vector<float>(16, 1.0F),
-                     b_values = std::vector<float>(24, 2.0F),
+  std::vector<float> a_values = std::vector<float>(16, 1.0F), b_values = std::vector<float>(24, 2.0F),
                      c_values = std::vector<float>(6, 5.0F);
 };
 
@@ -109,13 +107,13 @@ TEST_CASE("cuBLASLt's twin: algorithms that split the depth want a workspace and
   cublasLtMatmulPreferenceOpaque_t preference;
   cublasLtMatmulPreferenceInit(&preference);
   const std::uint64_t bytes = 1 << 20;
-  cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                       &bytes, sizeof(bytes));
+  cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
+                                       sizeof(bytes));
   std::vector<cublasLtMatmulHeuristicResult_t> results(8);
   int count = 0;
   const auto ask = [&] {
-    cublasLtMatmulAlgoGetHeuristic(call.handle, &call.operation, &call.a, &call.b, &call.c,
-                                   &call.c, &preference, 8, results.data(), &count);
+    cublasLtMatmulAlgoGetHeuristic(call.handle, &call.operation, &call.a, &call.b, &call.c, &call.c,
+                                   &preference, 8, results.data(), &count);
     return count;
   };
   CHECK(ask() == 1);  // rows of c are 8 bytes apart

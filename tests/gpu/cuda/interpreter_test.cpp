@@ -21,8 +21,7 @@ namespace {
 constexpr unsigned kAll = 0xFFFFFFFFU;
 
 template <typename... Parameters, typename... Given>
-void run(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-         Given... given) {
+void run(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Given... given) {
   const cudaLaunchConfig_t config{grid, block, shared_bytes, nullptr};
   const cudaError_t error = cudaLaunchKernelEx(&config, kernel, given...);  // throws
   CHECK(error == cudaSuccess);
@@ -278,8 +277,7 @@ TEST_CASE("simt: masks must name the lanes that come") {
                  "waits for lane 5, which does not exist"));
   CHECK(contains(error_of([&] { run(votes_outside_mask, 1, 32, 0, out.data()); }),
                  "lane 16 is not in its own mask 0x0000ffff"));
-  CHECK(contains(error_of([&] { run(trusts_activemask, 1, 32, 0, out.data()); }),
-                 "threads 0-7: __any_sync"));
+  CHECK(contains(error_of([&] { run(trusts_activemask, 1, 32, 0, out.data()); }), "threads 0-7: __any_sync"));
 }
 
 TEST_CASE("simt: a vector must lie on a multiple of its size") {
@@ -337,8 +335,8 @@ TEST_CASE("simt: writes behind dynamic shared memory are found at the block's en
 
 TEST_CASE("simt: a launch that a GPU refuses is an error") {
   std::vector<int> out(64);
-  CHECK(contains(error_of([&] { run(some_leave_early, 0, 64, 0, out.data()); }),
-                 "a grid of (0, 1, 1) blocks"));
+  CHECK(
+      contains(error_of([&] { run(some_leave_early, 0, 64, 0, out.data()); }), "a grid of (0, 1, 1) blocks"));
   CHECK(contains(error_of([&] { run(some_leave_early, dim3(1, 70000), 64, 0, out.data()); }),
                  "a grid of (1, 70000, 1) blocks"));
   CHECK(contains(error_of([&] { run(some_leave_early, 1, 1025, 0, out.data()); }),
@@ -348,8 +346,8 @@ TEST_CASE("simt: a launch that a GPU refuses is an error") {
   cudaFuncSetAttribute(writes_behind_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536);
   CHECK(error_of([&] { run(writes_behind_shared, 1, 1, 65536, 1); }) == "no error");
   CHECK(contains(error_of([] {
-                   cudaFuncSetAttribute(writes_behind_shared,
-                                        cudaFuncAttributeMaxDynamicSharedMemorySize, 300000);
+                   cudaFuncSetAttribute(writes_behind_shared, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        300000);
                  }),
                  "at most 232448 bytes of shared memory, 300000 are asked for"));
 }

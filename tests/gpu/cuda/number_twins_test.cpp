@@ -16,9 +16,8 @@ using namespace troupe;
 namespace {
 
 bool same_number(float left, float right) {
-  return std::isnan(left)
-             ? std::isnan(right)
-             : std::bit_cast<std::uint32_t>(left) == std::bit_cast<std::uint32_t>(right);
+  return std::isnan(left) ? std::isnan(right)
+                          : std::bit_cast<std::uint32_t>(left) == std::bit_cast<std::uint32_t>(right);
 }
 
 // The f16 nearest to a value, ties to even, by looking at all of them once.
@@ -65,8 +64,7 @@ TEST_CASE("number twins: every f16 and the ties beside it round as they should")
     const auto narrow = static_cast<std::uint16_t>(bits);
     REQUIRE(__float2half_rn(f32_from_f16(narrow)).bits == narrow);
     if (bits == 0x7BFFU) continue;
-    const float middle =
-        (f32_from_f16(narrow) + f32_from_f16(static_cast<std::uint16_t>(bits + 1))) / 2;
+    const float middle = (f32_from_f16(narrow) + f32_from_f16(static_cast<std::uint16_t>(bits + 1))) / 2;
     REQUIRE(__float2half_rn(middle).bits == (bits % 2 == 0 ? bits : bits + 1));
     REQUIRE(__float2half_rn(std::nextafter(middle, 0.0F)).bits == bits);
     REQUIRE(__float2half_rn(std::nextafter(middle, 1e9F)).bits == bits + 1);

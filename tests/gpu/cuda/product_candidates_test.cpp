@@ -67,12 +67,11 @@ TEST_CASE("product candidates: are measured on the device, and the choice is tak
   Fixture fixture;
   ProductTimer timer(fixture.stream);
   ProductChoices choices;
-  const auto report =
-      tune_products({{kShape, 1.0}},
-                    {.candidates = [&](const ProductShape&) { return fixture.candidates(); },
-                     .clock = [&](const ProductRun& run) { return timer(run); },
-                     .now = [] { return std::chrono::steady_clock::now(); }},
-                    choices);
+  const auto report = tune_products({{kShape, 1.0}},
+                                    {.candidates = [&](const ProductShape&) { return fixture.candidates(); },
+                                     .clock = [&](const ProductRun& run) { return timer(run); },
+                                     .now = [] { return std::chrono::steady_clock::now(); }},
+                                    choices);
   CHECK(report.num_measured == 1);
   REQUIRE(choices.contains(bin_of(kShape)));
   CHECK(fixture.products->use(kShape, choices.at(bin_of(kShape))));
@@ -87,8 +86,8 @@ TEST_CASE("product candidates: runs take turns with the weights and stay in thei
     candidates.front().run(i);
     std::vector<float> c(8 * 16);
     REQUIRE(cudaStreamSynchronize(fixture.stream) == cudaSuccess);
-    REQUIRE(cudaMemcpy(c.data(), fixture.scratch.memory + fixture.scratch.size_bytes - c_bytes,
-                       c_bytes, cudaMemcpyDeviceToHost) == cudaSuccess);
+    REQUIRE(cudaMemcpy(c.data(), fixture.scratch.memory + fixture.scratch.size_bytes - c_bytes, c_bytes,
+                       cudaMemcpyDeviceToHost) == cudaSuccess);
     return c;
   };
   CHECK(c_after(0) == c_after(2));
@@ -100,8 +99,7 @@ TEST_CASE("product candidates: few tokens in 16 bits are one, and compute the sa
   ProductShape shape{.num_tokens = 8, .num_outputs = 16, .depth = 64, .c_type = DataType::kF32};
   fixture.scratch = {.memory = fixture.memory(16384, 0x3C), .size_bytes = 16384};
   const auto candidates_of_shape = [&] {
-    return product_candidates(*fixture.products, shape, fixture.scratch, fixture.weights,
-                              fixture.stream);
+    return product_candidates(*fixture.products, shape, fixture.scratch, fixture.weights, fixture.stream);
   };
   const auto has_few = [&] {
     const auto candidates = candidates_of_shape();
@@ -149,9 +147,8 @@ TEST_CASE("product candidates: choices that cuBLASLt refuses are forgotten, othe
   few.num_tokens = 1;
   ProductChoice damaged = good;
   damaged.algorithm[0] ^= 1;
-  ProductChoices choices{{bin_of(kShape), good},
-                         {other, damaged},
-                         {few, {.kernel = ProductKernel::kFewTokens}}};
+  ProductChoices choices{
+      {bin_of(kShape), good}, {other, damaged}, {few, {.kernel = ProductKernel::kFewTokens}}};
   CHECK(use_choices(*fixture.products, choices) == 1);
   CHECK(choices.size() == 2);
   CHECK_FALSE(choices.contains(other));
@@ -183,8 +180,8 @@ TEST_CASE("cuda products: a captured product reads what is there when the graph 
   REQUIRE(cudaStreamEndCapture(fixture.stream, &graph) == cudaSuccess);
   REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
   std::vector<float> ones(8 * 64, 1.0F), c(8 * 16);
-  REQUIRE(cudaMemcpy(const_cast<void*>(pointers.a), ones.data(), ones.size() * 4,
-                     cudaMemcpyHostToDevice) == cudaSuccess);
+  REQUIRE(cudaMemcpy(const_cast<void*>(pointers.a), ones.data(), ones.size() * 4, cudaMemcpyHostToDevice) ==
+          cudaSuccess);
   REQUIRE(cudaGraphLaunch(exec, fixture.stream) == cudaSuccess);
   REQUIRE(cudaStreamSynchronize(fixture.stream) == cudaSuccess);
   REQUIRE(cudaMemcpy(c.data(), pointers.c, c.size() * 4, cudaMemcpyDeviceToHost) == cudaSuccess);

@@ -39,7 +39,7 @@ ProductChoices some_choices() {
            .has_bias = true,
            .adds = true,
            .activation = ProductActivation::kGelu}] = {.kernel = ProductKernel::kFewTokens,
-                                                        .microseconds = 1.0 / 3.0};
+                                                       .microseconds = 1.0 / 3.0};
   return choices;
 }
 

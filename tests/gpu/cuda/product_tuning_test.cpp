@@ -20,9 +20,8 @@ class Laboratory {
  public:
   // A negative time: it cannot run.
   ProductCandidate candidate(ProductKernel kernel, double microseconds) {
-    return {.choice = {.kernel = kernel}, .run = [this, microseconds](std::size_t) {
-              microseconds_ = microseconds;
-            }};
+    return {.choice = {.kernel = kernel},
+            .run = [this, microseconds](std::size_t) { microseconds_ = microseconds; }};
   }
 
   ProductClock clock() {

@@ -73,8 +73,7 @@ TEST_CASE("cuda runtime twin: an operation fails on command, in a graph too") {
     simt::fail_operation(failing, cudaErrorECCUncorrectable);
     cudaMemsetAsync(memory, 0, kBytes, stream);
     cudaGraphLaunch(exec, stream);
-    CHECK(cudaStreamSynchronize(stream) ==
-          (failing == 4 ? cudaSuccess : cudaErrorECCUncorrectable));
+    CHECK(cudaStreamSynchronize(stream) == (failing == 4 ? cudaSuccess : cudaErrorECCUncorrectable));
     CHECK(*memory == (failing == 4 ? 3 : failing == 3 ? 1 : 0));
     CHECK(simt::last_kernel_error().empty());
     simt::reset_device();

@@ -143,22 +143,16 @@ TEST_CASE("cuda runtime twin: what a capture can't hold spoils it") {
   CHECK(error_in(allocate, kLocal) == cudaErrorStreamCaptureUnsupported);
   CHECK(error_in(allocate, kRelaxed) == cudaSuccess);
   OK(cudaFree(more));
-  const auto allocate_elsewhere = [&] {
-    return std::async(std::launch::async, allocate).get();
-  };
-  CHECK(error_in(allocate_elsewhere, cudaStreamCaptureModeGlobal) ==
-        cudaErrorStreamCaptureUnsupported);
+  const auto allocate_elsewhere = [&] { return std::async(std::launch::async, allocate).get(); };
+  CHECK(error_in(allocate_elsewhere, cudaStreamCaptureModeGlobal) == cudaErrorStreamCaptureUnsupported);
   CHECK(error_in(allocate_elsewhere, kLocal) == cudaSuccess);
   OK(cudaFree(more));
   CHECK(error_in([&] { return cudaStreamSynchronize(stream); }, kRelaxed) ==
         cudaErrorStreamCaptureUnsupported);
-  CHECK(error_in([&] { return cudaStreamQuery(stream); }, kRelaxed) ==
-        cudaErrorStreamCaptureUnsupported);
-  CHECK(error_in([&] { return cudaDeviceSynchronize(); }, kRelaxed) ==
-        cudaErrorStreamCaptureUnsupported);
+  CHECK(error_in([&] { return cudaStreamQuery(stream); }, kRelaxed) == cudaErrorStreamCaptureUnsupported);
+  CHECK(error_in([&] { return cudaDeviceSynchronize(); }, kRelaxed) == cudaErrorStreamCaptureUnsupported);
   CHECK(error_in([&] { return cudaStreamSynchronize(side); }, kLocal) == cudaSuccess);
-  CHECK(error_in([&] { return cudaEventQuery(event); }, kLocal) ==
-        cudaErrorStreamCaptureUnsupported);
+  CHECK(error_in([&] { return cudaEventQuery(event); }, kLocal) == cudaErrorStreamCaptureUnsupported);
   OK(cudaEventRecord(event, side));
   CHECK(error_in([&] { return cudaStreamWaitEvent(stream, event); }, kLocal) ==
         cudaErrorStreamCaptureIsolation);
@@ -184,8 +178,7 @@ TEST_CASE("cuda runtime twin: a capture ends where and how it began") {
   const cudaEvent_t event = make_event();
   int* memory = device_ints();
   cudaGraph_t graph = nullptr;
-  CHECK(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeRelaxed) ==
-        cudaErrorStreamCaptureUnsupported);
+  CHECK(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeRelaxed) == cudaErrorStreamCaptureUnsupported);
   CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorIllegalState);
   OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaErrorIllegalState);

@@ -82,8 +82,7 @@ TEST_CASE("cuda runtime twin: rows are copied between pitches") {
   OK(cudaMemcpy2D(memory, 12, rows.data(), 16, 8, 3, cudaMemcpyHostToDevice));
   OK(cudaMemcpy2D(back.data(), 8, memory, 12, 8, 3, cudaMemcpyDeviceToHost));
   CHECK(back == std::vector<int>{0, 1, 4, 5, 8, 9});
-  CHECK(cudaMemcpy2D(memory, 4, rows.data(), 16, 8, 3, cudaMemcpyHostToDevice) ==
-        cudaErrorInvalidPitchValue);
+  CHECK(cudaMemcpy2D(memory, 4, rows.data(), 16, 8, 3, cudaMemcpyHostToDevice) == cudaErrorInvalidPitchValue);
   OK(cudaFree(memory));
 }
 

@@ -157,8 +157,7 @@ TEST_CASE("cuda runtime twin: a host function may not call CUDA") {
   const cudaStream_t stream = make_stream();
   cudaError_t error = cudaSuccess;
   OK(cudaLaunchHostFunc(
-      stream, [](void* result) { *static_cast<cudaError_t*>(result) = cudaDeviceSynchronize(); },
-      &error));
+      stream, [](void* result) { *static_cast<cudaError_t*>(result) = cudaDeviceSynchronize(); }, &error));
   OK(cudaStreamSynchronize(stream));
   CHECK(error == cudaErrorNotPermitted);
   OK(cudaStreamDestroy(stream));

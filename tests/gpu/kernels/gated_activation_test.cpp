@@ -59,8 +59,7 @@ TEST_CASE("activation: silu(gate) * up equals f64 within 5e-7 relative") {
 
 TEST_CASE("activation: extreme gates give limits, not NaN; NaN stays NaN") {
   const float inf = std::numeric_limits<float>::infinity();
-  const std::vector<float> gate_up{-1000.0F, -100.0F, 1000.0F, std::nanf(""),
-                                   1.0F,     1.0F,    1.0F,    1.0F};
+  const std::vector<float> gate_up{-1000.0F, -100.0F, 1000.0F, std::nanf(""), 1.0F, 1.0F, 1.0F, 1.0F};
   for (const Isa isa : supported_isas()) {
     float h[4];
     run({.gate_up = gate_up.data(),
@@ -92,8 +91,7 @@ TEST_CASE("exp: below 2 ulp over its whole range") {
       worst = std::max(worst, std::abs(y[i] - expected) / ulp);
     }
     CHECK(worst < 2.0);
-    const std::vector<float> limits{-88.0F, -std::numeric_limits<float>::infinity(), 89.0F,
-                                    std::nanf("")};
+    const std::vector<float> limits{-88.0F, -std::numeric_limits<float>::infinity(), 89.0F, std::nanf("")};
     y.resize(4);
     kernel_table(isa).exponentiate(limits.data(), 0.0F, 1.0F, y.data(), 4);
     CHECK(y[0] == 0.0F);

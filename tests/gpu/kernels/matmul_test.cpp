@@ -40,20 +40,19 @@ std::vector<float> run(const Product& p, const Inputs& in, Isa isa, std::size_t 
   const std::size_t stride = p.outputs + 3;
   std::vector<float> c(num_rows * stride, -7.0F);
   const bool is_bf16 = p.a_type == DataType::kBF16;
-  const MatmulArguments arguments{
-      .weight = &in.weight,
-      .a = is_bf16 ? static_cast<const void*>(in.a_bf16.data() + first_row * p.inputs)
-                   : in.a.data() + first_row * p.inputs,
-      .a_type = p.a_type,
-      .a_stride = p.inputs,
-      .bias = p.has_bias ? in.bias.data() : nullptr,
-      .c = c.data(),
-      .c_stride = stride,
-      .num_rows = num_rows,
-      .num_threads = num_threads,
-      .isa = isa};
-  for (std::size_t task = matmul_num_tasks(arguments); task-- > 0;)
-    matmul_run_task(arguments, task);
+  const MatmulArguments arguments{.weight = &in.weight,
+                                  .a = is_bf16
+                                           ? static_cast<const void*>(in.a_bf16.data() + first_row * p.inputs)
+                                           : in.a.data() + first_row * p.inputs,
+                                  .a_type = p.a_type,
+                                  .a_stride = p.inputs,
+                                  .bias = p.has_bias ? in.bias.data() : nullptr,
+                                  .c = c.data(),
+                                  .c_stride = stride,
+                                  .num_rows = num_rows,
+                                  .num_threads = num_threads,
+                                  .isa = isa};
+  for (std::size_t task = matmul_num_tasks(arguments); task-- > 0;) matmul_run_task(arguments, task);
   std::vector<float> dense;
   for (std::size_t row = 0; row < num_rows; ++row) {
     dense.insert(dense.end(), c.begin() + row * stride, c.begin() + row * stride + p.outputs);
@@ -91,11 +90,10 @@ const Types kTypes[] = {{DataType::kF32, DataType::kF32},
 }  // namespace
 
 TEST_CASE("matmul: equals f64 within 2e-6 of the sum of magnitudes, any shape and type") {
-  const Product shapes[] = {
-      {1, 1, 1, {}, {}},      {1, 33, 7, {}, {}},          {2, 31, 64, {}, {}},
-      {3, 64, 65, {}, {}},    {5, 100, 129, {}, {}},       {7, 257, 40, {}, {}, true},
-      {14, 96, 600, {}, {}},  {15, 70, 513, {}, {}, true}, {29, 160, 1030, {}, {}},
-      {1, 130, 9001, {}, {}}, {4, 48, 5000, {}, {}}};
+  const Product shapes[] = {{1, 1, 1, {}, {}},      {1, 33, 7, {}, {}},          {2, 31, 64, {}, {}},
+                            {3, 64, 65, {}, {}},    {5, 100, 129, {}, {}},       {7, 257, 40, {}, {}, true},
+                            {14, 96, 600, {}, {}},  {15, 70, 513, {}, {}, true}, {29, 160, 1030, {}, {}},
+                            {1, 130, 9001, {}, {}}, {4, 48, 5000, {}, {}}};
   for (const Isa isa : supported_isas()) {
     for (const auto& types : kTypes) {
       for (Product p : shapes) {
@@ -126,8 +124,7 @@ TEST_CASE("matmul: a row has the same bits alone, among 31 others, in chunks, on
         for (const std::size_t threads : {2, 3, 16}) {
           CHECK(same_bits(all.data(), run(p, in, isa, 0, p.rows, threads).data(), all.size()));
         }
-        for (const std::size_t chunk :
-             {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17, 32, 45}) {
+        for (const std::size_t chunk : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17, 32, 45}) {
           for (std::size_t row = 0; row < p.rows; row += chunk) {
             const std::size_t rows = std::min(chunk, p.rows - row);
             const auto part = run(p, in, isa, row, rows, 2);
@@ -161,14 +158,9 @@ TEST_CASE("matmul: stacked sources of other types and strides are one weight") {
   const auto second_f32 = to_f32(second);
   std::vector<float> a(inputs, 0.0F), c(48);
   a[36] = 1.0F;  // picks the last column
-  const MatmulArguments arguments{.weight = &weight,
-                                  .a = a.data(),
-                                  .a_stride = inputs,
-                                  .c = c.data(),
-                                  .c_stride = 48,
-                                  .num_rows = 1};
-  for (std::size_t task = 0; task < matmul_num_tasks(arguments); ++task)
-    matmul_run_task(arguments, task);
+  const MatmulArguments arguments{
+      .weight = &weight, .a = a.data(), .a_stride = inputs, .c = c.data(), .c_stride = 48, .num_rows = 1};
+  for (std::size_t task = 0; task < matmul_num_tasks(arguments); ++task) matmul_run_task(arguments, task);
   for (std::size_t n = 0; n < 5; ++n) CHECK(c[n] == first[n * inputs + 36]);
   for (std::size_t n = 0; n < 40; ++n) CHECK(c[5 + n] == second_f32[n * (inputs + 2) + 36]);
   CHECK(c[45] == 1.0F);
@@ -186,15 +178,14 @@ TEST_CASE("matmul: odd K never multiplies what lies behind a row") {
   for (const Isa isa : supported_isas()) {
     float c[3];
     for (const bool is_bf16 : {false, true}) {
-      const MatmulArguments arguments{
-          .weight = &weight,
-          .a = is_bf16 ? static_cast<const void*>(bf16.data()) : values.data(),
-          .a_type = is_bf16 ? DataType::kBF16 : DataType::kF32,
-          .a_stride = 6,
-          .c = c,
-          .c_stride = 3,
-          .num_rows = 1,
-          .isa = isa};
+      const MatmulArguments arguments{.weight = &weight,
+                                      .a = is_bf16 ? static_cast<const void*>(bf16.data()) : values.data(),
+                                      .a_type = is_bf16 ? DataType::kBF16 : DataType::kF32,
+                                      .a_stride = 6,
+                                      .c = c,
+                                      .c_stride = 3,
+                                      .num_rows = 1,
+                                      .isa = isa};
       matmul_run_task(arguments, 0);
       for (const float value : c) CHECK(std::isfinite(value));
     }

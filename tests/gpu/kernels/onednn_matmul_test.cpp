@@ -13,8 +13,8 @@ using namespace troupe;
 
 namespace {
 
-void compare(std::size_t rows, std::size_t outputs, std::size_t inputs, DataType type,
-             std::size_t num_slices, double tolerance) {
+void compare(std::size_t rows, std::size_t outputs, std::size_t inputs, DataType type, std::size_t num_slices,
+             double tolerance) {
   CAPTURE(rows);
   CAPTURE(outputs);
   CAPTURE(name_of(type));
@@ -29,8 +29,7 @@ void compare(std::size_t rows, std::size_t outputs, std::size_t inputs, DataType
   PackedMatrix ours(sources, inputs, type);
   ours.pack();
   std::vector<float> expected(rows * outputs), c(rows * outputs, -1.0F);
-  const void* operand =
-      type == DataType::kBF16 ? static_cast<const void*>(a_bf16.data()) : a.data();
+  const void* operand = type == DataType::kBF16 ? static_cast<const void*>(a_bf16.data()) : a.data();
   const MatmulArguments reference{.weight = &ours,
                                   .a = operand,
                                   .a_type = type,
@@ -39,8 +38,7 @@ void compare(std::size_t rows, std::size_t outputs, std::size_t inputs, DataType
                                   .c = expected.data(),
                                   .c_stride = outputs,
                                   .num_rows = rows};
-  for (std::size_t task = 0; task < matmul_num_tasks(reference); ++task)
-    matmul_run_task(reference, task);
+  for (std::size_t task = 0; task < matmul_num_tasks(reference); ++task) matmul_run_task(reference, task);
   const OnednnMatmulArguments arguments{.weight = &theirs,
                                         .a = operand,
                                         .a_stride = inputs,

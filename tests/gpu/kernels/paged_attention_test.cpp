@@ -35,8 +35,7 @@ class Pool {
               .num_kv_heads = shape.kv_heads,
               .head_dim = shape.head_dim,
               .type = shape.type};
-    memory.reset(
-        static_cast<std::byte*>(::operator new (kv_pool_bytes(layout), std::align_val_t{64})));
+    memory.reset(static_cast<std::byte*>(::operator new (kv_pool_bytes(layout), std::align_val_t{64})));
     std::fill_n(memory.get(), kv_pool_bytes(layout), std::byte{0xFF});  // NaN in both types
     page_table.resize(num_pages);
     std::iota(page_table.begin(), page_table.end(), 0);
@@ -89,26 +88,24 @@ class Pool {
   Shape shape_;
 };
 
-std::vector<float> attend(const Shape& shape, const Pool& pool,
-                          const std::vector<SequenceSlice>& slices,
+std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vector<SequenceSlice>& slices,
                           const std::vector<float>& queries, Isa isa) {
   const std::size_t width = shape.heads * shape.head_dim;
   std::vector<float> attended(queries.size(), -1.0F);
   const auto blocks = plan_attention(slices, shape.heads, shape.kv_heads);
-  const PagedAttentionArguments arguments{
-      .blocks = blocks,
-      .page_table = pool.page_table.data(),
-      .kv_pool = pool.memory.get(),
-      .layout = pool.layout,
-      .layer = 1,
-      .num_heads = shape.heads,
-      .queries = queries.data(),
-      .query_stride = width,
-      .attended = attended.data(),
-      .attended_type = DataType::kF32,
-      .attended_stride = width,
-      .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
-      .isa = isa};
+  const PagedAttentionArguments arguments{.blocks = blocks,
+                                          .page_table = pool.page_table.data(),
+                                          .kv_pool = pool.memory.get(),
+                                          .layout = pool.layout,
+                                          .layer = 1,
+                                          .num_heads = shape.heads,
+                                          .queries = queries.data(),
+                                          .query_stride = width,
+                                          .attended = attended.data(),
+                                          .attended_type = DataType::kF32,
+                                          .attended_stride = width,
+                                          .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
+                                          .isa = isa};
   for (std::size_t task = paged_attention_num_tasks(arguments); task-- > 0;) {
     paged_attention_run_task(arguments, task);
   }
@@ -125,9 +122,8 @@ SequenceSlice slice_of(const Pool& pool, std::size_t s, std::size_t context, std
 
 // One row in f64: `query` points at the head's query. Where the kernel rounds
 // scaled queries to bf16, so does the reference.
-std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::size_t s,
-                                  std::size_t position, std::size_t head, const float* query,
-                                  Isa isa) {
+std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::size_t s, std::size_t position,
+                                  std::size_t head, const float* query, Isa isa) {
   std::vector<float> scaled(shape.head_dim);
   for (std::size_t d = 0; d < shape.head_dim; ++d) {
     scaled[d] = query[d] * (1.0F / std::sqrt(static_cast<float>(shape.head_dim)));
@@ -184,8 +180,7 @@ TEST_CASE("attention: prefill and decode together equal f64 within 2e-5") {
         for (std::size_t t = 0; t < tokens[s]; ++t, ++row) {
           for (std::size_t head = 0; head < shape.heads; ++head) {
             const std::size_t at = row * width + head * shape.head_dim;
-            const auto expected =
-                reference_row(shape, pool, s, contexts[s] + t, head, &queries[at], isa);
+            const auto expected = reference_row(shape, pool, s, contexts[s] + t, head, &queries[at], isa);
             for (std::size_t d = 0; d < shape.head_dim; ++d) {
               worst = std::max(worst, std::abs(attended[at + d] - expected[d]));
             }
@@ -236,8 +231,8 @@ TEST_CASE("attention: a row has the same bits however the prompt is chunked and 
           std::vector<float> part(queries.end() - width, queries.end());
           part.insert(part.end(), queries.begin() + begin * width,
                       queries.begin() + (begin + tokens) * width);
-          const auto attended = attend(
-              shape, pool, {slice_of(pool, 1, 49, 1), slice_of(pool, 0, begin, tokens)}, part, isa);
+          const auto attended =
+              attend(shape, pool, {slice_of(pool, 1, 49, 1), slice_of(pool, 0, begin, tokens)}, part, isa);
           REQUIRE(same_bits(&expected[begin * width], &attended[width], tokens * width));
         }
       }

@@ -12,8 +12,7 @@ using namespace troupe;
 namespace {
 
 void run(const RmsNormArguments& arguments) {
-  for (std::size_t task = rms_norm_num_tasks(arguments); task-- > 0;)
-    rms_norm_run_task(arguments, task);
+  for (std::size_t task = rms_norm_num_tasks(arguments); task-- > 0;) rms_norm_run_task(arguments, task);
 }
 
 }  // namespace
@@ -52,8 +51,7 @@ TEST_CASE("rms_norm: equals f64 within 2e-6 relative, with and without a residua
             const double scale = 1.0 / std::sqrt(squares / static_cast<double>(width) + 1e-5);
             for (std::size_t i = 0; i < width; ++i) {
               const double expected = x[row * width + i] * scale * weight[i];
-              REQUIRE(std::abs(normed[row * width + i] - expected) <=
-                      2e-6 * std::abs(expected) + 1e-7);
+              REQUIRE(std::abs(normed[row * width + i] - expected) <= 2e-6 * std::abs(expected) + 1e-7);
             }
           }
         }

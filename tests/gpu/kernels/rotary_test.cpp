@@ -13,18 +13,15 @@ using namespace troupe;
 namespace {
 
 double element(const KvLayout& layout, const std::byte* block, std::size_t index) {
-  return layout.type == DataType::kF32
-             ? reinterpret_cast<const float*>(block)[index]
-             : f32_from_bf16(reinterpret_cast<const std::uint16_t*>(block)[index]);
+  return layout.type == DataType::kF32 ? reinterpret_cast<const float*>(block)[index]
+                                       : f32_from_bf16(reinterpret_cast<const std::uint16_t*>(block)[index]);
 }
 
 // Element d of a head rotated to `position`, in f64.
-double rotated(const float* head, std::size_t head_dim, std::size_t d, std::size_t position,
-               double theta) {
+double rotated(const float* head, std::size_t head_dim, std::size_t d, std::size_t position, double theta) {
   const std::size_t half = head_dim / 2;
-  const double angle =
-      static_cast<double>(position) *
-      std::pow(theta, -2.0 * static_cast<double>(d % half) / static_cast<double>(head_dim));
+  const double angle = static_cast<double>(position) *
+                       std::pow(theta, -2.0 * static_cast<double>(d % half) / static_cast<double>(head_dim));
   const double other = d < half ? -head[d + half] : head[d - half];
   return head[d] * std::cos(angle) + other * std::sin(angle);
 }
@@ -38,11 +35,8 @@ TEST_CASE("rotary: queries are rotated, keys and values land in their pages") {
         CAPTURE(name_of(isa));
         CAPTURE(head_dim);
         const std::size_t heads = 4, kv_heads = 2, stride = (heads + 2 * kv_heads) * head_dim;
-        const KvLayout layout{.num_layers = 2,
-                              .num_pages = 5,
-                              .num_kv_heads = kv_heads,
-                              .head_dim = head_dim,
-                              .type = type};
+        const KvLayout layout{
+            .num_layers = 2, .num_pages = 5, .num_kv_heads = kv_heads, .head_dim = head_dim, .type = type};
         std::vector<std::byte> pool(kv_pool_bytes(layout), std::byte{0xFF});
         const RotaryTable table({.head_dim = head_dim, .max_positions = 100});
         std::vector<SequenceSlice> slices(2);
@@ -83,19 +77,16 @@ TEST_CASE("rotary: queries are rotated, keys and values land in their pages") {
             worst_query = std::max(worst_query, std::abs(qkv[token * stride + i] - expected));
           }
           for (std::size_t head = 0; head < kv_heads; ++head) {
-            const std::byte* block =
-                pool.data() + kv_block_offset(layout, 1, places[token].page, head);
+            const std::byte* block = pool.data() + kv_block_offset(layout, 1, places[token].page, head);
             const float* key = row + (heads + head) * head_dim;
             const float* value = key + kv_heads * head_dim;
             for (std::size_t d = 0; d < head_dim; ++d) {
-              worst_key = std::max(
-                  worst_key,
-                  std::abs(element(layout, block, kv_key_element(layout, position % 32, d)) -
-                           rotated(key, head_dim, d, position, 10000.0)));
+              worst_key = std::max(worst_key,
+                                   std::abs(element(layout, block, kv_key_element(layout, position % 32, d)) -
+                                            rotated(key, head_dim, d, position, 10000.0)));
               worst_value = std::max(
                   worst_value,
-                  std::abs(element(layout, block, kv_value_element(layout, position % 32, d)) -
-                           value[d]));
+                  std::abs(element(layout, block, kv_value_element(layout, position % 32, d)) - value[d]));
             }
           }
         }

@@ -16,22 +16,19 @@ TEST_CASE("embed: copies rows of the table, zeros for an id outside of it") {
   for (const Isa isa : supported_isas()) {
     for (const bool is_bf16 : {false, true}) {
       std::vector<float> x(ids.size() * width, -1.0F);
-      const EmbedArguments arguments{
-          .table = is_bf16 ? static_cast<const void*>(narrow.data()) : wide.data(),
-          .table_type = is_bf16 ? DataType::kBF16 : DataType::kF32,
-          .table_stride = width,
-          .vocabulary = vocabulary,
-          .token_ids = ids,
-          .x = x.data(),
-          .x_stride = width,
-          .width = width,
-          .isa = isa};
-      for (std::size_t task = 0; task < embed_num_tasks(arguments); ++task)
-        embed_run_task(arguments, task);
+      const EmbedArguments arguments{.table = is_bf16 ? static_cast<const void*>(narrow.data()) : wide.data(),
+                                     .table_type = is_bf16 ? DataType::kBF16 : DataType::kF32,
+                                     .table_stride = width,
+                                     .vocabulary = vocabulary,
+                                     .token_ids = ids,
+                                     .x = x.data(),
+                                     .x_stride = width,
+                                     .width = width,
+                                     .isa = isa};
+      for (std::size_t task = 0; task < embed_num_tasks(arguments); ++task) embed_run_task(arguments, task);
       const auto& table = is_bf16 ? rounded : wide;
       for (std::size_t row = 0; row < 4; ++row) {
-        CHECK(
-            same_bits(&x[row * width], &table[static_cast<std::size_t>(ids[row]) * width], width));
+        CHECK(same_bits(&x[row * width], &table[static_cast<std::size_t>(ids[row]) * width], width));
       }
       for (std::size_t i = 4 * width; i < x.size(); ++i) CHECK(x[i] == 0.0F);
     }

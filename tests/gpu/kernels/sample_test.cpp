@@ -16,8 +16,7 @@ namespace {
 
 const float kInf = std::numeric_limits<float>::infinity();
 
-std::int32_t sample_one(const std::vector<float>& logits, const SampleRow& row,
-                        Isa isa = best_isa()) {
+std::int32_t sample_one(const std::vector<float>& logits, const SampleRow& row, Isa isa = best_isa()) {
   std::int32_t id = -2;
   const SampleArguments arguments{.logits = logits.data(),
                                   .logits_stride = logits.size(),
@@ -100,11 +99,9 @@ void check_distribution(const std::vector<float>& logits, SampleRow row) {
 
 TEST_CASE("philox: the known answers of its authors") {
   using Words = std::array<std::uint32_t, 4>;
-  CHECK(philox4x32_10({0, 0, 0, 0}, {0, 0}) ==
-        Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(philox4x32_10({0, 0, 0, 0}, {0, 0}) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   const std::uint32_t f = 0xffffffff;
-  CHECK(philox4x32_10({f, f, f, f}, {f, f}) ==
-        Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(philox4x32_10({f, f, f, f}, {f, f}) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(philox4x32_10({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
         Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
@@ -133,9 +130,8 @@ TEST_CASE("sample: top_k 1 and a tiny top_p are the arg max, ties included") {
     CHECK(sample_one(logits, {.parameters = {.top_k = 1, .seed = seed}}) == expected);
     CHECK(sample_one(logits, {.parameters = {.top_p = 1e-6F, .seed = seed}}) == expected);
     CHECK(sample_one(logits, {.parameters = {.top_p = 0.0F, .seed = seed}}) == expected);
-    CHECK(sample_one(
-              logits,
-              {.parameters = {.temperature = 1e-30F, .min_p = 1.0F, .top_k = 1, .seed = seed}}) ==
+    CHECK(sample_one(logits,
+                     {.parameters = {.temperature = 1e-30F, .min_p = 1.0F, .top_k = 1, .seed = seed}}) ==
           expected);
   }
 }
@@ -149,8 +145,7 @@ TEST_CASE("sample: draws follow the exact distribution") {
   check_distribution(logits, {.parameters = {.top_p = 0.8F, .seed = 4}});
   check_distribution(logits, {.parameters = {.min_p = 0.05F, .seed = 5}});
   check_distribution(
-      logits,
-      {.parameters = {.temperature = 1.5F, .top_p = 0.9F, .min_p = 0.02F, .top_k = 30, .seed = 6}});
+      logits, {.parameters = {.temperature = 1.5F, .top_p = 0.9F, .min_p = 0.02F, .top_k = 30, .seed = 6}});
   check_distribution(logits, {.parameters = {.seed = 7}, .suppressed = suppressed});
   check_distribution(logits, {.parameters = {.top_p = 0.9F, .seed = 8}, .suppressed = suppressed});
   check_distribution(random_values(1000, 5, 1.0F), {.parameters = {.top_p = 0.95F, .seed = 9}});
@@ -185,8 +180,7 @@ TEST_CASE("sample: a draw depends on seed and position, not on the other rows") 
   REQUIRE(sample_num_tasks(arguments) == 32);
   for (std::size_t task = 32; task-- > 0;) sample_run_task(arguments, task);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::vector<float> alone(logits.begin() + i * vocabulary,
-                                   logits.begin() + (i + 1) * vocabulary);
+    const std::vector<float> alone(logits.begin() + i * vocabulary, logits.begin() + (i + 1) * vocabulary);
     CHECK(sample_one(alone, rows[i]) == ids[i]);
   }
   CHECK(uniform_draw(1, 2) == uniform_draw(1, 2));
@@ -211,8 +205,7 @@ TEST_CASE("sample: NaN, +Inf or nothing to draw is an error, -Inf a token that c
       }
       SampleRow row{.parameters = {.temperature = temperature}, .suppressed = both};
       CHECK(sample_one({1.0F, 2.0F}, row, isa) == kInvalidLogits);
-      CHECK(sample_one({-kInf, -kInf}, {.parameters = {.temperature = temperature}}, isa) ==
-            kInvalidLogits);
+      CHECK(sample_one({-kInf, -kInf}, {.parameters = {.temperature = temperature}}, isa) == kInvalidLogits);
     }
   }
 }
@@ -226,8 +219,7 @@ std::vector<float> penalized(const SamplingParameters& parameters, std::vector<f
   return logits;
 }
 
-TokenLogprobs logprobs_of(const std::vector<float>& logits, const SampleRow& row,
-                          Isa isa = best_isa()) {
+TokenLogprobs logprobs_of(const std::vector<float>& logits, const SampleRow& row, Isa isa = best_isa()) {
   std::int32_t id = -2;
   TokenLogprobs logprobs;
   const SampleArguments arguments{.logits = logits.data(),
@@ -254,8 +246,7 @@ TEST_CASE("sample: frequency and presence penalties are OpenAI's formula") {
 
 TEST_CASE("sample: the repetition penalty divides what is positive and multiplies the rest") {
   const SamplingParameters parameters{.repetition_penalty = 2.0F};
-  CHECK(penalized(parameters, {3.0F, -3.0F, 0.0F}, {0, 0, 5}) ==
-        std::vector<float>{1.5F, -6.0F, 0.0F});
+  CHECK(penalized(parameters, {3.0F, -3.0F, 0.0F}, {0, 0, 5}) == std::vector<float>{1.5F, -6.0F, 0.0F});
   const SamplingParameters all{
       .repetition_penalty = 2.0F, .frequency_penalty = 1.0F, .presence_penalty = 0.5F};
   CHECK(penalized(all, {3.0F}, {2}) == std::vector<float>{-1.0F});  // it comes first
@@ -284,8 +275,7 @@ TEST_CASE("sample: penalties apply at temperature 0, to listed and pending token
   row.pending = {1, 0, 1};
   row.num_pending = 3;  // 1.4, 1.3, 1.5, 1.0
   CHECK(sample_one(logits, row) == 2);
-  const std::vector<PenalizedToken> elsewhere{{.id = -1, .num_generated = 9},
-                                              {.id = 4, .num_generated = 9}};
+  const std::vector<PenalizedToken> elsewhere{{.id = -1, .num_generated = 9}, {.id = 4, .num_generated = 9}};
   row.penalized = elsewhere;
   row.num_pending = 0;
   CHECK(sample_one(logits, row) == 0);
@@ -317,8 +307,7 @@ TEST_CASE("sample: log-probabilities are the log-softmax of the logits as they c
     for (const float logit : logits) sum += std::exp(double{logit});
     std::vector<std::size_t> order(logits.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](auto a, auto b) { return logits[a] > logits[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return logits[a] > logits[b]; });
     const std::vector<std::int32_t> suppressed{static_cast<std::int32_t>(order[0])};
     const std::vector<PenalizedToken> listed{{.id = static_cast<std::int32_t>(order[1]), .num_generated = 7}};
     const SampleRow row{.parameters = {.temperature = 0.0F, .frequency_penalty = 2.0F, .top_logprobs = 3},

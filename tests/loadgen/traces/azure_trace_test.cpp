@@ -36,12 +36,14 @@ TEST_CASE("azure trace: times count from the first request, to 100 nanoseconds")
   CHECK(plan[1].turns.at(0).prompt_tokens == 396);
   CHECK(plan[1].turns.at(0).output_tokens == 109);
   CHECK(plan[2].start == std::chrono::hours(5) + std::chrono::minutes(44) + nanoseconds(13'819'410'000));
-  CHECK(source->warnings() == std::vector<std::string>{"trace: requests left out because they got no answer: 1"});
+  CHECK(source->warnings() ==
+        std::vector<std::string>{"trace: requests left out because they got no answer: 1"});
 }
 
-TEST_CASE("azure trace: columns may come in any order with others between, as in the traces of 2024 and 2025") {
-  const auto plan = all_of(*read_azure_trace(
-      trace_input("NumImages,GeneratedTokens,TIMESTAMP,ContextTokens\n0,5,2024-05-10 00:00:00.009930+00:00,17\n")));
+TEST_CASE(
+    "azure trace: columns may come in any order with others between, as in the traces of 2024 and 2025") {
+  const auto plan = all_of(*read_azure_trace(trace_input(
+      "NumImages,GeneratedTokens,TIMESTAMP,ContextTokens\n0,5,2024-05-10 00:00:00.009930+00:00,17\n")));
   REQUIRE(plan.size() == 1);
   CHECK(plan[0].turns.at(0).prompt_tokens == 17);
   CHECK(plan[0].turns.at(0).output_tokens == 5);
@@ -56,19 +58,21 @@ TEST_CASE("azure trace: timestamps are read with fraction and zone, and nothing 
   CHECK(*parse_timestamp("2024-02-29 05:00:00.001-07:00") == *noon + milliseconds(1));
   CHECK(*parse_timestamp("2024-03-01 12:00:00") == *noon + hours(24));
   CHECK(*parse_timestamp("1970-01-01 00:00:00.123456789") == nanoseconds(123456789));
-  for (const char* wrong : {"", "12", "2023-02-29 12:00:00", "2024-13-01 12:00:00", "2024-02-29 24:00:00",
-                            "2024-02-29 12:60:00", "2024-02-29 12:00:00.", "2024-02-29 12:00:00.1234567890",
-                            "2024-02-29 12:00:00 ", "2024-02-29 12:00:00+1", "2024-02-29x12:00:00",
-                            "-024-02-29 12:00:00",
-                            "2024-02-29 12:00:00+00:00x", "9999-02-28 12:00:00", "2024-+2-29 12:00:00"})
+  for (const char* wrong :
+       {"", "12", "2023-02-29 12:00:00", "2024-13-01 12:00:00", "2024-02-29 24:00:00", "2024-02-29 12:60:00",
+        "2024-02-29 12:00:00.", "2024-02-29 12:00:00.1234567890", "2024-02-29 12:00:00 ",
+        "2024-02-29 12:00:00+1", "2024-02-29x12:00:00", "-024-02-29 12:00:00", "2024-02-29 12:00:00+00:00x",
+        "9999-02-28 12:00:00", "2024-+2-29 12:00:00"})
     CHECK_MESSAGE(!parse_timestamp(wrong), wrong);
 }
 
 TEST_CASE("azure trace: what makes no sense is refused with file, line, column and reason") {
   CHECK(refusal("") ==
-        "trace:1: expected a line with the columns 'TIMESTAMP', 'ContextTokens', 'GeneratedTokens', got an empty file");
+        "trace:1: expected a line with the columns 'TIMESTAMP', 'ContextTokens', 'GeneratedTokens', got an "
+        "empty file");
   CHECK(refusal("TIMESTAMP,Tokens\n") ==
-        "trace:1: expected the columns 'TIMESTAMP', 'ContextTokens', 'GeneratedTokens', got 'TIMESTAMP,Tokens' without "
+        "trace:1: expected the columns 'TIMESTAMP', 'ContextTokens', 'GeneratedTokens', got "
+        "'TIMESTAMP,Tokens' without "
         "'ContextTokens', 'GeneratedTokens'");
   CHECK(refusal(kHeader + "2023-11-16 18:15:46,374\n") ==
         "trace:2: expected 3 values, got 2 in '2023-11-16 18:15:46,374'");

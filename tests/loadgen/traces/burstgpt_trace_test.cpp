@@ -36,7 +36,8 @@ TEST_CASE("burstgpt trace: rows become conversations, failures are left out and 
   CHECK(plan[1].turns.at(0).prompt_tokens == 1087);
   CHECK(plan[1].turns.at(0).output_tokens == 230);
   CHECK(plan[2].start == std::chrono::milliseconds(113'500));
-  CHECK(source->warnings() == std::vector<std::string>{"trace: requests left out because they got no answer: 1"});
+  CHECK(source->warnings() ==
+        std::vector<std::string>{"trace: requests left out because they got no answer: 1"});
 }
 
 TEST_CASE("burstgpt trace: session and elapsed time may be there too") {
@@ -51,7 +52,8 @@ TEST_CASE("burstgpt trace: what makes no sense is refused with file, line, colum
   CHECK(contains(refusal("Timestamp,Request tokens\n"),
                  "trace:1: expected the columns 'Timestamp', 'Request tokens', 'Response tokens'"));
   CHECK(contains(refusal("Timestamp,Request tokens\n"), "without 'Response tokens'"));
-  CHECK(refusal(header + "-1,5,5\n") == "trace:2: column 'Timestamp': expected seconds of at least 0, got '-1'");
+  CHECK(refusal(header + "-1,5,5\n") ==
+        "trace:2: column 'Timestamp': expected seconds of at least 0, got '-1'");
   CHECK(contains(refusal(header + "nan,5,5\n"), "column 'Timestamp'"));
   CHECK(contains(refusal(header + "1e300,5,5\n"), "column 'Timestamp'"));
   CHECK(contains(refusal(header + "7,5,5\n6,5,5\n"), "trace:3: expected times that never decrease"));

@@ -56,7 +56,9 @@ TEST_CASE("length scaling: shrinking keeps proportions, at least a token each, a
   CHECK(many.turns.size() == 5);
 }
 
-TEST_CASE("length scaling: a conversation with texts loses its last turns, and is left out if the first is too long") {
+TEST_CASE(
+    "length scaling: a conversation with texts loses its last turns, and is left out if the first is too "
+    "long") {
   auto texts = conversation({}, {turn(30, 30, "a"), turn(30, 30, "b"), turn(30, 30, "c")});
   CHECK(shrink_to_fit(texts, 130));
   REQUIRE(texts.turns.size() == 2);

@@ -37,7 +37,8 @@ TEST_CASE("mooncake trace: each id is a prefix block of 512 tokens, the last one
   CHECK(plan[0].turns.at(0).output_tokens == 500);
   CHECK(plan[1].start == std::chrono::milliseconds(3500));
   CHECK(plan[1].prefix.at(0).id == plan[0].prefix[0].id);
-  CHECK(source->warnings() == std::vector<std::string>{"trace: requests left out because they got no answer: 1"});
+  CHECK(source->warnings() ==
+        std::vector<std::string>{"trace: requests left out because they got no answer: 1"});
 }
 
 TEST_CASE("mooncake trace: tokens without an id are the request's own") {
@@ -64,8 +65,10 @@ TEST_CASE("mooncake trace: what makes no sense is refused with file, line, membe
   CHECK(refusal(with("1", "\"5\"", "[]")) ==
         "trace:1: 'input_length': expected a whole number from 0 to 1000000000, got \"5\"");
   CHECK(refusal(with("1", "5", "{}")) == "trace:1: 'hash_ids': expected a list, got {}");
-  CHECK(refusal(with("1", "5", "[\"a\"]")) == "trace:1: 'hash_ids': expected whole numbers of at least 0, got \"a\"");
-  CHECK(contains(refusal(with("1", "5", "[1, 2]")), "expected an id for each 512 tokens of input_length, got more"));
+  CHECK(refusal(with("1", "5", "[\"a\"]")) ==
+        "trace:1: 'hash_ids': expected whole numbers of at least 0, got \"a\"");
+  CHECK(contains(refusal(with("1", "5", "[1, 2]")),
+                 "expected an id for each 512 tokens of input_length, got more"));
   CHECK(contains(refusal(with("2000", "5", "[1]") + with("1000", "5", "[1]")),
                  "trace:2: expected times that never decrease, got one 1 s before"));
 }

@@ -83,20 +83,23 @@ TEST_CASE("plan file: what makes no sense is refused with file, line and reason"
   CHECK(refusal("{}") == "trace:1: 'troupe_plan' is missing");
   CHECK(refusal(R"({"troupe_plan":2,"classes":[]})") == "trace:1: 'troupe_plan': expected version 1, got 2");
   CHECK(refusal(R"({"troupe_plan":1,"classes":[]})") == "trace:1: 'classes': expected at least one");
-  CHECK(refusal(R"({"troupe_plan":1,"classes":[5]})") == "trace:1: 'classes': expected an object, got number");
+  CHECK(refusal(R"({"troupe_plan":1,"classes":[5]})") ==
+        "trace:1: 'classes': expected an object, got number");
   CHECK(refusal(kHead + "\n{\"turns\":[]}") == "trace:2: 'turns': expected at least one");
   CHECK(refusal(kHead + "\n{\"class\":1,\"turns\":[]}") ==
         "trace:2: 'class': expected one of the 1 classes from 0, got 1");
   CHECK(refusal(kHead + "\n{\"turns\":[5]}") == "trace:2: 'turns': expected an object, got number");
-  CHECK(refusal(kHead + "\n{\"turns\":[{\"prompt_tokens\":1}]}") == "trace:2: 'turns': 'output_tokens' is missing");
+  CHECK(refusal(kHead + "\n{\"turns\":[{\"prompt_tokens\":1}]}") ==
+        "trace:2: 'turns': 'output_tokens' is missing");
   CHECK(refusal(kHead + "\n{\"start_ns\":-5}") ==
         "trace:2: 'start_ns': expected a whole number from 0 to 9223372036854775807, got -5");
   CHECK(contains(refusal(kHead + "\n{\"start_ns\":18446744073709551615}"),
                  "trace:2: 'start_ns': expected a whole number from 0"));
   CHECK(refusal(kHead + "\n{\"prefix\":[[1]]}") == "trace:2: 'prefix': expected pairs of id and tokens");
   const std::string turns = R"("turns":[{"prompt_tokens":1,"output_tokens":1}]})";
-  CHECK(contains(refusal(kHead + "\n{\"start_ns\":2000000000," + turns + "\n{\"start_ns\":1000000000," + turns),
-                 "trace:3: expected times that never decrease, got one 1 s before"));
+  CHECK(
+      contains(refusal(kHead + "\n{\"start_ns\":2000000000," + turns + "\n{\"start_ns\":1000000000," + turns),
+               "trace:3: expected times that never decrease, got one 1 s before"));
 }
 
 TEST_CASE("plan file: changed bytes are read or refused, never worse") {

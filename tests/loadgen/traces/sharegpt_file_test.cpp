@@ -21,8 +21,8 @@ std::string said(const std::string& from, const std::string& value) {
 
 const std::string kSample =
     "[\n {\"id\": \"a\", \"conversations\": [" + said("human", "one two three four five six") + ", " +
-    said("gpt", "a {brace} and a \\\"quote\\\"") + ", " + said("human", "again") + ", " + said("gpt", "yes") + ", " +
-    said("human", "no reply") + "]},\n {\"id\": \"b\", \"conversations\": [" + said("gpt", "I began") +
+    said("gpt", "a {brace} and a \\\"quote\\\"") + ", " + said("human", "again") + ", " + said("gpt", "yes") +
+    ", " + said("human", "no reply") + "]},\n {\"id\": \"b\", \"conversations\": [" + said("gpt", "I began") +
     "]},\n {\"conversations\": []}]\n";
 
 ReadTrace with(ShareGptOptions options) {
@@ -44,8 +44,9 @@ TEST_CASE("sharegpt file: a conversation is kept up to its last reply, with leng
   CHECK(plan[0].turns[1].text == "again");
   CHECK(plan[0].turns[0].answer.empty());  // another model's words are not the right ones
   CHECK(source->warnings() ==
-        std::vector<std::string>{"trace: lengths are estimated from words",
-                                 "trace: left out 2 of 3 conversations without a usable first question and reply"});
+        std::vector<std::string>{
+            "trace: lengths are estimated from words",
+            "trace: left out 2 of 3 conversations without a usable first question and reply"});
 }
 
 TEST_CASE("sharegpt file: without texts only the lengths remain") {
@@ -75,8 +76,9 @@ TEST_CASE("sharegpt file: unusual lengths can be left out as vLLM does") {
 }
 
 TEST_CASE("sharegpt file: system messages are passed over") {
-  const auto plan = all_of(*with({})(trace_input("[{\"conversations\": [" + said("system", "Be brief.") + "," +
-                                                 said("user", "Hi there") + "," + said("assistant", "Hello") + "]}]")));
+  const auto plan =
+      all_of(*with({})(trace_input("[{\"conversations\": [" + said("system", "Be brief.") + "," +
+                                   said("user", "Hi there") + "," + said("assistant", "Hello") + "]}]")));
   REQUIRE(plan.size() == 1);
   CHECK(plan[0].turns.at(0).text == "Hi there");
 }
@@ -85,12 +87,14 @@ TEST_CASE("sharegpt file: what makes no sense is refused with file, line and rea
   CHECK(refusal("") == "trace:1: expected a JSON list, got the end of the file");
   CHECK(refusal("{}") == "trace:1: expected a JSON list, got '{'");
   CHECK(refusal("[]") == "trace:1: expected a list of conversations, got an empty one");
-  CHECK(refusal("[{\"conversations\": []},\n") == "trace:2: expected an object in the list, got the end of the file");
+  CHECK(refusal("[{\"conversations\": []},\n") ==
+        "trace:2: expected an object in the list, got the end of the file");
   CHECK(refusal("[{\"conversations\": []}\n") ==
         "trace:2: expected ',' or ']' after an object of the list, got the end of the file");
   CHECK(refusal("[{\"conversations\": []},]") == "trace:1: expected an object after the comma, got ']'");
   CHECK(refusal("[{\"conversations\": []}] x") == "trace:1: expected the end of the file, got 'x'");
-  CHECK(refusal("[\n\n{\"conversations\": [\n\n") == "trace:3: expected this object to end, got the end of the file");
+  CHECK(refusal("[\n\n{\"conversations\": [\n\n") ==
+        "trace:3: expected this object to end, got the end of the file");
   CHECK(refusal("[{\"id\": 1}]") == "trace:1: 'conversations' is missing");
   CHECK(refusal("[{\"conversations\": [5]}]") == "trace:1: 'conversations': expected an object, got number");
   CHECK(refusal("[{\"conversations\": [{\"from\": \"human\", \"value\": 5}]}]") ==
@@ -98,7 +102,9 @@ TEST_CASE("sharegpt file: what makes no sense is refused with file, line and rea
   CHECK(contains(refusal("[\n{\"conversations\": [}]"), "trace:2: expected"));
 }
 
-TEST_CASE("sharegpt file: changed bytes are read or refused, never worse") { CHECK(mistreat(with({}), kSample) == ""); }
+TEST_CASE("sharegpt file: changed bytes are read or refused, never worse") {
+  CHECK(mistreat(with({}), kSample) == "");
+}
 
 TEST_CASE("sharegpt file: real files in this format are read whole") {
   const auto oasst = troupe::find_test_data("chat/oasst_en_100_sharegpt.json");

@@ -21,7 +21,8 @@ std::string ten_seconds() {
   std::string text;
   for (int i = 0; i < 10; ++i)
     text += "{\"timestamp\": " + std::to_string(1000 * i) +
-            ", \"input_length\": 1000, \"output_length\": 100, \"hash_ids\": [7, " + std::to_string(100 + i) + "]}\n";
+            ", \"input_length\": 1000, \"output_length\": 100, \"hash_ids\": [7, " + std::to_string(100 + i) +
+            "]}\n";
   return text;
 }
 
@@ -60,7 +61,8 @@ TEST_CASE("trace selection: a trace with no requests at all is refused") {
   TraceSettings settings;
   settings.file = "t.csv";
   const auto select = [&] {
-    all_of(*select_from_trace(read_azure_trace(trace_input("TIMESTAMP,ContextTokens,GeneratedTokens\n")), settings));
+    all_of(*select_from_trace(read_azure_trace(trace_input("TIMESTAMP,ContextTokens,GeneratedTokens\n")),
+                              settings));
   };
   CHECK(refusal_of(select) == "t.csv: expected at least one conversation, got none");
 }

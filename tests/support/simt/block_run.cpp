@@ -64,8 +64,7 @@ BlockRun::BlockRun(Setup setup)
   threads_.resize(std::size_t{size.x} * size.y * size.z);
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     threads_[i].fiber = &setup_.fibers->fiber(i);
-    threads_[i].index = {static_cast<unsigned>(i % size.x),
-                         static_cast<unsigned>(i / size.x % size.y),
+    threads_[i].index = {static_cast<unsigned>(i % size.x), static_cast<unsigned>(i / size.x % size.y),
                          static_cast<unsigned>(i / size.x / size.y)};
   }
   warps_.resize((threads_.size() + kWarpLanes - 1) / kWarpLanes);
@@ -85,8 +84,7 @@ void BlockRun::run(const std::function<void()>& body) {
     throw KernelError(name_of_block() + ": threads wait for each other: " + describe_waits());
   }
   if (!shared_.is_intact()) {
-    throw KernelError(name_of_block() + ": wrote behind its " +
-                      std::to_string(setup_.dynamic_shared_bytes) +
+    throw KernelError(name_of_block() + ": wrote behind its " + std::to_string(setup_.dynamic_shared_bytes) +
                       " bytes of dynamic shared memory");
   }
 }
@@ -126,8 +124,7 @@ void BlockRun::run_warp(std::size_t warp) {
 void BlockRun::perform_warp_operations(std::size_t warp) {
   for (std::size_t lane = 0; lane < lanes_of(warp); ++lane) {
     const Thread& first = threads_[warp * kWarpLanes + lane];
-    if (first.state != State::kInWarpOperation || !have_all_arrived(warp, first.operation))
-      continue;
+    if (first.state != State::kInWarpOperation || !have_all_arrived(warp, first.operation)) continue;
     const std::uint32_t mask = first.operation.mask;
     std::array<const WarpOperation*, kWarpLanes> operations{};
     for (unsigned other = 0; other < kWarpLanes; ++other) {
@@ -151,16 +148,14 @@ bool BlockRun::have_all_arrived(std::size_t warp, const WarpOperation& operation
     if ((operation.mask >> lane & 1U) == 0) continue;
     const bool exists = lane < lanes_of(warp);
     if (!exists || threads_[warp * kWarpLanes + lane].state == State::kEnded) {
-      throw KernelError(name_of_block() + ", warp " + std::to_string(warp) + ": " +
-                        name_of(operation.kind) + " at " + text_of(operation.where) +
-                        " with mask " + hex(operation.mask) + " waits for lane " +
-                        std::to_string(lane) + ", which " +
+      throw KernelError(name_of_block() + ", warp " + std::to_string(warp) + ": " + name_of(operation.kind) +
+                        " at " + text_of(operation.where) + " with mask " + hex(operation.mask) +
+                        " waits for lane " + std::to_string(lane) + ", which " +
                         (exists ? "has ended" : "does not exist"));
     }
     const Thread& thread = threads_[warp * kWarpLanes + lane];
-    all = all && thread.state == State::kInWarpOperation &&
-          thread.operation.kind == operation.kind && thread.operation.mask == operation.mask &&
-          same_place(thread.operation.where, operation.where);
+    all = all && thread.state == State::kInWarpOperation && thread.operation.kind == operation.kind &&
+          thread.operation.mask == operation.mask && same_place(thread.operation.where, operation.where);
   }
   return all;
 }
@@ -252,8 +247,8 @@ std::string BlockRun::describe(const Thread& thread) const {
     case State::kEnded: return "ended";
     case State::kAtBarrier: return "__syncthreads at " + text_of(thread.where);
     case State::kInWarpOperation:
-      return std::string(name_of(thread.operation.kind)) + " at " +
-             text_of(thread.operation.where) + " with mask " + hex(thread.operation.mask);
+      return std::string(name_of(thread.operation.kind)) + " at " + text_of(thread.operation.where) +
+             " with mask " + hex(thread.operation.mask);
   }
   return "?";
 }

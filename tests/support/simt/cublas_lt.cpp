@@ -79,8 +79,7 @@ bool is_layout_valid(const CublasMatrix& matrix) {
 
 // Of everything but pointers; fills the product in.
 cublasStatus_t inspect(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
-                       const std::array<cublasLtMatrixLayout_t, 4>& layouts,
-                       CublasProduct& product) {
+                       const std::array<cublasLtMatrixLayout_t, 4>& layouts, CublasProduct& product) {
   if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (description == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   for (const auto* layout : layouts) {
@@ -188,15 +187,15 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
 }
 const char* cublasLtGetStatusString(cublasStatus_t status) { return cublasLtGetStatusName(status); }
 
-cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout, cudaDataType type,
-                                        std::uint64_t rows, std::uint64_t cols, std::int64_t ld) {
+cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout, cudaDataType type, std::uint64_t rows,
+                                        std::uint64_t cols, std::int64_t ld) {
   put(layout, CublasMatrix{type, rows, cols, ld});
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
-                                                cublasLtMatrixLayoutAttribute_t attribute,
-                                                const void* value, std::size_t size_bytes) {
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void* value,
+                                                std::size_t size_bytes) {
   auto matrix = get<CublasMatrix>(layout);
   auto status = CUBLAS_STATUS_INVALID_VALUE;
   switch (attribute) {
@@ -209,34 +208,23 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
   return status;
 }
 
-cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDesc_t operation,
-                                      cublasComputeType_t compute_type,
+cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDesc_t operation, cublasComputeType_t compute_type,
                                       cudaDataType_t scale_type) {
   put(operation, Operation{.compute_type = compute_type, .scale_type = scale_type});
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
-                                              cublasLtMatmulDescAttributes_t attribute,
-                                              const void* value, std::size_t size_bytes) {
+                                              cublasLtMatmulDescAttributes_t attribute, const void* value,
+                                              std::size_t size_bytes) {
   auto operation = get<Operation>(description);
   auto status = CUBLAS_STATUS_INVALID_VALUE;
   switch (attribute) {
-    case CUBLASLT_MATMUL_DESC_TRANSA:
-      status = assign(operation.transpose_a, value, size_bytes);
-      break;
-    case CUBLASLT_MATMUL_DESC_TRANSB:
-      status = assign(operation.transpose_b, value, size_bytes);
-      break;
-    case CUBLASLT_MATMUL_DESC_EPILOGUE:
-      status = assign(operation.epilogue, value, size_bytes);
-      break;
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-      status = assign(operation.bias, value, size_bytes);
-      break;
-    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
-      status = assign(operation.bias_type, value, size_bytes);
-      break;
+    case CUBLASLT_MATMUL_DESC_TRANSA: status = assign(operation.transpose_a, value, size_bytes); break;
+    case CUBLASLT_MATMUL_DESC_TRANSB: status = assign(operation.transpose_b, value, size_bytes); break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: status = assign(operation.epilogue, value, size_bytes); break;
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: status = assign(operation.bias, value, size_bytes); break;
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE: status = assign(operation.bias_type, value, size_bytes); break;
   }
   put(description, operation);
   return status;
@@ -263,34 +251,32 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t o
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-      status = assign(
-          preference.alignments.at(attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES), value,
-          size_bytes);
+      status = assign(preference.alignments.at(attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES), value,
+                      size_bytes);
       break;
   }
   put(opaque, preference);
   return status;
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-    cublasLtMatmulPreference_t opaque, int most, cublasLtMatmulHeuristicResult_t results[],
-    int* count) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t opaque, int most,
+                                              cublasLtMatmulHeuristicResult_t results[], int* count) {
   CublasProduct product;
   const cublasStatus_t status = inspect(handle, operation, {a, b, c, d}, product);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   if (opaque == nullptr || most <= 0) return CUBLAS_STATUS_INVALID_VALUE;
   const auto preference = get<Preference>(opaque);
-  const auto alignment =
-      *std::min_element(preference.alignments.begin(), preference.alignments.end());
+  const auto alignment = *std::min_element(preference.alignments.begin(), preference.alignments.end());
   *count = 0;
   for (const std::uint64_t parts : kParts) {
     const bool is_split = parts > 1;
     if (*count == most || !can_compute(product, parts) ||
         workspace_of(product, parts) > preference.max_workspace_bytes ||
-        (is_split && (alignment < 16 || (preference.reduction_mask &
-                                         CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) == 0))) {
+        (is_split &&
+         (alignment < 16 || (preference.reduction_mask & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) == 0))) {
       continue;
     }
     auto& result = results[(*count)++];
@@ -320,12 +306,12 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
   return status;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
-                              const void* alpha, const void* a_values, cublasLtMatrixLayout_t a,
-                              const void* b_values, cublasLtMatrixLayout_t b, const void* beta,
-                              const void* c_values, cublasLtMatrixLayout_t c, void* d_values,
-                              cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algorithm,
-                              void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void* alpha,
+                              const void* a_values, cublasLtMatrixLayout_t a, const void* b_values,
+                              cublasLtMatrixLayout_t b, const void* beta, const void* c_values,
+                              cublasLtMatrixLayout_t c, void* d_values, cublasLtMatrixLayout_t d,
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              std::size_t workspace_bytes, cudaStream_t stream) {
   CublasProduct product;
   cublasStatus_t status = inspect(handle, operation, {a, b, c, d}, product);
   if (status == CUBLAS_STATUS_SUCCESS && algorithm != nullptr) {  // else the first
@@ -342,7 +328,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   product.workspace = static_cast<float*>(workspace);
   status = inspect_pointers(product, workspace, workspace_bytes);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  return enqueue(stream, [product] { multiply(product); }) == cudaSuccess
-             ? CUBLAS_STATUS_SUCCESS
-             : CUBLAS_STATUS_EXECUTION_FAILED;
+  return enqueue(stream, [product] { multiply(product); }) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
+                                                                          : CUBLAS_STATUS_EXECUTION_FAILED;
 }

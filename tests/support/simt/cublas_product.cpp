@@ -43,8 +43,7 @@ float rounded_to_tf32(float value) {
 }
 
 // One column, in f32; `widened` is longer and keeps zeros at its end.
-void widen(const CublasMatrix& matrix, const void* values, std::size_t column, bool rounds,
-           float* widened) {
+void widen(const CublasMatrix& matrix, const void* values, std::size_t column, bool rounds, float* widened) {
   const std::size_t begin = column * static_cast<std::size_t>(matrix.ld);
   if (matrix.type == CUDA_R_16BF) {  // worth a loop that the compiler makes wide
     const auto* const from = static_cast<const __nv_bfloat16*>(values) + begin;
@@ -87,8 +86,7 @@ void finish(const CublasProduct& product, std::size_t row, std::size_t column, f
   }
   if (product.has_bias) value += read(product.bias, product.d.type, row);
   if (product.has_gelu) value = gelu(value);
-  write(product.d_values, product.d.type, column * static_cast<std::size_t>(product.d.ld) + row,
-        value);
+  write(product.d_values, product.d.type, column * static_cast<std::size_t>(product.d.ld) + row, value);
 }
 
 void add_parts(const CublasProduct& product) {

@@ -69,12 +69,8 @@ cudaError_t attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attribute, int*
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
       *value = static_cast<int>(p.sharedMemPerMultiprocessor);
       break;
-    case cudaDevAttrCanUseHostPointerForRegisteredMem:
-      *value = p.canUseHostPointerForRegisteredMem;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(p.sharedMemPerBlockOptin);
-      break;
+    case cudaDevAttrCanUseHostPointerForRegisteredMem: *value = p.canUseHostPointerForRegisteredMem; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(p.sharedMemPerBlockOptin); break;
     case cudaDevAttrHostRegisterSupported: *value = p.hostRegisterSupported; break;
     default: return cudaErrorInvalidValue;
   }

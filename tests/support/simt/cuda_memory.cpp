@@ -82,8 +82,7 @@ cudaError_t cudaHostRegister(void* pointer, size_t size_bytes, unsigned) {
   return call([&](RuntimeState& state) {
     if (pointer == nullptr || size_bytes == 0) return cudaErrorInvalidValue;
     if (const cudaError_t error = state.check_unsafe_call(); error != cudaSuccess) return error;
-    return state.memory().pin(pointer, size_bytes) ? cudaSuccess
-                                                   : cudaErrorHostMemoryAlreadyRegistered;
+    return state.memory().pin(pointer, size_bytes) ? cudaSuccess : cudaErrorHostMemoryAlreadyRegistered;
   });
 }
 
@@ -107,13 +106,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     if (attributes == nullptr) return cudaErrorInvalidValue;
     void* address = const_cast<void*>(pointer);
     switch (state.memory().kind_of(pointer, 1).value_or(MemoryKind::kPageable)) {
-      case MemoryKind::kDevice:
-        *attributes = {cudaMemoryTypeDevice, 0, address, nullptr};
-        break;
+      case MemoryKind::kDevice: *attributes = {cudaMemoryTypeDevice, 0, address, nullptr}; break;
       case MemoryKind::kPinned: *attributes = {cudaMemoryTypeHost, 0, address, address}; break;
-      case MemoryKind::kPageable:
-        *attributes = {cudaMemoryTypeUnregistered, 0, nullptr, address};
-        break;
+      case MemoryKind::kPageable: *attributes = {cudaMemoryTypeUnregistered, 0, nullptr, address}; break;
     }
     return cudaSuccess;
   });
@@ -156,10 +151,8 @@ std::optional<Ends> ends_of(RuntimeState& state, const Copy& copy) {
   const auto from = state.memory().kind_of(copy.from, copy.extent(copy.from_pitch));
   if (!to || !from) return std::nullopt;
   if (copy.kind == cudaMemcpyDefault) return Ends{*to, *from};
-  const bool to_device =
-      copy.kind == cudaMemcpyHostToDevice || copy.kind == cudaMemcpyDeviceToDevice;
-  const bool from_device =
-      copy.kind == cudaMemcpyDeviceToHost || copy.kind == cudaMemcpyDeviceToDevice;
+  const bool to_device = copy.kind == cudaMemcpyHostToDevice || copy.kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = copy.kind == cudaMemcpyDeviceToHost || copy.kind == cudaMemcpyDeviceToDevice;
   if (!can_be(*to, to_device) || !can_be(*from, from_device)) return std::nullopt;
   return Ends{*to, *from};
 }
@@ -205,8 +198,7 @@ cudaError_t set(RuntimeState& state, void* to, int value, size_t size_bytes, cud
   if (size_bytes == 0) return cudaSuccess;
   const auto kind = state.memory().kind_of(to, size_bytes);
   if (!kind || *kind == MemoryKind::kPageable) return cudaErrorInvalidValue;
-  return state.issue(stream, {cudaGraphNodeTypeMemset,
-                              [=] { std::memset(to, value, size_bytes); }});
+  return state.issue(stream, {cudaGraphNodeTypeMemset, [=] { std::memset(to, value, size_bytes); }});
 }
 
 }  // namespace
@@ -224,16 +216,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size_bytes, cudaM
   });
 }
 
-cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                         size_t width, size_t height, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                         size_t height, cudaMemcpyKind kind) {
   return call([&](RuntimeState& state) {
     return issue(state, {to, to_pitch, from, from_pitch, width, height, kind}, nullptr, true);
   });
 }
 
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                              size_t width, size_t height, cudaMemcpyKind kind,
-                              cudaStream_t stream) {
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   return call([&](RuntimeState& state) {
     return issue(state, {to, to_pitch, from, from_pitch, width, height, kind}, stream, false);
   });

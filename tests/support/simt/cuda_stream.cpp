@@ -33,8 +33,7 @@ cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
 }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
-  return call(
-      [&](RuntimeState& state) { return state.describe_stream(stream, nullptr, priority); });
+  return call([&](RuntimeState& state) { return state.describe_stream(stream, nullptr, priority); });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
@@ -47,8 +46,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   return call([&](RuntimeState& state) {
-    return flags == cudaEventWaitDefault ? state.wait_for_event(stream, event)
-                                         : cudaErrorInvalidValue;
+    return flags == cudaEventWaitDefault ? state.wait_for_event(stream, event) : cudaErrorInvalidValue;
   });
 }
 
@@ -61,9 +59,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 
 // ---- events ----
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return cudaEventCreateWithFlags(event, cudaEventDefault);
-}
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call([&](RuntimeState& state) {
@@ -85,8 +81,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   return call([&](RuntimeState& state) {
-    return flags == cudaEventRecordDefault ? state.record_event(event, stream)
-                                           : cudaErrorInvalidValue;
+    return flags == cudaEventRecordDefault ? state.record_event(event, stream) : cudaErrorInvalidValue;
   });
 }
 
@@ -106,7 +101,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   return call([&](RuntimeState& state) {
-    return milliseconds == nullptr ? cudaErrorInvalidValue
-                                   : state.elapsed_time(milliseconds, start, end);
+    return milliseconds == nullptr ? cudaErrorInvalidValue : state.elapsed_time(milliseconds, start, end);
   });
 }

@@ -160,9 +160,9 @@ bool Executor::wait_until_it_may_run(std::unique_lock<std::mutex>& lock) {
 OperationPointer Executor::take_next() {
   auto chosen = ready_.end() - 1;
   if (seed_ == 0) {
-    chosen = std::min_element(
-        ready_.begin(), ready_.end(),
-        [](const auto& left, const auto& right) { return left->number < right->number; });
+    chosen = std::min_element(ready_.begin(), ready_.end(), [](const auto& left, const auto& right) {
+      return left->number < right->number;
+    });
   } else if (random_() % uniform_choices_in_ == 0) {
     chosen = ready_.begin() + static_cast<std::ptrdiff_t>(random_() % ready_.size());
     uniform_choices_in_ = 1U << random_() % 5;

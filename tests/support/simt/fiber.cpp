@@ -46,9 +46,7 @@ void* new_state() { return __tsan_create_fiber(0); }
 void end_state(void* state) {
   if (state != nullptr) __tsan_destroy_fiber(state);
 }
-__attribute__((no_sanitize("thread"))) void go_to_state(void* state) {
-  __tsan_switch_to_fiber(state, 0);
-}
+__attribute__((no_sanitize("thread"))) void go_to_state(void* state) { __tsan_switch_to_fiber(state, 0); }
 #else
 #define TROUPE_NEVER_RETURNS
 void* current_state() { return nullptr; }
@@ -59,8 +57,7 @@ void go_to_state(void*) {}
 
 }  // namespace
 
-Fiber::Fiber(std::byte* stack, std::size_t stack_bytes)
-    : stack_(stack), stack_bytes_(stack_bytes) {}
+Fiber::Fiber(std::byte* stack, std::size_t stack_bytes) : stack_(stack), stack_bytes_(stack_bytes) {}
 
 Fiber::~Fiber() { end_state(own_state_); }
 
@@ -118,9 +115,7 @@ void Fiber::run_body() noexcept {
   }
 }
 
-void FiberPool::Unmap::operator()(std::byte* memory) const {
-  munmap(memory, kGuardBytes + kStackBytes);
-}
+void FiberPool::Unmap::operator()(std::byte* memory) const { munmap(memory, kGuardBytes + kStackBytes); }
 
 Fiber& FiberPool::fiber(std::size_t index) {
   while (fibers_.size() <= index) {

@@ -6,8 +6,7 @@
 namespace troupe::simt {
 
 std::size_t Capture::add_node(Work work, std::set<std::size_t> after) {
-  graph->nodes.push_back(
-      std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(work), std::move(after)}));
+  graph->nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(work), std::move(after)}));
   return graph->nodes.size() - 1;
 }
 

@@ -6,8 +6,7 @@ namespace troupe::simt {
 std::string text_of(const std::source_location& where) {
   const std::string path = where.file_name();
   const auto slash = path.rfind('/');
-  return path.substr(slash == std::string::npos ? 0 : slash + 1) + ":" +
-         std::to_string(where.line());
+  return path.substr(slash == std::string::npos ? 0 : slash + 1) + ":" + std::to_string(where.line());
 }
 
 }  // namespace troupe::simt

@@ -32,8 +32,7 @@ std::map<const void*, std::size_t> allowed_shared;
 FiberPool fibers;  // outlives the thread of the runtime, which is made later
 
 std::string text_of(Index3 size) {
-  return "(" + std::to_string(size.x) + ", " + std::to_string(size.y) + ", " +
-         std::to_string(size.z) + ")";
+  return "(" + std::to_string(size.x) + ", " + std::to_string(size.y) + ", " + std::to_string(size.z) + ")";
 }
 
 std::size_t most_shared(const void* kernel) {
@@ -63,8 +62,7 @@ void check_launch(const LaunchConfig& config) {
   const std::size_t most = most_shared(kernel);
   if (shared_bytes > most) {
     throw KernelError("launch: " + std::to_string(shared_bytes) +
-                      " bytes of dynamic shared memory; this kernel may have " +
-                      std::to_string(most));
+                      " bytes of dynamic shared memory; this kernel may have " + std::to_string(most));
   }
 }
 
@@ -96,8 +94,8 @@ void run_grid(const LaunchConfig& config, const std::function<void()>& body) {
 
 void allow_dynamic_shared(const void* kernel, std::size_t size_bytes) {
   if (size_bytes > kMaxShared) {
-    throw KernelError("a block has at most " + std::to_string(kMaxShared) +
-                      " bytes of shared memory, " + std::to_string(size_bytes) + " are asked for");
+    throw KernelError("a block has at most " + std::to_string(kMaxShared) + " bytes of shared memory, " +
+                      std::to_string(size_bytes) + " are asked for");
   }
   const std::lock_guard lock(allowed_shared_mutex);
   allowed_shared[kernel] = size_bytes;
@@ -109,8 +107,7 @@ std::uint64_t order() { return order_seed; }
 void check_aligned(const void* address, std::size_t alignment) {
   if (reinterpret_cast<std::uintptr_t>(address) % alignment == 0) return;
   throw KernelError("access of " + std::to_string(alignment) + " bytes at an address that is " +
-                    std::to_string(reinterpret_cast<std::uintptr_t>(address) % alignment) +
-                    " bytes off");
+                    std::to_string(reinterpret_cast<std::uintptr_t>(address) % alignment) + " bytes off");
 }
 
 }  // namespace troupe::simt

@@ -12,9 +12,7 @@ constexpr std::size_t kGranule = 256;  // what the budget is counted in
 
 std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-std::size_t counted(std::size_t size_bytes) {
-  return (size_bytes + kGranule - 1) / kGranule * kGranule;
-}
+std::size_t counted(std::size_t size_bytes) { return (size_bytes + kGranule - 1) / kGranule * kGranule; }
 
 }  // namespace
 
@@ -35,8 +33,7 @@ std::size_t MemoryMap::free_bytes() const {
 
 void* MemoryMap::allocate(MemoryKind kind, std::size_t size_bytes) {
   const std::lock_guard lock(mutex_);
-  if (kind == MemoryKind::kDevice &&
-      (size_bytes > budget_ || used_ + counted(size_bytes) > budget_)) {
+  if (kind == MemoryKind::kDevice && (size_bytes > budget_ || used_ + counted(size_bytes) > budget_)) {
     return nullptr;
   }
   std::unique_ptr<std::byte, Free> memory(
@@ -56,8 +53,7 @@ bool MemoryMap::unpin(const void* pointer) { return erase(MemoryKind::kPinned, p
 bool MemoryMap::erase(MemoryKind kind, const void* pointer, bool is_own) {
   const std::lock_guard lock(mutex_);
   const auto found = regions_.find(address_of(pointer));
-  if (found == regions_.end() || found->second.kind != kind ||
-      (found->second.memory != nullptr) != is_own) {
+  if (found == regions_.end() || found->second.kind != kind || (found->second.memory != nullptr) != is_own) {
     return false;
   }
   if (kind == MemoryKind::kDevice) used_ -= counted(found->second.size_bytes);
@@ -94,9 +90,8 @@ std::optional<MemoryKind> MemoryMap::kind_of(const void* pointer, std::size_t si
 
 std::size_t MemoryMap::num_allocations(MemoryKind kind) const {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(
-      std::count_if(regions_.begin(), regions_.end(),
-                    [&](const auto& region) { return region.second.kind == kind; }));
+  return static_cast<std::size_t>(std::count_if(
+      regions_.begin(), regions_.end(), [&](const auto& region) { return region.second.kind == kind; }));
 }
 
 }  // namespace troupe::simt

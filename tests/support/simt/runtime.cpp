@@ -17,17 +17,14 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   });
 }
 
-cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream,
-                          std::function<void()> body) {
+cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream, std::function<void()> body) {
   check_launch(config);
   return enqueue(stream, [config, body = std::move(body)] { run_grid(config, body); });
 }
 
 std::string last_kernel_error() { return RuntimeState::instance().look_at_kernel_error(); }
 
-void fail_operation(std::uint64_t n, cudaError_t error) {
-  RuntimeState::instance().fail_operation(n, error);
-}
+void fail_operation(std::uint64_t n, cudaError_t error) { RuntimeState::instance().fail_operation(n, error); }
 
 void hang() { RuntimeState::instance().hang(true); }
 

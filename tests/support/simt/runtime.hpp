@@ -58,8 +58,7 @@ class Runtime {
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
 // The same after the checks of a launch. Throws KernelError if a GPU refuses it.
-cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream,
-                          std::function<void()> body);
+cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream, std::function<void()> body);
 
 // What the operation that broke the device said, if it was not told to fail; else
 // empty. Stays until the next failure.

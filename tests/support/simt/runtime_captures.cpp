@@ -44,8 +44,7 @@ cudaError_t RuntimeState::end_capture(cudaStream_t handle, cudaGraph_t* graph) {
   const std::shared_ptr<Capture> capture = stream->capture;
   if (capture == nullptr) return cudaErrorIllegalState;
   if (capture->origin != stream) return cudaErrorStreamCaptureUnmatched;
-  if (capture->mode != cudaStreamCaptureModeRelaxed &&
-      capture->thread != std::this_thread::get_id()) {
+  if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id()) {
     return cudaErrorStreamCaptureWrongThread;
   }
   const bool is_valid = capture->status == cudaStreamCaptureStatusActive;
@@ -131,9 +130,9 @@ cudaError_t RuntimeState::check_unsafe_call() {
   if (mode_of_thread == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   const auto is_harmed = [](const Capture& capture) {
     const bool is_own = capture.thread == std::this_thread::get_id();
-    return is_own ? capture.mode != cudaStreamCaptureModeRelaxed
-                  : capture.mode == cudaStreamCaptureModeGlobal &&
-                        mode_of_thread == cudaStreamCaptureModeGlobal;
+    return is_own
+               ? capture.mode != cudaStreamCaptureModeRelaxed
+               : capture.mode == cudaStreamCaptureModeGlobal && mode_of_thread == cudaStreamCaptureModeGlobal;
   };
   const std::lock_guard lock(mutex_);
   cudaError_t error = cudaSuccess;

@@ -78,8 +78,7 @@ void RuntimeState::stop_if_unseen() {
   if (!failure || was_error_looked_at_) return;
   const std::string text = describe(failure).text;
   if (text.empty()) return;
-  std::fprintf(stderr, "A kernel failed, and nobody asked for last_kernel_error(): %s\n",
-               text.c_str());
+  std::fprintf(stderr, "A kernel failed, and nobody asked for last_kernel_error(): %s\n", text.c_str());
   std::abort();
 }
 
@@ -201,8 +200,7 @@ std::vector<OperationPointer> RuntimeState::predecessors(CUstream_st& stream) {
 
 OperationPointer RuntimeState::put(CUstream_st& stream, std::function<void()> run,
                                    std::vector<OperationPointer> after) {
-  stream.last =
-      is_asynchronous() ? executor_.add(std::move(run), after) : executor_.run_here(run);
+  stream.last = is_asynchronous() ? executor_.add(std::move(run), after) : executor_.run_here(run);
   return stream.last;
 }
 
@@ -328,8 +326,8 @@ cudaError_t RuntimeState::elapsed_time(float* milliseconds, cudaEvent_t start_ha
   const std::lock_guard lock(mutex_);
   const CUevent_st *start = find(start_handle), *end = find(end_handle);
   const auto has_no_time = [](const CUevent_st* event) {
-    return event == nullptr || (event->flags & cudaEventDisableTiming) != 0 ||
-           event->record == nullptr || event->capture != nullptr;
+    return event == nullptr || (event->flags & cudaEventDisableTiming) != 0 || event->record == nullptr ||
+           event->capture != nullptr;
   };
   if (has_no_time(start) || has_no_time(end)) return cudaErrorInvalidResourceHandle;
   if (!executor_.has_ended(start->record) || !executor_.has_ended(end->record)) {

@@ -103,8 +103,7 @@ class RuntimeState {
   bool is_asynchronous() const { return has_runtime_ || !streams_.empty(); }
   bool is_blocking(const CUstream_st& stream) const;
   std::vector<OperationPointer> predecessors(CUstream_st& stream);
-  OperationPointer put(CUstream_st& stream, std::function<void()> run,
-                       std::vector<OperationPointer> after);
+  OperationPointer put(CUstream_st& stream, std::function<void()> run, std::vector<OperationPointer> after);
   std::function<void()> counted(const Work& work);
   cudaError_t add_node(CUstream_st& stream, Work work);
   cudaError_t join(CUstream_st& stream, const CUevent_st& event);

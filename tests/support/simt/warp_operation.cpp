@@ -22,8 +22,7 @@ unsigned source_of(const WarpOperation& operation, unsigned lane) {
   const unsigned own = lane % width;
   switch (operation.kind) {
     case WarpOperationKind::kShuffle: return segment + operation.argument % width;
-    case WarpOperationKind::kShuffleUp:
-      return operation.argument > own ? lane : lane - operation.argument;
+    case WarpOperationKind::kShuffleUp: return operation.argument > own ? lane : lane - operation.argument;
     case WarpOperationKind::kShuffleDown:
       return operation.argument >= width - own ? lane : lane + operation.argument;
     default: {
@@ -38,8 +37,8 @@ std::uint64_t shuffled(std::uint32_t mask, const Lanes& lanes, unsigned lane) {
   const WarpOperation& operation = *lanes[lane];
   const unsigned source = source_of(operation, lane);
   if (source >= kWarpLanes || !is_in(mask, source)) {
-    throw KernelError(std::string(name_of(operation.kind)) + " at " + text_of(operation.where) +
-                      ": lane " + std::to_string(lane) + " reads lane " + std::to_string(source) +
+    throw KernelError(std::string(name_of(operation.kind)) + " at " + text_of(operation.where) + ": lane " +
+                      std::to_string(lane) + " reads lane " + std::to_string(source) +
                       ", which takes no part");
   }
   return lanes[source]->operand;
@@ -63,8 +62,7 @@ std::uint64_t reduced(std::uint32_t mask, const Lanes& lanes, WarpOperationKind 
     if (is_first || kind == WarpOperationKind::kReduceAdd) {
       result += value;
     } else {
-      result =
-          kind == WarpOperationKind::kReduceMin ? std::min(result, value) : std::max(result, value);
+      result = kind == WarpOperationKind::kReduceMin ? std::min(result, value) : std::max(result, value);
     }
     is_first = false;
   }
@@ -83,9 +81,8 @@ std::uint64_t result_of(std::uint32_t mask, const Lanes& lanes, unsigned lane) {
     case WarpOperationKind::kAny: return lanes_where(mask, lanes, is_true) != 0 ? 1 : 0;
     case WarpOperationKind::kAll: return lanes_where(mask, lanes, is_true) == mask ? 1 : 0;
     case WarpOperationKind::kMatchAny:
-      return lanes_where(mask, lanes, [&](const WarpOperation& other) {
-        return other.operand == lanes[lane]->operand;
-      });
+      return lanes_where(mask, lanes,
+                         [&](const WarpOperation& other) { return other.operand == lanes[lane]->operand; });
     case WarpOperationKind::kReduceAdd:
     case WarpOperationKind::kReduceMin:
     case WarpOperationKind::kReduceMax: return reduced(mask, lanes, lanes[lane]->kind);

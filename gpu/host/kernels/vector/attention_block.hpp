@@ -149,8 +149,8 @@ const AttentionTile& attention_tile_of(std::size_t rows) {
 
 // scores[row][0 .. 32): the lanes behind the last valid token are garbage.
 template <DataType kType>
-void score_page(const KvLayout& layout, const PageView& page, AttentionRows& state,
-                std::size_t first, std::size_t rows) {
+void score_page(const KvLayout& layout, const PageView& page, AttentionRows& state, std::size_t first,
+                std::size_t rows) {
   for (std::size_t column = 0; column < kKvPageTokens; column += kScoreVectors * kLanes) {
     attention_tile_of<kType>(rows).score(
         {.a = state.queries + first * kQueryStrideBytes,
@@ -198,9 +198,8 @@ inline void update_softmax(AttentionRows& state, std::size_t row, std::size_t nu
 
 // Tokens [first_token, last_token) of the page for all rows of a tile.
 template <DataType kType>
-void add_values(const KvLayout& layout, const PageView& page, AttentionRows& state,
-                std::size_t first_row, std::size_t rows, std::size_t first_token,
-                std::size_t last_token) {
+void add_values(const KvLayout& layout, const PageView& page, AttentionRows& state, std::size_t first_row,
+                std::size_t rows, std::size_t first_token, std::size_t last_token) {
   constexpr std::size_t kElement = kType == DataType::kF32 ? 4 : 2;
   const std::size_t num_columns = padded_head_dim(layout.head_dim);
   const std::size_t stride = num_columns * kElement;
@@ -225,8 +224,7 @@ void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows&
   std::size_t row = 0;
   while (state.visible[row] == 0) ++row;  // the last row sees a token of every page
   for (; row < num_rows; row += kAttentionTileRows) {
-    const std::size_t rows =
-        num_rows - row < kAttentionTileRows ? num_rows - row : kAttentionTileRows;
+    const std::size_t rows = num_rows - row < kAttentionTileRows ? num_rows - row : kAttentionTileRows;
     score_page<kType>(layout, view, state, row, rows);
     for (std::size_t r = row; r < row + rows; ++r) {
       update_softmax(state, r, padded_head_dim(layout.head_dim));
@@ -301,9 +299,7 @@ void attend_rows(const AttentionWork& work, std::size_t first_head, std::size_t 
     for (std::size_t row = 0; row < tokens * heads; ++row) {
       const std::size_t end = first_position + row / heads + 1;
       const std::size_t begin = index * kKvPageTokens;
-      state.visible[row] = end <= begin                  ? 0
-                           : end - begin < kKvPageTokens ? end - begin
-                                                         : kKvPageTokens;
+      state.visible[row] = end <= begin ? 0 : end - begin < kKvPageTokens ? end - begin : kKvPageTokens;
     }
     attend_to_page<kType>(work.layout, view_page(work, index, num_pages), state, tokens * heads);
   }

@@ -52,8 +52,7 @@ constexpr TileShape tile_shape() {
   constexpr int kVectors = tile_vectors(kRows);
   constexpr int kLast = kVectors < kPanelVectors ? kVectors : kPanelVectors;
   return {multiply_tile<kProduct, kRows, kVectors, row_stride(kRows)>,
-          multiply_tile<kProduct, kRows, kLast, row_stride(kRows)>, kVectors, kLast,
-          row_bytes(kRows)};
+          multiply_tile<kProduct, kRows, kLast, row_stride(kRows)>, kVectors, kLast, row_bytes(kRows)};
 }
 
 template <Product kProduct>
@@ -104,8 +103,7 @@ void copy_row(const MatmulBlock& block, std::size_t row, std::size_t first, std:
 }
 
 // A tile whose outputs end inside a vector: computed in a full-sized copy.
-inline void multiply_ragged(TileFunction multiply, TileOperands t, std::size_t rows,
-                            std::size_t columns) {
+inline void multiply_ragged(TileFunction multiply, TileOperands t, std::size_t rows, std::size_t columns) {
   float tile[kMaxTileRows * kPanelWidth] = {};
   float* const c = t.c;
   const std::size_t c_stride = t.c_stride;
@@ -123,14 +121,12 @@ inline void multiply_ragged(TileFunction multiply, TileOperands t, std::size_t r
 // Bytes from the tile at `column` to the next one to be read from memory: the
 // next panels or, behind the last, the next chunk of the first ones. While one
 // tile is multiplied the next is fetched. Long runs fetch from themselves.
-inline std::ptrdiff_t bytes_to_next_tile(const MatmulBlock& block, std::size_t column,
-                                         std::size_t width, std::size_t units,
-                                         std::size_t panel_bytes) {
+inline std::ptrdiff_t bytes_to_next_tile(const MatmulBlock& block, std::size_t column, std::size_t width,
+                                         std::size_t units, std::size_t panel_bytes) {
   constexpr std::ptrdiff_t kOwnRun = 2048;
   if (units * kUnitBytes > kMaxFetchedRun || width < kPanelWidth) return kOwnRun;
   const std::size_t next = column + width;
-  if (next < block.num_columns)
-    return static_cast<std::ptrdiff_t>(width / kPanelWidth * panel_bytes);
+  if (next < block.num_columns) return static_cast<std::ptrdiff_t>(width / kPanelWidth * panel_bytes);
   return static_cast<std::ptrdiff_t>(units * kUnitBytes) -
          static_cast<std::ptrdiff_t>(column / kPanelWidth * panel_bytes);
 }
@@ -148,8 +144,7 @@ inline void multiply_panels(const MatmulBlock& block, const TileShape& shape, Ti
     const std::size_t width = (is_wide ? shape.vectors : shape.last_vectors) * kLanes;
     t.panel = panels + column / kPanelWidth * panel_bytes + column % kPanelWidth * 4;
     t.c = c + column;
-    if (is_from_memory)
-      t.prefetch = bytes_to_next_tile(block, column, width, t.num_units, panel_bytes);
+    if (is_from_memory) t.prefetch = bytes_to_next_tile(block, column, width, t.num_units, panel_bytes);
     const TileFunction multiply = is_wide ? shape.multiply : shape.multiply_last;
     if (left < width) {
       multiply_ragged(multiply, t, rows, left);
@@ -191,8 +186,7 @@ void multiply_block(const MatmulBlock& block) {
       const TileShape& shape = shape_of<kProduct>(rows);
       // A last, smaller tile may have longer rows in its buffer: it fits.
       for (std::size_t r = 0; r < rows; ++r) {
-        copy_row<kProduct>(block, row + r, first, count, padded,
-                           rows_of_a + r * (shape.row_bytes + 64));
+        copy_row<kProduct>(block, row + r, first, count, padded, rows_of_a + r * (shape.row_bytes + 64));
       }
       multiply_panels(block, shape,
                       {.a = rows_of_a,

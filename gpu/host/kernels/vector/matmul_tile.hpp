@@ -21,9 +21,7 @@ enum class Product {
 };
 
 // Bytes of a packed row of a that one unit consumes.
-constexpr std::size_t unit_bytes_of_a(Product product) {
-  return product == Product::kWidened ? 8 : 4;
-}
+constexpr std::size_t unit_bytes_of_a(Product product) { return product == Product::kWidened ? 8 : 4; }
 
 struct TileOperands {
   const std::byte* a = nullptr;      // packed rows, kRowStride bytes apart
@@ -43,16 +41,14 @@ inline void multiply_unit(VecF& sum, VecU weights, const std::byte* a) {
   } else if constexpr (kProduct == Product::kDotBf16) {
 #if defined(__AVX512BF16__)
     const VecU pair = VecU{} + *reinterpret_cast<const AliasU*>(a);
-    sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights),
-                           reinterpret_cast<__m512bh>(pair));
+    sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights), reinterpret_cast<__m512bh>(pair));
 #endif
   }
 }
 
 // All units of a tile. kPrefetch: the weights come from memory.
 template <Product kProduct, int kRows, int kVectors, std::size_t kRowStride, bool kPrefetch>
-[[gnu::always_inline]] inline void multiply_units(const TileOperands& t,
-                                                  VecF (&sums)[kRows][kVectors]) {
+[[gnu::always_inline]] inline void multiply_units(const TileOperands& t, VecF (&sums)[kRows][kVectors]) {
   constexpr int kPanels = (kVectors + kPanelVectors - 1) / kPanelVectors;
   const std::byte* a = t.a;
   const std::byte* panels[kPanels];
@@ -84,8 +80,7 @@ template <Product kProduct, int kRows, int kVectors, std::size_t kRowStride, boo
         }
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
-          const VecF value =
-              broadcast(*reinterpret_cast<const AliasF*>(a + r * kRowStride + half * 4));
+          const VecF value = broadcast(*reinterpret_cast<const AliasF*>(a + r * kRowStride + half * 4));
 #pragma GCC unroll 16
           for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(wide[v], value, sums[r][v]);
         }

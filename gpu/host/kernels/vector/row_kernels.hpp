@@ -112,8 +112,7 @@ inline void normalize(const RmsNormRow& row) {
   }
 }
 
-inline void activate(const float* gate, const float* up, void* h, DataType h_type,
-                     std::size_t width) {
+inline void activate(const float* gate, const float* up, void* h, DataType h_type, std::size_t width) {
   for (std::size_t i = 0; i < width; i += kLanes) {
     const std::size_t lanes = width - i < kLanes ? width - i : kLanes;
     const VecF g = load_lanes(gate + i, lanes);
@@ -144,8 +143,7 @@ inline void rotate(const float* in, const float* cosines_sines, std::size_t head
   }
 }
 
-inline void append_key(const float* key, std::size_t slot, const KvLayout& layout,
-                       std::byte* block) {
+inline void append_key(const float* key, std::size_t slot, const KvLayout& layout, std::byte* block) {
   if (layout.type == DataType::kF32) {
     auto* keys = reinterpret_cast<float*>(block);
     for (std::size_t d = 0; d < layout.head_dim; ++d) {
@@ -177,8 +175,7 @@ inline void rotate_and_append(const RotaryWork& work) {
     if (work.layout.type == DataType::kF32) {
       __builtin_memcpy(value, values + head * head_dim, head_dim * 4);
     } else {
-      to_bf16(DataType::kF32, values + head * head_dim, reinterpret_cast<std::uint16_t*>(value),
-              head_dim);
+      to_bf16(DataType::kF32, values + head * head_dim, reinterpret_cast<std::uint16_t*>(value), head_dim);
     }
   }
 }
@@ -203,8 +200,8 @@ inline LogitSummary summarize(const float* logits, std::size_t count) {
   return summary;
 }
 
-inline void exponentiate(const float* logits, float highest, float inverse_temperature,
-                         float* weights, std::size_t count) {
+inline void exponentiate(const float* logits, float highest, float inverse_temperature, float* weights,
+                         std::size_t count) {
   for (std::size_t i = 0; i < count; i += kLanes) {
     const std::size_t lanes = count - i < kLanes ? count - i : kLanes;
     const VecF value = (load_lanes(logits + i, lanes) - highest) * inverse_temperature;

@@ -12,8 +12,7 @@
 #include "tests/support/simt/runtime.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-extern "C" std::unique_ptr<troupe::Backend> troupe_make_cuda_backend(
-    const troupe::BackendSettings& settings);
+extern "C" std::unique_ptr<troupe::Backend> troupe_make_cuda_backend(const troupe::BackendSettings& settings);
 
 using namespace troupe;
 using namespace troupe::bench;

@@ -51,9 +51,8 @@ TEST_CASE("cuda bench: every part runs with tiny shapes and says what it should"
        {"limit_read", "limit_copy", "limit_product", "limit_to_device", "limit_to_host",
         "decode_attention_64x16384", "decode_attention_64x256", "mixed_attention_32x8_of_2048",
         "prefill_attention_8192", "softmax_20x500", "layer_norm_1x10", "lstm_step_512",
-        "completion_polled_word", "completion_polled_of_host_function",
-        "train_slowed_by_polled_word", "train_slowed_by_host_function", "swap_in", "swap_out",
-        "swap_in_wide"}) {
+        "completion_polled_word", "completion_polled_of_host_function", "train_slowed_by_polled_word",
+        "train_slowed_by_host_function", "swap_in", "swap_out", "swap_in_wide"}) {
     CAPTURE(id);
     CHECK(ids.contains(id));
   }
@@ -80,7 +79,11 @@ TEST_CASE("cuda bench: goals are bounds, and what is no number meets none") {
 TEST_CASE("cuda bench: a share of a limit that was not measured is no measurement") {
   std::ostringstream text;
   Recorder recorder(text, false);
-  recorder.add({.id = "read", .title = "", .value = std::numeric_limits<double>::infinity(), .unit = "", .goal = Goal{.at_least = 0.85}});
+  recorder.add({.id = "read",
+                .title = "",
+                .value = std::numeric_limits<double>::infinity(),
+                .unit = "",
+                .goal = Goal{.at_least = 0.85}});
   const Json line = lines_of(text.str()).at(0);
   CHECK(line.at("kind") == "not_run");
   CHECK(line.at("id") == "read");

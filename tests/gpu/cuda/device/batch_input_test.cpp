@@ -20,13 +20,31 @@ using cuda::BatchInput;
 // is not sampled yet, one with two that is.
 Batch mixed_batch() {
   Batch batch{.id = 1, .slices = {}, .token_ids = {0, 11, 12, 13, 21, 22}, .page_table = {5, 6, 7, 8}};
-  batch.slices.push_back({.sequence = 1, .slot = 3, .num_tokens = 1, .context_length = 40,
-                          .first_page = 0, .num_pages = 2, .input_from_slot = true, .sample = true,
-                          .sampling = {.temperature = 0.5F}, .suppressed = {9, 8}});
-  batch.slices.push_back({.sequence = 2, .slot = 0, .num_tokens = 3, .first_page = 2,
-                          .num_pages = 1, .sampling = {}, .suppressed = {}});
-  batch.slices.push_back({.sequence = 3, .slot = 1, .num_tokens = 2, .context_length = 31,
-                          .first_page = 2, .num_pages = 2, .sample = true, .sampling = {},
+  batch.slices.push_back({.sequence = 1,
+                          .slot = 3,
+                          .num_tokens = 1,
+                          .context_length = 40,
+                          .first_page = 0,
+                          .num_pages = 2,
+                          .input_from_slot = true,
+                          .sample = true,
+                          .sampling = {.temperature = 0.5F},
+                          .suppressed = {9, 8}});
+  batch.slices.push_back({.sequence = 2,
+                          .slot = 0,
+                          .num_tokens = 3,
+                          .first_page = 2,
+                          .num_pages = 1,
+                          .sampling = {},
+                          .suppressed = {}});
+  batch.slices.push_back({.sequence = 3,
+                          .slot = 1,
+                          .num_tokens = 2,
+                          .context_length = 31,
+                          .first_page = 2,
+                          .num_pages = 2,
+                          .sample = true,
+                          .sampling = {},
                           .suppressed = {7}});
   return batch;
 }
@@ -72,8 +90,7 @@ TEST_CASE("batch input: the rows that are sampled know their token, position and
   CHECK(in.input.sample_rows[1].position == 33);
   CHECK(in.input.sample_rows[0].slot == 3);
   CHECK(in.input.sample_rows[1].first_suppressed == 2);
-  CHECK(std::vector(in.input.suppressed, in.input.suppressed + 3) ==
-        std::vector<std::int32_t>{9, 8, 7});
+  CHECK(std::vector(in.input.suppressed, in.input.suppressed + 3) == std::vector<std::int32_t>{9, 8, 7});
 }
 
 TEST_CASE("batch input: rows know their penalized tokens, and their place among log-probabilities") {
@@ -109,23 +126,20 @@ TEST_CASE("batch input: rows beyond the batch are nobody's, and none is at anoth
     if (i >= 6) CHECK(in.input.token_ids[i] == -1);
     CHECK(places.insert({page, position % 32}).second);
   }
-  for (std::uint32_t i = 2; i < capacity.output_rows; ++i)
-    CHECK(in.input.sample_rows[i].slot == 77);
+  for (std::uint32_t i = 2; i < capacity.output_rows; ++i) CHECK(in.input.sample_rows[i].slot == 77);
   CHECK(in.input.counts->merges == plan.merges.size());
 }
 
 TEST_CASE("batch input: parts lie apart, in the order of capacity alone") {
-  const BatchCapacity capacity{.tokens = 3, .output_rows = 2, .pages = 5, .suppressed = 1,
-                               .items = {1, 0, 2, 3}, .merges = 4};
+  const BatchCapacity capacity{
+      .tokens = 3, .output_rows = 2, .pages = 5, .suppressed = 1, .items = {1, 0, 2, 3}, .merges = 4};
   std::vector<std::byte> memory(BatchInput::size_bytes(capacity));
   const BatchInput input = BatchInput::at(memory.data(), capacity);
   const auto end = memory.data() + memory.size();
-  CHECK(reinterpret_cast<std::byte*>(input.slots) >=
-        reinterpret_cast<std::byte*>(input.token_ids + 3));
+  CHECK(reinterpret_cast<std::byte*>(input.slots) >= reinterpret_cast<std::byte*>(input.token_ids + 3));
   CHECK(reinterpret_cast<std::byte*>(input.sample_rows) >=
         reinterpret_cast<std::byte*>(input.output_rows + 2));
-  CHECK(reinterpret_cast<std::byte*>(input.merges) >=
-        reinterpret_cast<std::byte*>(input.items[3] + 3));
+  CHECK(reinterpret_cast<std::byte*>(input.merges) >= reinterpret_cast<std::byte*>(input.items[3] + 3));
   CHECK(reinterpret_cast<std::byte*>(input.counts + 1) <= end);
 }
 

@@ -164,13 +164,17 @@ TEST_CASE("cuda device: log-probabilities are there for the slices that ask") {
   auto batch = std::make_shared<Batch>(
       Batch{.id = 5, .slices = {}, .token_ids = {3, 4, 5, 9, 8, 7}, .page_table = {0, 1}});
   for (std::uint32_t i = 0; i < 2; ++i) {
-    batch->slices.push_back({.sequence = i, .slot = i, .num_tokens = 3, .first_page = i,
-                             .num_pages = 1, .sample = true,
-                             .sampling = {.temperature = 0.0F}, .suppressed = {}});
+    batch->slices.push_back({.sequence = i,
+                             .slot = i,
+                             .num_tokens = 3,
+                             .first_page = i,
+                             .num_pages = 1,
+                             .sample = true,
+                             .sampling = {.temperature = 0.0F},
+                             .suppressed = {}});
   }
   batch->slices[1].sampling.top_logprobs = 2;
-  const auto result =
-      wait_for(device, device.submit(programs.find("decoder_step", 6, 2), batch));
+  const auto result = wait_for(device, device.submit(programs.find("decoder_step", 6, 2), batch));
   REQUIRE(result.error.empty());
   REQUIRE(result.logprobs.size() == 2);
   REQUIRE(result.logprobs[1].top.size() == 2);
@@ -187,12 +191,11 @@ TEST_CASE("cuda device: the time of a batch runs from its own first kernel") {
   cuda::CudaDevice device(model.get());
   ProgramCache programs = model.programs();
   Batch batch{.id = 1, .slices = {}, .token_ids = {3}, .page_table = {0}};
-  batch.slices.push_back({.num_tokens = 1, .num_pages = 1, .sample = true,
-                          .sampling = {.temperature = 0.0F}, .suppressed = {}});
+  batch.slices.push_back(
+      {.num_tokens = 1, .num_pages = 1, .sample = true, .sampling = {.temperature = 0.0F}, .suppressed = {}});
   const auto shared = std::make_shared<const Batch>(batch);
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < 3; ++i)
-    (void)device.submit(programs.find("decoder_step", 1, 1), shared);
+  for (int i = 0; i < 3; ++i) (void)device.submit(programs.find("decoder_step", 1, 1), shared);
   std::chrono::nanoseconds sum{};
   for (Ticket ticket = 1; ticket <= 3; ++ticket) {
     const auto result = wait_for(device, ticket);
@@ -221,8 +224,8 @@ TEST_CASE("cuda device: a lone slot's sequence with many holes is computed in on
     ProgramCache programs = model.programs();
     std::int32_t token = -1;
     for (std::size_t first = 0; first + 1 < starts.size(); first = last_of(first)) {
-      const auto batch = std::make_shared<Batch>(
-          slices_between({&starts[first], &starts[last_of(first)] + 1}));
+      const auto batch =
+          std::make_shared<Batch>(slices_between({&starts[first], &starts[last_of(first)] + 1}));
       batch->slices.back().sample = true;
       const auto result =
           wait_for(device, device.submit(programs.find("decoder_step", batch->num_tokens(), 1), batch));
@@ -258,16 +261,15 @@ TEST_CASE("cuda device: a prompt is scored token by token as on the host, and th
   const SmallModel model(small_settings(DataType::kF32));
   const std::vector<std::int32_t> prompt = {3, 14, 15, 92, 65, 35, 89};
   const auto run = [&](Device& device, ProgramCache programs) {
-    const auto batch = std::make_shared<Batch>(
-        scoring_batch(prompt, device.description().page_size, 3));
+    const auto batch = std::make_shared<Batch>(scoring_batch(prompt, device.description().page_size, 3));
     const auto first = wait_for(
-        device, device.submit(programs.find("decoder_step", batch->num_tokens(),
-                                            batch->num_output_rows()), batch));
+        device,
+        device.submit(programs.find("decoder_step", batch->num_tokens(), batch->num_output_rows()), batch));
     Batch next{.id = 2, .slices = {batch->slices.back()}, .token_ids = {0}, .page_table = {0}};
     next.slices[0].context_length = static_cast<std::uint32_t>(prompt.size());
     next.slices[0].input_from_slot = true;
-    const auto second = wait_for(device, device.submit(programs.find("decoder_step", 1, 1),
-                                                       std::make_shared<Batch>(next)));
+    const auto second =
+        wait_for(device, device.submit(programs.find("decoder_step", 1, 1), std::make_shared<Batch>(next)));
     REQUIRE(first.error == "");
     REQUIRE(second.error == "");
     return std::pair(first, second.tokens.at(0));

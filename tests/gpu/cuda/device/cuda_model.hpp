@@ -68,12 +68,11 @@ class SmallModel {
   }
   // Packed anew each time.
   std::shared_ptr<const HostModel> on_host(DataType type) const {
-    return load_host_model(plan_host_model(directory_.path(),
-                                           {.compute_type = type,
-                                            .num_threads = 2,
-                                            .num_slots = settings_.num_slots,
-                                            .max_batch_tokens = settings_.max_batch_tokens,
-                                            .max_pages = settings_.max_pages}));
+    return load_host_model(plan_host_model(directory_.path(), {.compute_type = type,
+                                                               .num_threads = 2,
+                                                               .num_slots = settings_.num_slots,
+                                                               .max_batch_tokens = settings_.max_batch_tokens,
+                                                               .max_pages = settings_.max_pages}));
   }
 
  private:

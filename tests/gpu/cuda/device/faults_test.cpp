@@ -116,8 +116,8 @@ TEST_CASE("cuda device: it takes no more memory than was planned") {
   REQUIRE(cudaMemGetInfo(&free_before, &total) == cudaSuccess);
   const auto& plan = model.get()->plan;
   // Weights and tables are loaded.
-  const std::uint64_t left = plan.memory.total_bytes - plan.memory.request.weight_bytes -
-                             plan.memory.request.table_bytes;
+  const std::uint64_t left =
+      plan.memory.total_bytes - plan.memory.request.weight_bytes - plan.memory.request.table_bytes;
   {
     cuda::CudaDevice device(model.get());
     ProgramCache programs = model.programs();

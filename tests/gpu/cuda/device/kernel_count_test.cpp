@@ -41,8 +41,7 @@ std::uint64_t kernels_of_step(std::uint32_t num_layers, std::uint32_t num_stream
 }
 
 std::uint64_t kernels_a_layer(std::uint32_t num_streams, std::uint32_t context_length) {
-  return kernels_of_step(2, num_streams, context_length) -
-         kernels_of_step(1, num_streams, context_length);
+  return kernels_of_step(2, num_streams, context_length) - kernels_of_step(1, num_streams, context_length);
 }
 
 }  // namespace

@@ -12,8 +12,7 @@ namespace {
 Program program_of(std::uint32_t num_layers, std::uint32_t num_tokens) {
   ModelConfig config = llama_100m();
   config.num_layers = num_layers;
-  return LlamaNetwork(config).build_program("decoder_step", {num_tokens, num_tokens},
-                                            DataType::kBF16);
+  return LlamaNetwork(config).build_program("decoder_step", {num_tokens, num_tokens}, DataType::kBF16);
 }
 
 std::size_t steps_a_layer(std::uint32_t num_tokens) {
@@ -46,10 +45,8 @@ TEST_CASE("lowering: every temporary is written before it is read") {
 
 TEST_CASE("lowering: a program that computes in f32 has the steps of many tokens") {
   const auto lowered = cuda::lower(
-      LlamaNetwork(llama_100m()).build_program("decoder_step", {1, 1}, DataType::kF32),
-      DataType::kF32);
-  for (const auto& step : lowered.steps)
-    CHECK(!std::holds_alternative<cuda::FusedQkvStep>(step.kind));
+      LlamaNetwork(llama_100m()).build_program("decoder_step", {1, 1}, DataType::kF32), DataType::kF32);
+  for (const auto& step : lowered.steps) CHECK(!std::holds_alternative<cuda::FusedQkvStep>(step.kind));
 }
 
 }  // namespace troupe

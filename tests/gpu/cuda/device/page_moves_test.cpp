@@ -14,8 +14,7 @@ namespace {
 using cuda::CudaDevice;
 
 // One sequence's tokens from `known` on, up to `end`; its KV is in `pages`.
-Batch advance(std::uint32_t slot, std::uint32_t known, std::uint32_t end,
-              std::vector<PageId> pages) {
+Batch advance(std::uint32_t slot, std::uint32_t known, std::uint32_t end, std::vector<PageId> pages) {
   Batch batch{.id = 1, .slices = {}, .token_ids = {}, .page_table = std::move(pages)};
   for (std::uint32_t i = known; i < end; ++i)
     batch.token_ids.push_back(static_cast<std::int32_t>((slot * 31 + i * 7 + 3) % 100));
@@ -36,10 +35,9 @@ class Session {
       : programs_(model.programs()), device_(model.get(), {.host_pages = std::move(host_pages)}) {}
 
   Ticket submit(Batch batch) {
-    const auto program =
-        batch.slices.empty()
-            ? nullptr
-            : programs_.find("decoder_step", batch.num_tokens(), batch.num_output_rows());
+    const auto program = batch.slices.empty()
+                             ? nullptr
+                             : programs_.find("decoder_step", batch.num_tokens(), batch.num_output_rows());
     return device_.submit(program, std::make_shared<const Batch>(std::move(batch)));
   }
   BatchResult result(Ticket ticket) { return wait_for(device_, ticket); }
@@ -187,8 +185,8 @@ TEST_CASE("page swapper: a page that is loaded, stored and loaded again is store
     for (std::uint32_t slot = 0; slot < 3; ++slot) {
       session.run(advance(slot, 0, 32, {slot}));
       expected.push_back(session.run(advance(slot, 32, 34, {slot, 10})).tokens.at(0));
-      store.moves.push_back({.to_host = true, .device_page = slot, .host_page = slot,
-                             .generation = 1 + slot});
+      store.moves.push_back(
+          {.to_host = true, .device_page = slot, .host_page = slot, .generation = 1 + slot});
     }
     session.run(store);
     Batch chain = advance(2, 32, 34, {5, 10});
@@ -263,8 +261,10 @@ TEST_CASE("page swapper: random moves of many batches in flight give what moves 
           const bool is_wrong = random() % 8 == 0 || on_host[move.host_page] == 0;
           move.generation = is_wrong ? 999 : on_host[move.host_page];
           is_void[move.device_page] = is_wrong;
-          if (is_wrong) expected.failed.push_back(999);
-          else on_device[move.device_page] = contents.at(move.generation);
+          if (is_wrong)
+            expected.failed.push_back(999);
+          else
+            on_device[move.device_page] = contents.at(move.generation);
         }
         moves.moves.push_back(move);
       }

@@ -37,8 +37,7 @@ TEST_CASE("cuda gated activation: equals the host's") {
   for (const DataType type : kElementTypes) {
     for (const Case& c : kCases) {
       CAPTURE(c.width);
-      const auto inputs =
-          as_stored(type, random_values(std::size_t{c.rows} * 2 * c.width, 1, 4.0F));
+      const auto inputs = as_stored(type, random_values(std::size_t{c.rows} * 2 * c.width, 1, 4.0F));
       std::vector<float> expected(std::size_t{c.rows} * c.width);
       const GatedActivationArguments host{.gate_up = inputs.data(),
                                           .gate_up_stride = 2 * c.width,
@@ -97,7 +96,6 @@ TEST_CASE("cuda gelu: both forms equal f64, with and without bias, in place or n
 }
 
 TEST_CASE("cuda kernels: a type they don't compute in is refused by name") {
-  CHECK_THROWS_WITH_AS(
-      cuda::launch_bias_gelu({.type = DataType::kI32, .num_rows = 1, .width = 1}, nullptr),
-      "kernels compute in f32, f16 or bf16, not in i32", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(cuda::launch_bias_gelu({.type = DataType::kI32, .num_rows = 1, .width = 1}, nullptr),
+                       "kernels compute in f32, f16 or bf16, not in i32", std::invalid_argument);
 }

@@ -58,8 +58,7 @@ class DeviceArray {
   std::vector<T> values() const {  // waits for the kernels before it
     std::vector<T> result(size_);
     CUDA_CHECK(cudaDeviceSynchronize());
-    CUDA_CHECK(
-        cudaMemcpy(result.data(), memory_ + offset_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
+    CUDA_CHECK(cudaMemcpy(result.data(), memory_ + offset_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
     return result;
   }
 

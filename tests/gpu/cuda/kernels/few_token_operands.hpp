@@ -27,8 +27,7 @@ class FewTokenOperands {
         a_(rows(as_stored(c.type, random_values(c.tokens * c.depth, 1)), c.depth, first, count)),
         weight_(as_stored(c.type, random_values(c.outputs * c.depth, 2))),
         bias_(random_values(c.outputs, 3)),
-        squares_(
-            rows(positive(random_values(c.tokens * num_parts(), 4)), num_parts(), first, count)),
+        squares_(rows(positive(random_values(c.tokens * num_parts(), 4)), num_parts(), first, count)),
         device_a_(c.type, a_),
         device_weight_(c.type, weight_),
         device_bias_(bias_),
@@ -84,8 +83,8 @@ class FewTokenOperands {
     static DeviceArray<std::byte> memory(std::vector<std::byte>(cuda::kFewTokenWorkspaceBytes));
     return memory.data();
   }
-  static std::vector<float> rows(const std::vector<float>& values, std::size_t width,
-                                 std::size_t first, std::size_t count) {
+  static std::vector<float> rows(const std::vector<float>& values, std::size_t width, std::size_t first,
+                                 std::size_t count) {
     return {values.begin() + static_cast<std::ptrdiff_t>(first * width),
             values.begin() + static_cast<std::ptrdiff_t>((first + count) * width)};
   }

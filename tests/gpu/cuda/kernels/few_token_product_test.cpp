@@ -18,8 +18,8 @@ std::vector<float> multiply(const FewTokenCase& c, FewTokenOperands& operands, D
   const cuda::FewTokenInput input = operands.input();
   const std::size_t stride = c.outputs + kPadding;
   TypedBuffer sums(c_type, std::vector<float>(input.num_tokens * stride, 7.0F));
-  cuda::launch_few_token_product(
-      {.input = input, .c = sums.data(), .c_stride = stride, .c_type = c_type}, nullptr);
+  cuda::launch_few_token_product({.input = input, .c = sums.data(), .c_stride = stride, .c_type = c_type},
+                                 nullptr);
   return sums.values();
 }
 
@@ -31,8 +31,7 @@ double worst_against_f64(const FewTokenCase& c, DataType c_type) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t token = i / (c.outputs + kPadding), output = i % (c.outputs + kPadding);
     const bool is_padding = output >= c.outputs;
-    worst = std::max(worst,
-                     error_of(values[i], is_padding ? 7.0F : expected[token * c.outputs + output]));
+    worst = std::max(worst, error_of(values[i], is_padding ? 7.0F : expected[token * c.outputs + output]));
   }
   return worst;
 }
@@ -88,11 +87,9 @@ TEST_CASE("cuda few-token product: weights read ahead are the same weights") {
   TypedBuffer sums(DataType::kF32, std::vector<float>(expected.size(), 7.0F));
   cuda::FewTokenInput input = operands.input();
   input.overlaps_previous = true;
-  cuda::launch_few_token_product({.input = input,
-                                  .c = sums.data(),
-                                  .c_stride = c.outputs + kPadding,
-                                  .c_type = DataType::kF32},
-                                 nullptr);
+  cuda::launch_few_token_product(
+      {.input = input, .c = sums.data(), .c_stride = c.outputs + kPadding, .c_type = DataType::kF32},
+      nullptr);
   CHECK(same_bits(sums.values().data(), expected.data(), expected.size()));
 }
 
@@ -121,24 +118,20 @@ TEST_CASE(
 TEST_CASE("cuda few-token product: what does not fit is refused in words") {
   CHECK_THROWS_WITH_AS(cuda::launch_few_token_product({.input = {.num_tokens = 65}}, nullptr),
                        "a product of few tokens takes at most 64, not 65", std::invalid_argument);
-  CHECK_THROWS_WITH_AS(
-      cuda::launch_few_token_product({.input = {.num_tokens = 1, .depth = 12}}, nullptr),
-      "a product of few tokens wants rows at multiples of 16 bytes and a depth "
-      "that is a multiple of 8, not 12",
-      std::invalid_argument);
-  CHECK_THROWS_WITH_AS(cuda::launch_few_token_product(
-                           {.input = {.type = DataType::kF32, .num_tokens = 1, .depth = 8},
-                            .c_type = DataType::kF32},
-                           nullptr),
-                       "a product of few tokens multiplies bf16 or f16, not f32",
+  CHECK_THROWS_WITH_AS(cuda::launch_few_token_product({.input = {.num_tokens = 1, .depth = 12}}, nullptr),
+                       "a product of few tokens wants rows at multiples of 16 bytes and a depth "
+                       "that is a multiple of 8, not 12",
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(
-      cuda::launch_few_token_product({.input = {}, .c_type = DataType::kF16}, nullptr),
-      "a product of few tokens is stored in f32 or the type of what is "
-      "multiplied, not in f16",
-      std::invalid_argument);
-  CHECK_THROWS_WITH_AS(cuda::launch_few_token_product(
-                           {.input = {.num_tokens = 1, .num_outputs = 8, .depth = 4096}}, nullptr),
-                       "a product of few tokens whose blocks share the depth wants a workspace",
+      cuda::launch_few_token_product(
+          {.input = {.type = DataType::kF32, .num_tokens = 1, .depth = 8}, .c_type = DataType::kF32},
+          nullptr),
+      "a product of few tokens multiplies bf16 or f16, not f32", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(cuda::launch_few_token_product({.input = {}, .c_type = DataType::kF16}, nullptr),
+                       "a product of few tokens is stored in f32 or the type of what is "
+                       "multiplied, not in f16",
                        std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      cuda::launch_few_token_product({.input = {.num_tokens = 1, .num_outputs = 8, .depth = 4096}}, nullptr),
+      "a product of few tokens whose blocks share the depth wants a workspace", std::invalid_argument);
 }

@@ -71,8 +71,7 @@ TEST_CASE("cuda gated product: does what the product and the activation did") {
   FewTokenOperands operands(c);
   TypedBuffer gate_up(DataType::kBF16, std::vector<float>(12 * 48)),
       unfused(DataType::kBF16, std::vector<float>(12 * 24));
-  cuda::launch_few_token_product({.input = operands.input(), .c = gate_up.data(), .c_stride = 48},
-                                 nullptr);
+  cuda::launch_few_token_product({.input = operands.input(), .c = gate_up.data(), .c_stride = 48}, nullptr);
   cuda::launch_gated_activation({.gate_up = gate_up.data(),
                                  .gate_up_stride = 48,
                                  .h = unfused.data(),
@@ -97,7 +96,6 @@ TEST_CASE("cuda gated product: a token has the same bits alone and among others"
 }
 
 TEST_CASE("cuda gated product: an odd number of outputs is refused in words") {
-  CHECK_THROWS_WITH_AS(
-      cuda::launch_gated_product({.input = {.num_tokens = 1, .num_outputs = 7}}, nullptr),
-      "a gated product wants as many gates as ups, not 7 of both", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(cuda::launch_gated_product({.input = {.num_tokens = 1, .num_outputs = 7}}, nullptr),
+                       "a gated product wants as many gates as ups, not 7 of both", std::invalid_argument);
 }

@@ -30,33 +30,32 @@ double worst_against_f64(const Case& c, DataType type) {
   const auto bias_values = random_values(c.width, 3), weight_values = random_values(c.width, 4),
              added_values = random_values(c.width, 5);
   TypedBuffer x(DataType::kF32, x_values, c.offset), residual(type, residual_values, c.offset),
-      added(DataType::kF32, added_values, c.offset),
-      weight(DataType::kF32, weight_values, c.offset), bias(DataType::kF32, bias_values, c.offset),
+      added(DataType::kF32, added_values, c.offset), weight(DataType::kF32, weight_values, c.offset),
+      bias(DataType::kF32, bias_values, c.offset),
       normed(type, std::vector<float>(c.rows * stride, 7.0F), c.offset);
-  cuda::launch_layer_norm(
-      {.x = static_cast<float*>(x.data()),
-       .x_stride = stride,
-       .residual = c.is_residual ? residual.data() : nullptr,
-       .residual_stride = stride,
-       .residual_bias = c.is_residual ? static_cast<const float*>(added.data()) : nullptr,
-       .weight = static_cast<const float*>(weight.data()),
-       .bias = static_cast<const float*>(bias.data()),
-       .normed = normed.data(),
-       .normed_stride = stride,
-       .type = type,
-       .num_rows = c.rows,
-       .width = c.width,
-       .epsilon = 1e-5F},
-      nullptr);
+  cuda::launch_layer_norm({.x = static_cast<float*>(x.data()),
+                           .x_stride = stride,
+                           .residual = c.is_residual ? residual.data() : nullptr,
+                           .residual_stride = stride,
+                           .residual_bias = c.is_residual ? static_cast<const float*>(added.data()) : nullptr,
+                           .weight = static_cast<const float*>(weight.data()),
+                           .bias = static_cast<const float*>(bias.data()),
+                           .normed = normed.data(),
+                           .normed_stride = stride,
+                           .type = type,
+                           .num_rows = c.rows,
+                           .width = c.width,
+                           .epsilon = 1e-5F},
+                          nullptr);
   const auto result = normed.values(), written = x.values();
   double worst = 0.0;
   for (std::size_t row = 0; row < c.rows; ++row) {
     std::vector<double> expected(c.width);
     double mean = 0.0, variance = 0.0;
     for (std::size_t i = 0; i < c.width; ++i) {
-      const float sum = c.is_residual ? x_values[row * stride + i] +
-                                            residual_values[row * stride + i] + added_values[i]
-                                      : x_values[row * stride + i];
+      const float sum = c.is_residual
+                            ? x_values[row * stride + i] + residual_values[row * stride + i] + added_values[i]
+                            : x_values[row * stride + i];
       CHECK(written[row * stride + i] == sum);
       expected[i] = sum;
       mean += expected[i] / c.width;

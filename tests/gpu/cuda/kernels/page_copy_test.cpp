@@ -23,8 +23,7 @@ std::vector<std::byte> random_bytes(std::size_t count, unsigned seed) {
 
 TEST_CASE("cuda page copy: pages of all layers leave the pool and come back elsewhere") {
   for (const DataType type : {DataType::kF32, DataType::kBF16}) {
-    const KvLayout layout{
-        .num_layers = 3, .num_pages = 5, .num_kv_heads = 2, .head_dim = 24, .type = type};
+    const KvLayout layout{.num_layers = 3, .num_pages = 5, .num_kv_heads = 2, .head_dim = 24, .type = type};
     const std::size_t layer_bytes = kv_page_bytes(layout);
     const auto before = random_bytes(kv_pool_bytes(layout), 1);
     DeviceArray<std::byte> pool(before);
@@ -47,9 +46,7 @@ TEST_CASE("cuda page copy: pages of all layers leave the pool and come back else
       return std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(layer_bytes));
     };
     for (std::size_t layer = 0; layer < layout.num_layers; ++layer) {
-      const auto place = [&](std::uint32_t page) {
-        return kv_block_offset(layout, layer, page, 0);
-      };
+      const auto place = [&](std::uint32_t page) { return kv_block_offset(layout, layer, page, 0); };
       CHECK(part(stored, (3 * layout.num_layers + layer) * layer_bytes) == part(before, place(4)));
       CHECK(part(stored, layer * layer_bytes) == part(before, place(1)));
       CHECK(part(after, place(0)) == part(before, place(4)));

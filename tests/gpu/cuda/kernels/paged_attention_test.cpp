@@ -43,8 +43,7 @@ class Pool {
               .num_kv_heads = shape.kv_heads,
               .head_dim = shape.head_dim,
               .type = shape.type};
-    numbers.assign(kv_pool_bytes(layout) / size_of(shape.type),
-                   std::numeric_limits<float>::quiet_NaN());
+    numbers.assign(kv_pool_bytes(layout) / size_of(shape.type), std::numeric_limits<float>::quiet_NaN());
     for (std::uint32_t i = 0; i < num_pages; ++i) page_table.push_back(i);
     std::mt19937 random(3);
     std::shuffle(page_table.begin(), page_table.end(), random);
@@ -63,8 +62,7 @@ class Pool {
   std::size_t key_index(std::uint32_t s, std::size_t token, std::size_t head, std::size_t d) const {
     return block(s, token, head) + kv_key_element(layout, token % 32, d);
   }
-  std::size_t value_index(std::uint32_t s, std::size_t token, std::size_t head,
-                          std::size_t d) const {
+  std::size_t value_index(std::uint32_t s, std::size_t token, std::size_t head, std::size_t d) const {
     return block(s, token, head) + kv_value_element(layout, token % 32, d);
   }
 
@@ -75,8 +73,7 @@ class Pool {
 
  private:
   std::size_t block(std::uint32_t s, std::size_t token, std::size_t head) const {
-    return kv_block_offset(layout, 1, page_table[first_page[s] + token / 32], head) /
-           size_of(layout.type);
+    return kv_block_offset(layout, 1, page_table[first_page[s] + token / 32], head) / size_of(layout.type);
   }
 };
 
@@ -102,9 +99,8 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
                                                   .tile_split_tokens = options.tile_split_tokens,
                                                   .window = options.window,
                                                   .has_tiles = options.has_tiles});
-  DeviceArray<cuda::AttentionItem> items[] = {
-      DeviceArray(plan.items[0]), DeviceArray(plan.items[1]), DeviceArray(plan.items[2]),
-      DeviceArray(plan.items[3])};
+  DeviceArray<cuda::AttentionItem> items[] = {DeviceArray(plan.items[0]), DeviceArray(plan.items[1]),
+                                              DeviceArray(plan.items[2]), DeviceArray(plan.items[3])};
   DeviceArray<cuda::AttentionMerge> merges(plan.merges);
   cuda::DeviceAttentionPlan device_plan{.merges = merges.data()};
   cuda::AttentionCounts counts{.merges = static_cast<std::uint32_t>(plan.merges.size())};
@@ -156,8 +152,7 @@ std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::uin
   for (auto& weight : weights) total += weight = std::exp(weight - highest);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     for (std::size_t d = 0; d < shape.head_dim; ++d) {
-      result[d] +=
-          weights[i] / total * pool.numbers[pool.value_index(sequence, first + i, kv_head, d)];
+      result[d] += weights[i] / total * pool.numbers[pool.value_index(sequence, first + i, kv_head, d)];
     }
   }
   return result;
@@ -167,16 +162,16 @@ double worst_against_f64(const Shape& shape, const Pool& pool, const std::vector
                          const Options& options = {}) {
   std::size_t num_tokens = 0;
   for (const auto& range : ranges) num_tokens += range.tokens;
-  const auto queries = as_stored(
-      shape.type, random_values(num_tokens * shape.query_width(), 99, options.query_scale));
+  const auto queries =
+      as_stored(shape.type, random_values(num_tokens * shape.query_width(), 99, options.query_scale));
   const auto attended = attend(shape, pool, ranges, queries, options);
   double worst = 0.0;
   std::size_t at = 0;
   for (const auto& range : ranges) {
     for (std::uint32_t t = 0; t < range.tokens; ++t) {
       for (std::size_t head = 0; head < shape.group * shape.kv_heads; ++head) {
-        const auto expected = reference_row(shape, pool, range.sequence, range.context + t, head,
-                                            &queries[at], options.window);
+        const auto expected =
+            reference_row(shape, pool, range.sequence, range.context + t, head, &queries[at], options.window);
         for (const double value : expected) {
           const double error = std::abs(attended[at++] - value) / std::max(1.0, std::abs(value));
           worst = std::max(worst, std::isnan(error) ? 1e9 : error);
@@ -209,8 +204,8 @@ TEST_CASE("cuda attention: a warp's later pages join what it has of the earlier 
   for (const auto& shape : {kShapes[1], kShapes[2]}) {
     const Pool pool(shape, {400});
     for (const std::uint32_t split_tokens : {256U, 512U}) {
-      CHECK(worst_against_f64(shape, pool, {{399, 1, 0}, {290, 3, 0}},
-                              {.split_tokens = split_tokens}) < rounding_of(shape.type) + 4e-6);
+      CHECK(worst_against_f64(shape, pool, {{399, 1, 0}, {290, 3, 0}}, {.split_tokens = split_tokens}) <
+            rounding_of(shape.type) + 4e-6);
     }
   }
 }
@@ -250,8 +245,7 @@ TEST_CASE("cuda attention: a sliding window hides what is too far back") {
   const Pool pool(shape, {150, 20});
   for (const std::uint32_t window : {1U, 7U, 32U, 100U, 4096U}) {
     CAPTURE(window);
-    CHECK(worst_against_f64(shape, pool, {{149, 1, 0}, {60, 9, 0}, {0, 20, 1}},
-                            {.window = window}) < 4e-6);
+    CHECK(worst_against_f64(shape, pool, {{149, 1, 0}, {60, 9, 0}, {0, 20, 1}}, {.window = window}) < 4e-6);
   }
 }
 
@@ -267,8 +261,7 @@ TEST_CASE("cuda attention: a row has the same bits however the prompt is chunked
         const std::uint32_t tokens = std::min(chunk, 70 - begin);
         // Another sequence's decode stands before it.
         std::vector<float> part(queries.end() - width, queries.end());
-        part.insert(part.end(), queries.begin() + begin * width,
-                    queries.begin() + (begin + tokens) * width);
+        part.insert(part.end(), queries.begin() + begin * width, queries.begin() + (begin + tokens) * width);
         const auto attended = attend(shape, pool, {{129, 1, 1}, {begin, tokens, 0}}, part);
         REQUIRE(same_bits(&whole[begin * width], &attended[width], tokens * width));
       }
@@ -313,8 +306,7 @@ TEST_CASE("cuda attention: tiles are right in any order of threads") {
   const Shape shape{2, 1, 64, DataType::kBF16};
   const Pool pool(shape, {80});
   in_several_orders([&] {
-    CHECK(worst_against_f64(shape, pool, {{70, 6, 0}}, {.has_tiles = true}) <
-          2 * rounding_of(shape.type));
+    CHECK(worst_against_f64(shape, pool, {{70, 6, 0}}, {.has_tiles = true}) < 2 * rounding_of(shape.type));
   });
 }
 
@@ -322,18 +314,17 @@ TEST_CASE("cuda attention: tiles of what tensor cores don't take are refused in 
   const Shape shape{4, 1, 32, DataType::kBF16};
   const Pool pool(shape, {20});
   CHECK_FALSE(cuda::can_tile_attention(pool.layout));
-  CHECK_THROWS_WITH_AS(
-      worst_against_f64(shape, pool, {{0, 20, 0}}, {.has_tiles = true}),
-      "attention on tensor cores wants bf16 or f16 and heads of 64 or 128 elements, "
-      "not bf16 and 32",
-      std::invalid_argument);
+  CHECK_THROWS_WITH_AS(worst_against_f64(shape, pool, {{0, 20, 0}}, {.has_tiles = true}),
+                       "attention on tensor cores wants bf16 or f16 and heads of 64 or 128 elements, "
+                       "not bf16 and 32",
+                       std::invalid_argument);
 }
 
 TEST_CASE("cuda attention: blocks of a graph that have nothing to do leave everything alone") {
   const Shape shape{4, 1, 64, DataType::kBF16};
   const Pool pool(shape, {100, 30});
-  CHECK(worst_against_f64(shape, pool, {{99, 1, 0}, {0, 3, 1}},
-                          {.has_tiles = true, .num_idle_blocks = 2}) < 2 * rounding_of(shape.type));
+  CHECK(worst_against_f64(shape, pool, {{99, 1, 0}, {0, 3, 1}}, {.has_tiles = true, .num_idle_blocks = 2}) <
+        2 * rounding_of(shape.type));
 }
 
 TEST_CASE("cuda attention: an empty batch launches nothing") {

@@ -59,8 +59,8 @@ struct Rotation {
   DeviceArray<float> angles;
 };
 
-void multiply(const Heads& heads, const std::vector<TokenPlace>& token_places,
-              FewTokenOperands& operands, const float* angles, Outcome& to) {
+void multiply(const Heads& heads, const std::vector<TokenPlace>& token_places, FewTokenOperands& operands,
+              const float* angles, Outcome& to) {
   DeviceArray<TokenPlace> places(token_places);
   cuda::launch_qkv_product({.input = operands.input(),
                             .queries = to.queries.data(),
@@ -80,8 +80,7 @@ struct Expected {
   std::vector<double> queries, pool;
 };
 Expected expected_of(const Heads& heads, const std::vector<TokenPlace>& places,
-                     const FewTokenOperands& operands, const RotaryTable* table,
-                     const KvLayout& layout) {
+                     const FewTokenOperands& operands, const RotaryTable* table, const KvLayout& layout) {
   const std::size_t head_dim = heads.head_dim, half = head_dim / 2;
   Expected expected{std::vector<double>(places.size() * (heads.queries() + kPadding), kUntouched),
                     std::vector<double>(kv_pool_bytes(layout) / 2, kUntouched)};
@@ -105,8 +104,7 @@ Expected expected_of(const Heads& heads, const std::vector<TokenPlace>& places,
       const std::size_t kv_head = (head - heads.heads) % heads.kv_heads;
       const std::size_t block = kv_block_offset(layout, 1, page, kv_head) / 2;
       expected.pool[block + (is_key ? kv_key_element(layout, position % kKvPageTokens, d)
-                                    : kv_value_element(layout, position % kKvPageTokens, d))] =
-          value;
+                                    : kv_value_element(layout, position % kKvPageTokens, d))] = value;
     }
   }
   return expected;
@@ -131,8 +129,8 @@ void check_against_f64(const Heads& heads, FewTokenCase c, bool has_rotation = t
   const auto places = places_of(c.tokens);
   Outcome outcome(heads, c.type, c.tokens);
   multiply(heads, places, operands, has_rotation ? rotation.angles.data() : nullptr, outcome);
-  const Expected expected = expected_of(heads, places, operands,
-                                        has_rotation ? &rotation.table : nullptr, outcome.layout);
+  const Expected expected =
+      expected_of(heads, places, operands, has_rotation ? &rotation.table : nullptr, outcome.layout);
   CHECK(worst_difference(outcome.queries.values(), expected.queries) < rounding_of(c.type) + 1e-5);
   CHECK(worst_difference(outcome.pool.values(), expected.pool) < rounding_of(c.type) + 1e-5);
 }
@@ -157,9 +155,7 @@ TEST_CASE("cuda qkv product: without angles nothing is rotated") {
 }
 
 TEST_CASE("cuda qkv product: any order of threads gives the same") {
-  in_several_orders([] {
-    check_against_f64({2, 1, 32}, {.tokens = 10, .depth = 72, .has_bias = true});
-  });
+  in_several_orders([] { check_against_f64({2, 1, 32}, {.tokens = 10, .depth = 72, .has_bias = true}); });
 }
 
 TEST_CASE("cuda qkv product: does what the product and the rotation did") {
@@ -173,8 +169,8 @@ TEST_CASE("cuda qkv product: does what the product and the rotation did") {
 
   TypedBuffer qkv(c.type, std::vector<float>(c.tokens * c.outputs));
   DeviceArray<TokenPlace> device_places(places);
-  cuda::launch_few_token_product(
-      {.input = operands.input(), .c = qkv.data(), .c_stride = c.outputs}, nullptr);
+  cuda::launch_few_token_product({.input = operands.input(), .c = qkv.data(), .c_stride = c.outputs},
+                                 nullptr);
   cuda::launch_rotary_append_kv({.qkv = qkv.data(),
                                  .qkv_stride = c.outputs,
                                  .places = device_places.data(),
@@ -219,12 +215,12 @@ TEST_CASE("cuda qkv product: widths and types that do not fit are refused in wor
                        "queries, keys and values are heads of an even width, 128 outputs "
                        "together, not 100",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(cuda::launch_qkv_product(
-                           {.input = {.num_tokens = 1, .num_outputs = 128},
-                            .num_heads = 2,
-                            .layout = {.num_kv_heads = 1, .head_dim = 32, .type = DataType::kF32}},
-                           nullptr),
-                       "keys and values are stored in the type of what is multiplied, bf16, not "
-                       "in f32",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      cuda::launch_qkv_product({.input = {.num_tokens = 1, .num_outputs = 128},
+                                .num_heads = 2,
+                                .layout = {.num_kv_heads = 1, .head_dim = 32, .type = DataType::kF32}},
+                               nullptr),
+      "keys and values are stored in the type of what is multiplied, bf16, not "
+      "in f32",
+      std::invalid_argument);
 }

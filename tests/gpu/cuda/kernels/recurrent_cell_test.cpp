@@ -64,8 +64,8 @@ double sigmoid(double v) { return 1.0 / (1.0 + std::exp(-v)); }
 
 // The largest difference of h from f64; rows and columns that are not written must
 // stay as they were.
-double worst_against_f64(RecurrentCell cell, const Case& shape, DataType type,
-                         std::size_t num_states, const Links& links) {
+double worst_against_f64(RecurrentCell cell, const Case& shape, DataType type, std::size_t num_states,
+                         const Links& links) {
   CAPTURE(shape.hidden);
   CAPTURE(name_of(type));
   const std::size_t stride = shape.hidden + shape.extra_stride;
@@ -117,8 +117,7 @@ TEST_CASE("cuda recurrent cell: states are found by number, at a sequence's begi
   for (const DataType type : kElementTypes) {
     // In place, begun, and continued elsewhere.
     const Links links{.from = {4, kNoState, 1}, .to = {4, 0, 3}};
-    CHECK(worst_against_f64(RecurrentCell::kLstm, shape, type, 5, links) <
-          rounding_of(type) + 1e-6);
+    CHECK(worst_against_f64(RecurrentCell::kLstm, shape, type, 5, links) < rounding_of(type) + 1e-6);
   }
 }
 
@@ -143,14 +142,12 @@ TEST_CASE("cuda recurrent cell: leaves and inner nodes of trees equal f64") {
 TEST_CASE("cuda recurrent cell: gates far from 0 are open or shut, none is NaN") {
   const Case shape{1, 4};
   // Columns: all open; all shut; forget only; c far from 0.
-  const std::vector<float> gates{
-      6e4F, -6e4F,     -kInfinity, 6e4F,       // i
-      6e4F, -6e4F,     kInfinity,  -6e4F,      // f
-      6e4F, kInfinity, 1.0F,       -kInfinity, // g
-      6e4F, -6e4F,     kInfinity,  6e4F};      // o
+  const std::vector<float> gates{6e4F, -6e4F,     -kInfinity, 6e4F,        // i
+                                 6e4F, -6e4F,     kInfinity,  -6e4F,       // f
+                                 6e4F, kInfinity, 1.0F,       -kInfinity,  // g
+                                 6e4F, -6e4F,     kInfinity,  6e4F};       // o
   for (const DataType type : kElementTypes) {
-    const States after =
-        run(RecurrentCell::kLstm, shape, type, gates, {2.0F, 3e38F, -0.5F, -3e38F}, {});
+    const States after = run(RecurrentCell::kLstm, shape, type, gates, {2.0F, 3e38F, -0.5F, -3e38F}, {});
     CHECK(after.c == std::vector<float>{3.0F, 0.0F, -0.5F, -1.0F});
     const float expected[] = {std::tanh(3.0F), 0.0F, std::tanh(-0.5F), std::tanh(-1.0F)};
     for (std::size_t i = 0; i < 4; ++i) {
@@ -170,8 +167,7 @@ TEST_CASE("cuda recurrent cell: an open forget gate adds up for ever without ove
 }
 
 TEST_CASE("cuda recurrent cell: a tree's node without its children is refused") {
-  CHECK_THROWS_WITH_AS(cuda::launch_recurrent_cell(
-                           {.cell = RecurrentCell::kTreeNode, .num_rows = 1, .hidden = 1}, nullptr),
-                       "a tree's node needs the rows of its children's states",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      cuda::launch_recurrent_cell({.cell = RecurrentCell::kTreeNode, .num_rows = 1, .hidden = 1}, nullptr),
+      "a tree's node needs the rows of its children's states", std::invalid_argument);
 }

@@ -24,8 +24,8 @@ struct Widths {
   std::size_t x, next_a, squares;
 };
 
-Stream add_product(const FewTokenCase& c, FewTokenOperands& operands,
-                   const std::vector<float>& before, const std::vector<float>& norm_weight) {
+Stream add_product(const FewTokenCase& c, FewTokenOperands& operands, const std::vector<float>& before,
+                   const std::vector<float>& norm_weight) {
   const cuda::FewTokenInput input = operands.input();
   const Widths widths(c);
   DeviceArray<float> x(before), weight(norm_weight),
@@ -58,14 +58,14 @@ void check_against_f64(const FewTokenCase& c) {
       const double x = before[token * widths.x + i] + sums[token * c.outputs + i];
       squares[i / cuda::kColumnsOfSquares] += x * x;
       worst_x = std::max(worst_x, error_of(after.x[token * widths.x + i], x));
-      worst_next = std::max(worst_next,
-                            error_of(after.next_a[token * widths.next_a + i], x * norm_weight[i]));
+      worst_next =
+          std::max(worst_next, error_of(after.next_a[token * widths.next_a + i], x * norm_weight[i]));
     }
     CHECK(after.x[token * widths.x + c.outputs] == before[token * widths.x + c.outputs]);
     CHECK(after.next_a[token * widths.next_a + c.outputs] == 7.0F);
     for (std::size_t i = 0; i < squares.size(); ++i) {
-      worst_squares = std::max(
-          worst_squares, error_of(after.next_squares[token * widths.squares + i], squares[i]));
+      worst_squares =
+          std::max(worst_squares, error_of(after.next_squares[token * widths.squares + i], squares[i]));
     }
   }
   CHECK(worst_x < 1e-5);
@@ -100,12 +100,11 @@ TEST_CASE("cuda residual product: a token has the same bits alone and among othe
   const auto norm_weight = random_values(c.outputs, 6);
   FewTokenOperands all(c), last(c, 7, 1);
   const Stream of_all = add_product(c, all, before, norm_weight);
-  const Stream of_last = add_product(
-      c, last, {before.end() - static_cast<std::ptrdiff_t>(widths.x), before.end()}, norm_weight);
+  const Stream of_last =
+      add_product(c, last, {before.end() - static_cast<std::ptrdiff_t>(widths.x), before.end()}, norm_weight);
   CHECK(same_bits(of_last.x.data(), &of_all.x[7 * widths.x], c.outputs));
   CHECK(same_bits(of_last.next_a.data(), &of_all.next_a[7 * widths.next_a], c.outputs));
-  CHECK(same_bits(of_last.next_squares.data(), &of_all.next_squares[7 * widths.squares],
-                  widths.squares));
+  CHECK(same_bits(of_last.next_squares.data(), &of_all.next_squares[7 * widths.squares], widths.squares));
 }
 
 TEST_CASE(
@@ -119,8 +118,7 @@ TEST_CASE(
     const auto before = random_values(tokens * widths.x, 5);
     const auto norm_weight = random_values(first.outputs, 6);
     const Stream after = add_product(first, operands, before, norm_weight);
-    TypedBuffer a(DataType::kBF16, after.next_a),
-        normed(DataType::kBF16, std::vector<float>(tokens * 72));
+    TypedBuffer a(DataType::kBF16, after.next_a), normed(DataType::kBF16, std::vector<float>(tokens * 72));
     DeviceArray<float> squares(after.next_squares), x(after.x), weight(norm_weight),
         fused(std::vector<float>(tokens * 48)), unfused(std::vector<float>(tokens * 48));
 

@@ -123,8 +123,7 @@ TEST_CASE("cuda rms norm: a row's bits do not depend on the rows beside it") {
     const auto slice = [&](const std::vector<float>& all) {
       return std::vector<float>(all.begin() + row * width, all.begin() + (row + 1) * width);
     };
-    CHECK(run({1, width}, DataType::kF32, slice(x), slice(residual), weight).normed ==
-          slice(together));
+    CHECK(run({1, width}, DataType::kF32, slice(x), slice(residual), weight).normed == slice(together));
   }
 }
 

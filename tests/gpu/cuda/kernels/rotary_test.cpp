@@ -65,11 +65,8 @@ TEST_CASE("cuda rotary: queries, keys and values are the host's, in the same pla
       CAPTURE(head_dim);
       const std::uint32_t heads = 4, kv_heads = 2;
       const std::size_t width = (heads + 2 * kv_heads) * head_dim, stride = width + 8;
-      const KvLayout layout{.num_layers = 2,
-                            .num_pages = 5,
-                            .num_kv_heads = kv_heads,
-                            .head_dim = head_dim,
-                            .type = type};
+      const KvLayout layout{
+          .num_layers = 2, .num_pages = 5, .num_kv_heads = kv_heads, .head_dim = head_dim, .type = type};
       const RotaryTable table({.head_dim = head_dim, .max_positions = 100});
       std::vector<SequenceSlice> slices(2);
       slices[0].num_tokens = 20;
@@ -114,8 +111,7 @@ TEST_CASE("cuda rotary: queries, keys and values are the host's, in the same pla
                                     nullptr);
       const double allowed = 4 * rounding_of(type) + 1e-6;
       CHECK(worst_difference(qkv.values(), expected) < allowed);
-      CHECK(worst_difference(in_one_order(layout, pool.values()),
-                             in_one_order(host_layout, expected_pool)) <
+      CHECK(worst_difference(in_one_order(layout, pool.values()), in_one_order(host_layout, expected_pool)) <
             allowed);
     }
   }
@@ -123,6 +119,5 @@ TEST_CASE("cuda rotary: queries, keys and values are the host's, in the same pla
 
 TEST_CASE("cuda rotary: no tokens, no launch") {
   cuda::launch_rotary_append_kv(
-      {.num_heads = 2, .layout = {.num_kv_heads = 1, .head_dim = 8, .type = DataType::kF32}},
-      nullptr);
+      {.num_heads = 2, .layout = {.num_kv_heads = 1, .head_dim = 8, .type = DataType::kF32}}, nullptr);
 }

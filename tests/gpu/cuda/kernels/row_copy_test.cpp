@@ -57,8 +57,7 @@ TEST_CASE("cuda embed: rows of the table by id or by slot, zeros for ids that ar
       const int expected[] = {3, 10, -1, -1, 0, 4, 9};
       for (std::size_t row = 0; row < 7; ++row) {
         CHECK(row_of(result, row, c) ==
-              (expected[row] < 0 ? zeros
-                                 : row_of(table, static_cast<std::size_t>(expected[row]), c)));
+              (expected[row] < 0 ? zeros : row_of(table, static_cast<std::size_t>(expected[row]), c)));
       }
     }
   }
@@ -71,8 +70,7 @@ TEST_CASE("cuda gather rows: the sampled rows, with or without the residual") {
         const std::size_t stride = c.width + c.extra_stride;
         const auto x = random_values(6 * stride, 1);
         const auto residual = as_stored(type, random_values(6 * stride, 2));
-        TypedBuffer device_x(DataType::kF32, x, c.offset),
-            device_residual(type, residual, c.offset),
+        TypedBuffer device_x(DataType::kF32, x, c.offset), device_residual(type, residual, c.offset),
             gathered(DataType::kF32, std::vector<float>(3 * stride, 7.0F), c.offset);
         DeviceArray<std::uint32_t> rows({5, 0, 3});
         cuda::launch_gather_rows({.x = static_cast<const float*>(device_x.data()),
@@ -128,8 +126,8 @@ TEST_CASE("cuda copy rows: gather, scatter and moves within one matrix") {
                             .num_rows = 2,
                             .row_bytes = row_bytes},
                            nullptr);
-    CHECK(gathered.values() == std::vector<std::uint8_t>(expected.begin() + row_bytes,
-                                                         expected.begin() + 3 * row_bytes));
+    CHECK(gathered.values() ==
+          std::vector<std::uint8_t>(expected.begin() + row_bytes, expected.begin() + 3 * row_bytes));
   }
   cuda::launch_copy_rows({.num_rows = 0, .row_bytes = 4}, nullptr);
 }

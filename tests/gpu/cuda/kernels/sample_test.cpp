@@ -31,7 +31,7 @@ struct HostDraw {
 };
 
 HostDraw sample_on_host(const std::vector<float>& logits, std::size_t vocabulary,
-                                         const std::vector<Row>& rows) {
+                        const std::vector<Row>& rows) {
   std::vector<SampleRow> host_rows;
   for (const auto& row : rows) {
     host_rows.push_back({.parameters = row.parameters,
@@ -66,8 +66,7 @@ std::vector<std::int32_t> ring_of(const Row& row) {
   return ring;
 }
 
-Drawn sample(const std::vector<float>& logits, std::size_t vocabulary,
-             const std::vector<Row>& rows) {
+Drawn sample(const std::vector<float>& logits, std::size_t vocabulary, const std::vector<Row>& rows) {
   std::vector<cuda::SampleRow> device_rows;
   std::vector<std::int32_t> suppressed, recent(rows.size() * kRecentTokens);
   std::vector<PenalizedToken> penalized;
@@ -93,8 +92,7 @@ Drawn sample(const std::vector<float>& logits, std::size_t vocabulary,
   DeviceArray<float> penalized_logits(std::vector<float>(penalized.size()));
   DeviceArray<cuda::RowLogprobs> logprobs{std::vector<cuda::RowLogprobs>(rows.size())};
   DeviceArray<std::int32_t> suppressed_memory(suppressed), recent_memory(recent),
-      ids(std::vector<std::int32_t>(rows.size(), -7)),
-      of_slots(std::vector<std::int32_t>(rows.size(), -7));
+      ids(std::vector<std::int32_t>(rows.size(), -7)), of_slots(std::vector<std::int32_t>(rows.size(), -7));
   cuda::launch_sample({.logits = memory.data(),
                        .logits_stride = vocabulary,
                        .vocabulary = static_cast<std::uint32_t>(vocabulary),

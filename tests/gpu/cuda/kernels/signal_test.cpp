@@ -41,8 +41,7 @@ TEST_CASE("cuda signal: log-probabilities come as far as they were asked for") {
         for (std::uint32_t rank = 0; rank < kMaxTopLogprobs; ++rank)
           rows[i].top[rank] = {static_cast<std::int32_t>(100 * i + rank), -1.0F};
       }
-      DeviceArray<cuda::RowLogprobs> on_device(rows),
-          on_host{std::vector<cuda::RowLogprobs>(count)};
+      DeviceArray<cuda::RowLogprobs> on_device(rows), on_host{std::vector<cuda::RowLogprobs>(count)};
       DeviceArray<std::uint64_t> word(std::vector<std::uint64_t>{0});
       cuda::launch_signal({.logprobs = on_device.data(),
                            .num_logprobs = count,
@@ -65,8 +64,8 @@ TEST_CASE("cuda signal: log-probabilities come as far as they were asked for") {
 TEST_CASE("cuda signal: the host learns how long ago the embedding began") {
   DeviceArray<float> table(std::vector<float>(8, 1.0F)), x(std::vector<float>(8));
   DeviceArray<std::int32_t> ids(std::vector<std::int32_t>{0});
-  DeviceArray<std::uint64_t> began(std::vector<std::uint64_t>{0}),
-      taken(std::vector<std::uint64_t>{0}), word(std::vector<std::uint64_t>{0});
+  DeviceArray<std::uint64_t> began(std::vector<std::uint64_t>{0}), taken(std::vector<std::uint64_t>{0}),
+      word(std::vector<std::uint64_t>{0});
   const auto start = std::chrono::steady_clock::now();
   cuda::launch_embed({.table = table.data(),
                       .table_stride = 8,
@@ -79,11 +78,8 @@ TEST_CASE("cuda signal: the host learns how long ago the embedding began") {
                       .began = began.data()},
                      nullptr);
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
-  cuda::launch_signal({.began = began.data(),
-                       .host_nanoseconds = taken.data(),
-                       .word = word.data(),
-                       .batch = 1},
-                      nullptr);
+  cuda::launch_signal(
+      {.began = began.data(), .host_nanoseconds = taken.data(), .word = word.data(), .batch = 1}, nullptr);
   CHECK(word.values()[0] == 1);
   const std::chrono::nanoseconds whole = std::chrono::steady_clock::now() - start;
   CHECK(taken.values()[0] <= static_cast<std::uint64_t>(whole.count()));

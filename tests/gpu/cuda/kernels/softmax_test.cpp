@@ -44,15 +44,12 @@ double worst_against_f64(const Case& c, DataType type) {
   const auto weights = softmax(c, type, scores);
   double worst = 0.0;
   for (std::size_t row = 0; row < c.rows; ++row) {
-    const std::size_t length =
-        c.lengths.empty() ? c.width : c.lengths[row / (c.rows / c.lengths.size())];
+    const std::size_t length = c.lengths.empty() ? c.width : c.lengths[row / (c.rows / c.lengths.size())];
     const float* begin = scores.data() + row * stride;
     double total = 0.0;
     for (std::size_t i = 0; i < length; ++i) total += std::exp(0.5 * begin[i]);
     for (std::size_t i = 0; i < stride; ++i) {
-      const double expected = i >= c.width  ? begin[i]
-                              : i >= length ? 0.0
-                                            : std::exp(0.5 * begin[i]) / total;
+      const double expected = i >= c.width ? begin[i] : i >= length ? 0.0 : std::exp(0.5 * begin[i]) / total;
       worst = std::max(worst, std::abs(weights[row * stride + i] - expected));
     }
   }

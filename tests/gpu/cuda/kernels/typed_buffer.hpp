@@ -35,12 +35,10 @@ class TypedBuffer {
   TypedBuffer(DataType type, const std::vector<float>& values, std::size_t offset = 0)
       : type_(type),
         wide_(type == DataType::kF32 ? values : std::vector<float>{}, offset),
-        narrow_(type == DataType::kF32 ? std::vector<std::uint16_t>{} : narrowed(type, values),
-                offset) {}
+        narrow_(type == DataType::kF32 ? std::vector<std::uint16_t>{} : narrowed(type, values), offset) {}
 
   void* data() {
-    return type_ == DataType::kF32 ? static_cast<void*>(wide_.data())
-                                   : static_cast<void*>(narrow_.data());
+    return type_ == DataType::kF32 ? static_cast<void*>(wide_.data()) : static_cast<void*>(narrow_.data());
   }
   std::vector<float> values() const {
     return type_ == DataType::kF32 ? wide_.values() : widened(type_, narrow_.values());

@@ -68,10 +68,18 @@ enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8,
 };
 
-struct cublasLtMatrixLayoutOpaque_t { std::uint64_t data[8]; };
-struct cublasLtMatmulDescOpaque_t { std::uint64_t data[32]; };
-struct cublasLtMatmulPreferenceOpaque_t { std::uint64_t data[8]; };
-struct cublasLtMatmulAlgo_t { std::uint64_t data[8]; };
+struct cublasLtMatrixLayoutOpaque_t {
+  std::uint64_t data[8];
+};
+struct cublasLtMatmulDescOpaque_t {
+  std::uint64_t data[32];
+};
+struct cublasLtMatmulPreferenceOpaque_t {
+  std::uint64_t data[8];
+};
+struct cublasLtMatmulAlgo_t {
+  std::uint64_t data[8];
+};
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
   std::size_t workspaceSize;
@@ -90,34 +98,34 @@ std::size_t cublasLtGetVersion();
 const char* cublasLtGetStatusName(cublasStatus_t status);
 const char* cublasLtGetStatusString(cublasStatus_t status);
 
-cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout, cudaDataType type,
-                                        std::uint64_t rows, std::uint64_t cols, std::int64_t ld);
+cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout, cudaDataType type, std::uint64_t rows,
+                                        std::uint64_t cols, std::int64_t ld);
 cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
-                                                cublasLtMatrixLayoutAttribute_t attribute,
-                                                const void* value, std::size_t size_bytes);
-cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDesc_t operation,
-                                      cublasComputeType_t compute_type, cudaDataType_t scale_type);
+                                                cublasLtMatrixLayoutAttribute_t attribute, const void* value,
+                                                std::size_t size_bytes);
+cublasStatus_t cublasLtMatmulDescInit(cublasLtMatmulDesc_t operation, cublasComputeType_t compute_type,
+                                      cudaDataType_t scale_type);
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
-                                              cublasLtMatmulDescAttributes_t attribute,
-                                              const void* value, std::size_t size_bytes);
+                                              cublasLtMatmulDescAttributes_t attribute, const void* value,
+                                              std::size_t size_bytes);
 cublasStatus_t cublasLtMatmulPreferenceInit(cublasLtMatmulPreference_t preference);
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, std::size_t size_bytes);
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-    cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t results[],
-    int* count);
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int most,
+                                              cublasLtMatmulHeuristicResult_t results[], int* count);
 cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                                        cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                        cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                        const cublasLtMatmulAlgo_t* algorithm,
                                        cublasLtMatmulHeuristicResult_t* result);
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
-                              const void* alpha, const void* a_values, cublasLtMatrixLayout_t a,
-                              const void* b_values, cublasLtMatrixLayout_t b, const void* beta,
-                              const void* c_values, cublasLtMatrixLayout_t c, void* d_values,
-                              cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t* algorithm,
-                              void* workspace, std::size_t workspace_bytes, cudaStream_t stream);
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void* alpha,
+                              const void* a_values, cublasLtMatrixLayout_t a, const void* b_values,
+                              cublasLtMatrixLayout_t b, const void* beta, const void* c_values,
+                              cublasLtMatrixLayout_t c, void* d_values, cublasLtMatrixLayout_t d,
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              std::size_t workspace_bytes, cudaStream_t stream);

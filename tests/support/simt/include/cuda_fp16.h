@@ -40,9 +40,5 @@ inline __half __float2half_rn(float value) {
   return {static_cast<std::uint16_t>(sign | rounded)};
 }
 inline __half __float2half(float value) { return __float2half_rn(value); }
-inline __half2 __floats2half2_rn(float x, float y) {
-  return {__float2half_rn(x), __float2half_rn(y)};
-}
-inline float2 __half22float2(__half2 value) {
-  return {__half2float(value.x), __half2float(value.y)};
-}
+inline __half2 __floats2half2_rn(float x, float y) { return {__float2half_rn(x), __float2half_rn(y)}; }
+inline float2 __half22float2(__half2 value) { return {__half2float(value.x), __half2float(value.y)}; }

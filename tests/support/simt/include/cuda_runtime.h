@@ -36,10 +36,18 @@
 
 // ---- vectors ----
 
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
-struct uint3 { unsigned x, y, z; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct uint3 {
+  unsigned x, y, z;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
 struct dim3 {
   unsigned x, y, z;
   constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}
@@ -56,18 +64,15 @@ inline void __syncthreads(std::source_location where = std::source_location::cur
   using namespace troupe::simt;
   running_block().wait_at_barrier(BarrierKind::kPlain, false, where);
 }
-inline int __syncthreads_count(int predicate,
-                               std::source_location where = std::source_location::current()) {
+inline int __syncthreads_count(int predicate, std::source_location where = std::source_location::current()) {
   using namespace troupe::simt;
   return running_block().wait_at_barrier(BarrierKind::kCount, predicate != 0, where);
 }
-inline int __syncthreads_and(int predicate,
-                             std::source_location where = std::source_location::current()) {
+inline int __syncthreads_and(int predicate, std::source_location where = std::source_location::current()) {
   using namespace troupe::simt;
   return running_block().wait_at_barrier(BarrierKind::kAnd, predicate != 0, where);
 }
-inline int __syncthreads_or(int predicate,
-                            std::source_location where = std::source_location::current()) {
+inline int __syncthreads_or(int predicate, std::source_location where = std::source_location::current()) {
   using namespace troupe::simt;
   return running_block().wait_at_barrier(BarrierKind::kOr, predicate != 0, where);
 }
@@ -77,13 +82,17 @@ namespace troupe::simt {
 template <typename T>
 std::uint64_t bits_of(T value) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-  if constexpr (sizeof(T) == 4) return std::bit_cast<std::uint32_t>(value);
-  else return std::bit_cast<std::uint64_t>(value);
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<std::uint32_t>(value);
+  else
+    return std::bit_cast<std::uint64_t>(value);
 }
 template <typename T>
 T from_bits(std::uint64_t bits) {
-  if constexpr (sizeof(T) == 4) return std::bit_cast<T>(static_cast<std::uint32_t>(bits));
-  else return std::bit_cast<T>(bits);
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<T>(static_cast<std::uint32_t>(bits));
+  else
+    return std::bit_cast<T>(bits);
 }
 template <typename T>
 T shuffle(WarpOperationKind kind, unsigned mask, T value, unsigned argument, int width,
@@ -101,8 +110,7 @@ T reduce(WarpOperationKind kind, unsigned mask, T value, std::source_location wh
   return static_cast<T>(
       running_block().take_part({.kind = kind, .mask = mask, .operand = wide, .where = where}));
 }
-inline unsigned vote(WarpOperationKind kind, unsigned mask, int predicate,
-                     std::source_location where) {
+inline unsigned vote(WarpOperationKind kind, unsigned mask, int predicate, std::source_location where) {
   return static_cast<unsigned>(running_block().take_part(
       {.kind = kind, .mask = mask, .operand = predicate != 0 ? 1U : 0U, .where = where}));
 }
@@ -122,14 +130,13 @@ T __shfl_sync(unsigned mask, T value, int lane, int width = 32,
 template <typename T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32,
                  std::source_location where = std::source_location::current()) {
-  return troupe::simt::shuffle(troupe::simt::WarpOperationKind::kShuffleUp, mask, value, delta,
-                               width, where);
+  return troupe::simt::shuffle(troupe::simt::WarpOperationKind::kShuffleUp, mask, value, delta, width, where);
 }
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
                    std::source_location where = std::source_location::current()) {
-  return troupe::simt::shuffle(troupe::simt::WarpOperationKind::kShuffleDown, mask, value, delta,
-                               width, where);
+  return troupe::simt::shuffle(troupe::simt::WarpOperationKind::kShuffleDown, mask, value, delta, width,
+                               where);
 }
 template <typename T>
 T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32,
@@ -143,36 +150,31 @@ inline unsigned __ballot_sync(unsigned mask, int predicate,
 }
 inline int __any_sync(unsigned mask, int predicate,
                       std::source_location where = std::source_location::current()) {
-  return static_cast<int>(
-      troupe::simt::vote(troupe::simt::WarpOperationKind::kAny, mask, predicate, where));
+  return static_cast<int>(troupe::simt::vote(troupe::simt::WarpOperationKind::kAny, mask, predicate, where));
 }
 inline int __all_sync(unsigned mask, int predicate,
                       std::source_location where = std::source_location::current()) {
-  return static_cast<int>(
-      troupe::simt::vote(troupe::simt::WarpOperationKind::kAll, mask, predicate, where));
+  return static_cast<int>(troupe::simt::vote(troupe::simt::WarpOperationKind::kAll, mask, predicate, where));
 }
 template <typename T>
 unsigned __match_any_sync(unsigned mask, T value,
                           std::source_location where = std::source_location::current()) {
-  return static_cast<unsigned>(troupe::simt::running_block().take_part(
-      {.kind = troupe::simt::WarpOperationKind::kMatchAny,
-       .mask = mask,
-       .operand = troupe::simt::bits_of(value),
-       .where = where}));
+  return static_cast<unsigned>(
+      troupe::simt::running_block().take_part({.kind = troupe::simt::WarpOperationKind::kMatchAny,
+                                               .mask = mask,
+                                               .operand = troupe::simt::bits_of(value),
+                                               .where = where}));
 }
 template <typename T>
-T __reduce_add_sync(unsigned mask, T value,
-                    std::source_location where = std::source_location::current()) {
+T __reduce_add_sync(unsigned mask, T value, std::source_location where = std::source_location::current()) {
   return troupe::simt::reduce(troupe::simt::WarpOperationKind::kReduceAdd, mask, value, where);
 }
 template <typename T>
-T __reduce_min_sync(unsigned mask, T value,
-                    std::source_location where = std::source_location::current()) {
+T __reduce_min_sync(unsigned mask, T value, std::source_location where = std::source_location::current()) {
   return troupe::simt::reduce(troupe::simt::WarpOperationKind::kReduceMin, mask, value, where);
 }
 template <typename T>
-T __reduce_max_sync(unsigned mask, T value,
-                    std::source_location where = std::source_location::current()) {
+T __reduce_max_sync(unsigned mask, T value, std::source_location where = std::source_location::current()) {
   return troupe::simt::reduce(troupe::simt::WarpOperationKind::kReduceMax, mask, value, where);
 }
 // The most a GPU may answer: lanes of the warp that have not ended. What counts
@@ -243,9 +245,7 @@ inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
-inline unsigned __umulhi(unsigned x, unsigned y) {
-  return static_cast<unsigned>(std::uint64_t{x} * y >> 32);
-}
+inline unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>(std::uint64_t{x} * y >> 32); }
 inline int min(int x, int y) { return x < y ? x : y; }
 inline int max(int x, int y) { return x > y ? x : y; }
 inline unsigned min(unsigned x, unsigned y) { return x < y ? x : y; }
@@ -256,8 +256,7 @@ inline unsigned max(unsigned x, unsigned y) { return x > y ? x : y; }
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 template <typename Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int value) {
-  troupe::simt::allow_dynamic_shared(reinterpret_cast<const void*>(kernel),
-                                     static_cast<std::size_t>(value));
+  troupe::simt::allow_dynamic_shared(reinterpret_cast<const void*>(kernel), static_cast<std::size_t>(value));
   return cudaSuccess;
 }
 
@@ -291,8 +290,7 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs = 0;
 };
 namespace troupe::simt {
-cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream,
-                          std::function<void()> body);
+cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream, std::function<void()> body);
 }  // namespace troupe::simt
 
 // The arguments are copied now. Throws KernelError for what a GPU refuses.
@@ -306,6 +304,5 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
        .block = {block.x, block.y, block.z},
        .dynamic_shared_bytes = config->dynamicSmemBytes,
        .kernel = reinterpret_cast<const void*>(kernel)},
-      config->stream,
-      [kernel, arguments = std::move(arguments)] { std::apply(kernel, arguments); });
+      config->stream, [kernel, arguments = std::move(arguments)] { std::apply(kernel, arguments); });
 }
