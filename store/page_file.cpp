@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,7 +68,8 @@ int open_file(int directory, const char* name) {
   const int file = ::openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
   if (file < 0) fail(name);
   struct stat status {};
-  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1) return file;
+  const bool is_plain = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
+  if (is_plain && ::fchmod(file, 0600) == 0) return file;
   ::close(file);
   throw std::runtime_error(std::string(name) + " is not a plain file with one name");
 }
@@ -119,10 +121,20 @@ std::uint64_t checksum_of(std::span<const std::byte> contents, std::uint64_t gen
 
 }  // namespace
 
-PageFile::PageFile(int directory, const PageFileContents& contents, std::uint32_t num_pages)
+DiskSpace space_of_file_system(int file) {
+  struct statvfs status {};
+  if (::fstatvfs(file, &status) != 0) fail("the space on the page file's disk");
+  return {.total = std::uint64_t{status.f_blocks} * status.f_frsize,
+          .available = std::uint64_t{status.f_bavail} * status.f_frsize};
+}
+
+PageFile::PageFile(int directory, const PageFileContents& contents, std::uint32_t num_pages,
+                   std::function<DiskSpace(int)> space)
     : contents_(contents),
+      space_(std::move(space)),
       stride_((contents.page_bytes + kAlignment - 1) / kAlignment * kAlignment),
-      entries_(num_pages) {
+      entries_(num_pages),
+      has_space_(num_pages) {
   if (contents.page_size == 0 || contents.page_size > kMaxPageTokens || contents.page_bytes == 0)
     throw std::runtime_error("a page file for pages of " + std::to_string(contents.page_size) + " tokens, " +
                              std::to_string(contents.page_bytes) + " bytes");
@@ -133,6 +145,7 @@ PageFile::PageFile(int directory, const PageFileContents& contents, std::uint32_
       cut(index_, record_offset(num_pages));
       cut(data_, num_pages * stride_);
       read_records();
+      release_unknown();
     } else {
       cut(index_, 0);
       cut(data_, 0);
@@ -206,6 +219,7 @@ void PageFile::read_records() {
         continue;
       }
       entries_[page] = {.generation = record.generation, .checksum = record.contents_checksum};
+      has_space_[page] = true;
       stored_.push_back(
           {.disk_page = page,
            .identity = {.tenant = record.tenant,
@@ -224,10 +238,12 @@ void PageFile::read_records() {
 
 std::vector<StoredPage> PageFile::take_stored() { return std::exchange(stored_, {}); }
 
-void PageFile::write(std::uint32_t page, const PageIdentity& identity, std::span<const std::byte> contents) {
+bool PageFile::write(std::uint32_t page, const PageIdentity& identity, std::span<const std::byte> contents) {
   if (identity.tokens.size() != contents_.page_size || contents.size() != contents_.page_bytes)
     throw std::invalid_argument("a page of another size than the file's");
-  erase(page);
+  if (!has_space_.at(page) && !has_room_for(space_(data_), stride_)) return false;
+  forget(page);
+  has_space_[page] = true;
   write_at(data_, page * stride_, contents);
   Record record{.generation = identity.generation,
                 .parent_generation = identity.parent_generation,
@@ -242,6 +258,7 @@ void PageFile::write(std::uint32_t page, const PageIdentity& identity, std::span
   std::memcpy(block.data(), &record, sizeof record);
   write_at(index_, record_offset(page), block);
   entries_.at(page) = {.generation = record.generation, .checksum = record.contents_checksum};
+  return true;
 }
 
 bool PageFile::read(std::uint32_t page, const PageIdentity& identity, std::span<std::byte> contents) const {
@@ -253,6 +270,42 @@ bool PageFile::read(std::uint32_t page, const PageIdentity& identity, std::span<
 }
 
 void PageFile::erase(std::uint32_t page) {
+  forget(page);
+  if (!has_space_.at(page)) return;
+  write_at(data_, page * stride_, std::vector<std::byte>(stride_));
+}
+
+void PageFile::release(std::uint32_t page) {
+  forget(page);
+  give_back(page, 1);
+}
+
+std::uint32_t PageFile::num_pages_lacking() const {
+  return static_cast<std::uint32_t>((lacking_space(space_(data_)) + stride_ - 1) / stride_);
+}
+
+// Frees space that a killed process had begun to write.
+void PageFile::release_unknown() {
+  const std::uint64_t num_pages = std::min<std::uint64_t>(entries_.size(), size_of(data_) / stride_ + 1);
+  std::uint64_t first = 0;
+  for (std::uint64_t page = 0; page <= num_pages; ++page) {
+    if (page < num_pages && !has_space_[page]) continue;
+    if (page > first) give_back(first, page - first);
+    first = page + 1;
+  }
+}
+
+void PageFile::give_back(std::uint64_t first_page, std::uint64_t num_pages) {
+  constexpr int kMode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  const auto offset = static_cast<off_t>(first_page * stride_);
+  const auto size = static_cast<off_t>(num_pages * stride_);
+  if (::fallocate(data_, kMode, offset, size) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)
+    fail("giving space of the page file back");
+  for (std::uint64_t page = first_page; page < first_page + num_pages; ++page) has_space_[page] = false;
+}
+
+// Its record only.
+void PageFile::forget(std::uint32_t page) {
   Entry& entry = entries_.at(page);
   entry = {};
   if (record_offset(page) >= size_of(index_)) return;  // was never written

@@ -12,22 +12,23 @@
 // A page is written in three steps: its record is emptied, its contents are
 // written, its record is written. A process that is killed in between leaves an
 // empty record; a machine that loses power may leave any mixture, which the
-// checksums tell. Of all this only the header is synced: the rest can be computed
-// again.
+// checksums tell. Only the header is synced: the rest can be computed again.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "policy/page_transfer.hpp"
+#include "policy/pages/disk_reserve.hpp"
+#include "policy/pages/page_transfer.hpp"
 
 namespace troupe {
 
-// What a page's bytes depend on besides its tokens. Files for other contents are
+// A page's bytes depend on these besides its tokens. Files for other contents are
 // begun anew.
 struct PageFileContents {
   std::array<std::uint64_t, 2> fingerprint = {};  // of model, layout and arithmetic
@@ -38,19 +39,24 @@ struct PageFileContents {
 
 inline constexpr std::uint32_t kMaxPageTokens = 32;
 
-// One thread at a time.
+// The space of the file system that an open file is on. Throws std::system_error.
+DiskSpace space_of_file_system(int file);
+
+// One thread at a time, but for num_pages_lacking().
 class PageFile {
  public:
   // Opens the files in this directory, or creates them; they may grow to
   // num_pages pages, and what is beyond is cut off. Throws std::runtime_error if
   // that is not possible. Files that are damaged, of another version, or for
-  // other contents are begun anew, which is logged.
-  PageFile(int directory, const PageFileContents& contents, std::uint32_t num_pages);
+  // other contents are begun anew, which is logged. `space` is asked before the
+  // file grows.
+  PageFile(int directory, const PageFileContents& contents, std::uint32_t num_pages,
+           std::function<DiskSpace(int)> space = space_of_file_system);
   ~PageFile();
   PageFile(const PageFile&) = delete;
   PageFile& operator=(const PageFile&) = delete;
 
-  // What the files held when they were opened. Empties the list.
+  // The pages that the files held when they were opened. Empties the list.
   std::vector<StoredPage> take_stored();
 
   // A number that these files have drawn and keep: tenants are told by it.
@@ -60,14 +66,23 @@ class PageFile {
   // that were ever in these files share one.
   std::uint64_t first_generation() const { return num_opened_ << 40; }
 
-  // Throws std::system_error, and the page is then empty or damaged.
-  void write(std::uint32_t page, const PageIdentity& identity, std::span<const std::byte> contents);
+  // False: the file would grow into what is reserved (policy/pages/disk_reserve.hpp), and
+  // nothing has changed. Throws std::system_error, and the page is then empty or
+  // damaged.
+  [[nodiscard]] bool write(std::uint32_t page, const PageIdentity& identity,
+                           std::span<const std::byte> contents);
   // False if these contents are not there, or not intact. Throws
   // std::system_error if the file can't be read.
   [[nodiscard]] bool read(std::uint32_t page, const PageIdentity& identity,
                           std::span<std::byte> contents) const;
-  // Throws std::system_error.
+  // Its bytes are overwritten with zeros. Throws std::system_error.
   void erase(std::uint32_t page);
+  // Its space goes back to the file system, where that can be done with a part of
+  // a file. Throws std::system_error.
+  void release(std::uint32_t page);
+
+  // The space that is lacking to the reserve, in pages. Any thread.
+  std::uint32_t num_pages_lacking() const;
 
  private:
   struct Entry {
@@ -75,17 +90,23 @@ class PageFile {
     std::uint64_t checksum = 0;
   };
 
+  void forget(std::uint32_t page);
+  void release_unknown();
+  void give_back(std::uint64_t first_page, std::uint64_t num_pages);
+
   bool read_header();
   void write_header();
   void read_records();
 
   PageFileContents contents_;
+  std::function<DiskSpace(int)> space_;
   std::uint64_t stride_ = 0;
   int index_ = -1;
   int data_ = -1;
   std::array<std::uint64_t, 2> secret_ = {};
   std::uint64_t num_opened_ = 0;
   std::vector<Entry> entries_;
+  std::vector<bool> has_space_;  // by page: in the data file
   std::vector<StoredPage> stored_;
 };
 

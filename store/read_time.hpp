@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long the disk takes to give a KV page back, tried with a file of a few
-// megabytes that nobody else sees and that is gone afterwards.
+// megabytes that no other process sees and that is gone afterwards.
 #pragma once
 
 #include <cstdint>

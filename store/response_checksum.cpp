@@ -45,6 +45,9 @@ std::uint64_t checksum_of(const StoredResponse& response) {
   checksum.add(response.vocabulary).add(std::uint64_t{response.extends_previous}).add(response.tokens);
   checksum.add(std::uint64_t{response.input.size()});
   for (const auto& message : response.input) checksum.add(message.role).add(message.content);
+  // Version 1 of the file had no such answers.
+  if (!response.answer.empty()) checksum.add(std::uint64_t{response.answer.size()});
+  for (const auto& item : response.answer) checksum.add(item.role).add(item.content);
   return checksum.result();
 }
 

@@ -12,11 +12,14 @@
 #include <string>
 #include <system_error>
 
+#include "telemetry/log.hpp"
+
 namespace troupe {
 namespace {
 
 constexpr mode_t kOwnerOnly = 0700;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
+constexpr mode_t kOthersMayRead = S_IRGRP | S_IROTH | S_IXGRP | S_IXOTH;
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
   throw std::runtime_error("the state directory " + path.string() + " can't be used: " + why);
@@ -46,6 +49,22 @@ void check_owner(const std::filesystem::path& path, int descriptor) {
     refuse(path, "it belongs to user " + std::to_string(status.st_uid) + ", not to " +
                      std::to_string(::geteuid()) + " who runs this");
   if ((status.st_mode & kOthersMayWrite) != 0) refuse(path, "others may write into it; chmod 700 it");
+  if ((status.st_mode & kOthersMayRead) != 0)
+    log(LogLevel::kWarning,
+        "others may look into the state directory, though not into its files; chmod 700 it",
+        {{"directory", path.string()}});
+}
+
+// By writing: permissions alone do not tell. A disk that is full may have room again.
+void check_writable(const std::filesystem::path& path, int descriptor) {
+  constexpr const char* kProbe = "write-probe";
+  const int file =
+      ::openat(descriptor, kProbe, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+  if (file < 0 && errno != ENOSPC && errno != EDQUOT)
+    refuse(path, "it can't be written into: " + error_text(errno));
+  if (file < 0) return;
+  ::close(file);
+  ::unlinkat(descriptor, kProbe, 0);
 }
 
 }  // namespace
@@ -61,6 +80,7 @@ StateDirectory::StateDirectory(const std::filesystem::path& path) {
     check_owner(plain, descriptor_);
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
       refuse(plain, errno == EWOULDBLOCK ? "another troupe is using it" : error_text(errno));
+    check_writable(plain, descriptor_);
     path_ = std::filesystem::canonical(plain);
   } catch (...) {
     ::close(descriptor_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The directory where a server keeps what has to outlive it: conversations, and
-// KV pages. Opened once and then reached through a descriptor, so that nobody
-// can put another directory in its place. One process at a time has it: a
+// KV pages. Opened once and then reached through a descriptor, so that no
+// process can put another directory in its place. One process at a time has it: a
 // second server that finds it in use goes without.
 #pragma once
 
@@ -14,7 +14,8 @@ class StateDirectory {
  public:
   // Opens it, or creates it and what is above it, readable by its owner only.
   // Throws std::runtime_error with path and reason: not a directory, a symbolic
-  // link, somebody else's, others may write into it, in use by another process.
+  // link, somebody else's, others may write into it, read-only, in use by another
+  // process. Warns if others may look into it: its files are for the owner only.
   explicit StateDirectory(const std::filesystem::path& path);
   ~StateDirectory();
   StateDirectory(const StateDirectory&) = delete;

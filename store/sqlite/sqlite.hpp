@@ -20,6 +20,8 @@ class SqliteError : public std::runtime_error {
   SqliteError(int code, const std::string& what) : std::runtime_error(what), code_(code) {}
   int code() const { return code_; }                 // extended
   int primary_code() const { return code_ & 0xff; }  // SQLITE_BUSY, SQLITE_FULL …
+  bool is_full() const;                              // the disk, or the limit on the file
+  bool is_failed_sync() const;
 
  private:
   int code_;
@@ -36,6 +38,12 @@ class SqliteDatabase {
 
   void execute(const std::string& statements);
   void set_busy_timeout(std::chrono::milliseconds timeout);
+  // The first column of a query's first row; 0 if there is none.
+  std::int64_t number(std::string_view query) const;
+  // Writes the log back into the file and empties it.
+  void checkpoint();
+  // The log is written back when this is destroyed; else it stays as it is.
+  void set_checkpoint_on_close(bool is_wanted);
   std::int64_t last_row() const;
   std::int64_t num_changes() const;  // of the last statement
   sqlite3* handle() const { return handle_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/sqlite.hpp"
+#include "store/sqlite/sqlite.hpp"
 
 #include <sqlite3.h>
 
@@ -18,6 +18,12 @@ namespace {
 }
 
 }  // namespace
+
+bool SqliteError::is_full() const { return primary_code() == SQLITE_FULL; }
+
+bool SqliteError::is_failed_sync() const {
+  return code_ == SQLITE_IOERR_FSYNC || code_ == SQLITE_IOERR_DIR_FSYNC;
+}
 
 SqliteDatabase::SqliteDatabase(const std::filesystem::path& file, const char* vfs) {
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW |
@@ -38,6 +44,20 @@ void SqliteDatabase::execute(const std::string& statements) {
 
 void SqliteDatabase::set_busy_timeout(std::chrono::milliseconds timeout) {
   sqlite3_busy_timeout(handle_, static_cast<int>(timeout.count()));
+}
+
+std::int64_t SqliteDatabase::number(std::string_view query) const {
+  SqliteStatement statement(*this, query);
+  return statement.step() ? statement.integer(0) : 0;
+}
+
+void SqliteDatabase::checkpoint() {
+  const int code = sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  if (code != SQLITE_OK) fail(handle_, code);
+}
+
+void SqliteDatabase::set_checkpoint_on_close(bool is_wanted) {
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, is_wanted ? 0 : 1, nullptr);
 }
 
 std::int64_t SqliteDatabase::last_row() const { return sqlite3_last_insert_rowid(handle_); }
