@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/shipped_path.hpp"
+
+#include <system_error>
+
+namespace troupe {
+
+namespace fs = std::filesystem;
+
+fs::path find_above(const fs::path& start, const fs::path& relative) {
+  std::error_code ignored;  // what can't be looked at is not there
+  for (fs::path folder = start; !folder.empty(); folder = folder.parent_path()) {
+    if (fs::exists(folder / relative, ignored)) return folder / relative;
+    if (folder == folder.root_path()) break;
+  }
+  return {};
+}
+
+fs::path shipped_path(const fs::path& relative) {
+  std::error_code ignored;
+  if (fs::exists(relative, ignored)) return relative;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path found = find_above(program.parent_path(), relative);
+  return found.empty() ? relative : found;
+}
+
+}  // namespace troupe

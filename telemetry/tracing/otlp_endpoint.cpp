@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/tracing/otlp_endpoint.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kTracesPath = "/v1/traces";
+constexpr std::uint16_t kOtlpPort = 4318;
+
+[[noreturn]] void refuse(std::string_view url, std::string_view why) {
+  throw std::runtime_error("expected a collector's URL such as http://localhost:4318, got '" +
+                           std::string(url) + "': " + std::string(why));
+}
+
+bool is_visible(char c) { return c > 0x20 && c < 0x7F; }
+
+std::uint16_t parse_port(std::string_view text, std::string_view url) {
+  unsigned port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  const bool is_number = error == std::errc{} && end == text.data() + text.size();
+  if (!is_number || port == 0 || port > 65535) refuse(url, "the port must be 1 to 65535");
+  return static_cast<std::uint16_t>(port);
+}
+
+}  // namespace
+
+OtlpEndpoint parse_otlp_endpoint(std::string_view url) {
+  OtlpEndpoint endpoint;
+  endpoint.port = kOtlpPort;
+  endpoint.path = kTracesPath;
+  std::string_view rest = url;
+  if (!std::all_of(url.begin(), url.end(), is_visible)) refuse(url, "it has blanks or controls in it");
+  if (rest.starts_with("https://")) {
+    endpoint.is_https = true;
+    rest.remove_prefix(8);
+  } else if (rest.starts_with("http://")) {
+    rest.remove_prefix(7);
+  } else {
+    refuse(url, "it must begin with http:// or https://");
+  }
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  std::string_view authority = rest.substr(0, slash);
+  const std::string_view path = rest.substr(slash);
+  if (path.find_first_of("?#") != std::string_view::npos) refuse(url, "a path has no ? and no #");
+  if (path.size() > 1) endpoint.path = path;
+  if (authority.find('@') != std::string_view::npos) refuse(url, "user names are not supported");
+  const std::size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
+  if (bracket == std::string_view::npos) refuse(url, "a ] is missing");
+  const std::size_t colon = authority.find(':', bracket);
+  if (colon != std::string_view::npos) {
+    endpoint.port = parse_port(authority.substr(colon + 1), url);
+    authority = authority.substr(0, colon);
+  }
+  endpoint.host = bracket > 0 ? authority.substr(1, bracket - 1) : authority;
+  if (endpoint.host.empty()) refuse(url, "the host is missing");
+  endpoint.url = (endpoint.is_https ? "https://" : "http://") + std::string(authority) + ":" +
+                 std::to_string(endpoint.port) + endpoint.path;
+  return endpoint;
+}
+
+}  // namespace troupe

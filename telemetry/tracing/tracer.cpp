@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/tracing/tracer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+// What is left when the server ends is given this long.
+constexpr std::chrono::seconds kFarewell{2};
+
+template <class Clock>
+std::int64_t nanoseconds_of(typename Clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+std::int64_t offset_to_wall_time() {
+  using std::chrono::steady_clock;
+  using std::chrono::system_clock;
+  return nanoseconds_of<system_clock>(system_clock::now()) -
+         nanoseconds_of<steady_clock>(steady_clock::now());
+}
+
+}  // namespace
+
+Tracer::Tracer(TracerOptions options, Metrics& metrics, std::vector<std::unique_ptr<SpanExporter>> exporters)
+    : options_(options), offset_nanoseconds_(offset_to_wall_time()) {
+  const SpanCounters counters{.exported = metrics.trace_spans_exported,
+                              .dropped_queue_full = metrics.trace_spans_dropped_queue_full,
+                              .dropped_export_failed = metrics.trace_spans_dropped_export_failed,
+                              .dropped_shutdown = metrics.trace_spans_dropped_shutdown};
+  for (auto& exporter : exporters)
+    pipelines_.push_back(std::make_unique<SpanPipeline>(std::move(exporter), options_.pipeline, counters));
+}
+
+Tracer::~Tracer() { stop(kFarewell); }
+
+TraceContext Tracer::next_root() {
+  const TraceId trace = draw_trace_id();
+  return {.trace = trace, .span = draw_span_id(), .is_sampled = samples(trace)};
+}
+
+std::int64_t Tracer::unix_nanoseconds(TimePoint time) const {
+  return nanoseconds_of<std::chrono::steady_clock>(time) + offset_nanoseconds_;
+}
+
+void Tracer::record(std::vector<Span> spans) {
+  if (spans.empty()) return;
+  const auto tree = std::make_shared<const std::vector<Span>>(std::move(spans));
+  for (const auto& pipeline : pipelines_) pipeline->offer(tree);
+}
+
+void Tracer::stop(std::chrono::milliseconds deadline) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  for (const auto& pipeline : pipelines_) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    pipeline->stop(std::max(left, std::chrono::milliseconds(0)));
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces of one process: draws ids, decides what is sampled, turns steady time
+// into wall time, and hands completed spans to the exporters. Whoever has spans
+// keeps them until all is known and records them at once; so what to keep is
+// decided at the end, when errors and slowness are known.
+//
+// Wall time is the steady clock plus one offset taken at the start: spans never
+// run backwards, and a clock that is set while we run does not tear them apart.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "telemetry/tracing/span_pipeline.hpp"
+
+namespace troupe {
+
+struct TracerOptions {
+  double sample_ratio = 1.0;  // of traces that nobody has decided about yet
+  // Requests that took longer are kept, sampled or not; 0: none.
+  std::chrono::nanoseconds keep_slower_than{0};
+  // Spans of iterations; a batch beyond leaves none.
+  std::uint32_t max_iterations_per_second = 250;
+  SpanPipelineOptions pipeline = {};
+};
+
+// Any thread.
+class Tracer {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  Tracer(TracerOptions options, Metrics& metrics, std::vector<std::unique_ptr<SpanExporter>> exporters);
+  ~Tracer();  // stop(), with two seconds
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+
+  // For a trace that begins here.
+  bool samples(const TraceId& trace) const { return is_in_ratio(trace, options_.sample_ratio); }
+  bool is_slow(std::chrono::nanoseconds time) const {
+    return options_.keep_slower_than.count() > 0 && time > options_.keep_slower_than;
+  }
+  std::uint32_t max_iterations_per_second() const { return options_.max_iterations_per_second; }
+  TraceContext next_root();
+  std::int64_t unix_nanoseconds(TimePoint time) const;
+
+  // Never blocks. Spans that the queues can't take are dropped and counted.
+  void record(std::vector<Span> spans);
+
+  // Sends what is queued for so long at most. One thread; once.
+  void stop(std::chrono::milliseconds deadline);
+
+ private:
+  const TracerOptions options_;
+  const std::int64_t offset_nanoseconds_;
+  std::vector<std::unique_ptr<SpanPipeline>> pipelines_;
+};
+
+}  // namespace troupe
