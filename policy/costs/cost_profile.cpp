@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/costs/cost_profile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "policy/costs/nonnegative_fit.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr int kReweightings = 10;
+constexpr double kLeastError = 0.005;  // no sample with less stands out
+
+std::chrono::nanoseconds rounded(double nanoseconds) {
+  return std::chrono::nanoseconds(std::llround(nanoseconds));
+}
+
+// The tokens between knot i and the next that num_tokens covers.
+double covered(const std::vector<std::uint32_t>& knots, std::size_t i, std::uint32_t num_tokens) {
+  if (num_tokens <= knots[i]) return 0;
+  const bool is_last = i + 1 == knots.size();
+  return (is_last ? num_tokens : std::min(num_tokens, knots[i + 1])) - knots[i];
+}
+
+std::vector<std::uint32_t> powers_of_two(std::uint32_t limit) {
+  std::vector<std::uint32_t> knots{1};
+  while (knots.back() <= limit / 4) knots.push_back(knots.back() * 2);
+  return knots;
+}
+
+// In the order of the columns of the fit.
+std::vector<double> features(const IterationShape& shape, const std::vector<std::uint32_t>& knots) {
+  std::vector<double> row{1.0};
+  for (std::size_t i = 0; i < knots.size(); ++i) row.push_back(covered(knots, i, shape.num_tokens));
+  row.push_back(static_cast<double>(shape.decode_keys));
+  row.push_back(static_cast<double>(shape.prefill_pairs));
+  row.push_back(shape.num_output_rows);
+  row.push_back(shape.num_sequences);
+  return row;
+}
+
+std::vector<double> relative_errors(const IterationCost& cost, std::span<const CostSample> samples) {
+  std::vector<double> errors;
+  for (const auto& sample : samples)
+    errors.push_back(std::abs(static_cast<double>(cost(sample.shape).count()) - sample.nanoseconds) /
+                     sample.nanoseconds);
+  return errors;
+}
+
+IterationCost fit_weighted(std::span<const CostSample> samples, const std::vector<double>& weights,
+                           const std::vector<std::uint32_t>& knots) {
+  std::vector<double> a;
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    for (const double feature : features(samples[i].shape, knots))
+      a.push_back(weights[i] * feature / samples[i].nanoseconds);  // errors count in proportion
+  const auto x = fit_nonnegative(a, weights, a.size() / samples.size());
+
+  const auto first_slope = x.begin() + 1;
+  const auto rest = first_slope + static_cast<std::ptrdiff_t>(knots.size());
+  return {.fixed = x[0],
+          .knots = knots,
+          .slopes = {first_slope, rest},
+          .per_sequence = rest[3],
+          .per_output_row = rest[2],
+          .per_decode_key = rest[0],
+          .per_prefill_pair = rest[1]};
+}
+
+// Huber's: full up to one and a half times the median error, less beyond.
+std::vector<double> outlier_weights(const IterationCost& cost, std::span<const CostSample> samples) {
+  const auto errors = relative_errors(cost, samples);
+  auto ordered = errors;
+  std::sort(ordered.begin(), ordered.end());
+  const double usual = std::max(kLeastError, 1.5 * ordered[ordered.size() / 2]);
+  std::vector<double> weights;
+  for (const double error : errors) weights.push_back(std::sqrt(std::min(1.0, usual / error)));
+  return weights;
+}
+
+struct NamedNumber {
+  const char* name;
+  double value;
+};
+
+std::string number_problem(std::initializer_list<NamedNumber> numbers) {
+  for (const auto& [name, value] : numbers)
+    if (!std::isfinite(value) || value < 0)
+      return std::string(name) + ": expected a number of nanoseconds, not negative, got " +
+             std::to_string(value);
+  return {};
+}
+
+std::string iteration_problem(const IterationCost& cost) {
+  if (cost.knots.size() != cost.slopes.size())
+    return "iteration: expected as many slopes as knots, got " + std::to_string(cost.slopes.size()) +
+           " and " + std::to_string(cost.knots.size());
+  if (!std::is_sorted(cost.knots.begin(), cost.knots.end(), std::less_equal<>()))
+    return "iteration.knots: expected numbers that ascend";
+  for (const double slope : cost.slopes) {
+    auto problem = number_problem({{"iteration.slopes", slope}});
+    if (!problem.empty()) return problem;
+  }
+  auto problem = number_problem({{"iteration.fixed", cost.fixed},
+                                 {"iteration.per_sequence", cost.per_sequence},
+                                 {"iteration.per_output_row", cost.per_output_row},
+                                 {"iteration.per_decode_key", cost.per_decode_key},
+                                 {"iteration.per_prefill_pair", cost.per_prefill_pair}});
+  if (!problem.empty()) return problem;
+  IterationShape smallest{.num_tokens = 1, .num_sequences = 1, .num_output_rows = 1};
+  if (cost(smallest).count() < 1)
+    return "iteration: expected a batch of one token to take a nanosecond at least, got 0";
+  return {};
+}
+
+}  // namespace
+
+void IterationShape::add(const SequenceStep& step) {
+  num_tokens += step.num_tokens;
+  num_sequences += 1;
+  num_output_rows += step.sample ? 1 : 0;
+  const std::uint64_t n = step.num_tokens;
+  if (n == 1) {
+    decode_keys += step.context_length + 1;
+  } else {
+    prefill_pairs += n * step.context_length + n * (n + 1) / 2;
+  }
+}
+
+std::chrono::nanoseconds IterationCost::operator()(const IterationShape& shape) const {
+  double sum = fixed + per_sequence * shape.num_sequences + per_output_row * shape.num_output_rows +
+               per_decode_key * static_cast<double>(shape.decode_keys) +
+               per_prefill_pair * static_cast<double>(shape.prefill_pairs);
+  for (std::size_t i = 0; i < knots.size() && knots[i] < shape.num_tokens; ++i)
+    sum += slopes[i] * covered(knots, i, shape.num_tokens);
+  return rounded(sum);
+}
+
+IterationCost fit_iteration_cost(std::span<const CostSample> samples) {
+  if (samples.empty()) return {};
+  std::uint32_t most_tokens = 1;
+  for (const auto& sample : samples) most_tokens = std::max(most_tokens, sample.shape.num_tokens);
+  const auto knots = powers_of_two(most_tokens);
+  std::vector<double> weights(samples.size(), 1.0);
+  IterationCost cost = fit_weighted(samples, weights, knots);
+  for (int round = 0; round < kReweightings; ++round) {
+    weights = outlier_weights(cost, samples);
+    cost = fit_weighted(samples, weights, knots);
+  }
+  return cost;
+}
+
+FitQuality assess_fit(const IterationCost& cost, std::span<const CostSample> samples) {
+  auto errors = relative_errors(cost, samples);
+  if (errors.empty()) return {};
+  std::sort(errors.begin(), errors.end());
+  FitQuality quality;
+  for (const double error : errors) quality.mean_error += error / static_cast<double>(errors.size());
+  quality.p90_error = errors[(errors.size() - 1) * 9 / 10];
+  quality.worst_error = errors.back();
+  return quality;
+}
+
+std::chrono::nanoseconds ServingOverheads::before_queue(std::uint32_t prompt_tokens) const {
+  return rounded(request + per_prompt_token * prompt_tokens);
+}
+
+std::chrono::nanoseconds ServingOverheads::of_iteration(std::uint32_t num_sequences) const {
+  return rounded(iteration + iteration_per_sequence * num_sequences);
+}
+
+std::string profile_problem(const CostProfile& profile) {
+  if (auto problem = iteration_problem(profile.iteration); !problem.empty()) return problem;
+  const ServingOverheads& overheads = profile.overheads;
+  if (auto problem = number_problem({{"overheads.request", overheads.request},
+                                     {"overheads.per_prompt_token", overheads.per_prompt_token},
+                                     {"overheads.turnaround", overheads.turnaround},
+                                     {"overheads.iteration", overheads.iteration},
+                                     {"overheads.iteration_per_sequence", overheads.iteration_per_sequence},
+                                     {"overheads.end", overheads.end}});
+      !problem.empty())
+    return problem;
+  const ProfiledServer& serving = profile.serving;
+  const ServingSettings& settings = serving.settings;
+  const std::pair<const char*, std::uint32_t> counts[] = {
+      {"context_length", serving.limits.context_length},
+      {"page_size", serving.page_size},
+      {"num_pages", serving.num_pages},
+      {"max_batch_tokens", settings.max_batch_tokens},
+      {"max_batch_sequences", settings.max_batch_sequences},
+      {"prefill_chunk", settings.prefill_chunk},
+      {"max_in_flight", settings.max_in_flight},
+      {"max_waiting", settings.max_waiting}};
+  for (const auto& [name, value] : counts)
+    if (value == 0) return std::string("serving.") + name + ": expected a number above 0, got 0";
+  return {};
+}
+
+}  // namespace troupe

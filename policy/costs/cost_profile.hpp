@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Costs of serving, as measured once and stored: the time of a batch as a
+// function of its shape, and what the live server adds around it. With it the
+// simulator and capacity planning run the policies without a device.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "policy/admitting/admission.hpp"
+#include "policy/costs/recompute_cost.hpp"
+#include "policy/forming/sequence_progress.hpp"
+#include "policy/serving_settings.hpp"
+
+namespace troupe {
+
+// All that the time of a batch is taken to depend on.
+struct IterationShape {
+  std::uint32_t num_tokens = 0;  // query tokens
+  std::uint32_t num_sequences = 0;
+  std::uint32_t num_output_rows = 0;  // tokens drawn
+  std::uint64_t decode_keys = 0;      // attended by steps of one token, summed
+  std::uint64_t prefill_pairs = 0;    // query and key, of longer steps
+
+  void add(const SequenceStep& step);
+  bool operator==(const IterationShape&) const = default;
+};
+
+// A sum of parts that grow with the shape, none ever negative:
+//
+//   fixed + slopes over num_tokens, one between each two knots + per_sequence
+//         + per_output_row + per_decode_key + per_prefill_pair    (nanoseconds)
+//
+// The last slope goes on beyond the last knot.
+struct IterationCost {
+  double fixed = 0;
+  std::vector<std::uint32_t> knots;  // ascending, the first is 1; empty: no slopes
+  std::vector<double> slopes;        // slopes[i] from knots[i] on
+  double per_sequence = 0;
+  double per_output_row = 0;
+  double per_decode_key = 0;
+  double per_prefill_pair = 0;
+
+  std::chrono::nanoseconds operator()(const IterationShape& shape) const;
+};
+
+struct CostSample {
+  IterationShape shape;
+  double nanoseconds = 0;
+  double spread = 0;  // between repetitions: (upper - lower quartile) / median
+};
+
+// How well a cost describes the samples it came from: |fitted - measured| / measured.
+struct FitQuality {
+  double mean_error = 0, p90_error = 0, worst_error = 0;
+};
+
+// The cost that comes nearest in relative error (least squares, nothing
+// negative), of which samples that stand out are given less weight. Knots lie at powers of two up to the
+// largest number of tokens. Samples must have times above 0. Too few to tell the parts apart: the parts that
+// come first take it all.
+IterationCost fit_iteration_cost(std::span<const CostSample> samples);
+FitQuality assess_fit(const IterationCost& cost, std::span<const CostSample> samples);
+
+// Overheads of a live server and its client. Times in nanoseconds.
+struct ServingOverheads {
+  double request = 0;           // from a client's send to the queue, and from the device
+  double per_prompt_token = 0;  //   back to the client: connection, JSON, text, tokens
+  double turnaround = 0;        // a batch is done, until the next could be handed in
+  double iteration = 0;         // added to each batch while it is served live
+  double iteration_per_sequence = 0;
+  double end = 0;  // from the last token to the end of the answer
+
+  std::chrono::nanoseconds before_queue(std::uint32_t prompt_tokens) const;
+  std::chrono::nanoseconds of_iteration(std::uint32_t num_sequences) const;
+};
+
+// The measured server; a simulation may change it.
+struct ProfiledServer {
+  ServingSettings settings;
+  ServingLimits limits;
+  std::uint32_t page_size = 1;  // tokens
+  std::uint32_t num_pages = 0, num_host_pages = 0;
+  RecomputeCost recompute_cost;
+};
+
+struct CostProfile {
+  std::string model, device, hardware, measured;  // measured: an ISO date and time
+  ProfiledServer serving;
+  IterationCost iteration;
+  ServingOverheads overheads;
+};
+
+// The reason why the profile is unusable, or nothing: "iteration.knots: expected ...".
+std::string profile_problem(const CostProfile& profile);
+
+}  // namespace troupe

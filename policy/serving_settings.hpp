@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings of the core and its page cache, and the table by which people name them. A
+// new one is a member and a row here, and a use: the server's flags, file, environment
+// and help, the simulator's flags and stored profiles all follow the table.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "policy/setting.hpp"
+
+namespace troupe {
+
+// Which KV pages go first when there is no room; kNone: a page is free when its
+// sequence lets go.
+enum class EvictionPolicy : std::uint8_t { kValue, kLru, kNone };
+
+struct ServingSettings {
+  std::uint32_t max_batch_tokens = 512;  // token budget of an iteration
+  std::uint32_t max_batch_sequences = 64;
+  std::uint32_t prefill_chunk = 256;  // most prompt tokens of one sequence in a batch
+  bool separates_prefill = false;     // as BatchLimits
+  // An iteration with prompts takes at most so many times one that only decodes; 0:
+  // however long.
+  double itl_factor = 2.5;
+  std::uint32_t max_in_flight = 2;   // batches of a worker submitted and not yet done
+  std::uint32_t max_waiting = 1024;  // requests queued; beyond: they are refused
+  // A prompt that is not encoded, or a request that has no turn, by then is refused.
+  std::chrono::milliseconds max_queue_time{30000};
+  std::uint32_t look_ahead_pages = 1;  // pages leased beyond the present need
+  EvictionPolicy cache_policy = EvictionPolicy::kValue;
+  std::chrono::milliseconds keep_for{0};  // pages not used for so long go; 0: they stay
+  // Copies leave for the host ahead of need while fewer pages of a device than this
+  // share could be given away at once (Pensieve, §3.4.3).
+  double copy_ahead_below = 0.25;
+  // A request joins others only while more than this share of pages stays free.
+  double keep_free = 0.10;
+
+  bool keeps_prefixes() const { return cache_policy != EvictionPolicy::kNone; }
+};
+
+// By section of the file.
+inline std::span<const Setting<ServingSettings>> serving_table() {
+  using S = ServingSettings;
+  using Unit = SettingUnit;
+  // clang-format off
+  static const std::vector<Setting<S>> table = {
+      {"scheduler.max_batch_tokens", "--max-batch-tokens",
+       "token budget of an iteration (0: 512 on the host, 2048 on a GPU)", &S::max_batch_tokens, 0, 65536},
+      {"scheduler.max_batch_sequences", "--max-batch-sequences", "sequences that run at once",
+       &S::max_batch_sequences, 1, 4096},
+      {"scheduler.prefill_chunk", "--prefill-chunk",
+       "most prompt tokens of one sequence in an iteration (0: 256 on the host, 2048 on a GPU)",
+       &S::prefill_chunk, 0, 65536},
+      {"scheduler.separate_prefill", "--separate-prefill",
+       "prompts in iterations of their own, before everyone who decodes, instead of beside them",
+       &S::separates_prefill},
+      {"scheduler.itl_factor", "--itl-factor",
+       "an iteration with prompts takes at most so many times one that only decodes, and at least 32 "
+       "prompt tokens; 0: as many as fit", &S::itl_factor, 0, 1000},
+      {"scheduler.max_in_flight", "--max-in-flight",
+       "batches submitted and not yet done, for all of which a newcomer waits", &S::max_in_flight, 1, 16},
+      {"scheduler.max_waiting", "--max-waiting",
+       "requests that may wait; beyond, flows with most of them get 429", &S::max_waiting, 1, 65536},
+      {"scheduler.max_queue_seconds", "--max-queue-seconds", "longest wait before 429",
+       &S::max_queue_time, 1, 3600, {}, Unit::kSeconds},
+      {"scheduler.look_ahead_pages", "--look-ahead-pages", "KV pages leased beyond the present need",
+       &S::look_ahead_pages, 0, 64},
+      {"cache.policy", "--cache-policy",
+       "which KV goes first when there is no room: value (cheap to compute again, long unused), "
+       "lru, or none to keep nothing", &S::cache_policy, 0, 0, {"value", "lru", "none"}},
+      {"cache.keep_days", "--cache-keep-days",
+       "KV that was not used for so many days goes; 0: it stays", &S::keep_for, 0, 36500, {}, Unit::kDays},
+      {"cache.copy_ahead_percent", "--cache-copy-ahead-percent",
+       "copy KV to the host ahead of need while less than this share of pages could be given away "
+       "at once", &S::copy_ahead_below, 0, 100, {}, Unit::kPercent},
+      {"cache.keep_free_percent", "--cache-keep-free-percent",
+       "a request joins others only while this share of pages stays free",
+       &S::keep_free, 0, 90, {}, Unit::kPercent},
+  };
+  // clang-format on
+  return table;
+}
+
+}  // namespace troupe
