@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the core: what people may set, and what a process has to say of its pages.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "policy/costs/recompute_cost.hpp"
+#include "policy/pages/page_key.hpp"
+#include "policy/pages/page_transfer.hpp"
+#include "policy/pages/restore_choice.hpp"
+#include "policy/serving_settings.hpp"
+
+namespace troupe {
+
+struct PageMapOptions {
+  RecomputeCost recompute_cost = {};
+  LoadCost load_from_host = {}, load_from_disk = {};
+  PageSecret secret = {};  // tells tenants apart
+  // The disk tier, if num_disk_pages > 0.
+  std::uint32_t num_disk_pages = 0;
+  std::uint64_t first_generation = 1;
+  PageSecret disk_secret = {};          // instead of secret: tells tenants apart across processes
+  std::vector<StoredPage> stored = {};  // by earlier processes
+};
+
+struct CoreOptions {
+  ServingSettings serving;
+  bool shares_workers = false;  // batches are submitted by submit_one() only
+  // false: SubmitBatch says what is in a batch and has none, for a simulated device.
+  bool makes_batches = true;
+  PageMapOptions pages;
+};
+
+}  // namespace troupe

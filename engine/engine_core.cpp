@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine_core.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+// Requests wait, no device has a batch: that is a defect of ours.
+constexpr std::chrono::seconds kLongestIdle{10};
+constexpr std::chrono::seconds kHopelesslyIdle{60};
+constexpr std::size_t kUsualAnswer = 256;  // tokens
+
+ServingLimits limits_of(const DeviceDescription& device) {
+  return {.context_length = device.context_length,
+          .page_capacity = device.num_pages * device.page_size,
+          .vocabulary_size = device.vocabulary_size};
+}
+
+}  // namespace
+
+EngineCore::EngineCore(CoreOptions options)
+    : options_(std::move(options)),
+      keeps_tokens_(options_.makes_batches || options_.serving.keeps_prefixes()),
+      pages_(options_.serving, options_.pages) {}
+
+void EngineCore::on(const Event& event, TimePoint now, Commands& out) {
+  now_ = now;
+  out_ = &out;
+  std::visit([this](const auto& happened) { take(happened); }, event);
+  transfer_pages();
+  flush_if_idle();
+  out_ = nullptr;
+}
+
+bool EngineCore::submit_one(WorkerId worker, TimePoint now, Commands& out) {
+  if (!workers_.is_up(worker)) return false;
+  now_ = now;
+  out_ = &out;
+  advance();
+  const bool has_submitted = submit_batch(worker, workers_[worker]);
+  transfer_pages();
+  out_ = nullptr;
+  return has_submitted;
+}
+
+void EngineCore::wait_for_others(WorkerId worker, TimePoint now) {
+  if (worker >= workers_.size()) return;
+  workers_.wait_for_others(worker, now);
+  idle_since_.reset();  // that others' batches are in front is no defect
+  is_idle_too_long_ = false;
+}
+
+bool EngineCore::has_suspects() const {
+  return suspects_.has_any([this](SequenceId id) {
+    const Sequence* sequence = find(id);
+    return sequence && sequence->phase != Sequence::Phase::kPaused;
+  });
+}
+
+std::chrono::nanoseconds EngineCore::decode_time(WorkerId worker) const {
+  if (worker >= workers_.size() || workers_[worker].running.empty()) return {};
+  return workers_[worker].pace.decode_time();
+}
+
+void EngineCore::take(const Admit& event) {
+  // A request that can't be served takes no other one's place.
+  if (waiting_.size() >= options_.serving.max_waiting && limits_)
+    if (auto refused = refusal_in(check(*event.ticket)))
+      return emit(event.ticket->sequence, std::move(*refused));
+  if (!find_place(*event.ticket))
+    return emit(event.ticket->sequence,
+                SequenceFailed{.failure = SequenceFailure::kQueueFull,
+                               .message = "The server has " + std::to_string(waiting_.size()) +
+                                          " requests waiting, which is its limit; try again later."});
+  const SequenceIndex index = add(event.ticket);
+  enqueue(index);
+  if (limits_ && !check(index)) return;
+  advance();
+}
+
+EngineCore::SequenceIndex EngineCore::add(std::shared_ptr<const AdmissionTicket> ticket) {
+  if (free_indexes_.empty()) {
+    free_indexes_.push_back(static_cast<SequenceIndex>(sequences_.size()));
+    sequences_.emplace_back();
+  }
+  const SequenceIndex index = free_indexes_.back();
+  free_indexes_.pop_back();
+  Sequence& sequence = sequences_[index];
+  sequence = {};
+  sequence.id = ticket->sequence;
+  sequence.arrival = ++last_arrival_;
+  sequence.flow = flows_.join(ticket->flow);
+  sequence.arrived = now_;
+  sequence.run = ++last_run_;
+  sequence.num_prompt = static_cast<std::uint32_t>(ticket->prompt.size());
+  sequence.min_tokens = ticket->min_tokens;
+  sequence.scores_prompt = ticket->scores_prompt;
+  sequence.wants_logprobs = ticket->sampling.wants_logprobs();
+  sequence.is_guided = ticket->allowed_first != nullptr;
+  sequence.allowed = ticket->allowed_first;
+  const std::size_t num_end_tokens = ticket->end_tokens.size();
+  sequence.num_end_tokens = static_cast<std::uint8_t>(std::min(num_end_tokens, Sequence::kFewEndTokens + 1));
+  if (num_end_tokens <= Sequence::kFewEndTokens)
+    std::copy(ticket->end_tokens.begin(), ticket->end_tokens.end(), sequence.end_tokens.begin());
+  if (keeps_tokens_) {
+    sequence.tokens.reserve(ticket->prompt.size() + kUsualAnswer);
+    sequence.tokens = ticket->prompt;
+  }
+  if (ticket->sampling.has_penalties()) sequence.penalized.emplace(ticket->repeated_prompt);
+  sequence.ticket = std::move(ticket);
+  index_of_.emplace(sequence.id, index);
+  return index;
+}
+
+EngineCore::Verdict EngineCore::check(const AdmissionTicket& ticket) const {
+  std::vector<std::int32_t> biased_ids;
+  for (const TokenBias& token : ticket.biased) biased_ids.push_back(token.id);
+  return check_admission({.prompt = ticket.prompt,
+                          .max_tokens = ticket.max_tokens,
+                          .min_tokens = ticket.min_tokens,
+                          .stop_token_ids = ticket.end_tokens,
+                          .biased_ids = biased_ids},
+                         *limits_);
+}
+
+std::optional<SequenceFailed> EngineCore::refusal_in(const Verdict& verdict) {
+  const auto* refusal = std::get_if<Refusal>(&verdict);
+  if (!refusal) return std::nullopt;
+  return SequenceFailed{
+      .failure = refusal->is_too_long ? SequenceFailure::kContextTooLong : SequenceFailure::kInvalidRequest,
+      .message = refusal->message,
+      .field = refusal->field};
+}
+
+// False if it was refused, or had nothing to generate, and is gone.
+bool EngineCore::check(SequenceIndex index) {
+  Sequence& sequence = sequences_[index];
+  const AdmissionTicket& ticket = *sequence.ticket;
+  const Verdict verdict = check(ticket);
+  if (auto refused = refusal_in(verdict)) {
+    fail(index, refused->failure, std::move(refused->message), std::move(refused->field));
+    return false;
+  }
+  sequence.is_checked = true;
+  emit(sequence.id, Admitted{});
+  const auto max_total = std::get<std::uint32_t>(verdict);
+  const auto num_prompt = static_cast<std::uint32_t>(ticket.prompt.size());
+  sequence.is_only_scored = max_total == num_prompt && ticket.scores_prompt;
+  if (max_total == num_prompt && !ticket.scores_prompt) {
+    emit(sequence.id, NewToken{.token = -1, .end = SequenceEnd::kLength});
+    release(index);
+    return false;
+  }
+  sequence.progress = SequenceProgress(num_prompt, max_total + (sequence.is_only_scored ? 1 : 0),
+                                       options_.serving.max_in_flight);
+  if (sequence.is_guided) sequence.progress.draw_by_permission();
+  if (ticket.scores_prompt) sequence.progress.score_known();
+  return true;
+}
+
+void EngineCore::fail(SequenceIndex index, SequenceFailure failure, std::string message,
+                      std::optional<std::string> field) {
+  emit(sequences_[index].id,
+       SequenceFailed{.failure = failure, .message = std::move(message), .field = std::move(field)});
+  release(index);
+}
+
+void EngineCore::take(const StopSequence& event) {
+  const auto index = index_of(event.sequence);
+  if (!index) return;
+  const Sequence& sequence = sequences_[*index];
+  // A load of found pages may still fail: the tail is kept only if something was computed
+  // behind them, which shows that they arrived.
+  if (sequence.phase == Sequence::Phase::kRunning &&
+      sequence.progress.num_computed() > sequence.num_found_at_start)
+    commit_tail(sequence);
+  release(*index);
+  advance();
+}
+
+void EngineCore::take(const PauseSequence& event) {
+  const auto index = index_of(event.sequence);
+  if (!index) return;
+  sequences_[*index].is_paused = true;
+  settle_pause(*index);
+  advance();
+}
+
+// A paused sequence gives up its slot and its pages: no other has to do without
+// because its client does not read. Its full pages stay in the prefix cache as
+// long as there is room, so coming back is cheap.
+void EngineCore::settle_pause(SequenceIndex index) {
+  Sequence& sequence = sequences_[index];
+  if (!sequence.is_paused || sequence.progress.num_in_flight() > 0) return;
+  if (sequence.phase == Sequence::Phase::kPaused) return;
+  if (sequence.phase == Sequence::Phase::kRunning) interrupt(index, StopReason::kPaused);
+  leave_queue(sequence);
+  sequence.run = ++last_run_;  // voids a fetch on its way
+  sequence.phase = Sequence::Phase::kPaused;
+}
+
+void EngineCore::take(const ResumeSequence& event) {
+  const auto index = index_of(event.sequence);
+  if (!index || !sequences_[*index].is_paused) return;
+  sequences_[*index].is_paused = false;
+  if (sequences_[*index].phase == Sequence::Phase::kPaused) {
+    enqueue(*index);
+    // Paused while no device was there yet, it could not be checked when one came.
+    if (limits_ && !sequences_[*index].is_checked && !check(*index)) return;
+  }
+  advance();
+}
+
+// A mask for a sequence that has ended, or for a token that is drawn already, is ignored.
+void EngineCore::take(const AllowTokens& event) {
+  const auto index = index_of(event.sequence);
+  if (!index) return;
+  Sequence& sequence = sequences_[*index];
+  if (!sequence.is_guided || sequence.allowed || event.num_generated != sequence.num_generated()) return;
+  sequence.allowed = event.allowed;
+  const std::chrono::nanoseconds late = now_ - sequence.drawn - kQuickMask;
+  sequence.guide_debt =
+      std::max(std::chrono::nanoseconds(0), sequence.guide_debt + std::max(late, -kQuickMask / 10));
+  sequence.is_guide_slow = sequence.is_guide_slow || sequence.guide_debt > kMostGuideDebt;
+  sequence.progress.permit_draw();
+  advance();
+}
+
+void EngineCore::enqueue(SequenceIndex index) {
+  Sequence& sequence = sequences_[index];
+  sequence.phase = Sequence::Phase::kWaiting;
+  sequence.queued = now_;
+  sequence.asked = {};
+  sequence.has_fetched = false;
+  sequence.fetched_tokens = 0;
+  sequence.load_began = sequence.loaded = {};
+  waiting_.emplace(sequence.arrival, index);
+  flows_.wait(sequence.flow, sequence.arrival);
+}
+
+void EngineCore::leave_queue(const Sequence& sequence) {
+  if (waiting_.erase(sequence.arrival) > 0) flows_.withdraw(sequence.flow, sequence.arrival);
+}
+
+void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reservation reservation) {
+  Sequence& sequence = sequences_[index];
+  Worker& worker = workers_[worker_id];
+  waiting_.erase(sequence.arrival);
+  flows_.start(sequence.flow, sequence.arrival);
+  const auto place = std::upper_bound(
+      worker.running.begin(), worker.running.end(), sequence.arrival,
+      [this](std::uint64_t arrival, SequenceIndex other) { return arrival < sequences_[other].arrival; });
+  worker.running.insert(place, index);
+  sequence.phase = Sequence::Phase::kRunning;
+  sequence.run = ++last_run_;
+  sequence.worker = worker_id;
+  sequence.slot = worker.free_slots.back();
+  worker.free_slots.pop_back();
+  sequence.lease = reservation.lease;
+  sequence.pages = std::move(reservation.pages);
+  sequence.last_batch = last_batch_;
+  std::uint32_t in_holes = 0;
+  for (const TokenRange& hole : reservation.holes) in_holes += hole.size();
+  const std::uint32_t found = reservation.known_tokens - in_holes;
+  const std::uint32_t num_looked_up = sequence.progress.num_reusable();
+  sequence.num_known_at_start = sequence.progress.num_known();
+  sequence.num_found_at_start = reservation.known_tokens;
+  // The prompt is charged at once and in full: of two requests that get their turns one
+  // after the other the second is chosen knowing of the first. Tokens that are computed
+  // again later are the server's affair.
+  if (!sequence.has_started)
+    flows_.charge(sequence.flow, FairQueue::kPromptTokenCost * (sequence.num_known_at_start - found));
+  sequence.progress.start(reservation.known_tokens, std::move(reservation.holes));
+  const std::uint32_t from_disk = std::min(sequence.fetched_tokens, reservation.tokens_from_host);
+  const KvSources sources{.device = reservation.tokens_from_device,
+                          .host = reservation.tokens_from_host - from_disk,
+                          .disk = from_disk,
+                          .recomputed = std::max(sequence.num_given_up, reservation.known_tokens) - found};
+  SequenceStarted output{.queued = sequence.queued,
+                         .asked = sequence.asked,
+                         .load_began = sequence.load_began,
+                         .loaded = sequence.loaded,
+                         .started = now_,
+                         .num_known = sequence.num_known_at_start,
+                         .cached_tokens = found,
+                         .looked_up_tokens = num_looked_up,
+                         .sources = sources,
+                         .worker = worker_id,
+                         .epoch = worker.health.epoch};
+  if (!sequence.has_started) {
+    sequence.has_started = true;
+    sequence.started = now_;
+    sequence.cached_tokens = found;
+    output.queue_time = now_ - sequence.arrived;
+  }
+  emit(sequence.id, output);
+}
+
+void EngineCore::preempt(SequenceIndex index) {
+  sequences_[index].has_progressed = false;
+  interrupt(index, StopReason::kPreempted);
+}
+
+// The sequence loses its device pages and is queued again, or is suspended until its
+// client reads on.
+void EngineCore::interrupt(SequenceIndex index, StopReason reason) {
+  give_up_device(index);
+  Sequence& sequence = sequences_[index];
+  emit(sequence.id, SequenceStopped{.reason = reason, .time = now_, .is_paused = sequence.is_paused});
+  if (sequence.is_paused) {
+    sequence.phase = Sequence::Phase::kPaused;
+  } else {
+    enqueue(index);
+  }
+}
+
+// Batches in flight keep the pages until they are done. The slot may be given
+// away at once: a device works in order, so what is still in flight writes to
+// it before the next owner does.
+void EngineCore::give_up_device(SequenceIndex index) {
+  Sequence& sequence = sequences_[index];
+  Worker& worker = workers_[sequence.worker];
+  worker.running.erase(std::find(worker.running.begin(), worker.running.end(), index));
+  flows_.stop(sequence.flow);
+  worker.free_slots.push_back(sequence.slot);
+  if (sequence.progress.num_in_flight() == 0) {
+    worker.is_admission_blocked = worker.is_extension_blocked = false;
+    pages_.release(sequence.lease, now_);
+  } else {
+    departed_.emplace(sequence.lease, Departed{.worker = sequence.worker,
+                                               .num_in_flight = sequence.progress.num_in_flight()});
+  }
+  sequence.lease = 0;
+  sequence.pages.clear();
+  sequence.num_given_up = sequence.progress.num_computed();
+  sequence.progress.restart();
+  sequence.run = ++last_run_;
+}
+
+void EngineCore::release(SequenceIndex index) {
+  Sequence& sequence = sequences_[index];
+  if (sequence.phase == Sequence::Phase::kRunning) give_up_device(index);
+  leave_queue(sequence);
+  flows_.leave(sequence.flow);
+  suspects_.forget(sequence.id);
+  index_of_.erase(sequence.id);
+  if (index_of_.empty()) is_idle_too_long_ = false;
+  sequence = {};
+  sequence.run = ++last_run_;
+  free_indexes_.push_back(index);
+}
+
+void EngineCore::take(const WorkerReady& event) {
+  if (!workers_.expect(event)) return;
+  Worker& worker = workers_[event.worker];
+  take(WorkerLost{.worker = event.worker, .epoch = worker.health.epoch});
+  worker.health.come_up(event);
+  is_given_up_ = false;
+  worker.device = event.description;
+  const DeviceDescription& device = worker.device;
+  limits_ = limits_of(device);
+  worker.limits = {.max_tokens = std::min(options_.serving.max_batch_tokens, device.max_batch_tokens),
+                   .max_sequences = std::min(options_.serving.max_batch_sequences, device.num_slots),
+                   .prefill_chunk = 0,
+                   .max_penalized_tokens = device.max_penalized_tokens,
+                   .separates_prefill = options_.serving.separates_prefill};
+  worker.limits.prefill_chunk = std::min(options_.serving.prefill_chunk, worker.limits.max_tokens);
+  worker.free_slots.clear();
+  for (SlotId slot = worker.limits.max_running(); slot > 0; --slot) worker.free_slots.push_back(slot - 1);
+  worker.is_admission_blocked = worker.is_extension_blocked = false;
+  pages_.add_worker(event.worker, device, now_);
+  std::vector<SequenceIndex> unchecked;
+  for (const auto& [arrival, index] : waiting_)
+    if (!sequences_[index].is_checked) unchecked.push_back(index);
+  for (const SequenceIndex index : unchecked) check(index);
+  advance();
+}
+
+// Every running sequence waits for its next turn with the tokens it has, but for
+// one that is known to have done it.
+void EngineCore::take(const WorkerLost& event) {
+  const auto in_flight = workers_.take_lost(event, now_);
+  if (!in_flight) return;
+  Worker& worker = workers_[event.worker];
+  for (const Flight& flight : *in_flight) report_iteration(event.worker, worker, flight, nullptr);
+  const auto culprit = blame(event, *in_flight);
+  const auto running = worker.running;
+  for (const SequenceIndex index : running) interrupt(index, StopReason::kWorkerLost);
+  std::erase_if(departed_, [&](const auto& departed) {
+    if (departed.second.worker != event.worker) return false;
+    pages_.release(departed.first, now_);
+    return true;
+  });
+  pages_.lose_worker(event.worker);
+  for (const auto& [arrival, index] : waiting_)
+    if (sequences_[index].phase == Sequence::Phase::kFetching) {
+      sequences_[index].has_fetched = false;
+      sequences_[index].phase = Sequence::Phase::kWaiting;
+      sequences_[index].run = ++last_run_;
+    }
+  if (culprit)
+    fail(*culprit, SequenceFailure::kKillsWorkers,
+         "The server's worker failed repeatedly on this request, so it was given up.");
+  advance();
+}
+
+// nullopt: it is not known yet which request did it, or that one has left.
+std::optional<EngineCore::SequenceIndex> EngineCore::blame(const WorkerLost& event,
+                                                           const std::deque<Flight>& in_flight) {
+  std::vector<Suspects::Part> parts;
+  for (const Flight& flight : in_flight) {
+    if (event.batch_id != 0 && flight.batch_id != event.batch_id) continue;
+    for (const FlightEntry& entry : flight.entries)
+      parts.push_back({.sequence = entry.id,
+                       .begin = entry.step.context_length,
+                       .end = entry.step.context_length + entry.step.num_tokens,
+                       .has_ended = !index_of_.contains(entry.id)});
+  }
+  const auto culprit = suspects_.take_death(event.epoch, parts, event.may_be_another);
+  return culprit ? index_of(*culprit) : std::nullopt;
+}
+
+void EngineCore::take(const TransfersDone& event) {
+  DiskDamage damage;
+  for (const FinishedTransfer& transfer : event.transfers)
+    if (transfer.outcome != TransferOutcome::kDone) damage.transfers.push_back(transfer);
+  if (!damage.transfers.empty()) out_->push_back(std::move(damage));
+  for (const auto& fetched : pages_.transfers_done(event.transfers, now_)) {
+    const auto index = index_of(fetched.sequence);
+    if (!index) continue;
+    Sequence& sequence = sequences_[*index];
+    if (sequence.run != fetched.run || sequence.phase != Sequence::Phase::kFetching) continue;
+    sequence.phase = Sequence::Phase::kWaiting;
+    sequence.fetched_tokens = fetched.num_tokens;
+    sequence.loaded = now_;
+  }
+  pages_.move_on(now_);
+  advance();
+}
+
+void EngineCore::transfer_pages() {
+  if (auto transfers = pages_.take_transfers(); !transfers.empty())
+    out_->push_back(TransferPages{.transfers = std::move(transfers)});
+}
+
+void EngineCore::take(const DiskShort& event) {
+  pages_.give_up_disk_pages(event.num_pages, now_);
+  transfer_pages();
+  out_->push_back(DiskGaveWay{});
+}
+
+void EngineCore::take(const DiskMayGrow&) { pages_.disk_may_grow(); }
+
+void EngineCore::take(const ForgetPages& event) {
+  pages_.forget({.tokens = *event.tokens, .cache_salt = event.cache_salt}, event.num_kept);
+}
+
+void EngineCore::take(const FlushPages& event) {
+  flushes_.push_back(event.number);
+  pages_.move_on(now_);
+  advance();
+}
+
+// Sequences that wait for their clients keep nothing on the device.
+void EngineCore::flush_if_idle() {
+  if (flushes_.empty() || num_running() > 0 || num_in_flight() > 0 || !pages_.is_settled()) return;
+  for (const std::uint64_t number : std::exchange(flushes_, {})) out_->push_back(Flushed{.number = number});
+}
+
+void EngineCore::take(const SchedulerTick&) {
+  expire_waiting();
+  look_after_devices();
+  look_after_queue();
+  unblock();
+  advance();
+}
+
+void EngineCore::unblock() {
+  for (Worker& worker : workers_) worker.is_admission_blocked = worker.is_extension_blocked = false;
+}
+
+// Deadlines run from arrival and end when a sequence has run once.
+void EngineCore::expire_waiting() {
+  std::vector<SequenceIndex> expired;
+  for (const auto& [arrival, index] : waiting_)
+    if (!sequences_[index].has_started && now_ - sequences_[index].arrived > options_.serving.max_queue_time)
+      expired.push_back(index);
+  for (const SequenceIndex index : expired)
+    fail(index, SequenceFailure::kQueueTimeout,
+         "The request waited longer than " + std::to_string(options_.serving.max_queue_time.count()) +
+             " ms for its turn; try again later.");
+}
+
+void EngineCore::look_after_devices() {
+  for (WorkerStalled& stalled : workers_.look(now_)) {
+    is_given_up_ = is_given_up_ || stalled.is_hopeless;
+    out_->push_back(std::move(stalled));
+  }
+}
+
+// A sequence that waits for the disk, or for a client, is no work for a device.
+void EngineCore::look_after_queue() {
+  const auto is_work = [this](SequenceIndex index) {
+    return sequences_[index].phase != Sequence::Phase::kFetching && !sequences_[index].is_paused;
+  };
+  bool has_work = false;
+  for (const auto& [arrival, index] : waiting_) has_work = has_work || is_work(index);
+  for (const Worker& worker : workers_)
+    for (const SequenceIndex index : worker.running) has_work = has_work || is_work(index);
+  if (!has_work || !workers_.is_any_up() || num_in_flight() > 0) {
+    idle_since_.reset();
+    is_idle_too_long_ = false;
+    return;
+  }
+  if (!idle_since_) idle_since_ = now_;
+  const auto idle = idle_time_.look(now_, *idle_since_);
+  is_idle_too_long_ = idle > kLongestIdle;
+  if (idle > kHopelesslyIdle) give_up(0, "requests wait and the device gets no batch");
+}
+
+void EngineCore::give_up(WorkerId id, std::string reason) {
+  is_given_up_ = true;
+  out_->push_back(WorkerStalled{
+      .worker = id, .epoch = workers_[id].health.epoch, .is_hopeless = true, .reason = std::move(reason)});
+}
+
+std::size_t EngineCore::num_running() const {
+  std::size_t count = 0;
+  for (const Worker& worker : workers_) count += worker.running.size();
+  return count;
+}
+
+std::size_t EngineCore::num_running(WorkerId worker) const {
+  return worker < workers_.size() ? workers_[worker].running.size() : 0;
+}
+
+std::size_t EngineCore::num_fetching() const {
+  return static_cast<std::size_t>(std::count_if(waiting_.begin(), waiting_.end(), [this](const auto& entry) {
+    return sequences_[entry.second].phase == Sequence::Phase::kFetching;
+  }));
+}
+
+std::vector<const Sequence*> EngineCore::running() const {
+  std::vector<const Sequence*> all;
+  for (const Worker& worker : workers_)
+    for (const SequenceIndex index : worker.running) all.push_back(&sequences_[index]);
+  std::sort(all.begin(), all.end(),
+            [](const Sequence* a, const Sequence* b) { return a->arrival < b->arrival; });
+  return all;
+}
+
+const Sequence* EngineCore::find(SequenceId id) const {
+  const auto index = index_of(id);
+  return index ? &sequences_[*index] : nullptr;
+}
+
+std::optional<EngineCore::SequenceIndex> EngineCore::index_of(SequenceId id) const {
+  const auto found = index_of_.find(id);
+  return found == index_of_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Sequence* EngineCore::find_run(SequenceIndex index, std::uint64_t run) {
+  return sequences_[index].run == run ? &sequences_[index] : nullptr;
+}
+
+void EngineCore::emit(SequenceId id, SequenceOutput output) {
+  out_->emplace_back(std::in_place_type<Emit>, Emit{.sequence = id, .output = std::move(output)});
+}
+
+PageSizing EngineCore::page_sizing(const Worker& worker) const {
+  return {.page_size = worker.device.page_size,
+          .look_ahead_pages = options_.serving.look_ahead_pages,
+          .kept_free = static_cast<std::uint32_t>(options_.serving.keep_free * worker.device.num_pages)};
+}
+
+}  // namespace troupe

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduler as a deterministic state machine: events in, commands out. No
+// threads, clocks, I/O: the live server, the seeded simulation and
+// `troupe-loadgen simulate` run this same class. Owns the waiting and the running
+// sequences and the map of pages, and decides, whenever something has happened,
+// which sequences join, which get pages, and what the next batches are; keeps up
+// to max_in_flight batches submitted to each worker, so that its device finds the
+// next one when it has finished one.
+//
+//            pages + slot              token by token
+//   waiting ─────────────► running ─────────────────────► ended
+//      ▲                    │    │ client does not read
+//      │ preempted, or      │    ▼
+//      └─ worker lost ◄─────┘  paused ──resume──► waiting
+//
+// Flows take turns (policy/admitting/fair_queue.hpp). Within a flow waiting sequences are taken
+// in order of arrival, so a preempted one comes before all that never ran; a sequence
+// whose pages come from the disk lets others pass meanwhile. A newcomer that finds a
+// slot and pages is in the very next batch that is formed.
+//
+// A value: equal events at equal times give equal commands. One caller at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "engine/command.hpp"
+#include "engine/core_options.hpp"
+#include "engine/event.hpp"
+#include "engine/page_map.hpp"
+#include "engine/sequence.hpp"
+#include "engine/trouble.hpp"
+#include "engine/worker_health.hpp"
+#include "engine/workers.hpp"
+#include "policy/admitting/admission.hpp"
+#include "policy/admitting/fair_queue.hpp"
+#include "policy/admitting/yielding.hpp"
+#include "policy/costs/cost_profile.hpp"
+#include "policy/forming/batch_former.hpp"
+#include "policy/forming/prefill_pace.hpp"
+#include "policy/health/suspects.hpp"
+#include "policy/pages/page_demand.hpp"
+
+namespace troupe {
+
+class EngineCore {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using SequenceIndex = std::uint32_t;
+  using ByArrival = std::map<std::uint64_t, SequenceIndex>;
+  // A mask of a guided sequence that takes longer is late; others wait for it, but not for ever, and
+  // not for a sequence that was late by so much altogether.
+  static constexpr std::chrono::nanoseconds kQuickMask{1'000'000};
+  static constexpr std::chrono::nanoseconds kLongestMaskWait{10'000'000};
+  static constexpr std::chrono::nanoseconds kMostGuideDebt{50'000'000};
+
+  explicit EngineCore(CoreOptions options);
+
+  // Appends commands to out. `now` never goes back.
+  void on(const Event& event, TimePoint now, Commands& out);
+
+  // Where several models share the workers (engine/model_cores.hpp):
+  // Submits one batch to this worker, if there is work for it. True if it did.
+  bool submit_one(WorkerId worker, TimePoint now, Commands& out);
+  // The worker's device was busy with another model's batch until now.
+  void wait_for_others(WorkerId worker, TimePoint now);
+  // An iteration of the sequences that run there; 0: none, or not known yet.
+  std::chrono::nanoseconds decode_time(WorkerId worker) const;
+
+  // Some are tried alone for a worker's death (policy/health/suspects.hpp).
+  // Paused suspects do not count: their clients do not read, and others need not wait.
+  bool has_suspects() const;
+
+  std::size_t num_sequences() const { return index_of_.size(); }
+  std::size_t num_waiting() const { return waiting_.size(); }
+  std::size_t num_flows_waiting() const { return flows_.num_flows_waiting(); }
+  std::size_t num_running() const;
+  std::size_t num_in_flight() const { return workers_.num_in_flight(); }  // batches
+  std::size_t num_running(WorkerId worker) const;
+  std::size_t num_in_flight(WorkerId worker) const { return workers_.num_in_flight(worker); }
+  std::size_t num_fetching() const;  // of those waiting
+  Trouble trouble() const { return is_idle_too_long_ ? Trouble::kEngineHangs : workers_.trouble(); }
+  // The supervisor was told that nothing more will help.
+  bool is_given_up() const { return is_given_up_; }
+  const PageMap& pages() const { return pages_; }
+
+  const ByArrival& waiting() const { return waiting_; }
+  std::vector<const Sequence*> running() const;  // by arrival
+  const Sequence& sequence(SequenceIndex index) const { return sequences_[index]; }
+  const Sequence* find(SequenceId id) const;
+
+ private:
+  friend class Fingerprint;  // of all its state, for the exploration of small worlds
+  struct FlightEntry {
+    SequenceIndex sequence = 0;
+    std::uint64_t run = 0;
+    SequenceId id = 0;
+    SequenceStep step;
+    LeaseId lease = 0;
+  };
+  struct Flight {
+    std::uint64_t batch_id = 0;
+    TimePoint submitted;
+    IterationShape shape = {};
+    std::uint32_t num_decodes = 0;
+    std::vector<FlightEntry> entries;
+    std::vector<PageCopy> copies;
+
+    WorkerHealth::Owed owed() const { return {.submitted = submitted, .num_tokens = shape.num_tokens}; }
+  };
+  struct Worker {
+    WorkerHealth health;
+    DeviceDescription device;
+    BatchLimits limits;
+    std::vector<SequenceIndex> running;  // by arrival
+    std::vector<SlotId> free_slots;
+    std::deque<Flight> in_flight;
+    bool is_admission_blocked = false;  // no pages for the next; until some come back
+    bool is_extension_blocked = false;
+    PrefillPace pace;
+  };
+  // Pages that sequences gave up while batches in flight may still write to them.
+  struct Departed {
+    WorkerId worker = 0;
+    std::uint32_t num_in_flight = 0;  // steps
+  };
+  // Results of the slices of one step.
+  struct SliceResults;
+  // The most tokens the sequence may have, or why it can't be served.
+  using Verdict = std::variant<std::uint32_t, Refusal>;
+
+  void take(const Admit& event);
+  void take(const StopSequence& event);
+  void take(const PauseSequence& event);
+  void take(const ResumeSequence& event);
+  void take(const AllowTokens& event);
+  void take(const WorkerReady& event);
+  void take(const BatchDone& event);
+  void take(const WorkerLost& event);
+  void take(const TransfersDone& event);
+  void take(const DiskShort& event);
+  void take(const DiskMayGrow& event);
+  void take(const ForgetPages& event);
+  void take(const FlushPages& event);
+  void take(const SchedulerTick& event);
+
+  // engine_core.cpp: what happens to one sequence, or to a worker
+  SequenceIndex add(std::shared_ptr<const AdmissionTicket> ticket);
+  Verdict check(const AdmissionTicket& ticket) const;
+  static std::optional<SequenceFailed> refusal_in(const Verdict& verdict);
+  bool check(SequenceIndex index);
+  void fail(SequenceIndex index, SequenceFailure failure, std::string message,
+            std::optional<std::string> field = std::nullopt);
+  void enqueue(SequenceIndex index);
+  void leave_queue(const Sequence& sequence);
+  void start(SequenceIndex index, WorkerId worker, PageMap::Reservation reservation);
+  void preempt(SequenceIndex index);
+  void interrupt(SequenceIndex index, StopReason reason);
+  void give_up_device(SequenceIndex index);
+  void release(SequenceIndex index);
+  void settle_pause(SequenceIndex index);
+  std::optional<SequenceIndex> blame(const WorkerLost& event, const std::deque<Flight>& in_flight);
+  void unblock();
+  void expire_waiting();
+  void look_after_devices();
+  void look_after_queue();
+  void give_up(WorkerId id, std::string reason);
+  void flush_if_idle();
+  void transfer_pages();
+
+  // engine_core_turns.cpp: whose turn it is, where, and at whose cost
+  bool find_place(const AdmissionTicket& ticket);
+  bool admit_next();
+  std::optional<SequenceIndex> next_to_admit(const Worker& worker) const;
+  WorkerId place(SequenceIndex index, const std::vector<WorkerId>& among) const;
+  bool begin_fetch(SequenceIndex index, WorkerId worker);
+  bool join(SequenceIndex index, WorkerId worker);
+  bool has_departed(WorkerId worker) const;
+  void relieve_shortage(const Worker& worker, SequenceIndex needy);
+  bool let_yield(const Worker& worker, SequenceIndex newcomer, Claim claim, bool is_about_pages);
+  std::uint32_t num_progressed(const Sequence& sequence, const Worker& worker) const;
+
+  // engine_core_iteration.cpp: what happens in every iteration
+  void advance();
+  bool extend(WorkerId id, Worker& worker);
+  bool submit_batch(WorkerId id, Worker& worker);
+  bool waits_for_masks(const Worker& worker, const std::vector<SequenceIndex>& participants) const;
+  BatchLimits limits_of_batch(const Worker& worker, const std::vector<BatchCandidate>& candidates) const;
+  std::vector<SequenceIndex> choose_participants(const Worker& worker) const;
+  Flight take_off(Worker& worker, const std::vector<SequenceIndex>& participants,
+                  const std::vector<BatchShare>& shares, SubmitBatch& command);
+  void absorb(WorkerId id, const Flight& flight, const BatchResult& result);
+  void absorb_scores(SequenceIndex index, const SliceResults& slices);
+  bool absorb_token(SequenceIndex index, const SliceResults& slices);
+  bool commit_tail(const Sequence& sequence);
+  bool commit_pages(const Sequence& sequence, const SequenceStep& step);
+  void report_iteration(WorkerId id, Worker& worker, const Flight& flight, const BatchResult* result);
+  void drop_departed(LeaseId lease);
+  void forgive_deaths();
+
+  void emit(SequenceId id, SequenceOutput output);
+  Sequence* find_run(SequenceIndex index, std::uint64_t run);
+  std::optional<SequenceIndex> index_of(SequenceId id) const;
+  PageMap::Lookup lookup_of(const Sequence& sequence) const;
+  PageSizing page_sizing(const Worker& worker) const;
+
+  CoreOptions options_;
+  bool keeps_tokens_ = true;  // of sequences; false: nothing ever reads them
+  PageMap pages_;
+  Workers<Worker> workers_;
+  std::optional<ServingLimits> limits_;  // known from the first device on
+
+  std::vector<Sequence> sequences_;
+  std::vector<SequenceIndex> free_indexes_;
+  std::unordered_map<SequenceId, SequenceIndex> index_of_;
+  ByArrival waiting_;                     // kWaiting and kFetching
+  FairQueue flows_;                       // waiting and running requests, by flow
+  std::map<LeaseId, Departed> departed_;  // in order: so are they released
+  Suspects suspects_;
+  std::vector<std::uint64_t> flushes_;   // until nothing runs
+  std::optional<TimePoint> idle_since_;  // no device has a batch, and one should have
+  WatchedTime idle_time_{std::chrono::seconds(1)};
+  bool is_idle_too_long_ = false;
+  bool is_given_up_ = false;
+
+  std::uint64_t last_arrival_ = 0;
+  std::uint64_t last_batch_ = 0;
+  std::uint64_t last_run_ = 0;
+
+  // While on() runs.
+  TimePoint now_;
+  Commands* out_ = nullptr;
+};
+
+}  // namespace troupe

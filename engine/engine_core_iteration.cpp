@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the core that runs in every iteration: pages ahead, admission, the
+// next batches, their results.
+#include <algorithm>
+#include <utility>
+
+#include "engine/batch_builder.hpp"
+#include "engine/engine_core.hpp"
+
+namespace troupe {
+namespace {
+
+// Sequences of a batch lie apart in memory: by the time it is their turn they are near.
+constexpr std::size_t kAhead = 6;
+void prefetch(const Sequence& sequence) {
+  const auto* bytes = reinterpret_cast<const char*>(&sequence);
+  for (std::size_t line = 0; line < 256; line += 64) __builtin_prefetch(bytes + line);
+}
+
+std::size_t num_slices(const SequenceStep& step) { return step.scores ? step.num_tokens : 1; }
+
+BatchCandidate candidate_of(const Sequence& sequence, std::uint32_t page_size) {
+  BatchCandidate candidate{.progress = &sequence.progress,
+                           .page_capacity = static_cast<std::uint32_t>(sequence.pages.size()) * page_size,
+                           .flow = sequence.flow,
+                           .last_batch = sequence.last_batch};
+  if (sequence.penalized)
+    candidate.num_penalized_tokens = static_cast<std::uint32_t>(sequence.penalized->tokens().size());
+  return candidate;
+}
+
+}  // namespace
+
+struct EngineCore::SliceResults {
+  const BatchResult& result;
+  std::size_t first = 0, count = 0;
+
+  std::int32_t token(std::size_t i) const {
+    return first + i < result.tokens.size() ? result.tokens[first + i] : -1;
+  }
+  bool has_token(std::int32_t wanted) const {
+    for (std::size_t i = 0; i < count; ++i)
+      if (token(i) == wanted) return true;
+    return false;
+  }
+  const TokenLogprobs* logprobs(std::size_t i) const {  // null if the batch has none
+    return first + i < result.logprobs.size() ? &result.logprobs[first + i] : nullptr;
+  }
+};
+
+// Running sequences are served with pages before others join them.
+void EngineCore::advance() {
+  for (WorkerId id = 0; id < workers_.size(); ++id)
+    if (workers_[id].health.is_up)
+      while (extend(id, workers_[id])) {
+      }
+  while (admit_next()) {
+  }
+  if (options_.shares_workers) return;
+  for (WorkerId id = 0; id < workers_.size(); ++id) {
+    Worker& worker = workers_[id];
+    if (!worker.health.is_up) continue;
+    while (worker.in_flight.size() < options_.serving.max_in_flight && submit_batch(id, worker)) {
+    }
+  }
+}
+
+// True: pages have come back meanwhile, and it is worth trying again.
+bool EngineCore::extend(WorkerId id, Worker& worker) {
+  if (worker.is_extension_blocked) return false;
+  const PageSizing sizing = page_sizing(worker);
+  std::optional<SequenceIndex> needy;  // the first to arrive
+  for (const SequenceIndex index : worker.running) {
+    Sequence& sequence = sequences_[index];
+    if (sequence.is_paused) continue;
+    const auto num_held = static_cast<std::uint32_t>(sequence.pages.size());
+    const PageDemand demand = extension_demand(sequence.progress, sizing, num_held);
+    if (demand.wanted == 0) continue;
+    const auto pages = pages_.extend(sequence.worker, sequence.lease, demand, now_);
+    sequence.pages.insert(sequence.pages.end(), pages.begin(), pages.end());
+    if (!pages.empty()) continue;
+    worker.is_extension_blocked = true;
+    if (demand.required > 0 && !needy) needy = index;
+  }
+  if (needy && !has_departed(id)) relieve_shortage(worker, *needy);
+  return needy && !worker.is_extension_blocked;
+}
+
+// The tokens whose KV may come from shared pages.
+PageMap::Lookup EngineCore::lookup_of(const Sequence& sequence) const {
+  const std::size_t num_reusable = keeps_tokens_ ? sequence.progress.num_reusable() : 0;
+  return {.tokens = std::span(sequence.tokens).first(num_reusable),
+          .cache_salt = sequence.ticket->cache_salt};
+}
+
+bool EngineCore::submit_batch(WorkerId id, Worker& worker) {
+  const std::vector<SequenceIndex> participants = choose_participants(worker);
+  if (waits_for_masks(worker, participants)) return false;
+  std::vector<BatchCandidate> candidates;
+  candidates.reserve(participants.size());
+  for (const SequenceIndex index : participants)
+    candidates.push_back(candidate_of(sequences_[index], worker.device.page_size));
+  const auto shares = form_batch(candidates, limits_of_batch(worker, candidates));
+  const bool go_alone = pages_.has_copies_that_go_alone(id) && worker.in_flight.empty();
+  if (shares.empty() && !go_alone) return false;
+
+  SubmitBatch command{.worker = id, .epoch = worker.health.epoch, .batch_id = ++last_batch_};
+  worker.in_flight.push_back(take_off(worker, participants, shares, command));
+  idle_since_.reset();
+  is_idle_too_long_ = false;
+  out_->push_back(std::move(command));
+  return true;
+}
+
+// A guided sequence has a step in each batch like any other: where one runs no batch is formed
+// before the last one is done and what each may draw next is known. A guide that was late
+// by too much is not waited for again: it misses batches.
+bool EngineCore::waits_for_masks(const Worker& worker, const std::vector<SequenceIndex>& participants) const {
+  return std::any_of(participants.begin(), participants.end(), [&](SequenceIndex index) {
+    const Sequence& sequence = sequences_[index];
+    if (!sequence.is_guided || sequence.is_guide_slow) return false;
+    return sequence.allowed ? !worker.in_flight.empty() : now_ - sequence.drawn <= kLongestMaskWait;
+  });
+}
+
+// Streams that run keep their pace: the first prompt's context says what tokens cost.
+BatchLimits EngineCore::limits_of_batch(const Worker& worker,
+                                        const std::vector<BatchCandidate>& candidates) const {
+  BatchLimits limits = worker.limits;
+  const double itl_factor = options_.serving.itl_factor;
+  if (itl_factor <= 1) return limits;
+  const auto prompt = std::find_if(candidates.begin(), candidates.end(),
+                                   [](const auto& candidate) { return candidate.progress->is_prefilling(); });
+  if (prompt != candidates.end())
+    limits.max_prompt_tokens = worker.pace.max_prompt_tokens(itl_factor, prompt->progress->num_submitted());
+  return limits;
+}
+
+EngineCore::Flight EngineCore::take_off(Worker& worker, const std::vector<SequenceIndex>& participants,
+                                        const std::vector<BatchShare>& shares, SubmitBatch& command) {
+  Flight flight{.batch_id = command.batch_id,
+                .submitted = now_,
+                .entries = {},
+                .copies = pages_.take_copies(command.worker)};
+  flight.entries.reserve(shares.size());
+  std::shared_ptr<Batch> batch;
+  if (options_.makes_batches) {
+    batch = std::make_shared<Batch>();
+    batch->id = command.batch_id;
+    batch->moves = flight.copies;
+    batch->slices.reserve(shares.size());
+  }
+  for (const BatchShare& share : shares) {
+    const SequenceIndex index = participants[share.candidate];
+    Sequence& sequence = sequences_[index];
+    if (batch) {
+      add_slice(*batch, sequence, share.step, worker.device);
+    } else {
+      command.steps.push_back({.sequence = sequence.id, .samples = share.step.sample});
+    }
+    flight.shape.add(share.step);
+    flight.num_decodes += share.step.sample && share.step.num_tokens == 1 ? 1 : 0;
+    sequence.progress.submitted(share.step);
+    sequence.last_batch = command.batch_id;
+    flight.entries.push_back({.sequence = index,
+                              .run = sequence.run,
+                              .id = sequence.id,
+                              .step = share.step,
+                              .lease = sequence.lease});
+  }
+  command.shape = flight.shape;
+  command.batch = std::move(batch);
+  return flight;
+}
+
+std::vector<EngineCore::SequenceIndex> EngineCore::choose_participants(const Worker& worker) const {
+  std::vector<SequenceIndex> participants;
+  participants.reserve(worker.running.size());
+  for (const SequenceIndex index : worker.running)
+    if (!sequences_[index].is_paused) participants.push_back(index);
+  if (suspects_.is_empty()) return participants;
+  std::vector<SequenceId> running, in_flight;
+  for (const SequenceIndex index : participants) running.push_back(sequences_[index].id);
+  for (const Flight& flight : worker.in_flight)
+    for (const FlightEntry& entry : flight.entries) in_flight.push_back(entry.id);
+  std::vector<SequenceIndex> chosen;
+  for (const std::size_t index : suspects_.choose_participants(running, in_flight))
+    chosen.push_back(participants[index]);
+  return chosen;
+}
+
+void EngineCore::take(const BatchDone& event) {
+  const auto flight = workers_.take_done(event);
+  if (!flight) return;
+  Worker& worker = workers_[event.worker];
+  worker.health.finish(flight->owed(), now_);
+  report_iteration(event.worker, worker, *flight, &event.result);
+  absorb(event.worker, *flight, event.result);
+  worker.is_admission_blocked = worker.is_extension_blocked = false;
+  advance();
+}
+
+void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& result) {
+  if (!result.failed_loads.empty()) {
+    pages_.void_contents(result.failed_loads);
+    out_->push_back(PagesNotIntact{.generations = result.failed_loads});
+  }
+  bool has_committed = false;
+  std::size_t next_slice = 0;
+  for (std::size_t i = 0; i < flight.entries.size(); ++i) {
+    const FlightEntry& entry = flight.entries[i];
+    if (i + kAhead < flight.entries.size()) prefetch(sequences_[flight.entries[i + kAhead].sequence]);
+    const SliceResults slices{.result = result, .first = next_slice, .count = num_slices(entry.step)};
+    next_slice += slices.count;
+    Sequence* sequence = find_run(entry.sequence, entry.run);
+    if (!sequence) {  // it ended, or lost its pages, meanwhile
+      drop_departed(entry.lease);
+      continue;
+    }
+    if (slices.has_token(kVoidContext)) {
+      interrupt(entry.sequence, StopReason::kContextLost);
+      drop_departed(entry.lease);  // this step was the first of those in flight
+      continue;
+    }
+    sequence->progress.completed(entry.step);
+    suspects_.computed(entry.id, entry.step.context_length + entry.step.num_tokens);
+    has_committed = commit_pages(*sequence, entry.step) || has_committed;
+    if (entry.step.scores) {
+      absorb_scores(entry.sequence, slices);
+    } else if (entry.step.sample && absorb_token(entry.sequence, slices)) {
+      has_committed = commit_tail(*sequence) || has_committed;
+      release(entry.sequence);
+    }
+    if (find_run(entry.sequence, entry.run)) settle_pause(entry.sequence);
+  }
+  if (flight.num_decodes > 0 && suspects_.needs_proof()) forgive_deaths();
+  if (has_committed) pages_.copy_ahead(id, now_);
+  if (!flight.copies.empty()) pages_.copies_done(id, flight.copies);
+  pages_.move_on(now_);
+}
+
+// The last step that may write to pages that were given up is done.
+void EngineCore::drop_departed(LeaseId lease) {
+  const auto found = departed_.find(lease);
+  if (found == departed_.end() || --found->second.num_in_flight > 0) return;
+  departed_.erase(found);
+  pages_.release(lease, now_);
+}
+
+// The device works.
+void EngineCore::forgive_deaths() {
+  auto forgiven = suspects_.take_work();
+  if (!forgiven.empty()) out_->push_back(DeathsForgiven{.epochs = std::move(forgiven)});
+}
+
+void EngineCore::absorb_scores(SequenceIndex index, const SliceResults& slices) {
+  for (std::size_t i = 0; i < slices.count; ++i) {
+    const TokenLogprobs* logprobs = slices.logprobs(i);
+    if (slices.token(i) < 0 || logprobs == nullptr)
+      return fail(index, SequenceFailure::kDeviceFault, "The device could not score the prompt.");
+    sequences_[index].prompt_logprobs.push_back(*logprobs);
+  }
+}
+
+// True: it was the sequence's last.
+bool EngineCore::absorb_token(SequenceIndex index, const SliceResults& slices) {
+  Sequence& sequence = sequences_[index];
+  const std::int32_t token = slices.token(0);
+  if (token < 0 || static_cast<std::uint32_t>(token) >= limits_->vocabulary_size) {
+    fail(index, SequenceFailure::kDeviceFault, "The device drew no valid token.");
+    return false;
+  }
+  if (keeps_tokens_) sequence.tokens.push_back(token);
+  flows_.charge(sequence.flow, FairQueue::kDrawnTokenCost);
+  if (sequence.penalized) sequence.penalized->add(token);
+  if (sequence.is_guided) {
+    sequence.allowed = nullptr;
+    sequence.drawn = now_;
+  }
+  sequence.has_progressed = true;
+  NewToken output{.token = token,
+                  .index = sequence.num_generated(),
+                  .cached_tokens = sequence.cached_tokens,
+                  .started = sequence.started};
+  const TokenLogprobs* logprobs = slices.logprobs(0);
+  if (logprobs && sequence.wants_logprobs) output.logprobs = std::make_shared<const TokenLogprobs>(*logprobs);
+  if (sequence.scores_prompt && sequence.num_generated() == 1)
+    output.prompt_logprobs =
+        std::make_shared<const std::vector<TokenLogprobs>>(std::move(sequence.prompt_logprobs));
+  if (sequence.is_only_scored) {
+    output.token = -1;
+    output.end = SequenceEnd::kLength;
+  } else if (sequence.num_generated() > sequence.min_tokens && sequence.is_ended_by(token)) {
+    output.end = SequenceEnd::kEndToken;
+  } else if (sequence.progress.is_at_limit()) {
+    output.end = SequenceEnd::kLength;
+  }
+  const bool has_ended = output.end != SequenceEnd::kNotYet;
+  emit(sequence.id, std::move(output));
+  return has_ended;
+}
+
+// Pages become shareable once the KV of their last token is there. True if some did.
+bool EngineCore::commit_pages(const Sequence& sequence, const SequenceStep& step) {
+  const std::uint32_t page_size = pages_.page_size();
+  const std::uint32_t first = step.context_length / page_size;
+  const std::uint32_t end = (step.context_length + step.num_tokens) / page_size;
+  if (!options_.serving.keeps_prefixes() || first == end) return false;
+  pages_.commit(sequence.lease, first,
+                std::span(sequence.tokens)
+                    .subspan(std::size_t{first} * page_size, std::size_t{end - first} * page_size));
+  return true;
+}
+
+// The page that a sequence leaves half full at its end. True if there is one.
+bool EngineCore::commit_tail(const Sequence& sequence) {
+  const std::uint32_t page_size = pages_.page_size();
+  const std::uint32_t end = sequence.progress.num_computed();
+  if (!options_.serving.keeps_prefixes() || end % page_size == 0) return false;
+  pages_.commit(sequence.lease, end / page_size,
+                std::span(sequence.tokens).subspan(end - end % page_size, end % page_size));
+  return true;
+}
+
+// result: null if its worker died.
+void EngineCore::report_iteration(WorkerId id, Worker& worker, const Flight& flight,
+                                  const BatchResult* result) {
+  IterationReport report{.worker = id,
+                         .epoch = worker.health.epoch,
+                         .batch_id = flight.batch_id,
+                         .begun = std::max(flight.submitted, worker.health.last_done),
+                         .ended = now_,
+                         .network_nanoseconds = result ? result->network_nanoseconds : 0,
+                         .num_tokens = flight.shape.num_tokens,
+                         .num_sequences = static_cast<std::uint32_t>(flight.entries.size()),
+                         .num_decodes = flight.num_decodes,
+                         .num_running = static_cast<std::uint32_t>(worker.running.size()),
+                         .num_waiting = static_cast<std::uint32_t>(waiting_.size()),
+                         .is_lost = result == nullptr};
+  if (result) {
+    worker.health.last_done = now_;
+    if (report.has_slices())
+      worker.pace.observe(flight.shape, flight.num_decodes, report.ended - report.begun);
+  }
+  out_->push_back(std::move(report));
+}
+
+}  // namespace troupe

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model_cores.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+// No model counts its batches so far: a worker's death that another model's device died.
+constexpr std::uint64_t kBatchOfAnother = std::numeric_limits<std::uint64_t>::max();
+
+template <class Measure>
+std::size_t sum(const auto& cores, const Measure& measure) {
+  return std::accumulate(
+      cores.begin(), cores.end(), std::size_t{0},
+      [&](std::size_t total, const auto& core) { return total + std::visit(measure, core); });
+}
+
+}  // namespace
+
+ModelCores::ModelCores(std::vector<ModelCoreOptions> models) {
+  for (ModelCoreOptions& model : models) {
+    model.core.shares_workers = models.size() > 1;
+    const bool is_first = std::none_of(cores_.begin(), cores_.end(), [](const Core& core) {
+      return std::holds_alternative<EngineCore>(core);
+    });
+    if (is_first && model.kind == ModelKind::kGenerative)
+      disk_model_ = static_cast<ModelIndex>(cores_.size());
+    max_in_flight_ = models.front().core.serving.max_in_flight;
+    itl_factor_ = std::max(itl_factor_, model.core.serving.itl_factor);
+    if (model.kind == ModelKind::kGenerative) {
+      cores_.emplace_back(std::in_place_type<EngineCore>, std::move(model.core));
+    } else {
+      cores_.emplace_back(std::in_place_type<EncoderCore>, std::move(model.core));
+    }
+  }
+}
+
+void ModelCores::on(const Event& event, TimePoint now, Commands& out) {
+  if (cores_.size() == 1) return std::visit([&](auto& core) { core.on(event, now, out); }, cores_.front());
+  now_ = now;
+  out_ = &out;
+  dispatch(event);
+  take_turns();
+  out_ = nullptr;
+}
+
+void ModelCores::dispatch(const Event& event) {
+  if (const auto* ready = std::get_if<WorkerReady>(&event)) return dispatch(*ready);
+  if (const auto* lost = std::get_if<WorkerLost>(&event)) return dispatch(*lost);
+  if (const auto* done = std::get_if<BatchDone>(&event)) return dispatch(*done);
+  if (const auto* flush = std::get_if<FlushPages>(&event)) return dispatch(*flush);
+  if (const auto* tick = std::get_if<SchedulerTick>(&event)) return dispatch(*tick);
+  if (const auto* admit = std::get_if<Admit>(&event)) return hand(admit->ticket->model, event);
+  if (std::holds_alternative<TransfersDone>(event) || std::holds_alternative<DiskShort>(event) ||
+      std::holds_alternative<DiskMayGrow>(event))
+    return hand(disk_model_, event);
+  hand_to_all(event);  // a sequence that a core does not know is nothing to it
+}
+
+void ModelCores::dispatch(const WorkerReady& event) {
+  if (event.worker >= workers_.size())
+    workers_.resize(event.worker + 1, {.epoch = 0, .turns = ModelTurns(cores_.size()), .in_flight = {}});
+  Worker& worker = workers_[event.worker];
+  if (event.epoch <= worker.epoch) return;
+  worker.epoch = event.epoch;
+  forget_submitted(worker);
+  for (ModelIndex model = 0; model < cores_.size(); ++model) {
+    const ModelDevice device =
+        model == 0 ? ModelDevice{.description = event.description, .can_be_abandoned = event.can_be_abandoned}
+                   : event.further_models.at(model - 1);
+    hand(model, WorkerReady{.worker = event.worker,
+                            .epoch = event.epoch,
+                            .description = device.description,
+                            .can_be_abandoned = device.can_be_abandoned});
+  }
+}
+
+void ModelCores::dispatch(const WorkerLost& event) {
+  if (event.worker >= workers_.size() || event.epoch != workers_[event.worker].epoch) return;
+  const auto in_flight = workers_[event.worker].in_flight;
+  forget_submitted(workers_[event.worker]);
+  for (ModelIndex model = 0; model < cores_.size(); ++model) {
+    WorkerLost lost = event;
+    if (event.model && *event.model != model) lost.batch_id = kBatchOfAnother;
+    lost.may_be_another = !event.model && std::any_of(in_flight.begin(), in_flight.end(),
+                                                      [model](ModelIndex other) { return other != model; });
+    hand(model, lost);
+  }
+}
+
+void ModelCores::dispatch(const BatchDone& event) {
+  if (event.worker >= workers_.size() || event.epoch != workers_[event.worker].epoch) return;
+  auto& in_flight = workers_[event.worker].in_flight;
+  const auto place = std::find(in_flight.begin(), in_flight.end(), event.model);
+  if (place == in_flight.end()) return;
+  // Models whose oldest batch is older still wait for their own device, which may hang.
+  const std::vector<ModelIndex> older(in_flight.begin(), place);
+  in_flight.erase(place);
+  hand(event.model, event);
+  for (ModelIndex model = 0; model < cores_.size(); ++model)
+    if (model != event.model && std::find(older.begin(), older.end(), model) == older.end())
+      std::visit([&](auto& core) { core.wait_for_others(event.worker, now_); }, cores_[model]);
+}
+
+void ModelCores::forget_submitted(Worker& worker) {
+  worker.in_flight.clear();
+  worker.turns.forget_submitted();
+}
+
+void ModelCores::dispatch(const FlushPages& event) {
+  flushes_[event.number] = cores_.size();
+  hand_to_all(event);
+}
+
+// A batch behind another model's is not worked on yet: its device does not hang.
+void ModelCores::dispatch(const SchedulerTick& event) {
+  for (WorkerId id = 0; id < workers_.size(); ++id) {
+    if (workers_[id].in_flight.empty()) continue;
+    for (ModelIndex model = 0; model < cores_.size(); ++model)
+      if (model != workers_[id].in_flight.front())
+        std::visit([&](auto& core) { core.wait_for_others(id, now_); }, cores_[model]);
+  }
+  hand_to_all(event);
+}
+
+void ModelCores::hand_to_all(const Event& event) {
+  for (ModelIndex model = 0; model < cores_.size(); ++model) hand(model, event);
+}
+
+void ModelCores::hand(ModelIndex model, const Event& event) {
+  const std::size_t first_command = out_->size();
+  std::visit([&](auto& core) { core.on(event, now_, *out_); }, cores_[model]);
+  note(model, first_command);
+}
+
+// Commands from `first` on are this model's: they say so. A flush is done when all
+// models are done with it.
+void ModelCores::note(ModelIndex model, std::size_t first) {
+  for (std::size_t i = first; i < out_->size(); ++i) {
+    if (auto* submit = std::get_if<SubmitBatch>(&(*out_)[i])) {
+      submit->model = model;
+      workers_[submit->worker].in_flight.push_back(model);
+      workers_[submit->worker].last_submitted = model;
+      workers_[submit->worker].turns.submit(model);
+    }
+    if (auto* report = std::get_if<IterationReport>(&(*out_)[i])) {
+      report->model = model;
+      if (!report->is_lost) workers_[report->worker].turns.finish(model, report->ended - report->begun);
+    }
+    if (auto* stalled = std::get_if<WorkerStalled>(&(*out_)[i])) stalled->model = model;
+  }
+  const auto is_unfinished_flush = [this](const Command& command) {
+    const auto* flushed = std::get_if<Flushed>(&command);
+    if (!flushed) return false;
+    if (--flushes_[flushed->number] > 0) return true;
+    flushes_.erase(flushed->number);
+    return false;
+  };
+  out_->erase(
+      std::remove_if(out_->begin() + static_cast<std::ptrdiff_t>(first), out_->end(), is_unfinished_flush),
+      out_->end());
+}
+
+void ModelCores::take_turns() {
+  const std::size_t max_in_flight = this->max_in_flight();
+  for (WorkerId id = 0; id < workers_.size(); ++id) {
+    Worker& worker = workers_[id];
+    bool has_submitted = true;
+    while (has_submitted && worker.in_flight.size() < max_in_flight) {
+      const auto order = order_of_turns(id);
+      has_submitted = std::any_of(order.begin(), order.end(), [&](std::size_t model) {
+        return submit_one(id, static_cast<ModelIndex>(model));
+      });
+    }
+  }
+}
+
+// The limit is a worker's. While a request is suspected it is 1: a worker may end without
+// a word, so a request on trial has to be alone over all models.
+std::size_t ModelCores::max_in_flight() const {
+  const bool has_suspects = std::any_of(cores_.begin(), cores_.end(), [](const Core& core) {
+    return std::visit([](const auto& one) { return one.has_suspects(); }, core);
+  });
+  return has_suspects ? 1 : max_in_flight_;
+}
+
+bool ModelCores::submit_one(WorkerId worker, ModelIndex model) {
+  if (must_wait(worker, model)) return false;
+  const std::size_t first_command = out_->size();
+  bool has_submitted = false;
+  if (auto* core = std::get_if<EngineCore>(&cores_[model])) {
+    has_submitted = core->submit_one(worker, now_, *out_);
+  } else {
+    has_submitted =
+        std::get<EncoderCore>(cores_[model]).submit_one(worker, longest_pass(worker), now_, *out_);
+  }
+  note(model, first_command);
+  return has_submitted;
+}
+
+// Beside streams no two batches of encoders follow each other where an iteration can be
+// between them: they would hold the streams up for twice as long as one may.
+std::vector<std::size_t> ModelCores::order_of_turns(WorkerId id) const {
+  const Worker& worker = workers_[id];
+  auto order = worker.turns.order();
+  if (is_encoder(worker.last_submitted) && longest_pass(id).count() > 0)
+    std::stable_partition(order.begin(), order.end(),
+                          [this](std::size_t model) { return !is_encoder(static_cast<ModelIndex>(model)); });
+  return order;
+}
+
+bool ModelCores::must_wait(WorkerId worker, ModelIndex model) const {
+  if (!is_encoder(model) || longest_pass(worker).count() == 0) return false;
+  const auto& in_flight = workers_[worker].in_flight;
+  return std::any_of(in_flight.begin(), in_flight.end(),
+                     [this](ModelIndex other) { return is_encoder(other); });
+}
+
+// Streams keep their pace: what a pass may take beside them. 0: however long.
+std::chrono::nanoseconds ModelCores::longest_pass(WorkerId worker) const {
+  if (itl_factor_ <= 1) return {};
+  std::chrono::nanoseconds longest{0};
+  for (const Core& core : cores_) {
+    const auto* generator = std::get_if<EngineCore>(&core);
+    if (!generator) continue;
+    const auto decode_time = generator->decode_time(worker);
+    if (decode_time.count() > 0 && (longest.count() == 0 || decode_time < longest)) longest = decode_time;
+  }
+  return std::chrono::nanoseconds(
+      static_cast<std::int64_t>(static_cast<double>(longest.count()) * (itl_factor_ - 1)));
+}
+
+std::size_t ModelCores::num_sequences() const {
+  return sum(cores_, [](const auto& core) { return core.num_sequences(); });
+}
+std::size_t ModelCores::num_waiting() const {
+  return sum(cores_, [](const auto& core) { return core.num_waiting(); });
+}
+std::size_t ModelCores::num_flows_waiting() const {
+  return sum(cores_, [](const auto& core) { return core.num_flows_waiting(); });
+}
+std::size_t ModelCores::num_running() const {
+  return sum(cores_, [](const auto& core) { return core.num_running(); });
+}
+std::size_t ModelCores::num_in_flight() const {
+  return sum(cores_, [](const auto& core) { return core.num_in_flight(); });
+}
+std::size_t ModelCores::num_running(WorkerId worker) const {
+  return sum(cores_, [worker](const auto& core) { return core.num_running(worker); });
+}
+std::size_t ModelCores::num_in_flight(WorkerId worker) const {
+  return sum(cores_, [worker](const auto& core) { return core.num_in_flight(worker); });
+}
+
+std::size_t ModelCores::num_fetching() const {
+  std::size_t count = 0;
+  for (const Core& core : cores_)
+    if (const auto* generator = std::get_if<EngineCore>(&core)) count += generator->num_fetching();
+  return count;
+}
+
+PageCounts ModelCores::page_counts() const {
+  PageCounts counts;
+  for (const Core& core : cores_)
+    if (const auto* generator = std::get_if<EngineCore>(&core)) counts += generator->pages().counts();
+  return counts;
+}
+
+PageCounts ModelCores::page_counts(WorkerId worker) const {
+  PageCounts counts;
+  for (const Core& core : cores_)
+    if (const auto* generator = std::get_if<EngineCore>(&core)) counts += generator->pages().counts(worker);
+  return counts;
+}
+
+Trouble ModelCores::trouble() const {
+  Trouble worst = Trouble::kNone;
+  for (const Core& core : cores_)
+    worst = std::max(worst, std::visit([](const auto& one) { return one.trouble(); }, core));
+  return worst;
+}
+
+bool ModelCores::is_given_up() const {
+  return std::any_of(cores_.begin(), cores_.end(), [](const Core& core) {
+    return std::visit([](const auto& one) { return one.is_given_up(); }, core);
+  });
+}
+
+const AdmissionTicket* ModelCores::find(SequenceId id) const {
+  for (const Core& core : cores_) {
+    if (const auto* encoder = std::get_if<EncoderCore>(&core)) {
+      if (const auto* ticket = encoder->find(id)) return ticket;
+    } else if (const Sequence* sequence = std::get<EngineCore>(core).find(id)) {
+      return sequence->ticket.get();
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace troupe

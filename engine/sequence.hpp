@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The running state of a request, as the core keeps it. Its raw tokens are all
+// that is needed to rebuild it on any device; everything on a device is held
+// through the lease and the slot, and goes with them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/admission_ticket.hpp"
+#include "engine/token_counts.hpp"
+#include "gpu/program/batch.hpp"
+#include "policy/admitting/fair_queue.hpp"
+#include "policy/forming/sequence_progress.hpp"
+#include "policy/pages/page_cache.hpp"
+
+namespace troupe {
+
+struct Sequence {
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  enum class Phase : std::uint8_t {
+    kWaiting,   // for pages and a slot
+    kFetching,  // waiting too, for pages that come from the disk
+    kRunning,   // has both, on one worker
+    kPaused,    // has neither: its client does not read
+  };
+
+  // End tokens in place: every token that is drawn is compared with them.
+  static constexpr std::size_t kFewEndTokens = 4;
+
+  std::uint64_t run = 0;  // unique; what was submitted or fetched for an older run is void
+  SequenceId id = 0;      // 0: this place is free
+  Phase phase = Phase::kWaiting;
+  bool is_checked = false;      // against the devices' limits
+  bool is_paused = false;       // leaves the batch when nothing of it is in flight
+  bool has_started = false;     // has been running once
+  bool has_fetched = false;     // its pages on disk, since it waits
+  bool has_progressed = true;   // has got a token since it was last preempted
+  bool is_only_scored = false;  // no token is wanted; the one that is drawn counts for nothing
+  bool scores_prompt = false, wants_logprobs = false;  // as its ticket says
+  bool is_guided = false;                              // so too: it has allowed_first
+  bool is_guide_slow = false;                          // its masks took long: others do not wait for them
+  std::uint8_t num_end_tokens = 0;                     // more than kFewEndTokens: they are in the ticket
+  std::array<std::int32_t, kFewEndTokens> end_tokens = {};
+  std::uint32_t num_prompt = 0;
+  FairQueue::FlowId flow = 0;
+  std::uint32_t min_tokens = 0;
+  SequenceProgress progress;
+  std::uint64_t last_batch = 0;      // the last it was in, or before which it began to run
+  std::vector<std::int32_t> tokens;  // prompt, then completion
+  std::uint32_t cached_tokens = 0;   // of the prompt, when it first ran
+  // While it runs:
+  WorkerId worker = 0;
+  LeaseId lease = 0;
+  std::vector<PageId> pages;
+  SlotId slot = 0;
+
+  std::uint32_t num_given_up = 0;  // tokens computed when it last lost its pages
+  std::uint32_t fetched_tokens = 0;
+  std::uint64_t arrival = 0;  // order of arrival
+  // When it last began to run: tokens known, and those of them whose KV was found.
+  std::uint32_t num_known_at_start = 0, num_found_at_start = 0;
+  TimePoint started;  // when it first ran
+  TimePoint arrived;
+  TimePoint queued;  // it waits since
+  TimePoint asked;   // when its turn to ask for pages first came since; epoch: not yet
+  TimePoint load_began, loaded;
+  std::shared_ptr<const AdmissionTicket> ticket;
+  std::shared_ptr<const TokenMask> allowed;    // if it is guided: for the next token; null: not known yet
+  std::chrono::nanoseconds guide_debt{0};      // by which its masks were late, less what quick ones pay back
+  TimePoint drawn;                             // if it is guided: its last token was known
+  std::optional<TokenCounts> penalized;        // of its tokens, if it has penalties
+  std::vector<TokenLogprobs> prompt_logprobs;  // if they are wanted: from the second token on
+
+  std::uint32_t num_generated() const { return progress.num_known() - num_prompt; }
+  bool is_ended_by(std::int32_t token) const {
+    const auto is_in = [token](const auto& ends, std::size_t count) {
+      const auto behind = ends.begin() + static_cast<std::ptrdiff_t>(count);
+      return std::find(ends.begin(), behind, token) != behind;
+    };
+    if (num_end_tokens <= kFewEndTokens) return is_in(end_tokens, num_end_tokens);
+    return is_in(ticket->end_tokens, ticket->end_tokens.size());
+  }
+};
+
+}  // namespace troupe

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outputs of the core about one sequence, in the order in which they happen:
+//
+//   Admitted → (SequenceStarted → NewToken* → SequenceStopped)* → last NewToken
+//   Admitted → (SequenceStarted → SequenceStopped)* SequenceStarted → Encoded
+//
+// the second of a model that encodes its input in one pass;
+// or SequenceFailed at any place, after which nothing more comes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/admission_ticket.hpp"
+
+namespace troupe {
+
+// Where the KV of a request's known tokens came from when it was given pages,
+// summed over all the times that happened.
+struct KvSources {
+  std::uint32_t device = 0, host = 0, disk = 0;  // tokens, by the tier that had them
+  std::uint32_t recomputed = 0;                  // once computed and now nowhere: computed again
+};
+
+// The request can be served.
+struct Admitted {};
+
+// The sequence has pages and a slot, for the first time or again.
+struct SequenceStarted {
+  using TimePoint = std::chrono::steady_clock::time_point;
+  TimePoint queued;                        // began to wait
+  TimePoint asked;                         // first came up for pages since
+  TimePoint load_began = {}, loaded = {};  // from the disk, meanwhile; the epoch: it was not
+  TimePoint started;
+  std::uint32_t num_known = 0;         // prompt and what was generated before
+  std::uint32_t cached_tokens = 0;     // of these, found in shared pages
+  std::uint32_t looked_up_tokens = 0;  // of these, looked for there
+  KvSources sources = {};
+  WorkerId worker = 0;
+  Epoch epoch = 0;
+  std::optional<std::chrono::nanoseconds> queue_time = {};  // since arrival; the first time only
+};
+
+enum class StopReason : std::uint8_t {
+  kPreempted,
+  kPaused,
+  kWorkerLost,
+  kContextLost,  // a page of its context could not be loaded
+};
+// The sequence gave up its pages and its slot before its end.
+struct SequenceStopped {
+  StopReason reason = StopReason::kPreempted;
+  std::chrono::steady_clock::time_point time;
+  bool is_paused = false;  // it waits for its client, not for its turn
+};
+
+enum class SequenceEnd : std::uint8_t { kNotYet, kEndToken, kLength };
+struct NewToken {
+  std::int32_t token = -1;  // -1: none came with the end
+  std::uint32_t index = 0;  // of the answer's tokens, from 1
+  std::uint32_t cached_tokens = 0;
+  SequenceEnd end = SequenceEnd::kNotYet;
+  std::chrono::steady_clock::time_point started = {};  // when its first turn came
+  std::shared_ptr<const TokenLogprobs> logprobs = {};  // null: not asked for
+  // Once, if they were asked for: the prompt's, from its second token on.
+  std::shared_ptr<const std::vector<TokenLogprobs>> prompt_logprobs = {};
+};
+
+// The input's vector, and the end.
+struct Encoded {
+  SequenceId sequence = 0;
+  std::vector<float> vector;
+};
+
+enum class SequenceFailure : std::uint8_t {
+  kQueueFull,       // at arrival
+  kDisplaced,       // it waited, and made room for a flow that has fewer requests
+  kQueueTimeout,    // its turn did not come in time
+  kContextTooLong,  // it can't be served
+  kInvalidRequest,  // it can't be served
+  kDeviceFault,     // the device gave no valid result for it
+  kKillsWorkers,    // workers die of it
+};
+// Refused at admission, or given up later.
+struct SequenceFailed {
+  SequenceFailure failure = SequenceFailure::kDeviceFault;
+  std::string message;                    // for the client: what was expected and what came
+  std::optional<std::string> field = {};  // the request field at fault
+};
+
+using SequenceOutput =
+    std::variant<Admitted, SequenceStarted, SequenceStopped, NewToken, Encoded, SequenceFailed>;
+
+}  // namespace troupe
