@@ -8,11 +8,13 @@
 #include <string_view>
 #include <utility>
 
+#include "text/answer/answer_format_probe.hpp"
+#include "text/history/rendered_text.hpp"
+#include "text/jinja/syntax/template_parser.hpp"
+#include "text/jinja/syntax/template_program.hpp"
+#include "text/jinja/template_evaluator.hpp"
+#include "text/jinja/template_runtime.hpp"
 #include "text/model_file.hpp"
-#include "text/template_evaluator.hpp"
-#include "text/template_parser.hpp"
-#include "text/template_program.hpp"
-#include "text/template_runtime.hpp"
 
 namespace troupe {
 namespace {
@@ -23,6 +25,7 @@ constexpr std::size_t kMaxSteps = 100'000;
 constexpr std::size_t kStepsAValue = 64;
 constexpr std::size_t kOutputsAnInput = 4;
 constexpr std::size_t kFreeOutputBytes = 64 * 1024;
+constexpr std::size_t kUsualFrame = 4096;  // bytes that templates write around the messages
 
 // The roles whose names may become part of a special token.
 constexpr std::array<std::string_view, 5> kRoles = {"system", "user", "assistant", "tool", "developer"};
@@ -46,20 +49,32 @@ void measure(const TemplateValue& value, InputSize& size) {
   }
 }
 
+InputSize size_of(const ChatTemplateInput& input) {
+  InputSize size{.num_values = 1, .num_bytes = input.bos_token.size() + input.eos_token.size()};
+  for (const TemplateValue& message : input.messages) measure(message, size);
+  measure(input.tools, size);
+  for (const auto& [name, value] : input.extra) measure(value, size);
+  return size;
+}
+
 // The variables every template may count on, as transformers gives them.
-TemplateValue::Object all_variables(const ChatTemplateInput& input) {
-  TemplateValue::Object variables = {
-      {"messages", TemplateValue(input.messages)},
-      {"tools", TemplateValue()},
-      {"documents", TemplateValue()},
-      {"add_generation_prompt", TemplateValue(input.add_generation_prompt)},
-      {"bos_token", TemplateValue::trusted(input.bos_token)},
-      {"eos_token", TemplateValue::trusted(input.eos_token)},
+jinja::Variables all_variables(const ChatTemplateInput& input) {
+  using jinja::Value;
+  std::vector<Value> messages;
+  messages.reserve(input.messages.size());
+  for (const TemplateValue& message : input.messages) messages.push_back(Value::from(message));
+  jinja::Variables variables = {
+      {"messages", Value::list(std::move(messages))},
+      {"tools", Value::from(input.tools)},
+      {"documents", Value(nullptr)},
+      {"add_generation_prompt", Value(input.add_generation_prompt)},
+      {"bos_token", Value::text(input.bos_token)},
+      {"eos_token", Value::text(input.eos_token)},
   };
   for (const auto& [name, value] : input.extra) {
     const auto same = [&name = name](const auto& entry) { return entry.first == name; };
     std::erase_if(variables, same);
-    variables.emplace_back(name, value);
+    variables.emplace_back(name, Value::from(value));
   }
   return variables;
 }
@@ -79,6 +94,13 @@ std::vector<TemplatePiece> pieces_of(const MarkedString& text) {
   return pieces;
 }
 
+// Of an entry of a list of templates.
+std::string member(const nlohmann::json& entry, const char* name) {
+  const auto found = entry.find(name);
+  if (found != entry.end() && found->is_string()) return found->get<std::string>();
+  throw std::runtime_error(std::string("chat_template: each in the list needs a string \"") + name + "\"");
+}
+
 // A template, or a list of named ones of which we take the default.
 std::optional<std::string> template_in(const nlohmann::json& config) {
   const auto found = config.find("chat_template");
@@ -86,8 +108,8 @@ std::optional<std::string> template_in(const nlohmann::json& config) {
   if (found->is_string()) return found->get<std::string>();
   if (!found->is_array()) throw std::runtime_error("chat_template: expected a string or a list");
   for (const nlohmann::json& entry : *found) {
-    if (!entry.is_object() || entry.value("name", "") != "default") continue;
-    return entry.at("template").get<std::string>();
+    if (!entry.is_object()) throw std::runtime_error("chat_template: expected a list of objects");
+    if (member(entry, "name") == "default") return member(entry, "template");
   }
   throw std::runtime_error("chat_template: none is named \"default\"");
 }
@@ -109,24 +131,30 @@ ChatTemplate ChatTemplate::parse(std::string source) {
     throw std::runtime_error("chat template of " + std::to_string(source.size()) + " bytes, at most " +
                              std::to_string(kMaxSourceBytes) + " are read");
   }
-  return ChatTemplate(std::make_shared<const TemplateProgram>(jinja::parse_template(source)));
+  ChatTemplate chat_template(std::make_shared<const TemplateProgram>(jinja::parse_template(source)));
+  if (source.find("tool") != std::string::npos)
+    chat_template.tool_dialect_ = probe_tool_dialect(chat_template);
+  chat_template.answer_format_ = probe_answer_format(chat_template, source);
+  return chat_template;
 }
 
 std::variant<std::vector<TemplatePiece>, TemplateError> ChatTemplate::render(
     const ChatTemplateInput& input) const {
+  EncodingBudget budget;
+  return render(input, budget);
+}
+
+std::variant<std::vector<TemplatePiece>, TemplateError> ChatTemplate::render(const ChatTemplateInput& input,
+                                                                             EncodingBudget& encoding) const {
   try {
-    const TemplateValue variables(all_variables(input));
-    InputSize size;
-    measure(variables, size);
-    jinja::Budget budget(kMaxSteps + kStepsAValue * size.num_values,
-                         kFreeOutputBytes + kOutputsAnInput * size.num_bytes);
-    jinja::Variables scope;
-    for (const auto& [name, value] : std::get<TemplateValue::Object>(variables.variant())) {
-      scope.emplace_back(name, jinja::Value::from(value));
-    }
-    return pieces_of(jinja::evaluate(*program_, std::move(scope), input.now, budget));
+    const InputSize size = size_of(input);
+    jinja::Budget budget(kMaxSteps + kStepsAValue * (size.num_values + size.num_bytes / 1024),
+                         kFreeOutputBytes + kOutputsAnInput * size.num_bytes, encoding);
+    encoding.spend(size.num_bytes);
+    return pieces_of(
+        jinja::evaluate(*program_, all_variables(input), input.now, size.num_bytes + kUsualFrame, budget));
   } catch (const jinja::EvaluationError& error) {
-    return TemplateError{error.what()};
+    return TemplateError{error.what(), error.kind()};
   }
 }
 
@@ -152,19 +180,14 @@ std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& mode
 }
 
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces) {
-  std::string text;
-  std::vector<TextRange> trusted;
-  for (const TemplatePiece& piece : pieces) {
-    const std::size_t begin = text.size();
-    text += piece.text;
-    if (piece.from_input || piece.text.empty()) continue;
-    if (!trusted.empty() && trusted.back().end == begin) {
-      trusted.back().end = text.size();
-    } else {
-      trusted.push_back({begin, text.size()});
-    }
-  }
-  return tokenizer.encode_trusting(text, trusted);
+  EncodingBudget budget;
+  return encode_chat(tokenizer, pieces, budget);
+}
+
+std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces,
+                                 EncodingBudget& budget) {
+  const auto rendered = join_pieces(pieces);
+  return tokenizer.encode_within(budget, rendered.text, rendered.trusted);
 }
 
 }  // namespace troupe

@@ -4,7 +4,7 @@
 // wrote and what a client wrote, so that only the former yields special tokens.
 //
 // Bounded: source <= 256 KiB, nesting <= 64, evaluation steps <= 100,000 and 64
-// more for each value in the input, output <= 4 x input + 64 KiB.
+// more for each value and each KiB in the input, output <= 4 x input + 64 KiB.
 #pragma once
 
 #include <chrono>
@@ -16,9 +16,13 @@
 #include <variant>
 #include <vector>
 
-#include "text/template_value.hpp"
+#include "text/answer/answer_format.hpp"
+#include "text/encoding_budget.hpp"
+#include "text/jinja/template_error.hpp"
+#include "text/jinja/template_value.hpp"
 #include "text/token_id.hpp"
-#include "text/tokenizer.hpp"
+#include "text/tokenizer/tokenizer.hpp"
+#include "text/tool_dialect.hpp"
 
 namespace troupe {
 
@@ -29,20 +33,15 @@ struct TemplatePiece {
   bool operator==(const TemplatePiece&) const = default;
 };
 
-// The template refused the messages (raise_exception), or they are not what it
-// expects, or a limit was reached: the client's fault, said in one sentence.
-struct TemplateError {
-  std::string message;
-};
-
 struct ChatTemplateInput {
-  TemplateValue::Array messages;
+  TemplateValue::Array messages;  // see template_messages()
+  TemplateValue tools = {};       // a list, or none
   bool add_generation_prompt = true;
   std::string bos_token;  // as spelled in the vocabulary
   std::string eos_token;
   // More variables; they come last and win over those above.
   TemplateValue::Object extra;
-  // What strftime_now() shows, in local time.
+  // Time that strftime_now() shows, in local time.
   std::chrono::system_clock::time_point now = std::chrono::system_clock::now();
 };
 
@@ -58,12 +57,22 @@ class ChatTemplate {
   // Throws std::runtime_error with line and reason.
   static ChatTemplate parse(std::string source);
 
+  // Throws EncodingStopped.
+  std::variant<std::vector<TemplatePiece>, TemplateError> render(const ChatTemplateInput& input,
+                                                                 EncodingBudget& budget) const;
+  // Uninterrupted.
   std::variant<std::vector<TemplatePiece>, TemplateError> render(const ChatTemplateInput& input) const;
+
+  const ToolDialect& tool_dialect() const { return tool_dialect_; }
+  // Markers of the model's answers.
+  const AnswerFormat& answer_format() const { return answer_format_; }
 
  private:
   explicit ChatTemplate(std::shared_ptr<const TemplateProgram> program);
 
   std::shared_ptr<const TemplateProgram> program_;
+  ToolDialect tool_dialect_;
+  AnswerFormat answer_format_;
 };
 
 // From chat_template.jinja, else tokenizer_config.json's "chat_template" (a
@@ -74,7 +83,11 @@ std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& mode
 // The ids Hugging Face gives for the rendered text in one piece, except that
 // special tokens are recognised only inside the template's own text. So
 // ordinary content gets exactly those ids (merges run across the border of
-// literal and content) and no content yields a special token.
+// literal and content) and no content yields a special token. Throws
+// EncodingStopped.
+std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces,
+                                 EncodingBudget& budget);
+// Uninterrupted.
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces);
 
 }  // namespace troupe

@@ -5,26 +5,32 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "text/token_id.hpp"
-#include "text/tokenizer.hpp"
+#include "text/tokenizer/tokenizer.hpp"
 #include "text/utf8.hpp"
 
 namespace troupe {
 
-// The pieces joined equal Tokenizer::decode of all tokens. One thread.
+// Without markers the pieces joined equal Tokenizer::decode of all tokens. One thread.
 class StreamingDetokenizer {
  public:
-  // The tokenizer must outlive this.
-  explicit StreamingDetokenizer(const Tokenizer& tokenizer);
+  // The tokenizer must outlive this. Special tokens are dropped, except those that are
+  // part of one of these markers.
+  explicit StreamingDetokenizer(const Tokenizer& tokenizer, std::vector<std::string> markers = {});
 
   // The text that became certain with this token, often empty.
   [[nodiscard]] std::string push(TokenId token);
-  // What is left: U+FFFD for a character that was never completed.
+  // The rest: U+FFFD for a character that was never completed.
   [[nodiscard]] std::string finish();
 
  private:
+  std::string_view bytes_of(TokenId token) const;
+
   const Tokenizer* tokenizer_;
+  std::vector<std::string> markers_;
   std::size_t num_spaces_to_strip_;
   Utf8Assembler assembler_;
 };

@@ -4,35 +4,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <string_view>
+
+#include "telemetry/json_depth.hpp"
 
 namespace troupe {
-namespace {
-
-constexpr std::size_t kMaxDepth = 64;
-
-// Looked at before parsing: a value nested a million times costs the parser
-// gigabytes.
-bool is_too_deep(std::string_view json) {
-  std::size_t depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) return true;
-    } else if ((c == ']' || c == '}') && depth > 0) {
-      --depth;
-    }
-  }
-  return false;
-}
-
-}  // namespace
 
 std::optional<std::string> read_model_file(const std::filesystem::path& path, std::size_t max_bytes) {
   std::error_code error;
@@ -56,8 +31,8 @@ std::optional<std::string> read_model_file(const std::filesystem::path& path, st
 }
 
 nlohmann::json parse_model_json(const std::filesystem::path& path, const std::string& text) {
-  if (is_too_deep(text)) {
-    throw std::runtime_error(path.string() + ": nested deeper than " + std::to_string(kMaxDepth));
+  if (is_nested_deeper(text)) {
+    throw std::runtime_error(path.string() + ": nested deeper than " + std::to_string(kMaxJsonDepth));
   }
   try {
     return nlohmann::json::parse(text);

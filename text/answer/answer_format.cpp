@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/answer/answer_format.hpp"
+
+namespace troupe {
+
+CallFormat general_call_format() { return {.call_begin = "<tool_call>", .call_end = "</tool_call>"}; }
+
+std::string general_tools_text(std::string_view tools) {
+  std::string text = "You can call functions. Their descriptions are this JSON list:\n";
+  text += tools;
+  text +=
+      "\nTo call one, answer with its name and its arguments as JSON, enclosed like this:\n"
+      "<tool_call>\n{\"name\": \"the function's name\", \"arguments\": {\"an argument\": \"its value\"}}\n"
+      "</tool_call>\n"
+      "Several calls follow each other. Results come in <tool_response>. If no function is needed, "
+      "answer as usual.";
+  return text;
+}
+
+std::vector<std::string> markers_of(const AnswerFormat& format, bool reads_calls) {
+  std::vector<std::string> markers;
+  const auto add = [&](const std::string& marker) {
+    if (!marker.empty()) markers.push_back(marker);
+  };
+  const auto& reasoning = format.reasoning;
+  for (const auto* marker : {&reasoning.begin, &reasoning.end, &reasoning.content_begin}) add(*marker);
+  if (!reads_calls || !format.calls) return markers;
+  const auto& calls = *format.calls;
+  for (const auto* marker :
+       {&calls.section_begin, &calls.section_end, &calls.call_begin, &calls.call_end, &calls.id_begin,
+        &calls.name_end, &calls.key_begin, &calls.key_end, &calls.value_end, &calls.other_key_end})
+    add(*marker);
+  return markers;
+}
+
+}  // namespace troupe

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON's own syntax as expressions: strings, numbers, arrays, objects, any value. Texts are compact but
+// for at most one space behind a colon or a comma, so that no answer is spent on white space.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/grammar/character_set.hpp"
+#include "text/grammar/grammar_builder.hpp"
+
+namespace troupe {
+
+class JsonText {
+ public:
+  // The builder must outlive this.
+  explicit JsonText(GrammarBuilder& builder) : builder_(builder) {}
+
+  GrammarExpression any_value();
+  GrammarExpression any_object();
+  GrammarExpression any_array();
+  // In characters, however they are escaped.
+  GrammarExpression any_string(std::uint32_t min_length = 0, std::uint32_t max_length = kUnboundedCount);
+  GrammarExpression boolean();
+
+  GrammarExpression quoted(GrammarExpression content);
+  // One character of the set inside a string, in the one way in which it is spelled: escaped only where
+  // it must be.
+  GrammarExpression spelled(const CharacterSet& set);
+  // A key that is none of `others`. Keys have one spelling each.
+  GrammarExpression key_beside(const std::vector<std::string>& others);
+
+  GrammarExpression comma() { return spaced(","); }
+  GrammarExpression pair(GrammarExpression key, GrammarExpression value);
+  GrammarExpression pair(std::string_view key, GrammarExpression value);
+  // `part` min to max times, with commas between.
+  GrammarExpression list(GrammarExpression part, std::uint32_t min, std::uint32_t max);
+  GrammarExpression enclosed(std::string_view open, GrammarExpression content, std::string_view close);
+
+ private:
+  GrammarExpression spaced(std::string_view mark);
+  GrammarExpression string_character();
+  // A key that has left all others behind goes on with one of these.
+  struct KeyTails {
+    GrammarRule anything;
+    GrammarRule beyond_ascii;  // a character that is escaped or not ASCII, then anything
+  };
+  GrammarExpression key_tail(std::span<const std::u32string> others, std::size_t depth,
+                             const KeyTails& tails);
+
+  GrammarBuilder& builder_;
+  std::optional<GrammarRule> value_;
+  std::optional<GrammarRule> string_;
+};
+
+// As a JSON string, with its quotation marks. text: UTF-8.
+std::string json_literal(std::string_view text);
+
+}  // namespace troupe

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a parsed chat template.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text/jinja/syntax/template_program.hpp"
+#include "text/jinja/template_runtime.hpp"
+
+namespace troupe::jinja {
+
+using Variables = std::vector<std::pair<std::string, Value>>;
+
+// Throws EvaluationError. `program` must outlive every value made here. expected_bytes:
+// of the result, room for which is made at once.
+MarkedString evaluate(const TemplateProgram& program, Variables variables,
+                      std::chrono::system_clock::time_point now, std::size_t expected_bytes, Budget& budget);
+
+}  // namespace troupe::jinja

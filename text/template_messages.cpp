@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/template_messages.hpp"
+
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "text/chat_template.hpp"
+#include "text/client_json.hpp"
+#include "text/stable_hash.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kShortIdBytes = 9;
+constexpr std::string_view kLettersAndDigits =
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+// The same id gives the same short one; a short one stays.
+std::string short_id(const std::string& id) {
+  const bool is_short =
+      id.size() == kShortIdBytes && id.find_first_not_of(kLettersAndDigits) == std::string::npos;
+  if (is_short) return id;
+  std::string out;
+  for (auto hash = stable_hash(id); out.size() < kShortIdBytes; hash /= kLettersAndDigits.size())
+    out += kLettersAndDigits[hash % kLettersAndDigits.size()];
+  return out;
+}
+
+TemplateValue id_value(const std::string& id, const CallForm& form) {
+  return TemplateValue::input(form.has_short_ids ? short_id(id) : id);
+}
+
+// A call without arguments may come as "".
+std::string_view arguments_of(const ToolCall& call) {
+  return call.arguments.empty() ? "{}" : std::string_view(call.arguments);
+}
+
+TemplateValue arguments_value(const ToolCall& call, const CallForm& form) {
+  const auto text = arguments_of(call);
+  if (!form.has_text_arguments) {
+    auto value = parse_client_json(text);
+    if (value && std::holds_alternative<TemplateValue::Object>(value->variant())) return std::move(*value);
+  }
+  const auto plain = TemplateValue::input(std::string(text));
+  if (form.needs_object) return TemplateValue::Object{{"arguments", plain}};
+  return plain;
+}
+
+// The thoughts under the name that templates know; most show them only within a loop of tools.
+void add_reasoning(TemplateValue::Object& out, const ChatMessage& message) {
+  if (!message.reasoning.empty())
+    out.emplace_back("reasoning_content", TemplateValue::input(message.reasoning));
+}
+
+TemplateValue plain_message(const ChatMessage& message) {
+  auto out = std::get<TemplateValue::Object>(chat_message(message.role, message.content).variant());
+  add_reasoning(out, message);
+  return out;
+}
+
+TemplateValue call_value(const ToolCall& call, const CallForm& form) {
+  return TemplateValue::Object{
+      {"id", id_value(call.id, form)},
+      {"type", TemplateValue::trusted("function")},
+      {"function", TemplateValue::Object{{"name", TemplateValue::input(call.name)},
+                                         {"arguments", arguments_value(call, form)}}}};
+}
+
+// Text that the template would drop beside calls is a message of its own.
+void append_calling(TemplateValue::Array& out, const ChatMessage& message, const ToolDialect& dialect) {
+  const bool is_split = !message.content.empty() && !dialect.shows_text_beside_calls;
+  if (is_split) out.push_back(plain_message(message));
+  const std::string content = is_split ? "" : message.content;
+  const bool is_null = content.empty() && dialect.form.has_null_content;
+  TemplateValue::Array calls;
+  for (const auto& call : message.tool_calls) calls.push_back(call_value(call, dialect.form));
+  TemplateValue::Object calling{{"role", TemplateValue::trusted("assistant")},
+                                {"content", is_null ? TemplateValue() : TemplateValue::input(content)},
+                                {"tool_calls", std::move(calls)}};
+  if (!is_split) add_reasoning(calling, message);
+  out.push_back(std::move(calling));
+}
+
+TemplateValue result_message(const ChatMessage& message, const std::string& name, const CallForm& form) {
+  return TemplateValue::Object{{"role", TemplateValue::trusted("tool")},
+                               {"content", TemplateValue::input(message.content)},
+                               {"tool_call_id", id_value(message.tool_call_id, form)},
+                               {"name", TemplateValue::input(name)}};
+}
+
+void append_line(std::string& text, const std::string& line) {
+  if (!text.empty()) text += '\n';
+  text += line;
+}
+
+std::string call_text(const ToolCall& call) {
+  const bool is_json = parse_client_json(arguments_of(call)).has_value();
+  const std::string arguments =
+      is_json ? std::string(arguments_of(call)) : nlohmann::json(call.arguments).dump();
+  return "<tool_call>\n{\"name\": " + nlohmann::json(call.name).dump() + ", \"arguments\": " + arguments +
+         "}\n</tool_call>";
+}
+
+ChatMessage with_text_for_calls(const ChatMessage& message) {
+  ChatMessage out{.role = message.role, .content = message.content, .reasoning = message.reasoning};
+  for (const auto& call : message.tool_calls) append_line(out.content, call_text(call));
+  return out;
+}
+
+std::string result_text(const ChatMessage& message) {
+  return "<tool_response>\n" + message.content + "\n</tool_response>";
+}
+
+// Results and what the user says next are one message: many templates insist
+// that user and assistant take turns.
+std::vector<ChatMessage> without_tools(const std::vector<ChatMessage>& messages) {
+  std::vector<ChatMessage> out;
+  bool continues_results = false;
+  for (const auto& message : messages) {
+    const bool is_result = message.role == "tool";
+    if (is_result || (continues_results && message.role == "user")) {
+      if (!continues_results) out.push_back({.role = "user"});
+      append_line(out.back().content, is_result ? result_text(message) : message.content);
+    } else {
+      out.push_back(with_text_for_calls(message));
+    }
+    continues_results = is_result;
+  }
+  return out;
+}
+
+}  // namespace
+
+TemplateValue::Array template_messages(const std::vector<ChatMessage>& messages, const ToolDialect& dialect) {
+  TemplateValue::Array out;
+  if (!dialect.shows_calls) {
+    for (const auto& message : without_tools(messages)) out.push_back(plain_message(message));
+    return out;
+  }
+  std::map<std::string_view, std::string_view> names;  // of functions, by the ids of their calls
+  for (const auto& message : messages) {
+    for (const auto& call : message.tool_calls) names[call.id] = call.name;
+    if (message.role == "tool") {
+      const auto name = message.name.empty() ? std::string(names[message.tool_call_id]) : message.name;
+      out.push_back(result_message(message, name, dialect.form));
+    } else if (message.tool_calls.empty()) {
+      out.push_back(plain_message(message));
+    } else {
+      append_calling(out, message, dialect);
+    }
+  }
+  return out;
+}
+
+}  // namespace troupe

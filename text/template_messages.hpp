@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages of a chat as a template's variable, in the form that the template
+// understands. Calls and results that it does not show are written as text:
+//
+//   assistant: <tool_call>{"name": …, "arguments": …}</tool_call>
+//   user:      <tool_response>…</tool_response>
+#pragma once
+
+#include <vector>
+
+#include "text/chat_message.hpp"
+#include "text/jinja/template_value.hpp"
+#include "text/tool_dialect.hpp"
+
+namespace troupe {
+
+TemplateValue::Array template_messages(const std::vector<ChatMessage>& messages, const ToolDialect& dialect);
+
+}  // namespace troupe

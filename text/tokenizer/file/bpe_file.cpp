@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/tokenizer/file/bpe_file.hpp"
+
+#include <array>
+#include <utility>
+
+#include "text/tokenizer/byte_alphabet.hpp"
+
+namespace troupe {
+namespace {
+
+// A merge is "left right" or ["left", "right"].
+std::pair<std::string, std::string> read_pair(const TokenizerField& field) {
+  if (field.value().is_array()) {
+    const std::vector<TokenizerField> sides = field.elements();
+    if (sides.size() != 2) field.fail("expected two tokens, got " + std::to_string(sides.size()));
+    return {sides[0].as_string(), sides[1].as_string()};
+  }
+  const std::string text = field.as_string();
+  const std::size_t space = text.find(' ');
+  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
+    field.fail("expected two tokens with one space between them, got \"" + text + "\"");
+  }
+  return {text.substr(0, space), text.substr(space + 1)};
+}
+
+std::vector<BpeMerge> read_merges(const TokenizerField& field, const TokenTable& ids,
+                                  const std::vector<VocabularyEntry>& vocabulary) {
+  std::vector<BpeMerge> merges;
+  if (!field.value().is_array()) {
+    field.fail(std::string("expected an array, got ") + field.value().type_name());
+  }
+  merges.reserve(field.value().size());
+  for (std::size_t i = 0; i < field.value().size(); ++i) {
+    const TokenizerField entry(field.value()[i], "model.merges[" + std::to_string(i) + "]");
+    const auto [left, right] = read_pair(entry);
+    const auto find = [&](const std::string& content) {
+      const std::optional<TokenId> token = ids.find(content);
+      if (!token) entry.fail("token \"" + content + "\" is not in the vocabulary");
+      return *token;
+    };
+    const BpeMerge merge{find(left), find(right), find(left + right)};
+    // No text may become a special token, not even through merges.
+    if (!vocabulary[static_cast<std::size_t>(merge.result)].is_special) merges.push_back(merge);
+  }
+  return merges;
+}
+
+std::optional<std::array<TokenId, 256>> find_byte_tokens(const TokenTable& ids) {
+  std::array<TokenId, 256> tokens{};
+  for (std::size_t byte = 0; byte < tokens.size(); ++byte) {
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
+    const std::string content{'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
+    const std::optional<TokenId> token = ids.find(content);
+    if (!token) return std::nullopt;
+    tokens[byte] = *token;
+  }
+  return tokens;
+}
+
+void refuse_unsupported_model(const TokenizerField& model) {
+  const nlohmann::json& dropout = model["dropout"].value();
+  if (!dropout.is_null() && !(dropout.is_number() && dropout.get<double>() == 0)) {
+    model["dropout"].fail_unsupported("dropout " + dropout.dump());
+  }
+  for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    const std::string affix = model.string_or(name, "");
+    if (!affix.empty()) model[name].fail_unsupported("\"" + affix + "\"");
+  }
+}
+
+// The part of the vocabulary that words are made of.
+std::vector<BpeEntry> make_entries(const std::vector<VocabularyEntry>& vocabulary, bool starts_from_bytes) {
+  std::vector<BpeEntry> entries;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const VocabularyEntry& entry = vocabulary[id];
+    if (entry.content.empty()) continue;
+    const std::optional<std::string> bytes =
+        starts_from_bytes ? bytes_from_alphabet(entry.content) : entry.content;
+    if (bytes) entries.push_back({*bytes, static_cast<TokenId>(id), !entry.is_special});
+  }
+  return entries;
+}
+
+}  // namespace
+
+BpeModelParts read_bpe(const TokenizerField& model, const std::vector<VocabularyEntry>& vocabulary,
+                       bool is_byte_level) {
+  refuse_unsupported_model(model);
+  const TokenTable ids = ids_by_content(model["vocab"], vocabulary);
+  BpeModelParts parts;
+  parts.entries = make_entries(vocabulary, is_byte_level);
+  parts.merges = read_merges(model["merges"], ids, vocabulary);
+  parts.starts_from_bytes = is_byte_level;
+  parts.ignores_merges = model.bool_or("ignore_merges", false);
+  parts.fuses_unknown = model.bool_or("fuse_unk", false);
+  if (model.bool_or("byte_fallback", false)) parts.byte_fallback = find_byte_tokens(ids);
+  if (!model["unk_token"].is_null()) {
+    parts.unknown_token = ids.find(model["unk_token"].as_string());
+    if (!parts.unknown_token) model["unk_token"].fail("is not in the vocabulary");
+  }
+  return parts;
+}
+
+}  // namespace troupe

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/tokenizer/file/gguf_words.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace troupe {
+namespace {
+
+// Parts that several expressions share.
+const std::string kClitics = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|";
+const std::string kWord = R"([^\r\n\p{L}\p{N}]?\p{L}+|)";
+const std::string kSigns = R"( ?[^\s\p{L}\p{N}]+[\r\n]*|)";
+const std::string kSpace = R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+const std::string kLlama3 = kClitics + kWord + R"(\p{N}{1,3}|)" + kSigns + kSpace;
+const std::string kQwen2 = kClitics + kWord + R"(\p{N}|)" + kSigns + kSpace;
+const std::string kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+const std::string kDigit = R"(\p{N})";
+const std::string kDigits = R"(\p{N}+)";
+const std::string kThreeDigits = "[0-9][0-9][0-9]";
+const std::string kPunctuation = R"([\p{P}\$\+<=>\^~\|`]+)";
+// Words of one case, or with capitals in front, as cased scripts join them.
+const std::string kTekken = R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+                            R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+                            R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|)" +
+                            kSpace;
+
+struct Kind {
+  std::vector<std::string_view> names;
+  GgufWords words;
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> kinds = {
+      {{"llama-bpe", "llama3", "llama-v3", "falcon3", "lfm2", "pixtral"}, {{kLlama3}, true, true}},
+      {{"dbrx", "smaug-bpe"}, {{kLlama3}}},
+      {{"qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan"}, {{kQwen2}}},
+      {{"gpt-2", "phi-2", "olmo", "mpt"}, {{kGpt2}}},
+      {{"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"}, {{kDigit, kGpt2}}},
+      {{"tekken"}, {{kTekken}, true, true}},
+      {{"falcon"}, {{kPunctuation, kGpt2, kThreeDigits}}},
+      {{"", "default"}, {{kPunctuation, kGpt2, kDigits, kThreeDigits}}},
+  };
+  return kinds;
+}
+
+}  // namespace
+
+GgufWords gguf_words(std::string_view name) {
+  for (const Kind& kind : kinds()) {
+    if (std::find(kind.names.begin(), kind.names.end(), name) != kind.names.end()) return kind.words;
+  }
+  throw std::runtime_error("tokenizer.ggml.pre: \"" + std::string(name.substr(0, 64)) +
+                           "\" is not supported");
+}
+
+}  // namespace troupe

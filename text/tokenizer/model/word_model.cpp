@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/tokenizer/model/word_model.hpp"
+
+#include <utility>
+
+namespace troupe {
+namespace {
+
+std::variant<BpeModel, WordPieceModel> make_model(WordModelParts parts) {
+  if (const auto* pieces = std::get_if<WordPieceParts>(&parts)) return WordPieceModel(*pieces);
+  return BpeModel(std::get<BpeModelParts>(std::move(parts)));
+}
+
+}  // namespace
+
+WordModel::WordModel(WordModelParts parts) : model_(make_model(std::move(parts))) {}
+
+void WordModel::encode(std::string_view word, WordScratch& scratch, EncodingBudget& budget,
+                       std::vector<TokenId>& out) const {
+  if (const auto* bpe = std::get_if<BpeModel>(&model_)) {
+    bpe->encode(word, scratch.bpe, budget, out);
+  } else {
+    std::get<WordPieceModel>(model_).encode(word, budget, out);
+  }
+}
+
+std::size_t WordModel::max_token_bytes() const {
+  return std::visit([](const auto& model) { return model.max_token_bytes(); }, model_);
+}
+
+}  // namespace troupe

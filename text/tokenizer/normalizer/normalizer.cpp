@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/tokenizer/normalizer/normalizer.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "text/utf8.hpp"
+
+namespace troupe {
+namespace {
+
+// A character of four bytes may become one byte, and a composed one of two bytes
+// is made of four characters at most.
+constexpr std::size_t kUnicodeShrinkage = 8;
+
+void check_growth(std::size_t bytes, std::size_t max_bytes) {
+  if (bytes <= max_bytes) return;
+  throw EncodingStopped(EncodingStop::kTooMuchWork,
+                        "the normalizer makes more than " + std::to_string(max_bytes) + " bytes of the text");
+}
+
+std::string replaced(const std::string& text, const ReplaceStep& step, std::size_t max_bytes,
+                     PatternScratch& scratch, EncodingBudget& budget) {
+  std::string out;
+  std::size_t copied = 0;
+  std::size_t from = 0;
+  while (from <= text.size()) {
+    const auto match = step.pattern.find(text, from, scratch, budget);
+    if (!match) break;
+    out.append(text, copied, match->begin - copied);
+    out += step.content;
+    check_growth(out.size(), max_bytes);
+    copied = match->end;
+    from = match->end;
+    if (match->begin == match->end) {
+      if (from == text.size()) break;
+      from += next_utf8_character(std::string_view(text).substr(from)).num_bytes;
+    }
+  }
+  out.append(text, copied);
+  return out;
+}
+
+std::size_t shrinkage(const NormalizerStep& step) {
+  if (std::holds_alternative<UnicodeForm>(step)) return kUnicodeShrinkage;
+  if (std::holds_alternative<PrependStep>(step)) return 1;
+  if (std::holds_alternative<BertNormalizerStep>(step)) return EncodingBudget::kUnlimited;
+  const auto& replace = std::get<ReplaceStep>(step);
+  const std::optional<std::string_view> literal = replace.pattern.as_literal();
+  if (!literal || replace.content.empty()) return EncodingBudget::kUnlimited;
+  return (literal->size() + replace.content.size() - 1) / replace.content.size();
+}
+
+std::string printable_ascii() {
+  std::string text;
+  for (char c = ' '; c <= '~'; ++c) text += c;
+  return text;
+}
+
+}  // namespace
+
+std::string Normalizer::apply(std::string_view text, PatternScratch& scratch, EncodingBudget& budget) const {
+  const std::size_t max_bytes = kOutputsAnInput * text.size() + kFreeOutputBytes;
+  std::string result(text);
+  for (const NormalizerStep& step : steps_) {
+    if (result.empty()) break;
+    if (const auto* form = std::get_if<UnicodeForm>(&step)) {
+      result = normal_form(result, *form, max_bytes, budget);
+    } else if (const auto* prepend = std::get_if<PrependStep>(&step)) {
+      check_growth(result.size() + prepend->prefix.size(), max_bytes);
+      result.insert(0, prepend->prefix);
+    } else if (const auto* bert = std::get_if<BertNormalizerStep>(&step)) {
+      result = bert_normalized(result, *bert, max_bytes, budget);
+    } else {
+      result = replaced(result, std::get<ReplaceStep>(step), max_bytes, scratch, budget);
+    }
+    check_growth(result.size(), max_bytes);
+  }
+  return result;
+}
+
+std::size_t Normalizer::max_shrinkage() const {
+  std::size_t product = 1;
+  for (const NormalizerStep& step : steps_)
+    if (__builtin_mul_overflow(product, shrinkage(step), &product)) return EncodingBudget::kUnlimited;
+  return product;
+}
+
+void Normalizer::probe() const {
+  PatternScratch scratch;
+  EncodingBudget budget;
+  const auto try_out = [&](std::string_view text) {
+    budget.begin_text(text.size());
+    apply(text, scratch, budget);
+  };
+  try_out(printable_ascii());
+  for (const NormalizerStep& step : steps_) {
+    const auto* replace = std::get_if<ReplaceStep>(&step);
+    const auto literal = replace != nullptr ? replace->pattern.as_literal() : std::nullopt;
+    if (literal) try_out(*literal);
+  }
+}
+
+}  // namespace troupe

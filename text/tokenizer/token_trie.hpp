@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The longest of many strings that a text begins with, in one walk over the text.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/token_id.hpp"
+
+namespace troupe {
+
+// Immutable after construction: may be read from any thread.
+class TokenTrie {
+ public:
+  struct Entry {
+    std::string_view text;  // not empty
+    TokenId token = 0;
+  };
+  struct Match {
+    std::size_t num_bytes = 0;  // 0: the text begins with no entry
+    TokenId token = 0;
+    std::size_t num_steps = 0;  // bytes looked at
+  };
+
+  // `entries`: distinct texts. They are not referred to afterwards.
+  explicit TokenTrie(std::vector<Entry> entries);
+
+  Match longest_prefix(std::string_view text) const;
+
+ private:
+  static constexpr TokenId kNone = -1;
+
+  // Node 0 is the root. The children of a node follow each other.
+  struct Node {
+    std::uint32_t first_child = 0;
+    std::uint32_t num_children = 0;
+    TokenId token = kNone;  // of the entry that ends here
+  };
+
+  // 0, the root, where there is none.
+  std::uint32_t child(const Node& node, char byte) const;
+
+  std::vector<Node> nodes_;
+  std::string bytes_;  // [num_nodes]: what leads to each
+};
+
+}  // namespace troupe
