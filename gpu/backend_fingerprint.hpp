@@ -10,11 +10,11 @@
 #include <string_view>
 
 #include "gpu/backend.hpp"
-#include "gpu/host_pages.hpp"
+#include "gpu/pages/host_pages.hpp"
 
 namespace troupe {
 
-// What a CUDA library exports under the name of kBackendFingerprintSymbol.
+// Exported by a CUDA library under the name kBackendFingerprintSymbol.
 using BackendFingerprint = std::uint64_t (*)();
 inline constexpr const char* kBackendFingerprintSymbol = "troupe_backend_fingerprint";
 
@@ -25,7 +25,7 @@ constexpr std::uint64_t backend_fingerprint() {
   for (const char c : std::string_view(__VERSION__)) add(static_cast<unsigned char>(c));
   for (const std::size_t size :
        {sizeof(BackendSettings), sizeof(BackendPlan), sizeof(MemoryPlan), sizeof(DeviceDescription),
-        sizeof(Batch), sizeof(SequenceSlice), sizeof(SamplingParameters), sizeof(PageMove),
+        sizeof(CellType), sizeof(Batch), sizeof(SequenceSlice), sizeof(SamplingParameters), sizeof(PageCopy),
         sizeof(BatchResult), sizeof(Backend), sizeof(Device), sizeof(HostPages)})
     add(size);
   return hash;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device runs programs over batches, in order, on its own time: CPU cores
-// (gpu/host), a GPU (gpu/cuda), nothing (gpu/noop) or a simulation (tests).
+// (gpu/cpu), a GPU (gpu/cuda), nothing (gpu/noop) or a simulation (tests).
 // It owns weights, KV pages, the arena and one slot of state a sequence.
 #pragma once
 
@@ -11,16 +11,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "gpu/batch.hpp"
-#include "gpu/program.hpp"
+#include "gpu/program/batch.hpp"
+#include "gpu/program/cell.hpp"
+#include "gpu/program/program.hpp"
 
 namespace troupe {
 
 using Ticket = std::uint64_t;  // 1, 2, 3 … in order of submission
 
 struct DeviceDescription {
-  std::string name;             // "host (2 threads, avx512-bf16)"
+  std::string name;             // "cpu (2 threads, avx512-bf16)"
   std::uint32_t page_size = 0;  // tokens a KV page
   std::uint32_t num_pages = 0;
   // The host tier's, which keep what is in them from one device to the next.
@@ -31,6 +33,7 @@ struct DeviceDescription {
   std::uint32_t vocabulary_size = 0;
   // That the slices of a batch list together; enough for any sequence alone.
   std::uint32_t max_penalized_tokens = std::numeric_limits<std::uint32_t>::max();
+  std::vector<CellType> cells = {CellType{}};  // cells of its network: as a rule a decoder's
 };
 
 // All methods are called by the one worker that owns the device, except that
@@ -68,7 +71,7 @@ class Device {
   // False: submit() takes no program. A device in another process has its own.
   virtual bool needs_programs() const { return true; }
 
-  // Whether its destructor returns although the device hangs: it is in another
+  // True if its destructor returns although the device hangs: it is in another
   // process, which can be killed.
   virtual bool can_be_abandoned() const { return false; }
 };

@@ -34,7 +34,7 @@ std::string row(const std::string& name, std::uint64_t bytes, const std::string&
 }  // namespace
 
 MemoryPlan plan_memory(const MemoryRequest& request) {
-  if (request.page_size == 0 || request.page_bytes == 0 || request.context_length == 0) {
+  if (request.page_size == 0 || request.context_length == 0) {
     throw std::runtime_error("a memory plan needs a page size and a context length");
   }
   MemoryPlan plan{.request = request};
@@ -43,7 +43,8 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
   for (const std::uint64_t part : {request.weight_bytes, request.table_bytes, request.arena_bytes,
                                    request.workspace_bytes, request.graph_bytes})
     fixed = plus(fixed, part);
-  const std::uint64_t needed_pages = pages_of_one_sequence(request);
+  const bool has_pages = request.page_bytes > 0;
+  const std::uint64_t needed_pages = has_pages ? pages_of_one_sequence(request) : 0;
   const std::uint64_t needed = plus(fixed, times(needed_pages, request.page_bytes));
   if (needed > request.budget_bytes) {
     throw std::runtime_error("the model does not fit: " + shown_bytes(needed) + " needed (weights " +
@@ -51,12 +52,14 @@ MemoryPlan plan_memory(const MemoryRequest& request) {
                              shown_bytes(plus(request.arena_bytes, request.workspace_bytes)) +
                              (request.graph_bytes > 0 ? ", graphs " + shown_bytes(request.graph_bytes) : "") +
                              ", tables " + shown_bytes(plus(request.table_bytes, plan.slots_bytes)) +
-                             ", KV pages of one sequence of " + std::to_string(request.context_length) +
-                             " tokens " + shown_bytes(times(needed_pages, request.page_bytes)) + "), " +
-                             shown_bytes(request.budget_bytes) + " allowed");
+                             (has_pages ? ", KV pages of one sequence of " +
+                                              std::to_string(request.context_length) + " tokens " +
+                                              shown_bytes(times(needed_pages, request.page_bytes))
+                                        : "") +
+                             "), " + shown_bytes(request.budget_bytes) + " allowed");
   }
-  std::uint64_t pages = (request.budget_bytes - fixed) / request.page_bytes;
-  if (request.max_pages > 0) {
+  std::uint64_t pages = has_pages ? (request.budget_bytes - fixed) / request.page_bytes : 0;
+  if (has_pages && request.max_pages > 0) {
     pages = std::min(pages, std::max<std::uint64_t>(request.max_pages, needed_pages));
   }
   // Page ids are 32-bit, the highest stays free for "no page".
@@ -72,14 +75,17 @@ std::string to_string(const MemoryPlan& plan) {
   const std::uint64_t tokens = std::uint64_t{plan.num_pages} * request.page_size;
   std::string table = "memory plan\n";
   table += row("weights", request.weight_bytes, "packed");
-  table += row("tables", request.table_bytes, "rotary positions");
+  if (request.table_bytes > 0) table += row("tables", request.table_bytes, "rotary positions");
   table += row("temporaries", request.arena_bytes, "of the largest batch");
   if (request.workspace_bytes > 0) table += row("workspaces", request.workspace_bytes, "of kernels");
   if (request.graph_bytes > 0) table += row("graphs", request.graph_bytes, "at most");
-  table += row("slots", plan.slots_bytes, std::to_string(request.num_slots) + " sequences");
-  table += row("KV pages", plan.kv_bytes,
-               std::to_string(plan.num_pages) + " of " + std::to_string(request.page_size) + " tokens and " +
-                   shown_bytes(request.page_bytes) + ": " + std::to_string(tokens) + " tokens");
+  if (request.page_bytes > 0) {
+    table += row("slots", plan.slots_bytes, std::to_string(request.num_slots) + " sequences");
+    table +=
+        row("KV pages", plan.kv_bytes,
+            std::to_string(plan.num_pages) + " of " + std::to_string(request.page_size) + " tokens and " +
+                shown_bytes(request.page_bytes) + ": " + std::to_string(tokens) + " tokens");
+  }
   table += row("total", plan.total_bytes, "of " + shown_bytes(request.budget_bytes) + " allowed");
   return table;
 }

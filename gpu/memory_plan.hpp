@@ -15,7 +15,7 @@ struct MemoryRequest {
   std::uint64_t arena_bytes = 0;      // temporaries of the largest programs
   std::uint64_t workspace_bytes = 0;  // of kernels, and what describes batches to them
   std::uint64_t graph_bytes = 0;      // captured graphs, at most
-  std::uint64_t page_bytes = 0;       // one KV page over all layers
+  std::uint64_t page_bytes = 0;       // one KV page over all layers; 0: the model has none
   std::uint64_t slot_bytes = 0;       // device state of one running sequence
   std::uint32_t page_size = 0;        // tokens a KV page
   std::uint32_t num_slots = 0;
@@ -33,7 +33,7 @@ struct MemoryPlan {
 };
 
 // Throws std::runtime_error with the numbers if the budget does not hold
-// everything and the KV pages of one sequence of full length.
+// everything and, where there are pages, those of one sequence of full length.
 MemoryPlan plan_memory(const MemoryRequest& request);
 
 // A table of several lines, for the log.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "gpu/child/child_device.hpp"
 #include "gpu/child/worker.hpp"
@@ -17,18 +18,18 @@ constexpr std::chrono::minutes kPlanTime{5};
 // Loads weights, from a disk however slow.
 constexpr std::chrono::hours kLoadTime{1};
 
-// A worker without a device, between two of them.
-struct IdleWorker {
+// Workers without a device, between two of them.
+struct IdleWorkers {
   std::mutex mutex;
-  std::optional<Worker> worker;
+  std::vector<Worker> workers;
 };
 
 class ChildBackend final : public Backend {
  public:
   ChildBackend(const BackendSettings& settings, const ChildBackendSettings& child)
       : settings_(settings), child_(child) {
-    idle_->worker.emplace(child_.command);
-    plan_ = plan_in(*idle_->worker);
+    idle_->workers.emplace_back(child_.command);
+    plan_ = plan_in(idle_->workers.back());
     // Whoever comes later divides the memory in the same way, also if less of
     // it is free then.
     settings_.memory_budget_bytes = plan_.memory.request.budget_bytes;
@@ -39,7 +40,7 @@ class ChildBackend final : public Backend {
 
   const BackendPlan& plan() const override { return shown_plan_; }
 
-  std::unique_ptr<Device> make_device(std::shared_ptr<HostPages> host_pages) override {
+  std::unique_ptr<Device> make_device(std::shared_ptr<HostPages> host_pages, std::uint32_t) override {
     if (host_pages && host_pages->descriptor() < 0)
       throw std::logic_error("a worker process needs host pages that are shared");
     Worker worker = next_worker();
@@ -51,7 +52,7 @@ class ChildBackend final : public Backend {
     return std::make_unique<ChildDevice>(std::move(worker), std::move(description), std::move(host_pages),
                                          [idle = idle_](Worker unused) {
                                            const std::lock_guard lock(idle->mutex);
-                                           idle->worker.emplace(std::move(unused));
+                                           idle->workers.push_back(std::move(unused));
                                          });
   }
 
@@ -76,8 +77,9 @@ class ChildBackend final : public Backend {
   std::optional<Worker> take_idle() {
     const std::lock_guard lock(idle_->mutex);
     std::optional<Worker> idle;
-    if (idle_->worker) idle.emplace(std::move(*idle_->worker));
-    idle_->worker.reset();
+    if (idle_->workers.empty()) return idle;
+    idle.emplace(std::move(idle_->workers.back()));
+    idle_->workers.pop_back();
     return idle;
   }
 
@@ -85,7 +87,7 @@ class ChildBackend final : public Backend {
   ChildBackendSettings child_;
   BackendPlan plan_;
   BackendPlan shown_plan_;
-  std::shared_ptr<IdleWorker> idle_ = std::make_shared<IdleWorker>();
+  std::shared_ptr<IdleWorkers> idle_ = std::make_shared<IdleWorkers>();
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A backend in a worker process (gpu/child/worker_loop.hpp): what it allocates
 // and whatever goes wrong with it is not the server's. Its devices are
-// ChildDevices; one that failed has taken its process with it, and the next one
+// ChildDevices, each in a process of its own with weights of its own, as many at once
+// as are asked for; one that failed has taken its process with it, and the next one
 // gets a new process, which plans the same memory again.
 #pragma once
 
@@ -17,7 +18,7 @@ namespace troupe::child {
 struct ChildBackendSettings {
   // Runs the worker: this program, even if its file was replaced meanwhile.
   Command command = {.program = "/proc/self/exe", .arguments = {"troupe", "worker"}};
-  BackendKind kind = BackendKind::kHost;
+  BackendKind kind = BackendKind::kCpu;
   std::string library;  // of CUDA
 };
 

@@ -73,7 +73,7 @@ Ticket ChildDevice::submit(std::shared_ptr<const Program> /*program*/, std::shar
     completed_.store(ticket, std::memory_order_release);
     return ticket;
   }
-  num_slices_.push_back(batch->slices.size());
+  expected_.push_back(expected_of(*batch));
   std::size_t num_sent = 0;
   try {
     if (unsent_.empty()) num_sent = worker_.socket().send_now(frame);
@@ -170,18 +170,33 @@ void ChildDevice::take_answers() {
 
 void ChildDevice::take_answer(BatchAnswer answer) {
   const std::lock_guard lock(mutex_);
-  const Ticket expected = completed() + 1;
-  if (answer.ticket != expected || answer.ticket > submitted_)
-    throw ProtocolError("expected the result of batch " + std::to_string(expected) + " of " +
-                        std::to_string(submitted_) + ", got that of " + std::to_string(answer.ticket));
-  const bool is_failed = !answer.result.error.empty();
-  if (!is_failed && answer.result.tokens.size() != num_slices_.front())
-    throw ProtocolError("expected a token for each of " + std::to_string(num_slices_.front()) +
-                        " slices, got " + std::to_string(answer.result.tokens.size()));
-  has_failed_ = has_failed_ || is_failed;
-  num_slices_.pop_front();
+  check_answer(answer);
+  has_failed_ = has_failed_ || !answer.result.error.empty();
+  expected_.pop_front();
   results_.push_back(std::move(answer.result));
-  completed_.store(expected, std::memory_order_release);
+  completed_.store(answer.ticket, std::memory_order_release);
+}
+
+void ChildDevice::check_answer(const BatchAnswer& answer) const {
+  if (const Ticket next = completed() + 1; answer.ticket != next || answer.ticket > submitted_)
+    throw ProtocolError("expected the result of batch " + std::to_string(next) + " of " +
+                        std::to_string(submitted_) + ", got that of " + std::to_string(answer.ticket));
+  if (!answer.result.error.empty()) return;
+  const Expected& expected = expected_.front();
+  if (answer.result.tokens.size() != expected.num_slices)
+    throw ProtocolError("expected a token for each of " + std::to_string(expected.num_slices) +
+                        " slices, got " + std::to_string(answer.result.tokens.size()));
+  if (answer.result.vectors.size() != expected.num_floats)
+    throw ProtocolError("expected vectors of " + std::to_string(expected.num_floats) + " floats, got " +
+                        std::to_string(answer.result.vectors.size()));
+}
+
+// The worker refuses a batch of a cell that is not there.
+ChildDevice::Expected ChildDevice::expected_of(const Batch& batch) const {
+  Expected expected{.num_slices = batch.slices.size()};
+  if (batch.cell < description_.cells.size() && description_.cells[batch.cell].result == ResultKind::kVector)
+    expected.num_floats = batch.slices.size() * description_.cells[batch.cell].vector_size;
+  return expected;
 }
 
 void ChildDevice::fail(const std::string& reason) {

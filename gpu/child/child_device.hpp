@@ -20,7 +20,7 @@
 
 #include "gpu/child/worker.hpp"
 #include "gpu/device.hpp"
-#include "gpu/host_pages.hpp"
+#include "gpu/pages/host_pages.hpp"
 
 namespace troupe::child {
 
@@ -53,7 +53,15 @@ class ChildDevice final : public Device {
   bool can_be_abandoned() const override { return true; }
 
  private:
+  // Counts that a result must have, unless the batch failed.
+  struct Expected {
+    std::size_t num_slices = 0;
+    std::size_t num_floats = 0;  // of all vectors
+  };
+
   void exchange();
+  Expected expected_of(const Batch& batch) const;
+  void check_answer(const BatchAnswer& answer) const;
   void exchange_until_stopped();
   void wait_for_events();
   void send_rest();
@@ -73,7 +81,7 @@ class ChildDevice final : public Device {
 
   mutable std::mutex mutex_;  // guards what follows, and the moves of completed_
   std::vector<std::byte> unsent_;
-  std::deque<std::size_t> num_slices_;  // of batches without a result, in order
+  std::deque<Expected> expected_;  // of batches without a result, in order
   std::deque<BatchResult> results_;
   Ticket submitted_ = 0;
   bool has_failed_ = false;  // a batch, or all of it

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of each plain struct travels to and from a child process: all of it, in
+// Fields of each plain struct that travel to and from a child process: all of them, in
 // this order. The one list there is, for both directions. A field that is
 // missing here does not compile: a structured binding names them all.
 #pragma once
@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "gpu/backend.hpp"
-#include "gpu/batch.hpp"
 #include "gpu/device.hpp"
+#include "gpu/program/batch.hpp"
 
 namespace troupe::child {
 
@@ -31,30 +31,39 @@ struct Fields {
 
 TROUPE_FIELDS(LinkSettings, bytes_per_second, latency)
 TROUPE_FIELDS(BackendSettings, model_dir, compute_type, memory_budget_bytes, num_slots, max_batch_tokens,
-              max_pages, max_in_flight, deterministic, num_threads, cpus, link, ordinal, completion,
-              uses_graphs, product_choices)
+              max_pages, max_in_flight, deterministic, quantization, num_threads, num_devices, cpus, link,
+              ordinal, completion, uses_graphs, product_choices)
 TROUPE_FIELDS(MemoryRequest, weight_bytes, table_bytes, arena_bytes, workspace_bytes, graph_bytes, page_bytes,
               slot_bytes, page_size, num_slots, context_length, max_pages, budget_bytes)
 TROUPE_FIELDS(MemoryPlan, request, num_pages, slots_bytes, kv_bytes, total_bytes)
-TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, device, computation, summary)
+TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, num_gpus, device, computation, summary)
+TROUPE_FIELDS(CellType, name, state, result, vector_size)
 TROUPE_FIELDS(DeviceDescription, name, page_size, num_pages, num_host_pages, num_slots, max_batch_tokens,
-              context_length, vocabulary_size, max_penalized_tokens)
+              context_length, vocabulary_size, max_penalized_tokens, cells)
 TROUPE_FIELDS(SamplingParameters, temperature, top_p, min_p, top_k, seed, repetition_penalty,
               frequency_penalty, presence_penalty, top_logprobs)
 TROUPE_FIELDS(PenalizedToken, id, num_generated)
+TROUPE_FIELDS(TokenBias, id, bias)
 TROUPE_FIELDS(SequenceSlice, sequence, slot, num_tokens, context_length, first_page, num_pages,
-              input_from_slot, sample, sampling, suppressed, penalized, num_pending, scored_token)
-TROUPE_FIELDS(PageMove, to_host, device_page, host_page, generation)
-TROUPE_FIELDS(Batch, id, moves, slices, token_ids, page_table)
+              input_from_slot, sample, sampling, suppressed, penalized, num_pending, biased, allowed,
+              scored_token, second_text)
+TROUPE_FIELDS(PageCopy, direction, device_page, host_page, from_page, generation)
+TROUPE_FIELDS(Batch, id, cell, moves, slices, token_ids, page_table)
 TROUPE_FIELDS(RankedToken, id, logprob)
 TROUPE_FIELDS(TokenLogprobs, logprob, top)
-TROUPE_FIELDS(BatchResult, batch_id, tokens, logprobs, failed_loads, network_nanoseconds, error)
+TROUPE_FIELDS(BatchResult, batch_id, tokens, logprobs, vectors, failed_loads, network_nanoseconds, error)
 
 // The largest value of an enumeration.
 template <class T>
 inline constexpr T kLast = T{};
 template <>
 inline constexpr DataType kLast<DataType> = DataType::kI32;
+template <>
+inline constexpr PageCopy::Direction kLast<PageCopy::Direction> = PageCopy::kWithin;
+template <>
+inline constexpr StateKind kLast<StateKind> = StateKind::kPages;
+template <>
+inline constexpr ResultKind kLast<ResultKind> = ResultKind::kVector;
 template <>
 inline constexpr CompletionSignal kLast<CompletionSignal> = CompletionSignal::kEvent;
 

@@ -49,7 +49,7 @@ class FrameSocket {
   // ProtocolError.
   std::optional<Frame> receive(std::chrono::milliseconds time);
 
-  // What has come so far, for take(): never waits. Throws ConnectionLost, after
+  // Reads the bytes that have come, for take(): never waits. Throws ConnectionLost, after
   // which take() still gives what came before.
   void read_now();
   // All that is there still, of a connection that was lost: never waits.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server and its worker process say to each other. Each message is one
+// Messages between a server and its worker process. Each message is one
 // frame: a header of 12 bytes and a body of plain structs (gpu/child/wire.hpp).
 //
 //   server                                   worker
@@ -24,7 +24,7 @@ namespace troupe::child {
 inline constexpr std::uint32_t kMagic = 0x50555254;  // "TRUP"
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::uint32_t kMaxBodyBytes = 64U << 20;
-// Of a batch; they take at most half of its frame.
+// Limit of a batch: its penalized tokens take at most half of its frame.
 inline constexpr std::uint32_t kMaxPenalizedTokens = kMaxBodyBytes / 2 / sizeof(PenalizedToken);
 
 enum class MessageKind : std::uint16_t {
@@ -52,10 +52,10 @@ struct Hello {
   std::uint64_t fingerprint = kBackendFingerprint;
 };
 
-enum class BackendKind : std::uint8_t { kHost, kCuda };
+enum class BackendKind : std::uint8_t { kCpu, kCuda };
 
 struct StartBackend {
-  BackendKind kind = BackendKind::kHost;
+  BackendKind kind = BackendKind::kCpu;
   std::string library;  // of CUDA
   BackendSettings settings;
 };

@@ -41,7 +41,7 @@ inline constexpr bool kIsDuration = false;
 template <class Count, class Period>
 inline constexpr bool kIsDuration<std::chrono::duration<Count, Period>> = true;
 
-// Of any value of the type, at least.
+// Fewest bytes that a value of the type takes.
 template <class T>
 constexpr std::size_t wire_bytes_at_least() {
   if constexpr (Fields<T>::kAreListed) {
@@ -62,7 +62,7 @@ class WireWriter {
   template <class T>
   void write(const T& value) {
     if constexpr (Fields<T>::kAreListed) {
-      std::apply([this](const auto&... field) { (write(field), ...); }, Fields<T>::tie(value));
+      std::apply([this](const auto&... field) { (this->write(field), ...); }, Fields<T>::tie(value));
     } else if constexpr (kIsList<T> || std::is_same_v<T, std::string>) {
       write_list(value);
     } else if constexpr (kIsOptional<T>) {
@@ -110,7 +110,7 @@ class WireReader {
   template <class T>
   void read(T& value) {
     if constexpr (Fields<T>::kAreListed) {
-      std::apply([this](auto&... field) { (read(field), ...); }, Fields<T>::tie(value));
+      std::apply([this](auto&... field) { (this->read(field), ...); }, Fields<T>::tie(value));
     } else if constexpr (kIsList<T> || std::is_same_v<T, std::string>) {
       read_list(value);
     } else if constexpr (kIsOptional<T>) {

@@ -37,7 +37,7 @@ class Worker {
     return decode<Answer>(ask(encode(question), kKindOf<Answer>, time, descriptor));
   }
 
-  // Whether it is still there, and quiet.
+  // True if the process is still there, and quiet.
   bool is_idle();
 
   void kill();

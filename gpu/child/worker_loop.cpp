@@ -15,10 +15,9 @@
 #include <utility>
 
 #include "gpu/cuda_library.hpp"
-#include "gpu/host_pages.hpp"
-#include "gpu/model_config.hpp"
 #include "gpu/networks/network.hpp"
-#include "gpu/program_cache.hpp"
+#include "gpu/pages/host_pages.hpp"
+#include "gpu/program/program_cache.hpp"
 
 namespace troupe::child {
 namespace {
@@ -67,7 +66,7 @@ class WorkerLoop {
   void start() {
     const auto start = decode<StartBackend>(receive());
     backend_ = maker_(start);
-    network_ = make_network(load_model_config(start.settings.model_dir));
+    network_ = load_network(start.settings.model_dir);
     socket_.send(backend_->plan());
   }
 
@@ -113,7 +112,7 @@ class WorkerLoop {
 
   std::shared_ptr<const Program> program_for(const Batch& batch) {
     if (!programs_ || batch.slices.empty()) return nullptr;
-    return programs_->find("decoder_step", batch.num_tokens(), batch.num_output_rows());
+    return programs_->find(batch.cell, batch.num_tokens(), batch.num_output_rows());
   }
 
   void end_device() {
@@ -162,7 +161,7 @@ class WorkerLoop {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const StartBackend& start) {
-  if (start.kind == BackendKind::kHost) return make_host_backend(start.settings);
+  if (start.kind == BackendKind::kCpu) return make_cpu_backend(start.settings);
   return load_cuda_library(start.library)(start.settings);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs in a worker process: makes the backend that the server asks for,
+// The loop of a worker process: makes the backend that the server asks for,
 // then a device, runs its batches and sends their results, until the server
 // closes the connection.
 #pragma once
@@ -14,7 +14,7 @@ namespace troupe::child {
 
 using BackendMaker = std::function<std::unique_ptr<Backend>(const StartBackend&)>;
 
-// The host backend, or that of the CUDA library.
+// The CPU backend, or that of the CUDA library.
 std::unique_ptr<Backend> make_backend(const StartBackend& start);
 
 // False: it could not go on; the server was told why, if it could be.

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "gpu/host/kernels/kv_pages.hpp"
+#include "gpu/pages/kv_layout.hpp"
 
 namespace troupe::cuda {
 namespace {

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "gpu/batch.hpp"
+#include "gpu/program/batch.hpp"
 
 namespace troupe::cuda {
 

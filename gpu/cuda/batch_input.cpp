@@ -38,6 +38,9 @@ std::size_t cut(std::byte* base, const BatchCapacity& capacity, BatchInput& inpu
   cutter.cut(input.suppressed, capacity.suppressed);
   cutter.cut(input.penalized, capacity.penalized);
   cutter.cut(input.penalized_logits, capacity.penalized);
+  cutter.cut(input.biased, capacity.biased);
+  cutter.cut(input.biased_logits, capacity.biased);
+  cutter.cut(input.masks, capacity.mask_words);
   cutter.cut(input.page_table, capacity.pages);
   for (std::size_t i = 0; i < input.items.size(); ++i) cutter.cut(input.items[i], capacity.items[i]);
   cutter.cut(input.merges, capacity.merges);
@@ -51,6 +54,9 @@ void fill_sample_rows(const Batch& batch, const BatchInput& input) {
   std::uint32_t num_suppressed = 0;
   std::uint32_t num_penalized = 0;
   std::uint32_t num_logprobs = 0;
+  std::uint32_t num_biased = 0;
+  std::int32_t num_masks = 0;
+  std::uint32_t* mask = input.masks;
   for (const SequenceSlice& slice : batch.slices) {
     token += slice.num_tokens;
     if (!slice.sample) continue;
@@ -65,9 +71,16 @@ void fill_sample_rows(const Batch& batch, const BatchInput& input) {
                               .first_penalized = num_penalized,
                               .num_penalized = static_cast<std::uint32_t>(slice.penalized.size()),
                               .num_pending = slice.num_pending,
+                              .first_biased = num_biased,
+                              .num_biased = static_cast<std::uint32_t>(slice.biased.size()),
+                              .mask = slice.allowed.empty() ? -1 : num_masks,
                               .logprobs_row = num_logprobs,
                               .scored_token = slice.scored_token};
     std::copy(slice.penalized.begin(), slice.penalized.end(), input.penalized + num_penalized);
+    std::copy(slice.biased.begin(), slice.biased.end(), input.biased + num_biased);
+    mask = std::copy(slice.allowed.begin(), slice.allowed.end(), mask);
+    num_masks += slice.allowed.empty() ? 0 : 1;
+    num_biased += static_cast<std::uint32_t>(slice.biased.size());
     num_suppressed += count;
     num_penalized += static_cast<std::uint32_t>(slice.penalized.size());
     num_logprobs += slice.sampling.wants_logprobs() ? 1 : 0;
@@ -124,6 +137,8 @@ BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan) {
     if (!slice.sample) continue;
     capacity.suppressed += static_cast<std::uint32_t>(slice.suppressed.size());
     capacity.penalized += static_cast<std::uint32_t>(slice.penalized.size());
+    capacity.biased += static_cast<std::uint32_t>(slice.biased.size());
+    capacity.mask_words += static_cast<std::uint32_t>(slice.allowed.size());
   }
   for (std::size_t i = 0; i < plan.items.size(); ++i)
     capacity.items[i] = static_cast<std::uint32_t>(plan.items[i].size());

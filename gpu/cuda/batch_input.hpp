@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of a batch want to know of it, in one piece of memory that
+// The description of a batch that its kernels read, in one piece of memory that
 // goes to the device in one copy: token ids, places, pages, how attention is
 // cut, how tokens are drawn. Where each part lies depends on the capacity alone,
 // so a captured graph finds everything where it was. Plain code, no device.
@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <span>
 
-#include "gpu/batch.hpp"
 #include "gpu/cuda/attention_plan.hpp"
-#include "gpu/cuda/kernels/paged_attention.hpp"
-#include "gpu/cuda/kernels/sample.hpp"
-#include "gpu/host/kernels/rotary.hpp"
+#include "gpu/cuda/kernels/attention/paged_attention.hpp"
+#include "gpu/cuda/kernels/sampling/sample.hpp"
+#include "gpu/operators/token_places.hpp"
+#include "gpu/program/batch.hpp"
 
 namespace troupe::cuda {
 
@@ -25,6 +25,8 @@ struct BatchCapacity {
   std::uint32_t pages = 0;  // of the page table
   std::uint32_t suppressed = 0;
   std::uint32_t penalized = 0;
+  std::uint32_t biased = 0;
+  std::uint32_t mask_words = 0;  // of all masks
   std::array<std::uint32_t, kAttentionClasses.size()> items{};
   std::uint32_t merges = 0;
   auto operator<=>(const BatchCapacity&) const = default;
@@ -42,6 +44,9 @@ struct BatchInput {
   std::array<AttentionItem*, kAttentionClasses.size()> items{};
   PenalizedToken* penalized = nullptr;  // [penalized]
   float* penalized_logits = nullptr;    // [penalized], the kernel's scratch
+  TokenBias* biased = nullptr;          // [biased]
+  float* biased_logits = nullptr;       // [biased], scratch too
+  std::uint32_t* masks = nullptr;       // [mask_words]
   AttentionMerge* merges = nullptr;
   AttentionCounts* counts = nullptr;  // one
 
@@ -50,7 +55,7 @@ struct BatchInput {
   static std::size_t size_bytes(const BatchCapacity& capacity);
 };
 
-// What rows that only fill up a captured graph are given: a page and a slot that
+// Padding of rows that only fill up a captured graph: a page and a slot that
 // belong to nobody.
 struct Padding {
   PageId page = 0;

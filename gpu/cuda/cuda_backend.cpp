@@ -8,10 +8,10 @@
 
 #include "gpu/backend.hpp"
 #include "gpu/backend_fingerprint.hpp"
-#include "gpu/cuda/cublas_products.hpp"
-#include "gpu/cuda/cuda_check.hpp"
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/cuda_model.hpp"
+#include "gpu/cuda/gemm/cublas_products.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -24,6 +24,7 @@ class CudaBackend final : public Backend {
     plan_ = {.memory = cuda_plan_->memory,
              .compute_type = cuda_plan_->compute_type,
              .context_length = cuda_plan_->context_length,
+             .num_gpus = static_cast<std::uint32_t>(gpu.num_gpus),
              .device = to_string(gpu),
              .computation = "cuda, " + type + ", " + gpu.name + ", cuBLASLt " +
                             std::to_string(CublasProducts::version()),
@@ -32,7 +33,7 @@ class CudaBackend final : public Backend {
 
   const BackendPlan& plan() const override { return plan_; }
 
-  std::unique_ptr<Device> make_device(std::shared_ptr<HostPages> host_pages) override {
+  std::unique_ptr<Device> make_device(std::shared_ptr<HostPages> host_pages, std::uint32_t) override {
     CUDA_CHECK(cudaSetDevice(static_cast<int>(plan_ordinal())));
     if (!model_) {
       std::string news;  // a file of choices that can't be read costs a second's measuring

@@ -9,11 +9,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "gpu/batch_check.hpp"
-#include "gpu/cuda/cuda_check.hpp"
-#include "gpu/cuda/kernels/few_token_input.hpp"
+#include "gpu/cuda/gemm/product_candidates.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_input.hpp"
 #include "gpu/cuda/kernels/signal.hpp"
-#include "gpu/cuda/product_candidates.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
+#include "gpu/program/batch_check.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -31,8 +31,9 @@ DeviceDescription describe(const CudaModelPlan& plan, const CudaDeviceOptions& o
   description.num_slots = plan.settings.num_slots;
   description.max_batch_tokens = plan.largest.max_tokens;
   description.context_length = plan.context_length;
-  description.vocabulary_size = plan.network->config().vocabulary_size;
+  description.vocabulary_size = plan.network->shapes().vocabulary_size;
   description.max_penalized_tokens = plan.capacity.penalized;
+  description.cells = plan.network->cells();
   return description;
 }
 
@@ -45,6 +46,8 @@ BatchCapacity graph_capacity(const BatchCapacity& exact, const ProgramShape& sha
                          .pages = rounded_up(exact.pages),
                          .suppressed = rounded_up(exact.suppressed),
                          .penalized = rounded_up(exact.penalized),
+                         .biased = rounded_up(exact.biased),
+                         .mask_words = rounded_up(exact.mask_words),
                          .merges = rounded_up(exact.merges)};
   for (std::size_t i = 0; i < exact.items.size(); ++i) capacity.items[i] = rounded_up(exact.items[i]);
   return capacity;
@@ -95,7 +98,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                  .began = reinterpret_cast<std::uint64_t*>(began_.get()),
                  .few_token_workspace = few_token_workspace_.get()},
                 model_->weights, products_, choices_,
-                {.num_heads = model_->plan.network->config().num_heads,
+                {.num_heads = model_->plan.network->shapes().num_heads,
                  .compute_type = model_->plan.compute_type,
                  .overlaps_kernels = model_->plan.gpu.compute_capability >= 90}),
       swapper_({.ordinal = model_->plan.gpu.ordinal,
@@ -122,6 +125,7 @@ CudaDevice::~CudaDevice() {
   changed_.notify_all();
   swapper_.abandon();
   // What is queued uses memory that goes now. An error is nobody's any more.
+  (void)cudaSetDevice(model_->plan.gpu.ordinal);
   (void)cudaDeviceSynchronize();
   waiter_.join();
 }

@@ -25,12 +25,12 @@
 #include <thread>
 #include <vector>
 
-#include "gpu/cuda/completion.hpp"
-#include "gpu/cuda/cublas_products.hpp"
 #include "gpu/cuda/cuda_model.hpp"
-#include "gpu/cuda/decode_graphs.hpp"
-#include "gpu/cuda/page_swapper.hpp"
+#include "gpu/cuda/gemm/cublas_products.hpp"
+#include "gpu/cuda/pages/page_swapper.hpp"
 #include "gpu/cuda/program_executor.hpp"
+#include "gpu/cuda/runtime/completion.hpp"
+#include "gpu/cuda/runtime/decode_graphs.hpp"
 #include "gpu/device.hpp"
 
 namespace troupe::cuda {

@@ -7,14 +7,15 @@
 #include <limits>
 #include <stdexcept>
 
-#include "gpu/cuda/cublas_products.hpp"
-#include "gpu/cuda/cuda_check.hpp"
-#include "gpu/cuda/decode_graphs.hpp"
-#include "gpu/cuda/kernels/few_token_input.hpp"
-#include "gpu/cuda/kernels/paged_attention.hpp"
-#include "gpu/cuda/product_setup.hpp"
+#include "gpu/cuda/gemm/cublas_products.hpp"
+#include "gpu/cuda/gemm/product_setup.hpp"
+#include "gpu/cuda/kernels/attention/paged_attention.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_input.hpp"
+#include "gpu/cuda/lowering.hpp"
 #include "gpu/cuda/program_executor.hpp"
-#include "gpu/model_shapes.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
+#include "gpu/cuda/runtime/decode_graphs.hpp"
+#include "gpu/model/model_shapes.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -46,8 +47,8 @@ DataType choose_type(const BackendSettings& settings, DataType weight_type) {
 
 // Multiples of what is usual, so that short contexts are cut where they always were.
 AttentionLimits attention_limits(const CudaModelPlan& plan) {
-  const ModelConfig& config = plan.network->config();
-  AttentionLimits limits{.group_size = config.num_heads / config.num_kv_heads,
+  const ModelShapes shapes = plan.network->shapes();
+  AttentionLimits limits{.group_size = shapes.num_heads / shapes.num_kv_heads,
                          .has_tiles = can_tile_attention(plan.layout())};
   const auto at_least = [&](std::uint32_t usual, std::uint32_t most_splits) {
     return usual * std::max(1U, divide_up(plan.context_length, usual * most_splits));
@@ -59,7 +60,7 @@ AttentionLimits attention_limits(const CudaModelPlan& plan) {
 
 // Enough for any sequence alone.
 std::uint32_t max_penalized_tokens(const CudaModelPlan& plan) {
-  const std::uint32_t of_a_sequence = std::min(plan.context_length, plan.network->config().vocabulary_size);
+  const std::uint32_t of_a_sequence = std::min(plan.context_length, plan.network->shapes().vocabulary_size);
   return std::max(of_a_sequence, plan.settings.num_slots * std::min(kPenalizedPerSlot, of_a_sequence));
 }
 
@@ -84,19 +85,22 @@ void bound_batches(CudaModelPlan& plan) {
   const std::uint32_t tile_items = limits.has_tiles ? slices + rows_of_tiles / tile_rows : 0;
   plan.num_partials =
       (splits > 1 ? rows_of_few * splits : 0) + (tile_splits > 1 ? rows_of_tiles * tile_splits : 0);
-  plan.capacity = {.tokens = tokens + page_tokens,
-                   .output_rows = slots + page_tokens,
-                   .pages = slots * divide_up(plan.context_length, page_tokens),
-                   .suppressed = slots * kSuppressedPerSlot,
-                   .penalized = max_penalized_tokens(plan),
-                   .merges = few_items + tile_items};
+  plan.capacity = {
+      .tokens = tokens + page_tokens,
+      .output_rows = slots + page_tokens,
+      .pages = slots * divide_up(plan.context_length, page_tokens),
+      .suppressed = slots * kSuppressedPerSlot,
+      .penalized = max_penalized_tokens(plan),
+      .biased = slots * static_cast<std::uint32_t>(kMaxBiases),
+      .mask_words = slots * static_cast<std::uint32_t>(mask_words(plan.network->shapes().vocabulary_size)),
+      .merges = few_items + tile_items};
   for (std::size_t i = 0; i < kTileClass; ++i) plan.capacity.items[i] = few_items * splits;
   plan.capacity.items[kTileClass] = tile_items * tile_splits;
 }
 
 std::size_t arena_bytes(const CudaModelPlan& plan) {
   const auto bytes_of = [&](ProgramShape shape) {
-    const Program program = plan.network->build_program("decoder_step", shape, plan.compute_type);
+    const Program program = plan.network->build_program(0, shape, plan.compute_type);
     return place_temporaries(lower(program, plan.compute_type), shape).size_bytes;
   };
   const std::uint32_t few = std::min(kMostFewTokens, plan.largest.max_tokens);
@@ -120,11 +124,11 @@ std::uint32_t most_useful_pages(const CudaModelPlan& plan) {
 
 MemoryPlan divide_memory(const CudaModelPlan& plan) {
   const BackendSettings& settings = plan.settings;
-  const ModelConfig& config = plan.network->config();
-  const std::uint64_t page_bytes = kv_pool_bytes(kv_layout_of(config, plan.compute_type, 1));
+  const ModelShapes shapes = plan.network->shapes();
+  const std::uint64_t page_bytes = kv_pool_bytes(kv_layout_of(shapes, plan.compute_type, 1));
   const std::uint64_t in_reach = plan.gpu.free_bytes - std::min(plan.gpu.free_bytes, kMarginBytes);
   return plan_memory({.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
-                      .table_bytes = std::uint64_t{plan.context_length} * config.head_dim * sizeof(float),
+                      .table_bytes = std::uint64_t{plan.context_length} * shapes.head_dim * sizeof(float),
                       .arena_bytes = plan.arena_bytes,
                       .workspace_bytes = workspace_bytes(plan) + page_bytes,  // and the page of padding
                       .graph_bytes = settings.uses_graphs ? kGraphBytes : 0,
@@ -140,8 +144,8 @@ MemoryPlan divide_memory(const CudaModelPlan& plan) {
 }
 
 DeviceMemory copied_rotary_table(const CudaModelPlan& plan) {
-  const RotaryTable table(rotary_parameters(plan.network->config(), plan.context_length));
-  const std::size_t size = table.max_positions() * table.head_dim() * sizeof(float);
+  const RotaryTable table(rotary_parameters(plan.network->shapes(), plan.context_length));
+  const std::size_t size = table.max_positions() * table.rotary_dim() * sizeof(float);
   DeviceMemory memory(size);
   CUDA_CHECK(cudaMemcpy(memory.get(), table.row(0), size, cudaMemcpyHostToDevice));
   return memory;
@@ -150,7 +154,7 @@ DeviceMemory copied_rotary_table(const CudaModelPlan& plan) {
 }  // namespace
 
 KvLayout CudaModelPlan::layout() const {
-  return kv_layout_of(network->config(), compute_type, memory.num_pages + 1);
+  return kv_layout_of(network->shapes(), compute_type, memory.num_pages + 1);
 }
 
 CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
@@ -158,13 +162,18 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
   if (settings.num_slots == 0 || settings.max_batch_tokens == 0)
     throw std::runtime_error("num_slots and max_batch_tokens must be at least 1");
   plan.settings.max_in_flight = std::max(settings.max_in_flight, 1U);
-  const ModelConfig config = load_model_config(settings.model_dir);
-  plan.network = make_network(config);
+  plan.network = load_network(settings.model_dir);
+  for (const CellType& cell : plan.network->cells())
+    if (cell.state != StateKind::kPages || cell.result != ResultKind::kToken)
+      throw std::runtime_error(settings.model_dir + ": " + kNoEncoders);
+  const ModelShapes shapes = plan.network->shapes();
+  if (shapes.rotary.rotary_dim != 0 && shapes.rotary.rotary_dim != shapes.head_dim)
+    throw std::runtime_error(settings.model_dir + ": " + kNoPartialRotation);
   plan.store = std::make_shared<const WeightStore>(settings.model_dir);
   check_weights(*plan.store, *plan.network);
   const auto embedding = find_sources(*plan.store, plan.network->weights().front());
-  plan.compute_type = choose_type(settings, embedding.front().type);
-  plan.context_length = config.context_length;
+  plan.compute_type = choose_type(settings, embedding.front().natural_type());
+  plan.context_length = plan.network->shapes().context_length;
   plan.largest = {settings.max_batch_tokens, std::min(settings.num_slots, settings.max_batch_tokens)};
   plan.gpu = use_gpu(static_cast<int>(settings.ordinal));
   plan.attention = attention_limits(plan);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model made ready for a GPU, in two steps as on the host: plan (reads headers,
-// divides the memory, allocates nothing) and load (copies the weights). What is
-// loaded is immutable and shared by successive devices of a process.
+// divides the memory, allocates nothing) and load (copies the weights). A loaded
+// model is immutable and shared by successive devices of a process.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 #include "gpu/backend.hpp"
 #include "gpu/cuda/attention_plan.hpp"
 #include "gpu/cuda/batch_input.hpp"
-#include "gpu/cuda/gpu_properties.hpp"
-#include "gpu/cuda/memory.hpp"
-#include "gpu/cuda/product_shape.hpp"
+#include "gpu/cuda/gemm/product_shape.hpp"
+#include "gpu/cuda/runtime/gpu_properties.hpp"
+#include "gpu/cuda/runtime/memory.hpp"
 #include "gpu/cuda/weights.hpp"
-#include "gpu/host/kernels/kv_pages.hpp"
 #include "gpu/memory_plan.hpp"
+#include "gpu/model/weights.hpp"
 #include "gpu/networks/network.hpp"
-#include "gpu/program.hpp"
-#include "gpu/weights.hpp"
+#include "gpu/pages/kv_layout.hpp"
+#include "gpu/program/program.hpp"
 
 namespace troupe::cuda {
 
@@ -48,8 +48,8 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings);
 
 struct CudaModel {
   // Loads, and measures products where plan.settings.product_choices says so, or
-  // takes what was measured before. Throws std::runtime_error. What went wrong
-  // with the file of choices is told by `news`.
+  // takes what was measured before. Throws std::runtime_error. `news` tells
+  // of an error in the file of choices.
   CudaModel(const CudaModelPlan& plan, std::string& news);
 
   CudaModelPlan plan;  // without the store

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "gpu/cuda/kernels/few_token_input.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_input.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -56,6 +56,9 @@ class Lowering {
     add(ProductStep{}, op.inputs, {c});
   }
 
+  void lower(const HeadNorm& norm, const Operator& op) {
+    add(HeadNormStep{norm.epsilon}, op.inputs, op.outputs);
+  }
   virtual void lower(const RotaryAppendKv& rotary, const Operator& op) {
     add(RotaryStep{rotary.layer}, op.inputs, op.outputs);
   }
@@ -67,6 +70,12 @@ class Lowering {
   }
   void lower(const GatherRows&, const Operator& op) { add(GatherStep{}, {op.inputs.at(0)}, op.outputs); }
   void lower(const Sample&, const Operator& op) { add(SampleStep{}, op.inputs, op.outputs); }
+
+  // Of encoders.
+  template <class Kind>
+  void lower(const Kind&, const Operator&) {
+    refuse(kNoEncoders);
+  }
 
   TensorSpec& tensor(TensorId id) { return lowered_.tensors[id]; }
   TensorId add_temporary(std::string name, DataType type, std::uint32_t columns) {
@@ -197,10 +206,20 @@ class FusedLowering final : public Lowering {
   float epsilon_ = 1e-5F;
 };
 
+void refuse_unsupported(const Program& program) {
+  for (const Operator& op : program.operators) {
+    const auto* rotary = std::get_if<RotaryAppendKv>(&op.kind);
+    const auto* attention = std::get_if<PagedAttention>(&op.kind);
+    if (rotary != nullptr && !rotary->rotates) refuse(kNoUnrotatedLayers);
+    if (attention != nullptr && attention->window != 0) refuse(kNoWindows);
+  }
+}
+
 }  // namespace
 
 bool can_fuse(const Program& program, DataType compute_type) {
   return std::all_of(program.operators.begin(), program.operators.end(), [&](const Operator& op) {
+    if (std::holds_alternative<HeadNorm>(op.kind)) return false;  // the product rotates what it made
     if (!std::holds_alternative<Matmul>(op.kind)) return true;
     const TensorSpec& weight = program.tensors[op.inputs.at(1)];
     return can_multiply_few_tokens({.a_stride = weight.columns,
@@ -213,6 +232,7 @@ bool can_fuse(const Program& program, DataType compute_type) {
 }
 
 LoweredProgram lower(const Program& program, DataType compute_type, bool may_fuse) {
+  refuse_unsupported(program);
   if (may_fuse && can_fuse(program, compute_type)) return FusedLowering(program, compute_type).run();
   return Lowering(program, compute_type).run();
 }

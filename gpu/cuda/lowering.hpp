@@ -7,6 +7,9 @@
 // Many tokens: norm, product, rotary and append, attention, product that adds to
 // x, norm, product, activation, product that adds to x: 9 steps a layer.
 //
+// With norms of heads, they are a step in front of the rotation, and few tokens take the
+// same steps as many.
+//
 // Few tokens: the products do it all (kernels/few_token_input.hpp). Each leaves
 // behind what the next one multiplies, and the sums of squares from which the
 // next one reckons the scale of RMSNorm; so a layer is 5 steps: product with
@@ -18,8 +21,8 @@
 #include <variant>
 #include <vector>
 
-#include "gpu/planner.hpp"
-#include "gpu/program.hpp"
+#include "gpu/program/planner.hpp"
+#include "gpu/program/program.hpp"
 
 namespace troupe::cuda {
 
@@ -33,6 +36,10 @@ struct NormStep {
 // c += that.
 struct ProductStep {
   bool adds = false;
+};
+// inputs {qkv, query weight, key weight}: heads are normed in place.
+struct HeadNormStep {
+  float epsilon = 1e-6F;
 };
 // inputs {qkv}: queries are rotated in place, keys and values appended.
 struct RotaryStep {
@@ -49,7 +56,7 @@ struct GatherStep {};
 // inputs {logits}
 struct SampleStep {};
 
-// What a fused product reads: inputs {a, weight}, then squares, then a bias where
+// Inputs of a fused product: {a, weight}, then squares, then a bias where
 // it says so. Without squares, a is normed already.
 struct FusedInput {
   bool has_squares = false;
@@ -71,15 +78,23 @@ struct FusedGatedStep {
   FusedInput input;
 };
 
-using StepKind =
-    std::variant<EmbedStep, NormStep, ProductStep, RotaryStep, AttentionStep, GatedActivationStep, GatherStep,
-                 SampleStep, FusedQkvStep, FusedResidualStep, FusedGatedStep>;
+using StepKind = std::variant<EmbedStep, NormStep, ProductStep, HeadNormStep, RotaryStep, AttentionStep,
+                              GatedActivationStep, GatherStep, SampleStep, FusedQkvStep, FusedResidualStep,
+                              FusedGatedStep>;
 
 struct Step {
   StepKind kind;
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
 };
+
+// Parts of networks that run on CPU cores only so far.
+inline constexpr const char* kNoWindows = "the CUDA device has no sliding windows yet";
+inline constexpr const char* kNoUnrotatedLayers =
+    "the CUDA device rotates the keys of every layer, this model's have none in some";
+inline constexpr const char* kNoPartialRotation =
+    "the CUDA device rotates whole heads only (no partial_rotary_factor) yet";
+inline constexpr const char* kNoEncoders = "the CUDA device has no encoder cells yet";
 
 struct LoweredProgram {
   ProgramShape shape;
@@ -93,7 +108,7 @@ bool can_fuse(const Program& program, DataType compute_type);
 
 // `compute_type`: of the program's matrix operands. Fused where it can be and
 // `may_fuse`. Throws std::runtime_error if the program is built in a way that is
-// not known here. Any thread.
+// not known here, or is an encoder's. Any thread.
 LoweredProgram lower(const Program& program, DataType compute_type, bool may_fuse = true);
 
 std::vector<TensorUse> tensor_uses(const LoweredProgram& program, ProgramShape shape);

@@ -6,18 +6,19 @@
 #include <string>
 #include <utility>
 
-#include "gpu/cuda/kernels/activation.hpp"
+#include "gpu/cuda/gemm/product_setup.hpp"
+#include "gpu/cuda/kernels/attention/head_norm.hpp"
+#include "gpu/cuda/kernels/attention/paged_attention.hpp"
+#include "gpu/cuda/kernels/attention/rotary.hpp"
 #include "gpu/cuda/kernels/embed.hpp"
-#include "gpu/cuda/kernels/few_token_product.hpp"
-#include "gpu/cuda/kernels/gated_product.hpp"
-#include "gpu/cuda/kernels/norm.hpp"
-#include "gpu/cuda/kernels/paged_attention.hpp"
-#include "gpu/cuda/kernels/qkv_product.hpp"
-#include "gpu/cuda/kernels/residual_product.hpp"
-#include "gpu/cuda/kernels/rotary.hpp"
-#include "gpu/cuda/kernels/row_copy.hpp"
-#include "gpu/cuda/kernels/sample.hpp"
-#include "gpu/cuda/product_setup.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_product.hpp"
+#include "gpu/cuda/kernels/gemm/gated_product.hpp"
+#include "gpu/cuda/kernels/gemm/qkv_product.hpp"
+#include "gpu/cuda/kernels/gemm/residual_product.hpp"
+#include "gpu/cuda/kernels/rows/activation.hpp"
+#include "gpu/cuda/kernels/rows/norm.hpp"
+#include "gpu/cuda/kernels/rows/row_copy.hpp"
+#include "gpu/cuda/kernels/sampling/sample.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -177,6 +178,21 @@ class ProgramExecutor::Queueing {
     return can_use_own_kernel(shape);
   }
 
+  void queue(const HeadNormStep& norm, const Step& step) {
+    const TensorId qkv = step.inputs.at(0);
+    launch_head_norm({.qkv = address(qkv),
+                      .qkv_stride = columns(qkv),
+                      .query_weight = vector(step.inputs.at(1)),
+                      .key_weight = vector(step.inputs.at(2)),
+                      .type = tensor(qkv).type,
+                      .num_tokens = rows(qkv),
+                      .num_heads = executor_.settings_.num_heads,
+                      .num_kv_heads = static_cast<std::uint32_t>(memory_.layout.num_kv_heads),
+                      .head_dim = static_cast<std::uint32_t>(memory_.layout.head_dim),
+                      .epsilon = norm.epsilon},
+                     stream_);
+  }
+
   void queue(const RotaryStep& rotary, const Step& step) {
     enter(rotary.layer);
     const TensorId qkv = step.inputs.at(0);
@@ -250,10 +266,13 @@ class ProgramExecutor::Queueing {
                    .vocabulary = columns(logits),
                    .rows = batch_.input.sample_rows,
                    .suppressed = batch_.input.suppressed,
+                   .masks = batch_.input.masks,
                    .token_ids = memory_.sampled,
                    .tokens_of_slots = memory_.tokens_of_slots,
                    .penalized = batch_.input.penalized,
                    .penalized_logits = batch_.input.penalized_logits,
+                   .biased = batch_.input.biased,
+                   .biased_logits = batch_.input.biased_logits,
                    .recent_tokens = memory_.recent_tokens,
                    .logprobs = memory_.logprobs,
                    .num_rows = rows(logits)},

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "gpu/cuda/batch_input.hpp"
-#include "gpu/cuda/cublas_products.hpp"
+#include "gpu/cuda/gemm/cublas_products.hpp"
 #include "gpu/cuda/lowering.hpp"
 #include "gpu/cuda/weights.hpp"
-#include "gpu/program.hpp"
+#include "gpu/program/program.hpp"
 
 namespace troupe::cuda {
 
@@ -68,7 +68,7 @@ struct ArenaPlaces {
 };
 ArenaPlaces place_temporaries(const LoweredProgram& program, ProgramShape shape);
 
-// What others do between steps, on the stream that is queued on.
+// Hooks between steps, on the stream that is queued on.
 struct ExecutorHooks {
   // Before the first step that touches a layer's KV.
   std::function<void(std::uint32_t layer)> before_layer = {};

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
-#include "gpu/cuda/cuda_check.hpp"
-#include "gpu/host/kernels/number_formats.hpp"
+#include "gpu/cpu/kernels/number_formats.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
 
 namespace troupe::cuda {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <span>
 
-#include "gpu/cuda/memory.hpp"
-#include "gpu/cuda/stream.hpp"
+#include "gpu/cuda/runtime/memory.hpp"
+#include "gpu/cuda/runtime/stream.hpp"
 #include "gpu/data_type.hpp"
 
 namespace troupe::cuda {
@@ -34,7 +34,7 @@ class WeightUpload {
   Stream stream_;
   std::array<Half, 2> halves_;
   std::size_t current_ = 0;
-  // What the current half has so far: one contiguous piece of the device.
+  // Fill of the current half: one contiguous piece of the device.
   std::size_t num_bytes_ = 0;
   std::byte* target_ = nullptr;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gpu/cuda/weight_upload.hpp"
+#include "gpu/model/weight_elements.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -15,14 +16,16 @@ bool is_same_place(const WeightLayout::Entry& a, const WeightLayout::Entry& b) {
   return a.type == b.type && a.spec.sources == b.spec.sources;
 }
 
-bool is_vector(const WeightSpec& spec) { return spec.rows == 1 && !spec.is_matrix; }
+bool is_vector(const WeightSpec& spec) { return spec.is_vector() && !spec.is_matrix; }
 
 void upload(const WeightStore& store, const WeightLayout::Entry& entry, DataType type, std::byte* target,
             WeightUpload& upload) {
-  for (const WeightView& view : find_sources(store, entry.spec)) {
-    const std::size_t num_elements = view.bytes.size() / size_of(view.type);
-    upload.copy(view.type, view.bytes.data(), num_elements, type, target);
-    target += num_elements * size_of(type);
+  const std::vector<WeightView> views = find_sources(store, entry.spec);
+  check_finite(entry.spec, views);
+  for (const WeightView& view : views) {
+    const WeightElements elements(view);
+    upload.copy(elements.type(), elements.data(), elements.num_elements(), type, target);
+    target += elements.num_elements() * size_of(type);
   }
 }
 

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "gpu/cuda/memory.hpp"
+#include "gpu/cuda/runtime/memory.hpp"
+#include "gpu/model/weights.hpp"
 #include "gpu/networks/network.hpp"
-#include "gpu/weights.hpp"
 
 namespace troupe::cuda {
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Llama family: RMS norm, rotary positions, grouped-query attention, gated
-// SiLU. One cell, "decoder_step": advance every sequence of a batch by its
-// query tokens and sample where asked.
+// The Llama family, with Mistral, Qwen2, Qwen3, Phi-3 and SmolLM3, which differ by their configuration: RMS
+// norm, rotary positions, grouped-query attention, gated SiLU. One cell, "decoder_step": advance every
+// sequence of a batch by its query tokens and sample where asked.
 #pragma once
 
+#include "gpu/model/model_config.hpp"
 #include "gpu/networks/network.hpp"
 
 namespace troupe {
@@ -12,9 +13,11 @@ class LlamaNetwork final : public Network {
  public:
   explicit LlamaNetwork(ModelConfig config);
 
-  const ModelConfig& config() const override { return config_; }
+  ModelShapes shapes() const override;
+  std::vector<CellType> cells() const override;
   std::vector<WeightSpec> weights() const override;
-  Program build_program(const std::string& cell, ProgramShape shape, DataType compute_type) const override;
+  std::vector<std::string> layer_prefixes() const override { return {"model.layers."}; }
+  Program build_program(CellId cell, ProgramShape shape, DataType compute_type) const override;
 
  private:
   ModelConfig config_;

@@ -2,17 +2,37 @@
 #include "gpu/networks/network.hpp"
 
 #include <stdexcept>
+#include <string>
 
+#include "gpu/model/families.hpp"
+#include "gpu/model/model_config.hpp"
+#include "gpu/networks/bert.hpp"
 #include "gpu/networks/llama.hpp"
 
 namespace troupe {
 
-std::unique_ptr<Network> make_network(const ModelConfig& config) {
-  // Mistral without a sliding window is a Llama; load_model_config refuses the rest.
-  if (config.architecture == "LlamaForCausalLM" || config.architecture == "MistralForCausalLM") {
-    return std::make_unique<LlamaNetwork>(config);
+void check_program_request(const Network& network, CellId cell, DataType compute_type) {
+  if (const auto cells = network.cells(); cell >= cells.size()) {
+    throw std::runtime_error("the network has no cell " + std::to_string(cell) + ", only " +
+                             std::to_string(cells.size()));
   }
-  throw std::runtime_error("the architecture \"" + config.architecture + "\" is not supported");
+  if (compute_type == DataType::kI32) {
+    throw std::runtime_error("a program computes in f32, f16 or bf16, not " +
+                             std::string(name_of(compute_type)));
+  }
+}
+
+std::unique_ptr<Network> load_network(const std::filesystem::path& model) {
+  return make_network(load_model_config(model));
+}
+
+std::unique_ptr<Network> make_network(const ModelConfig& config) {
+  const FamilyNames* names = find_family(config.architecture);
+  if (names == nullptr) {
+    throw std::runtime_error("the architecture \"" + config.architecture + "\" is not supported");
+  }
+  if (names->family == Family::kBert) return std::make_unique<BertNetwork>(config);
+  return std::make_unique<LlamaNetwork>(config);  // or what differs from it by its configuration alone
 }
 
 }  // namespace troupe

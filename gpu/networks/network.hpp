@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // A network turns a model's configuration into programs and says which weights
-// they need. One short file a model family implements it.
+// and sizes they need. One short file a model family implements it. Devices know a
+// model by its network alone: no ModelConfig reaches them.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "gpu/model_config.hpp"
-#include "gpu/program.hpp"
+#include "gpu/model/model_shapes.hpp"
+#include "gpu/program/cell.hpp"
+#include "gpu/program/program.hpp"
 
 namespace troupe {
+
+struct ModelConfig;
 
 // A weight as programs see it: the rows of one or more tensors of the model's
 // files, stacked (query, key and value projections become one matrix).
@@ -20,20 +25,34 @@ struct WeightSpec {
   std::vector<std::string> sources;  // in the files, stacked by rows in this order
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
-  bool is_matrix = false;  // a Matmul operand: devices may pack it
+  bool is_matrix = false;         // a Matmul operand: devices may pack it
+  bool is_table = false;          // rows are looked up: a matrix in the files, even of one row
+  std::string other_prefix = {};  // in the files, sources may have it in front of their names
+
+  bool is_vector() const { return rows == 1 && !is_table && !is_matrix; }
 };
 
 class Network {
  public:
   virtual ~Network() = default;
-  virtual const ModelConfig& config() const = 0;
+  virtual ModelShapes shapes() const = 0;
+  virtual std::vector<CellType> cells() const = 0;  // by CellId
+  // The first is the table of the vocabulary.
   virtual std::vector<WeightSpec> weights() const = 0;
+  // Prefixes of a layer's number in the names of the files' tensors.
+  virtual std::vector<std::string> layer_prefixes() const = 0;
   // compute_type: type of matmul operands (f32, bf16, or f16 where
-  // the device has it); everything else is f32.
-  virtual Program build_program(const std::string& cell, ProgramShape shape, DataType compute_type) const = 0;
+  // the device has it); everything else is f32. Throws std::runtime_error: there is
+  // no such cell, or it does not compute in that type.
+  virtual Program build_program(CellId cell, ProgramShape shape, DataType compute_type) const = 0;
 };
 
-// Throws std::runtime_error naming the architecture if it is not supported.
+// For build_program(). Throws std::runtime_error as it does.
+void check_program_request(const Network& network, CellId cell, DataType compute_type);
+
+// Takes a model directory or a GGUF file. Throw std::runtime_error naming the architecture
+// if it is not supported, the file if there is something wrong with it.
+std::unique_ptr<Network> load_network(const std::filesystem::path& model);
 std::unique_ptr<Network> make_network(const ModelConfig& config);
 
 }  // namespace troupe

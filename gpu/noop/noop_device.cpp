@@ -22,6 +22,16 @@ std::vector<TokenLogprobs> certain_logprobs(const Batch& batch, const std::vecto
   return logprobs;
 }
 
+// The first allowed one at or behind `wanted`, else the first of all.
+std::int32_t allowed_token(const TokenMask& allowed, std::int32_t wanted) {
+  const std::size_t num_bits = allowed.size() * 32;
+  for (std::size_t step = 0; step < num_bits; ++step) {
+    const std::size_t id = (static_cast<std::size_t>(wanted) + step) % num_bits;
+    if (has_token(allowed, id)) return static_cast<std::int32_t>(id);
+  }
+  return -1;
+}
+
 }  // namespace
 
 std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice& slice) {
@@ -30,6 +40,7 @@ std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice&
   const std::uint64_t position = std::uint64_t{slice.context_length} + slice.num_tokens;
   for (std::uint64_t step = 0; step < count; ++step) {
     const auto token = settings.first_token + static_cast<std::int32_t>((position + step) % count);
+    if (!slice.allowed.empty()) return allowed_token(slice.allowed, token);
     const auto& suppressed = slice.suppressed;
     if (std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end()) return token;
   }
@@ -56,7 +67,8 @@ NoopDevice::~NoopDevice() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  changed_.notify_one();
+  is_submitted_.notify_one();
+  is_stopped_.notify_one();
   if (executor_.joinable()) executor_.join();
 }
 
@@ -68,9 +80,9 @@ Ticket NoopDevice::submit(std::shared_ptr<const Program> /*program*/, std::share
   }
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(batch));
+    queue_.push_back({.batch = std::move(batch), .submitted = Clock::now()});
   }
-  changed_.notify_one();
+  is_submitted_.notify_one();
   return submitted_;
 }
 
@@ -91,20 +103,19 @@ void NoopDevice::set_listener(std::function<void()> listener) {
   listener_ = std::move(listener);
 }
 
+// An iteration begins when the one before has ended, or its batch came, whenever this
+// thread wakes up.
 void NoopDevice::execute() {
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point free_at = Clock::now();
+  Clock::time_point free_at;
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+    is_submitted_.wait(lock, [this] { return stop_ || !queue_.empty(); });
     if (stop_) return;
-    const auto batch = std::move(queue_.front());
+    const auto [batch, submitted] = std::move(queue_.front());
     queue_.pop_front();
     const auto cost = settings_.iteration_time + settings_.token_time * batch->num_tokens();
-    if (cost.count() > 0) {
-      free_at = std::max(free_at, Clock::now()) + cost;
-      if (changed_.wait_until(lock, free_at, [this] { return stop_; })) return;
-    }
+    free_at = std::max(free_at, submitted) + cost;
+    if (cost.count() > 0 && is_stopped_.wait_until(lock, free_at, [this] { return stop_; })) return;
     lock.unlock();
     complete(*batch, cost);
     lock.lock();
@@ -116,6 +127,10 @@ void NoopDevice::complete(const Batch& batch, std::chrono::nanoseconds cost) {
   result.tokens.reserve(batch.slices.size());
   for (const auto& slice : batch.slices) {
     result.tokens.push_back(slice.sample ? noop_token(settings_, slice) : -1);
+  }
+  if (const CellType& cell = settings_.description.cells.at(batch.cell); cell.result == ResultKind::kVector) {
+    result.vectors.assign(batch.slices.size() * cell.vector_size, 0.0F);
+    for (std::size_t i = 0; i < result.vectors.size(); i += cell.vector_size) result.vectors[i] = 1.0F;
   }
   if (asks_for_logprobs(batch)) result.logprobs = certain_logprobs(batch, result.tokens);
   {

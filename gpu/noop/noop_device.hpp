@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device whose network costs nothing: the next token is a simple function of
 // the slice. With it the engine itself is measured and tested: actors, HTTP,
-// batching, everything but compute.
+// batching, everything but compute. Vectors of cells that give some are (1, 0, 0, …).
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct NoopDeviceSettings {
   // tokenizer finds printable text in them.
   std::int32_t first_token = 0;
   std::int32_t num_tokens = 1;
-  // What a batch pretends to cost: a fixed time plus a time a query token.
+  // Time that a batch pretends to take: a fixed time plus a time a query token.
   std::chrono::nanoseconds iteration_time{0};
   std::chrono::nanoseconds token_time{0};
   // Complete inside submit, on the caller's thread, the listener included;
@@ -53,13 +53,20 @@ class NoopDevice final : public Device {
   std::optional<std::chrono::nanoseconds> poll_delay() const override { return std::nullopt; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Submitted {
+    std::shared_ptr<const Batch> batch;
+    Clock::time_point submitted;
+  };
+
   void execute();
   void complete(const Batch& batch, std::chrono::nanoseconds cost);
 
   NoopDeviceSettings settings_;
   std::mutex mutex_;  // guards queue_, results_, stop_
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<const Batch>> queue_;
+  // Two, so that a batch that comes during an iteration wakes nobody.
+  std::condition_variable is_submitted_, is_stopped_;
+  std::deque<Submitted> queue_;
   std::deque<BatchResult> results_;
   bool stop_ = false;
   Ticket submitted_ = 0;  // caller only

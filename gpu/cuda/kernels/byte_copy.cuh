@@ -12,7 +12,7 @@ inline constexpr unsigned kWordsAhead = 4;  // on their way to a thread at once
 
 __device__ __forceinline__ bool is_multiple_of_word(std::size_t value) { return value % kWordBytes == 0; }
 
-// `from` and `to` lie apart. Of `count` bytes, those of thread `thread` of `num_threads`.
+// `from` and `to` lie apart. Copies thread `thread`'s share, of `num_threads`, of `count` bytes.
 __device__ __forceinline__ void copy_bytes(const std::byte* from, std::byte* to, std::size_t count,
                                            std::size_t thread, std::size_t num_threads) {
   if (is_multiple_of_word(reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to) |

@@ -2,7 +2,7 @@
 // Rows are read and written eight numbers at a time: one access of 16 bytes in
 // bf16 and f16, two in f32. Rows that are not aligned or whose width is no
 // multiple of eight take the same path element by element, with zeros behind their
-// end. What is too large for f16 is stored as infinity, as everywhere in CUDA.
+// end. A value too large for f16 is stored as infinity, as everywhere in CUDA.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -89,7 +89,7 @@ __device__ __forceinline__ void store_aligned(Short* to, const Eight& e) {
                               pack<Short>(e.v[4], e.v[5]), pack<Short>(e.v[6], e.v[7])));
 }
 
-// Whether every row of a matrix begins at a multiple of 16 bytes.
+// True if every row of a matrix begins at a multiple of 16 bytes.
 template <typename T>
 __device__ __forceinline__ bool are_rows_aligned(const T* matrix, std::size_t stride) {
   return reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0 && stride * sizeof(T) % 16 == 0;

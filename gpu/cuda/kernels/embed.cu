@@ -3,8 +3,8 @@
 
 #include "gpu/cuda/kernels/device_clock.cuh"
 #include "gpu/cuda/kernels/eight.cuh"
-#include "gpu/cuda/kernels/element_grid.cuh"
 #include "gpu/cuda/kernels/element_type.hpp"
+#include "gpu/cuda/kernels/rows/element_grid.cuh"
 
 namespace troupe::cuda {
 namespace {

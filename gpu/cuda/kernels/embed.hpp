@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gpu/cuda/stream_handle.hpp"
+#include "gpu/cuda/runtime/stream_handle.hpp"
 #include "gpu/data_type.hpp"
 
 namespace troupe::cuda {

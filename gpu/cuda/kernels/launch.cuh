@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts a kernel. In the SIMT interpreter (tests/support/simt) the same call
+// Starts a kernel. In the SIMT interpreter (tests/simt) the same call
 // runs it on the CPU, so a launcher is tested together with its kernel.
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "gpu/cuda/cuda_check.hpp"
-#include "gpu/cuda/stream_handle.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
+#include "gpu/cuda/runtime/stream_handle.hpp"
 
 namespace troupe::cuda {
 

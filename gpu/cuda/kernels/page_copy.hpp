@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gpu/cuda/stream_handle.hpp"
-#include "gpu/host/kernels/kv_pages.hpp"
+#include "gpu/cuda/runtime/stream_handle.hpp"
+#include "gpu/pages/kv_layout.hpp"
 
 namespace troupe::cuda {
 
@@ -26,7 +26,7 @@ struct PageCopyArguments {
   const std::uint32_t* piece_numbers = nullptr;  // [num_pages], or none: 0, 1, 2 …
   std::uint32_t num_pages = 0;
   bool is_to_pool = false;
-  // Of which layers; 0 of them: all.
+  // Layers to copy; num_layers 0: all.
   std::uint32_t first_layer = 0;
   std::uint32_t num_layers = 0;
   // At most about so many blocks, each with several pages, so that a copy over a

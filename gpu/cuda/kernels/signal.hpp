@@ -2,13 +2,13 @@
 // The last kernel of a batch tells the host (BatchMaker's signalling kernel,
 // §4.2): it writes the sampled tokens, log-probabilities where they were asked
 // for, and then the batch's number into pinned memory, where a thread polls the
-// number. Who sees a number sees the tokens of that batch and of all before it.
+// number. A reader that sees a number sees the tokens of that batch and of all before it.
 #pragma once
 
 #include <cstdint>
 
-#include "gpu/cuda/kernels/row_logprobs.hpp"
-#include "gpu/cuda/stream_handle.hpp"
+#include "gpu/cuda/kernels/sampling/row_logprobs.hpp"
+#include "gpu/cuda/runtime/stream_handle.hpp"
 
 namespace troupe::cuda {
 

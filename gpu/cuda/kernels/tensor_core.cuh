@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a warp of sm_80 and later does with matrices, as small functions around
+// Matrix operations of a warp of sm_80 and later, as small functions around
 // PTX, each with a twin for the SIMT interpreter. Layouts of fragments are those
 // of the PTX ISA, "Matrix Fragments for mma.m16n8k16".
 #pragma once
@@ -14,12 +14,12 @@ namespace troupe::cuda {
 struct FragmentA {
   unsigned words[4];
 };
-// Of 16 x 8 of the same type: elements 2 * (lane % 4), the next, and those 8 further, of
+// Fragment of 16 x 8 of the same type: elements 2 * (lane % 4), the next, and those 8 further, of
 // column lane / 4.
 struct FragmentB {
   unsigned words[2];
 };
-// Of 16 x 8 f32: columns 2 * (lane % 4) and the next one, of row lane / 4 (0, 1)
+// Fragment of 16 x 8 f32: columns 2 * (lane % 4) and the next one, of row lane / 4 (0, 1)
 // and of row lane / 4 + 8 (2, 3).
 struct FragmentC {
   float v[4];

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cpu/arena.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+// The placements in terms of the existing chunks, or nothing if new ones are needed.
+std::optional<std::vector<Placement>> in_existing(ArenaPlan plan, const std::vector<TensorUse>& uses) {
+  for (const auto& chunk : plan.chunks) {
+    if (!chunk.existing) return std::nullopt;
+  }
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    auto& chunk = plan.placements[i].chunk;
+    chunk = uses[i].size_bytes > 0 ? *plan.chunks[chunk].existing : 0;
+  }
+  return std::move(plan.placements);
+}
+
+}  // namespace
+
+std::uint64_t arena_bytes(const Program& largest) {
+  return plan_arena(tensor_uses(largest, largest.shape)).size_bytes();
+}
+
+Arena::Arena(const Program& largest) : largest_(largest.shape) {
+  for (const auto& chunk : plan_arena(tensor_uses(largest, largest.shape)).chunks) {
+    chunk_sizes_.push_back(chunk.size_bytes);
+    chunks_.push_back({PageMemory(chunk.size_bytes)});
+  }
+}
+
+std::vector<Placement> Arena::place(const Program& program) const {
+  if (program.shape.max_tokens > largest_.max_tokens ||
+      program.shape.max_output_rows > largest_.max_output_rows) {
+    throw std::runtime_error("the program is larger than the device was planned for");
+  }
+  const auto uses = tensor_uses(program, program.shape);
+  if (auto placements = in_existing(plan_arena(uses, chunk_sizes_), uses)) return *placements;
+  // A greedy plan of a smaller shape may in rare cases want more than the plan
+  // of the largest; the largest one's places hold every smaller tensor.
+  const auto largest_uses = tensor_uses(program, largest_);
+  auto placements = in_existing(plan_arena(largest_uses, chunk_sizes_), largest_uses);
+  if (!placements) throw std::runtime_error("the program needs more temporaries than planned for");
+  return *placements;
+}
+
+void Arena::finish_batch(const std::vector<bool>& used_chunks) {
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    Chunk& chunk = chunks_[i];
+    if (used_chunks[i]) {
+      chunk.idle_batches = 0;
+    } else if (chunk.idle_batches < kIdleBatches && ++chunk.idle_batches == kIdleBatches) {
+      chunk.memory.release_physical();
+    }
+  }
+}
+
+void Arena::poison() {
+  for (auto& chunk : chunks_) std::memset(chunk.memory.get(), 0xFF, chunk.memory.size_bytes());
+}
+
+std::uint64_t Arena::size_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto size : chunk_sizes_) sum += size;
+  return sum;
+}
+
+std::uint64_t Arena::committed_bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& chunk : chunks_) {
+    if (chunk.idle_batches < kIdleBatches) sum += chunk.memory.size_bytes();
+  }
+  return sum;
+}
+
+}  // namespace troupe

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cpu/cpu_backend.hpp"
+
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "gpu/cpu/cpu_cores.hpp"
+#include "gpu/cpu/cpu_device.hpp"
+#include "gpu/cpu/kernels/isa.hpp"
+
+namespace troupe {
+namespace {
+
+BackendPlan backend_plan(const CpuModelPlan& host) {
+  std::string type(name_of(host.compute_type));
+  if (host.settings.quantization != Quantization::kNone)
+    type += ", weights in " + std::string(name_of(host.settings.quantization));
+  const std::string threads = std::to_string(host.settings.num_threads) + " threads";
+  const std::string isa(name_of(best_isa()));
+  return {
+      .memory = host.memory,
+      .compute_type = host.compute_type,
+      .context_length = host.settings.context_length,
+      .device = "cpu (" + threads + ", " + isa + ")",
+      .computation = "cpu, " + type + ", " + isa + (host.settings.deterministic ? "" : ", not deterministic"),
+      .summary = "cpu, " + type + ", " + threads};
+}
+
+CpuModelSettings with_cores(const BackendSettings& settings, const CpuCores* cores) {
+  CpuModelSettings host = cpu_model_settings(settings);
+  if (cores != nullptr) {
+    host.num_threads = cores->num_threads();
+    host.cpus.clear();
+  }
+  return host;
+}
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const BackendSettings& settings, std::shared_ptr<CpuCores> cores)
+      : host_(plan_cpu_model(settings.model_dir, with_cores(settings, cores.get()))),
+        plan_(backend_plan(*host_)),
+        link_(settings.link),
+        cores_(std::move(cores)) {}
+
+  const BackendPlan& plan() const override { return plan_; }
+
+  std::unique_ptr<Device> make_device(std::shared_ptr<HostPages> host_pages, std::uint32_t worker) override {
+    auto model = loaded_model();
+    return std::make_unique<CpuDevice>(
+        std::move(model),
+        CpuDeviceOptions{.cores = cores_ ? cores_->pool(worker % cores_->num_pools()) : nullptr,
+                         .host_pages = std::move(host_pages),
+                         .link = link_});
+  }
+
+ private:
+  std::shared_ptr<const CpuModel> loaded_model() {
+    const std::lock_guard lock(mutex_);
+    if (!model_) model_ = load_cpu_model(*host_);
+    host_.reset();  // the weights are packed, their files are not needed any more
+    return model_;
+  }
+
+  std::mutex mutex_;  // guards host_ and model_
+  std::optional<CpuModelPlan> host_;
+  BackendPlan plan_;
+  LinkSettings link_;
+  std::shared_ptr<const CpuModel> model_;
+  std::shared_ptr<CpuCores> cores_;  // null: each device has its own
+};
+
+}  // namespace
+
+CpuModelSettings cpu_model_settings(const BackendSettings& settings) {
+  CpuModelSettings host;
+  host.compute_type = settings.compute_type;
+  host.deterministic = settings.deterministic;
+  host.quantization = settings.quantization;
+  host.num_threads = settings.num_threads;
+  host.num_devices = settings.num_devices;
+  host.cpus = settings.cpus;
+  host.memory_budget_bytes = settings.memory_budget_bytes;
+  host.num_slots = settings.num_slots;
+  host.max_batch_tokens = settings.max_batch_tokens;
+  host.max_pages = settings.max_pages;
+  return host;
+}
+
+std::unique_ptr<Backend> make_cpu_backend(const BackendSettings& settings, std::shared_ptr<CpuCores> cores) {
+  return std::make_unique<CpuBackend>(settings, std::move(cores));
+}
+
+}  // namespace troupe

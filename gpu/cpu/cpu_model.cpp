@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cpu/cpu_model.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "gpu/cpu/arena.hpp"
+#include "gpu/cpu/kernels/attention/self_attention.hpp"
+#include "gpu/cpu/kernels/isa.hpp"
+#include "gpu/cpu/thread_pool.hpp"
+#include "gpu/model/model_shapes.hpp"
+
+namespace troupe {
+namespace {
+
+bool has_pages(const Network& network) { return network.cells().front().state == StateKind::kPages; }
+
+// Settings with the blanks filled in.
+CpuModelSettings complete(CpuModelSettings settings, const Network& network) {
+  const std::uint32_t longest = network.shapes().context_length;
+  if (settings.num_threads == 0) {
+    settings.num_threads = settings.cpus.empty() ? std::max(1U, std::thread::hardware_concurrency())
+                                                 : static_cast<unsigned>(settings.cpus.size());
+  }
+  if (settings.context_length == 0 || settings.context_length > longest) {
+    settings.context_length = longest;
+  }
+  if (settings.num_slots == 0 || settings.max_batch_tokens == 0) {
+    throw std::runtime_error("num_slots and max_batch_tokens must be at least 1");
+  }
+  // Nothing is kept between batches, so a sequence is in one as a whole.
+  if (!has_pages(network)) {
+    settings.context_length = std::min(settings.context_length, settings.max_batch_tokens);
+    settings.quantization = Quantization::kNone;
+  }
+  if (settings.memory_budget_bytes == 0) {
+    settings.memory_budget_bytes = available_memory_bytes() / 4 * 3;
+  }
+  if (settings.max_pages == 0) {
+    const std::uint64_t pages_a_sequence =
+        (std::uint64_t{settings.context_length} + kKvPageTokens - 1) / kKvPageTokens;
+    settings.max_pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        2 * pages_a_sequence * settings.num_slots, std::numeric_limits<std::uint32_t>::max()));
+  }
+  return settings;
+}
+
+// What all devices have in common, and a share of the rest.
+std::uint64_t budget_of_device(const CpuModelSettings& settings, std::uint64_t common_bytes) {
+  const std::uint64_t budget = settings.memory_budget_bytes;
+  if (budget <= common_bytes) return budget;
+  return common_bytes + (budget - common_bytes) / std::max(settings.num_devices, 1U);
+}
+
+CpuWeightSettings weight_settings(const CpuModelPlan& plan) {
+  return {.compute_type = plan.compute_type,
+          .with_onednn = !plan.settings.deterministic,
+          .quantization = plan.settings.quantization};
+}
+
+std::uint64_t read_number(const char* path) {
+  std::ifstream file(path);
+  std::uint64_t value = 0;
+  return file >> value ? value : 0;  // "max" and missing files count as no limit
+}
+
+}  // namespace
+
+CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuModelSettings& settings) {
+  CpuModelPlan plan;
+  plan.network = load_network(model_dir);
+  const ModelShapes shapes = plan.network->shapes();
+  plan.store = std::make_shared<const WeightStore>(model_dir);
+  check_weights(*plan.store, *plan.network);
+  const bool pages = has_pages(*plan.network);
+  plan.settings = complete(settings, *plan.network);
+  const auto embedding = find_sources(*plan.store, plan.network->weights().front());
+  plan.compute_type =
+      choose_compute_type(settings, embedding.front().natural_type(), plan.network->cells().front().result);
+  plan.largest = {plan.settings.max_batch_tokens,
+                  std::min(plan.settings.num_slots, plan.settings.max_batch_tokens)};
+  const Program largest = plan.network->build_program(0, plan.largest, plan.compute_type);
+  const std::uint64_t weight_bytes = cpu_weight_bytes(*plan.store, *plan.network, weight_settings(plan));
+  const std::uint64_t table_bytes =
+      pages ? std::uint64_t{plan.settings.context_length} * shapes.head_dim * sizeof(float) : 0;
+  plan.memory =
+      plan_memory({.weight_bytes = weight_bytes,
+                   .table_bytes = table_bytes,
+                   .arena_bytes = arena_bytes(largest),
+                   .workspace_bytes =
+                       pages ? 0
+                             : plan.settings.num_threads * self_attention_scratch_bytes(
+                                                               plan.settings.context_length, shapes.head_dim),
+                   .page_bytes = pages ? kv_pool_bytes(kv_layout_of(shapes, plan.compute_type, 1)) : 0,
+                   .slot_bytes = pages ? sizeof(std::int32_t) : 0,
+                   .page_size = kKvPageTokens,
+                   .num_slots = plan.settings.num_slots,
+                   .context_length = plan.settings.context_length,
+                   .max_pages = plan.settings.max_pages,
+                   .budget_bytes = budget_of_device(plan.settings, weight_bytes + table_bytes)});
+  return plan;
+}
+
+std::shared_ptr<const CpuModel> load_cpu_model(const CpuModelPlan& plan) {
+  ThreadPool threads({.num_threads = plan.settings.num_threads, .cpus = plan.settings.cpus});
+  CpuModel model{.network = plan.network,
+                 .settings = plan.settings,
+                 .compute_type = plan.compute_type,
+                 .largest = plan.largest,
+                 .memory = plan.memory,
+                 .weights = nullptr,
+                 .rotary = nullptr};
+  model.weights =
+      std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan), threads);
+  if (has_pages(*plan.network)) {
+    model.rotary = std::make_shared<const RotaryTable>(
+        rotary_parameters(plan.network->shapes(), plan.settings.context_length));
+  }
+  return std::make_shared<const CpuModel>(std::move(model));
+}
+
+DataType choose_compute_type(const CpuModelSettings& settings, DataType weight_type, ResultKind result) {
+  if (settings.compute_type) {
+    if (*settings.compute_type != DataType::kF32 && *settings.compute_type != DataType::kBF16) {
+      throw std::runtime_error("the CPU backend computes in f32 or bf16, not " +
+                               std::string(name_of(*settings.compute_type)));
+    }
+    return *settings.compute_type;
+  }
+  if (result == ResultKind::kVector) return DataType::kF32;  // digits that users compare
+  const bool is_short = size_of(weight_type) == 2;
+  return is_short && is_supported(Isa::kAvx512Bf16) ? DataType::kBF16 : DataType::kF32;
+}
+
+std::uint64_t available_memory_bytes() {
+  std::uint64_t available = 0;
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::uint64_t kibibytes = 0;
+  std::string unit;
+  while (file >> name >> kibibytes) {
+    std::getline(file, unit);
+    if (name == "MemAvailable:") available = kibibytes * 1024;
+  }
+  const std::uint64_t limit = read_number("/sys/fs/cgroup/memory.max");
+  const std::uint64_t used = read_number("/sys/fs/cgroup/memory.current");
+  if (limit > 0) available = std::min(available, limit - std::min(limit, used));
+  return available;
+}
+
+}  // namespace troupe

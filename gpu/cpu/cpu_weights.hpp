@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network's weights as the CPU backend wants them: matrices packed once,
+// vectors in f32, tables (embeddings) as in the file. Read-only after loading,
+// shared by successive devices, so restarting a worker packs nothing again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/cpu/kernels/matmul/onednn_matmul.hpp"
+#include "gpu/cpu/kernels/matmul/packed_matrix.hpp"
+#include "gpu/cpu/thread_pool.hpp"
+#include "gpu/model/weights.hpp"
+#include "gpu/networks/network.hpp"
+
+namespace troupe {
+
+struct CpuMatrix {
+  PackedMatrix packed;
+  std::optional<OnednnMatrix> onednn;  // for many rows, where determinism was given up
+};
+
+struct CpuTable {
+  std::vector<std::byte> rows;  // [num_rows, columns]
+  DataType type = DataType::kF32;
+};
+
+struct CpuWeightSettings {
+  DataType compute_type = DataType::kF32;  // kF32 or kBF16
+  bool with_onednn = false;                // keeps a second copy of every matrix that is not quantized
+  Quantization quantization = Quantization::kNone;
+};
+
+class CpuWeights {
+ public:
+  // Copies and packs everything; the store may go afterwards. Throws
+  // std::runtime_error if a tensor is missing, misshapen or was changed.
+  CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
+             ThreadPool& threads);
+
+  const CpuWeightSettings& settings() const { return settings_; }
+  // Null if there is no such weight of this kind.
+  const CpuMatrix* find_matrix(std::string_view name) const;
+  const std::vector<float>* find_vector(std::string_view name) const;
+  const CpuTable* find_table(std::string_view name) const;
+
+ private:
+  void load_matrix(const WeightSpec& spec, const std::vector<WeightView>& views, ThreadPool& threads);
+
+  CpuWeightSettings settings_;
+  std::map<std::string, CpuMatrix, std::less<>> matrices_;
+  std::map<std::string, std::vector<float>, std::less<>> vectors_;
+  std::map<std::string, CpuTable, std::less<>> tables_;
+};
+
+// Bytes that CpuWeights will occupy, without loading anything.
+std::uint64_t cpu_weight_bytes(const WeightStore& store, const Network& network, CpuWeightSettings settings);
+
+}  // namespace troupe

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causal attention of every query token of a batch over the KV pages of its own
+// sequence: decode (one token) and prefill (many) in one call, grouped-query
+// heads, online softmax in f32.
+//
+// A row (token, head) walks the pages of its sequence in order and never looks
+// at a token behind its own position, so its result is the same bits whatever
+// else is in the batch and however the prompt was cut into chunks. The keys and
+// values of the batch's own tokens are appended before (rotary_append_kv).
+//
+// Scores of bf16 keys use vdpbf16ps on kAvx512Bf16, with scaled queries rounded
+// to bf16; everywhere else, and for weights and sums always, it is f32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpu/cpu/kernels/isa.hpp"
+#include "gpu/data_type.hpp"
+#include "gpu/pages/kv_layout.hpp"
+#include "gpu/program/batch.hpp"
+
+namespace troupe {
+
+// One query block: some consecutive query tokens of one sequence.
+struct AttentionBlock {
+  std::uint32_t first_token = 0;  // row of the batch
+  std::uint32_t num_tokens = 0;
+  std::uint32_t first_position = 0;  // position in the sequence of the first one
+  std::uint32_t first_page = 0;      // index into the batch's page table
+};
+
+// Cuts a batch into query blocks, the most expensive first. Depends on the
+// slices only: made once a batch, used by every layer.
+std::vector<AttentionBlock> plan_attention(std::span<const SequenceSlice> slices, std::size_t num_heads,
+                                           std::size_t num_kv_heads);
+
+struct PagedAttentionArguments {
+  std::span<const AttentionBlock> blocks;
+  const PageId* page_table = nullptr;  // Batch::page_table
+  const void* kv_pool = nullptr;       // 64-byte aligned
+  KvLayout layout;
+  std::size_t layer = 0;
+  std::size_t num_heads = 0;                // a multiple of layout.num_kv_heads
+  const float* queries = nullptr;           // [tokens, num_heads * head_dim], rotated; the
+                                            // first columns of qkv with qkv's stride
+  std::size_t query_stride = 0;             // elements from token to token
+  void* attended = nullptr;                 // [tokens, num_heads * head_dim]
+  DataType attended_type = DataType::kF32;  // kF32 or kBF16
+  std::size_t attended_stride = 0;
+  std::size_t window = 0;  // a token sees so many, itself the last one; 0: all before it
+  float scale = 0.0F;      // 1 / sqrt(head_dim) as a rule
+  Isa isa = best_isa();
+};
+
+// One task per block and KV head.
+std::size_t paged_attention_num_tasks(const PagedAttentionArguments& arguments);
+void paged_attention_run_task(const PagedAttentionArguments& arguments, std::size_t task);
+
+}  // namespace troupe

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace troupe {
+
+// The rows of a batch that are one slice's.
+struct BatchRows {
+  std::uint32_t first_token = 0;
+  std::uint32_t num_tokens = 0;  // >= 1
+};
+
+}  // namespace troupe

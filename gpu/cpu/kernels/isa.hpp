@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instruction set the kernels of the CPU backend run on. Every kernel is
+// compiled once per instruction set; the best one the CPU and the operating
+// system support is taken unless a caller (a test, a benchmark) names another.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace troupe {
+
+enum class Isa : std::uint8_t {
+  kPortable,    // plain C++, 16-byte vectors
+  kAvx2,        // AVX2, FMA, F16C
+  kAvx512,      // AVX-512 F, BW, DQ, VL
+  kAvx512Bf16,  // the above and AVX512_BF16 (vdpbf16ps)
+};
+
+inline constexpr Isa kAllIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};
+
+// Built in, and supported by CPU and operating system.
+bool is_supported(Isa isa);
+
+// The widest supported one, found once.
+Isa best_isa();
+
+std::string_view name_of(Isa isa);
+
+}  // namespace troupe

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that every instruction set implements (vector/kernels_<isa>.cpp), behind
+// function pointers. Internal: callers use matmul.hpp, paged_attention.hpp, ...
+// Only plain pointers and sizes, so that the files compiled for one instruction
+// set share no inline function with the rest of the program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/cpu/kernels/isa.hpp"
+#include "gpu/cpu/kernels/matmul/quantized_block.hpp"
+#include "gpu/data_type.hpp"
+#include "gpu/operators/activation.hpp"
+#include "gpu/pages/kv_layout.hpp"
+
+namespace troupe {
+
+// Some panels of a packed weight times some rows of a (see packed_matrix.hpp).
+struct MatmulBlock {
+  const std::byte* panels = nullptr;  // the first one
+  std::size_t num_panels = 0;
+  std::size_t num_inputs = 0;   // K
+  std::size_t num_columns = 0;  // of c from the first panel's on, <= 32 num_panels
+  DataType weight_type = DataType::kF32;
+  Quantization quantization = Quantization::kNone;  // else weight_type says nothing
+  const void* a = nullptr;
+  DataType a_type = DataType::kF32;
+  std::size_t a_stride = 0;     // elements
+  const float* bias = nullptr;  // of the first panel
+  float* c = nullptr;           // column of the first panel
+  std::size_t c_stride = 0;
+  std::size_t num_rows = 0;
+};
+
+// Some query tokens of one sequence, the heads of one KV head.
+struct AttentionWork {
+  const float* queries = nullptr;  // first token, first head of the group
+  std::size_t query_stride = 0;
+  std::size_t num_tokens = 0;
+  std::size_t num_group_heads = 0;
+  std::size_t first_position = 0;
+  std::size_t window = 0;                // a token sees so many, itself the last one; 0: all before it
+  std::size_t num_visible = 0;           // every token sees so many; 0: those up to itself
+  const std::uint32_t* pages = nullptr;  // of the sequence, from token 0 on; null: 0, 1, 2, …
+  const std::byte* page_zero = nullptr;  // block of page 0 of this layer and head
+  std::size_t page_stride = 0;           // bytes between two pages' blocks
+  KvLayout layout;
+  float scale = 0.0F;
+  void* attended = nullptr;
+  DataType attended_type = DataType::kF32;
+  std::size_t attended_stride = 0;
+};
+
+struct RotaryWork {
+  float* qkv = nullptr;  // one token's row
+  std::size_t num_heads = 0;
+  const float* cosines_sines = nullptr;  // [rotary_dim / 2] each
+  std::size_t rotary_dim = 0;            // the first elements of a head; the others stay as they are
+  std::byte* page = nullptr;             // first KV head's block of the token's page
+  std::size_t slot = 0;                  // token's place in the page
+  KvLayout layout;
+};
+
+struct RmsNormRow {
+  float* x = nullptr;
+  const float* residual = nullptr;
+  const float* weight = nullptr;
+  void* normed = nullptr;
+  DataType normed_type = DataType::kF32;
+  std::size_t width = 0;
+  float epsilon = 0.0F;
+};
+
+struct LayerNormRow {
+  const float* x = nullptr;
+  const float* residual = nullptr;  // or none
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+  float* normed = nullptr;           // may be x or residual
+  std::uint16_t* rounded = nullptr;  // normed as bf16, or none
+  std::size_t width = 0;
+  float epsilon = 0.0F;
+};
+
+// Keys and values of one head, in the order of kv_layout.hpp: one page after the other.
+struct HeadToPack {
+  const float* keys = nullptr;  // first token
+  const float* values = nullptr;
+  std::size_t stride = 0;  // elements from token to token
+  std::size_t num_tokens = 0;
+  KvLayout layout;  // kF32, one KV head
+  std::byte* pages = nullptr;
+};
+
+// The mean of some rows, or their largest values.
+struct RowsToPool {
+  const float* x = nullptr;
+  std::size_t x_stride = 0;
+  std::size_t num_rows = 0;  // >= 1
+  std::size_t width = 0;
+  bool takes_largest = false;
+  bool normalizes = false;
+  float* vector = nullptr;
+};
+
+struct LogitSummary {
+  float highest = 0.0F;
+  bool is_valid = false;  // no NaN, no +Inf
+};
+
+struct KernelTable {
+  void (*to_f32)(DataType type, const void* source, float* target, std::size_t count);
+  void (*to_bf16)(DataType type, const void* source, std::uint16_t* target, std::size_t count);
+  void (*multiply)(const MatmulBlock& block);
+  // kQ8 or kQ4 of 32 values, the same on every instruction set; false: a value is
+  // too large for an f16 scale.
+  bool (*quantize)(Quantization quantization, const float* values, QuantizedBlock& block);
+  void (*attend)(const AttentionWork& work);
+  void (*rotate_and_append)(const RotaryWork& work);
+  void (*normalize)(const RmsNormRow& row);
+  void (*activate)(const float* gate, const float* up, void* h, DataType h_type, std::size_t width);
+  void (*add)(const float* x, const float* y, float* sum, std::size_t width);
+  void (*normalize_layer)(const LayerNormRow& row);
+  void (*activate_row)(Activation activation, const float* x, void* h, DataType h_type, std::size_t width);
+  // sum += row
+  void (*add_row)(DataType type, const void* row, float* sum, std::size_t width);
+  void (*pack_head)(const HeadToPack& head);
+  void (*pool)(const RowsToPool& rows);
+  LogitSummary (*summarize)(const float* logits, std::size_t count);
+  // weights[i] = exp((logits[i] - highest) * inverse_temperature)
+  void (*exponentiate)(const float* logits, float highest, float inverse_temperature, float* weights,
+                       std::size_t count);
+};
+
+// Throws std::invalid_argument when the ISA is not supported here.
+const KernelTable& kernel_table(Isa isa);
+
+}  // namespace troupe

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// c = a · weightᵀ (+ bias) with a packed weight.
+//
+// Every output is one f32 accumulator that runs over K in order, or over the
+// blocks of a quantized weight, each a sum in order times its scale, whatever the
+// number of rows, tasks or threads: a row's result is the same bits in every
+// batch. One row streams the weight at memory speed; many rows are blocked for
+// registers and cache.
+//
+//   weight  a     arithmetic
+//   kQ8/4   any   as kBF16: a block's whole numbers are exact in bf16
+//   kBF16   bf16  vdpbf16ps on kAvx512Bf16, elsewhere both widened to f32
+//   kBF16   f32   weights widened to f32, f32 multiply-add: no rounding of a
+//   kF32    f32   f32 multiply-add
+//   kF32    bf16  a widened to f32
+#pragma once
+
+#include <cstddef>
+
+#include "gpu/cpu/kernels/isa.hpp"
+#include "gpu/cpu/kernels/matmul/packed_matrix.hpp"
+#include "gpu/data_type.hpp"
+
+namespace troupe {
+
+struct MatmulArguments {
+  const PackedMatrix* weight = nullptr;  // [N, K]
+  const void* a = nullptr;               // [num_rows, K]
+  DataType a_type = DataType::kF32;      // kF32 or kBF16
+  std::size_t a_stride = 0;              // elements from row to row
+  const float* bias = nullptr;           // [N] or none
+  float* c = nullptr;                    // [num_rows, N]
+  std::size_t c_stride = 0;              // elements from row to row, >= N
+  std::size_t num_rows = 0;              // 0 is fine: no tasks
+  // How many threads will share the tasks: decides how the work is cut, never
+  // a result.
+  std::size_t num_threads = 1;
+  Isa isa = best_isa();
+};
+
+// Tasks write disjoint parts of c; a and weight are only read.
+std::size_t matmul_num_tasks(const MatmulArguments& arguments);
+void matmul_run_task(const MatmulArguments& arguments, std::size_t task);
+
+}  // namespace troupe

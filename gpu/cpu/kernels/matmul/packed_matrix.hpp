@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weight of a matrix product, packed once when a model is loaded into the
+// order in which the matmul kernels read it. The layout is the same for every
+// instruction set:
+//
+//   panels of 32 outputs, one after the other; inside a panel one 128-byte unit
+//   per step along K, 32 lanes of 4 bytes, lane j belonging to output j:
+//     kF32:  one step is one k;     lane = w[n][k]
+//     kBF16: one step is two k's;   lane = w[n][2s] in the low, w[n][2s + 1] in
+//            the high half (the operand order of vdpbf16ps)
+//   N is padded to 32 outputs, an odd K to a full pair, with zeros.
+//
+// Quantized, a panel is of blocks instead (quantized_block.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gpu/cpu/kernels/matmul/quantized_block.hpp"
+#include "gpu/data_type.hpp"
+
+namespace troupe {
+
+// Rows of a weight as a checkpoint stores them, [num_rows, K] row-major.
+struct MatrixSource {
+  const void* values = nullptr;
+  DataType type = DataType::kF32;  // kF32, kF16 or kBF16
+  std::size_t num_rows = 0;
+  std::size_t row_stride = 0;  // elements from one row to the next; 0: K
+};
+
+class PackedMatrix {
+ public:
+  static constexpr std::size_t kPanelWidth = 32;
+  static constexpr std::size_t kUnitBytes = kPanelWidth * 4;
+
+  // Bytes that a packed [num_outputs, num_inputs] matrix occupies.
+  static std::size_t packed_bytes(std::size_t num_outputs, std::size_t num_inputs, DataType type,
+                                  Quantization quantization = Quantization::kNone);
+
+  PackedMatrix() = default;
+  // The sources are stacked by rows (q, k, v; gate, up) to one [N, K] matrix.
+  // `type` is the packed one, kBF16 or kF32, of no meaning to a quantized matrix;
+  // converting rounds to nearest even.
+  // Allocates; the packing itself is done by the tasks below, which may run on
+  // any threads, once each. The sources must stay alive until they are done.
+  PackedMatrix(std::vector<MatrixSource> sources, std::size_t num_inputs, DataType type,
+               Quantization quantization = Quantization::kNone);
+
+  std::size_t num_pack_tasks() const;
+  // Throws std::range_error: a value is too large to be quantized.
+  void run_pack_task(std::size_t task);
+  void pack() {
+    for (std::size_t task = 0; task < num_pack_tasks(); ++task) run_pack_task(task);
+  }
+
+  std::size_t num_outputs() const { return num_outputs_; }
+  std::size_t num_inputs() const { return num_inputs_; }
+  DataType type() const { return type_; }
+  Quantization quantization() const { return quantization_; }
+  std::size_t num_panels() const { return (num_outputs_ + kPanelWidth - 1) / kPanelWidth; }
+  const std::byte* panel(std::size_t index) const { return memory_.get() + index * panel_bytes(); }
+  std::size_t size_bytes() const { return num_panels() * panel_bytes(); }
+
+ private:
+  std::size_t panel_bytes() const { return packed_bytes(kPanelWidth, num_inputs_, type_, quantization_); }
+  void pack_panel(std::size_t index);
+  void quantize_panel(std::size_t index);
+
+  struct Release {
+    void operator()(std::byte* memory) const;
+  };
+
+  std::vector<MatrixSource> sources_;
+  std::size_t num_outputs_ = 0;
+  std::size_t num_inputs_ = 0;
+  DataType type_ = DataType::kF32;
+  Quantization quantization_ = Quantization::kNone;
+  std::unique_ptr<std::byte, Release> memory_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of a block of query rows over the pages of one sequence and KV head.
+// A row is one query token and one head of the group; rows are ordered token by
+// token, so a later row sees at least as much of a page as an earlier one. All
+// rows go through a page together and keys and values come from cache; a row
+// stops at its own position, an encoder's at the end of its sequence. A row's
+// operations do not depend on which rows are beside it: one accumulator per
+// result, tokens in order.
+//
+// Queries are f32 unless keys are bf16 and the CPU multiplies bf16 pairs; then
+// they are rounded to bf16 too. Weights and sums are always f32.
+#pragma once
+
+#include "gpu/cpu/kernels/kernel_table.hpp"
+#include "gpu/cpu/kernels/vector/matmul_tile.hpp"
+
+namespace troupe {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr std::size_t kAttentionTileRows = 8;
+#else
+constexpr std::size_t kAttentionTileRows = 4;
+#endif
+constexpr std::size_t kMaxAttentionRows = 32;  // of one pass over the pages
+constexpr int kScoreVectors = kPanelVectors < 2 ? kPanelVectors : 2;
+constexpr std::size_t kQueryStrideBytes = kMaxHeadDim * 4 + 64;
+constexpr std::size_t kSumStride = kMaxHeadDim + 16;  // floats
+
+// The state of the online softmax of some rows.
+struct AttentionRows {
+  alignas(64) std::byte queries[kMaxAttentionRows * kQueryStrideBytes];  // scaled
+  alignas(64) float sums[kMaxAttentionRows * kSumStride];                // of weighted values
+  alignas(64) float scores[kMaxAttentionRows * kKvPageTokens];
+  alignas(64) float totals[kMaxAttentionRows * kLanes];  // of weights, lane by lane
+  float highest[kMaxAttentionRows];
+  std::size_t visible[kMaxAttentionRows];  // end of the tokens of this page
+  std::size_t hidden[kMaxAttentionRows];   // their begin: those before it left the row's window
+};
+
+#if defined(__AVX512BF16__)
+constexpr Product kBf16Scores = Product::kDotBf16;
+#else
+constexpr Product kBf16Scores = Product::kWidened;
+#endif
+
+struct PageView {
+  const std::byte* keys = nullptr;
+  const std::byte* values = nullptr;
+  std::ptrdiff_t next = 0;  // bytes to the page after it, to prefetch
+};
+
+struct ValueOperands {
+  const float* weights = nullptr;  // [rows][32]
+  const std::byte* values = nullptr;
+  std::size_t value_stride = 0;  // bytes from token to token
+  std::size_t num_tokens = 0;
+  std::ptrdiff_t prefetch = 0;
+  float* sums = nullptr;  // [rows][kSumStride]
+};
+
+template <DataType kType>
+inline VecF load_value(const std::byte* from) {
+  if constexpr (kType == DataType::kF32) return load(from);
+  return load_bf16(reinterpret_cast<const std::uint16_t*>(from));
+}
+
+template <DataType kType, int kRows, int kVectors>
+[[gnu::noinline]] void add_weighted_values(const ValueOperands& o) {
+  constexpr std::size_t kVectorBytes = kLanes * (kType == DataType::kF32 ? 4 : 2);
+  VecF sums[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = load(o.sums + r * kSumStride + v * kLanes);
+  }
+  const std::byte* values = o.values;
+  for (std::size_t t = 0; t < o.num_tokens; ++t) {
+    if (o.prefetch != 0) {
+#pragma GCC unroll 16
+      for (std::size_t at = 0; at < kVectors * kVectorBytes; at += 64) {
+        __builtin_prefetch(values + o.prefetch + at, 0, 2);
+      }
+    }
+    VecF value[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) value[v] = load_value<kType>(values + v * kVectorBytes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const VecF weight = broadcast(o.weights[r * kKvPageTokens + t]);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(weight, value[v], sums[r][v]);
+    }
+    values += o.value_stride;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) store(o.sums + r * kSumStride + v * kLanes, sums[r][v]);
+  }
+}
+
+using ValueFunction = void (*)(const ValueOperands&);
+
+// Vectors of a value that are summed at once: few rows take more of them, to
+// have enough independent sums. Steps of a value are at least 16 elements.
+constexpr int kFewestVectors = static_cast<int>(16 / kLanes);
+constexpr int most_vectors(std::size_t rows) {
+#if defined(__AVX512F__)
+  return rows <= 4 ? 4 : 2;
+#else
+  return rows == 0 ? 0 : kFewestVectors;
+#endif
+}
+
+struct AttentionTile {
+  TileFunction score;
+  struct Values {
+    ValueFunction add;
+    int vectors;
+  } values[3];  // widest first; the last is kFewestVectors wide
+};
+
+template <DataType kType, int kRows>
+constexpr AttentionTile attention_tile() {
+  constexpr Product kProduct = kType == DataType::kF32 ? Product::kF32 : kBf16Scores;
+  constexpr int kMost = most_vectors(kRows);
+  constexpr int kMiddle = kMost / 2 > kFewestVectors ? kMost / 2 : kFewestVectors;
+  return {multiply_tile<kProduct, kRows, kScoreVectors, kQueryStrideBytes>,
+          {{add_weighted_values<kType, kRows, kMost>, kMost},
+           {add_weighted_values<kType, kRows, kMiddle>, kMiddle},
+           {add_weighted_values<kType, kRows, kFewestVectors>, kFewestVectors}}};
+}
+
+template <DataType kType>
+const AttentionTile& attention_tile_of(std::size_t rows) {
+  static constexpr AttentionTile kTiles[] = {
+    attention_tile<kType, 1>(),
+    attention_tile<kType, 2>(),
+    attention_tile<kType, 3>(),
+    attention_tile<kType, 4>(),
+#if defined(__AVX512F__)
+    attention_tile<kType, 5>(),
+    attention_tile<kType, 6>(),
+    attention_tile<kType, 7>(),
+    attention_tile<kType, 8>(),
+#endif
+  };
+  return kTiles[rows - 1];
+}
+
+// scores[row][0 .. 32): the lanes behind the last valid token are garbage.
+template <DataType kType>
+void score_page(const KvLayout& layout, const PageView& page, AttentionRows& state, std::size_t first,
+                std::size_t rows) {
+  for (std::size_t column = 0; column < kKvPageTokens; column += kScoreVectors * kLanes) {
+    attention_tile_of<kType>(rows).score(
+        {.a = state.queries + first * kQueryStrideBytes,
+         .panel = page.keys + column * 4,
+         .num_units = kType == DataType::kF32 ? layout.head_dim : layout.head_dim / 2,
+         .prefetch = page.next,
+         .c = state.scores + first * kKvPageTokens + column,
+         .c_stride = kKvPageTokens,
+         .starts_at_zero = true});
+  }
+}
+
+// Turns scores into weights and rescales what was summed before.
+inline void update_softmax(AttentionRows& state, std::size_t row, std::size_t num_columns) {
+  const VecF minus_infinity = broadcast(-__builtin_inff());
+  float* scores = state.scores + row * kKvPageTokens;
+  if (state.hidden[row] >= state.visible[row]) {  // nothing is seen: weights of zero change no sum
+    for (std::size_t token = 0; token < kKvPageTokens; token += kLanes) store(scores + token, VecF{});
+    return;
+  }
+  const auto hidden = static_cast<std::int32_t>(state.hidden[row]);
+  const auto visible = static_cast<std::int32_t>(state.visible[row]);
+  VecF masked[kPanelVectors];
+  VecF highest = broadcast(state.highest[row]);
+  const VecF before = highest;
+#pragma GCC unroll 8
+  for (int v = 0; v < kPanelVectors; ++v) {
+    const VecI token = kLaneIndex + static_cast<std::int32_t>(v * kLanes);
+    masked[v] = ((token >= hidden) & (token < visible)) ? load(scores + v * kLanes) : minus_infinity;
+    highest = maximum(masked[v], highest);
+  }
+  highest = max_in_all_lanes(highest);
+  float* totals = state.totals + row * kLanes;
+  VecF total = load(totals);
+  if (highest[0] > before[0]) {
+    const VecF factor = exponential(before - highest);
+    total *= factor;
+    float* sums = state.sums + row * kSumStride;
+    for (std::size_t d = 0; d < num_columns; d += kLanes) store(sums + d, load(sums + d) * factor);
+    state.highest[row] = highest[0];
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kPanelVectors; ++v) {
+    const VecF weight = exponential(masked[v] - highest);
+    store(scores + v * kLanes, weight);
+    total += weight;
+  }
+  store(totals, total);
+}
+
+// Tokens [first_token, last_token) of the page for all rows of a tile.
+template <DataType kType>
+void add_values(const KvLayout& layout, const PageView& page, AttentionRows& state, std::size_t first_row,
+                std::size_t rows, std::size_t first_token, std::size_t last_token) {
+  constexpr std::size_t kElement = kType == DataType::kF32 ? 4 : 2;
+  const std::size_t num_columns = padded_head_dim(layout.head_dim);
+  const std::size_t stride = num_columns * kElement;
+  std::size_t column = 0;
+  for (const auto& values : attention_tile_of<kType>(rows).values) {
+    const std::size_t width = values.vectors * kLanes;
+    for (; num_columns - column >= width; column += width) {
+      values.add({.weights = state.scores + first_row * kKvPageTokens + first_token,
+                  .values = page.values + first_token * stride + column * kElement,
+                  .value_stride = stride,
+                  .num_tokens = last_token - first_token,
+                  .prefetch = page.next,
+                  .sums = state.sums + first_row * kSumStride + column});
+    }
+  }
+}
+
+template <DataType kType>
+void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows& state,
+                    std::size_t num_rows) {
+  PageView view = page;
+  std::size_t row = 0;
+  while (state.visible[row] == 0) ++row;  // the last row sees a token of every page
+  for (; row < num_rows; row += kAttentionTileRows) {
+    const std::size_t rows = num_rows - row < kAttentionTileRows ? num_rows - row : kAttentionTileRows;
+    score_page<kType>(layout, view, state, row, rows);
+    for (std::size_t r = row; r < row + rows; ++r) {
+      update_softmax(state, r, padded_head_dim(layout.head_dim));
+    }
+    // All rows see what the first one sees; the rest is done row by row.
+    const std::size_t shared = state.visible[row];
+    add_values<kType>(layout, view, state, row, rows, 0, shared);
+    for (std::size_t r = row + 1; r < row + rows; ++r) {
+      if (state.visible[r] > shared) {
+        add_values<kType>(layout, view, state, r, 1, shared, state.visible[r]);
+      }
+    }
+    view.next = 0;  // the first tile has fetched the next page
+  }
+}
+
+inline std::size_t page_of(const AttentionWork& work, std::size_t index) {
+  return work.pages == nullptr ? index : work.pages[index];
+}
+
+inline PageView view_page(const AttentionWork& work, std::size_t index, std::size_t num_pages) {
+  const std::size_t following = index + 1 < num_pages ? index + 1 : index;
+  const std::byte* block = work.page_zero + page_of(work, index) * work.page_stride;
+  const std::byte* next = work.page_zero + page_of(work, following) * work.page_stride;
+  const std::size_t key_bytes =
+      kKvPageTokens * work.layout.head_dim * (work.layout.type == DataType::kF32 ? 4 : 2);
+  return {.keys = block, .values = block + key_bytes, .next = next - block};
+}
+
+inline void load_queries(const AttentionWork& work, std::size_t first_head, std::size_t heads,
+                         std::size_t first_token, std::size_t tokens, AttentionRows& state) {
+  const std::size_t head_dim = work.layout.head_dim;
+  for (std::size_t row = 0; row < tokens * heads; ++row) {
+    const float* query = work.queries + (first_token + row / heads) * work.query_stride +
+                         (first_head + row % heads) * head_dim;
+    std::byte* scaled = state.queries + row * kQueryStrideBytes;
+    if (kBf16Scores == Product::kDotBf16 && work.layout.type == DataType::kBF16) {
+      auto* rounded = reinterpret_cast<std::uint16_t*>(scaled);
+      for (std::size_t d = 0; d < head_dim; ++d) rounded[d] = scalar_bf16(query[d] * work.scale);
+    } else {
+      auto* exact = reinterpret_cast<float*>(scaled);
+      for (std::size_t d = 0; d < head_dim; ++d) exact[d] = query[d] * work.scale;
+    }
+    for (std::size_t d = 0; d < kSumStride; ++d) state.sums[row * kSumStride + d] = 0.0F;
+    for (std::size_t d = 0; d < kLanes; ++d) state.totals[row * kLanes + d] = 0.0F;
+    state.highest[row] = -__builtin_inff();
+  }
+}
+
+inline void store_results(const AttentionWork& work, std::size_t first_head, std::size_t heads,
+                          std::size_t first_token, std::size_t tokens, const AttentionRows& state) {
+  const std::size_t head_dim = work.layout.head_dim;
+  for (std::size_t row = 0; row < tokens * heads; ++row) {
+    const float inverse = 1.0F / sum_of_lanes(load(state.totals + row * kLanes));
+    const float* sums = state.sums + row * kSumStride;
+    const std::size_t offset =
+        (first_token + row / heads) * work.attended_stride + (first_head + row % heads) * head_dim;
+    if (work.attended_type == DataType::kF32) {
+      float* out = static_cast<float*>(work.attended) + offset;
+      for (std::size_t d = 0; d < head_dim; ++d) out[d] = sums[d] * inverse;
+    } else {
+      auto* out = static_cast<std::uint16_t*>(work.attended) + offset;
+      for (std::size_t d = 0; d < head_dim; ++d) out[d] = scalar_bf16(sums[d] * inverse);
+    }
+  }
+}
+
+template <DataType kType>
+void attend_rows(const AttentionWork& work, std::size_t first_head, std::size_t heads,
+                 std::size_t first_token, std::size_t tokens) {
+  AttentionRows state;
+  load_queries(work, first_head, heads, first_token, tokens, state);
+  const std::size_t first_position = work.first_position + first_token;
+  const std::size_t last_end = work.num_visible != 0 ? work.num_visible : first_position + tokens;
+  const std::size_t num_pages = (last_end - 1) / kKvPageTokens + 1;
+  // The first row's window begins first.
+  const std::size_t first_seen =
+      work.window != 0 && first_position + 1 > work.window ? first_position + 1 - work.window : 0;
+  for (std::size_t index = first_seen / kKvPageTokens; index < num_pages; ++index) {
+    for (std::size_t row = 0; row < tokens * heads; ++row) {
+      const std::size_t end = work.num_visible != 0 ? work.num_visible : first_position + row / heads + 1;
+      const std::size_t begin = index * kKvPageTokens;
+      state.visible[row] = end <= begin ? 0 : end - begin < kKvPageTokens ? end - begin : kKvPageTokens;
+      const std::size_t seen = work.window != 0 && end > work.window ? end - work.window : 0;
+      state.hidden[row] = seen > begin ? seen - begin : 0;
+    }
+    attend_to_page<kType>(work.layout, view_page(work, index, num_pages), state, tokens * heads);
+  }
+  store_results(work, first_head, heads, first_token, tokens, state);
+}
+
+inline void attend(const AttentionWork& work) {
+  const std::size_t group = work.num_group_heads;
+  const std::size_t heads_at_once = group < kMaxAttentionRows ? group : kMaxAttentionRows;
+  const std::size_t tokens_at_once = kMaxAttentionRows / heads_at_once;
+  for (std::size_t head = 0; head < group; head += heads_at_once) {
+    const std::size_t heads = group - head < heads_at_once ? group - head : heads_at_once;
+    for (std::size_t token = 0; token < work.num_tokens; token += tokens_at_once) {
+      const std::size_t left = work.num_tokens - token;
+      const std::size_t tokens = left < tokens_at_once ? left : tokens_at_once;
+      if (work.layout.type == DataType::kF32) {
+        attend_rows<DataType::kF32>(work, head, heads, token, tokens);
+      } else {
+        attend_rows<DataType::kBF16>(work, head, heads, token, tokens);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe

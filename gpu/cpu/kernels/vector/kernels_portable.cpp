@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels for one instruction set; its flags are in CMakeLists.txt.
+#include "gpu/cpu/kernels/vector/attention_block.hpp"
+#include "gpu/cpu/kernels/vector/encoder_kernels.hpp"
+#include "gpu/cpu/kernels/vector/quantize_block.hpp"
+#include "gpu/cpu/kernels/vector/quantized_matmul.hpp"
+#include "gpu/cpu/kernels/vector/row_kernels.hpp"
+
+namespace troupe {
+
+extern const KernelTable kPortableKernels;
+const KernelTable kPortableKernels = {
+    .to_f32 = to_f32,
+    .to_bf16 = to_bf16,
+    .multiply = multiply_any,
+    .quantize = quantize,
+    .attend = attend,
+    .rotate_and_append = rotate_and_append,
+    .normalize = normalize,
+    .activate = activate,
+    .add = add,
+    .normalize_layer = normalize_layer,
+    .activate_row = activate_row,
+    .add_row = add_row,
+    .pack_head = pack_head,
+    .pool = pool,
+    .summarize = summarize,
+    .exponentiate = exponentiate,
+};
+
+}  // namespace troupe

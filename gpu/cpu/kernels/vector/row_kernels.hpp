@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that works on one row at a time: conversions, norm, activation,
+// rotary, sums, and the vector part of sampling.
+#pragma once
+
+#include "gpu/cpu/kernels/kernel_table.hpp"
+#include "gpu/cpu/kernels/vector/simd.hpp"
+
+namespace troupe {
+namespace {
+
+// f16 to f32 without F16C: exponent and mantissa are moved into place; the
+// power of two that is missing is multiplied in, which also makes subnormals
+// right.
+inline VecF load_f16(const std::uint16_t* from) {
+  const VecH bits16 = *reinterpret_cast<const UnalignedH*>(from);
+#if defined(__AVX512F__)
+  return _mm512_maskz_cvtph_ps(0xFFFF, reinterpret_cast<__m256i>(bits16));
+#elif defined(__F16C__)
+  return _mm256_cvtph_ps(reinterpret_cast<__m128i>(bits16));
+#else
+  const VecU bits = __builtin_convertvector(bits16, VecU);
+  const VecU magnitude = bits & 0x7FFFU;
+  const VecF scaled = bits_to_f32(magnitude << 13) * 0x1p112F;
+  const VecU special = (magnitude << 13) | 0x7F800000U;
+  const VecU is_nan = reinterpret_cast<VecU>(magnitude > 0x7C00U) & 0x400000U;
+  const VecU finite_or_not = magnitude >= 0x7C00U ? special | is_nan : f32_to_bits(scaled);
+  return bits_to_f32(finite_or_not | (bits & 0x8000U) << 16);
+#endif
+}
+
+// Calls body(VecF value, std::size_t first, std::size_t count) for a row in any format.
+template <typename Body>
+inline void for_each_vector(DataType type, const void* source, std::size_t count, Body body) {
+  const std::size_t element = type == DataType::kF32 ? 4 : 2;
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    const std::size_t lanes = count - i < kLanes ? count - i : kLanes;
+    const auto* from = static_cast<const std::byte*>(source) + i * element;
+    alignas(64) std::byte tail[kLanes * 4] = {};
+    if (lanes < kLanes) {
+      __builtin_memcpy(tail, from, lanes * element);
+      from = tail;
+    }
+    const auto* half = reinterpret_cast<const std::uint16_t*>(from);
+    body(type == DataType::kF32    ? load(from)
+         : type == DataType::kBF16 ? load_bf16(half)
+                                   : load_f16(half),
+         i, lanes);
+  }
+}
+
+inline void store_row(DataType type, void* row, std::size_t first, VecF value, std::size_t lanes) {
+  if (type == DataType::kF32) {
+    float* to = static_cast<float*>(row) + first;
+    lanes == kLanes ? store(to, value) : store_first(to, value, lanes);
+    return;
+  }
+  std::uint16_t* to = static_cast<std::uint16_t*>(row) + first;
+  if (lanes == kLanes) return store_bf16(to, value);
+  std::uint16_t tail[kLanes];
+  store_bf16(tail, value);
+  __builtin_memcpy(to, tail, lanes * 2);
+}
+
+inline void to_f32(DataType type, const void* source, float* target, std::size_t count) {
+  if (type == DataType::kF32) {
+    __builtin_memcpy(target, source, count * 4);
+    return;
+  }
+  for_each_vector(type, source, count, [&](VecF value, std::size_t first, std::size_t lanes) {
+    store_row(DataType::kF32, target, first, value, lanes);
+  });
+}
+
+inline void to_bf16(DataType type, const void* source, std::uint16_t* target, std::size_t count) {
+  if (type == DataType::kBF16) {
+    __builtin_memcpy(target, source, count * 2);
+    return;
+  }
+  for_each_vector(type, source, count, [&](VecF value, std::size_t first, std::size_t lanes) {
+    store_row(DataType::kBF16, target, first, value, lanes);
+  });
+}
+
+inline VecF load_lanes(const float* from, std::size_t lanes) {
+  return lanes == kLanes ? load(from) : load_first(from, lanes);
+}
+
+// Adds the residual and returns the sum of squares: four vectors of sums, taken
+// in turn, added in one order.
+inline float sum_of_squares(const RmsNormRow& row) {
+  VecF sums[4] = {};
+  for (std::size_t i = 0, turn = 0; i < row.width; i += kLanes, turn = (turn + 1) % 4) {
+    const std::size_t lanes = row.width - i < kLanes ? row.width - i : kLanes;
+    VecF x = load_lanes(row.x + i, lanes);
+    if (row.residual != nullptr) {
+      x += load_lanes(row.residual + i, lanes);
+      store_row(DataType::kF32, row.x, i, x, lanes);
+    }
+    sums[turn] = fma(x, x, sums[turn]);
+  }
+  return sum_of_lanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+inline void normalize(const RmsNormRow& row) {
+  const float mean = sum_of_squares(row) / static_cast<float>(row.width);
+  const float scale = 1.0F / __builtin_sqrtf(mean + row.epsilon);
+  for (std::size_t i = 0; i < row.width; i += kLanes) {
+    const std::size_t lanes = row.width - i < kLanes ? row.width - i : kLanes;
+    const VecF value = load_lanes(row.x + i, lanes) * scale * load_lanes(row.weight + i, lanes);
+    store_row(row.normed_type, row.normed, i, value, lanes);
+  }
+}
+
+inline void activate(const float* gate, const float* up, void* h, DataType h_type, std::size_t width) {
+  for (std::size_t i = 0; i < width; i += kLanes) {
+    const std::size_t lanes = width - i < kLanes ? width - i : kLanes;
+    const VecF g = load_lanes(gate + i, lanes);
+    const VecF value = g / (exponential(-g) + 1.0F) * load_lanes(up + i, lanes);
+    store_row(h_type, h, i, value, lanes);
+  }
+}
+
+inline void add(const float* x, const float* y, float* sum, std::size_t width) {
+  for (std::size_t i = 0; i < width; ++i) sum[i] = x[i] + y[i];
+}
+
+// ---- rotary ----
+
+// Rotates the first elements of one head; `in` and `out` may be the same.
+inline void rotate(const float* in, const float* cosines_sines, std::size_t rotary_dim, float* out) {
+  const std::size_t half = rotary_dim / 2;
+  const float* cosines = cosines_sines;
+  const float* sines = cosines_sines + half;
+  for (std::size_t i = 0; i < half; i += kLanes) {
+    const std::size_t lanes = half - i < kLanes ? half - i : kLanes;
+    const VecF low = load_lanes(in + i, lanes);
+    const VecF high = load_lanes(in + half + i, lanes);
+    const VecF cosine = load_lanes(cosines + i, lanes);
+    const VecF sine = load_lanes(sines + i, lanes);
+    store_row(DataType::kF32, out, i, low * cosine - high * sine, lanes);
+    store_row(DataType::kF32, out, half + i, high * cosine + low * sine, lanes);
+  }
+}
+
+inline void append_key(const float* key, std::size_t slot, const KvLayout& layout, std::byte* block) {
+  if (layout.type == DataType::kF32) {
+    auto* keys = reinterpret_cast<float*>(block);
+    for (std::size_t d = 0; d < layout.head_dim; ++d) {
+      keys[kv_key_element(layout, slot, d)] = key[d];
+    }
+    return;
+  }
+  auto* keys = reinterpret_cast<std::uint16_t*>(block);
+  for (std::size_t d = 0; d < layout.head_dim; ++d) {
+    keys[kv_key_element(layout, slot, d)] = scalar_bf16(key[d]);
+  }
+}
+
+inline void rotate_and_append(const RotaryWork& work) {
+  const std::size_t head_dim = work.layout.head_dim;
+  for (std::size_t head = 0; head < work.num_heads; ++head) {
+    float* query = work.qkv + head * head_dim;
+    rotate(query, work.cosines_sines, work.rotary_dim, query);
+  }
+  const float* keys = work.qkv + work.num_heads * head_dim;
+  const float* values = keys + work.layout.num_kv_heads * head_dim;
+  const std::size_t element = work.layout.type == DataType::kF32 ? 4 : 2;
+  for (std::size_t head = 0; head < work.layout.num_kv_heads; ++head) {
+    std::byte* block = work.page + head * kv_block_bytes(work.layout);
+    float key[kMaxHeadDim];
+    __builtin_memcpy(key, keys + head * head_dim, head_dim * 4);
+    rotate(key, work.cosines_sines, work.rotary_dim, key);
+    append_key(key, work.slot, work.layout, block);
+    std::byte* value = block + kv_value_element(work.layout, work.slot, 0) * element;
+    if (work.layout.type == DataType::kF32) {
+      __builtin_memcpy(value, values + head * head_dim, head_dim * 4);
+    } else {
+      to_bf16(DataType::kF32, values + head * head_dim, reinterpret_cast<std::uint16_t*>(value), head_dim);
+    }
+  }
+}
+
+// ---- sampling ----
+
+inline LogitSummary summarize(const float* logits, std::size_t count) {
+  VecF highest = VecF{} - __builtin_inff();
+  VecI broken = {};
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    const std::size_t lanes = count - i < kLanes ? count - i : kLanes;
+    const VecF value = lanes == kLanes ? load(logits + i) : load_first(logits + i, lanes);
+    // NaN, and with it the comparison's zero, or +Inf.
+    broken |= ~(value < __builtin_inff());
+    if (lanes == kLanes) highest = maximum(value, highest);
+  }
+  LogitSummary summary{max_in_all_lanes(highest)[0], true};
+  for (std::size_t i = count / kLanes * kLanes; i < count; ++i) {
+    if (logits[i] > summary.highest) summary.highest = logits[i];
+  }
+  for (std::size_t i = 0; i < kLanes; ++i) summary.is_valid = summary.is_valid && broken[i] == 0;
+  return summary;
+}
+
+inline void exponentiate(const float* logits, float highest, float inverse_temperature, float* weights,
+                         std::size_t count) {
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    const std::size_t lanes = count - i < kLanes ? count - i : kLanes;
+    const VecF value = (load_lanes(logits + i, lanes) - highest) * inverse_temperature;
+    store_row(DataType::kF32, weights, i, exponential(value), lanes);
+  }
+}
+
+}  // namespace
+}  // namespace troupe

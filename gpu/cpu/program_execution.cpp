@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cpu/program_execution.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "gpu/cpu/kernels/activation.hpp"
+#include "gpu/cpu/kernels/attention/self_attention.hpp"
+#include "gpu/cpu/kernels/gated_activation.hpp"
+#include "gpu/cpu/kernels/head_norm.hpp"
+#include "gpu/cpu/kernels/layer_norm.hpp"
+#include "gpu/cpu/kernels/matmul/matmul.hpp"
+#include "gpu/cpu/kernels/matmul/onednn_matmul.hpp"
+#include "gpu/cpu/kernels/pooling.hpp"
+#include "gpu/cpu/kernels/rms_norm.hpp"
+#include "gpu/cpu/kernels/row_copy.hpp"
+
+namespace troupe {
+namespace {
+
+// From so many rows up a bound oneDNN matrix is used instead of ours.
+constexpr std::size_t kOnednnMinRows = 16;
+
+[[noreturn]] void refuse(const std::string& reason) { throw std::runtime_error(reason); }
+
+}  // namespace
+
+void ProgramRunner::BoundProgram::find_weight(const CpuWeights& weights, TensorId id) {
+  const TensorSpec& tensor = program->tensors[id];
+  matrices[id] = weights.find_matrix(tensor.name);
+  vectors[id] = weights.find_vector(tensor.name);
+  tables[id] = weights.find_table(tensor.name);
+  const std::size_t elements = std::size_t{tensor.fixed_rows} * tensor.columns;
+  const bool fits = matrices[id] != nullptr ? matrices[id]->packed.num_outputs() == tensor.fixed_rows &&
+                                                  matrices[id]->packed.num_inputs() == tensor.columns
+                    : vectors[id] != nullptr ? vectors[id]->size() == elements
+                    : tables[id] != nullptr  ? tables[id]->rows.size() == elements * size_of(tables[id]->type)
+                                             : false;
+  if (!fits) refuse("the program's weight \"" + tensor.name + "\" is not on this device");
+}
+
+float* ProgramRunner::Execution::floats(TensorId id) const {
+  const TensorSpec& tensor = program_.tensors[id];
+  if (tensor.type != DataType::kF32) refuse("tensor \"" + tensor.name + "\" must be f32");
+  return static_cast<float*>(address(id));
+}
+
+std::size_t ProgramRunner::Execution::rows(TensorId id) const {
+  switch (program_.tensors[id].rows) {
+    case RowCount::kOutputRows: return runner_.output_rows_.size();
+    case RowCount::kSlices: return runner_.ranges_.size();
+    case RowCount::kTokens:
+    case RowCount::kFixed: break;
+  }
+  return runner_.token_ids_.size();
+}
+
+const float* ProgramRunner::Execution::vector(TensorId id) const {
+  if (bound_.vectors[id] == nullptr) {
+    refuse("\"" + program_.tensors[id].name + "\" is not a vector");
+  }
+  return bound_.vectors[id]->data();
+}
+
+void ProgramRunner::Execution::execute(const Embed&, const Operator& op) {
+  const CpuTable* table = bound_.tables[op.inputs.at(0)];
+  if (table == nullptr) refuse("embed needs a table");
+  const TensorId x = op.outputs.at(0);
+  const EmbedArguments arguments{.table = table->rows.data(),
+                                 .table_type = table->type,
+                                 .table_stride = columns(x),
+                                 .vocabulary = program_.tensors[op.inputs[0]].fixed_rows,
+                                 .token_ids = runner_.token_ids_,
+                                 .x = floats(x),
+                                 .x_stride = columns(x),
+                                 .width = columns(x)};
+  run_tasks(arguments, embed_num_tasks(arguments), embed_run_task);
+}
+
+void ProgramRunner::Execution::execute(const RmsNorm& norm, const Operator& op) {
+  const TensorId x = op.inputs.at(0);
+  const TensorId normed = op.outputs.at(0);
+  RmsNormArguments arguments{.x = floats(x),
+                             .x_stride = columns(x),
+                             .weight = vector(op.inputs.at(1)),
+                             .normed = address(normed),
+                             .normed_type = type(normed),
+                             .normed_stride = columns(normed),
+                             .num_rows = rows(x),
+                             .width = columns(x),
+                             .epsilon = norm.epsilon};
+  if (op.inputs.size() > 2) {
+    arguments.residual = floats(op.inputs[2]);
+    arguments.residual_stride = columns(op.inputs[2]);
+  }
+  run_tasks(arguments, rms_norm_num_tasks(arguments), rms_norm_run_task);
+}
+
+void ProgramRunner::Execution::execute(const Matmul&, const Operator& op) {
+  const TensorId a = op.inputs.at(0);
+  const TensorId c = op.outputs.at(0);
+  const CpuMatrix* weight = bound_.matrices[op.inputs.at(1)];
+  if (weight == nullptr) refuse("matmul needs a matrix");
+  const float* bias = op.inputs.size() > 2 ? vector(op.inputs[2]) : nullptr;
+  if (weight->onednn && rows(a) >= kOnednnMinRows && type(a) == weight->onednn->type()) {
+    const OnednnMatmulArguments arguments{.weight = &*weight->onednn,
+                                          .a = address(a),
+                                          .a_stride = columns(a),
+                                          .bias = bias,
+                                          .c = floats(c),
+                                          .c_stride = columns(c),
+                                          .num_rows = rows(a)};
+    run_tasks(arguments, onednn_matmul_num_tasks(arguments), onednn_matmul_run_task);
+    return;
+  }
+  const MatmulArguments arguments{.weight = &weight->packed,
+                                  .a = address(a),
+                                  .a_type = type(a),
+                                  .a_stride = columns(a),
+                                  .bias = bias,
+                                  .c = floats(c),
+                                  .c_stride = columns(c),
+                                  .num_rows = rows(a),
+                                  .num_threads = runner_.threads_.num_threads()};
+  run_tasks(arguments, matmul_num_tasks(arguments), matmul_run_task);
+}
+
+void ProgramRunner::Execution::execute(const HeadNorm& norm, const Operator& op) {
+  const TensorId qkv = op.inputs.at(0);
+  const HeadNormArguments arguments{.qkv = floats(qkv),
+                                    .qkv_stride = columns(qkv),
+                                    .query_weight = vector(op.inputs.at(1)),
+                                    .key_weight = vector(op.inputs.at(2)),
+                                    .num_rows = rows(qkv),
+                                    .num_heads = runner_.settings_.num_heads,
+                                    .num_kv_heads = runner_.settings_.kv_layout.num_kv_heads,
+                                    .head_dim = runner_.settings_.kv_layout.head_dim,
+                                    .epsilon = norm.epsilon};
+  run_tasks(arguments, head_norm_num_tasks(arguments), head_norm_run_task);
+}
+
+// Before a layer's KV is read or written.
+void ProgramRunner::Execution::wait_for_kv(std::uint32_t layer) const {
+  if (copies_ != nullptr) copies_->wait_for_layer(layer);
+}
+
+void ProgramRunner::Execution::execute(const RotaryAppendKv& rotary, const Operator& op) {
+  wait_for_kv(rotary.layer);
+  const TensorId qkv = op.inputs.at(0);
+  const RotaryAppendKvArguments arguments{.qkv = floats(qkv),
+                                          .qkv_stride = columns(qkv),
+                                          .places = runner_.places_,
+                                          .num_heads = runner_.settings_.num_heads,
+                                          .table = rotary.rotates ? runner_.rotary_.get() : nullptr,
+                                          .kv_pool = runner_.kv_pool_.get(),
+                                          .layout = runner_.settings_.kv_layout,
+                                          .layer = rotary.layer};
+  run_tasks(arguments, rotary_append_kv_num_tasks(arguments), rotary_append_kv_run_task);
+}
+
+void ProgramRunner::Execution::execute(const PagedAttention& attention, const Operator& op) {
+  wait_for_kv(attention.layer);
+  const TensorId qkv = op.inputs.at(0);
+  const TensorId attended = op.outputs.at(0);
+  const auto& layout = runner_.settings_.kv_layout;
+  const PagedAttentionArguments arguments{.blocks = runner_.attention_blocks_,
+                                          .page_table = batch_.page_table.data(),
+                                          .kv_pool = runner_.kv_pool_.get(),
+                                          .layout = layout,
+                                          .layer = attention.layer,
+                                          .num_heads = runner_.settings_.num_heads,
+                                          .queries = floats(qkv),
+                                          .query_stride = columns(qkv),
+                                          .attended = address(attended),
+                                          .attended_type = type(attended),
+                                          .attended_stride = columns(attended),
+                                          .window = attention.window,
+                                          .scale = 1.0F / std::sqrt(static_cast<float>(layout.head_dim))};
+  run_tasks(arguments, paged_attention_num_tasks(arguments), paged_attention_run_task);
+}
+
+void ProgramRunner::Execution::execute(const GatedActivation&, const Operator& op) {
+  const TensorId gate_up = op.inputs.at(0);
+  const TensorId h = op.outputs.at(0);
+  const GatedActivationArguments arguments{.gate_up = floats(gate_up),
+                                           .gate_up_stride = columns(gate_up),
+                                           .h = address(h),
+                                           .h_type = type(h),
+                                           .h_stride = columns(h),
+                                           .num_rows = rows(gate_up),
+                                           .width = columns(h)};
+  run_tasks(arguments, gated_activation_num_tasks(arguments), gated_activation_run_task);
+}
+
+void ProgramRunner::Execution::execute(const GatherRows&, const Operator& op) {
+  const TensorId x = op.inputs.at(0);
+  const TensorId gathered = op.outputs.at(0);
+  GatherRowsArguments arguments{.x = floats(x),
+                                .x_stride = columns(x),
+                                .rows = runner_.output_rows_,
+                                .gathered = floats(gathered),
+                                .gathered_stride = columns(gathered),
+                                .width = columns(x)};
+  if (op.inputs.size() > 1) {
+    arguments.residual = floats(op.inputs[1]);
+    arguments.residual_stride = columns(op.inputs[1]);
+  }
+  run_tasks(arguments, gather_rows_num_tasks(arguments), gather_rows_run_task);
+}
+
+void ProgramRunner::Execution::execute(const Sample&, const Operator& op) {
+  const TensorId logits = op.inputs.at(0);
+  const std::size_t num_rows = runner_.output_rows_.size();
+  if (runner_.settings_.on_logits) {
+    runner_.settings_.on_logits(batch_, {floats(logits), num_rows * columns(logits)});
+  }
+  runner_.sampled_.resize(num_rows);
+  const SampleArguments arguments{.logits = floats(logits),
+                                  .logits_stride = columns(logits),
+                                  .vocabulary = columns(logits),
+                                  .rows = runner_.sample_rows_,
+                                  .token_ids = runner_.sampled_.data(),
+                                  .logprobs = runner_.logprobs_.data()};
+  run_tasks(arguments, sample_num_tasks(arguments), sample_run_task);
+}
+
+EmbeddingTable ProgramRunner::Execution::table(TensorId id) const {
+  const CpuTable* found = bound_.tables[id];
+  if (found == nullptr) refuse("\"" + program_.tensors[id].name + "\" is not a table");
+  return {found->rows.data(), found->type, program_.tensors[id].fixed_rows};
+}
+
+void ProgramRunner::Execution::execute(const EmbedPositions& embed, const Operator& op) {
+  const TensorId x = op.outputs.at(0);
+  EmbedPositionsArguments arguments{.words = table(op.inputs.at(0)),
+                                    .positions = table(op.inputs.at(1)),
+                                    .token_ids = runner_.token_ids_,
+                                    .token_positions = runner_.positions_,
+                                    .token_types = runner_.types_,
+                                    .first_position = embed.first_position,
+                                    .x = floats(x),
+                                    .width = columns(x)};
+  if (op.inputs.size() > 2) arguments.types = table(op.inputs[2]);
+  run_tasks(arguments, embed_positions_num_tasks(arguments), embed_positions_run_task);
+}
+
+void ProgramRunner::Execution::execute(const LayerNorm& norm, const Operator& op) {
+  const TensorId x = op.inputs.at(0);
+  LayerNormArguments arguments{.x = floats(x),
+                               .weight = vector(op.inputs.at(1)),
+                               .bias = vector(op.inputs.at(2)),
+                               .normed = floats(op.outputs.at(0)),
+                               .num_rows = rows(x),
+                               .width = columns(x),
+                               .epsilon = norm.epsilon};
+  if (op.inputs.size() > 3) arguments.residual = floats(op.inputs[3]);
+  if (op.outputs.size() > 1) {
+    if (type(op.outputs[1]) != DataType::kBF16) refuse("a norm's second result must be bf16");
+    arguments.rounded = static_cast<std::uint16_t*>(address(op.outputs[1]));
+  }
+  run_tasks(arguments, layer_norm_num_tasks(arguments), layer_norm_run_task);
+}
+
+void ProgramRunner::Execution::execute(const Activate& activate, const Operator& op) {
+  const TensorId x = op.inputs.at(0);
+  const TensorId h = op.outputs.at(0);
+  const ActivationArguments arguments{.activation = activate.activation,
+                                      .x = floats(x),
+                                      .h = address(h),
+                                      .h_type = type(h),
+                                      .num_rows = rows(x),
+                                      .width = columns(x)};
+  run_tasks(arguments, activation_num_tasks(arguments), activation_run_task);
+}
+
+// Each thread takes the next task and has scratch memory of its own.
+void ProgramRunner::Execution::execute(const SelfAttention&, const Operator& op) {
+  const TensorId attended = op.outputs.at(0);
+  const std::size_t head_dim = runner_.settings_.kv_layout.head_dim;
+  const SelfAttentionArguments arguments{.slices = runner_.longest_first_,
+                                         .qkv = floats(op.inputs.at(0)),
+                                         .num_heads = runner_.settings_.num_heads,
+                                         .head_dim = head_dim,
+                                         .attended = address(attended),
+                                         .attended_type = type(attended),
+                                         .scale = 1.0F / std::sqrt(static_cast<float>(head_dim))};
+  const std::size_t num_tasks = self_attention_num_tasks(arguments);
+  std::atomic<std::size_t> next{0};
+  runner_.threads_.run(runner_.threads_.num_threads(), [&](std::size_t thread) {
+    std::byte* scratch = runner_.scratch_.get() + thread * runner_.scratch_bytes_;
+    for (std::size_t task = next++; task < num_tasks; task = next++)
+      self_attention_run_task(arguments, task, scratch);
+  });
+}
+
+void ProgramRunner::Execution::execute(const Pool& pool, const Operator& op) {
+  const TensorId x = op.inputs.at(0);
+  const std::size_t width = columns(x);
+  const PoolingArguments arguments{.x = floats(x),
+                                   .slices = runner_.ranges_,
+                                   .vectors = op.outputs.empty() ? result(width) : floats(op.outputs[0]),
+                                   .width = width,
+                                   .mode = pool.mode,
+                                   .normalizes = pool.normalizes};
+  run_tasks(arguments, pooling_num_tasks(arguments), pooling_run_task);
+}
+
+void ProgramRunner::Execution::execute(const WriteVectors&, const Operator& op) {
+  const TensorId from = op.inputs.at(0);
+  std::copy_n(floats(from), rows(from) * columns(from), result(columns(from)));
+}
+
+// [slices, width]
+float* ProgramRunner::Execution::result(std::size_t width) const {
+  if (runner_.vectors_.size() != runner_.ranges_.size() * width) {
+    refuse("the cell's vectors are not of " + std::to_string(width) + " floats");
+  }
+  return runner_.vectors_.data();
+}
+
+}  // namespace troupe

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inside of ProgramRunner: what it keeps of a program, and how an operator is
+// run. Included by its own sources only.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "gpu/cpu/kernels/embed_positions.hpp"
+#include "gpu/cpu/program_runner.hpp"
+
+namespace troupe {
+
+// A program with everything looked up that does not change from batch to batch.
+struct ProgramRunner::BoundProgram {
+  std::shared_ptr<const Program> program;  // keeps the key of the map alive
+  std::vector<Placement> placements;       // by tensor
+  std::vector<bool> used_chunks;
+  // By tensor; at most one of them is set, for weights only.
+  std::vector<const CpuMatrix*> matrices;
+  std::vector<const std::vector<float>*> vectors;
+  std::vector<const CpuTable*> tables;
+
+  // Throws std::runtime_error: the device has no such weight, or of another shape.
+  void find_weight(const CpuWeights& weights, TensorId id);
+};
+
+// One pass over a bound program: an operator's arguments are put together from
+// its tensors and its tasks are given to the threads.
+class ProgramRunner::Execution {
+ public:
+  Execution(ProgramRunner& runner, const BoundProgram& bound, const Batch& batch, const BatchCopies* copies)
+      : runner_(runner), bound_(bound), program_(*bound.program), batch_(batch), copies_(copies) {}
+
+  void run(const Operator& op) {
+    std::visit([&](const auto& kind) { execute(kind, op); }, op.kind);
+  }
+
+ private:
+  float* floats(TensorId id) const;  // of an f32 tensor
+  void* address(TensorId id) const { return runner_.arena_.address(bound_.placements[id]); }
+  std::size_t columns(TensorId id) const { return program_.tensors[id].columns; }
+  DataType type(TensorId id) const { return program_.tensors[id].type; }
+  std::size_t rows(TensorId id) const;
+  const float* vector(TensorId id) const;
+  EmbeddingTable table(TensorId id) const;
+  float* result(std::size_t width) const;  // of the batch
+
+  template <typename Arguments>
+  void run_tasks(const Arguments& arguments, std::size_t num_tasks,
+                 void (*run_task)(const Arguments&, std::size_t)) {
+    runner_.threads_.run(num_tasks, [&](std::size_t task) { run_task(arguments, task); });
+  }
+  void wait_for_kv(std::uint32_t layer) const;
+
+  // Throw std::runtime_error if the program is built in a way that is not known here.
+  void execute(const Embed&, const Operator& op);
+  void execute(const RmsNorm&, const Operator& op);
+  void execute(const Matmul&, const Operator& op);
+  void execute(const HeadNorm&, const Operator& op);
+  void execute(const RotaryAppendKv&, const Operator& op);
+  void execute(const PagedAttention&, const Operator& op);
+  void execute(const GatedActivation&, const Operator& op);
+  void execute(const GatherRows&, const Operator& op);
+  void execute(const Sample&, const Operator& op);
+  void execute(const EmbedPositions&, const Operator& op);
+  void execute(const LayerNorm&, const Operator& op);
+  void execute(const Activate&, const Operator& op);
+  void execute(const SelfAttention&, const Operator& op);
+  void execute(const Pool&, const Operator& op);
+  void execute(const WriteVectors&, const Operator& op);
+
+  ProgramRunner& runner_;
+  const BoundProgram& bound_;
+  const Program& program_;
+  const Batch& batch_;
+  const BatchCopies* copies_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cpu/program_runner.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "gpu/cpu/kernels/attention/self_attention.hpp"
+#include "gpu/cpu/program_execution.hpp"
+#include "gpu/program/batch_check.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kMaxBoundPrograms = 512;
+
+[[noreturn]] void refuse(const std::string& reason) { throw std::runtime_error(reason); }
+
+}  // namespace
+
+ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const CpuWeights> weights,
+                             std::shared_ptr<const RotaryTable> rotary, const Program& largest,
+                             ThreadPool& threads)
+    : settings_(std::move(settings)),
+      weights_(std::move(weights)),
+      rotary_(std::move(rotary)),
+      threads_(threads),
+      arena_(largest),
+      kv_pool_(kv_pool_bytes(settings_.kv_layout)),
+      mover_(settings_.kv_layout, kv_pool_.get(), settings_.host_pages),
+      last_tokens_(settings_.description.num_slots, -1),
+      recent_tokens_(settings_.description.num_slots) {
+  const DeviceDescription& limits = settings_.description;
+  if (limits.cells.front().state == StateKind::kNone) {
+    scratch_bytes_ = self_attention_scratch_bytes(limits.context_length, settings_.kv_layout.head_dim);
+    scratch_ = PageMemory(threads.num_threads() * scratch_bytes_);
+  }
+  if (settings_.poison_memory) {
+    for (PageMemory* memory : {&kv_pool_, &scratch_})
+      if (memory->size_bytes() > 0) std::memset(memory->get(), 0xFF, memory->size_bytes());
+    arena_.poison();
+  }
+}
+
+ProgramRunner::~ProgramRunner() = default;
+
+BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, const Batch& batch,
+                               const BatchCopies* copies, const std::atomic<bool>& stop) {
+  check_batch(program.get(), batch, settings_.description);
+  BatchResult result;
+  result.batch_id = batch.id;
+  if (!batch.slices.empty()) {
+    prepare(batch);
+    const BoundProgram& bound = bind(program);
+    Execution execution(*this, bound, batch, copies);
+    for (const Operator& op : program->operators) {
+      if (stop.load(std::memory_order_relaxed)) refuse("the device was stopped");
+      execution.run(op);
+    }
+    arena_.finish_batch(bound.used_chunks);
+    finish(batch, result);
+  }
+  if (copies != nullptr) result.failed_loads = copies->wait_for_all();
+  // Only now: damage shows when a page's last layer has come.
+  const std::vector<bool> is_void = mover_.find_void_slices(batch);
+  for (std::size_t i = 0; i < is_void.size(); ++i)
+    if (is_void[i]) result.tokens[i] = kVoidContext;
+  return result;
+}
+
+void ProgramRunner::void_slots(const Batch& batch) {
+  for (const auto& slice : batch.slices) {
+    if (slice.sample && slice.slot < last_tokens_.size()) last_tokens_[slice.slot] = -1;
+  }
+}
+
+// Everything that follows from the batch alone and serves all layers.
+void ProgramRunner::prepare(const Batch& batch) {
+  token_ids_ = batch.token_ids;
+  vectors_.clear();
+  output_rows_.clear();
+  sample_rows_.clear();
+  logprobs_.clear();
+  if (cell_of(batch).state == StateKind::kPages) {
+    prepare_pages(batch);
+  } else {
+    prepare_ranges(batch);
+  }
+}
+
+void ProgramRunner::prepare_pages(const Batch& batch) {
+  std::uint32_t row = 0;
+  for (const auto& slice : batch.slices) {
+    if (slice.input_from_slot) token_ids_[row] = last_tokens_[slice.slot];
+    row += slice.num_tokens;
+    if (slice.sample) {
+      output_rows_.push_back(row - 1);
+      sample_rows_.push_back(sample_row_of(slice));
+    }
+  }
+  const bool has_logprobs =
+      std::any_of(sample_rows_.begin(), sample_rows_.end(),
+                  [](const SampleRow& sampled) { return sampled.parameters.wants_logprobs(); });
+  if (has_logprobs) logprobs_.resize(sample_rows_.size());
+  place_tokens(batch.slices, batch.page_table, places_);
+  attention_blocks_ = plan_attention(batch.slices, settings_.num_heads, settings_.kv_layout.num_kv_heads);
+}
+
+void ProgramRunner::prepare_ranges(const Batch& batch) {
+  ranges_.clear();
+  positions_.clear();
+  types_.clear();
+  std::uint32_t token = 0;
+  for (const auto& slice : batch.slices) {
+    ranges_.push_back({.first_token = token, .num_tokens = slice.num_tokens});
+    for (std::uint32_t i = 0; i < slice.num_tokens; ++i) {
+      positions_.push_back(i);
+      types_.push_back(slice.second_text > 0 && i >= slice.second_text ? 1 : 0);
+    }
+    token += slice.num_tokens;
+  }
+  longest_first_ = ranges_;
+  std::stable_sort(longest_first_.begin(), longest_first_.end(),
+                   [](const auto& a, const auto& b) { return a.num_tokens > b.num_tokens; });
+  vectors_.resize(batch.slices.size() * cell_of(batch).vector_size);
+}
+
+SampleRow ProgramRunner::sample_row_of(const SequenceSlice& slice) const {
+  SampleRow row{.parameters = slice.sampling,
+                .position = std::uint64_t{slice.context_length} + slice.num_tokens,
+                .suppressed = slice.suppressed,
+                .biased = slice.biased,
+                .allowed = slice.allowed,
+                .penalized = slice.penalized,
+                .num_pending = slice.num_pending,
+                .scored_token = slice.scored_token};
+  for (std::uint32_t i = 0; i < row.num_pending; ++i)
+    row.pending[i] = recent_tokens_[slice.slot][(row.position - 1 - i) % kRecentTokens];
+  return row;
+}
+
+const ProgramRunner::BoundProgram& ProgramRunner::bind(const std::shared_ptr<const Program>& program) {
+  if (const auto found = bound_.find(program.get()); found != bound_.end()) return *found->second;
+  auto bound = std::make_unique<BoundProgram>();
+  const std::size_t num_tensors = program->tensors.size();
+  bound->program = program;
+  bound->placements = arena_.place(*program);
+  bound->used_chunks.resize(arena_.num_chunks());
+  bound->matrices.resize(num_tensors);
+  bound->vectors.resize(num_tensors);
+  bound->tables.resize(num_tensors);
+  for (TensorId id = 0; id < num_tensors; ++id) {
+    if (program->tensors[id].role == TensorRole::kWeight) {
+      bound->find_weight(*weights_, id);
+    } else {
+      bound->used_chunks[bound->placements[id].chunk] = true;
+    }
+  }
+  if (bound_.size() >= kMaxBoundPrograms) bound_.clear();
+  return *bound_.emplace(program.get(), std::move(bound)).first->second;
+}
+
+void ProgramRunner::finish(const Batch& batch, BatchResult& result) {
+  result.tokens.assign(batch.slices.size(), -1);
+  result.vectors = std::move(vectors_);
+  if (!logprobs_.empty()) result.logprobs.resize(batch.slices.size());
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < batch.slices.size(); ++i) {
+    const auto& slice = batch.slices[i];
+    if (!slice.sample) continue;
+    // A slot without a token passes its failure on instead of inventing one.
+    const bool had_input = token_ids_[output_rows_[row]] >= 0;
+    const std::int32_t token = had_input ? sampled_.at(row) : -1;
+    result.tokens[i] = token;
+    if (slice.draws()) {
+      last_tokens_[slice.slot] = token;
+      recent_tokens_[slice.slot][sample_rows_[row].position % kRecentTokens] = token;
+    }
+    if (!logprobs_.empty()) result.logprobs[i] = std::move(logprobs_[row]);
+    ++row;
+  }
+}
+
+}  // namespace troupe

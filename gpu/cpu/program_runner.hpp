@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs programs over batches on the calling thread and its helpers, operator by
+// operator through the kernels. Owns the state between batches: KV pages, arena
+// and the tokens drawn last for each slot. CpuDevice puts a queue in front of
+// it; a test or benchmark may call it directly. A stateless cell has pages of no
+// layer and needs no rotary table.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gpu/cpu/arena.hpp"
+#include "gpu/cpu/batch_copies.hpp"
+#include "gpu/cpu/cpu_weights.hpp"
+#include "gpu/cpu/kernels/attention/paged_attention.hpp"
+#include "gpu/cpu/kernels/attention/rotary.hpp"
+#include "gpu/cpu/kernels/batch_rows.hpp"
+#include "gpu/cpu/kernels/sample.hpp"
+#include "gpu/cpu/page_mover.hpp"
+#include "gpu/cpu/thread_pool.hpp"
+#include "gpu/device.hpp"
+#include "gpu/pages/kv_layout.hpp"
+#include "gpu/pages/page_memory.hpp"
+#include "gpu/program/batch.hpp"
+#include "gpu/program/program.hpp"
+
+namespace troupe {
+
+// Called after the logits of a batch were computed, on the executor's thread:
+// [num_output_rows, vocabulary], valid during the call. For tests.
+using LogitsHook = std::function<void(const Batch& batch, std::span<const float> logits)>;
+
+struct ProgramRunnerSettings {
+  DeviceDescription description;  // limits that every batch is checked against
+  KvLayout kv_layout;
+  std::size_t num_heads = 0;
+  LogitsHook on_logits = {};
+  // The host tier; null: batches have no moves.
+  std::shared_ptr<HostPages> host_pages = {};
+  // Fills KV pages and arena with NaN first, so that a test sees any number that
+  // is read before it was written.
+  bool poison_memory = false;
+};
+
+// Not thread-safe: one thread calls run().
+class ProgramRunner {
+ public:
+  // `largest` fixes the arena; weights and table must fit the programs to come.
+  ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const CpuWeights> weights,
+                std::shared_ptr<const RotaryTable> rotary, const Program& largest, ThreadPool& threads);
+  ~ProgramRunner();
+
+  // The result of a batch, but for its times. Tokens: one a slice, -1 where none
+  // was asked for or the logits allowed none. `copies` are those of the batch's
+  // moves, under way: each layer waits for its own; null if there are none. A
+  // batch without slices needs no program. Throws std::runtime_error if program
+  // or batch do not fit, a copy was impossible or `stop` was raised.
+  BatchResult run(const std::shared_ptr<const Program>& program, const Batch& batch,
+                  const BatchCopies* copies, const std::atomic<bool>& stop);
+
+  // After a failed batch nobody may read what its slots would have held.
+  void void_slots(const Batch& batch);
+
+  const Arena& arena() const { return arena_; }
+  PageMover& mover() { return mover_; }  // of the KV pages, for the copy thread
+
+ private:
+  struct BoundProgram;
+  class Execution;
+
+  void prepare(const Batch& batch);
+  void prepare_pages(const Batch& batch);
+  void prepare_ranges(const Batch& batch);
+  const CellType& cell_of(const Batch& batch) const { return settings_.description.cells.at(batch.cell); }
+  const BoundProgram& bind(const std::shared_ptr<const Program>& program);
+  SampleRow sample_row_of(const SequenceSlice& slice) const;
+  void finish(const Batch& batch, BatchResult& result);
+
+  ProgramRunnerSettings settings_;
+  std::shared_ptr<const CpuWeights> weights_;
+  std::shared_ptr<const RotaryTable> rotary_;
+  ThreadPool& threads_;
+  Arena arena_;
+  PageMemory kv_pool_;
+  PageMover mover_;
+  std::size_t scratch_bytes_ = 0;  // of a thread, for self-attention
+  PageMemory scratch_;
+  std::vector<std::int32_t> last_tokens_;  // by slot; -1: none
+  // [slot][position % kRecentTokens]: what was drawn for which position.
+  std::vector<std::array<std::int32_t, kRecentTokens>> recent_tokens_;
+  std::map<const Program*, std::unique_ptr<BoundProgram>> bound_;
+
+  // Buffers of the batch that runs, reused to avoid allocation.
+  std::vector<std::int32_t> token_ids_;
+  std::vector<TokenPlace> places_;
+  std::vector<AttentionBlock> attention_blocks_;
+  std::vector<std::uint32_t> output_rows_;
+  std::vector<SampleRow> sample_rows_;
+  std::vector<std::int32_t> sampled_;
+  std::vector<TokenLogprobs> logprobs_;  // by output row; empty: nobody asked
+  std::vector<BatchRows> ranges_;        // of slices of a stateless cell, in order
+  std::vector<BatchRows> longest_first_;
+  std::vector<std::uint32_t> positions_;  // of tokens in their slice
+  std::vector<std::uint8_t> types_;       // of tokens: 1 in a second text
+  std::vector<float> vectors_;            // [slices, vector_size]
+};
+
+}  // namespace troupe

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/gemm/product_choices.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "gpu/kept_file.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace troupe::cuda {
+
+const char* const kProductChoicesFile = "product-choices.json";
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Also counts changes of the own kernels that make old measurements wrong.
+constexpr int kFormat = 1;
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+constexpr std::size_t kMostChoices = 8192;
+constexpr double kLongest = 1e9;  // microseconds
+
+std::string hex(std::uint64_t value) {
+  std::string text(16, '0');
+  for (std::size_t digit = 16; digit-- > 0; value >>= 4) {
+    text[digit] = "0123456789abcdef"[value & 15];
+  }
+  return text;
+}
+
+Json json_of(const ProductDevice& device) {
+  return {{"name", device.name},
+          {"compute_capability", device.compute_capability},
+          {"num_multiprocessors", device.num_multiprocessors},
+          {"driver_version", device.driver_version},
+          {"cublas_version", device.cublas_version},
+          {"workspace_bytes", device.workspace_bytes}};
+}
+
+Json json_of(const ProductShape& shape, const ProductChoice& choice) {
+  Json json = {{"tokens", shape.num_tokens},
+               {"outputs", shape.num_outputs},
+               {"depth", shape.depth},
+               {"type", name_of(shape.type)},
+               {"c_type", name_of(shape.c_type)},
+               {"bias", shape.has_bias},
+               {"adds", shape.adds},
+               {"gelu", shape.activation == ProductActivation::kGelu},
+               {"microseconds", choice.microseconds}};
+  if (choice.kernel == ProductKernel::kFewTokens) {
+    json["kernel"] = "few-tokens";
+    return json;
+  }
+  std::string algorithm;
+  for (const std::uint64_t word : choice.algorithm) algorithm += hex(word);
+  json["kernel"] = "cublaslt";
+  json["algorithm"] = algorithm;
+  json["workspace_bytes"] = choice.workspace_bytes;
+  return json;
+}
+
+Json list_of(const ProductChoices& choices) {
+  Json list = Json::array();
+  for (const auto& [shape, choice] : choices) list.push_back(json_of(shape, choice));
+  return list;
+}
+
+// Algorithms are opaque: that one digit has changed must not go unnoticed.
+std::string checksum_of(const Json& list) {
+  const std::string text = list.dump();
+  return hex(XXH3_64bits(text.data(), text.size()));
+}
+
+// A member that may be absent.
+const Json& member(const Json& object, const char* name) {
+  static const Json kNothing;
+  const auto found = object.find(name);
+  return found == object.end() ? kNothing : *found;
+}
+
+bool read_number(const Json& json, std::uint64_t most, std::uint64_t& value) {
+  if (!json.is_number_unsigned() || json.get<std::uint64_t>() > most) return false;
+  value = json.get<std::uint64_t>();
+  return true;
+}
+bool read_number(const Json& json, std::uint32_t& value) {
+  std::uint64_t wide = 0;
+  if (!read_number(json, UINT32_MAX, wide)) return false;
+  value = static_cast<std::uint32_t>(wide);
+  return true;
+}
+
+bool read_flag(const Json& json, bool& value) {
+  if (!json.is_boolean()) return false;
+  value = json.get<bool>();
+  return true;
+}
+
+bool read_type(const Json& json, DataType& value) {
+  for (const DataType type : {DataType::kF32, DataType::kF16, DataType::kBF16}) {
+    if (json == name_of(type)) {
+      value = type;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool read_algorithm(const Json& json, std::array<std::uint64_t, 8>& words) {
+  if (!json.is_string()) return false;
+  const auto& text = json.get_ref<const std::string&>();
+  if (text.size() != words.size() * 16) return false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const char* const begin = text.data() + i * 16;
+    const auto [end, error] = std::from_chars(begin, begin + 16, words[i], 16);
+    if (error != std::errc() || end != begin + 16) return false;
+  }
+  return true;
+}
+
+bool read_shape(const Json& json, ProductShape& shape) {
+  bool is_gelu = false;
+  if (!read_number(member(json, "tokens"), shape.num_tokens) ||
+      !read_number(member(json, "outputs"), shape.num_outputs) ||
+      !read_number(member(json, "depth"), shape.depth) || !read_type(member(json, "type"), shape.type) ||
+      !read_type(member(json, "c_type"), shape.c_type) || !read_flag(member(json, "bias"), shape.has_bias) ||
+      !read_flag(member(json, "adds"), shape.adds) || !read_flag(member(json, "gelu"), is_gelu)) {
+    return false;
+  }
+  shape.activation = is_gelu ? ProductActivation::kGelu : ProductActivation::kNone;
+  return shape == bin_of(shape);
+}
+
+bool read_choice(const Json& json, std::uint64_t workspace_bytes, ProductChoice& choice) {
+  const Json& microseconds = member(json, "microseconds");
+  if (!microseconds.is_number()) return false;
+  choice.microseconds = microseconds.get<double>();
+  if (!(choice.microseconds >= 0.0 && choice.microseconds <= kLongest)) return false;
+  if (member(json, "kernel") == "few-tokens") {
+    choice.kernel = ProductKernel::kFewTokens;
+    return true;
+  }
+  return member(json, "kernel") == "cublaslt" &&
+         read_algorithm(member(json, "algorithm"), choice.algorithm) &&
+         read_number(member(json, "workspace_bytes"), workspace_bytes, choice.workspace_bytes);
+}
+
+std::optional<ProductChoices> choices_of(const Json& list, const ProductDevice& device) {
+  if (!list.is_array() || list.size() > kMostChoices) return std::nullopt;
+  ProductChoices choices;
+  for (const Json& json : list) {
+    ProductShape shape;
+    ProductChoice choice;
+    if (!json.is_object() || !read_shape(json, shape) || !read_choice(json, device.workspace_bytes, choice) ||
+        !choices.emplace(shape, choice).second) {
+      return std::nullopt;
+    }
+  }
+  return choices;
+}
+
+}  // namespace
+
+std::optional<ProductChoices> read_product_choices(int directory, const ProductDevice& device,
+                                                   std::string& problem) {
+  problem.clear();
+  const auto text = read_kept_file(directory, kProductChoicesFile, kMostBytes, problem);
+  if (!text) return std::nullopt;
+  const Json file = Json::parse(*text, nullptr, false);
+  if (!file.is_object() || member(file, "format") != kFormat) {
+    problem = "expected JSON of format " + std::to_string(kFormat);
+    return std::nullopt;
+  }
+  if (member(file, "device") != json_of(device)) {
+    problem = "measured on another device, driver or version of cuBLASLt";
+    return std::nullopt;
+  }
+  auto choices = choices_of(member(file, "choices"), device);
+  if (!choices) {
+    problem = "expected a list of products, each once, and their kernels";
+  } else if (member(file, "checksum") != checksum_of(list_of(*choices))) {
+    problem = "expected choices that match their checksum";
+    choices.reset();
+  }
+  return choices;
+}
+
+std::string write_product_choices(int directory, const ProductDevice& device, const ProductChoices& choices) {
+  Json list = list_of(choices);
+  const Json json = {{"format", kFormat},
+                     {"device", json_of(device)},
+                     {"checksum", checksum_of(list)},
+                     {"choices", std::move(list)}};
+  return replace_kept_file(directory, kProductChoicesFile, json.dump(1) + "\n");
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/gemm/product_device.hpp"
+
+#include <cuda_runtime.h>
+
+#include "gpu/cuda/gemm/cublas_products.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
+
+namespace troupe::cuda {
+
+ProductDevice product_device(int device, std::size_t workspace_bytes) {
+  cudaDeviceProp properties{};
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+  int driver_version = 0;
+  CUDA_CHECK(cudaDriverGetVersion(&driver_version));
+  return {.name = properties.name,
+          .compute_capability = properties.major * 10 + properties.minor,
+          .num_multiprocessors = properties.multiProcessorCount,
+          .driver_version = driver_version,
+          .cublas_version = CublasProducts::version(),
+          .workspace_bytes = workspace_bytes};
+}
+
+}  // namespace troupe::cuda

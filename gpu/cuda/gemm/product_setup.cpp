@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/gemm/product_setup.hpp"
+
+#include <cuda_runtime.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gpu/cuda/gemm/cublas_products.hpp"
+#include "gpu/cuda/gemm/product_candidates.hpp"
+#include "gpu/cuda/gemm/product_choices.hpp"
+#include "gpu/cuda/gemm/product_device.hpp"
+#include "gpu/cuda/gemm/product_timer.hpp"
+#include "gpu/cuda/gemm/product_tuning.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_input.hpp"
+#include "gpu/cuda/lowering.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
+#include "gpu/cuda/runtime/stream.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+// Products of one shape but for the tokens, and the weights they read.
+using ProductsOfNetwork = std::map<ProductShape, std::vector<const DeviceWeight*>>;
+
+// Of the program for many tokens, which has them all; tokens are 1 here.
+ProductsOfNetwork products_of(const CudaModelPlan& plan, const DeviceWeights& weights) {
+  const Program program = plan.network->build_program(0, plan.largest, plan.compute_type);
+  const LoweredProgram lowered = lower(program, plan.compute_type, false);
+  ProductsOfNetwork products;
+  for (const Step& step : lowered.steps) {
+    const auto* product = std::get_if<ProductStep>(&step.kind);
+    if (product == nullptr) continue;
+    const DeviceWeight& weight = weights.find(lowered.tensors[step.inputs.at(1)].name);
+    const ProductShape shape{.num_tokens = 1,
+                             .num_outputs = weight.rows,
+                             .depth = weight.columns,
+                             .type = weight.type,
+                             .c_type = lowered.tensors[step.outputs.at(0)].type,
+                             .has_bias = step.inputs.size() > 2,
+                             .adds = product->adds};
+    products[shape].push_back(&weight);
+  }
+  return products;
+}
+
+// Everything that runs of products of any shape need.
+class ProductRuns {
+ public:
+  ProductRuns(const ProductsOfNetwork& products, std::uint32_t max_tokens)
+      : products_(products),
+        workspace_(kProductWorkspaceBytes),
+        few_token_workspace_(kFewTokenWorkspaceBytes),
+        cublas_(workspace_.get(), kProductWorkspaceBytes) {
+    std::size_t scratch_bytes = 0;
+    for (const auto& [of_one_token, weights] : products) {
+      ProductShape shape = of_one_token;
+      shape.num_tokens = product_bin(max_tokens);
+      scratch_bytes = std::max(scratch_bytes, product_scratch_bytes(shape));
+    }
+    scratch_ = DeviceMemory(scratch_bytes);
+    // Ordinary numbers: 0.0115 in f32, in bf16 and, about, in f16.
+    CUDA_CHECK(cudaMemset(scratch_.get(), 0x3C, scratch_.size_bytes()));
+    CUDA_CHECK(cudaMemset(few_token_workspace_.get(), 0, few_token_workspace_.size_bytes()));
+    CUDA_CHECK(cudaDeviceSynchronize());
+  }
+
+  std::vector<ProductCandidate> candidates(const ProductShape& shape) {
+    std::vector<const void*> weights;
+    for (const DeviceWeight* weight : weights_of(shape)) weights.push_back(weight->data);
+    return product_candidates(cublas_, shape,
+                              {.memory = scratch_.get(),
+                               .size_bytes = scratch_.size_bytes(),
+                               .few_token_workspace = few_token_workspace_.get()},
+                              std::move(weights), stream_.handle());
+  }
+
+  StreamHandle stream() const { return stream_.handle(); }
+
+ private:
+  const std::vector<const DeviceWeight*>& weights_of(ProductShape shape) const {
+    shape.num_tokens = 1;
+    return products_.at(shape);
+  }
+
+  const ProductsOfNetwork& products_;
+  Stream stream_;
+  DeviceMemory workspace_, few_token_workspace_, scratch_;
+  CublasProducts cublas_;
+};
+
+// Every bin of every product. What matters is the time it takes in all layers:
+// decode steps come all the time, the largest prefills take longest.
+std::vector<ProductTask> tasks_of(const ProductsOfNetwork& products, std::uint32_t max_tokens) {
+  std::set<std::uint32_t> bins;
+  for (std::uint32_t tokens = 1; tokens <= max_tokens; tokens = product_bin(tokens) + 1)
+    bins.insert(product_bin(tokens));
+  std::vector<ProductTask> tasks;
+  for (const auto& [shape, weights] : products) {
+    for (const std::uint32_t bin : bins) {
+      ProductTask task{.shape = shape};
+      task.shape.num_tokens = bin;
+      const bool is_usual = bin >= max_tokens / 2 || bin <= kMostFewTokens;
+      task.importance = static_cast<double>(weights.size()) * static_cast<double>(bytes_of(task.shape)) *
+                        (is_usual ? 4.0 : 1.0);
+      tasks.push_back(task);
+    }
+  }
+  return tasks;
+}
+
+class Directory {
+ public:
+  explicit Directory(const std::string& path)
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  ~Directory() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+// Held while products are measured. Workers on GPUs of one kind then share what the first
+// of them has measured, and none writes the file under another's hands. The end of a
+// process releases it; one that hangs is not waited for. The directory's own lock is the server's.
+class TuningLock {
+ public:
+  explicit TuningLock(const Directory& directory)
+      : descriptor_(::openat(directory.descriptor(), "product-choices.lock",
+                             O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) {
+    for (int i = 0; i < kMostNaps && descriptor_ >= 0; ++i) {
+      if ((is_held_ = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0)) return;
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+  ~TuningLock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  TuningLock(const TuningLock&) = delete;
+  TuningLock& operator=(const TuningLock&) = delete;
+  // Or there can't be one: then writing tells why.
+  bool may_write() const { return is_held_ || descriptor_ < 0; }
+
+ private:
+  static constexpr std::chrono::milliseconds kNap{20};
+  static constexpr int kMostNaps = 500;  // 10 s; who waited longer measures for itself and writes nothing
+
+  int descriptor_;  // -1: the file can't be made
+  bool is_held_ = false;
+};
+
+}  // namespace
+
+bool can_use_own_kernel(const ProductShape& shape) {
+  return !shape.adds && shape.activation == ProductActivation::kNone &&
+         can_multiply_few_tokens({.a_stride = shape.depth,
+                                  .weight_stride = shape.depth,
+                                  .type = shape.type,
+                                  .num_tokens = shape.num_tokens,
+                                  .num_outputs = shape.num_outputs,
+                                  .depth = shape.depth});
+}
+
+ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& weights, std::string& news) {
+  const std::string& path = plan.settings.product_choices;
+  if (path.empty()) return {};
+  const Directory directory(path);
+  if (directory.descriptor() < 0) {
+    news = path + ": " + std::strerror(errno);
+    return {};
+  }
+  const TuningLock lock(directory);
+  const ProductDevice device = product_device(plan.gpu.ordinal, kProductWorkspaceBytes);
+  ProductChoices choices =
+      read_product_choices(directory.descriptor(), device, news).value_or(ProductChoices{});
+  const auto products = products_of(plan, weights);
+  ProductRuns runs(products, plan.largest.max_tokens);
+  ProductTimer timer(runs.stream());
+  const auto report =
+      tune_products(tasks_of(products, plan.largest.max_tokens),
+                    {.candidates = [&](const ProductShape& shape) { return runs.candidates(shape); },
+                     .clock = [&](const ProductRun& run) { return timer(run); },
+                     .now = [] { return std::chrono::steady_clock::now(); },
+                     .budget = kProductTuningTime},
+                    choices);
+  if (report.num_measured > 0 && lock.may_write()) {
+    const std::string problem = write_product_choices(directory.descriptor(), device, choices);
+    if (!problem.empty()) news = problem;
+  }
+  return choices;
+}
+
+}  // namespace troupe::cuda

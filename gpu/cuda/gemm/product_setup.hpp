@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel computes each of a network's products: as measured before, or
+// measured now, the products of decode steps and of large prefills first.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "gpu/cuda/cuda_model.hpp"
+#include "gpu/cuda/gemm/product_shape.hpp"
+#include "gpu/cuda/weights.hpp"
+
+namespace troupe::cuda {
+
+// A start is not to be longer for it.
+inline constexpr std::chrono::milliseconds kProductTuningTime{1000};
+
+// True if kernels/few_token_product.hpp can compute the shape.
+bool can_use_own_kernel(const ProductShape& shape);
+
+// None if plan.settings.product_choices, a directory, is empty. Measurements
+// are stored there; `news` tells of an error in that. Takes device memory and
+// gives it back. Throws CudaError, CublasError.
+ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& weights, std::string& news);
+
+}  // namespace troupe::cuda

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/pages/page_swapper.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+#include "gpu/cuda/kernels/page_copy.hpp"
+#include "gpu/cuda/pages/swap_plan.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
+#include "gpu/pages/page_checksum.hpp"
+#include "gpu/program/batch_check.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr unsigned kCheckThreads = 4;
+constexpr std::size_t kMinIdBytes = 64 * 1024;  // of page numbers, a batch
+constexpr const char* kAbandoned = "the device was stopped";
+
+}  // namespace
+
+struct PageSwapper::Load {
+  PageCopy move;
+  HostPages::Unchecked found;
+  bool is_being_stored = false;  // by a batch that is not finished, or by this one
+  bool is_intact = false;        // its checksum is right
+};
+
+struct PageSwapper::Moving {
+  std::shared_ptr<const Batch> batch;
+  std::uint64_t number = 0;  // 1, 2, 3 …
+  PinnedMemory ids;          // of pages, for the kernels
+  std::size_t num_ids = 0;
+  std::vector<Event> layers;  // empty: nothing to wait for
+  Event loaded, stored, computed;
+  std::vector<Load> loads;               // in order
+  std::vector<std::uint64_t> checksums;  // of stores, in order
+  bool is_checked = false;               // guarded by the mutex
+  std::exception_ptr failure;            // of the checker
+};
+
+PageSwapper::PageSwapper(const PageSwapperSettings& settings, std::shared_ptr<HostPages> host_pages)
+    : settings_(settings),
+      host_pages_(std::move(host_pages)),
+      host_memory_(host_pages_ ? host_pages_->memory() : std::span<std::byte>{}),
+      load_stream_(Stream::Priority::kHigh),
+      store_stream_(Stream::Priority::kLow),
+      void_pages_(settings.layout.num_pages, kKvPageTokens),
+      threads_({.num_threads = host_pages_ ? kCheckThreads : 1}) {
+  const std::size_t page_bytes = settings.layout.num_layers * kv_page_bytes(settings.layout);
+  if (host_pages_ && host_pages_->page_bytes() != page_bytes)
+    throw std::runtime_error("host pages of " + std::to_string(host_pages_->page_bytes()) +
+                             " bytes for KV pages of " + std::to_string(page_bytes));
+  checker_ = std::thread([this] { work(); });
+}
+
+PageSwapper::~PageSwapper() {
+  abandon();
+  if (checker_.joinable()) checker_.join();
+}
+
+void PageSwapper::abandon() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+}
+
+void PageSwapper::begin(std::shared_ptr<const Batch> batch, const Stream& compute) {
+  check(batch->moves);
+  auto moving = std::make_shared<Moving>();
+  moving->batch = std::move(batch);
+  const auto& moves = moving->batch->moves;
+  std::deque<std::shared_ptr<Moving>> earlier;
+  {
+    const std::lock_guard lock(mutex_);
+    earlier = in_flight_;
+    moving->number = num_finished_ + in_flight_.size() + 1;
+  }
+  for (const auto& other : earlier) {
+    if (!must_follow(other->batch->moves, *moving->batch, settings_.num_pages)) continue;
+    compute.wait_for(other->loaded);
+    compute.wait_for(other->stored);
+  }
+  if (!moves.empty()) {
+    wait_until_unused(*moving);
+    wait_for_earlier(*moving);
+    look_up_loads(*moving);
+    moving->ids = take_ids(2 * moves.size() * sizeof(std::uint32_t));
+    const auto segments = plan_copies(*moving->batch, settings_.num_pages);
+    for (const CopySegment& segment : segments) queue_segment(*moving, segment);
+    moving->loaded.record(load_stream_);
+    moving->stored.record(store_stream_);
+  }
+  current_ = moving;
+  const std::lock_guard lock(mutex_);
+  in_flight_.push_back(moving);
+  if (moves.empty()) {
+    moving->is_checked = true;
+    return;
+  }
+  to_check_.push_back(std::move(moving));
+  changed_.notify_all();
+}
+
+void PageSwapper::check(const std::vector<PageCopy>& moves) const {
+  check_copies(moves, settings_.num_pages, host_pages_ ? host_pages_->num_pages() : 0);
+}
+
+// A host page that is stored into was not finished before: its checksum, or who
+// has it, would be lost.
+void PageSwapper::wait_until_unused(const Moving& moving) {
+  std::unique_lock lock(mutex_);
+  std::uint64_t awaited = 0;
+  for (const auto& other : in_flight_)
+    for (const PageCopy& used : other->batch->moves)
+      if (!used.is_within() && stores_into(moving.batch->moves, used.host_page)) awaited = other->number;
+  changed_.wait(lock, [&] { return stop_ || num_finished_ >= awaited; });
+  if (stop_) throw std::runtime_error(kAbandoned);
+}
+
+// On the device.
+void PageSwapper::wait_for_earlier(const Moving& moving) {
+  std::deque<std::shared_ptr<Moving>> earlier;
+  {
+    const std::lock_guard lock(mutex_);
+    earlier = in_flight_;
+  }
+  const auto& moves = moving.batch->moves;
+  for (const auto& other : earlier) {
+    if (must_follow(moves, *other->batch, settings_.num_pages)) {
+      load_stream_.wait_for(other->computed);
+      store_stream_.wait_for(other->computed);
+    }
+    if (share_page(moves, other->batch->moves)) {
+      load_stream_.wait_for(other->stored);
+      store_stream_.wait_for(other->loaded);
+    }
+  }
+}
+
+// In the order of the moves: a page that is stored holds nothing until then.
+void PageSwapper::look_up_loads(Moving& moving) {
+  const auto is_being_stored = [&](const PageCopy& load) {
+    const auto is_it = [&](const PageCopy& move) {
+      return move.is_store() && move.host_page == load.host_page && move.generation == load.generation;
+    };
+    const auto has_it = [&](const std::vector<PageCopy>& moves) {
+      return std::any_of(moves.begin(), moves.end(), is_it);
+    };
+    const std::lock_guard lock(mutex_);
+    return has_it(moving.batch->moves) ||
+           std::any_of(in_flight_.begin(), in_flight_.end(),
+                       [&](const auto& other) { return has_it(other->batch->moves); });
+  };
+  std::unordered_set<std::uint32_t> loaded;
+  for (const PageCopy& move : moving.batch->moves) {
+    if (move.is_within()) continue;
+    if (move.is_load()) {
+      Load load{.move = move, .found = host_pages_->find(move.host_page, move.generation)};
+      if (load.found.bytes.empty()) load.is_being_stored = is_being_stored(move);
+      moving.loads.push_back(load);
+      loaded.insert(move.host_page);
+      continue;
+    }
+    if (loaded.contains(move.host_page))  // before it is written over
+      for (Load& load : moving.loads) check_load(load);
+    host_pages_->begin_store(move.host_page);
+  }
+}
+
+// Each part of a segment begins when what was queued before is complete; nobody
+// waits for what comes afterwards, which waits only for loads of the same pages.
+void PageSwapper::queue_segment(Moving& moving, const CopySegment& segment) {
+  const auto num_layers = static_cast<std::uint32_t>(settings_.layout.num_layers);
+  for (const auto& part : stores_first(segment.by_layer)) {
+    if (part.front().is_within()) {
+      join_streams();
+      queue_within(moving, part);
+      continue;
+    }
+    const CopyList stores = list_copies(moving, part, true);
+    const CopyList loads = list_copies(moving, part, false);
+    join_streams();
+    moving.layers.clear();
+    for (std::uint32_t layer = 0; layer < num_layers; ++layer) {
+      queue_copy(stores, layer, 1, store_stream_);
+      if (stores.num_pages > 0) {
+        const Event stored;
+        stored.record(store_stream_);
+        load_stream_.wait_for(stored);
+      }
+      queue_copy(loads, layer, 1, load_stream_);
+      moving.layers.emplace_back();
+      moving.layers.back().record(load_stream_);
+    }
+  }
+  if (segment.by_layer.empty() || share_page(segment.by_layer, segment.afterwards)) join_streams();
+  queue_copy(list_copies(moving, segment.afterwards, true), 0, num_layers, store_stream_);
+}
+
+// Layer by layer: a pool of many gigabytes is wider than a pitched copy may be.
+void PageSwapper::queue_within(Moving& moving, const std::vector<PageCopy>& copies) {
+  const KvLayout& layout = settings_.layout;
+  const std::size_t part_bytes = kv_page_bytes(layout);
+  for (const PageCopy& copy : copies) {
+    if (copy.from_page == copy.device_page) continue;
+    for (std::uint32_t layer = 0; layer < layout.num_layers; ++layer)
+      CUDA_CHECK(cudaMemcpyAsync(settings_.pool + kv_block_offset(layout, layer, copy.device_page, 0),
+                                 settings_.pool + kv_block_offset(layout, layer, copy.from_page, 0),
+                                 part_bytes, cudaMemcpyDeviceToDevice, load_stream_.handle()));
+  }
+  moving.layers.clear();
+  for (std::size_t layer = 0; layer < layout.num_layers; ++layer) {
+    moving.layers.emplace_back();
+    moving.layers.back().record(load_stream_);
+  }
+}
+
+void PageSwapper::join_streams() {
+  const Event stored;
+  const Event loaded;
+  stored.record(store_stream_);
+  loaded.record(load_stream_);
+  load_stream_.wait_for(stored);
+  store_stream_.wait_for(loaded);
+}
+
+// Of the moves, those in one direction. Their pages' numbers lie in pinned memory of
+// their own, which kernels read as long as the batch is in flight.
+PageSwapper::CopyList PageSwapper::list_copies(Moving& moving, const std::vector<PageCopy>& moves,
+                                               bool to_host) {
+  auto* const ids = reinterpret_cast<std::uint32_t*>(moving.ids.get()) + moving.num_ids;
+  CopyList list{.pool_pages = ids, .to_host = to_host};
+  for (const PageCopy& move : moves)
+    if (move.is_store() == to_host) ids[list.num_pages++] = move.device_page;
+  list.host_pages = ids + list.num_pages;
+  std::size_t end = list.num_pages;
+  for (const PageCopy& move : moves)
+    if (move.is_store() == to_host) ids[end++] = move.host_page;
+  moving.num_ids += end;
+  return list;
+}
+
+void PageSwapper::queue_copy(const CopyList& list, std::uint32_t first_layer, std::uint32_t num_layers,
+                             const Stream& stream) {
+  if (list.num_pages == 0) return;
+  launch_page_copy({.pool = settings_.pool,
+                    .layout = settings_.layout,
+                    .pool_pages = list.pool_pages,
+                    .pieces = host_memory_.on_device(),
+                    .piece_numbers = list.host_pages,
+                    .num_pages = list.num_pages,
+                    .is_to_pool = !list.to_host,
+                    .first_layer = first_layer,
+                    .num_layers = num_layers,
+                    .max_blocks = kSwapBlocks},
+                   stream.handle());
+}
+
+void PageSwapper::before_layer(std::uint32_t layer, const Stream& compute) {
+  if (!current_->layers.empty()) compute.wait_for(current_->layers.at(layer));
+}
+
+void PageSwapper::before_all_layers(const Stream& compute) {
+  if (!current_->layers.empty()) compute.wait_for(current_->layers.back());
+}
+
+void PageSwapper::end(const Stream& compute) { current_->computed.record(compute); }
+
+// Taken again from batches that are finished: to give pinned memory back would
+// wait for the device.
+PinnedMemory PageSwapper::take_ids(std::size_t size_bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(free_ids_.begin(), free_ids_.end(),
+                                    [&](const PinnedMemory& ids) { return ids.size_bytes() >= size_bytes; });
+    if (found != free_ids_.end()) {
+      PinnedMemory ids = std::move(*found);
+      free_ids_.erase(found);
+      return ids;
+    }
+  }
+  return PinnedMemory(std::max(size_bytes, kMinIdBytes));
+}
+
+PageSwapper::Outcome PageSwapper::finish() {
+  std::shared_ptr<Moving> moving;
+  {
+    std::unique_lock lock(mutex_);
+    moving = in_flight_.front();
+    changed_.wait(lock, [&] { return stop_ || moving->is_checked; });
+    if (!moving->is_checked) throw std::runtime_error(kAbandoned);
+  }
+  if (moving->failure) std::rethrow_exception(moving->failure);
+  Outcome outcome;
+  auto load = moving->loads.begin();
+  auto checksum = moving->checksums.begin();
+  for (const PageCopy& move : moving->batch->moves) {
+    if (move.is_store()) {
+      // A void page stays on the device: the host page then holds nothing.
+      if (!void_pages_.is_void(move.device_page))
+        host_pages_->finish_store(move.host_page, move.generation, *checksum);
+      ++checksum;
+      continue;
+    }
+    if (move.is_within()) {
+      void_pages_.set(move.device_page, void_pages_.is_void(move.from_page));
+      continue;
+    }
+    const bool is_intact = load->is_being_stored
+                               ? !host_pages_->find(move.host_page, move.generation).bytes.empty()
+                               : load->is_intact;
+    void_pages_.set(move.device_page, !is_intact);
+    if (!is_intact) outcome.failed_loads.push_back(move.generation);
+    ++load;
+  }
+  outcome.void_slices = void_pages_.find_slices(*moving->batch);
+  {
+    const std::lock_guard lock(mutex_);
+    in_flight_.pop_front();
+    if (moving->ids.size_bytes() > 0) free_ids_.push_back(std::move(moving->ids));
+    ++num_finished_;
+  }
+  changed_.notify_all();
+  return outcome;
+}
+
+// The checker.
+void PageSwapper::work() {
+  (void)cudaSetDevice(settings_.ordinal);
+  while (true) {
+    std::shared_ptr<Moving> moving;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stop_ || !to_check_.empty(); });
+      if (stop_) return;
+      moving = std::move(to_check_.front());
+      to_check_.pop_front();
+    }
+    try {
+      check_loads(*moving);
+      moving->loaded.synchronize();
+      moving->stored.synchronize();
+      check_stores(*moving);
+    } catch (...) {
+      moving->failure = std::current_exception();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      moving->is_checked = true;
+    }
+    changed_.notify_all();
+  }
+}
+
+void PageSwapper::check_loads(Moving& moving) {
+  threads_.run(moving.loads.size(), [&](std::size_t i) { check_load(moving.loads[i]); });
+}
+
+// Looks once.
+void PageSwapper::check_load(Load& load) {
+  const auto found = std::exchange(load.found, {});
+  if (found.bytes.empty()) return;
+  load.is_intact = page_checksum(found.bytes, load.move.generation) == found.checksum;
+}
+
+void PageSwapper::check_stores(Moving& moving) {
+  std::vector<PageCopy> stores;
+  for (const PageCopy& move : moving.batch->moves)
+    if (move.is_store()) stores.push_back(move);
+  moving.checksums.resize(stores.size());
+  threads_.run(stores.size(), [&](std::size_t i) {
+    const std::size_t size = host_pages_->page_bytes();
+    const auto page = host_pages_->memory().subspan(stores[i].host_page * size, size);
+    moving.checksums[i] = page_checksum(page, stores[i].generation);
+  });
+}
+
+}  // namespace troupe::cuda

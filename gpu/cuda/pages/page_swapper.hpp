@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The moves of a GPU's KV pages between its pool and the host tier, on streams of
+// their own beside the one that computes (Pensieve §3.4.3; decision 0008 has the
+// rules, which are the same on every device). Kernels read and write the host's
+// pages themselves, a layer of all pages at a time, so a batch's program waits
+// for each layer only when it comes to it. All order on the device is kept by
+// events; the host waits only before a host page is written over whose last move
+// has not been finished.
+//
+//   begin ──► moves queued, the checker looks at checksums ──► before_layer … ──► end
+//   finish ◄── by the thread that sees batches end, in the same order
+//
+// A host page's checksum is reckoned on the CPU, of what is to be loaded while
+// the GPU loads it, of what was stored when the GPU has stored it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gpu/cpu/thread_pool.hpp"
+#include "gpu/cuda/runtime/memory.hpp"
+#include "gpu/cuda/runtime/stream.hpp"
+#include "gpu/pages/copy_plan.hpp"
+#include "gpu/pages/host_pages.hpp"
+#include "gpu/pages/kv_layout.hpp"
+#include "gpu/pages/void_pages.hpp"
+#include "gpu/program/batch.hpp"
+
+namespace troupe::cuda {
+
+struct PageSwapperSettings {
+  int ordinal = 0;  // of the GPU
+  KvLayout layout;
+  std::byte* pool = nullptr;    // on the device
+  std::uint32_t num_pages = 0;  // that batches may name
+};
+
+// begin, before_layer and end are the submitting thread's; finish another's.
+class PageSwapper {
+ public:
+  // host_pages may be null: batches have only moves within the pool then. Throws CudaError;
+  // std::runtime_error if its pages have another size than the pool's.
+  PageSwapper(const PageSwapperSettings& settings, std::shared_ptr<HostPages> host_pages);
+  ~PageSwapper();
+  PageSwapper(const PageSwapper&) = delete;
+  PageSwapper& operator=(const PageSwapper&) = delete;
+
+  // Each batch, in order; what is queued on `compute` from now on comes after the
+  // moves of earlier batches that it must come after. Throws std::runtime_error
+  // for pages that there are not: the batch is then neither ended nor finished.
+  void begin(std::shared_ptr<const Batch> batch, const Stream& compute);
+  // Work queued on `compute` from now on finds the layer's KV of the batch's
+  // pages, and may write it.
+  void before_layer(std::uint32_t layer, const Stream& compute);
+  void before_all_layers(const Stream& compute);
+  void end(const Stream& compute);  // all of the batch is queued
+
+  struct Outcome {
+    std::vector<std::uint64_t> failed_loads;  // generations
+    std::vector<bool> void_slices;            // empty: none
+  };
+  // The oldest batch has been computed: waits for its moves. Throws CudaError.
+  Outcome finish();
+
+  // Nothing waits any more; to be called when the device has failed.
+  void abandon();
+
+ private:
+  // Numbers of pages where kernels find them, [num_pages] each.
+  struct CopyList {
+    const std::uint32_t* pool_pages = nullptr;
+    const std::uint32_t* host_pages = nullptr;
+    std::uint32_t num_pages = 0;
+    bool to_host = false;
+  };
+  struct Load;
+  struct Moving;  // a batch on its way
+
+  void queue_segment(Moving& moving, const CopySegment& segment);
+  void queue_within(Moving& moving, const std::vector<PageCopy>& copies);
+  void join_streams();
+  CopyList list_copies(Moving& moving, const std::vector<PageCopy>& moves, bool to_host);
+  void queue_copy(const CopyList& list, std::uint32_t first_layer, std::uint32_t num_layers,
+                  const Stream& stream);
+  void wait_for_earlier(const Moving& moving);
+  void wait_until_unused(const Moving& moving);
+  void check(const std::vector<PageCopy>& moves) const;
+  void look_up_loads(Moving& moving);
+  PinnedMemory take_ids(std::size_t size_bytes);
+  void work();
+  void check_loads(Moving& moving);
+  static void check_load(Load& load);
+  void check_stores(Moving& moving);
+
+  PageSwapperSettings settings_;
+  std::shared_ptr<HostPages> host_pages_;
+  RegisteredMemory host_memory_;
+  Stream load_stream_, store_stream_;
+  VoidPages void_pages_;             // finishing thread
+  ThreadPool threads_;               // the checker's
+  std::shared_ptr<Moving> current_;  // submitting thread: begun last
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Moving>> in_flight_;  // begun, not finished
+  std::deque<std::shared_ptr<Moving>> to_check_;
+  std::vector<PinnedMemory> free_ids_;
+  std::uint64_t num_finished_ = 0;
+  bool stop_ = false;
+  std::thread checker_;
+};
+
+}  // namespace troupe::cuda

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/model/families.hpp"
+
+#include <vector>
+
+namespace troupe {
+namespace {
+
+constexpr FamilyNames kFamilies[] = {
+    {Family::kLlama, "LlamaForCausalLM", "llama", "llama"},
+    {Family::kMistral, "MistralForCausalLM", "mistral", ""},
+    {Family::kQwen2, "Qwen2ForCausalLM", "qwen2", "qwen2"},
+    {Family::kQwen3, "Qwen3ForCausalLM", "qwen3", "qwen3"},
+    {Family::kPhi3, "Phi3ForCausalLM", "phi3", "phi3"},
+    {Family::kSmolLm3, "SmolLM3ForCausalLM", "smollm3", "smollm3"},
+    {Family::kBert, "BertModel", "bert", ""},
+    {Family::kBert, "RobertaModel", "roberta", ""},
+    {Family::kBert, "XLMRobertaModel", "xlm-roberta", ""},
+    {Family::kBert, "DistilBertModel", "distilbert", ""},
+    {Family::kBert, "AlbertModel", "albert", ""},
+    {Family::kBert, "BertForSequenceClassification", "", ""},
+    {Family::kBert, "RobertaForSequenceClassification", "", ""},
+    {Family::kBert, "XLMRobertaForSequenceClassification", "", ""},
+    {Family::kBert, "DistilBertForSequenceClassification", "", ""},
+    {Family::kBert, "AlbertForSequenceClassification", "", ""},
+};
+
+const FamilyNames* find_by(std::string_view FamilyNames::*member, std::string_view name) {
+  if (name.empty()) return nullptr;
+  for (const FamilyNames& names : kFamilies)
+    if (names.*member == name) return &names;
+  return nullptr;
+}
+
+std::string listed(std::string_view FamilyNames::*member) {
+  std::vector<std::string_view> names;
+  for (const FamilyNames& family : kFamilies)
+    if (!(family.*member).empty()) names.push_back(family.*member);
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == names.size() ? " and " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
+}  // namespace
+
+const FamilyNames* find_family(std::string_view architecture) {
+  return find_by(&FamilyNames::architecture, architecture);
+}
+const FamilyNames* find_family_of_type(std::string_view model_type) {
+  return find_by(&FamilyNames::model_type, model_type);
+}
+const FamilyNames* find_gguf_family(std::string_view name) { return find_by(&FamilyNames::gguf, name); }
+
+std::string known_architectures() { return listed(&FamilyNames::architecture); }
+std::string known_gguf_architectures() { return listed(&FamilyNames::gguf); }
+
+}  // namespace troupe

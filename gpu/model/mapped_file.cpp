@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/model/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+std::int64_t modification_time(const struct stat& status) {
+  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) {
+    const int reason = errno;
+    throw std::runtime_error(path.string() + ": " +
+                             (reason == ENOENT ? "is missing" : std::strerror(reason)));
+  }
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close();
+    throw std::runtime_error(path.string() + ": is not a regular file");
+  }
+  size_ = static_cast<std::size_t>(status.st_size);
+  modified_nanoseconds_ = modification_time(status);
+  if (size_ == 0) return;
+  void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+  if (mapping == MAP_FAILED) {
+    const int reason = errno;
+    close();
+    throw std::runtime_error(path.string() + ": cannot be mapped: " + std::strerror(reason));
+  }
+  data_ = static_cast<const std::byte*>(mapping);
+}
+
+MappedFile::~MappedFile() { close(); }
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      modified_nanoseconds_(other.modified_nanoseconds_),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this == &other) return *this;
+  close();
+  path_ = std::move(other.path_);
+  data_ = std::exchange(other.data_, nullptr);
+  size_ = std::exchange(other.size_, 0);
+  modified_nanoseconds_ = other.modified_nanoseconds_;
+  descriptor_ = std::exchange(other.descriptor_, -1);
+  return *this;
+}
+
+bool MappedFile::is_unchanged() const {
+  struct stat status {};
+  return ::fstat(descriptor_, &status) == 0 && static_cast<std::size_t>(status.st_size) == size_ &&
+         modification_time(status) == modified_nanoseconds_;
+}
+
+void MappedFile::close() noexcept {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (descriptor_ >= 0) ::close(descriptor_);
+  data_ = nullptr;
+  size_ = 0;
+  descriptor_ = -1;
+}
+
+}  // namespace troupe

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A regular file mapped read-only. The mapping is as long as the file was when
+// it was opened: whoever cuts the file meanwhile makes reads fault, so readers
+// copy what they need at load, check is_unchanged() and drop the mapping.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace troupe {
+
+class MappedFile {
+ public:
+  // Throws std::runtime_error that names the file: missing, not a regular
+  // file, not readable.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+  // True if the file still has the size and modification time it was opened with.
+  bool is_unchanged() const;
+
+ private:
+  void close() noexcept;
+
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::int64_t modified_nanoseconds_ = 0;
+  int descriptor_ = -1;
+};
+
+}  // namespace troupe

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/model/model_config.hpp"
+
+#include <algorithm>
+
+#include "gpu/model/config_fields.hpp"
+#include "gpu/model/families.hpp"
+#include "gpu/model/gguf_config.hpp"
+#include "gpu/model/gguf_file.hpp"
+#include "gpu/model/json_file.hpp"
+#include "gpu/model/rope_config.hpp"
+#include "gpu/networks/bert_config.hpp"
+
+namespace troupe {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint32_t kMaxHeadDim = 256;
+
+// By "architectures", or by "model_type" where a file has none.
+const FamilyNames& read_family(const ConfigFields& fields) {
+  const json* names = fields.find("architectures");
+  const auto type = fields.text("model_type");
+  if (names == nullptr && type) {
+    if (const FamilyNames* family = find_family_of_type(*type)) return *family;
+    fields.refuse("the model_type " + ConfigFields::shown(*type) +
+                  " is not supported, and architectures is missing");
+  }
+  if (names == nullptr || !names->is_array() || names->empty() || !names->front().is_string()) {
+    fields.refuse("architectures does not name the network");
+  }
+  const FamilyNames* family = find_family(names->front().get<std::string>());
+  if (family == nullptr) {
+    fields.refuse("the architecture " + ConfigFields::shown(names->front()) + " is not supported (" +
+                  known_architectures() + " are)");
+  }
+  return *family;
+}
+
+// Features that would change the numbers and that no code here computes.
+void refuse_unsupported(const ConfigFields& fields) {
+  if (fields.find("quantization_config") != nullptr) {
+    fields.refuse("quantized weights (quantization_config) are not supported");
+  }
+  const auto activation = fields.text("hidden_act").value_or("silu");
+  if (activation != "silu" && activation != "swish") {
+    fields.refuse("hidden_act \"" + activation.substr(0, 48) + "\" is not supported (silu is)");
+  }
+}
+
+void read_sizes(const ConfigFields& fields, ModelConfig& config) {
+  config.hidden_size = fields.required_count("hidden_size", kMaxWidth);
+  config.intermediate_size = fields.required_count("intermediate_size", kMaxWidth);
+  config.num_layers = fields.required_count("num_hidden_layers", kMaxLayers);
+  config.num_heads = fields.required_count("num_attention_heads", kMaxHeads);
+  config.num_kv_heads = fields.count("num_key_value_heads", kMaxHeads).value_or(config.num_heads);
+  config.vocabulary_size = fields.required_count("vocab_size", kMaxVocabulary);
+  config.context_length = fields.count("max_position_embeddings", kMaxContext).value_or(2048);
+  if (config.num_heads % config.num_kv_heads != 0) {
+    fields.refuse("num_attention_heads " + std::to_string(config.num_heads) +
+                  " is no multiple of num_key_value_heads " + std::to_string(config.num_kv_heads));
+  }
+  if (const auto head_dim = fields.count("head_dim", kMaxWidth)) {
+    config.head_dim = *head_dim;
+  } else {
+    if (config.hidden_size % config.num_heads != 0) {
+      fields.refuse("hidden_size " + std::to_string(config.hidden_size) +
+                    " is no multiple of num_attention_heads " + std::to_string(config.num_heads) +
+                    " and head_dim is not given");
+    }
+    config.head_dim = config.hidden_size / config.num_heads;
+  }
+  if (config.head_dim % 8 != 0 || config.head_dim > kMaxHeadDim) {
+    fields.refuse("head_dim " + std::to_string(config.head_dim) +
+                  " is not supported (a multiple of 8 up to 256 is)");
+  }
+  const double width = static_cast<double>(config.hidden_size);
+  const double heads = 2.0 * config.num_heads + 2.0 * config.num_kv_heads;
+  const double parameters =
+      config.num_layers * width * (heads * config.head_dim + 3.0 * config.intermediate_size) +
+      2.0 * width * config.vocabulary_size;
+  if (heads * config.head_dim > 4.0 * kMaxWidth || parameters > kMaxParameters) {
+    fields.refuse("the stated sizes make more than 1e13 parameters");
+  }
+}
+
+// A list with an entry for each layer.
+const json* layer_list(const ConfigFields& fields, const char* name, const ModelConfig& config) {
+  const json* list = fields.find(name);
+  if (list == nullptr) return nullptr;
+  if (!list->is_array() || list->size() != config.num_layers) {
+    fields.refuse(std::string(name) + " is not a list of num_hidden_layers " +
+                  std::to_string(config.num_layers) + " entries");
+  }
+  return list;
+}
+
+// By "layer_types", else all layers of a family or those from "max_window_layers" on.
+void read_sliding_window(const ConfigFields& fields, Family family, ModelConfig& config) {
+  const bool is_qwen = family == Family::kQwen2 || family == Family::kQwen3;
+  const bool may_slide =
+      family == Family::kMistral || family == Family::kPhi3 ||
+      ((is_qwen || family == Family::kSmolLm3) && fields.flag("use_sliding_window", false));
+  const auto window = fields.count("sliding_window", kMaxContext);
+  if (!may_slide || !window || *window >= config.context_length) return;
+  config.sliding_window = *window;
+  if (const json* types = layer_list(fields, "layer_types", config)) {
+    for (const json& type : *types) {
+      if (type != "sliding_attention" && type != "full_attention") {
+        fields.refuse("layer_types has " + ConfigFields::shown(type) +
+                      ", which is not supported (sliding_attention and full_attention are)");
+      }
+      config.is_sliding.push_back(type == "sliding_attention");
+    }
+  } else if (is_qwen) {
+    const auto first = fields.count("max_window_layers", kMaxLayers).value_or(28);
+    for (std::uint32_t layer = 0; layer < config.num_layers; ++layer)
+      config.is_sliding.push_back(layer >= first);
+  } else if (family == Family::kSmolLm3) {
+    for (const bool is_rotated : config.is_rotated) config.is_sliding.push_back(!is_rotated);
+  }
+}
+
+// SmolLM3: every fourth layer has no positions, unless a list says otherwise (1: it has).
+void read_rotated_layers(const ConfigFields& fields, ModelConfig& config) {
+  const auto interval = fields.count("no_rope_layer_interval", kMaxLayers).value_or(4);
+  for (std::uint32_t layer = 0; layer < config.num_layers; ++layer) {
+    config.is_rotated.push_back((layer + 1) % interval != 0);
+  }
+  const json* list = layer_list(fields, "no_rope_layers", config);
+  for (std::uint32_t layer = 0; list != nullptr && layer < config.num_layers; ++layer) {
+    const json& value = (*list)[layer];
+    if (value != 0 && value != 1)
+      fields.refuse("no_rope_layers has " + ConfigFields::shown(value) + ", expected 0 or 1");
+    config.is_rotated[layer] = value == 1;
+  }
+}
+
+void add_token(const ConfigFields& fields, const char* name, const json& value, std::uint32_t vocabulary_size,
+               std::vector<std::int32_t>& tokens) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= vocabulary_size) {
+    fields.refuse(std::string(name) + " has " + ConfigFields::shown(value) +
+                  ", expected a token id below vocab_size " + std::to_string(vocabulary_size));
+  }
+  const auto token = value.get<std::int32_t>();
+  if (std::find(tokens.begin(), tokens.end(), token) == tokens.end()) tokens.push_back(token);
+}
+
+// One id or a list of ids, appended without repetition.
+void read_tokens(const ConfigFields& fields, const char* name, std::uint32_t vocabulary_size,
+                 std::vector<std::int32_t>& tokens) {
+  const json* value = fields.find(name);
+  if (value == nullptr) return;
+  if (value->is_array()) {
+    if (value->size() > 64) fields.refuse(std::string(name) + " has more than 64 ids");
+    for (const auto& id : *value) add_token(fields, name, id, vocabulary_size, tokens);
+  } else {
+    add_token(fields, name, *value, vocabulary_size, tokens);
+  }
+}
+
+ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& file) {
+  ModelConfig config;
+  const FamilyNames& names = read_family(fields);
+  config.architecture = names.architecture;
+  refuse_unsupported(fields);
+  read_sizes(fields, config);
+  if (names.family == Family::kSmolLm3) read_rotated_layers(fields, config);
+  read_sliding_window(fields, names.family, config);
+  read_rope(fields, file, names.family == Family::kSmolLm3 ? 2e6F : 10000.0F, config);
+  config.norm_epsilon = fields.number("rms_norm_eps", 0.0F, 1.0F).value_or(1e-6F);
+  config.tied_embeddings = fields.flag("tie_word_embeddings", names.family == Family::kSmolLm3);
+  // Qwen2's configuration does not name the biases that it always has.
+  const bool is_qwen2 = names.family == Family::kQwen2;
+  config.attention_bias = is_qwen2 || fields.flag("attention_bias", false);
+  config.qkv_bias_only = is_qwen2;
+  config.fused_projections = names.family == Family::kPhi3;
+  config.head_norms = names.family == Family::kQwen3;
+  config.mlp_bias = fields.flag("mlp_bias", false);
+  config.weight_type = fields.weight_type();
+
+  std::vector<std::int32_t> bos;
+  read_tokens(fields, "bos_token_id", config.vocabulary_size, bos);
+  if (!bos.empty()) config.bos_token = bos.front();
+  read_tokens(fields, "eos_token_id", config.vocabulary_size, config.eos_tokens);
+  return config;
+}
+
+GenerationDefaults read_generation_defaults(const ConfigFields& fields) {
+  GenerationDefaults defaults;
+  defaults.temperature = fields.number("temperature", 0.0F, 100.0F);
+  // A model that says it is not to be sampled from is answered greedily.
+  if (!fields.flag("do_sample", true)) defaults.temperature = 0.0F;
+  defaults.top_p = fields.number("top_p", 0.0F, 1.0F);
+  if (defaults.top_p == 0.0F) fields.refuse("top_p is 0, expected a number greater than 0");
+  if (const json* top_k = fields.find("top_k")) {
+    const bool is_valid = top_k->is_number_integer() && top_k->get<std::int64_t>() >= -1 &&
+                          top_k->get<std::int64_t>() <= std::int64_t{kMaxVocabulary};
+    if (!is_valid) fields.refuse("top_k is " + ConfigFields::shown(*top_k) + ", expected an integer");
+    defaults.top_k = std::max<std::int32_t>(0, top_k->get<std::int32_t>());
+  }
+  return defaults;
+}
+
+// For errors of fields that have Hugging Face's names.
+std::string translated(const std::filesystem::path& gguf) { return gguf.string() + ": read as config.json"; }
+
+ModelConfig load_gguf_config(const std::filesystem::path& path) {
+  const GgufFile file(path);
+  const json document = gguf_config_document(file);
+  ModelConfig config = read_decoder_config(ConfigFields(document, translated(path)), translated(path));
+  config.rope_divisors = gguf_rope_divisors(file, config.head_dim);
+  return config;
+}
+
+}  // namespace
+
+ModelConfig load_model_config(const std::filesystem::path& model) {
+  if (is_gguf_path(model)) return load_gguf_config(model);
+  const auto path = model / "config.json";
+  const json document = read_json_file(path);
+  const ConfigFields fields(document, path.string());
+  if (const FamilyNames& family = read_family(fields); family.family == Family::kBert)
+    return read_bert_config(std::string(family.architecture), fields, model);
+  ModelConfig config = read_decoder_config(fields, path.string());
+
+  const auto generation_path = model / "generation_config.json";
+  if (std::filesystem::exists(generation_path)) {
+    const json generation = read_json_file(generation_path);
+    read_tokens(ConfigFields(generation, generation_path.string()), "eos_token_id", config.vocabulary_size,
+                config.eos_tokens);
+  }
+  return config;
+}
+
+GenerationDefaults load_generation_defaults(const std::filesystem::path& model) {
+  if (is_gguf_path(model)) {
+    const json document = gguf_generation_document(GgufFile(model));
+    return read_generation_defaults(ConfigFields(document, translated(model)));
+  }
+  const auto path = model / "generation_config.json";
+  if (!std::filesystem::exists(path)) return {};
+  const json document = read_json_file(path);
+  return read_generation_defaults(ConfigFields(document, path.string()));
+}
+
+}  // namespace troupe

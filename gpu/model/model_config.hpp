@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a model's configuration that networks need, checked: of a Hugging Face
+// config.json, or of a GGUF file that says the same.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu/data_type.hpp"
+#include "gpu/operators/activation.hpp"
+#include "gpu/operators/pooling_mode.hpp"
+
+namespace troupe {
+
+// Scaling of rotary frequencies: "linear", "llama3" (Llama 3.1), "yarn" or "longrope".
+struct RopeScaling {
+  std::string type;
+  float factor = 1.0F;
+  float low_frequency_factor = 1.0F;
+  float high_frequency_factor = 4.0F;
+  std::uint32_t original_context_length = 0;
+  float fast_rotations = 32.0F;  // yarn: beta_fast
+  float slow_rotations = 1.0F;   // yarn: beta_slow
+  bool rounds_bounds = true;     // yarn: truncate
+  float magnitude = 1.0F;        // yarn, longrope: attention_factor
+  // longrope: divisors within the original context and beyond it, [rotary_dim / 2].
+  std::vector<float> short_divisors = {}, long_divisors = {};
+};
+
+enum class EncoderFamily : std::uint8_t {
+  kBert,
+  kRoberta,  // XLM-R, too
+  kDistilBert,
+  kAlbert,
+};
+
+// A head on the first token: a number for each label (logits), no vector.
+struct ClassifierConfig {
+  std::vector<std::string> labels;
+  bool are_independent = false;  // any number of them may hold (multi_label_classification)
+};
+
+// Configuration that only encoders have.
+struct EncoderConfig {
+  EncoderFamily family = EncoderFamily::kBert;
+  std::uint32_t num_types = 2;       // token types, 0: none; a second text's tokens are of type 1
+  std::uint32_t first_position = 0;  // the row of a text's first token in the table of positions
+  std::uint32_t embedding_size = 0;  // kAlbert: width of the tables, brought to hidden_size
+  // kAlbert: layers take turns in using the weights of num_groups x layers_a_group.
+  std::uint32_t num_groups = 0, layers_a_group = 0;
+  Activation activation = Activation::kGelu;
+  PoolingMode pooling = PoolingMode::kMean;
+  bool normalizes = true;                           // vectors have length 1
+  std::optional<ClassifierConfig> classifier = {};  // in place of pooling
+};
+
+// In an encoder's, rope_*, tied_embeddings, *_bias and the tokens mean nothing.
+struct ModelConfig {
+  std::string architecture;  // "LlamaForCausalLM"
+  std::uint32_t hidden_size = 0;
+  std::uint32_t intermediate_size = 0;
+  std::uint32_t num_layers = 0;
+  std::uint32_t num_heads = 0;
+  std::uint32_t num_kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  std::uint32_t vocabulary_size = 0;
+  std::uint32_t context_length = 0;  // max_position_embeddings
+  float norm_epsilon = 1e-5F;
+  float rope_theta = 10000.0F;
+  std::optional<RopeScaling> rope_scaling;
+  std::uint32_t rotary_dim = 0;      // the first elements of a head; 0: all
+  std::vector<float> rope_divisors;  // of the rotary frequencies, [head_dim / 2]; empty: none
+  bool tied_embeddings = false;
+  bool attention_bias = false;
+  bool qkv_bias_only = false;  // of attention_bias: the output projection has none
+  bool mlp_bias = false;
+  bool fused_projections = false;         // query, key and value in one matrix, gate and up in another
+  std::vector<bool> is_rotated = {};      // by layer; empty: all are
+  std::uint32_t sliding_window = 0;       // tokens; 0: none
+  std::vector<bool> is_sliding = {};      // by layer; empty: all are
+  bool head_norms = false;                // of queries and keys, before they are rotated
+  DataType weight_type = DataType::kF32;  // torch_dtype / dtype
+  std::optional<std::int32_t> bos_token;
+  std::vector<std::int32_t> eos_tokens;       // config.json and generation_config.json, joined
+  std::optional<EncoderConfig> encoder = {};  // none: a decoder
+
+  std::uint32_t query_width() const { return num_heads * head_dim; }
+  std::uint32_t qkv_width() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
+  bool has_output_bias() const { return attention_bias && !qkv_bias_only; }
+};
+
+// Values that generation_config.json recommends; absent fields stay empty.
+struct GenerationDefaults {
+  std::optional<float> temperature;
+  std::optional<float> top_p;
+  std::optional<std::int32_t> top_k;
+};
+
+// Takes a model directory or a GGUF file. Both throw std::runtime_error that names the
+// file and what was expected.
+ModelConfig load_model_config(const std::filesystem::path& model);
+GenerationDefaults load_generation_defaults(const std::filesystem::path& model);
+
+}  // namespace troupe

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sizes of a network that a device needs beside its programs and weights. They
+// are all that devices know of a model's configuration.
+#pragma once
+
+#include <cstdint>
+
+#include "gpu/data_type.hpp"
+#include "gpu/operators/rotary_table.hpp"
+#include "gpu/pages/kv_layout.hpp"
+
+namespace troupe {
+
+struct ModelShapes {
+  std::uint32_t num_layers = 0;
+  std::uint32_t num_heads = 0;
+  std::uint32_t num_kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  std::uint32_t vocabulary_size = 0;
+  std::uint32_t context_length = 0;  // tokens of the longest sequence
+  RotaryParameters rotary = {};      // without max_positions; rotary_dim 0: all of a head
+};
+
+KvLayout kv_layout_of(const ModelShapes& shapes, DataType type, std::uint32_t num_pages);
+
+// For positions [0, context_length).
+RotaryParameters rotary_parameters(const ModelShapes& shapes, std::uint32_t context_length);
+
+}  // namespace troupe

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rotary positions of a decoder's config.json: base, scaling and how much of a head
+// is rotated.
+#pragma once
+
+#include <string>
+
+#include "gpu/model/config_fields.hpp"
+#include "gpu/model/model_config.hpp"
+
+namespace troupe {
+
+// Reads "rope_scaling" with "type" as its older spelling, or "rope_parameters" of newer files,
+// which hold rope_theta too. Needs head_dim and context_length. Throws std::runtime_error.
+void read_rope(const ConfigFields& fields, const std::string& file, float default_theta, ModelConfig& config);
+
+}  // namespace troupe

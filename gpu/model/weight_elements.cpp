@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/model/weight_elements.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kElementsATask = std::size_t{1} << 18;
+
+}  // namespace
+
+WeightElements::WeightElements(const WeightView& view, const RunTasks& run_tasks) : view_(view) {
+  for (std::size_t i = 0; i < view.shape.size(); ++i) {
+    // A vector in another order is a row an element.
+    const bool is_row = i + 1 < view.shape.size() || (view.shape.size() == 1 && view.paired_rows != 0);
+    (is_row ? num_rows_ : row_elements_) *= view.shape[i];
+  }
+  if (is_as_in_file() || num_elements() == 0) return;
+  copy_.resize(size_bytes());
+  const std::size_t rows_a_task = std::max<std::size_t>(1, kElementsATask / row_elements_);
+  run_tasks((num_rows_ + rows_a_task - 1) / rows_a_task, [&](std::size_t task) {
+    const std::size_t end = std::min(num_rows_, (task + 1) * rows_a_task);
+    for (std::size_t row = task * rows_a_task; row < end; ++row) copy_row(row);
+  });
+}
+
+void WeightElements::run_in_turn(std::size_t num_tasks, const std::function<void(std::size_t)>& task) {
+  for (std::size_t i = 0; i < num_tasks; ++i) task(i);
+}
+
+// A safetensors header of odd length leaves its data misaligned; kernels read elements.
+bool WeightElements::is_as_in_file() const {
+  const auto address = reinterpret_cast<std::uintptr_t>(view_.bytes.data());
+  return !view_.blocks && view_.paired_rows == 0 && address % size_of(view_.type) == 0;
+}
+
+void WeightElements::copy_row(std::size_t row) {
+  const std::size_t row_bytes = view_.bytes.size() / num_rows_;
+  const auto source = view_.bytes.subspan(view_.row_in_file(row) * row_bytes, row_bytes);
+  std::byte* target = copy_.data() + row * row_elements_ * size_of(view_.type);
+  if (view_.blocks) {
+    dequantize(*view_.blocks, source, {reinterpret_cast<float*>(target), row_elements_});
+  } else {
+    std::memcpy(target, source.data(), row_bytes);
+  }
+}
+
+}  // namespace troupe

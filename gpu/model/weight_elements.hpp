@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elements of a tensor as devices read them: aligned, of one plain type, rows
+// in the network's order. They are the file's own bytes where those are all that.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "gpu/data_type.hpp"
+#include "gpu/model/weights.hpp"
+
+namespace troupe {
+
+// Runs a function for each of so many tasks, at once if it can.
+using RunTasks = std::function<void(std::size_t num_tasks, const std::function<void(std::size_t)>&)>;
+
+class WeightElements {
+ public:
+  // The bytes of the view stay. Copies and opens blocks now, if there is need to,
+  // in tasks of many rows.
+  explicit WeightElements(const WeightView& view, const RunTasks& run_tasks = run_in_turn);
+
+  DataType type() const { return view_.type; }
+  const std::byte* data() const { return copy_.empty() ? view_.bytes.data() : copy_.data(); }
+  std::size_t num_elements() const { return num_rows_ * row_elements_; }
+  std::size_t size_bytes() const { return num_elements() * size_of(type()); }
+
+ private:
+  static void run_in_turn(std::size_t num_tasks, const std::function<void(std::size_t)>& task);
+  bool is_as_in_file() const;
+  void copy_row(std::size_t row);
+
+  WeightView view_;
+  std::size_t num_rows_ = 1;
+  std::size_t row_elements_ = 1;
+  std::vector<std::byte> copy_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/model/weights.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "gpu/model/gguf_config.hpp"
+#include "gpu/model/json_file.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t kMaxIndexBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxShards = 1000;
+
+// A shard is a plain file name in the model's own directory.
+bool is_shard_name(std::string_view name) {
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  };
+  return !name.empty() && name.size() <= 128 && name.front() != '.' && name.ends_with(".safetensors") &&
+         std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+std::string shown(const std::vector<std::uint64_t>& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+// One more than the highest number behind the prefix.
+std::uint64_t count_layers(const WeightStore& store, const std::string& prefix) {
+  std::uint64_t count = 0;
+  for (auto tensor = store.tensors().lower_bound(prefix);
+       tensor != store.tensors().end() && tensor->first.starts_with(prefix); ++tensor) {
+    const char* begin = tensor->first.data() + prefix.size();
+    const char* end = tensor->first.data() + tensor->first.size();
+    std::uint32_t number = 0;
+    const auto read = std::from_chars(begin, end, number);
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '.') {
+      count = std::max(count, std::uint64_t{number} + 1);
+    }
+  }
+  return count;
+}
+
+// Without a branch in the loop, so that it runs as fast as memory is read.
+template <class Bits>
+bool has_no_full_exponent(std::span<const std::byte> bytes, Bits exponent) {
+  constexpr std::size_t kBlock = 4096;
+  for (std::size_t begin = 0; begin < bytes.size(); begin += kBlock * sizeof(Bits)) {
+    const std::size_t count = std::min(kBlock, (bytes.size() - begin) / sizeof(Bits));
+    unsigned num_full = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      Bits value;
+      std::memcpy(&value, bytes.data() + begin + i * sizeof(Bits), sizeof(Bits));
+      num_full += (value & exponent) == exponent ? 1 : 0;
+    }
+    if (num_full > 0) return false;
+  }
+  return true;
+}
+
+// Infinity and NaN are the values whose exponent is all ones.
+bool is_finite(const WeightView& view) {
+  if (view.blocks) return has_finite_scales(*view.blocks, view.bytes);
+  switch (view.type) {
+    case DataType::kF32: return has_no_full_exponent<std::uint32_t>(view.bytes, 0x7F800000);
+    case DataType::kBF16: return has_no_full_exponent<std::uint16_t>(view.bytes, 0x7F80);
+    case DataType::kF16: return has_no_full_exponent<std::uint16_t>(view.bytes, 0x7C00);
+    case DataType::kI32: break;
+  }
+  return true;
+}
+
+std::string expected(const WeightSpec& spec) {
+  const std::string columns = std::to_string(spec.columns);
+  const std::string total =
+      spec.is_vector() ? "[" + columns + "]" : "[" + std::to_string(spec.rows) + ", " + columns + "]";
+  return "expected " + total +
+         (spec.sources.size() > 1 ? " together from " + std::to_string(spec.sources.size()) + " tensors"
+                                  : "");
+}
+
+}  // namespace
+
+std::uint64_t WeightView::row_in_file(std::uint64_t row) const {
+  if (paired_rows == 0) return row;
+  const std::uint64_t in_head = row % paired_rows, half = paired_rows / 2;
+  return row - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
+}
+
+WeightStore::WeightStore(const std::filesystem::path& model) : model_(model) {
+  if (is_gguf_path(model)) {
+    add_gguf(model);
+    return;
+  }
+  const auto single = model / "model.safetensors";
+  const auto index = model / "model.safetensors.index.json";
+  if (std::filesystem::exists(single)) {
+    add_single(single);
+  } else if (std::filesystem::exists(index)) {
+    add_shards(model, index);
+  } else {
+    throw std::runtime_error(single.string() + ": is missing, and so is model.safetensors.index.json");
+  }
+}
+
+WeightView WeightStore::find(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    throw std::runtime_error(model_.string() + ": the weights have no tensor \"" + std::string(name) + "\"");
+  }
+  const Tensor& tensor = found->second;
+  if (!tensor.is_readable) {
+    throw std::runtime_error(
+        tensor.file->path().string() + ": tensor \"" + std::string(name) + "\" has dtype " +
+        tensor.element_type + ", expected " +
+        (gguf_ ? "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, IQ4_NL or MXFP4"
+               : "F32, F16 or BF16"));
+  }
+  return tensor.view;
+}
+
+std::vector<WeightFile> WeightStore::files() const {
+  std::vector<WeightFile> files;
+  for (const MappedFile* file : mapped_files()) files.push_back({file->path(), file->bytes().size()});
+  return files;
+}
+
+void WeightStore::check_unchanged() const {
+  for (const MappedFile* file : mapped_files()) {
+    if (!file->is_unchanged()) {
+      throw std::runtime_error(file->path().string() + ": was changed while it was being loaded");
+    }
+  }
+}
+
+std::vector<const MappedFile*> WeightStore::mapped_files() const {
+  std::vector<const MappedFile*> files;
+  for (const auto& file : safetensors_) files.push_back(&file->mapped());
+  if (gguf_) {
+    for (const auto& part : gguf_->parts()) files.push_back(part.get());
+  }
+  return files;
+}
+
+void WeightStore::add_single(const std::filesystem::path& path) {
+  safetensors_.push_back(std::make_unique<SafetensorsFile>(path));
+  for (const auto& entry : safetensors_.back()->entries()) add_entry(*safetensors_.back(), entry);
+}
+
+void WeightStore::add_entry(const SafetensorsFile& file, const SafetensorsEntry& entry) {
+  tensors_[entry.name] = {
+      .file = &file.mapped(),
+      .element_type = entry.element_type,
+      .is_readable = entry.type && *entry.type != DataType::kI32,
+      .view = {
+          .type = entry.type.value_or(DataType::kF32), .shape = entry.shape, .bytes = file.bytes_of(entry)}};
+}
+
+void WeightStore::add_gguf(const std::filesystem::path& path) {
+  gguf_ = std::make_unique<GgufFile>(path);
+  const std::string* architecture = gguf_->find_text("general.architecture");
+  for (const auto& [name, tensor] : gguf_->tensors()) {
+    const BlockLayout* layout = tensor.entry.layout;
+    const bool is_plain = layout != nullptr && layout->plain;
+    const std::string known = hugging_face_name(name, architecture != nullptr ? *architecture : "");
+    const auto [place, is_new] = tensors_.emplace(
+        known, Tensor{.file = tensor.part,
+                      .element_type = tensor.entry.type_name(),
+                      .is_readable = layout != nullptr,
+                      .view = {.type = is_plain ? *layout->plain : DataType::kF32,
+                               .shape = tensor.entry.shape(),
+                               .bytes = tensor.bytes(),
+                               .blocks = layout == nullptr || is_plain ? std::nullopt
+                                                                       : std::optional(layout->format),
+                               .paired_rows = gguf_paired_rows(*gguf_, name)}});
+    if (!is_new) gguf_->refuse("the tensor " + shown_gguf_name(known) + " occurs under two names");
+  }
+}
+
+void WeightStore::add_shards(const std::filesystem::path& model_dir,
+                             const std::filesystem::path& index_path) {
+  const auto refuse = [&](const std::string& reason) -> void {
+    throw std::runtime_error(index_path.string() + ": " + reason);
+  };
+  const auto index = read_json_file(index_path, kMaxIndexBytes);
+  const auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (map == index.end() || !map->is_object()) refuse("has no object \"weight_map\"");
+  if (map->size() > SafetensorsLimits::kMaxTensors) refuse("names more than 200000 tensors");
+
+  std::map<std::string, const SafetensorsFile*> shards;
+  for (const auto& [tensor, shard] : map->items()) {
+    if (!shard.is_string() || !is_shard_name(shard.get_ref<const std::string&>())) {
+      refuse("gives tensor \"" + tensor.substr(0, 64) + "\" a file that is no plain *.safetensors name");
+    }
+    const auto& name = shard.get_ref<const std::string&>();
+    auto opened = shards.find(name);
+    if (opened == shards.end()) {
+      if (shards.size() == kMaxShards) refuse("names more than 1000 files");
+      safetensors_.push_back(std::make_unique<SafetensorsFile>(model_dir / name));
+      opened = shards.emplace(name, safetensors_.back().get()).first;
+    }
+    const auto* entry = opened->second->find(tensor);
+    if (entry == nullptr) {
+      refuse("puts tensor \"" + tensor.substr(0, 64) + "\" in " + name + ", which does not have it");
+    }
+    add_entry(*opened->second, *entry);
+  }
+}
+
+std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec& spec) {
+  const bool is_vector = spec.is_vector();
+  std::vector<WeightView> views;
+  std::uint64_t stacked = 0;
+  for (const auto& source : spec.sources) {
+    const bool has_prefix =
+        !spec.other_prefix.empty() && !store.has(source) && store.has(spec.other_prefix + source);
+    views.push_back(store.find(has_prefix ? spec.other_prefix + source : source));
+    const auto& shape = views.back().shape;
+    const bool fits = is_vector ? shape.size() == 1 : shape.size() == 2 && shape[1] == spec.columns;
+    // No overflow: a shape's product was checked against the file's size.
+    stacked += fits ? shape[0] : 0;
+    if (!fits || stacked > (is_vector ? spec.columns : spec.rows)) {
+      throw std::runtime_error("tensor \"" + source + "\" has shape " + shown(shape) +
+                               ", which does not fit the configuration: " + expected(spec));
+    }
+  }
+  if (stacked != (is_vector ? spec.columns : spec.rows)) {
+    throw std::runtime_error("tensor \"" + spec.sources.back() + "\" has shape " + shown(views.back().shape) +
+                             ", which does not fit the configuration: " + expected(spec));
+  }
+  return views;
+}
+
+void check_finite(const WeightSpec& spec, const std::vector<WeightView>& views) {
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    if (is_finite(views[i])) continue;
+    throw std::runtime_error("tensor \"" + spec.sources[i] +
+                             "\" has values that are infinite or not a number");
+  }
+}
+
+void check_weights(const WeightStore& store, const Network& network) {
+  std::uint64_t num_layers = 0;
+  for (const auto& prefix : network.layer_prefixes())
+    num_layers = std::max(num_layers, count_layers(store, prefix));
+  const std::uint32_t stated = network.shapes().num_layers;
+  if (num_layers > stated) {
+    throw std::runtime_error("the configuration says num_hidden_layers " + std::to_string(stated) +
+                             ", but the weights have " + std::to_string(num_layers) + " layers");
+  }
+  std::set<std::string, std::less<>> read;
+  for (const auto& spec : network.weights()) {
+    find_sources(store, spec);
+    read.insert(spec.sources.begin(), spec.sources.end());
+  }
+  if (!store.is_gguf()) return;
+  // Its configuration is made of what is known: a tensor beyond that would be left out in silence.
+  for (const auto& [name, tensor] : store.tensors()) {
+    if ((name.starts_with("model.layers.") || name.starts_with("blk.")) && !read.contains(name))
+      throw std::runtime_error("the tensor " + shown_gguf_name(name) + " is none that this network reads");
+  }
+}
+
+}  // namespace troupe

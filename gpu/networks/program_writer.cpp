@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/networks/program_writer.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+ProgramWriter::ProgramWriter(ProgramShape shape, DataType compute_type) : compute_type_(compute_type) {
+  program_.shape = shape;
+}
+
+TensorId ProgramWriter::temporary(std::string name, DataType type, std::uint32_t columns, RowCount rows) {
+  return append({.name = std::move(name), .type = type, .rows = rows, .columns = columns});
+}
+
+// The type is the device's choice: it packs and converts weights.
+TensorId ProgramWriter::weight(std::string name, std::uint32_t rows, std::uint32_t columns) {
+  return append({.name = std::move(name),
+                 .type = compute_type_,
+                 .role = TensorRole::kWeight,
+                 .rows = RowCount::kFixed,
+                 .fixed_rows = rows,
+                 .columns = columns});
+}
+
+void ProgramWriter::add(OperatorKind kind, std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
+  program_.operators.push_back({kind, std::move(inputs), std::move(outputs)});
+}
+
+TensorId ProgramWriter::matmul(const std::string& name, TensorId a, std::uint32_t width, bool has_bias) {
+  const std::uint32_t depth = program_.tensors[a].columns;
+  const RowCount rows = program_.tensors[a].rows;
+  const TensorId product = temporary(name + "_product", DataType::kF32, width, rows);
+  std::vector<TensorId> inputs = {a, weight(name, width, depth)};
+  if (has_bias) inputs.push_back(weight(name + "_bias", 1, width));
+  add(Matmul{}, std::move(inputs), {product});
+  return product;
+}
+
+Program ProgramWriter::take() && { return std::move(program_); }
+
+TensorId ProgramWriter::append(TensorSpec tensor) {
+  program_.tensors.push_back(std::move(tensor));
+  return static_cast<TensorId>(program_.tensors.size() - 1);
+}
+
+}  // namespace troupe

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// modules.json, as sentence-transformers writes it: the layers behind an encoder. Pooling
+// makes one vector of a text's tokens, Normalize brings it to length 1. Anything else
+// would change the numbers and is refused by name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "gpu/operators/pooling_mode.hpp"
+
+namespace troupe {
+
+struct SentenceModules {
+  PoolingMode pooling = PoolingMode::kMean;
+  bool normalizes = true;  // vectors have length 1
+};
+
+// Without the file vectors are the mean of all tokens, of length 1: what makes sentences
+// comparable, though a plain encoder was not trained for it. hidden_size: of the encoder.
+// Throws std::runtime_error.
+SentenceModules read_sentence_modules(const std::filesystem::path& model_dir, std::uint32_t hidden_size);
+
+}  // namespace troupe

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/pages/copy_plan.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "gpu/pages/kv_layout.hpp"
+
+namespace troupe {
+namespace {
+
+class PageSet {
+ public:
+  explicit PageSet(std::uint32_t num_pages) : has_(num_pages) {}
+  void add(PageId page) {
+    if (page < has_.size()) has_[page] = true;
+  }
+  bool has(PageId page) const { return page < has_.size() && has_[page]; }
+
+ private:
+  std::vector<bool> has_;
+};
+
+// Calls visit(page, is_written) for the pages that hold a slice's context and
+// what it appends.
+template <typename Visit>
+void for_each_page(const Batch& batch, Visit visit) {
+  for (const SequenceSlice& slice : batch.slices) {
+    const std::uint64_t length = std::uint64_t{slice.context_length} + slice.num_tokens;
+    const std::uint64_t table_size = batch.page_table.size();
+    const std::uint64_t in_table = table_size - std::min<std::uint64_t>(slice.first_page, table_size);
+    const std::uint64_t end = std::min((length + kKvPageTokens - 1) / kKvPageTokens, in_table);
+    const std::uint64_t first_written = slice.context_length / kKvPageTokens;
+    for (std::uint64_t i = 0; i < end; ++i) visit(batch.page_table[slice.first_page + i], i >= first_written);
+  }
+}
+
+// By move: a store of a page that a later move or a slice writes over.
+std::vector<bool> find_urgent_stores(const Batch& batch, std::uint32_t num_pages) {
+  PageSet written_later(num_pages);
+  for_each_page(batch, [&](PageId page, bool is_written) {
+    if (is_written) written_later.add(page);
+  });
+  std::vector<bool> is_urgent(batch.moves.size());
+  for (std::size_t i = batch.moves.size(); i-- > 0;) {
+    const PageCopy& move = batch.moves[i];
+    if (move.is_store()) {
+      is_urgent[i] = written_later.has(move.device_page);
+    } else {
+      written_later.add(move.device_page);
+    }
+  }
+  return is_urgent;
+}
+
+}  // namespace
+
+std::vector<CopySegment> plan_copies(const Batch& batch, std::uint32_t num_pages) {
+  const std::vector<bool> is_urgent = find_urgent_stores(batch, num_pages);
+  std::vector<CopySegment> segments;
+  std::unordered_set<std::uint32_t> stored;  // host pages, of the segment
+  for (std::size_t i = 0; i < batch.moves.size(); ++i) {
+    const PageCopy& move = batch.moves[i];
+    const bool uses_stored = !move.is_within() && stored.contains(move.host_page);
+    if (segments.empty() || uses_stored) {
+      segments.emplace_back();
+      stored.clear();
+    }
+    if (move.is_store()) stored.insert(move.host_page);
+    const bool can_wait = move.is_store() && !is_urgent[i];
+    (can_wait ? segments.back().afterwards : segments.back().by_layer).push_back(move);
+  }
+  return segments;
+}
+
+bool must_follow(const std::vector<PageCopy>& moves, const Batch& earlier, std::uint32_t num_pages) {
+  PageSet written(num_pages);
+  PageSet read(num_pages);
+  for (const PageCopy& move : moves) {
+    (move.is_store() ? read : written).add(move.device_page);
+    if (move.is_within()) read.add(move.from_page);
+  }
+  bool must = false;
+  for_each_page(earlier, [&](PageId page, bool is_written) {
+    must = must || written.has(page) || (is_written && read.has(page));
+  });
+  return must;
+}
+
+}  // namespace troupe
