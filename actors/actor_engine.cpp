@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/actor_engine.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -8,64 +9,121 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include "actors/cache_tier.hpp"
+#include "actors/embedding.hpp"
 #include "actors/prompt_encoder.hpp"
 #include "actors/request.hpp"
+#include "actors/request/output_guide.hpp"
+#include "actors/request/text_quota.hpp"
 #include "actors/response_store.hpp"
 #include "actors/scheduler.hpp"
 
 namespace troupe {
+namespace {
 
-ActorEngine::ActorEngine(caf::actor_system& system, ServedModel model, DeviceFactory make_device,
-                         EngineOptions options, Metrics& metrics, ActorEngineSettings settings)
+bool is_bound_to_form(const GenerationRequest& request) {
+  const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
+  return request.form || (chat != nullptr && chat->demands_call);
+}
+
+}  // namespace
+
+ActorEngine::ActorEngine(caf::actor_system& system, std::vector<EngineModel> models, EngineOptions options,
+                         Metrics& metrics, ActorEngineSettings settings)
     : system_(system), seeds_(settings.seed) {
+  const std::size_t num_models = models.size();
   environment_ = std::make_shared<const ActorEnvironment>(
-      ActorEnvironment{.model = std::move(model),
+      ActorEnvironment{.models = std::move(models),
                        .options = options,
                        .metrics = metrics,
                        .tracer = settings.tracer,
-                       .board = std::make_shared<StatusBoard>(),
+                       .board = std::make_shared<StatusBoard>(num_models),
                        .registry = std::make_shared<RequestRegistry>(),
                        .census = std::make_shared<ActorCensus>(),
+                       .door = std::make_shared<EngineDoor>(options.serving.max_waiting),
+                       .prompt_text = std::make_shared<TextQuota>(options.max_prompt_bytes),
+                       .forms = std::make_shared<OutputForms>(num_models),
+                       .turns = std::make_shared<TurnMemory>(options.turn_memory),
                        .has_threads = settings.has_threads});
+  environment_->board->num_workers = options.num_workers;
+  metrics.have_workers(options.num_workers);
   const SpawnGuard guard;
-  actors_.tier =
-      system_.spawn(make_cache_tier, environment_,
-                    CacheTierOptions{.secret = settings.secret, .hash_bits = options.cache.page_hash_bits});
-  actors_.scheduler = system_.spawn(make_scheduler, environment_, actors_.tier);
-  actors_.encoder = spawn_on_thread(system_, settings.has_threads, make_prompt_encoder, environment_);
+  actors_.tier = system_.spawn(make_cache_tier, environment_);
+  actors_.scheduler = system_.spawn(make_scheduler, environment_, actors_.tier, settings.secret);
+  actors_.encoder = system_.spawn(make_prompt_encoder, environment_);
   if (options.store.directory)
-    actors_.store =
-        spawn_on_thread(system_, settings.has_threads, make_response_store, environment_, actors_.tier);
-  supervisor_ = system_.spawn(make_supervisor, environment_, std::move(make_device), actors_);
+    actors_.store = spawn_on_thread(system_, settings.has_threads, make_response_store, environment_,
+                                    actors_.scheduler, actors_.tier);
+  supervisor_ = system_.spawn(make_supervisor, environment_, actors_);
   // Nobody supervises the supervisor: its end is the engine's.
   supervisor_->attach_functor([environment = environment_](const caf::error&) {
     fail_engine(*environment, "the supervisor has died");
   });
 }
 
+RequestId ActorEngine::refuse_unknown_model(ResponseSink& sink) {
+  sink.deliver(Failed{{.kind = ApiErrorKind::kModelNotFound, .message = "There is no such model."}});
+  return ++last_request_;
+}
+
 RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink) {
+  if (request.model >= environment_->models.size()) return refuse_unknown_model(*sink);
   const SpawnGuard guard;
   const RequestId id = ++last_request_;
   RequestStart start;
   start.id = id;
   start.arrived = system_.clock().now();
-  start.refusal = find_refusal();
+  const bool is_run = request.use == PromptUse::kRun;
+  const ModelKind kind = environment_->models[request.model].served.kind;
+  start.refusal = find_refusal(request.model, is_run ? ModelKind::kGenerative : kind);
+  if (!is_run) request.wants_vector = kind != ModelKind::kGenerative;  // encoded as its inputs are
+  DoorPass pass = start.refusal ? nullptr : environment_->door->enter(request.flow);
+  if (!pass && !start.refusal) start.refusal = overload();
   start.drawn_seed = draw_seed();
   start.request = std::make_shared<const GenerationRequest>(std::move(request));
-  if (environment_->registry->size() == 0) environment_->board->mark_progress(start.arrived);
   start.stream = std::make_shared<ResponseStream>(id, std::move(sink), environment_->registry,
                                                   environment_->board, environment_->metrics);
-  const RequestActor actor = system_.spawn(
-      make_request, environment_,
-      RequestPeers{.scheduler = actors_.scheduler, .encoder = actors_.encoder, .store = actors_.store},
-      std::move(start));
+  start.stream->hold(std::move(pass));
+  const bool is_bound = is_bound_to_form(*start.request);
+  if (is_bound && !start.refusal && !(start.form_place = environment_->forms->take_place()))
+    start.refusal = ApiError{
+        .kind = ApiErrorKind::kOverloaded,
+        .message = "As many answers of a given form are under way as there may be; try again later."};
+  const RequestPeers peers{
+      .scheduler = actors_.scheduler, .encoder = actors_.encoder, .store = actors_.store};
+  const bool has_thread = start.form_place != nullptr && environment_->has_threads;
+  launch(id, spawn_on_thread(system_, has_thread, make_request, environment_, peers, std::move(start)));
+  return id;
+}
+
+RequestId ActorEngine::embed(EmbeddingRequest request, std::shared_ptr<ResponseSink> sink) {
+  if (request.model >= environment_->models.size()) return refuse_unknown_model(*sink);
+  const SpawnGuard guard;
+  EmbeddingStart start;
+  const auto num_inputs = std::max<RequestId>(request.inputs.size(), 1);
+  start.first_id = last_request_.fetch_add(num_inputs) + 1;
+  start.arrived = system_.clock().now();
+  const ModelKind kind = environment_->models[request.model].served.kind;
+  start.refusal = find_refusal(request.model, kind == ModelKind::kGenerative ? ModelKind::kEmbedding : kind);
+  DoorPass pass = start.refusal ? nullptr : environment_->door->enter(request.flow);
+  if (!pass && !start.refusal) start.refusal = overload();
+  start.request = std::make_shared<const EmbeddingRequest>(std::move(request));
+  start.stream = std::make_shared<ResponseStream>(start.first_id, std::move(sink), environment_->registry,
+                                                  environment_->board, environment_->metrics);
+  start.stream->hold(std::move(pass));
+  const RequestId id = start.first_id;
+  launch(id, system_.spawn(make_embedding, environment_,
+                           EmbeddingPeers{.scheduler = actors_.scheduler, .encoder = actors_.encoder},
+                           std::move(start)));
+  return id;
+}
+
+void ActorEngine::launch(RequestId id, const RequestActor& actor) {
   environment_->registry->add(id, actor);
   caf::anon_send(actor, BeginRequest{});
   // Had the engine failed since, nobody would tell the newcomer.
   if (environment_->board->state() == EngineState::kFailed)
     environment_->registry->fail(id,
                                  {.kind = ApiErrorKind::kUnavailable, .message = "The engine has failed."});
-  return id;
 }
 
 void ActorEngine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
@@ -74,7 +132,14 @@ void ActorEngine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) 
   caf::anon_send(actors_.store, AnswerQuery{.query = std::move(query), .reply = std::move(reply)});
 }
 
-std::optional<ApiError> ActorEngine::find_refusal() const {
+std::optional<ApiError> ActorEngine::find_refusal(ModelIndex model, ModelKind kind) const {
+  const ServedModel& served = environment_->models[model].served;
+  if (served.kind != kind)
+    return ApiError{
+        .kind = ApiErrorKind::kInvalidRequest,
+        .message = "The model " + served.name +
+                   (kind == ModelKind::kEmbedding ? " gives no embeddings." : " generates no text."),
+        .field = "model"};
   const StatusBoard& board = *environment_->board;
   switch (board.state()) {
     case EngineState::kDraining:
@@ -88,12 +153,13 @@ std::optional<ApiError> ActorEngine::find_refusal() const {
     case EngineState::kStarting:
     case EngineState::kReady: break;
   }
-  const std::uint32_t limit = environment_->options.max_waiting;
-  if (board.num_unadmitted.load() >= limit)
-    return ApiError{.kind = ApiErrorKind::kOverloaded,
-                    .message = "The server has " + std::to_string(limit) +
-                               " requests waiting, which is its limit; try again later."};
   return std::nullopt;
+}
+
+ApiError ActorEngine::overload() const {
+  return {.kind = ApiErrorKind::kOverloaded,
+          .message = "The server has " + std::to_string(environment_->options.serving.max_waiting) +
+                     " requests waiting, which is its limit; try again later."};
 }
 
 std::uint64_t ActorEngine::draw_seed() {
@@ -101,10 +167,17 @@ std::uint64_t ActorEngine::draw_seed() {
   return seeds_();
 }
 
-EngineStatus ActorEngine::status() const { return environment_->board->read(system_.clock().now()); }
+void ActorEngine::watch(std::chrono::steady_clock::time_point now) {
+  StatusBoard& board = *environment_->board;
+  const auto look = pulse_.look(now, board.pulse, board.num_open > 0);
+  board.has_pulse = look.finding == PulseWatch::Finding::kFine;
+  if (look.ask) send_urgent(supervisor_, CheckPulse{*look.ask});
+  if (look.finding == PulseWatch::Finding::kHopeless)
+    fail_engine(*environment_, "its actors have not acted for a minute");
+}
 
 void ActorEngine::flush(std::shared_ptr<const void> waiting) {
-  caf::anon_send(actors_.scheduler, FlushPages{std::move(waiting)});
+  caf::anon_send(actors_.scheduler, FlushEverything{std::move(waiting)});
 }
 
 void ActorEngine::stop() {

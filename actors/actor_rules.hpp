@@ -27,13 +27,16 @@
 #include <caf/send.hpp>
 
 #include "actors/engine.hpp"
-#include "actors/status_board.hpp"
-#include "telemetry/metrics.hpp"
-#include "telemetry/tracer.hpp"
+#include "actors/engine_door.hpp"
+#include "actors/reports/status_board.hpp"
+#include "telemetry/metrics/metrics.hpp"
+#include "telemetry/tracing/tracer.hpp"
 
 namespace troupe {
 
+class OutputForms;
 class RequestRegistry;
+class TextQuota;
 
 // How many actors' states exist. Any thread.
 class ActorCensus {
@@ -61,15 +64,19 @@ class CensusEntry {
   std::shared_ptr<ActorCensus> census_;
 };
 
-// What all actors of an engine share; outlives them.
+// Shared by all actors of an engine; outlives them.
 struct ActorEnvironment {
-  ServedModel model;
+  std::vector<EngineModel> models;  // by ModelIndex
   EngineOptions options;
   Metrics& metrics;
   Tracer* tracer = nullptr;  // null: nothing is traced
   std::shared_ptr<StatusBoard> board;
   std::shared_ptr<RequestRegistry> registry;
   std::shared_ptr<ActorCensus> census;
+  std::shared_ptr<EngineDoor> door;
+  std::shared_ptr<TextQuota> prompt_text;
+  std::shared_ptr<OutputForms> forms;
+  std::shared_ptr<TurnMemory> turns;
   bool has_threads = true;  // false in tests: what would be detached is scheduled
 };
 using Environment = std::shared_ptr<const ActorEnvironment>;

@@ -2,11 +2,21 @@
 #include "actors/disk_thread.hpp"
 
 #include <exception>
+#include <system_error>
 #include <utility>
 
 #include "telemetry/log.hpp"
 
 namespace troupe {
+namespace {
+
+TransferOutcome failed(const DiskTransfer& transfer, const std::exception& error) {
+  log(LogLevel::kWarning, "the disk tier can't transfer a KV page",
+      {{"disk_page", transfer.disk_page}, {"reason", error.what()}});
+  return TransferOutcome::kFailed;
+}
+
+}  // namespace
 
 DiskThread::DiskThread(std::unique_ptr<PageFile> file, std::shared_ptr<HostPages> host_pages,
                        std::uint32_t num_pages)
@@ -26,6 +36,16 @@ DiskThread::~DiskThread() {
 }
 
 PageSecret DiskThread::secret() const { return {.k0 = file_->secret()[0], .k1 = file_->secret()[1]}; }
+
+// Where it is unknown nothing has to go.
+std::uint32_t DiskThread::num_pages_lacking() const {
+  try {
+    return file_->num_pages_lacking();
+  } catch (const std::system_error& error) {
+    log(LogLevel::kWarning, "the space on the disk is unknown", {{"reason", error.what()}});
+    return 0;
+  }
+}
 
 void DiskThread::submit(std::vector<DiskTransfer> transfers) {
   if (transfers.empty()) return;
@@ -52,7 +72,7 @@ void DiskThread::set_listener(std::function<void()> listener) {
 void DiskThread::work() {
   while (auto transfer = next()) {
     const TransferOutcome outcome = carry_out(*transfer);
-    if (transfer->direction == DiskTransfer::Direction::kErase) continue;
+    if (transfer->direction == DiskTransfer::Direction::kErase) continue;  // nothing waits for it
     {
       const std::lock_guard lock(mutex_);
       done_.push_back({.transfer = std::move(*transfer), .outcome = outcome});
@@ -78,21 +98,23 @@ TransferOutcome DiskThread::carry_out(const DiskTransfer& transfer) {
     switch (transfer.direction) {
       case DiskTransfer::Direction::kWrite: return write(transfer);
       case DiskTransfer::Direction::kRead: return read(transfer);
-      case DiskTransfer::Direction::kErase: file_->erase(transfer.disk_page);
+      case DiskTransfer::Direction::kErase: file_->erase(transfer.disk_page); break;
+      case DiskTransfer::Direction::kRelease: file_->release(transfer.disk_page); break;
     }
     return TransferOutcome::kDone;
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::no_space_on_device) return TransferOutcome::kNoRoom;
+    return failed(transfer, error);
   } catch (const std::exception& error) {
-    log(LogLevel::kWarning, "the disk tier can't transfer a KV page",
-        {{"disk_page", transfer.disk_page}, {"reason", error.what()}});
-    return TransferOutcome::kFailed;
+    return failed(transfer, error);
   }
 }
 
 TransferOutcome DiskThread::write(const DiskTransfer& transfer) {
   const auto contents = host_pages_->load(transfer.host_page, transfer.identity.generation);
   if (contents.empty()) return TransferOutcome::kDamaged;
-  file_->write(transfer.disk_page, transfer.identity, contents);
-  return TransferOutcome::kDone;
+  const bool has_room = file_->write(transfer.disk_page, transfer.identity, contents);
+  return has_room ? TransferOutcome::kDone : TransferOutcome::kNoRoom;
 }
 
 TransferOutcome DiskThread::read(const DiskTransfer& transfer) {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "actors/disk_tier.hpp"
-#include "gpu/host_pages.hpp"
+#include "gpu/pages/host_pages.hpp"
 #include "store/page_file.hpp"
 
 namespace troupe {
@@ -31,6 +31,7 @@ class DiskThread final : public DiskTier {
   PageSecret secret() const override;
   std::uint64_t first_generation() const override { return file_->first_generation(); }
   std::vector<StoredPage> take_stored() override { return std::move(stored_); }
+  std::uint32_t num_pages_lacking() const override;
   void submit(std::vector<DiskTransfer> transfers) override;
   std::vector<Done> take_done() override;
   void set_listener(std::function<void()> listener) override;

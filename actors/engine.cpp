@@ -52,12 +52,11 @@ bool destroy(std::unique_ptr<caf::actor_system> system, std::chrono::millisecond
 }  // namespace
 
 struct Engine::Implementation {
-  Implementation(ServedModel model, DeviceFactory make_device, EngineOptions options, Metrics& metrics,
-                 Tracer* tracer)
+  Implementation(std::vector<EngineModel> models, EngineOptions options, Metrics& metrics, Tracer* tracer)
       : config(std::make_unique<SystemConfig>(options.actor_threads)),
         system(std::make_unique<caf::actor_system>(*config)),
-        engine(std::make_unique<ActorEngine>(*system, std::move(model), std::move(make_device), options,
-                                             metrics, random_settings(tracer))),
+        engine(std::make_unique<ActorEngine>(*system, std::move(models), options, metrics,
+                                             random_settings(tracer))),
         board(engine->environment().board),
         registry(engine->environment().registry),
         census(engine->environment().census) {}
@@ -72,10 +71,14 @@ struct Engine::Implementation {
   bool is_stopped = false;
 };
 
+Engine::Engine(std::vector<EngineModel> models, EngineOptions options, Metrics& metrics, Tracer* tracer)
+    : implementation_(
+          std::make_unique<Implementation>(std::move(models), std::move(options), metrics, tracer)) {}
+
 Engine::Engine(ServedModel model, DeviceFactory make_device, EngineOptions options, Metrics& metrics,
                Tracer* tracer)
-    : implementation_(std::make_unique<Implementation>(std::move(model), std::move(make_device), options,
-                                                       metrics, tracer)) {}
+    : Engine({EngineModel{.served = std::move(model), .make_device = std::move(make_device)}},
+             std::move(options), metrics, tracer) {}
 
 Engine::~Engine() {
   if (stop(kStopDeadline)) return;
@@ -87,6 +90,10 @@ RequestId Engine::submit(GenerationRequest request, std::shared_ptr<ResponseSink
   return implementation_->engine->submit(std::move(request), std::move(sink));
 }
 
+RequestId Engine::embed(EmbeddingRequest request, std::shared_ptr<ResponseSink> sink) {
+  return implementation_->engine->embed(std::move(request), std::move(sink));
+}
+
 void Engine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
   implementation_->engine->look_up(std::move(query), std::move(sink));
 }
@@ -95,9 +102,13 @@ void Engine::cancel(RequestId id) { implementation_->registry->cancel(id); }
 
 void Engine::resume(RequestId id) { implementation_->registry->resume(id); }
 
-EngineStatus Engine::status() const { return implementation_->board->read(std::chrono::steady_clock::now()); }
+EngineStatus Engine::status() const { return implementation_->board->read(); }
 
 std::string Engine::failure() const { return implementation_->board->failure(); }
+
+void Engine::watch() {
+  if (implementation_->engine) implementation_->engine->watch(std::chrono::steady_clock::now());
+}
 
 void Engine::drain(std::chrono::milliseconds deadline) {
   implementation_->is_drained = true;

@@ -11,15 +11,20 @@
 #include <string>
 #include <vector>
 
-#include "actors/generation_request.hpp"
+#include "actors/request/embedding_request.hpp"
+#include "actors/request/generation_request.hpp"
+#include "engine/admission_ticket.hpp"
+#include "engine/model_kind.hpp"
+#include "engine/trouble.hpp"
 #include "gpu/device.hpp"
 #include "gpu/networks/network.hpp"
-#include "policy/eviction_queue.hpp"
-#include "policy/recompute_cost.hpp"
-#include "policy/restore_choice.hpp"
-#include "telemetry/metrics.hpp"
+#include "policy/costs/recompute_cost.hpp"
+#include "policy/pages/restore_choice.hpp"
+#include "policy/serving_settings.hpp"
+#include "telemetry/metrics/metrics.hpp"
 #include "text/chat_template.hpp"
-#include "text/tokenizer.hpp"
+#include "text/history/turn_memory.hpp"
+#include "text/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 
@@ -34,16 +39,19 @@ class ResponseSink {
   virtual std::size_t pending_bytes() const noexcept = 0;
 };
 
-// Makes a device; called again by the supervisor when a worker has to be
-// replaced. Throws std::runtime_error if it can't.
-using DeviceFactory = std::function<std::unique_ptr<Device>()>;
+// Makes the device of a worker; called again when the worker had to be replaced. By
+// the workers' threads, of several workers at once. Throws std::runtime_error if it
+// can't.
+using DeviceFactory = std::function<std::unique_ptr<Device>(WorkerId)>;
 
-// What the engine serves. Shared and immutable.
+// A model that the engine serves. Shared and immutable.
 struct ServedModel {
   std::string name;
+  ModelKind kind = ModelKind::kGenerative;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;  // may be null
-  std::uint64_t vocabulary = 0;                       // whose tokens are stored: vocabulary_fingerprint()
+  std::uint64_t vocabulary = 0;                       // vocabulary_fingerprint() of the stored tokens
+  std::uint32_t vector_size = 0;                      // of kEmbedding
   std::shared_ptr<const Network> network;             // null: the device needs no programs
   std::vector<std::int32_t> eos_tokens;
   std::int32_t bos_token = -1;
@@ -51,23 +59,19 @@ struct ServedModel {
   RecomputeCost recompute_cost = {};  // of a KV page, by what is in front of it
 };
 
+// One of the models that an engine serves.
+struct EngineModel {
+  ServedModel served;
+  DeviceFactory make_device;
+};
+
 class DiskTier;
 
-// What is kept of sequences that have ended, or had to make room.
+// Where pages are kept that no sequence uses, beside the device.
 struct CacheOptions {
-  bool keeps_prefixes = true;
-  EvictionPolicy policy = EvictionPolicy::kValue;
-  // Copies leave for the host ahead of need while fewer device pages than this
-  // share could be given away at once (Pensieve, §3.4.3).
-  double copy_ahead_below = 0.25;
-  // What a load costs, per page; zeros: not known, all are made.
+  // Cost of a load, per page; zeros: not known, every load is made.
   LoadCost load_from_host = {}, load_from_disk = {};
-  std::shared_ptr<DiskTier> disk;    // null: none. Needs pages on the host
-  std::chrono::seconds keep_for{0};  // pages not used for so long go; 0: they stay
-  // A request joins others only while more than this share stays free.
-  double keep_free = 0.10;
-  // Of the keys by which pages are found; fewer only in tests: collisions must do no harm.
-  unsigned page_hash_bits = 128;
+  std::shared_ptr<DiskTier> disk;  // null: none. Needs pages on the host
 };
 
 class StateDirectory;
@@ -79,33 +83,54 @@ struct StoreOptions {
 };
 
 struct EngineOptions {
-  std::uint32_t max_batch_tokens = 512;  // token budget of an iteration
-  std::uint32_t max_batch_sequences = 64;
-  std::uint32_t prefill_chunk = 256;  // most prompt tokens of one sequence in a batch
-  bool separates_prefill = false;     // as BatchLimits
-  std::uint32_t max_in_flight = 2;    // batches submitted and not yet done
-  std::uint32_t max_waiting = 1024;   // requests queued; beyond: kOverloaded
-  std::chrono::milliseconds max_queue_time{30000};
-  std::uint32_t look_ahead_pages = 1;  // pages leased beyond the present need
+  ServingSettings serving;
+  // Bytes that requests hold at any time: text of long prompts, and vectors of embedding
+  // requests. A tenant may hold as much as is still free, so that one alone gets half;
+  // beyond: kOverloaded.
+  std::size_t max_prompt_bytes = std::size_t{256} << 20;
   std::size_t pause_bytes = 64 * 1024;
-  std::uint32_t max_restarts = 3;  // worker restarts within restart_window, then failure
+  std::uint32_t num_workers = 1;  // each with a device of its own
+  // Restarts of one worker within restart_window. Beyond, the worker is given up; if it
+  // was the last one, the engine has failed.
+  std::uint32_t max_restarts = 3;
   std::chrono::seconds restart_window{60};
   std::uint32_t actor_threads = 1;
   bool logs_requests = false;  // a line for each at level info, not only debug
   CacheOptions cache;
   StoreOptions store;
+  TurnMemoryLimits turn_memory;
+};
+
+// kNone: nothing is kept. kUnusable: the file can't be opened; it is tried again
+// when it is needed. kReadOnly: a sync has failed, and until the next start what
+// is stored is read and nothing else.
+enum class StoreState : std::uint8_t { kNone, kOpening, kWorks, kReadOnly, kUnusable };
+
+// The store of responses: its state and its counts.
+struct StoreStatus {
+  StoreState state = StoreState::kNone;
+  std::uint32_t num_saving = 0;  // handed to the store and not on the disk yet
+  // Since the process began: how often the file was damaged, the responses that
+  // could still be read, those that are known to be lost.
+  std::uint64_t num_damages = 0, num_salvaged = 0, num_lost = 0;
 };
 
 enum class EngineState : std::uint8_t { kStarting, kReady, kDraining, kFailed, kStopped };
 
+// Open requests by what they wait for; a request that is being started or ended is
+// in none of these.
 struct EngineStatus {
   EngineState state = EngineState::kStarting;
-  std::uint32_t num_waiting = 0;
-  std::uint32_t num_running = 0;
+  Trouble trouble = Trouble::kNone;
+  std::uint32_t num_workers_up = 0, num_workers = 0;
+  std::uint32_t num_encoding = 0;  // for the prompt encoder
+  std::uint32_t num_in_store = 0;  // for the response store: to be read or saved
+  std::uint32_t num_waiting = 0;   // for pages or a slot
+  std::uint32_t num_fetching = 0;  // of these, for pages from the disk; counted four times a second
+  std::uint32_t num_running = 0;   // for the device
+  std::uint32_t num_paused = 0;    // for their clients to read
   std::uint32_t pages_total = 0, pages_free = 0, pages_cached = 0, pages_running = 0;
-  // Is progress made? True while idle, and while the newest batch finished
-  // within max(10 s, 5 x its predicted time).
-  bool tokens_move = true;
+  StoreStatus store = {};
 };
 
 using RequestId = std::uint64_t;
@@ -117,6 +142,9 @@ class Engine {
   // Returns at once; the device starts in the background (kStarting). Requests
   // submitted meanwhile wait. If it can't start, the state becomes kFailed.
   // Metrics and tracer outlive the engine; without a tracer nothing is traced.
+  // models: by ModelIndex. Every worker has a device for each. The disk
+  // (EngineOptions::cache) keeps pages of the first model that generates.
+  Engine(std::vector<EngineModel> models, EngineOptions options, Metrics& metrics, Tracer* tracer = nullptr);
   Engine(ServedModel model, DeviceFactory make_device, EngineOptions options, Metrics& metrics,
          Tracer* tracer = nullptr);
   ~Engine();  // bounded: stop() if it has not been called
@@ -124,6 +152,9 @@ class Engine {
   // Never blocks, never throws on account of the request: what is wrong with
   // it comes as Failed. The sink is released after its terminal event.
   RequestId submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
+
+  // As submit(), for vectors in place of text: Embedded or Failed is the only event.
+  RequestId embed(EmbeddingRequest request, std::shared_ptr<ResponseSink> sink);
 
   // Asks the store. Never blocks; the sink gets StoreAnswer or Failed, perhaps
   // before this returns.
@@ -140,6 +171,11 @@ class Engine {
 
   // Why the state is kFailed; empty otherwise.
   std::string failure() const;
+
+  // Finds out whether the actors act: without a sign of them for 10 s the trouble
+  // is kEngineHangs, after a minute the engine has failed. To be called about every
+  // fifth of a second, by one thread that is none of the engine's, until stop().
+  void watch();
 
   // Refuses new requests, lets accepted ones finish until the deadline, then
   // cancels them. Returns when nothing is left or the deadline has passed.

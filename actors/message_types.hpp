@@ -11,20 +11,22 @@
 
 #include "actors/messages.hpp"
 
-#define TROUPE_MESSAGES(ADD)                                                                                 \
-  ADD(BeginRequest)                                                                                          \
-  ADD(CancelRequest) ADD(ResumeRequest) ADD(EncodePrompt) ADD(PromptEncoded) ADD(ReadConversation)           \
-      ADD(ConversationRead) ADD(SaveResponse) ADD(ResponseSaved) ADD(AnswerQuery) ADD(OpenStore)             \
-          ADD(CommitResponses) ADD(PurgeResponses) ADD(Admit) ADD(StopSequence) ADD(PauseSequence)           \
-              ADD(ResumeSequence) ADD(Admitted) ADD(SequenceStarted) ADD(SequenceStopped) ADD(NewToken)      \
-                  ADD(RequestFailed) ADD(ResetPages) ADD(ReservePages) ADD(PagesReserved) ADD(ExtendPages)   \
-                      ADD(PagesExtended) ADD(CommitPages) ADD(CollectPages) ADD(VoidContents) ADD(MovePages) \
-                          ADD(PagesFetched) ADD(MovesDone) ADD(DiskDoorbell) ADD(FlushPages)                 \
-                              ADD(ForgetPages) ADD(WorkerReady) ADD(SubmitBatch) ADD(BatchDone)              \
-                                  ADD(StartDevice) ADD(Doorbell) ADD(PollDevice) ADD(WorkerFailed)           \
-                                      ADD(WorkerLost) ADD(WorkerStalled) ADD(AbandonDevice)                  \
-                                          ADD(MeetSupervisor) ADD(DeathsForgiven) ADD(StopActors)            \
-                                              ADD(SchedulerTick)
+// clang-format off
+#define TROUPE_MESSAGES(ADD)                                                                     \
+  ADD(BeginRequest) ADD(CancelRequest) ADD(ResumeRequest) ADD(EncodePrompt) ADD(PromptEncoded)   \
+  ADD(DropPrompt) ADD(TextEncoded)                                                              \
+  ADD(ReadConversation) ADD(ConversationRead) ADD(SaveResponse) ADD(ResponseSaved)               \
+  ADD(AnswerQuery) ADD(OpenStore) ADD(CommitResponses) ADD(PurgeResponses)                       \
+  ADD(OverwriteRemoved) ADD(MakeRoom) ADD(RoomMade)                                              \
+  ADD(DiskShort) ADD(DiskMayGrow) ADD(DiskGaveWay)                                               \
+  ADD(Admit) ADD(StopSequence) ADD(PauseSequence) ADD(ResumeSequence) ADD(Admitted)              \
+  ADD(AllowTokens)                                                                               \
+  ADD(SequenceStarted) ADD(SequenceStopped) ADD(NewToken) ADD(Encoded) ADD(RequestFailed)                     \
+  ADD(TransferPages) ADD(TransfersDone) ADD(DiskDoorbell) ADD(FlushEverything) ADD(ForgetPages)  \
+  ADD(WorkerReady) ADD(SubmitBatch) ADD(BatchDone) ADD(StartDevice) ADD(Doorbell)                \
+  ADD(PollDevice) ADD(WorkerFailed) ADD(WorkerLost) ADD(WorkerStalled) ADD(AbandonDevice)        \
+  ADD(MeetSupervisor) ADD(DeathsForgiven) ADD(CheckPulse) ADD(StopActors) ADD(SchedulerTick)
+// clang-format on
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
 #define TROUPE_ADD_TYPE_ID(name) CAF_ADD_TYPE_ID(troupe, (troupe::name))
@@ -43,27 +45,30 @@ using RequestActor = caf::typed_actor<
     caf::reacts_to<BeginRequest>, caf::reacts_to<CancelRequest>, caf::reacts_to<ResumeRequest>,
     caf::reacts_to<PromptEncoded>, caf::reacts_to<ConversationRead>, caf::reacts_to<ResponseSaved>,
     caf::reacts_to<Admitted>, caf::reacts_to<SequenceStarted>, caf::reacts_to<SequenceStopped>,
-    caf::reacts_to<NewToken>, caf::reacts_to<RequestFailed>>;
+    caf::reacts_to<NewToken>, caf::reacts_to<Encoded>, caf::reacts_to<RequestFailed>>;
 
 using ResponseStoreActor = caf::typed_actor<caf::reacts_to<ReadConversation>, caf::reacts_to<SaveResponse>,
                                             caf::reacts_to<AnswerQuery>, caf::reacts_to<OpenStore>,
-                                            caf::reacts_to<CommitResponses>, caf::reacts_to<PurgeResponses>>;
+                                            caf::reacts_to<CommitResponses>, caf::reacts_to<PurgeResponses>,
+                                            caf::reacts_to<OverwriteRemoved>, caf::reacts_to<RoomMade>>;
 
-using PromptEncoderActor = caf::typed_actor<caf::reacts_to<EncodePrompt>>;
+using PromptEncoderActor =
+    caf::typed_actor<caf::reacts_to<EncodePrompt>, caf::reacts_to<DropPrompt>, caf::reacts_to<TextEncoded>>;
+
+using EncodingThreadActor = caf::typed_actor<caf::reacts_to<EncodePrompt>>;
 
 using SchedulerActor =
     caf::typed_actor<caf::reacts_to<Admit>, caf::reacts_to<StopSequence>, caf::reacts_to<PauseSequence>,
-                     caf::reacts_to<ResumeSequence>, caf::reacts_to<PagesReserved>,
-                     caf::reacts_to<PagesExtended>, caf::reacts_to<MovePages>, caf::reacts_to<PagesFetched>,
-                     caf::reacts_to<FlushPages>, caf::reacts_to<WorkerReady>, caf::reacts_to<BatchDone>,
-                     caf::reacts_to<WorkerLost>, caf::reacts_to<MeetSupervisor>,
-                     caf::reacts_to<SchedulerTick>>;
+                     caf::reacts_to<ResumeSequence>, caf::reacts_to<AllowTokens>,
+                     caf::reacts_to<TransfersDone>, caf::reacts_to<DiskShort>, caf::reacts_to<DiskMayGrow>,
+                     caf::reacts_to<ForgetPages>, caf::reacts_to<FlushEverything>,
+                     caf::reacts_to<WorkerReady>, caf::reacts_to<BatchDone>, caf::reacts_to<WorkerLost>,
+                     caf::reacts_to<MeetSupervisor>, caf::reacts_to<SchedulerTick>,
+                     caf::reacts_to<CheckPulse>>;
 
 using CacheTierActor =
-    caf::typed_actor<caf::reacts_to<ResetPages>, caf::reacts_to<ReservePages>, caf::reacts_to<ExtendPages>,
-                     caf::reacts_to<CommitPages>, caf::reacts_to<CollectPages>, caf::reacts_to<VoidContents>,
-                     caf::reacts_to<MovesDone>, caf::reacts_to<DiskDoorbell>, caf::reacts_to<FlushPages>,
-                     caf::reacts_to<ForgetPages>>;
+    caf::typed_actor<caf::reacts_to<TransferPages>, caf::reacts_to<DiskGaveWay>, caf::reacts_to<DiskDoorbell>,
+                     caf::reacts_to<MakeRoom>, caf::reacts_to<CheckPulse>>;
 
 using WorkerActor =
     caf::typed_actor<caf::reacts_to<StartDevice>, caf::reacts_to<SubmitBatch>, caf::reacts_to<Doorbell>,
@@ -71,6 +76,6 @@ using WorkerActor =
 
 using SupervisorActor =
     caf::typed_actor<caf::reacts_to<WorkerReady>, caf::reacts_to<WorkerFailed>, caf::reacts_to<WorkerStalled>,
-                     caf::reacts_to<DeathsForgiven>, caf::reacts_to<StopActors>>;
+                     caf::reacts_to<DeathsForgiven>, caf::reacts_to<CheckPulse>, caf::reacts_to<StopActors>>;
 
 }  // namespace troupe

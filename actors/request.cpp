@@ -2,13 +2,14 @@
 #include "actors/request.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include "actors/prompt_encoding.hpp"
-#include "actors/request_log.hpp"
+#include "actors/request/prompt_encoding.hpp"
+#include "actors/request/request_log.hpp"
 #include "actors/response_store.hpp"
 #include "telemetry/log.hpp"
 
@@ -42,6 +43,7 @@ RequestActor::behavior_type make_request(RequestState::Self self, Environment en
       [self](const SequenceStarted& message) { self->state.take_started(message); },
       [self](const SequenceStopped& message) { self->state.take_stopped(message); },
       [self](const NewToken& token) { self->state.take_token(token); },
+      [](const Encoded&) {},  // of an embedding request's sequences (actors/embedding.hpp)
       [self](const ResponseSaved& saved) { self->state.take_saved(saved); },
       [self](const RequestFailed& failed) { self->state.fail(failed.error); },
   };
@@ -59,6 +61,7 @@ void RequestState::initialize(Self self, Environment environment, RequestPeers p
 RequestState::~RequestState() {
   if (is_abandoned_) is_abandoned_->store(true);
   set_paused(false);
+  count_in(nullptr);
   if (!trace_ || trace_->has_ended()) return;
   try {
     end_trace({.reason = FinishReason::kError, .error = ApiError{}, .usage = usage_});
@@ -72,11 +75,47 @@ void RequestState::begin_request() {
   const auto& turn = start_.request->turn;
   if (turn && turn->must_be_stored && !peers_.store)
     return fail(nothing_is_kept(ApiErrorKind::kInvalidRequest, "store"));
+  if (!find_guide()) return;
   if (turn && turn->is_stored && peers_.store) kept_.emplace(start_.request);
   if (!turn || turn->previous.empty()) return encode(nullptr);
   if (!peers_.store)
     return fail(nothing_is_kept(ApiErrorKind::kPreviousResponseNotFound, "previous_response_id"));
+  count_in(&environment_->board->num_in_store);
   self_->send(peers_.store, ReadConversation{start_.request->tenant, turn->previous});
+}
+
+// False: the form can't be followed, and the request has failed.
+bool RequestState::find_guide() {
+  const auto& form = start_.request->form;
+  if (!form) return true;
+  auto guide = environment_->forms->guide(start_.request->model, model(), *form);
+  if (const auto* error = std::get_if<ApiError>(&guide)) {
+    fail(*error);
+    return false;
+  }
+  guide_.emplace(std::get<OutputGuide>(std::move(guide)));
+  return true;
+}
+
+// The same of a call that is demanded. How it may begin depends on the prompt's end.
+bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
+  const auto* chat = std::get_if<ChatPrompt>(&start_.request->prompt);
+  if (chat == nullptr || !chat->demands_call) return true;
+  const auto reading = answer_reading(model(), *start_.request, prompt);
+  if (!reading || !reading->reads_calls) {
+    fail({.kind = ApiErrorKind::kInvalidRequest,
+          .message = "tool_choice can't demand a call of this model: its template has no format of calls.",
+          .field = "tool_choice"});
+    return false;
+  }
+  auto guide = environment_->forms->guide(start_.request->model, model(), *reading,
+                                          {.name = chat->demanded_tool, .is_for_one = chat->takes_one_call});
+  if (const auto* error = std::get_if<ApiError>(&guide)) {
+    fail(*error);
+    return false;
+  }
+  guide_.emplace(std::get<OutputGuide>(std::move(guide)));
+  return true;
 }
 
 void RequestState::take_conversation(const ConversationRead& read) {
@@ -86,41 +125,86 @@ void RequestState::take_conversation(const ConversationRead& read) {
 }
 
 void RequestState::encode(std::shared_ptr<const Conversation> conversation) {
-  if (prompt_text_bytes(*start_.request, conversation.get()) > kShortPromptBytes) {
-    trace_->begin_encoding(self_->clock().now());
-    is_abandoned_ = std::make_shared<std::atomic<bool>>(false);
-    self_->send(peers_.encoder, EncodePrompt{start_.request, std::move(conversation), is_abandoned_});
-    return;
-  }
-  auto encoded = encode_prompt(environment_->model, *start_.request, conversation.get());
+  count_in(nullptr);
+  const PromptTerms terms{.limits = environment_->board->serving_limits(start_.request->model),
+                          .is_interrupted = {},
+                          .memory = environment_->turns.get()};
+  if (const auto error = refuse_unencoded(model(), *start_.request, terms.limits)) return fail(*error);
+  const auto num_bytes = prompt_text_bytes(*start_.request, conversation.get());
+  if (num_bytes > kShortPromptBytes) return encode_elsewhere(num_bytes, std::move(conversation));
+  auto encoded = encode_prompt(model(), *start_.request, conversation.get(), terms);
   if (const auto* error = std::get_if<ApiError>(&encoded)) return fail(*error);
   admit(std::get<EncodedPrompt>(std::move(encoded)));
 }
 
+void RequestState::encode_elsewhere(std::size_t num_bytes, std::shared_ptr<const Conversation> conversation) {
+  text_lease_ = TextQuota::take(environment_->prompt_text, start_.request->flow, num_bytes);
+  if (!text_lease_)
+    return fail({.kind = ApiErrorKind::kOverloaded,
+                 .message = "The server holds as many long prompts as it may; try again later."});
+  trace_->begin_encoding(self_->clock().now());
+  is_abandoned_ = std::make_shared<std::atomic<bool>>(false);
+  count_in(&environment_->board->num_encoding);
+  self_->send(peers_.encoder,
+              EncodePrompt{.sequence = start_.id,
+                           .num_bytes = num_bytes,
+                           .request = start_.request,
+                           .conversation = std::move(conversation),
+                           .is_abandoned = is_abandoned_,
+                           .deadline = start_.arrived + environment_->options.serving.max_queue_time});
+}
+
+// It may be waiting for its turn, or under way.
+void RequestState::stop_encoding() {
+  if (!is_abandoned_) return;
+  std::exchange(is_abandoned_, nullptr)->store(true);
+  send_urgent(peers_.encoder, DropPrompt{start_.id});
+}
+
 void RequestState::take_prompt(const PromptEncoded& encoded) {
   if (start_.stream->is_over()) return;
+  is_abandoned_ = nullptr;
   if (!encoded.prompt) return fail(encoded.error);
   admit(*encoded.prompt);
 }
 
 void RequestState::admit(EncodedPrompt prompt) {
+  count_in(nullptr);
+  if (start_.request->use != PromptUse::kRun) return answer_encoded(std::move(prompt.tokens));
+  if (!find_call_guide(prompt.tokens)) return;
   trace_->begin_waiting(self_->clock().now());
   if (kept_) kept_->take_prompt(prompt.tokens, prompt.num_inherited);
+  if (prompt.parts) {
+    observe_history(prompt);
+    record_.emplace(std::move(*prompt.parts), start_.request->tenant);
+  }
   ticket_ = std::make_shared<const AdmissionTicket>(make_ticket(std::move(prompt.tokens)));
   is_with_scheduler_ = true;
   self_->send(peers_.scheduler, Admit{ticket_});
 }
 
+// The end of a request that is not run.
+void RequestState::answer_encoded(std::vector<std::int32_t> tokens) {
+  usage_.prompt_tokens = static_cast<std::uint32_t>(tokens.size());
+  auto answer = encoded_text(model(), *start_.request, std::move(tokens));
+  if (const auto* error = std::get_if<ApiError>(&answer)) return fail(*error);
+  end_trace({.reason = FinishReason::kStop, .error = {}, .usage = usage_});
+  start_.stream->encode(std::get<EncodedText>(std::move(answer)));
+  leave();
+}
+
 AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) const {
   const GenerationRequest& request = *start_.request;
-  const auto& eos_tokens = environment_->model.eos_tokens;
+  const auto& eos_tokens = model().eos_tokens;
   AdmissionTicket ticket;
   ticket.sequence = start_.id;
+  ticket.model = request.model;
   ticket.prompt = std::move(tokens);
   ticket.sampling = request.sampling;
   if (!request.has_seed && request.sampling.seed == 0) ticket.sampling.seed = start_.drawn_seed;
   ticket.max_tokens = request.max_tokens;
   ticket.cache_salt = request.cache_salt;
+  ticket.flow = request.flow;
   ticket.min_tokens = request.min_tokens;
   ticket.scores_prompt = request.scores_prompt();
   ticket.end_tokens = request.stop_token_ids;
@@ -128,6 +212,8 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
     ticket.suppressed_early = request.stop_token_ids;
     ticket.suppressed_early.insert(ticket.suppressed_early.end(), eos_tokens.begin(), eos_tokens.end());
   }
+  ticket.biased = request.biased;
+  if (guide_) ticket.allowed_first = guide_->allowed();
   if (request.sampling.repetition_penalty != 1.0F) ticket.repeated_prompt = each_once(ticket.prompt);
   if (!request.ignore_eos)
     ticket.end_tokens.insert(ticket.end_tokens.end(), eos_tokens.begin(), eos_tokens.end());
@@ -138,24 +224,39 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
 void RequestState::take_admission() {
   if (start_.stream->is_over()) return;
   start_.stream->mark_admitted();
-  trace_->mark_accepted();
   usage_.prompt_tokens = static_cast<std::uint32_t>(ticket_->prompt.size());
-  detokenizer_.emplace(*environment_->model.tokenizer);
+  if (const auto reading = answer_reading(model(), *start_.request, ticket_->prompt)) {
+    detokenizer_.emplace(*model().tokenizer, markers_of(reading->format, reading->reads_calls));
+    parser_.emplace(*reading);
+  } else {
+    detokenizer_.emplace(*model().tokenizer);
+  }
   stop_matcher_.emplace(start_.request->stop, start_.request->include_stop_in_output);
-  if (start_.request->sampling.wants_logprobs()) answer_tokens_.emplace(*environment_->model.tokenizer);
+  if (start_.request->sampling.wants_logprobs()) answer_tokens_.emplace(*model().tokenizer);
+}
+
+void RequestState::take_started(const SequenceStarted& message) {
+  trace_->take_started(message);
+  if (!start_.stream->is_over()) accept();
+}
+
+// At the first turn, not before: until then it may still be refused.
+void RequestState::accept() {
+  if (trace_->is_accepted()) return;
+  trace_->mark_accepted();
   start_.stream->accept(usage_.prompt_tokens);
   if (start_.request->echo && !ticket_->scores_prompt) send_echo();
 }
 
 void RequestState::send_echo() {
   const auto* prompt = std::get_if<TextPrompt>(&start_.request->prompt);
-  std::string text = prompt ? prompt->text : environment_->model.tokenizer->decode(ticket_->prompt);
+  std::string text = prompt ? prompt->text : model().tokenizer->decode(ticket_->prompt);
   deliver(std::move(text));
 }
 
 // The tokens' own text, so that each has its place in it.
 void RequestState::send_scored_echo(const std::vector<TokenLogprobs>& logprobs) {
-  StreamingDetokenizer detokenizer(*environment_->model.tokenizer);
+  StreamingDetokenizer detokenizer(*model().tokenizer);
   std::string text;
   const auto add_text = [&](const std::string& more) {
     answer_tokens_->extend(more);
@@ -175,6 +276,7 @@ void RequestState::send_scored_echo(const std::vector<TokenLogprobs>& logprobs) 
 
 void RequestState::take_token(const NewToken& token) {
   if (start_.stream->is_over() || finished_) return;
+  accept();  // one of no tokens has no turn
   if (token.prompt_logprobs) send_scored_echo(*token.prompt_logprobs);
   std::optional<std::size_t> matched_stop;
   if (token.token >= 0) {
@@ -182,23 +284,51 @@ void RequestState::take_token(const NewToken& token) {
     usage_.cached_tokens = token.cached_tokens;
     observe_token(self_->clock().now(), token.started);
     if (kept_ && token.end != SequenceEnd::kEndToken) kept_->add_token(token.token);
+    if (record_ && token.end != SequenceEnd::kEndToken) record_->add_token(token.token);
   }
-  std::string text = text_of(token, matched_stop);
-  const bool is_last = matched_stop || token.end != SequenceEnd::kNotYet;
+  if (!follows_form(token))
+    return fail(
+        {.message = "The device drew token " + std::to_string(token.token) + ", which was not allowed."});
+  const bool is_complete = guide_ && token.end != SequenceEnd::kEndToken && guide_->is_finished();
+  const bool is_over = is_complete || token.end != SequenceEnd::kNotYet;
+  std::string text = text_of(token, is_over, matched_stop);
+  const bool is_last = matched_stop || is_over;
   std::vector<AnswerToken> tokens = tokens_of(text, is_last && !matched_stop);
-  if (token.token >= 0 || !text.empty() || !tokens.empty()) deliver(std::move(text), std::move(tokens));
-  if (is_last) return finish(token, matched_stop);
+  if (parser_) {
+    deliver_split(std::move(text), std::move(tokens), is_last);
+  } else if (token.token >= 0 || !text.empty() || !tokens.empty()) {
+    deliver(std::move(text), std::move(tokens));
+  }
+  if (is_last || (parser_ && parser_->is_done())) return finish(token, matched_stop);
+  if (guide_) allow_next(token);
   pause_if_unread();
 }
 
+// False: it is a token that was not allowed.
+bool RequestState::follows_form(const NewToken& token) {
+  return !guide_ || token.token < 0 || token.end == SequenceEnd::kEndToken || guide_->take(token.token);
+}
+
+void RequestState::allow_next(const NewToken& token) {
+  auto allowed = guide_->allowed();
+  if (std::all_of(allowed->begin(), allowed->end(), [](std::uint32_t word) { return word == 0; }))
+    return fail({.kind = ApiErrorKind::kInvalidRequest,
+                 .message = "What must follow in the answer can't be written with this model's tokens.",
+                 .field = start_.request->form ? start_.request->form->field : "tool_choice"});
+  self_->send(
+      peers_.scheduler,
+      AllowTokens{.sequence = start_.id, .num_generated = token.index, .allowed = std::move(allowed)});
+}
+
 // What this token adds for the client to see, all that is left if it is the last.
-std::string RequestState::text_of(const NewToken& token, std::optional<std::size_t>& matched_stop) {
+std::string RequestState::text_of(const NewToken& token, bool is_over,
+                                  std::optional<std::size_t>& matched_stop) {
   const bool is_end_token = token.end == SequenceEnd::kEndToken;
   const bool is_shown =
       token.token >= 0 &&
       (!is_end_token || (start_.request->include_stop_in_output && is_stop_token(token.token)));
   std::string fresh = is_shown ? detokenizer_->push(token.token) : std::string();
-  if (token.end != SequenceEnd::kNotYet) fresh += detokenizer_->finish();
+  if (is_over) fresh += detokenizer_->finish();
   // Who has the prompt scored wants every token, whatever ends the answer.
   if (answer_tokens_ && token.logprobs && token.token >= 0 && (is_shown || ticket_->scores_prompt))
     answer_tokens_->add(token.token, *token.logprobs);
@@ -207,7 +337,7 @@ std::string RequestState::text_of(const NewToken& token, std::optional<std::size
   if (usage_.completion_tokens < start_.request->min_tokens) return fresh;
   auto output = stop_matcher_->push(fresh);
   matched_stop = output.matched;
-  if (!matched_stop && token.end != SequenceEnd::kNotYet) output.text += stop_matcher_->finish();
+  if (!matched_stop && is_over) output.text += stop_matcher_->finish();
   return std::move(output.text);
 }
 
@@ -227,22 +357,55 @@ std::vector<AnswerToken> RequestState::tokens_of(std::string_view text, bool is_
 }
 
 void RequestState::deliver(std::string text, std::vector<AnswerToken> tokens) {
-  if (kept_) kept_->add_text(text);
-  start_.stream->add_text({std::move(text), usage_, std::move(tokens)});
+  add_to_answer({std::move(text), usage_, std::move(tokens)});
+}
+
+void RequestState::deliver_split(std::string text, std::vector<AnswerToken> tokens, bool is_last) {
+  AnswerParts parts = parser_->push(text);
+  if (is_last) append_parts(parts, parser_->finish());
+  add_to_answer({.text = std::move(parts.text),
+                 .usage = usage_,
+                 .tokens = std::move(tokens),
+                 .reasoning = std::move(parts.reasoning),
+                 .calls = std::move(parts.calls)});
+}
+
+void RequestState::add_to_answer(TextDelta delta) {
+  if (kept_) kept_->add(delta);
+  if (record_) {
+    record_->add_text(delta.text);
+    record_->add_calls(delta.calls);
+  }
+  start_.stream->add_text(std::move(delta));
 }
 
 void RequestState::finish(const NewToken& token, std::optional<std::size_t> matched_stop) {
   Finished finished{.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {}, .usage = usage_};
   if (matched_stop) {
     finished.stop_string = start_.request->stop[*matched_stop];
-  } else if (token.end == SequenceEnd::kLength) {
+  } else if (token.end == SequenceEnd::kLength && !(guide_ && guide_->is_finished())) {
     finished.reason = FinishReason::kLength;
   } else if (is_stop_token(token.token)) {
     finished.stop_token = token.token;
   }
+  finished.called_tools = parser_ && parser_->num_calls() > 0 && finished.reason == FinishReason::kStop;
   finished_ = std::move(finished);
   if (token.end != SequenceEnd::kNotYet) is_with_scheduler_ = false;  // it knows already
+  remember_turn();
   kept_ ? save() : conclude();
+}
+
+// Before the client hears of the end: its next turn may come at once.
+void RequestState::remember_turn() {
+  if (!record_) return;
+  try {
+    record_->remember(*model().tokenizer, *environment_->turns);
+  } catch (const std::exception& error) {  // the answer is whole without
+    log(LogLevel::kError, "a turn is not remembered", {{"reason", error.what()}});
+  }
+  const auto size = environment_->turns->size();
+  environment_->metrics.turn_memory_bytes.set(static_cast<double>(size.num_bytes));
+  environment_->metrics.turn_memory_parts.set(static_cast<double>(size.num_parts));
 }
 
 // The client hears of the end when the answer can't be lost any more.
@@ -250,8 +413,9 @@ void RequestState::save() {
   trace_->begin_saving(self_->clock().now());
   stop_sequence();
   set_paused(false);
-  self_->send(peers_.store, SaveResponse{std::make_shared<const StoredResponse>(kept_->finish(
-                                *finished_, environment_->model, environment_->options.store.keep))});
+  count_in(&environment_->board->num_in_store);
+  self_->send(peers_.store, SaveResponse{std::make_shared<const StoredResponse>(
+                                kept_->finish(*finished_, model(), environment_->options.store.keep))});
 }
 
 void RequestState::take_saved(const ResponseSaved& saved) {
@@ -278,7 +442,6 @@ void RequestState::pause_if_unread() {
 void RequestState::resume() {
   if (!is_paused_) return;
   set_paused(false);
-  environment_->board->mark_progress(self_->clock().now());
   self_->send(peers_.scheduler, ResumeSequence{start_.id});
 }
 
@@ -287,6 +450,13 @@ void RequestState::set_paused(bool paused) {
   is_paused_ = paused;
   environment_->board->num_paused += paused ? 1 : -1;
   environment_->metrics.requests_paused.add(paused ? 1 : -1);
+}
+
+// Counts the request in a gauge of the board (encoding, in the store) while it is there; null: in none.
+void RequestState::count_in(std::atomic<std::uint32_t>* number) {
+  if (counted_in_) *counted_in_ -= 1;
+  counted_in_ = number;
+  if (counted_in_) *counted_in_ += 1;
 }
 
 void RequestState::cancel() {
@@ -310,13 +480,16 @@ void RequestState::fail(const ApiError& error) {
 // Before the client is told: whatever happens then, nothing of it is lost.
 void RequestState::end_trace(RequestOutcome outcome) {
   trace_->end(self_->clock().now(), std::move(outcome));
-  record_request(*trace_, environment_->model.name);
+  // Spans tell of generations.
+  if (start_.request->use == PromptUse::kRun) record_request(*trace_, model().name);
   log_request(*trace_, environment_->options.logs_requests);
 }
 
 void RequestState::leave() {
+  stop_encoding();
   stop_sequence();
   set_paused(false);
+  count_in(nullptr);
   self_->quit();
 }
 
@@ -324,6 +497,18 @@ void RequestState::leave() {
 // at once, and again by its monitor when this actor ends.
 void RequestState::stop_sequence() {
   if (std::exchange(is_with_scheduler_, false)) send_urgent(peers_.scheduler, StopSequence{start_.id});
+}
+
+// A chat without earlier answers has nothing to be remembered.
+void RequestState::observe_history(const EncodedPrompt& prompt) {
+  const auto& messages = std::get<ChatPrompt>(start_.request->prompt).messages;
+  const auto is_answer = [](const ChatMessage& message) { return message.role == "assistant"; };
+  if (prompt.num_remembered > 0) {
+    environment_->metrics.turn_memory_hits.add();
+    environment_->metrics.turn_memory_tokens.add(static_cast<double>(prompt.num_remembered));
+  } else if (std::any_of(messages.begin(), messages.end(), is_answer)) {
+    environment_->metrics.turn_memory_misses.add();
+  }
 }
 
 void RequestState::observe_token(TimePoint now, TimePoint started) {
@@ -349,7 +534,7 @@ void RequestState::observe_end(TimePoint now) {
   metrics.end_to_end_latency.observe(seconds(now - start_.arrived));
   metrics.prompt_length.observe(usage_.prompt_tokens);
   metrics.generation_length.observe(usage_.completion_tokens);
-  metrics.asked_choices.observe(1);  // others are refused
+  if (start_.request->num_choices > 0) metrics.asked_choices.observe(start_.request->num_choices);
   if (start_.request->max_tokens) metrics.asked_max_tokens.observe(*start_.request->max_tokens);
   if (usage_.completion_tokens == 0) return;  // nothing was asked for
   metrics.normalized_latency.observe(seconds(now - start_.arrived) / usage_.completion_tokens);

@@ -10,7 +10,9 @@
 // Cancel and failure lead to `over` from everywhere.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,12 +20,16 @@
 #include <vector>
 
 #include "actors/actor_rules.hpp"
-#include "actors/answer_tokens.hpp"
-#include "actors/kept_turn.hpp"
 #include "actors/message_types.hpp"
-#include "actors/request_trace.hpp"
-#include "actors/response_stream.hpp"
+#include "actors/request/answer_splitting.hpp"
+#include "actors/request/answer_tokens.hpp"
+#include "actors/request/kept_turn.hpp"
+#include "actors/request/output_guide.hpp"
+#include "actors/request/request_trace.hpp"
+#include "actors/request/response_stream.hpp"
+#include "actors/request/text_quota.hpp"
 #include "text/detokenizer.hpp"
+#include "text/history/answer_record.hpp"
 #include "text/stop_matcher.hpp"
 
 namespace troupe {
@@ -32,8 +38,9 @@ struct RequestStart {
   RequestId id = 0;
   std::shared_ptr<const GenerationRequest> request;
   std::shared_ptr<ResponseStream> stream;
-  std::uint64_t drawn_seed = 0;     // used if the client gave none
-  std::optional<ApiError> refusal;  // known before it began: overload, draining
+  std::uint64_t drawn_seed = 0;                 // used if the client gave none
+  std::optional<ApiError> refusal;              // known before it began: overload, draining
+  std::shared_ptr<const void> form_place = {};  // of a request whose answer is bound to a form
   std::chrono::steady_clock::time_point arrived;
 };
 
@@ -58,7 +65,7 @@ class RequestState {
   void take_conversation(const ConversationRead& read);
   void take_prompt(const PromptEncoded& prompt);
   void take_admission();
-  void take_started(const SequenceStarted& message) { trace_->take_started(message); }
+  void take_started(const SequenceStarted& message);
   void take_stopped(const SequenceStopped& message) { trace_->take_stopped(message); }
   void take_token(const NewToken& token);
   void take_saved(const ResponseSaved& saved);
@@ -67,13 +74,24 @@ class RequestState {
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
+  const ServedModel& model() const { return environment_->models[start_.request->model].served; }
+  bool find_guide();
+  bool find_call_guide(const std::vector<std::int32_t>& prompt);
   void encode(std::shared_ptr<const Conversation> conversation);
+  void encode_elsewhere(std::size_t num_bytes, std::shared_ptr<const Conversation> conversation);
+  void stop_encoding();
   void admit(EncodedPrompt prompt);
+  void answer_encoded(std::vector<std::int32_t> tokens);
   AdmissionTicket make_ticket(std::vector<std::int32_t> tokens) const;
+  void accept();
   void send_echo();
   void send_scored_echo(const std::vector<TokenLogprobs>& logprobs);
-  std::string text_of(const NewToken& token, std::optional<std::size_t>& matched_stop);
+  bool follows_form(const NewToken& token);
+  void allow_next(const NewToken& token);
+  std::string text_of(const NewToken& token, bool is_over, std::optional<std::size_t>& matched_stop);
   void deliver(std::string text, std::vector<AnswerToken> tokens = {});
+  void deliver_split(std::string text, std::vector<AnswerToken> tokens, bool is_last);
+  void add_to_answer(TextDelta delta);
   std::vector<AnswerToken> tokens_of(std::string_view text, bool is_last);
   void finish(const NewToken& token, std::optional<std::size_t> matched_stop);
   void save();
@@ -81,9 +99,12 @@ class RequestState {
   void stop_sequence();
   bool is_stop_token(std::int32_t token) const;
   void pause_if_unread();
+  void remember_turn();
+  void observe_history(const EncodedPrompt& prompt);
   void observe_token(TimePoint now, TimePoint started);
   void observe_end(TimePoint now);
   void set_paused(bool paused);
+  void count_in(std::atomic<std::uint32_t>* number);
   void end_trace(RequestOutcome outcome);
   void leave();
 
@@ -92,17 +113,22 @@ class RequestState {
   RequestPeers peers_;
   RequestStart start_;
   std::unique_ptr<CensusEntry> census_;
-  std::shared_ptr<std::atomic<bool>> is_abandoned_;  // tells the encoder
+  std::optional<TextLease> text_lease_;              // of a long prompt
+  std::shared_ptr<std::atomic<bool>> is_abandoned_;  // while it is encoded elsewhere: stops that
   std::shared_ptr<const AdmissionTicket> ticket_;
   std::optional<StreamingDetokenizer> detokenizer_;
   std::optional<StopMatcher> stop_matcher_;
+  std::optional<OutputGuide> guide_;           // if the answer must have a form
+  std::optional<AnswerParser> parser_;         // of an answer that is taken apart
   std::optional<AnswerTokens> answer_tokens_;  // if log-probabilities are wanted
   std::optional<RequestTrace> trace_;          // from the beginning
   std::optional<KeptTurn> kept_;               // of a turn that is to be stored
+  std::optional<AnswerRecord> record_;         // of a chat, for its next turn
   std::optional<Finished> finished_;           // all was generated; it may still have to be stored
   Usage usage_;
   bool is_with_scheduler_ = false;
   bool is_paused_ = false;
+  std::atomic<std::uint32_t>* counted_in_ = nullptr;  // on the board
   TimePoint started_, first_token_, last_token_;
 };
 

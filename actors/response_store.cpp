@@ -25,6 +25,7 @@ ApiErrorKind kind_of(StoreFault fault) {
     case StoreFault::kFull: return ApiErrorKind::kStoreFull;
     case StoreFault::kDamaged:
     case StoreFault::kBusy:
+    case StoreFault::kReadOnly:
     case StoreFault::kUnusable: break;
   }
   return ApiErrorKind::kStoreFailed;
@@ -35,6 +36,8 @@ std::string reason_of(StoreFault fault) {
     case StoreFault::kDamaged: return "what is stored of it is damaged";
     case StoreFault::kFull: return "the store is full";
     case StoreFault::kBusy: return "the store is locked by another program";
+    case StoreFault::kReadOnly:
+      return "the store is read-only since the disk has failed to keep what it was given";
     default: return "the store can't be used";
   }
 }
@@ -55,9 +58,9 @@ void StoreReply::end(ResponseEvent event) {
 }
 
 ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self self, Environment environment,
-                                                      CacheTierActor tier) {
+                                                      SchedulerActor scheduler, CacheTierActor tier) {
   follow_rules(self, environment);
-  self->state.initialize(self, std::move(environment), std::move(tier));
+  self->state.initialize(self, std::move(environment), std::move(scheduler), std::move(tier));
   return {
       [self](const ReadConversation& message) {
         self->send(caf::actor_cast<RequestActor>(self->current_sender()), self->state.read(message));
@@ -67,14 +70,19 @@ ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self s
       [self](const OpenStore&) { self->state.open(); },
       [self](const CommitResponses&) { self->state.commit(); },
       [self](const PurgeResponses&) { self->state.purge(); },
+      [self](const OverwriteRemoved&) { self->state.overwrite_removed(); },
+      [self](const RoomMade&) { self->state.take_room(); },
   };
 }
 
-void ResponseStoreState::initialize(Self self, Environment environment, CacheTierActor tier) {
+void ResponseStoreState::initialize(Self self, Environment environment, SchedulerActor scheduler,
+                                    CacheTierActor tier) {
   self_ = self;
   census_ = std::make_unique<CensusEntry>(environment->census);
   environment_ = std::move(environment);
+  scheduler_ = std::move(scheduler);
   tier_ = std::move(tier);
+  environment_->board->store_state = StoreState::kOpening;
   self_->send(self_, OpenStore{});
 }
 
@@ -83,27 +91,71 @@ void ResponseStoreState::open() {
 }
 
 ConversationStore* ResponseStoreState::store() {
-  if (store_ && store_->is_broken()) store_.reset();  // opened anew, it puts the file aside
+  if (store_ && store_->is_broken()) {
+    publish();  // keeps that a sync failed
+    store_.reset();
+    was_broken_ = true;
+  }
   if (store_) return &*store_;
   const auto now = self_->clock().now();
-  if (!problem_.empty() && now - last_attempt_ < kTimeBetweenAttempts) return nullptr;
+  if (problem_ && now - last_attempt_ < kTimeBetweenAttempts) return nullptr;
   last_attempt_ = now;
   try {
-    store_.emplace(*environment_->options.store.directory, ConversationStoreOptions{});
-    problem_.clear();
-    return &*store_;
+    store_.emplace(
+        *environment_->options.store.directory,
+        ConversationStoreOptions{.file = {.is_damaged = was_broken_}, .is_read_only = has_sync_failed_});
+    problem_.reset();
+    was_broken_ = false;
+    if (store_->damage()) report_damage(*store_->damage());
+  } catch (const SalvagedNotOpened& error) {
+    was_broken_ = false;
+    report_damage(error.damage());
+    keep_problem(error);
   } catch (const std::exception& error) {
-    if (problem_ != error.what())
-      log(LogLevel::kError, "responses are not stored", {{"reason", error.what()}});
-    problem_ = error.what();
-    return nullptr;
+    keep_problem(error);
   }
+  publish();
+  return store_ ? &*store_ : nullptr;
+}
+
+void ResponseStoreState::keep_problem(const std::exception& error) {
+  if (!problem_ || problem_->message != error.what())
+    log(LogLevel::kError, "responses are not stored", {{"reason", error.what()}});
+  const auto* of_sqlite = dynamic_cast<const SqliteError*>(&error);
+  if (of_sqlite != nullptr && of_sqlite->is_failed_sync()) note_failed_sync();
+  problem_ = {
+      .fault = of_sqlite != nullptr && of_sqlite->is_full() ? StoreFault::kFull : StoreFault::kUnusable,
+      .message = error.what()};
+}
+
+void ResponseStoreState::report_damage(const FileDamage& damage) {
+  const Metrics& metrics = environment_->metrics;
+  metrics.store_damages.add();
+  metrics.responses_salvaged.add(static_cast<double>(damage.salvaged.num_responses));
+  metrics.responses_lost.add(static_cast<double>(damage.salvaged.num_lost));
+  StatusBoard& board = *environment_->board;
+  board.store_damages += 1;
+  board.responses_salvaged += damage.salvaged.num_responses;
+  board.responses_lost += damage.salvaged.num_lost;
+}
+
+void ResponseStoreState::publish() {
+  if (store_ && store_->is_read_only()) note_failed_sync();
+  environment_->metrics.store_read_only.set(has_sync_failed_ ? 1 : 0);
+  environment_->board->store_state = !store_            ? StoreState::kUnusable
+                                     : has_sync_failed_ ? StoreState::kReadOnly
+                                                        : StoreState::kWorks;
+}
+
+void ResponseStoreState::note_failed_sync() {
+  if (!std::exchange(has_sync_failed_, true))
+    log(LogLevel::kError,
+        "the disk has failed to sync stored responses: none are stored until the next start");
 }
 
 ConversationRead ResponseStoreState::read(const ReadConversation& message) {
   auto* responses = store();
-  if (responses == nullptr)
-    return {.conversation = nullptr, .error = to_api_error("read", {.message = problem_})};
+  if (responses == nullptr) return {.conversation = nullptr, .error = to_api_error("read", *problem_)};
   auto read = responses->read_conversation(message.tenant, message.response, unix_seconds());
   if (const auto* error = std::get_if<StoreError>(&read)) {
     ConversationRead failed{.conversation = nullptr, .error = to_api_error("read", *error)};
@@ -121,13 +173,29 @@ ConversationRead ResponseStoreState::read(const ReadConversation& message) {
 void ResponseStoreState::save(const SaveResponse& message) {
   if (unsaved_.empty()) self_->send(self_, CommitResponses{});
   unsaved_.emplace_back(caf::actor_cast<RequestActor>(self_->current_sender()), message.response);
+  environment_->board->num_saving += 1;
 }
 
 void ResponseStoreState::commit() {
+  if (is_room_asked_for_) return;
+  save_waiting(true);
+  if (is_overwriting_due_) overwrite();
+}
+
+void ResponseStoreState::take_room() {
+  is_room_asked_for_ = false;
+  last_attempt_ = {};
+  save_waiting(false);
+  if (is_overwriting_due_) overwrite();
+}
+
+void ResponseStoreState::save_waiting(bool may_ask_for_room) {
+  if (unsaved_.empty()) return;
+  const auto results = write();
+  const bool is_full = results.front() && results.front()->fault == StoreFault::kFull;
+  if (is_full && may_ask_for_room) return ask_for_room();
   const auto batch = std::exchange(unsaved_, {});
-  std::vector<const StoredResponse*> responses;
-  for (const auto& [request, response] : batch) responses.push_back(response.get());
-  const auto results = write(responses);
+  environment_->board->num_saving -= static_cast<std::uint32_t>(batch.size());  // before anybody hears of it
   for (std::size_t i = 0; i < batch.size(); ++i) {
     ResponseSaved saved;
     if (results[i]) saved.error = to_api_error("stored", *results[i]);
@@ -137,50 +205,77 @@ void ResponseStoreState::commit() {
   if (store_) store_->purge(unix_seconds(), kPurgedBesides);
 }
 
-std::vector<std::optional<StoreError>> ResponseStoreState::write(
-    const std::vector<const StoredResponse*>& responses) {
+// One result for each response that waits, in their order.
+std::vector<std::optional<StoreError>> ResponseStoreState::write() {
   auto* store_now = store();
-  if (store_now == nullptr) return {responses.size(), StoreError{.message = problem_}};
-  return store_now->save(responses);
+  if (store_now == nullptr) return {unsaved_.size(), *problem_};
+  std::vector<const StoredResponse*> responses;
+  for (const auto& [request, response] : unsaved_) responses.push_back(response.get());
+  auto results = store_now->save(responses);
+  publish();
+  return results;
+}
+
+void ResponseStoreState::ask_for_room() {
+  if (!std::exchange(is_room_asked_for_, true)) self_->send(tier_, MakeRoom{});
 }
 
 void ResponseStoreState::answer(const AnswerQuery& message) {
   const StoreQuery& query = message.query;
-  const auto fail = [&](const StoreError& error) {
-    auto failure = to_api_error(query.kind == StoreQuery::Kind::kFind ? "read" : "deleted", error);
-    if (error.fault == StoreFault::kNotFound)
-      failure.message = "Response with id '" + query.response + "' not found.";
-    message.reply->fail(std::move(failure));
-  };
   auto* responses = store();
-  if (responses == nullptr) return fail({.message = problem_});
-  if (query.kind == StoreQuery::Kind::kRemove) {
-    const auto pages = pages_of(*responses, query);
-    if (const auto error = responses->remove(query.tenant, query.response, unix_seconds()))
-      return fail(*error);
-    if (pages) self_->send(tier_, *pages);
-    return message.reply->answer({.response = nullptr});
-  }
+  if (responses == nullptr) return fail(message, *problem_);
+  if (query.kind == StoreQuery::Kind::kRemove) return remove(*responses, message);
   auto found = responses->find(query.tenant, query.response, unix_seconds());
-  if (const auto* error = std::get_if<StoreError>(&found)) return fail(*error);
+  if (const auto* error = std::get_if<StoreError>(&found)) return fail(message, *error);
   message.reply->answer(
       {.response = std::make_shared<const StoredResponse>(std::get<StoredResponse>(std::move(found)))});
 }
 
-// Of what the response added to the one before it; that one stays.
-std::optional<ForgetPages> ResponseStoreState::pages_of(ConversationStore& store,
-                                                        const StoreQuery& query) const {
-  const auto found = store.find(query.tenant, query.response, unix_seconds());
-  auto read = store.read_conversation(query.tenant, query.response, unix_seconds());
-  const auto* response = std::get_if<StoredResponse>(&found);
-  auto* conversation = std::get_if<Conversation>(&read);
-  if (response == nullptr || conversation == nullptr) return std::nullopt;
-  const std::size_t num_kept =
-      response->extends_previous ? conversation->tokens.size() - response->tokens.size() : 0;
-  return ForgetPages{
-      .tokens = std::make_shared<const std::vector<std::int32_t>>(std::move(conversation->tokens)),
-      .num_kept = num_kept,
-      .cache_salt = query.cache_salt};
+void ResponseStoreState::fail(const AnswerQuery& message, const StoreError& error) {
+  const StoreQuery& query = message.query;
+  auto failure = to_api_error(query.kind == StoreQuery::Kind::kFind ? "read" : "deleted", error);
+  if (error.fault == StoreFault::kNotFound)
+    failure.message = "Response with id '" + query.response + "' not found.";
+  message.reply->fail(std::move(failure));
+}
+
+// Answered when its bytes are overwritten, those of all that wait at once.
+void ResponseStoreState::remove(ConversationStore& store, const AnswerQuery& message) {
+  const StoreQuery& query = message.query;
+  auto removed = store.remove(query.tenant, query.response, unix_seconds());
+  publish();
+  if (const auto* error = std::get_if<StoreError>(&removed)) {
+    if (error->fault == StoreFault::kFull) ask_for_room();  // for the next attempt
+    return fail(message, *error);
+  }
+  auto& pages = std::get<RemovedResponse>(removed);
+  if (!pages.tokens.empty())
+    self_->send(
+        scheduler_,
+        ForgetPages{.tokens = std::make_shared<const std::vector<std::int32_t>>(std::move(pages.tokens)),
+                    .num_kept = pages.num_kept,
+                    .cache_salt = query.cache_salt});
+  if (removed_.empty()) self_->send(self_, OverwriteRemoved{});
+  removed_.push_back(message.reply);
+}
+
+void ResponseStoreState::overwrite_removed() {
+  const auto replies = std::exchange(removed_, {});
+  overwrite();
+  for (const auto& reply : replies) reply->answer({.response = nullptr});
+}
+
+// One attempt covers all that was removed; after a failure the next commit tries again.
+void ResponseStoreState::overwrite() {
+  auto* store_now = store();
+  const auto error = store_now != nullptr ? store_now->overwrite_removed() : problem_;
+  publish();
+  const bool is_due_already = std::exchange(is_overwriting_due_, error.has_value());
+  if (!error || is_due_already) return;
+  log(LogLevel::kWarning,
+      "deleted responses are gone, but not yet overwritten in the file: tried again after each commit",
+      {{"reason", error->message}});
+  if (error->fault == StoreFault::kFull) ask_for_room();
 }
 
 // In pieces, so that requests come in between.
@@ -188,10 +283,12 @@ void ResponseStoreState::purge() {
   if (!store_) return;
   const auto purged = store_->purge(unix_seconds(), kPurgedAtOnce);
   const auto* number = std::get_if<std::size_t>(&purged);
-  if (number != nullptr && *number > 0) self_->send(self_, PurgeResponses{});
+  if (number == nullptr || *number == 0) return;
+  self_->send(self_, PurgeResponses{});
+  if (removed_.empty()) self_->send(self_, OverwriteRemoved{});
 }
 
-// What is a client's mistake is not logged.
+// A client's mistake is not logged.
 ApiError ResponseStoreState::to_api_error(std::string_view done, const StoreError& error) {
   const auto kind = kind_of(error.fault);
   if (kind == ApiErrorKind::kResponseNotFound || kind == ApiErrorKind::kInvalidRequest)

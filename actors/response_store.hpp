@@ -2,10 +2,12 @@
 // Owns the store of responses, which blocks on the disk: on a thread of its own.
 // Responses that come while others are being written go to the disk together.
 // A store that can't be opened is tried again when it is next needed; until
-// then whoever needs it is told.
+// then each request for it fails. On a full disk KV gives way once, and the write
+// is tried again, before a response is refused.
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +21,7 @@
 
 namespace troupe {
 
-// One answer to whoever asked the store; Failed if this is destroyed without.
+// One answer to a question to the store; Failed if this is destroyed without.
 class StoreReply {
  public:
   explicit StoreReply(std::shared_ptr<ResponseSink> sink) : sink_(std::move(sink)) {}
@@ -41,13 +43,15 @@ class ResponseStoreState {
   using Self = ResponseStoreActor::stateful_pointer<ResponseStoreState>;
   static inline const char* name = "response_store";
 
-  void initialize(Self self, Environment environment, CacheTierActor tier);
+  void initialize(Self self, Environment environment, SchedulerActor scheduler, CacheTierActor tier);
 
   void open();
   ConversationRead read(const ReadConversation& message);
   void save(const SaveResponse& message);
   void commit();
+  void take_room();  // KV has given way
   void answer(const AnswerQuery& message);
+  void overwrite_removed();
   void purge();
 
  private:
@@ -55,25 +59,40 @@ class ResponseStoreState {
 
   // Null, and `problem_` says why.
   ConversationStore* store();
-  std::optional<ForgetPages> pages_of(ConversationStore& store, const StoreQuery& query) const;
-  std::vector<std::optional<StoreError>> write(const std::vector<const StoredResponse*>& responses);
+  void keep_problem(const std::exception& error);
+  void report_damage(const FileDamage& damage);
+  void publish();
+  void note_failed_sync();
+  void remove(ConversationStore& store, const AnswerQuery& message);
+  void fail(const AnswerQuery& message, const StoreError& error);
+  void overwrite();
+  void save_waiting(bool may_ask_for_room);
+  std::vector<std::optional<StoreError>> write();
+  void ask_for_room();
   // done: what can't be: "read", "stored", "deleted".
   ApiError to_api_error(std::string_view done, const StoreError& error);
 
   Self self_ = nullptr;
   Environment environment_;
-  CacheTierActor tier_;  // is told of conversations that are over
+  SchedulerActor scheduler_;  // is told of conversations that are over
+  CacheTierActor tier_;       // makes room on the disk
   std::unique_ptr<CensusEntry> census_;
   std::optional<ConversationStore> store_;
-  std::string problem_;     // why there is none
-  TimePoint last_attempt_;  // to open it
+  std::optional<StoreError> problem_;  // why there is none
+  bool was_broken_ = false;            // when it was last open
+  bool has_sync_failed_ = false;       // in this process: the store is read-only, however often it is opened
+  TimePoint last_attempt_;             // to open it
   std::vector<std::pair<RequestActor, std::shared_ptr<const StoredResponse>>> unsaved_;
+  bool is_room_asked_for_ = false;
+  // Removed, and not yet overwritten in the files.
+  std::vector<std::shared_ptr<StoreReply>> removed_;
+  bool is_overwriting_due_ = false;  // the last attempt failed
 };
 
 ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self self, Environment environment,
-                                                      CacheTierActor tier);
+                                                      SchedulerActor scheduler, CacheTierActor tier);
 
-// What a request is told where there is no store.
+// The error of a request that needs a store where there is none.
 ApiError nothing_is_kept(ApiErrorKind kind, std::optional<std::string> field = std::nullopt);
 
 }  // namespace troupe

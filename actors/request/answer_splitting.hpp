@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides how the answer to a request is taken apart: by the model's template,
+// the request's tools, and the end of its prompt, which may open the reasoning. A
+// model whose template knows no tools is told of them in a text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "actors/engine.hpp"
+#include "policy/admitting/admission.hpp"
+#include "text/answer/answer_parser.hpp"
+
+namespace troupe {
+
+// nullopt: the answer is one text.
+std::optional<AnswerReading> answer_reading(const ServedModel& model, const GenerationRequest& request,
+                                            const std::vector<std::int32_t>& prompt);
+
+// The template shows neither tools nor calls, and the text leaves room for a chat.
+bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits);
+// With the text in the system message in front, else in the first message of the user.
+ChatPrompt with_tools_text(ChatPrompt prompt);
+
+// Parts that follow others.
+void append_parts(AnswerParts& parts, AnswerParts more);
+
+}  // namespace troupe

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows an answer that must have a form (OutputForm) token by token, and says which
+// tokens may come next.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "actors/engine.hpp"
+#include "actors/request/generation_request.hpp"
+#include "text/answer/call_grammar.hpp"
+#include "text/grammar/grammar.hpp"
+#include "text/grammar/grammar_matcher.hpp"
+#include "text/grammar/grammar_vocabulary.hpp"
+
+namespace troupe {
+
+// One thread.
+class OutputGuide {
+ public:
+  explicit OutputGuide(GrammarMatcher matcher, std::size_t num_mask_words)
+      : matcher_(std::move(matcher)), num_mask_words_(num_mask_words) {}
+
+  // Tokens that may be next; all zeros: none can be.
+  std::shared_ptr<const TokenMask> allowed() const;
+  // False: it was not allowed.
+  bool take(std::int32_t token) { return matcher_.accept(token); }
+  // Nothing but the end may follow.
+  bool is_finished() const { return matcher_.is_finished(); }
+
+ private:
+  GrammarMatcher matcher_;
+  std::size_t num_mask_words_;
+};
+
+// Guides share each model's vocabulary, which is sorted when it is first needed, and the
+// grammars that were used last with the masks that were computed for them. Any thread.
+class OutputForms {
+ public:
+  // Requests that may be bound to a form at once: each has a thread of its own, so that a slow
+  // grammar holds up its own request only.
+  static constexpr std::uint32_t kMostAtOnce = 128;
+
+  explicit OutputForms(std::size_t num_models) : vocabularies_(num_models) {}
+
+  // A place for one of them, for as long as it is held. Null: all are taken.
+  std::shared_ptr<const void> take_place();
+
+  // An error names the field at fault, and in it the place.
+  std::variant<OutputGuide, ApiError> guide(ModelIndex model, const ServedModel& served,
+                                            const OutputForm& form);
+  // The guide of an answer that calls a tool.
+  std::variant<OutputGuide, ApiError> guide(ModelIndex model, const ServedModel& served,
+                                            const AnswerReading& reading, const CallDemand& demand);
+
+ private:
+  static constexpr std::size_t kMostGrammars = 16;
+
+  struct Vocabulary {
+    std::once_flag is_made;
+    std::shared_ptr<const GrammarVocabulary> tokens;
+  };
+  using Compile = std::function<Grammar()>;
+  struct Known {
+    ModelIndex model;
+    std::string key;         // all that the grammar is made of
+    GrammarMatcher matcher;  // at the beginning of an answer
+  };
+
+  std::shared_ptr<const GrammarVocabulary> vocabulary(ModelIndex model, const ServedModel& served);
+  std::variant<OutputGuide, ApiError> guide(ModelIndex model, const ServedModel& served,
+                                            const std::string& field, const std::string& key,
+                                            const Compile& compile);
+  GrammarMatcher matcher(ModelIndex model, std::shared_ptr<const GrammarVocabulary> vocabulary,
+                         const std::string& key, const Compile& compile);
+
+  std::shared_ptr<std::atomic<std::uint32_t>> num_places_taken_ =
+      std::make_shared<std::atomic<std::uint32_t>>(0);
+  std::vector<Vocabulary> vocabularies_;  // by ModelIndex
+  std::mutex mutex_;
+  std::list<Known> known_;  // the one used last first
+};
+
+}  // namespace troupe
