@@ -27,6 +27,9 @@ struct Limits {
   // connections
   std::uint64_t max_connections = 10'000;
   std::uint64_t max_connections_per_address = 256;
+  std::uint64_t reserved_connections = 16;
+  std::uint64_t reserve_timeout_ms = 2'000;
+  std::uint64_t metrics_connections = 8;
   std::uint64_t max_requests_per_connection = 1'000;
   std::uint64_t listen_backlog = 1'024;
   std::uint64_t max_descriptor_percent = 90;
@@ -35,9 +38,13 @@ struct Limits {
   std::uint64_t max_json_values = 100'000;
   std::uint64_t max_messages = 1'024;
   std::uint64_t max_content_parts = 64;
+  std::uint64_t max_tools = 128;
   std::uint64_t max_stop_strings = 4;
   std::uint64_t max_stop_string_bytes = 256;
   std::uint64_t max_stop_token_ids = 64;
+  std::uint64_t max_embedding_inputs = 2'048;
+  std::uint64_t max_pair_bytes = 8 * 1024 * 1024;
+  std::uint64_t max_choices = 128;
   std::uint64_t max_top_k = 1'000'000;
   std::uint64_t max_request_id_bytes = 64;
   // one SSE stream
@@ -81,25 +88,40 @@ inline constexpr std::array kLimitTable = {
     LimitEntry{"linger_timeout_ms", &Limits::linger_timeout_ms, "ms",
                "read on after a last answer, else a reset may destroy it on its way"},
     LimitEntry{"max_connections", &Limits::max_connections, "connections", "16 KB each: 160 MB at most"},
-    LimitEntry{"max_connections_per_address", &Limits::max_connections_per_address, "connections",
-               "one machine can't take all; loopback is exempt: proxies and load tests live there"},
+    LimitEntry{
+        "max_connections_per_address", &Limits::max_connections_per_address, "connections",
+        "one machine (of IPv6 a /64) can't take all; loopback is exempt: proxies and load tests live there"},
+    LimitEntry{"reserved_connections", &Limits::reserved_connections, "connections",
+               "beyond the others, for probes: a full server is not a dead one"},
+    LimitEntry{"reserve_timeout_ms", &Limits::reserve_timeout_ms, "ms",
+               "a probe asks at once; what says nothing makes room"},
+    LimitEntry{"metrics_connections", &Limits::metrics_connections, "connections",
+               "on the port for metrics: a few scrapers, whatever clients do; the quietest makes room"},
     LimitEntry{"max_requests_per_connection", &Limits::max_requests_per_connection, "requests",
                "lets load balance again, bounds what one connection accumulates"},
     LimitEntry{"listen_backlog", &Limits::listen_backlog, "connections",
                "a burst of clients is not refused while one loop turn runs"},
     LimitEntry{"max_descriptor_percent", &Limits::max_descriptor_percent, "%",
-               "accepting pauses before files and signals can no longer be opened"},
+               "of the limit for the process; the rest is for the store, pages and logs"},
     LimitEntry{"max_json_depth", &Limits::max_json_depth, "levels",
                "Boost.JSON's own; deep nesting overflowed other servers' stacks"},
     LimitEntry{"max_json_values", &Limits::max_json_values, "values",
                "a value costs 24 bytes and more for 2 bytes of text"},
     LimitEntry{"max_messages", &Limits::max_messages, "messages", "more turns than any context holds"},
     LimitEntry{"max_content_parts", &Limits::max_content_parts, "parts", "text parts of one message"},
+    LimitEntry{"max_tools", &Limits::max_tools, "tools",
+               "OpenAI's; in one request, and calls in one message"},
     LimitEntry{"max_stop_strings", &Limits::max_stop_strings, "strings", "OpenAI's own limit"},
     LimitEntry{"max_stop_string_bytes", &Limits::max_stop_string_bytes, "bytes",
                "text is held back as long as it may still become a stop string"},
     LimitEntry{"max_stop_token_ids", &Limits::max_stop_token_ids, "ids",
                "compared with every token of the sequence"},
+    LimitEntry{"max_embedding_inputs", &Limits::max_embedding_inputs, "inputs",
+               "OpenAI's; their vectors are kept until the client has taken them"},
+    LimitEntry{"max_pair_bytes", &Limits::max_pair_bytes, "bytes",
+               "a query of the largest body and 2,048 documents would be gigabytes to encode"},
+    LimitEntry{"max_choices", &Limits::max_choices, "answers",
+               "OpenAI's n; prompts times n of one request, each a sequence of its own"},
     LimitEntry{"max_top_k", &Limits::max_top_k, "tokens", "more than any vocabulary: means all"},
     LimitEntry{"max_request_id_bytes", &Limits::max_request_id_bytes, "bytes",
                "a client's id goes into every log line of its request"},

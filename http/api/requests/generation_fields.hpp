@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Common to the bodies of all endpoints that generate: one way to read
+// them, and the fields that mean the same in each.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <variant>
+
+#include "http/api/requests/field_reader.hpp"
+#include "http/api/requests/openai_api.hpp"
+
+namespace troupe {
+
+struct ParseSettings {
+  const ServedModelInfo& model;
+  const Limits& limits;
+};
+
+// Reads what only one endpoint has; what is wrong is in `fields`.
+using ReadOwnFields = std::function<void(FieldReader& fields, ApiRequest& request)>;
+
+// A body as a request. The common fields are read first, by the model that it
+// names, then the endpoint's own. Returns the first error.
+std::variant<ApiRequest, ApiError> parse_generation_request(std::string_view body, const ServedModels& models,
+                                                            const Limits& limits, ResponseShape shape,
+                                                            const ReadOwnFields& read_own_fields);
+
+// The common fields that are about drawing tokens.
+void read_sampling_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request);
+
+}  // namespace troupe

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of OpenAI's API, turned into requests for the engine. Pure:
+// text in, values out. Every field is checked for type and range and named when
+// it is wrong. Unknown fields are ignored; known ones that would change the
+// meaning of the answer and are not supported are refused by name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "actors/request/api_error.hpp"
+#include "actors/request/embedding_request.hpp"
+#include "actors/request/generation_request.hpp"
+#include "http/api/served_models.hpp"
+#include "http/limits.hpp"
+
+namespace troupe {
+
+// kMessage: Anthropic's, a view of the same request.
+enum class ResponseShape : std::uint8_t { kChat, kCompletion, kResponse, kMessage };
+
+struct ApiRequest {
+  GenerationRequest generation;  // without its id
+  ResponseShape shape = ResponseShape::kChat;
+  bool stream = false;
+  bool include_usage = false;           // a last chunk with the usage and no choices
+  bool continuous_usage_stats = false;  // the usage so far in every chunk
+  bool wants_logprobs = false;          // generation.sampling says how many
+  std::uint32_t num_choices = 1;        // answers to each prompt
+  // Completions: prompts behind generation.prompt, each with answers of its own.
+  std::vector<std::variant<TextPrompt, TokenPrompt>> more_prompts = {};
+};
+
+enum class EmbeddingFormat : std::uint8_t {
+  kFloat,   // a list of numbers
+  kBase64,  // of their bytes: little-endian binary32
+};
+
+// The answer that is made of vectors.
+enum class VectorUse : std::uint8_t { kEmbeddings, kClasses, kScores, kRanks };
+
+struct ApiEmbeddingRequest {
+  EmbeddingRequest embedding = {};  // without its id
+  VectorUse use = VectorUse::kEmbeddings;
+  // kEmbeddings only.
+  EmbeddingFormat format = EmbeddingFormat::kFloat;
+  std::uint32_t dimensions = 0;  // the first ones of each vector; 0: all
+  // The others.
+  std::string id = {};          // "score-…", as in the engine
+  std::int64_t created = 0;     // Unix seconds
+  bool activates = true;        // a classifier's numbers become probabilities
+  std::uint32_t num_first = 0;  // vectors in front that the others are compared with; 0: inputs are pairs
+  std::uint32_t top_n = 0;      // of kRanks: the best so many; 0: all
+  std::vector<std::string> documents = {};  // of kRanks: to be repeated; empty: they are not
+};
+
+// A text or messages whose tokens are wanted, or tokens whose text is.
+struct ApiTokenRequest {
+  enum class Answer : std::uint8_t { kTokens, kText, kCount };
+  GenerationRequest generation;  // without its id; it is not run
+  Answer answer = Answer::kTokens;
+};
+
+std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body, const ServedModels& models,
+                                                      const Limits& limits);
+std::variant<ApiRequest, ApiError> parse_completion_request(std::string_view body, const ServedModels& models,
+                                                            const Limits& limits);
+// A turn (GenerationRequest::turn), without the time it was created.
+std::variant<ApiRequest, ApiError> parse_responses_request(std::string_view body, const ServedModels& models,
+                                                           const Limits& limits);
+// A body of Anthropic's Messages API, and the question how many tokens it would have.
+std::variant<ApiRequest, ApiError> parse_messages_request(std::string_view body, const ServedModels& models,
+                                                          const Limits& limits);
+std::variant<ApiTokenRequest, ApiError> parse_count_tokens_request(std::string_view body,
+                                                                   const ServedModels& models,
+                                                                   const Limits& limits);
+std::variant<ApiEmbeddingRequest, ApiError> parse_embedding_request(std::string_view body,
+                                                                    const ServedModels& models,
+                                                                    const Limits& limits);
+// vLLM's: classes of texts, scores of pairs (text_1 with text_2); Cohere's and Jina's:
+// documents in the order in which they answer a query.
+std::variant<ApiEmbeddingRequest, ApiError> parse_classify_request(std::string_view body,
+                                                                   const ServedModels& models,
+                                                                   const Limits& limits);
+std::variant<ApiEmbeddingRequest, ApiError> parse_score_request(std::string_view body,
+                                                                const ServedModels& models,
+                                                                const Limits& limits);
+std::variant<ApiEmbeddingRequest, ApiError> parse_rerank_request(std::string_view body,
+                                                                 const ServedModels& models,
+                                                                 const Limits& limits);
+std::variant<ApiTokenRequest, ApiError> parse_tokenize_request(std::string_view body,
+                                                               const ServedModels& models,
+                                                               const Limits& limits);
+std::variant<ApiTokenRequest, ApiError> parse_detokenize_request(std::string_view body,
+                                                                 const ServedModels& models,
+                                                                 const Limits& limits);
+
+}  // namespace troupe

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP side's view of a model it offers: its name, what it can do, how
+// long a sequence may be and what a request means that leaves things unsaid.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/request/generation_request.hpp"
+#include "text/sentence_prompts.hpp"
+
+namespace troupe {
+
+// Sampling defaults; the model's generation_config.json overrides them.
+struct SamplingDefaults {
+  float temperature = 1.0F;
+  float top_p = 1.0F;
+  float min_p = 0.0F;
+  std::int32_t top_k = 0;  // 0: all
+};
+
+// The use that an endpoint has for a model.
+enum class ModelTask : std::uint8_t {
+  kGenerate,
+  kEmbed,
+  kClassify,
+  kScore,  // how well two texts go together: cosines of vectors, or a classifier of one label
+};
+
+struct ServedModelInfo {
+  std::string name;
+  ModelKind kind = ModelKind::kGenerative;
+  std::int64_t created = 0;  // Unix seconds
+  std::uint32_t context_length = 0;
+  SamplingDefaults defaults;
+  std::uint32_t embedding_size = 0;      // of kEmbedding: numbers of a vector
+  SentencePrompts prompts = {};          // of kEmbedding
+  std::vector<std::string> labels = {};  // of kClassifying
+  bool has_independent_labels = false;   // so, too: any number of them may hold
+};
+
+inline bool can(const ServedModelInfo& model, ModelTask task) {
+  switch (task) {
+    case ModelTask::kGenerate: return model.kind == ModelKind::kGenerative;
+    case ModelTask::kEmbed: return model.kind == ModelKind::kEmbedding;
+    case ModelTask::kClassify: return model.kind == ModelKind::kClassifying;
+    case ModelTask::kScore: break;
+  }
+  return model.kind == ModelKind::kEmbedding ||
+         (model.kind == ModelKind::kClassifying && model.labels.size() == 1);
+}
+
+}  // namespace troupe

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The models of one server and the choice among them: a request names one, and
+// its endpoint says what that one must be able to do. Immutable.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "actors/request/api_error.hpp"
+#include "actors/request/generation_request.hpp"
+#include "http/api/served_model_info.hpp"
+
+namespace troupe {
+
+class FieldReader;
+
+class ServedModels {
+ public:
+  // A model's place is its index in the engine. Throws std::runtime_error if there is
+  // none or two have the same name.
+  explicit ServedModels(std::vector<ServedModelInfo> models);
+
+  const ServedModelInfo& operator[](ModelIndex index) const { return models_[index]; }
+  const std::vector<ServedModelInfo>& all() const { return models_; }
+  std::optional<ModelIndex> find(std::string_view name) const;
+
+  // The named model, or without a name the first that can do it. An error if it does
+  // not exist (kModelNotFound) or can't. No task: any will do.
+  std::variant<ModelIndex, ApiError> choose(const std::optional<std::string>& name,
+                                            std::optional<ModelTask> task) const;
+
+  // "\"a\", \"b\"", for messages.
+  std::string names() const;
+
+ private:
+  ApiError unfit(const std::string& why, ModelTask wanted) const;
+
+  std::vector<ServedModelInfo> models_;
+};
+
+// The model of a request body: its field `model`. 0 with an error in `fields`.
+ModelIndex read_model(FieldReader& fields, const ServedModels& models, std::optional<ModelTask> task);
+
+}  // namespace troupe

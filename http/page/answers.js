@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// One answer, streamed: from the server's kept conversations (/v1/responses), or without
+// them (/v1/chat/completions).
+import { ApiError, streamEvents } from "./api.js";
+
+// asked: { model, system, settings, messages, previous, keeps }; messages are those after the
+// response `previous`. Yields { text }, { reasoning } and at the end
+// { end: { id, isStored, isCut, tokens, rate } }.
+export function answer(asked, signal) {
+  return asked.keeps ? keptAnswer(asked, signal) : plainAnswer(asked, signal);
+}
+
+function sampling(settings, maxTokens) {
+  const { max_tokens: limit, ...rest } = settings;
+  return limit === undefined ? rest : { ...rest, [maxTokens]: limit };
+}
+
+async function* keptAnswer({ model, system, settings, messages, previous }, signal) {
+  const body = { model, stream: true, input: messages, ...sampling(settings, "max_output_tokens") };
+  if (system) body.instructions = system;
+  if (previous) body.previous_response_id = previous;
+  for await (const event of streamEvents("/v1/responses", body, signal)) {
+    if (event.type === "response.output_text.delta") yield { text: event.delta };
+    if (event.type === "response.reasoning_text.delta") yield { reasoning: event.delta };
+    if (event.type === "error") throw new ApiError(200, event.error ?? event);
+    if (event.type === "response.failed") throw new ApiError(200, event.response.error);
+    if (event.type === "response.completed" || event.type === "response.incomplete") {
+      const { response } = event;
+      yield {
+        end: {
+          id: response.id, isStored: response.store === true, isCut: event.type === "response.incomplete",
+          tokens: response.usage?.output_tokens, rate: response.timings?.tokens_per_second,
+        },
+      };
+      return;
+    }
+  }
+  throw new Error("the connection ended before the answer did");
+}
+
+async function* plainAnswer({ model, system, settings, messages }, signal) {
+  const body = {
+    model, stream: true, stream_options: { include_usage: true }, ...sampling(settings, "max_tokens"),
+    messages: system ? [{ role: "system", content: system }, ...messages] : messages,
+  };
+  const end = { id: null, isStored: false, isCut: false };
+  let isComplete = false;
+  for await (const chunk of streamEvents("/v1/chat/completions", body, signal)) {
+    if (chunk.error) throw new ApiError(200, chunk.error);
+    const choice = chunk.choices?.[0];
+    if (choice?.delta?.reasoning_content) yield { reasoning: choice.delta.reasoning_content };
+    if (choice?.delta?.content) yield { text: choice.delta.content };
+    if (choice?.finish_reason) {
+      isComplete = true;
+      end.isCut = choice.finish_reason === "length";
+    }
+    end.tokens = chunk.usage?.completion_tokens ?? end.tokens;
+    end.rate = chunk.timings?.tokens_per_second ?? end.rate;
+  }
+  if (!isComplete) throw new Error("the connection ended before the answer did");
+  yield { end };
+}
+
+// Reasoning that a kept answer has in its text, between <think> and </think>. Some templates
+// write the opening themselves.
+export function splitReasoning(text) {
+  const end = text.indexOf("</think>");
+  const begin = text.indexOf("<think>");
+  const opens = text.trimStart().startsWith("<think>");
+  if (!opens && (end < 0 || (begin >= 0 && begin < end))) return { reasoning: "", text };
+  const from = opens ? begin + 7 : 0;
+  if (end < 0) return { reasoning: text.slice(from), text: "" };
+  return { reasoning: text.slice(from, end), text: text.slice(end + 8).trimStart() };
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversations as trees of turns: a question that was edited and an answer that was asked
+// for again are siblings. The browser keeps the trees; texts of turns that the server has
+// stored are with the server, all others with the tree.
+import { getJson, remove } from "./api.js";
+
+const INDEX = "troupe.conversations";
+const nameOf = (id) => `troupe.conversation.${id}`;
+const MAX_TITLE = 60;
+const LOADS_AT_A_TIME = 4;
+
+const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+function read(name, otherwise) {
+  try {
+    return JSON.parse(localStorage.getItem(name)) ?? otherwise;
+  } catch {
+    return otherwise;  // not ours
+  }
+}
+
+// { id, title, changed } of each, the latest first.
+export const listConversations = () => read(INDEX, []).sort((a, b) => b.changed - a.changed);
+
+export const newConversation = (system = "") => ({ id: newId(), title: "", system, turns: {}, selected: {} });
+
+// Null: there is none of this id.
+export function openConversation(id) {
+  const conversation = read(nameOf(id), null);
+  for (const turn of Object.values(conversation?.turns ?? {}))
+    if (turn.status === "running") turn.status = "stopped";  // the page was closed
+  return conversation;
+}
+
+// Throws if the browser gives no more room.
+export function saveConversation(conversation) {
+  const turns = {};
+  for (const [id, turn] of Object.entries(conversation.turns)) {
+    const { question, answer, ...rest } = turn;
+    turns[id] = turn.isStored ? rest : turn;
+  }
+  localStorage.setItem(nameOf(conversation.id), JSON.stringify({ ...conversation, turns }));
+  const others = read(INDEX, []).filter((entry) => entry.id !== conversation.id);
+  localStorage.setItem(INDEX, JSON.stringify([...others, { id: conversation.id, title: conversation.title, changed: Date.now() }]));
+}
+
+// Of the server too; throws and keeps it if the server can't.
+export async function deleteConversation(id) {
+  for (const turn of Object.values(openConversation(id)?.turns ?? {})) {
+    if (!turn.responseId) continue;
+    await remove(`/v1/responses/${turn.responseId}`).catch((error) => {
+      if (error.status !== 404) throw error;
+    });
+  }
+  localStorage.removeItem(nameOf(id));
+  localStorage.setItem(INDEX, JSON.stringify(read(INDEX, []).filter((entry) => entry.id !== id)));
+}
+
+// parent: a turn's id, or null for the first one.
+export const siblings = (conversation, parent) => Object.values(conversation.turns).filter((turn) => turn.parent === parent);
+
+export function select(conversation, turn) {
+  conversation.selected[turn.parent ?? "root"] = turn.id;
+}
+
+export function addTurn(conversation, parent, question, model) {
+  const turn = {
+    id: newId(), parent, question, model, answer: "", reasoning: "", status: "running", responseId: null, isStored: false,
+  };
+  conversation.turns[turn.id] = turn;
+  conversation.title ||= question.trim().slice(0, MAX_TITLE);
+  select(conversation, turn);
+  return turn;
+}
+
+// The turns that are shown, from the first to the last.
+export function pathOf(conversation) {
+  const path = [];
+  for (let parent = null; ;) {
+    const id = conversation.selected[parent ?? "root"];
+    const turn = conversation.turns[id] ?? siblings(conversation, parent).at(-1);
+    if (!turn) return path;
+    path.push(turn);
+    parent = turn.id;
+  }
+}
+
+// The turns above one, the nearest first.
+export function ancestors(conversation, turn) {
+  const above = [];
+  for (let next = conversation.turns[turn.parent]; next; next = conversation.turns[next.parent]) above.push(next);
+  return above;
+}
+
+// The prompt of a turn: the response it continues, and the messages behind that.
+export function promptOf(conversation, turn, canContinue, textOf) {
+  const messages = [{ role: "user", content: turn.question }];
+  for (const above of ancestors(conversation, turn)) {
+    if (canContinue && above.isStored) return { messages, previous: above.responseId };
+    const text = textOf(above);
+    if (text) messages.unshift({ role: "assistant", content: text });
+    if (above.question) messages.unshift({ role: "user", content: above.question });
+  }
+  return { messages, previous: null };
+}
+
+// Fetches the texts that the server has. A turn that it no longer has becomes "lost".
+export async function loadTexts(turns) {
+  const missing = turns.filter((turn) => turn.isStored && turn.answer === undefined);
+  while (missing.length > 0) await Promise.all(missing.splice(0, LOADS_AT_A_TIME).map(loadTurn));
+}
+
+async function loadTurn(turn) {
+  try {
+    const path = `/v1/responses/${turn.responseId}`;
+    const [response, items] = await Promise.all([getJson(path), getJson(`${path}/input_items?limit=1`)]);
+    turn.question = textOfItem(items.data[0]);
+    const textOfType = (type) => response.output.filter((item) => item.type === type).map(textOfItem).join("");
+    turn.answer = textOfType("message");
+    turn.reasoning = textOfType("reasoning");
+    delete turn.problem;
+    if (turn.status === "lost") turn.status = "completed";  // it was another key's
+  } catch (error) {
+    if (error.status === 404) turn.status = "lost";
+    else turn.problem = error.message;
+  }
+}
+
+const textOfItem = (item) => (item?.content ?? []).map((part) => part.text ?? "").join("");

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/routing/router.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kReadOnly = "GET, HEAD, OPTIONS";
+constexpr std::string_view kPostOnly = "POST, OPTIONS";
+constexpr std::string_view kReadOrDelete = "GET, HEAD, DELETE, OPTIONS";
+constexpr std::string_view kModelPrefix = "/v1/models/";
+constexpr std::string_view kResponsePrefix = "/v1/responses/";
+constexpr std::string_view kPagePrefix = "/page/";
+constexpr std::string_view kInputItemsSuffix = "/input_items";
+
+constexpr RouteMatch entry(Route route, std::string_view name, std::string_view allow,
+                           Audience audience = Audience::kClients) {
+  return {.route = route, .name = name, .allow = allow, .audience = audience, .rest = {}, .query = {}};
+}
+
+constexpr std::array kRoutes = {
+    entry(Route::kChatCompletions, "/v1/chat/completions", kPostOnly),
+    entry(Route::kCompletions, "/v1/completions", kPostOnly),
+    entry(Route::kResponses, "/v1/responses", kPostOnly),
+    entry(Route::kEmbeddings, "/v1/embeddings", kPostOnly),
+    entry(Route::kClassify, "/v1/classify", kPostOnly),
+    entry(Route::kClassify, "/classify", kPostOnly),
+    entry(Route::kScore, "/v1/score", kPostOnly),
+    entry(Route::kScore, "/score", kPostOnly),
+    entry(Route::kRerank, "/v1/rerank", kPostOnly),
+    entry(Route::kRerank, "/rerank", kPostOnly),
+    entry(Route::kRerank, "/v2/rerank", kPostOnly),
+    entry(Route::kMessages, "/v1/messages", kPostOnly),
+    entry(Route::kCountTokens, "/v1/messages/count_tokens", kPostOnly),
+    entry(Route::kTokenize, "/tokenize", kPostOnly),
+    entry(Route::kDetokenize, "/detokenize", kPostOnly),
+    entry(Route::kModels, "/v1/models", kReadOnly),
+    entry(Route::kHealth, "/health", kReadOnly, Audience::kAnybody),
+    entry(Route::kReady, "/ready", kReadOnly, Audience::kAnybody),
+    entry(Route::kLive, "/live", kReadOnly, Audience::kAnybody),
+    entry(Route::kPing, "/ping", kReadOnly, Audience::kAnybody),
+    entry(Route::kMetrics, "/metrics", kReadOnly, Audience::kOperators),
+    entry(Route::kVersion, "/version", kReadOnly, Audience::kOperators),
+    entry(Route::kPage, "/", kReadOnly, Audience::kBrowsers),
+};
+
+// Of the path of something with an id; nothing if the id would be empty.
+RouteMatch match_with_id(std::string_view path, std::string_view prefix, RouteMatch match) {
+  if (!path.starts_with(prefix) || path.size() == prefix.size()) return {};
+  match.rest = path.substr(prefix.size());
+  return match;
+}
+
+// An id has no slash: what is below it is a path of its own, which there is or is not.
+RouteMatch match_response(std::string_view path) {
+  auto items = entry(Route::kInputItems, "/v1/responses/{id}/input_items", kReadOnly);
+  if (path.ends_with(kInputItemsSuffix))
+    return match_with_id(path.substr(0, path.size() - kInputItemsSuffix.size()), kResponsePrefix, items);
+  if (path.find('/', kResponsePrefix.size()) != std::string_view::npos) return {};
+  return match_with_id(path, kResponsePrefix, entry(Route::kResponse, "/v1/responses/{id}", kReadOrDelete));
+}
+
+RouteMatch match_path(std::string_view path) {
+  for (const auto& route : kRoutes) {
+    if (path == route.name) return route;
+  }
+  if (path.starts_with(kResponsePrefix)) return match_response(path);
+  if (path.starts_with(kPagePrefix))
+    return match_with_id(path, kPagePrefix,
+                         entry(Route::kPage, "/page/{file}", kReadOnly, Audience::kBrowsers));
+  return match_with_id(path, kModelPrefix, entry(Route::kModel, "/v1/models/{id}", kReadOnly));
+}
+
+}  // namespace
+
+RouteMatch match_route(std::string_view target) {
+  const std::size_t end = std::min(target.find('?'), target.size());
+  RouteMatch match = match_path(target.substr(0, end));
+  match.query = target.substr(std::min(end + 1, target.size()));
+  return match;
+}
+
+bool is_served(const RouteMatch& match, Door door) {
+  switch (door) {
+    case Door::kApi: return true;
+    case Door::kMetrics: return is_probe(match);
+    case Door::kReserve: break;
+  }
+  return match.audience == Audience::kAnybody;
+}
+
+bool needs_key(const RouteMatch& match, Door door) {
+  const bool is_open = match.audience == Audience::kAnybody || match.audience == Audience::kBrowsers;
+  return !is_open && door != Door::kMetrics;
+}
+
+bool is_probe(const RouteMatch& match) {
+  return match.audience == Audience::kOperators || match.audience == Audience::kAnybody;
+}
+
+bool is_allowed(const RouteMatch& match, std::string_view method) {
+  std::string_view list = match.allow;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(", "), list.size());
+    if (list.substr(0, comma) == method) return true;
+    list.remove_prefix(std::min(comma + 2, list.size()));
+  }
+  return false;
+}
+
+std::string_view method_label(std::string_view method) {
+  constexpr std::array<std::string_view, 7> kKnown = {"GET",    "HEAD",  "POST",   "PUT",
+                                                      "DELETE", "PATCH", "OPTIONS"};
+  const auto* known = std::find(kKnown.begin(), kKnown.end(), method);
+  return known == kKnown.end() ? "other" : *known;
+}
+
+}  // namespace troupe

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which path means what, which methods it takes and whether it needs the key.
+// Paths are matched byte by byte: nothing is decoded, folded or normalised, so
+// nothing can be spelled in a way that passes one check and not the next.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace troupe {
+
+enum class Route : std::uint8_t {
+  kChatCompletions,
+  kCompletions,
+  kResponses,
+  kResponse,
+  kInputItems,
+  kEmbeddings,
+  kClassify,
+  kScore,
+  kRerank,
+  kMessages,
+  kCountTokens,
+  kTokenize,
+  kDetokenize,
+  kModels,
+  kModel,
+  kHealth,
+  kReady,
+  kLive,
+  kPing,
+  kMetrics,
+  kVersion,
+  kPage,
+  kUnknown,
+};
+
+// The callers a path is for.
+enum class Audience : std::uint8_t {
+  kClients,    // with a key, if there are keys
+  kOperators,  // with a key, too; without one on the port for metrics
+  kAnybody,    // probes
+  kBrowsers,   // the web page: without a key, which it asks for itself
+};
+
+// How a connection got in.
+enum class Door : std::uint8_t {
+  kApi,
+  kMetrics,  // the port for metrics: for operators and anybody
+  kReserve,  // kept back when connections are full: for probes only
+};
+
+struct RouteMatch {
+  Route route = Route::kUnknown;
+  std::string_view name = "other";  // for logs: one of few
+  std::string_view allow;           // the methods, as in the Allow field
+  Audience audience = Audience::kClients;
+  std::string_view rest;   // the id in it: of a model or a response; or a file of the page
+  std::string_view query;  // behind the question mark
+};
+
+// target: a request target in origin form, which the match refers to.
+RouteMatch match_route(std::string_view target);
+bool is_served(const RouteMatch& match, Door door);
+// Where the server has keys.
+bool needs_key(const RouteMatch& match, Door door);
+bool is_probe(const RouteMatch& match);  // of health or metrics
+bool is_allowed(const RouteMatch& match, std::string_view method);
+
+// One of the methods of HTTP, or "other": safe as a label.
+std::string_view method_label(std::string_view method);
+
+}  // namespace troupe

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leads a complete request to its answer at once, or to a generation to
+// start. Knows the API and the engine, nothing of sockets. All methods may be
+// called from any io thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "actors/engine.hpp"
+#include "http/api/answers/error_response.hpp"
+#include "http/api/answers/input_items.hpp"
+#include "http/api/requests/openai_api.hpp"
+#include "http/routing/router.hpp"
+#include "http/routing/trusted_hosts.hpp"
+#include "http/server/server.hpp"
+#include "http/wire/request_parser.hpp"
+#include "http/wire/response_writer.hpp"
+
+namespace troupe {
+
+// A question for the store, and what is to be made of its answer.
+struct StoredRequest {
+  enum class Answer : std::uint8_t { kResponse, kInputItems, kDeleted };
+  StoreQuery query;
+  Answer answer = Answer::kResponse;
+  ItemPage page = {};
+};
+
+class Service {
+ public:
+  Service(Engine& engine, Metrics& metrics, const ServedModels& models, const ServerOptions& options);
+
+  // A request for a model comes back with its id set.
+  using Handled = std::variant<Reply, ApiRequest, ApiEmbeddingRequest, ApiTokenRequest, StoredRequest>;
+  Handled handle(const HttpRequest& request, const RouteMatch& asked, Door door);
+
+  // The fields of the answer that follow from the request.
+  ResponseContext context_for(const HttpRequest& request, const RequestOrigin& origin);
+
+  // The ids that the request is known by; continues the caller's trace if it sent one.
+  RequestOrigin origin_of(const HttpRequest& request, const RouteMatch& route,
+                          std::chrono::steady_clock::time_point received);
+
+  void start_draining() { is_draining_ = true; }
+  bool is_draining() const { return is_draining_; }
+
+  Engine& engine() const { return engine_; }
+  Metrics& metrics() const { return metrics_; }
+  const ServedModels& models() const { return models_; }
+  const ServerOptions& options() const { return options_; }
+
+ private:
+  std::optional<std::string> tenant_of(const HttpRequest& request) const;
+  bool checks_host(Door door) const;
+  std::optional<HttpError> refuse_web_page(const HttpRequest& request, Door door) const;
+  void note_foreign_page(std::string_view origin);
+  Reply preflight(const HttpRequest& request, const RouteMatch& route) const;
+  Handled dispatch(const HttpRequest& request, const RouteMatch& route, const std::string& tenant);
+  std::optional<Reply> refuse_inference(const HttpRequest& request) const;
+  Reply refuse_body(const ApiError& error) const;
+  Handled generation(const HttpRequest& request, ResponseShape shape, const std::string& tenant);
+  Handled embedding(const HttpRequest& request, Route route, const std::string& tenant);
+  Handled tokens(const HttpRequest& request, Route route, const std::string& tenant);
+  void complete(ApiRequest& request, const std::string& tenant);
+  Handled stored(const HttpRequest& request, const RouteMatch& route, const std::string& tenant) const;
+  Reply model(std::string_view id) const;
+  // A stranger has no key where there are some.
+  Reply health(bool is_stranger) const;
+  bool is_ready(const EngineStatus& status) const;
+  Reply readiness(bool is_stranger) const;
+  Reply metrics(std::string_view accept) const;
+  Reply page(const HttpRequest& request, const RouteMatch& route) const;
+
+  Engine& engine_;
+  Metrics& metrics_;
+  const ServedModels& models_;
+  const ServerOptions& options_;
+  std::atomic<bool> is_draining_ = false;
+  std::atomic<bool> has_noted_foreign_page_ = false;
+  const TrustedHosts hosts_;
+};
+
+Reply error_reply(const HttpError& error);
+Reply stored_reply(const StoredRequest& request, const StoreAnswer& answer);
+// request: without its inputs. An error if the vectors are no numbers.
+Reply embedding_reply(ApiEmbeddingRequest request, const ServedModelInfo& model, Embedded answer);
+
+}  // namespace troupe

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answers to one request: prompts times n, each a generation of its own, by index.
+// The first answer to a prompt is started at once, its others when it has a first
+// token: by then the KV of the prompt's full pages is in the prefix cache for them.
+// Belongs to the io thread of its connection.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "actors/engine.hpp"
+#include "http/server/client_stream.hpp"
+#include "telemetry/tracing/trace_context.hpp"
+
+namespace troupe {
+
+class Choices {
+ public:
+  struct Choice {
+    std::shared_ptr<ClientStream> stream;
+    RequestId id = 0;  // 0: not started, or nothing to cancel
+    bool is_over = false;
+    Finished finished = {};
+  };
+  using MakeStream = std::function<std::shared_ptr<ClientStream>(std::uint32_t index)>;
+
+  Choices(Engine& engine, const MakeStream& make_stream, std::size_t number);
+
+  // Each request is a prompt's first answer; there are as many others for each that the
+  // number of choices is `requests` times a whole number.
+  void start(std::vector<GenerationRequest> requests);
+  // A single one, started by `submit`.
+  void start(const std::function<RequestId(std::shared_ptr<ClientStream>)>& submit);
+
+  std::span<const Choice> all() const { return choices_; }
+  bool has(const ClientStream& stream) const;
+  // An answer has tokens, or has ended: those that waited for it are started.
+  void note_progress(std::uint32_t index);
+  void end(std::uint32_t index) { choices_[index].is_over = true; }
+  void finish(std::uint32_t index, const Finished& finished) { choices_[index].finished = finished; }
+  bool are_over() const;
+  // As the last one ended, with the tokens of all: a prompt's count once. The times of a
+  // single one alone are its request's.
+  Finished total(std::uint32_t last) const;
+
+  // Their client has taken all that came: those that were paused for it run again.
+  void take_all();
+  void cancel();
+  void detach();
+
+ private:
+  std::uint32_t num_each() const { return static_cast<std::uint32_t>(choices_.size() / num_prompts_); }
+  void submit(std::uint32_t index, GenerationRequest request);
+
+  Engine& engine_;
+  std::vector<Choice> choices_;
+  std::size_t num_prompts_ = 1;
+  std::vector<GenerationRequest> waiting_;  // by prompt: the request of its other answers
+  std::vector<bool> is_waiting_;            // by prompt
+};
+
+}  // namespace troupe

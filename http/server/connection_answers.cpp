@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection's answers: replies at once, generations as their events come.
+#include "http/server/connection.hpp"
+
+#include <chrono>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "http/api/answers/message_event_writer.hpp"
+#include "http/api/answers/message_json.hpp"
+#include "http/api/answers/response_event_writer.hpp"
+#include "http/api/answers/response_object.hpp"
+#include "http/api/answers/sse_writer.hpp"
+#include "http/api/answers/token_json.hpp"
+#include "http/routing/refusal_span.hpp"
+#include "http/server/client_network.hpp"
+#include "http/server/shard.hpp"
+#include "telemetry/metrics/metrics.hpp"
+
+namespace troupe {
+namespace {
+
+std::int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// One request for each prompt, taken out of the client's.
+std::vector<GenerationRequest> take_requests(ApiRequest& request) {
+  std::vector<GenerationRequest> requests;
+  requests.push_back(std::exchange(request.generation, {}));
+  requests.front().num_choices = request.num_choices;
+  for (auto& prompt : std::exchange(request.more_prompts, {})) {
+    GenerationRequest other = requests.front();
+    std::visit([&](auto& own) { other.prompt = std::move(own); }, prompt);
+    other.id += "-p" + std::to_string(requests.size());
+    requests.push_back(std::move(other));
+  }
+  return requests;
+}
+
+// Spans of a request's other prompts are below its own.
+RequestOrigin branch_of(const RequestOrigin& origin) {
+  RequestOrigin branch = origin;
+  branch.parent = origin.trace.span;
+  branch.trace.span = draw_span_id();
+  return branch;
+}
+
+// Anthropic's API, whose errors have a shape of their own.
+bool is_of_messages(Route route) { return route == Route::kMessages || route == Route::kCountTokens; }
+
+}  // namespace
+
+void Connection::begin_exchange(HttpRequest request) {
+  ++num_requests_;
+  num_read_ahead_ = parser_.num_buffered();
+  open_exchange(request);
+  has_request_begun_ = has_body_begun_ = false;
+  if (num_requests_ >= limits_.max_requests_per_connection || service_.is_draining() || input_ended_ ||
+      door_ == Door::kReserve) {
+    exchange_->context.keep_alive = false;
+  }
+  auto handled = service_.handle(request, exchange_->route, door_);
+  if (auto* reply = std::get_if<Reply>(&handled)) return answer(std::move(*reply));
+  if (auto* stored = std::get_if<StoredRequest>(&handled)) return look_up(std::move(*stored));
+  if (auto* embedding = std::get_if<ApiEmbeddingRequest>(&handled))
+    return start_embedding(std::move(*embedding));
+  if (auto* tokens = std::get_if<ApiTokenRequest>(&handled)) return start_tokens(std::move(*tokens));
+  start_generation(std::move(std::get<ApiRequest>(handled)));
+}
+
+void Connection::open_exchange(const HttpRequest& request) {
+  const RouteMatch route = match_route(request.target);
+  RequestOrigin origin = service_.origin_of(request, route, request_since_);
+  ResponseContext context = service_.context_for(request, origin);
+  exchange_ = Exchange{.route = route,
+                       .method = origin.method,
+                       .origin = std::move(origin),
+                       .context = std::move(context),
+                       .started = request_since_};
+}
+
+void Connection::answer(Reply reply) {
+  if (reply.error && is_of_messages(exchange_->route.route))
+    reply.body = message_error_json(*reply.error, exchange_->context.request_id);
+  const bool is_chunked = reply.long_body && !reply.is_counted;
+  if (is_chunked && exchange_->context.is_http_1_0)
+    exchange_->context.keep_alive = false;  // ends with the body
+  append_reply(out_.tail(), exchange_->context, reply);
+  if (reply.long_body && !exchange_->context.is_head)
+    out_.add({.answer = std::move(*reply.long_body),
+              .framing = is_chunked ? framing() : EventFraming::kPlain,
+              .is_last = is_chunked});
+  exchange_->status = reply.status;
+  exchange_->is_answered = true;
+  Metrics& metrics = service_.metrics();
+  (reply.status < 400 ? metrics.http_2xx : reply.status < 500 ? metrics.http_4xx : metrics.http_5xx).add();
+  write_out();
+}
+
+void Connection::answer_error(HttpError error) {
+  if (phase_ == Phase::kStreaming) {
+    generation_->writer->error(out_.tail(), error);
+    queue_long_event();
+    exchange_->context.keep_alive = false;
+    exchange_->is_answered = true;
+    return end_generation();
+  }
+  if (!exchange_) open_exchange(parser_.request());  // it could not be read to its end
+  if (error.close) exchange_->context.keep_alive = false;
+  if (generation_) end_generation();
+  answer(error_reply(error));
+}
+
+// Counts the answer among those under way, unless the server is draining.
+bool Connection::begin_inference() {
+  shard_.answers().add();
+  exchange_->is_generation = true;
+  // Looked at after being counted: a drain waits for this one or refuses it.
+  if (!service_.is_draining()) return true;
+  service_.metrics().refused_draining.add();
+  answer_error(http_error(503, "the server is shutting down"));
+  return false;
+}
+
+void Connection::expect_answer(Delivery delivery, std::size_t num_choices) {
+  const auto make_stream = [&](std::uint32_t choice) {
+    return std::make_shared<ClientStream>(shard_.outbox(), this, delivery, service_.metrics().sse_backlog,
+                                          choice);
+  };
+  generation_ = std::make_unique<Generation>(
+      Generation{.choices = Choices(service_.engine(), make_stream, num_choices)});
+  phase_ = Phase::kGenerating;
+}
+
+void Connection::start_generation(ApiRequest request) {
+  if (!begin_inference()) return;
+  const std::size_t num_choices = request.num_choices * (1 + request.more_prompts.size());
+  // With several the io thread hears when one has begun, which others wait for.
+  expect_answer(request.stream || num_choices > 1 ? Delivery::kEvents : Delivery::kWhole, num_choices);
+  std::vector<GenerationRequest> requests = take_requests(request);
+  GenerationRequest& first = requests.front();
+  generation_->response_id = first.id;
+  generation_->model = first.model;
+  generation_->turn = first.turn;
+  generation_->created = generation_->turn ? generation_->turn->created : unix_seconds();
+  generation_->request = std::move(request);
+  for (GenerationRequest& each : requests) complete(each.flow, each.origin, generation_->request.stream);
+  for (std::size_t i = 1; i < requests.size(); ++i) requests[i].origin = branch_of(first.origin);
+  generation_->choices.start(std::move(requests));
+}
+
+void Connection::start_embedding(ApiEmbeddingRequest request) {
+  if (!begin_inference()) return;
+  expect_answer(Delivery::kWhole);
+  EmbeddingRequest embedding = std::exchange(request.embedding, {});
+  generation_->model = embedding.model;
+  embedding_ = std::move(request);
+  complete(embedding.flow, embedding.origin, false);
+  generation_->choices.start(
+      [&](auto stream) { return service_.engine().embed(std::move(embedding), std::move(stream)); });
+}
+
+void Connection::start_tokens(ApiTokenRequest request) {
+  if (!begin_inference()) return;
+  expect_answer(Delivery::kWhole);
+  GenerationRequest generation = std::exchange(request.generation, {});
+  request.generation.wants_token_texts = generation.wants_token_texts;
+  generation_->model = generation.model;
+  tokens_ = std::move(request);
+  complete(generation.flow, generation.origin, false);
+  generation_->choices.start(
+      [&](auto stream) { return service_.engine().submit(std::move(generation), std::move(stream)); });
+}
+
+// What the engine is told of a request beyond its body.
+void Connection::complete(std::string& flow, RequestOrigin& origin, bool is_stream) {
+  if (flow.empty()) flow = client_network();
+  origin = exchange_->origin;
+  origin.is_stream = is_stream;
+  exchange_->was_submitted = true;
+}
+
+// All clients that share a network share their turns; those of the same machine, too.
+std::string Connection::client_network() const {
+  boost::system::error_code error;
+  const auto endpoint = socket_.remote_endpoint(error);
+  return error ? std::string() : network_of(endpoint.address()).to_string();  // error: it is gone
+}
+
+void Connection::look_up(StoredRequest request) {
+  expect_answer(Delivery::kWhole);
+  StoreQuery query = request.query;
+  stored_ = std::move(request);
+  generation_->choices.start([&](auto stream) {
+    service_.engine().look_up(std::move(query), std::move(stream));
+    return RequestId{0};
+  });
+}
+
+void Connection::on_event(ClientStream& stream, ResponseEvent event) {
+  if (!generation_ || !generation_->choices.has(stream)) return;
+  stream.handled(event);
+  if (is_terminal(event)) generation_->choices.end(stream.choice());
+  if (!is_dirty_) {
+    is_dirty_ = true;
+    shard_.flush_later(shared_from_this());
+  }
+  if (const auto* accepted = std::get_if<Accepted>(&event)) {
+    generation_->usage.prompt_tokens = accepted->prompt_tokens;
+    if (phase_ == Phase::kGenerating && generation_->request.stream) begin_stream();
+  } else if (auto* delta = std::get_if<TextDelta>(&event)) {
+    on_delta(stream, std::move(*delta));
+  } else if (const auto* finished = std::get_if<Finished>(&event)) {
+    on_finished(stream.choice(), *finished);
+  } else if (const auto* failed = std::get_if<Failed>(&event)) {
+    answer_error(to_http_error(failed->error));
+  } else if (auto* embedded = std::get_if<Embedded>(&event)) {
+    Reply reply = embedding_reply(*std::exchange(embedding_, std::nullopt),
+                                  service_.models()[generation_->model], std::move(*embedded));
+    end_generation();
+    answer(std::move(reply));
+  } else if (const auto* encoded = std::get_if<EncodedText>(&event)) {
+    Reply reply{.body = token_json(*tokens_, service_.models()[generation_->model], *encoded)};
+    end_generation();
+    answer(std::move(reply));
+  } else if (const auto* found = std::get_if<StoreAnswer>(&event)) {
+    Reply reply = stored_reply(*stored_, *found);
+    end_generation();
+    answer(std::move(reply));
+  }
+}
+
+void Connection::begin_stream() {
+  generation_->writer = make_writer();
+  if (exchange_->context.is_http_1_0) exchange_->context.keep_alive = false;  // ends with the body
+  phase_ = Phase::kStreaming;
+  exchange_->status = 200;
+  service_.metrics().http_2xx.add();
+  service_.metrics().sse_streams.add(1);
+  append_stream_head(out_.tail(), exchange_->context);
+  for (std::uint32_t i = 0; i < generation_->choices.all().size(); ++i) {
+    generation_->writer->choose(i);
+    generation_->writer->begin(out_.tail(), generation_->usage);
+    queue_long_event();
+  }
+}
+
+void Connection::queue_long_event() {
+  if (auto event = generation_->writer->take_long_event()) out_.add(std::move(*event));
+}
+
+EventFraming Connection::framing() const {
+  return exchange_->context.is_http_1_0 ? EventFraming::kPlain : EventFraming::kChunked;
+}
+
+std::unique_ptr<StreamWriter> Connection::make_writer() const {
+  const ApiRequest& request = generation_->request;
+  if (generation_->turn)
+    return std::make_unique<ResponseEventWriter>(identity(), generation_->turn, framing());
+  if (request.shape == ResponseShape::kMessage)
+    return std::make_unique<MessageEventWriter>(identity(), exchange_->context.request_id, framing());
+  return std::make_unique<SseWriter>(identity(), framing(), request.include_usage,
+                                     request.continuous_usage_stats);
+}
+
+void Connection::on_delta(ClientStream& stream, TextDelta delta) {
+  generation_->choices.note_progress(stream.choice());
+  if (!generation_->request.stream) return stream.collect(std::move(delta));
+  if (phase_ == Phase::kGenerating) begin_stream();
+  if (out_.num_bytes() > limits_.max_stream_buffer_bytes) return on_client_gone();
+  if (delta.is_empty() && !generation_->request.continuous_usage_stats) return;
+  generation_->writer->choose(stream.choice());
+  generation_->writer->delta(out_.tail(), delta);
+  queue_long_event();
+  service_.metrics().sse_events.add();
+}
+
+void Connection::on_finished(std::uint32_t choice, const Finished& finished) {
+  if (finished.reason == FinishReason::kCancelled) {
+    return answer_error(http_error(503, "the server is shutting down"));
+  }
+  if (finished.reason == FinishReason::kError) {
+    return answer_error(http_error(500, "the generation failed"));
+  }
+  Choices& choices = generation_->choices;
+  choices.finish(choice, finished);
+  choices.note_progress(choice);
+  if (!generation_->request.stream) {
+    if (!choices.are_over()) return;
+    Reply reply = whole_answer(choices.total(choice));
+    end_generation();
+    return answer(std::move(reply));
+  }
+  if (phase_ == Phase::kGenerating) begin_stream();
+  generation_->writer->choose(choice);
+  if (!choices.are_over()) return generation_->writer->finish_choice(out_.tail(), finished);
+  generation_->writer->finish(out_.tail(), choices.total(choice));
+  queue_long_event();
+  exchange_->is_answered = true;
+  end_generation();
+}
+
+Reply Connection::whole_answer(const Finished& finished) const {
+  const ApiRequest& request = generation_->request;
+  if (request.shape == ResponseShape::kChat || request.shape == ResponseShape::kCompletion)
+    return whole_choices(finished);
+  // Keeps alive what a long answer refers to.
+  struct Kept {
+    AnswerItems answer;
+    std::shared_ptr<const ConversationTurn> turn;
+  };
+  const auto kept = std::make_shared<Kept>(
+      Kept{.answer = generation_->choices.all().front().stream->take_answer(), .turn = generation_->turn});
+  Reply reply;
+  AnswerJson json(reply.body);
+  if (request.shape == ResponseShape::kMessage) {
+    append_message(json, identity(), kept->answer, finished);
+  } else {
+    kept->answer.close();
+    kept->answer.name_calls(kept->turn->tool_names);
+    append_response_object(json, {.id = generation_->response_id,
+                                  .created = generation_->created,
+                                  .model = service_.models()[generation_->model].name,
+                                  .previous = kept->turn->previous,
+                                  .instructions = kept->turn->instructions,
+                                  .settings = kept->turn->settings,
+                                  .status = status_of(finished.reason),
+                                  .is_stored = finished.is_stored,
+                                  .answer = &kept->answer,
+                                  .usage = &finished.usage,
+                                  .timings = &finished.timings});
+  }
+  if (json.has_gaps()) reply.long_body = json.take(kept);
+  return reply;
+}
+
+Reply Connection::whole_choices(const Finished& finished) const {
+  // Keeps alive what a long answer refers to.
+  const auto kept = std::make_shared<std::vector<JoinedAnswer>>();
+  for (const auto& choice : generation_->choices.all()) kept->push_back(joined(choice.stream->take_answer()));
+  std::vector<ChoiceView> choices;
+  for (std::size_t i = 0; i < kept->size(); ++i) {
+    const JoinedAnswer& answer = (*kept)[i];
+    choices.push_back({.text = answer.text,
+                       .finished = &generation_->choices.all()[i].finished,
+                       .tokens = generation_->request.wants_logprobs ? &answer.tokens : nullptr,
+                       .reasoning = answer.reasoning,
+                       .calls = answer.calls});
+  }
+  Reply reply;
+  AnswerJson json(reply.body);
+  append_completed(json, identity(), choices, finished);
+  if (json.has_gaps()) reply.long_body = json.take(kept);
+  return reply;
+}
+
+void Connection::end_generation() {
+  if (phase_ == Phase::kStreaming) service_.metrics().sse_streams.add(-1);
+  generation_->choices.cancel();
+  generation_->choices.detach();
+  generation_.reset();
+  stored_.reset();
+  embedding_.reset();
+  tokens_.reset();
+  phase_ = Phase::kReading;
+}
+
+void Connection::end_exchange() {
+  const Exchange exchange = std::move(*exchange_);
+  exchange_.reset();
+  const bool is_of_probe = is_probe(exchange.route);
+  // The engine makes the spans itself of what it has seen; probes are no requests.
+  Tracer* tracer = service_.options().tracer;
+  if (tracer && !exchange.was_submitted && exchange.status >= 400 && !is_of_probe)
+    record_refusal(*tracer, exchange.origin, exchange.status);
+  if (const auto& access_log = service_.options().access_log) {
+    access_log(
+        {.method = exchange.method,
+         .route = exchange.route.name,
+         .status = exchange.status,
+         .duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - exchange.started),
+         .request_id = exchange.context.request_id,
+         .trace_id = hex_of(exchange.origin.trace.trace),
+         .was_submitted = exchange.was_submitted,
+         .is_probe = is_of_probe});
+  }
+  if (exchange.is_generation) shard_.answers().remove();
+  idle_since_ = Clock::now();
+  num_read_ahead_ = 0;
+  if (phase_ != Phase::kClosed && !exchange.context.keep_alive) linger();
+}
+
+ResponseIdentity Connection::identity() const {
+  return {.id = generation_->response_id,
+          .created = generation_->created,
+          .model = service_.models()[generation_->model].name,
+          .shape = generation_->request.shape};
+}
+
+}  // namespace troupe

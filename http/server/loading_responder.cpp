@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/server/loading_responder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <future>
+#include <list>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+
+#include "http/api/answers/error_response.hpp"
+#include "http/routing/router.hpp"
+#include "http/wire/response_writer.hpp"
+
+namespace troupe {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::size_t kMaxHeaderBytes = 8192;
+constexpr std::size_t kMaxSessions = 256;
+constexpr std::chrono::seconds kSessionTime{5};
+
+// The answer to a request of which at least the first line is there.
+std::string answer_to(std::string_view header) {
+  const std::string_view line = header.substr(0, header.find("\r\n"));
+  const std::size_t blank = std::min(line.find(' '), line.size());
+  const std::string_view method = line.substr(0, blank);
+  const std::string_view rest = line.substr(std::min(blank + 1, line.size()));
+  const Route route = match_route(rest.substr(0, rest.find(' '))).route;
+  const HttpError loading = http_error(503, "the server is loading its model");
+  Reply reply{.status = 503, .body = error_json(loading), .retry_after_s = loading.retry_after_s};
+  if (route == Route::kHealth || route == Route::kReady) reply.body = "{\"status\":\"loading\"}";
+  if (route == Route::kLive || route == Route::kPing) reply = {.body = "{\"status\":\"ok\"}"};
+  ResponseContext context;
+  context.request_id = "loading";
+  context.keep_alive = false;
+  context.is_head = method == "HEAD";
+  std::string bytes;
+  append_reply(bytes, context, reply);
+  return bytes;
+}
+
+// One connection: reads a header, answers, and reads on until the client has
+// gone, since a reset might destroy the answer on its way.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  explicit Session(tcp::socket socket) : socket_(std::move(socket)), timer_(socket_.get_executor()) {}
+
+  void start() {
+    timer_.expires_after(kSessionTime);
+    timer_.async_wait([self = shared_from_this()](const error_code& error) {
+      if (!error) self->close();
+    });
+    asio::async_read_until(socket_, asio::dynamic_buffer(header_, kMaxHeaderBytes), "\r\n\r\n",
+                           [self = shared_from_this()](const error_code&, std::size_t) { self->answer(); });
+  }
+
+  // Without waiting for more.
+  void hurry() {
+    if (is_answered_) return close();
+    error_code ignored;  // it is gone then
+    socket_.cancel(ignored);
+  }
+
+ private:
+  void answer() {
+    is_answered_ = true;
+    if (header_.find("\r\n") == std::string::npos) return close();
+    bytes_ = answer_to(header_);
+    asio::async_write(socket_, asio::buffer(bytes_),
+                      [self = shared_from_this()](const error_code& error, std::size_t) {
+                        error_code ignored;  // reading will tell
+                        self->socket_.shutdown(tcp::socket::shutdown_send, ignored);
+                        error ? self->close() : self->drain();
+                      });
+  }
+
+  void drain() {
+    socket_.async_read_some(asio::buffer(scratch_),
+                            [self = shared_from_this()](const error_code& error, std::size_t) {
+                              error ? self->close() : self->drain();
+                            });
+  }
+
+  void close() {
+    timer_.cancel();
+    error_code ignored;  // there is nothing left to do for it
+    socket_.close(ignored);
+  }
+
+  tcp::socket socket_;
+  asio::steady_timer timer_;
+  std::string header_, bytes_;
+  std::array<char, 4096> scratch_{};
+  bool is_answered_ = false;
+};
+
+// One listening socket and the connections it gave: those of one port leave the
+// other's alone.
+class Entrance {
+ public:
+  Entrance(asio::io_context& io, const ListeningSocket& socket)
+      : acceptor_(io, socket.protocol(), socket.duplicate()) {}
+
+  void accept() {
+    acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
+      // Out of descriptors: the backlog waits for the server.
+      if (error && error != asio::error::connection_aborted) return;
+      std::erase_if(sessions_, [](const auto& session) { return session.expired(); });
+      if (!error && sessions_.size() < kMaxSessions) {
+        const auto session = std::make_shared<Session>(std::move(socket));
+        sessions_.push_back(session);
+        session->start();
+      }
+      accept();
+    });
+  }
+
+  void stop_accepting() {
+    error_code ignored;  // it is being given up
+    acceptor_.close(ignored);
+  }
+
+  void finish() {
+    stop_accepting();
+    for (const auto& weak : sessions_)
+      if (const auto session = weak.lock()) session->hurry();
+  }
+
+ private:
+  tcp::acceptor acceptor_;
+  std::vector<std::weak_ptr<Session>> sessions_;
+};
+
+}  // namespace
+
+struct LoadingResponder::Implementation {
+  Implementation(const ListeningSocket& api, const ListeningSocket* metrics) {
+    entrances.emplace_back(io, api);
+    if (metrics != nullptr) entrances.emplace_back(io, *metrics);
+  }
+
+  void finish() {
+    for (auto& entrance : entrances) entrance.finish();
+    // All that can be done at once is done; clients that do not read are left.
+    asio::post(io, [this] { asio::post(io, [this] { io.stop(); }); });
+  }
+
+  asio::io_context io{1};
+  std::list<Entrance> entrances;  // which stay where they are
+  std::thread thread;
+};
+
+LoadingResponder::LoadingResponder(const ListeningSocket& api, const ListeningSocket* metrics)
+    : implementation_(std::make_unique<Implementation>(api, metrics)) {
+  Implementation& self = *implementation_;
+  for (auto& entrance : self.entrances) entrance.accept();
+  self.thread = std::thread([&self] { self.io.run(); });
+}
+
+void LoadingResponder::stop_accepting() {
+  Implementation& self = *implementation_;
+  std::promise<void> is_closed;
+  asio::post(self.io, [&] {
+    for (auto& entrance : self.entrances) entrance.stop_accepting();
+    is_closed.set_value();
+  });
+  is_closed.get_future().wait();
+}
+
+LoadingResponder::~LoadingResponder() {
+  Implementation& self = *implementation_;
+  asio::post(self.io, [&self] { self.finish(); });
+  self.thread.join();
+}
+
+}  // namespace troupe

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers in place of the server, on its port and the one for metrics, while the
+// model is being loaded: /live says 200, all else 503 with Retry-After. One request a connection, on a thread
+// of its own. Connections that come when it accepts no more wait in the socket's backlog for the server.
+#pragma once
+
+#include <memory>
+
+#include "http/server/listening_socket.hpp"
+
+namespace troupe {
+
+class LoadingResponder {
+ public:
+  // The sockets stay the caller's. metrics: null if there is none. Throws
+  // std::system_error.
+  LoadingResponder(const ListeningSocket& api, const ListeningSocket* metrics);
+  // The server accepts from now on. Connections that this one has accepted get their
+  // answers still, as long as it exists. Returns when it accepts no more.
+  void stop_accepting();
+  // Requests that are being read get their answer now. Does not wait for clients.
+  ~LoadingResponder();
+  LoadingResponder(const LoadingResponder&) = delete;
+  LoadingResponder& operator=(const LoadingResponder&) = delete;
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/server/server.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/post.hpp>
+
+#include "http/routing/service.hpp"
+#include "http/server/answers_under_way.hpp"
+#include "http/server/listener.hpp"
+#include "http/server/shard.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::chrono::milliseconds kTimeToSayGoodbye{1000};
+
+// made: null, or the one that listens already.
+ListeningSocket socket_of(const ServerOptions& options, const std::shared_ptr<ListeningSocket>& made,
+                          std::uint16_t port) {
+  if (made) return std::move(*made);
+  return {options.host, port, options.limits.listen_backlog};
+}
+
+}  // namespace
+
+void check_exposure(const ServerOptions& options) {
+  if (!options.api_keys.empty() || options.allow_public_without_key || options.host == "localhost") {
+    return;
+  }
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(options.host, error);
+  if (error || address.is_loopback()) return;  // no address: binding will say so
+  throw std::runtime_error("refusing to listen on " + options.host + ":" + std::to_string(options.port) +
+                           " without an API key: anyone on the network could use the server");
+}
+
+struct Server::Implementation {
+  Implementation(Engine& engine, Metrics& metrics, std::vector<ServedModelInfo> models_,
+                 ServerOptions options_)
+      : models(std::move(models_)), options(std::move(options_)), service(engine, metrics, models, options) {}
+
+  const ServedModels models;
+  const ServerOptions options;
+  Service service;
+  AnswersUnderWay answers;
+  std::vector<std::unique_ptr<Shard>> shards;
+  std::unique_ptr<Listener> listener, metrics_listener;
+};
+
+Server::Server(Engine& engine, Metrics& metrics, std::vector<ServedModelInfo> models, ServerOptions options)
+    : implementation_(
+          std::make_unique<Implementation>(engine, metrics, std::move(models), std::move(options))) {}
+
+Server::~Server() { stop(); }
+
+void Server::start() {
+  Implementation& self = *implementation_;
+  check_exposure(self.options);
+  for (std::uint32_t i = 0; i < std::max(1U, self.options.io_threads); ++i) {
+    self.shards.push_back(std::make_unique<Shard>(
+        self.service, self.answers, [&self](const boost::asio::ip::address& address, Door door) {
+          (door == Door::kMetrics ? self.metrics_listener : self.listener)->release(address, door);
+        }));
+  }
+  try {
+    const auto listen = [&self](ListeningSocket socket, Door door) {
+      return std::make_unique<Listener>(std::move(socket), door, self.options.limits, self.shards);
+    };
+    self.listener = listen(socket_of(self.options, self.options.socket, self.options.port), Door::kApi);
+    if (self.options.metrics_port)
+      self.metrics_listener = listen(
+          socket_of(self.options, self.options.metrics_socket, *self.options.metrics_port), Door::kMetrics);
+  } catch (...) {
+    self.listener.reset();
+    self.shards.clear();
+    throw;
+  }
+  for (const auto& shard : self.shards) shard->start();
+  self.listener->start();
+  if (self.metrics_listener) self.metrics_listener->start();
+}
+
+std::uint16_t Server::port() const {
+  return implementation_->listener ? implementation_->listener->port() : 0;
+}
+
+std::uint16_t Server::metrics_port() const {
+  return implementation_->metrics_listener ? implementation_->metrics_listener->port() : 0;
+}
+
+void Server::drain(std::chrono::milliseconds deadline) {
+  Implementation& self = *implementation_;
+  self.service.start_draining();
+  for (const auto& shard : self.shards) shard->drain();
+  if (self.answers.wait_for_none(deadline)) return;
+  for (const auto& shard : self.shards) shard->abort_answers();
+  self.answers.wait_for_none(kTimeToSayGoodbye);
+}
+
+void Server::stop() {
+  Implementation& self = *implementation_;
+  // The first shard serves the listener, which the others still report to.
+  for (auto shard = self.shards.rbegin(); shard != self.shards.rend(); ++shard) {
+    if (*shard == self.shards.front()) {
+      boost::asio::post((*shard)->io(), [&self] {
+        self.listener->close();
+        if (self.metrics_listener) self.metrics_listener->close();
+      });
+    }
+    (*shard)->stop();
+  }
+  self.listener.reset();
+  self.metrics_listener.reset();
+  self.shards.clear();
+}
+
+}  // namespace troupe
