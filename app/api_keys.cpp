@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "telemetry/log.hpp"
 
@@ -28,21 +29,15 @@ bool is_tenant(const std::string& text) {
   return !text.empty() && text.size() <= kMaxTenantBytes && std::all_of(text.begin(), text.end(), is_allowed);
 }
 
-bool is_key(const std::string& text) {
-  return !text.empty() && text.size() <= kMaxKeyBytes &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
-}
-
 ApiKey parse_line(const std::string& line) {
-  ApiKey entry;
-  std::string rest;
+  std::string tenant, key, rest;
   std::istringstream words(line);
-  words >> entry.tenant >> entry.key;
+  words >> tenant >> key;
   if (words >> rest) throw std::runtime_error("expected a tenant's name and a key, got more");
-  if (!is_tenant(entry.tenant))
+  if (!is_tenant(tenant))
     throw std::runtime_error("expected a tenant's name of 1 to 64 letters, digits, '.', '_' or '-'");
-  if (!is_key(entry.key)) throw std::runtime_error("expected a key of 1 to 512 printable ASCII characters");
-  return entry;
+  if (!is_api_key(key)) throw std::runtime_error("expected a key of 1 to 512 printable ASCII characters");
+  return {.tenant = std::move(tenant), .key = std::string_view(key)};
 }
 
 void add(std::vector<ApiKey>& keys, ApiKey entry) {
@@ -79,9 +74,15 @@ void load_file(const std::string& file, std::vector<ApiKey>& keys) {
 
 }  // namespace
 
+bool is_api_key(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxKeyBytes &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
 std::vector<ApiKey> load_api_keys(const Options& options) {
   std::vector<ApiKey> keys;
-  if (!options.api_key.empty()) add(keys, {.tenant = kDefaultTenant, .key = options.api_key});
+  if (!options.api_key.empty())
+    add(keys, {.tenant = kDefaultTenant, .key = std::string_view(options.api_key)});
   if (!options.api_keys_file.empty()) load_file(options.api_keys_file, keys);
   return keys;
 }

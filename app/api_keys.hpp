@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use the server: the one key of the options, and those of a file.
+// The keys that open the server: the one of the options, and those of a file.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
-#include "app/options.hpp"
-#include "http/server.hpp"
+#include "app/options/options.hpp"
+#include "http/server/server.hpp"
 
 namespace troupe {
+
+// 1 to 512 printable ASCII characters.
+bool is_api_key(std::string_view text);
 
 // The file has a line a key: the tenant's name, white space, the key; empty
 // lines and those that begin with # are skipped. A tenant may have several

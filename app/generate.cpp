@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/generate.hpp"
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <cstdio>
+#include <iostream>
+#include <iterator>
 #include <mutex>
+#include <utility>
 
-#include "app/model_loading.hpp"
+#include "app/loading/model_loading.hpp"
+#include "app/options/usage_error.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
@@ -38,15 +44,15 @@ class TerminalSink final : public ResponseSink {
   std::optional<ResponseEvent> end_;
 };
 
-GenerationRequest request_of(const GenerateCommand& command) {
+GenerationRequest request_of(const GenerateCommand& command, std::string prompt) {
   GenerationRequest request;
   request.id = "generate";
   if (command.raw) {
-    request.prompt = TextPrompt{command.prompt};
+    request.prompt = TextPrompt{std::move(prompt)};
   } else {
     ChatPrompt chat;
     if (!command.system.empty()) chat.messages.push_back({"system", command.system});
-    chat.messages.push_back({"user", command.prompt});
+    chat.messages.push_back({"user", std::move(prompt)});
     request.prompt = std::move(chat);
   }
   request.sampling.temperature = static_cast<float>(command.temperature);
@@ -58,12 +64,23 @@ GenerationRequest request_of(const GenerateCommand& command) {
 
 }  // namespace
 
+std::string prompt_of(const GenerateCommand& command, std::istream& input, bool is_terminal) {
+  if (command.prompt && *command.prompt != "-") return *command.prompt;
+  if (!command.prompt && is_terminal)
+    throw UsageError("--prompt: expected something to say: troupe generate \"Count from 3 to 7.\"");
+  std::string text{std::istreambuf_iterator<char>(input), {}};
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.empty()) throw UsageError("--prompt: standard input says nothing");
+  return text;
+}
+
 int run_generate(const GenerateCommand& command) {
+  std::string prompt = prompt_of(command, std::cin, ::isatty(STDIN_FILENO) == 1);
   const auto model = load_model(command.options);
   Metrics metrics(model.served.name);
   Engine engine(model.served, model.make_device, engine_options(model.options), metrics);
   const auto sink = std::make_shared<TerminalSink>();
-  engine.submit(request_of(command), sink);
+  engine.submit(request_of(command, std::move(prompt)), sink);
   const auto end = sink->wait();
   std::fputc('\n', stdout);
   if (const auto* failed = std::get_if<Failed>(&end)) {

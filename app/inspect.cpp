@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <exception>
 
-#include "app/backend_choice.hpp"
-#include "app/model_loading.hpp"
-#include "gpu/host/host_backend.hpp"
-#include "gpu/model_directory.hpp"
+#include "app/loading/backend_choice.hpp"
+#include "app/loading/model_loading.hpp"
+#include "app/loading/model_source.hpp"
+#include "gpu/cpu/cpu_backend.hpp"
+#include "gpu/cpu/cpu_model.hpp"
+#include "gpu/model/model_directory.hpp"
 
 namespace troupe {
 namespace {
@@ -35,7 +37,7 @@ void print_shape(const ModelConfig& config) {
 }
 
 void print_directory(const ModelDirectory& directory) {
-  print_line("directory", directory.path.string());
+  print_line(directory.is_gguf ? "GGUF" : "directory", directory.path.string());
   for (const auto& file : directory.files)
     print_line("  file", file.name + ", " + shown_bytes(file.size_bytes));
   if (!directory.architecture.empty()) print_line("architecture", directory.architecture);
@@ -51,7 +53,7 @@ void print_directory(const ModelDirectory& directory) {
 // Empty: fine.
 std::string tokenizer_problem(const std::string& directory) {
   try {
-    const auto tokenizer = load_tokenizer(directory);
+    const auto tokenizer = load_model_tokenizer(directory);
     print_line("tokenizer", std::to_string(tokenizer->vocabulary_size()) + " tokens");
     return "";
   } catch (const std::exception& error) {
@@ -59,13 +61,14 @@ std::string tokenizer_problem(const std::string& directory) {
   }
 }
 
-std::string template_problem(const std::string& directory) {
+// A template that can't be used does not keep the model from being served.
+void print_template(const std::string& directory) {
   try {
     print_line("chat template",
-               load_chat_template(directory) ? "yes" : "none: only /v1/completions is served");
-    return "";
+               load_model_template(directory) ? "yes" : "none: only /v1/completions is served");
   } catch (const std::exception& error) {
-    return error.what();
+    print_line("chat template",
+               std::string("can't be used, only /v1/completions is served: ") + error.what());
   }
 }
 
@@ -73,15 +76,17 @@ std::string template_problem(const std::string& directory) {
 
 int run_inspect(const InspectCommand& command) {
   Options options = command.options;
-  options.model_dir = command.directory;
-  const auto settings = backend_settings(with_device_numbers(options, DeviceKind::kHost));
-  const auto directory = inspect_model_directory(options.model_dir, host_model_settings(settings));
+  options.models = {{.dir = command.directory}};
+  const auto settings = backend_settings(with_device_numbers(options, DeviceKind::kCpu));
+  const auto directory = inspect_model_directory(command.directory, [&settings](const auto& path) {
+    const CpuModelPlan plan = plan_cpu_model(path, cpu_model_settings(settings));
+    return ModelPlan{.compute_type = plan.compute_type, .memory = plan.memory};
+  });
   print_directory(directory);
   auto problem = directory.unsupported;
   const auto in_tokenizer = tokenizer_problem(command.directory);
-  const auto in_template = template_problem(command.directory);
+  print_template(command.directory);
   if (problem.empty()) problem = in_tokenizer;
-  if (problem.empty()) problem = in_template;
   if (directory.compute_type) print_line("products in", std::string(name_of(*directory.compute_type)));
   if (directory.memory) std::printf("%s", to_string(*directory.memory).c_str());
   if (directory.memory) print_line("GPU", cuda_in_words(options));

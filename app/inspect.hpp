@@ -3,7 +3,7 @@
 // one clear word on anything unsupported.
 #pragma once
 
-#include "app/command_line.hpp"
+#include "app/options/command_line.hpp"
 
 namespace troupe {
 

@@ -2,12 +2,15 @@
 #include <cstdio>
 #include <exception>
 
-#include "app/command_line.hpp"
+#include "app/costs/profile.hpp"
+#include "app/ending_signals.hpp"
 #include "app/generate.hpp"
 #include "app/inspect.hpp"
-#include "app/profile.hpp"
+#include "app/options/command_line.hpp"
+#include "app/options/configuration_error.hpp"
+#include "app/options/usage_error.hpp"
 #include "app/serve.hpp"
-#include "app/trace.hpp"
+#include "app/trace/trace.hpp"
 #include "app/worker.hpp"
 #include "telemetry/log.hpp"
 
@@ -28,8 +31,9 @@ int run(const Command& command) {
     return message->exit_status;
   }
   if (const auto* serve = std::get_if<ServeCommand>(&command)) {
+    EndingSignals signals;  // first: the log's thread is to inherit the mask
     configure_logging_from(serve->options);
-    return run_serve(serve->options);
+    return run_serve(serve->options, signals);
   }
   if (const auto* generate = std::get_if<GenerateCommand>(&command)) {
     configure_logging_from(generate->options);
@@ -49,6 +53,12 @@ int run(const Command& command) {
 int main(int argc, char** argv) {
   try {
     return run(parse_command_line(argc, argv));
+  } catch (const UsageError& error) {
+    std::fprintf(stderr, "troupe: %s\n", error.what());
+    return kUsageStatus;
+  } catch (const ConfigurationError& error) {
+    std::fprintf(stderr, "troupe: %s\n", error.what());
+    return kConfigurationStatus;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "troupe: %s\n", error.what());
     return kCannotStart;

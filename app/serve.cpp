@@ -2,23 +2,31 @@
 #include "app/serve.hpp"
 
 #include <signal.h>
-#include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
-#include <sstream>
-#include <thread>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "app/api_keys.hpp"
-#include "app/command_line.hpp"
-#include "app/disk_cache.hpp"
-#include "app/model_loading.hpp"
-#include "app/page_costs.hpp"
+#include "app/costs/page_costs.hpp"
+#include "app/descriptor_limit.hpp"
+#include "app/loading/backend_choice.hpp"
+#include "app/loading/disk_cache.hpp"
+#include "app/loading/model_set.hpp"
+#include "app/options/command_line.hpp"
+#include "app/options/configuration_error.hpp"
+#include "app/options/option_checks.hpp"
 #include "app/state.hpp"
 #include "app/tracing.hpp"
-#include "http/server.hpp"
+#include "http/server/listening_socket.hpp"
+#include "http/server/loading_responder.hpp"
+#include "http/server/server.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
@@ -28,45 +36,27 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr int kEngineFailed = 70;  // sysexits: EX_SOFTWARE
+constexpr milliseconds kLookInterval{200};
 constexpr seconds kShutdownGrace{8};
-constexpr seconds kFlushTime{5};  // of that, for KV on its way to the disk
+constexpr seconds kFlushTime{5};               // of that, for KV on its way to the disk
+constexpr seconds kStopTime{5};                // for actors and their threads to end
+constexpr milliseconds kStopTimeAtStart{100};  // a device that is being made is not waited for
+constexpr seconds kTimeForLastLines{1};
 
-// The signals that end the server, blocked in all threads and taken by one.
-sigset_t ending_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  return signals;
-}
-
-// The signal that came within the time, or 0.
-int wait_for_signal(const sigset_t& signals, milliseconds time) {
-  const timespec limit{.tv_sec = time.count() / 1000, .tv_nsec = (time.count() % 1000) * 1'000'000};
-  const int signal = ::sigtimedwait(&signals, nullptr, &limit);
-  return signal > 0 ? signal : 0;
-}
-
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');)
-    if (!part.empty()) parts.push_back(part);
-  return parts;
-}
-
-ServerOptions server_options(const Options& options, Tracer* tracer) {
+ServerOptions server_options(const Options& options) {
   ServerOptions server;
-  server.tracer = tracer;
   server.host = options.host;
   server.port = static_cast<std::uint16_t>(options.port);
   server.io_threads = static_cast<std::uint32_t>(options.io_threads);
-  server.api_keys = load_api_keys(options);
+  server.api_keys = from_option("--api-key, --api-keys-file", [&] { return load_api_keys(options); });
   server.allow_public_without_key = options.allow_open_network;
   server.cors_origins = split_at_commas(options.cors_origins);
+  server.allowed_hosts = split_at_commas(options.allowed_hosts);
+  if (options.metrics_port != 0) server.metrics_port = static_cast<std::uint16_t>(options.metrics_port);
+  server.has_page = options.page;
   server.version = version_text();
   server.limits.max_body_bytes = options.max_body_bytes;
-  // What the engine saw it logs itself, with all that is known of it.
+  // The engine logs itself what it saw, with all that is known of it.
   server.access_log = [is_wanted = options.log_requests](const AccessRecord& record) {
     const bool is_debug = record.was_submitted || record.is_probe || !is_wanted;
     log(is_debug ? LogLevel::kDebug : LogLevel::kInfo, "http request",
@@ -80,110 +70,187 @@ ServerOptions server_options(const Options& options, Tracer* tracer) {
   return server;
 }
 
-ServedModelInfo served_model_info(const Options& options, const LoadedModel& model) {
+ServedModelInfo served_model_info(const LoadedModel& model) {
   ServedModelInfo info;
   info.name = model.served.name;
+  info.kind = model.served.kind;
+  if (model.served.kind == ModelKind::kEmbedding) {
+    info.embedding_size = model.served.vector_size;
+    info.prompts = load_sentence_prompts(model.options.models.front().dir);
+  } else if (model.served.kind == ModelKind::kClassifying) {
+    info.labels = model.config.encoder->classifier->labels;
+    info.has_independent_labels = model.config.encoder->classifier->are_independent;
+  }
   info.created = static_cast<std::int64_t>(std::time(nullptr));
   info.context_length = model.context_length;
-  const auto defaults = load_generation_defaults(options.model_dir);
+  const auto defaults = load_generation_defaults(model.options.models.front().dir);
   info.defaults.temperature = defaults.temperature.value_or(info.defaults.temperature);
   info.defaults.top_p = defaults.top_p.value_or(info.defaults.top_p);
   info.defaults.top_k = defaults.top_k.value_or(info.defaults.top_k);
   return info;
 }
 
-void say_ready(const Options& options, const std::string& model, std::uint16_t port, double start_seconds) {
+std::string example_of(const LoadedModel& model) {
+  if (model.served.kind == ModelKind::kClassifying && model.config.encoder->classifier->labels.size() == 1)
+    return R"(/v1/rerank -d '{"model": ")" + model.served.name +
+           R"(", "query": "Who counts?", "documents": ["Ada counts.", "It rains."]}')";
+  if (model.served.kind == ModelKind::kClassifying)
+    return R"(/v1/classify -d '{"model": ")" + model.served.name + R"(", "input": "Count from 3 to 7."}')";
+  if (model.served.kind == ModelKind::kEmbedding)
+    return R"(/v1/embeddings -d '{"model": ")" + model.served.name + R"(", "input": "Count from 3 to 7."}')";
+  return R"(/v1/chat/completions -d '{"model": ")" + model.served.name +
+         R"(", "stream": true, "messages": [{"role": "user", "content": "Count from 3 to 7."}]}')";
+}
+
+void say_ready(const Options& options, const std::vector<LoadedModel>& models, std::uint16_t port,
+               double start_seconds) {
   const bool is_v6 = options.host.find(':') != std::string::npos;
   const std::string host = is_v6 ? "[" + options.host + "]" : options.host;
   const std::string address = "http://" + host + ":" + std::to_string(port);
   const bool is_open = options.api_key.empty() && options.api_keys_file.empty();
   const std::string key = is_open ? "" : " -H 'Authorization: Bearer KEY'";
-  std::printf(
-      "%s is ready at %s (%.2f s). Try:\n\n"
-      "  curl -N %s/v1/chat/completions%s -H 'Content-Type: application/json' -d '{\"model\": \"%s\", "
-      "\"stream\": true, \"messages\": [{\"role\": \"user\", \"content\": \"Count from 3 to 7.\"}]}'\n\n"
-      "Ctrl-C ends it.\n",
-      model.c_str(), address.c_str(), start_seconds, address.c_str(), key.c_str(), model.c_str());
+  std::printf("%s is ready at %s (%.2f s). Try:\n\n", joined_names(models).c_str(), address.c_str(),
+              start_seconds);
+  for (const auto& model : models) {
+    const std::string example = example_of(model);
+    const auto end_of_path = example.find(' ');
+    std::printf("  curl -N %s%s%s -H 'Content-Type: application/json'%s\n", address.c_str(),
+                example.substr(0, end_of_path).c_str(), key.c_str(), example.substr(end_of_path).c_str());
+  }
+  std::printf("\nCtrl-C ends it.\n");
   std::fflush(stdout);
+}
+
+// Finds all that can be wrong with the options of the network before anything is
+// loaded. The sockets listen then.
+ServerOptions checked_server_options(const Options& options) {
+  ServerOptions server = server_options(options);
+  from_option("--host, --allow-open-network", [&] { check_exposure(server); });
+  server.socket = from_option("--host, --port", [&] {
+    return std::make_shared<ListeningSocket>(server.host, server.port, server.limits.listen_backlog);
+  });
+  if (server.metrics_port)
+    server.metrics_socket = from_option("--host, --metrics-port", [&] {
+      return std::make_shared<ListeningSocket>(server.host, *server.metrics_port,
+                                               server.limits.listen_backlog);
+    });
+  log(LogLevel::kInfo, "listening", {{"host", server.host}, {"port", server.socket->port()}});
+  return server;
 }
 
 // The worker makes its device while the server listens already; /ready says 503
 // until then. False if it can't be made, or a signal came first.
-bool wait_until_ready(const Engine& engine, const sigset_t& signals) {
+bool wait_until_ready(const Engine& engine, EndingSignals& signals) {
   while (engine.status().state == EngineState::kStarting)
-    if (wait_for_signal(signals, milliseconds(1)) != 0) return false;
+    if (signals.wait(milliseconds(1))) return false;
   return engine.status().state == EngineState::kReady;
 }
 
-// Lets running answers finish. A second signal, or a shutdown that takes longer
-// than it may, ends the process on the spot.
-void drain(Server& server, Engine& engine, const sigset_t& signals, seconds deadline) {
+// Lets running answers finish.
+void drain(Server& server, Engine& engine, EndingSignals& signals, seconds deadline) {
   log(LogLevel::kInfo, "draining", {{"seconds", static_cast<std::int64_t>(deadline.count())}});
-  std::atomic<bool> is_done{false};
-  const auto give_up = std::chrono::steady_clock::now() + deadline + kShutdownGrace;
-  std::jthread guard([&] {
-    while (!is_done) {
-      if (wait_for_signal(signals, milliseconds(100)) != 0) ::_exit(130);
-      if (std::chrono::steady_clock::now() > give_up) ::_exit(0);
-    }
-  });
+  signals.give_up_after(deadline + kShutdownGrace);
   server.drain(deadline);
   engine.drain(milliseconds(0));
   engine.flush(kFlushTime);
   server.stop();
-  is_done = true;
+}
+
+// Answers what is open with an error, and closes.
+void cut_off(Server& server, milliseconds time) {
+  server.drain(time);
+  server.stop();
+}
+
+// The status to end with. A device or an actor that hangs must not keep the
+// process, nor may what its threads use be taken from under them.
+int leave(Engine& engine, int status, milliseconds time) {
+  if (engine.stop(time)) return status;
+  flush_log(kTimeForLastLines);
+  std::_Exit(status);
+}
+
+// Until it is told to end, or the engine fails. The status to end with.
+int serve(Server& server, Engine& engine, EndingSignals& signals, seconds drain_time) {
+  while (engine.status().state != EngineState::kFailed) {
+    engine.watch();
+    if (!signals.wait(kLookInterval)) continue;
+    drain(server, engine, signals, drain_time);
+    log(LogLevel::kInfo, "stopped");
+    return leave(engine, 0, kStopTime);
+  }
+  log(LogLevel::kError, "the engine has failed and gives up");
+  cut_off(server, seconds(1));
+  return leave(engine, kEngineFailed, kStopTime);
+}
+
+// Costs of pages, by which each model that generates keeps them: measured for the
+// first, whose pages go to the disk too, estimated for the others.
+void keep_pages(std::vector<LoadedModel>& models, const StateDirectory* directory, CacheOptions& cache) {
+  const LoadedModel* first = first_generative(models);
+  for (LoadedModel& model : models) {
+    if (model.served.kind != ModelKind::kGenerative) continue;
+    if (&model != first) continue;
+    const RestoreCosts costs = page_costs(model.options, model, directory);
+    model.served.recompute_cost = costs.recompute;
+    cache.load_from_host = costs.host;
+    cache.load_from_disk = costs.disk;
+    cache.disk = open_disk_cache(model.options, model, directory);
+  }
 }
 
 }  // namespace
 
-int run_serve(const Options& options) {
+int run_serve(const Options& options, EndingSignals& signals) {
   const auto start = std::chrono::steady_clock::now();
-  const auto signals = ending_signals();
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error, not the end
+  raise_descriptor_limit();
 
-  auto model = load_model(options);
-  Metrics metrics(
-      model.served.name,
-      {.version = TROUPE_VERSION, .vllm_names = options.vllm_names, .context_length = model.context_length});
-  const auto tracer = make_tracer(options, metrics);
+  check_model_directory(options);
+  check_model_name(options);
+  check_cuda_settings(options);
+  auto exporters = make_exporters(options);
+  ServerOptions for_server = checked_server_options(options);
   const auto state_directory = open_state_directory(options);
-  EngineOptions engine_settings = engine_options(model.options);
-  const RestoreCosts costs = page_costs(options, model, state_directory.get());
-  model.served.recompute_cost = costs.recompute;
-  engine_settings.cache.load_from_host = costs.host;
-  engine_settings.cache.load_from_disk = costs.disk;
-  engine_settings.cache.disk = open_disk_cache(options, model, state_directory.get());
+  LoadingResponder responder(*for_server.socket, for_server.metrics_socket.get());
+  auto models = load_models(options);
+  std::uint32_t longest_context = 0;
+  for (const auto& model : models) longest_context = std::max(longest_context, model.context_length);
+  Metrics metrics(
+      joined_names(models),
+      {.version = TROUPE_VERSION, .vllm_names = options.vllm_names, .context_length = longest_context});
+  const auto tracer = make_tracer(options, metrics, std::move(exporters));
+  for_server.tracer = tracer.get();
+  EngineOptions engine_settings = engine_options(models.front().options);
+  keep_pages(models, state_directory.get(), engine_settings.cache);
   engine_settings.store.directory = state_directory;
-  Engine engine(model.served, model.make_device, engine_settings, metrics, tracer.get());
-  Server server(engine, metrics, served_model_info(options, model), server_options(options, tracer.get()));
+  std::vector<ServedModelInfo> infos;
+  std::vector<EngineModel> engine_models;
+  for (const auto& model : models) {
+    infos.push_back(served_model_info(model));
+    engine_models.push_back({.served = model.served, .make_device = model.make_device});
+  }
+  signals.begin_serving();
+  Engine engine(std::move(engine_models), engine_settings, metrics, tracer.get());
+  Server server(engine, metrics, std::move(infos), std::move(for_server));
+  responder.stop_accepting();
   server.start();
   if (!wait_until_ready(engine, signals)) {
-    server.stop();
-    return engine.status().state == EngineState::kFailed ? kEngineFailed : 0;
+    const bool has_failed = engine.status().state == EngineState::kFailed;
+    cut_off(server, milliseconds(0));
+    return leave(engine, has_failed ? kEngineFailed : 0, kStopTimeAtStart);
   }
   const auto start_time = std::chrono::steady_clock::now() - start;
   log(LogLevel::kInfo, "ready",
-      {{"model", model.served.name},
-       {"device", model.device_summary},
+      {{"model", joined_names(models)},
+       {"device", models.front().device_summary},
        {"host", options.host},
        {"port", server.port()}});
-  say_ready(options, model.served.name, server.port(), std::chrono::duration<double>(start_time).count());
-
-  for (;;) {
-    if (wait_for_signal(signals, milliseconds(200)) != 0) {
-      drain(server, engine, signals, seconds(options.drain_seconds));
-      log(LogLevel::kInfo, "stopped");
-      return 0;
-    }
-    if (engine.status().state == EngineState::kFailed) {
-      log(LogLevel::kError, "the engine has failed and gives up");
-      server.drain(seconds(1));
-      server.stop();
-      return kEngineFailed;
-    }
-  }
+  if (server.metrics_port() != 0)
+    log(LogLevel::kInfo, "metrics are served", {{"host", options.host}, {"port", server.metrics_port()}});
+  say_ready(options, models, server.port(), std::chrono::duration<double>(start_time).count());
+  return serve(server, engine, signals, seconds(options.drain_seconds));
 }
 
 }  // namespace troupe

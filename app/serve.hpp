@@ -2,12 +2,15 @@
 // `troupe serve`: load, listen, and stay until a signal or a failed engine.
 #pragma once
 
-#include "app/options.hpp"
+#include "app/ending_signals.hpp"
+#include "app/options/options.hpp"
 
 namespace troupe {
 
 // The exit status: 0 after an orderly end, 70 if the engine gave up (a service
-// manager should start us again). Throws std::runtime_error if it can't start.
-int run_serve(const Options& options);
+// manager should start us again). Throws ConfigurationError before anything is
+// loaded if the options ask for what can't be had, std::runtime_error if the model
+// can't be served.
+int run_serve(const Options& options, EndingSignals& signals);
 
 }  // namespace troupe

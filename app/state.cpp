@@ -3,19 +3,32 @@
 
 #include <stdexcept>
 
+#include "app/options/configuration_error.hpp"
+#include "store/conversation_file.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
+namespace {
+
+std::shared_ptr<const StateDirectory> open_directory(const std::filesystem::path& path) {
+  auto directory = std::make_shared<const StateDirectory>(path);
+  check_conversation_file_version(*directory);
+  return directory;
+}
+
+}  // namespace
 
 std::shared_ptr<const StateDirectory> open_state_directory(const Options& options) {
   if (options.store_directory == "none" || options.store_directory.empty()) return nullptr;
+  const bool is_default = options.store_directory == "default";
   try {
-    if (options.store_directory != "default")
-      return std::make_shared<StateDirectory>(options.store_directory);
+    if (!is_default) return open_directory(options.store_directory);
     const auto path = default_state_directory();
     if (!path) throw std::runtime_error("neither XDG_STATE_HOME nor HOME is an absolute path");
-    return std::make_shared<StateDirectory>(*path);
+    return open_directory(*path);
   } catch (const std::exception& error) {
+    if (!is_default)
+      throw ConfigurationError("--store-directory " + options.store_directory + ": " + error.what());
     log(LogLevel::kWarning, "nothing is kept beyond this process", {{"reason", error.what()}});
     return nullptr;
   }

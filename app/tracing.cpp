@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "app/options/configuration_error.hpp"
 #include "telemetry/log.hpp"
-#include "telemetry/otlp_exporter.hpp"
-#include "telemetry/otlp_file_exporter.hpp"
-#include "telemetry/semantic_conventions.hpp"
+#include "telemetry/tracing/otlp_exporter.hpp"
+#include "telemetry/tracing/otlp_file_exporter.hpp"
+#include "telemetry/tracing/semantic_conventions.hpp"
 
 namespace troupe {
 namespace {
@@ -23,7 +24,7 @@ std::string host_name() {
   return name.data();
 }
 
-// What OpenTelemetry's own variables say counts where nothing else was said.
+// OpenTelemetry's own variables count where nothing else was said.
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -54,19 +55,29 @@ TraceSource source_of(const Options& options) {
                    {semconv::kServiceInstanceId, host + ":" + std::to_string(::getpid())}}};
 }
 
+std::unique_ptr<SpanExporter> exporter_to(const std::string& url, const Options& options) {
+  OtlpEndpoint endpoint = parse_otlp_endpoint(url);
+  log(LogLevel::kInfo, "traces go to a collector",
+      {{"host", endpoint.host}, {"port", unsigned{endpoint.port}}, {"by", otlp_exporter_name()}});
+  return make_otlp_exporter(std::move(endpoint), source_of(options));
+}
+
 }  // namespace
 
-std::unique_ptr<Tracer> make_tracer(const Options& options, Metrics& metrics) {
+std::vector<std::unique_ptr<SpanExporter>> make_exporters(const Options& options) {
   std::vector<std::unique_ptr<SpanExporter>> exporters;
   if (!options.trace_file.empty())
-    exporters.push_back(
-        std::make_unique<OtlpFileExporter>(options.trace_file, options.trace_file_bytes, source_of(options)));
-  if (const std::string url = endpoint_url(options); !url.empty()) {
-    OtlpEndpoint endpoint = parse_otlp_endpoint(url);
-    log(LogLevel::kInfo, "traces go to a collector",
-        {{"host", endpoint.host}, {"port", unsigned{endpoint.port}}, {"by", otlp_exporter_name()}});
-    exporters.push_back(make_otlp_exporter(std::move(endpoint), source_of(options)));
-  }
+    exporters.push_back(from_option("--trace-file", [&] {
+      return std::make_unique<OtlpFileExporter>(options.trace_file, options.trace_file_bytes,
+                                                source_of(options));
+    }));
+  if (const std::string url = endpoint_url(options); !url.empty())
+    exporters.push_back(from_option("--trace-endpoint", [&] { return exporter_to(url, options); }));
+  return exporters;
+}
+
+std::unique_ptr<Tracer> make_tracer(const Options& options, Metrics& metrics,
+                                    std::vector<std::unique_ptr<SpanExporter>> exporters) {
   if (exporters.empty()) return nullptr;
   TracerOptions tracer;
   tracer.sample_ratio = options.trace_sample_ratio;

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// From options to a tracer.
+// From options to a tracer, in two steps: what may be wrong is found in the first.
 #pragma once
 
 #include <memory>
+#include <vector>
 
-#include "app/options.hpp"
-#include "telemetry/metrics.hpp"
-#include "telemetry/tracer.hpp"
+#include "app/options/options.hpp"
+#include "telemetry/metrics/metrics.hpp"
+#include "telemetry/tracing/span_exporter.hpp"
+#include "telemetry/tracing/tracer.hpp"
 
 namespace troupe {
 
-// Null if neither a file nor an endpoint is asked for. Throws std::runtime_error
-// if what is asked for can't be had.
-std::unique_ptr<Tracer> make_tracer(const Options& options, Metrics& metrics);
+// Where traces go: none, one or both of a file and an endpoint. Throws
+// ConfigurationError if what is asked for can't be had.
+std::vector<std::unique_ptr<SpanExporter>> make_exporters(const Options& options);
+
+// Null without exporters.
+std::unique_ptr<Tracer> make_tracer(const Options& options, Metrics& metrics,
+                                    std::vector<std::unique_ptr<SpanExporter>> exporters);
 
 }  // namespace troupe

@@ -2,7 +2,7 @@
 // `troupe worker`: the process in which a server's device is (gpu/child).
 #pragma once
 
-#include "app/command_line.hpp"
+#include "app/options/command_line.hpp"
 
 namespace troupe {
 

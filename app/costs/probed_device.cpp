@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/costs/probed_device.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+namespace troupe {
+
+ProbedDevice::ProbedDevice(const LoadedModel& model) : device_(model.make_device(0)) {
+  const DeviceDescription& about = description();
+  if (model.served.network && device_->needs_programs())
+    programs_ = std::make_unique<ProgramCache>(
+        model.served.network, model.served.compute_type,
+        ProgramShape{.max_tokens = about.max_batch_tokens, .max_output_rows = about.num_slots});
+  device_->set_listener([this] {
+    ++rings_;
+    rings_.notify_one();
+  });
+}
+
+ProbedDevice::~ProbedDevice() { device_->set_listener({}); }
+
+Ticket ProbedDevice::submit(const std::shared_ptr<const Batch>& batch) {
+  const bool is_copies_only = batch->slices.empty();
+  return device_->submit(programs_ && !is_copies_only
+                             ? programs_->find(batch->cell, batch->num_tokens(), batch->num_output_rows())
+                             : nullptr,
+                         batch);
+}
+
+BatchResult ProbedDevice::wait_for(Ticket ticket) {
+  // Sleeps until the device rings: polling would take a core from the network.
+  for (auto seen = rings_.load(); device_->completed() < ticket; seen = rings_.load()) rings_.wait(seen);
+  BatchResult result = device_->collect(ticket);
+  if (!result.error.empty()) throw std::runtime_error("a measured batch failed: " + result.error);
+  return result;
+}
+
+BatchResult ProbedDevice::run(Batch batch) {
+  return wait_for(submit(std::make_shared<const Batch>(std::move(batch))));
+}
+
+void ProbedDevice::add_slice(Batch& batch, std::uint32_t slot, const SequenceStep& step,
+                             PageId first_page) const {
+  const std::uint32_t page_size = description().page_size;
+  SequenceSlice slice;
+  slice.sequence = slot;
+  slice.slot = slot;
+  slice.num_tokens = step.num_tokens;
+  slice.context_length = step.context_length;
+  slice.first_page = static_cast<std::uint32_t>(batch.page_table.size());
+  slice.num_pages = (step.context_length + step.num_tokens + page_size - 1) / page_size;
+  slice.input_from_slot = step.input_from_slot;
+  slice.sample = step.sample;
+  slice.sampling.temperature = 0;
+  for (std::uint32_t page = 0; page < slice.num_pages; ++page) batch.page_table.push_back(first_page + page);
+  for (std::uint32_t i = 0; i < step.num_tokens; ++i)
+    batch.token_ids.push_back(static_cast<std::int32_t>((slot * 31 + (step.context_length + i) * 7 + 5) %
+                                                        description().vocabulary_size));
+  batch.slices.push_back(std::move(slice));
+}
+
+}  // namespace troupe

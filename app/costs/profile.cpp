@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/costs/profile.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include "app/costs/device_probe.hpp"
+#include "app/costs/engine_probe.hpp"
+#include "app/costs/profile_json.hpp"
+#include "app/loading/hardware.hpp"
+#include "app/loading/model_loading.hpp"
+
+namespace troupe {
+namespace {
+
+std::string present_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+ProfiledServer profiled_server(const ServingSettings& settings, const DeviceDescription& device) {
+  ProfiledServer server{.settings = settings,
+                        .limits = {.context_length = device.context_length,
+                                   .page_capacity = device.num_pages * device.page_size,
+                                   .vocabulary_size = device.vocabulary_size},
+                        .page_size = device.page_size,
+                        .num_pages = device.num_pages,
+                        .num_host_pages = device.num_host_pages,
+                        .recompute_cost = {}};
+  ServingSettings& in_force = server.settings;
+  in_force.max_batch_tokens = std::min(settings.max_batch_tokens, device.max_batch_tokens);
+  in_force.max_batch_sequences = std::min(settings.max_batch_sequences, device.num_slots);
+  in_force.prefill_chunk = std::min(settings.prefill_chunk, in_force.max_batch_tokens);
+  return server;
+}
+
+double median_spread(std::vector<CostSample> samples) {
+  std::sort(samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.spread < b.spread; });
+  return samples[samples.size() / 2].spread;
+}
+
+void print_summary(const CostProfile& profile, const std::vector<CostSample>& samples) {
+  const FitQuality fit = assess_fit(profile.iteration, samples);
+  std::printf("%zu batches measured; between rounds the middle half differs by %.1f %% (median)\n",
+              samples.size(), 100 * median_spread(samples));
+  std::printf("the fit is off by %.1f %% on average, %.1f %% at p90, %.1f %% at worst\n",
+              100 * fit.mean_error, 100 * fit.p90_error, 100 * fit.worst_error);
+  const ServingOverheads& overheads = profile.overheads;
+  std::printf(
+      "the engine adds %.1f us and %.2f us a sequence to a batch, %.1f us between batches "
+      "one at a time, %.1f us to a request\n",
+      overheads.iteration / 1e3, overheads.iteration_per_sequence / 1e3, overheads.turnaround / 1e3,
+      overheads.request / 1e3);
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error(path + ": cannot be written");
+}
+
+}  // namespace
+
+int run_profile(const ProfileCommand& command) {
+  const auto model = load_model(command.options);
+  const auto options = engine_options(model.options);
+  CostProfile profile;
+  profile.model = model.served.name;
+  profile.device = model.device_summary;
+  profile.hardware = cpu_name() + ", " + std::to_string(std::thread::hardware_concurrency()) + " CPUs";
+  profile.measured = present_time();
+
+  std::vector<CostSample> samples;
+  {
+    DeviceProbe probe(model);
+    profile.serving = profiled_server(options.serving, probe.description());
+    profile.serving.recompute_cost = model.served.recompute_cost;
+    samples = probe.measure(command.num_rounds, [&](std::uint32_t round) {
+      std::fprintf(stderr, "round %u of %u\n", round, command.num_rounds);
+    });
+  }
+  profile.iteration = fit_iteration_cost(samples);
+  profile.overheads = measure_engine(model, options, profile.iteration, command.num_rounds);
+  if (const auto problem = profile_problem(profile); !problem.empty())
+    throw std::runtime_error("profile: " + problem);
+  write_file(command.out, profile_json(profile, samples));
+  print_summary(profile, samples);
+  std::printf("written to %s\n", command.out.c_str());
+  return 0;
+}
+
+}  // namespace troupe

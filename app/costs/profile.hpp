@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// `troupe profile`: measures what batches cost on this machine and what the
+// engine adds, and stores it for `troupe-loadgen simulate`.
+#pragma once
+
+#include "app/options/command_line.hpp"
+
+namespace troupe {
+
+// The exit status: 0. Throws std::runtime_error if the model can't be loaded,
+// the device fails or the file can't be written.
+int run_profile(const ProfileCommand& command);
+
+}  // namespace troupe

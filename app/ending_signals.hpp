@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// SIGTERM and SIGINT, which ask the server to end. They are blocked in every
+// thread and taken by one, so none of them ends the process by its default
+// action, in whatever state it is: loading, serving, or frozen and thawed.
+//
+//   first signal, while loading   exit 0 at once: nothing was begun yet
+//   first signal, while serving   wait() says so: the server drains
+//   second signal                 exit 130 at once
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace troupe {
+
+class EndingSignals {
+ public:
+  // Construct it before any other thread is started, so that all inherit the mask.
+  EndingSignals();
+  ~EndingSignals();
+  EndingSignals(const EndingSignals&) = delete;
+  EndingSignals& operator=(const EndingSignals&) = delete;
+
+  // The first signal does not end the process any more.
+  void begin_serving();
+
+  // True if the first signal has come, within the time.
+  bool wait(std::chrono::milliseconds time);
+
+  // A process that still runs after that time ends with status 0 on the spot.
+  void give_up_after(std::chrono::milliseconds time);
+
+ private:
+  void take(const std::stop_token& stop);
+  void take_one();
+  bool is_time_over();
+
+  std::mutex mutex_;
+  std::condition_variable came_;
+  bool is_serving_ = false;
+  bool has_come_ = false;
+  std::optional<std::chrono::steady_clock::time_point> give_up_;
+  std::jthread thread_;  // last: it uses what is above
+};
+
+}  // namespace troupe

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The disk tier that the options ask for.
+#pragma once
+
+#include <memory>
+
+#include "actors/disk_tier.hpp"
+#include "app/loading/model_loading.hpp"
+#include "store/state_directory.hpp"
+
+namespace troupe {
+
+// Null if none is wanted, there is no directory for it, or nothing it could pass
+// through: then the log says why. `directory` must outlive the result.
+std::shared_ptr<DiskTier> open_disk_cache(const Options& options, const LoadedModel& model,
+                                          const StateDirectory* directory);
+
+}  // namespace troupe

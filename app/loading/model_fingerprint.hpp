@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// One number for all that the bytes of a KV page depend on besides its tokens:
+// the model's files, how it is computed, the machine's instructions, and this
+// program, whose arithmetic may differ from the one before it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace troupe {
+
+// computation: compute type, device and the like. Throws std::runtime_error that
+// names a file that can't be read. Takes as long as reading the weights.
+std::array<std::uint64_t, 2> model_fingerprint(const std::filesystem::path& model,
+                                               const std::string& computation);
+
+}  // namespace troupe

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/loading/model_set.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "app/loading/backend_choice.hpp"
+#include "app/options/configuration_error.hpp"
+#include "gpu/cpu/cpu_model.hpp"
+#include "gpu/model/model_config.hpp"
+
+namespace troupe {
+namespace {
+
+std::uint64_t part_of(std::uint64_t bytes, double share) {
+  return static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
+}
+
+// The options of one model alone. What a GPU has free is not known here, so "auto" is
+// the CPU.
+Options options_of(const Options& options, std::size_t model, std::uint64_t memory_bytes, double host_share) {
+  if (memory_bytes == 0)
+    throw ConfigurationError("--memory: nothing is left for the model " + served_name(options.models[model]));
+  Options alone = options;
+  if (alone.device == "auto") alone.device = "cpu";
+  alone.models = {options.models[model]};
+  alone.memory_bytes = memory_bytes;
+  alone.cache_host_memory = part_of(options.cache_host_memory, host_share);
+  return alone;
+}
+
+// Divides the memory among models, each of which is loaded as soon as its part is known.
+class ModelSet {
+ public:
+  explicit ModelSet(const Options& options)
+      : options_(options),
+        total_(options.memory_bytes > 0 ? options.memory_bytes : available_memory_bytes() / 4 * 3),
+        left_(total_),
+        models_(options.models.size()) {
+    // Processes have cores of their own.
+    const bool is_on_cpu = options.device == "cpu" || options.device == "auto";
+    if (is_on_cpu && options.worker_placement != "child") cores_ = make_cpu_cores(options);
+  }
+
+  std::vector<LoadedModel> load() && {
+    for (std::size_t i = 0; i < models_.size(); ++i)
+      if (is_encoder(i) && options_.models[i].memory_share == 0) load_model_at(i, left_, 0);
+    const std::uint64_t for_all = left_;
+    const std::vector<double> shares = shares_of_rest(false), host_shares = shares_of_rest(true);
+    for (std::size_t i = 0; i < models_.size(); ++i)
+      if (!models_[i]) load_model_at(i, part_of(for_all, shares[i]), host_shares[i]);
+    std::vector<LoadedModel> loaded;
+    for (auto& model : models_) loaded.push_back(*std::move(model));
+    return loaded;
+  }
+
+ private:
+  bool is_encoder(std::size_t model) const {
+    return load_model_config(options_.models[model].dir).encoder.has_value();
+  }
+
+  // Memory shares by model. has_pages: only models that generate count. A model that is loaded
+  // already, or does not count, has 0.
+  std::vector<double> shares_of_rest(bool has_pages) const {
+    const auto counts = [&](std::size_t i) { return !models_[i] && !(has_pages && is_encoder(i)); };
+    std::vector<ModelOptions> rest;
+    for (std::size_t i = 0; i < models_.size(); ++i)
+      if (counts(i)) rest.push_back(options_.models[i]);
+    const auto of_rest = memory_shares(rest);
+    std::vector<double> shares;
+    auto next = of_rest.begin();
+    for (std::size_t i = 0; i < models_.size(); ++i) shares.push_back(counts(i) ? *next++ : 0.0);
+    return shares;
+  }
+
+  void load_model_at(std::size_t index, std::uint64_t memory_bytes, double host_share) {
+    models_[index] = load_model(options_of(options_, index, memory_bytes, host_share), cores_);
+    // CPU workers share one budget, each GPU has its own. Shared weights are counted once a worker.
+    const Options& in_force = models_[index]->options;
+    const std::uint64_t num_sharing = in_force.device.starts_with("cuda") ? 1 : in_force.num_workers;
+    left_ -= std::min(left_, models_[index]->planned_bytes * num_sharing);
+  }
+
+  const Options& options_;
+  const std::uint64_t total_;
+  std::uint64_t left_;
+  std::vector<std::optional<LoadedModel>> models_;
+  std::shared_ptr<CpuCores> cores_;  // null: nothing is computed
+};
+
+}  // namespace
+
+std::vector<LoadedModel> load_models(const Options& options) {
+  const bool has_share = options.models.front().memory_share > 0;
+  if (options.models.size() > 1 || has_share) return ModelSet(options).load();
+  std::vector<LoadedModel> models;
+  models.push_back(load_model(options));
+  return models;
+}
+
+const LoadedModel* first_generative(const std::vector<LoadedModel>& models) {
+  const auto found = std::find_if(models.begin(), models.end(), [](const LoadedModel& model) {
+    return model.served.kind == ModelKind::kGenerative;
+  });
+  return found == models.end() ? nullptr : &*found;
+}
+
+std::string joined_names(const std::vector<LoadedModel>& models) {
+  std::string names;
+  for (const auto& model : models) names += (names.empty() ? "" : "+") + model.served.name;
+  return names;
+}
+
+}  // namespace troupe

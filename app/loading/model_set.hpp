@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// All models of a server: one plan of the memory for all before the first
+// allocation, and the CPU's cores shared by them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/loading/model_loading.hpp"
+
+namespace troupe {
+
+// In the order of the options. A model that encodes takes what it needs; what is left
+// of the memory, and all of the host tier's, is divided among those that generate, by
+// their shares. Throws as load_model().
+std::vector<LoadedModel> load_models(const Options& options);
+
+// The one whose KV pages go to the disk; null: none generates.
+const LoadedModel* first_generative(const std::vector<LoadedModel>& models);
+
+// For logs and the label of metrics: "chat+embedder".
+std::string joined_names(const std::vector<LoadedModel>& models);
+
+}  // namespace troupe

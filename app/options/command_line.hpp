@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line as typed: the subcommand, its own arguments and the options of the
+// table. Help texts are made here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "app/options/options.hpp"
+
+namespace troupe {
+
+struct ServeCommand {
+  Options options;
+};
+
+struct GenerateCommand {
+  Options options;
+  std::optional<std::string> prompt;  // none, or "-": standard input's
+  std::string system;
+  bool raw = false;              // no chat template
+  std::uint32_t max_tokens = 0;  // 0: up to the context limit
+  double temperature = 0.0;
+  std::uint64_t seed = 0;
+};
+
+struct InspectCommand {
+  Options options;
+  std::string directory;
+};
+
+struct ProfileCommand {
+  Options options;
+  std::string out = "profile.json";
+  std::uint32_t num_rounds = 7;
+};
+
+struct TraceCommand {
+  std::string file;
+  std::string timeline;  // empty: none is written
+};
+
+// The process that a server starts for its device; not for people.
+struct WorkerCommand {
+  std::string log_level = "info";
+  std::string log_format = "text";
+};
+
+// Nothing to run: a help or version text was asked for, or a line was wrong.
+struct Message {
+  std::string text;
+  int exit_status = 0;
+};
+
+using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, TraceCommand, ProfileCommand,
+                             WorkerCommand, Message>;
+
+// Never throws for what was typed or configured: that comes back as a Message.
+Command parse_command_line(int argc, const char* const* argv);
+
+// "troupe 0.1.0 (a1b2c3d, g++ 12.2, CAF 0.17.6)"
+std::string version_text();
+
+}  // namespace troupe
