@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "loadgen/calibration.hpp"
+#include "loadgen/client/calibration.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 

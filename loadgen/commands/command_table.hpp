@@ -10,7 +10,7 @@
 
 namespace troupe::loadgen {
 
-// What a shell gets back.
+// Exit status that a shell gets.
 enum ExitStatus : int {
   kSuccess = 0,
   kTooManyErrors = 1,  // requests failed beyond what was allowed
@@ -21,7 +21,7 @@ enum ExitStatus : int {
 struct Subcommand {
   std::string_view name;
   std::string_view summary;  // one line
-  // What follows the name; the exit status. May throw std::exception: its text
+  // Takes the arguments behind the name, gives the exit status. May throw std::exception: its text
   // is printed, the status is kUsageError.
   int (*run)(const std::vector<std::string>& arguments);
 };

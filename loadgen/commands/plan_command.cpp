@@ -8,12 +8,12 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "loadgen/atomic_file.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/workload_flags.hpp"
-#include "loadgen/plan_summary.hpp"
-#include "loadgen/traces/plan_file.hpp"
+#include "loadgen/result/atomic_file.hpp"
+#include "loadgen/workload/plan_summary.hpp"
+#include "loadgen/workload/traces/formats/plan_file.hpp"
 
 namespace troupe::loadgen {
 namespace {

@@ -7,12 +7,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include "loadgen/client/http/http_exchange.hpp"
+#include "loadgen/client/run_options.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
-#include "loadgen/cost_profile_file.hpp"
-#include "loadgen/http_exchange.hpp"
-#include "loadgen/live_overheads.hpp"
-#include "loadgen/run_options.hpp"
+#include "loadgen/simulator/cost_profile_file.hpp"
+#include "loadgen/simulator/live_overheads.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -95,7 +95,9 @@ int profile_command(const std::vector<std::string>& arguments) {
   add_flags(app, flags);
   if (const auto status = parse_flags(app, arguments)) return *status;
   const CostProfile profile = read_cost_profile(flags.profile);
-  const auto users = flags.users.empty() ? default_users(profile.serving.batch.max_running()) : flags.users;
+  const ServingSettings& settings = profile.serving.settings;
+  const std::uint32_t most_running = std::min(settings.max_batch_sequences, settings.max_batch_tokens);
+  const auto users = flags.users.empty() ? default_users(most_running) : flags.users;
   try {
     std::vector<CalibrationRun> runs;
     for (const std::uint32_t num_users : users) runs.push_back(run_users(flags, num_users));

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <iterator>
 
-#include "loadgen/atomic_file.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/experiment/experiment.hpp"
 #include "loadgen/report/report.hpp"
+#include "loadgen/result/atomic_file.hpp"
 
 namespace troupe::loadgen {
 namespace {

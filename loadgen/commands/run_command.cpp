@@ -7,15 +7,15 @@
 #include <iostream>
 #include <optional>
 
+#include "loadgen/client/http/http_exchange.hpp"
+#include "loadgen/client/run_options.hpp"
+#include "loadgen/client/status_printer.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/workload_flags.hpp"
-#include "loadgen/http_exchange.hpp"
-#include "loadgen/result_file.hpp"
-#include "loadgen/run_options.hpp"
-#include "loadgen/status_printer.hpp"
-#include "loadgen/summary.hpp"
-#include "loadgen/toml_file.hpp"
+#include "loadgen/result/result_file.hpp"
+#include "loadgen/result/summary.hpp"
+#include "loadgen/workload/toml/toml_file.hpp"
 
 namespace troupe::loadgen {
 namespace {

@@ -7,18 +7,21 @@
 #include <iostream>
 #include <optional>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "loadgen/capacity_search.hpp"
-#include "loadgen/capacity_table.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/workload_flags.hpp"
-#include "loadgen/cost_profile_file.hpp"
-#include "loadgen/result_file.hpp"
-#include "loadgen/simulation_plan.hpp"
-#include "loadgen/summary.hpp"
+#include "loadgen/experiment/serving_flags.hpp"
+#include "loadgen/result/result_file.hpp"
+#include "loadgen/result/summary.hpp"
+#include "loadgen/simulator/capacity_search.hpp"
+#include "loadgen/simulator/capacity_table.hpp"
+#include "loadgen/simulator/cost_profile_file.hpp"
+#include "loadgen/simulator/simulation_plan.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -31,9 +34,9 @@ struct SimulateFlags {
   double warmup = 0, cooldown = 0;
   bool skips_gaps = false;
   // Of the server, where it is not as profiled.
-  std::optional<std::uint32_t> max_batch_sequences, max_batch_tokens, prefill_chunk, max_in_flight, num_pages,
-      max_waiting, max_queue_ms;
-  std::optional<bool> prefix_cache, separates_prefill;
+  std::vector<std::pair<const Setting<ServingSettings>*, std::string>> settings;
+  std::optional<std::uint32_t> num_pages, max_queue_ms;
+  std::optional<bool> keeps_prefixes;
   // --find-workers
   bool finds_workers = false;
   std::string objective;
@@ -60,20 +63,16 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_option("--out", flags.out, "directory for results.json and requests.jsonl");
 
   const std::string server = "The server, where it is not as profiled";
-  app.add_option("--max-batch-sequences", flags.max_batch_sequences, "sequences that run at once")
-      ->group(server);
-  app.add_option("--max-batch-tokens", flags.max_batch_tokens, "token budget of a batch")->group(server);
-  app.add_option("--prefill-chunk", flags.prefill_chunk, "most prompt tokens of a sequence in a batch")
-      ->group(server);
-  app.add_option("--separate-prefill", flags.separates_prefill,
-                 "prompts in batches of their own: true or false")
-      ->group(server);
-  app.add_option("--max-in-flight", flags.max_in_flight, "batches handed to the device ahead")->group(server);
+  for (const auto& setting : serving_table())
+    app.add_option_function<std::string>(
+           std::string(setting.flag),
+           [&flags, &setting](const std::string& text) { flags.settings.emplace_back(&setting, text); },
+           std::string(setting.help))
+        ->group(server);
   app.add_option("--num-pages", flags.num_pages, "KV pages")->group(server);
-  app.add_option("--max-waiting", flags.max_waiting, "longest queue; beyond it 429")->group(server);
   app.add_option("--max-queue-ms", flags.max_queue_ms, "longest wait in the queue; beyond it 429")
       ->group(server);
-  app.add_option("--keep-prefixes", flags.prefix_cache,
+  app.add_option("--keep-prefixes", flags.keeps_prefixes,
                  "keep KV for requests with equal beginnings: true or false")
       ->group(server);
 
@@ -93,23 +92,15 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
       ->group(capacity);
 }
 
-template <class Value, class Flag>
-void override_with(Value& value, const std::optional<Flag>& flag) {
-  if (flag) value = Value(*flag);
-}
-
-void apply_server(const SimulateFlags& flags, ServingSettings& serving) {
-  override_with(serving.batch.max_sequences, flags.max_batch_sequences);
-  override_with(serving.batch.max_tokens, flags.max_batch_tokens);
-  override_with(serving.batch.prefill_chunk, flags.prefill_chunk);
-  override_with(serving.batch.separates_prefill, flags.separates_prefill);
-  override_with(serving.max_in_flight, flags.max_in_flight);
-  override_with(serving.max_waiting, flags.max_waiting);
-  override_with(serving.max_queue_time, flags.max_queue_ms);
-  override_with(serving.prefix_cache, flags.prefix_cache);
+void apply_server(const SimulateFlags& flags, ProfiledServer& server) {
+  ServingSettings& settings = server.settings;
+  for (const auto& [setting, text] : flags.settings) set_serving_flag(*setting, text, settings);
+  if (flags.max_queue_ms) settings.max_queue_time = std::chrono::milliseconds(*flags.max_queue_ms);
+  if (flags.keeps_prefixes && *flags.keeps_prefixes != settings.keeps_prefixes())
+    settings.cache_policy = *flags.keeps_prefixes ? EvictionPolicy::kValue : EvictionPolicy::kNone;
   if (!flags.num_pages) return;
-  serving.num_pages = *flags.num_pages;
-  serving.limits.page_capacity = serving.num_pages * serving.pages.page_size;
+  server.num_pages = *flags.num_pages;
+  server.limits.page_capacity = server.num_pages * server.page_size;
 }
 
 SimulationPlan plan_of(const SimulateFlags& flags) {

@@ -6,8 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "loadgen/toml_file.hpp"
-#include "loadgen/workload_toml.hpp"
+#include "loadgen/workload/toml/toml_file.hpp"
+#include "loadgen/workload/toml/workload_toml.hpp"
 
 namespace troupe::loadgen {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "loadgen/workload_settings.hpp"
+#include "loadgen/workload/workload_settings.hpp"
 
 namespace CLI {
 class App;
@@ -15,7 +15,7 @@ class App;
 
 namespace troupe::loadgen {
 
-// What was typed; what is missing leaves the file's or the preset's word.
+// Flags as typed; a missing one leaves the file's or the preset's value.
 struct WorkloadFlags {
   std::string file;
   std::string preset;

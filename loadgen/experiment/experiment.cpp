@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <set>
 
-#include "loadgen/setting_check.hpp"
-#include "loadgen/table_reader.hpp"
-#include "loadgen/toml_file.hpp"
-#include "loadgen/workload_toml.hpp"
+#include "loadgen/workload/toml/setting_check.hpp"
+#include "loadgen/workload/toml/table_reader.hpp"
+#include "loadgen/workload/toml/toml_file.hpp"
+#include "loadgen/workload/toml/workload_toml.hpp"
 
 namespace troupe::loadgen {
 namespace {

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "loadgen/client/run_options.hpp"
 #include "loadgen/report/report.hpp"
-#include "loadgen/run_options.hpp"
-#include "loadgen/workload_settings.hpp"
+#include "loadgen/workload/workload_settings.hpp"
 
 namespace troupe::loadgen {
 

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server's command line means to the simulator.
+// Reads a server's command line as settings of the simulator.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "policy/cost_profile.hpp"
+#include "policy/serving_settings.hpp"
 
 namespace troupe::loadgen {
 
-// Takes over the flags of `troupe serve` that steer batching, queueing and the
-// prefix cache, written "--flag value" or "--flag=value"; all others leave the
-// settings as they were profiled. Throws std::runtime_error: a value that is
-// none.
-void apply_serving_flags(const std::vector<std::string>& argv, ServingSettings& serving);
+// A simulation may go beyond what a server allows. Throws std::runtime_error: the text
+// is no value of the setting.
+void set_serving_flag(const Setting<ServingSettings>& setting, const std::string& text,
+                      ServingSettings& settings);
+
+// Takes over the flags of `troupe serve` that are in serving_table(), written
+// "--flag value" or "--flag=value"; all others leave the settings as they were
+// profiled. Throws as set_serving_flag().
+void apply_serving_flags(const std::vector<std::string>& argv, ServingSettings& settings);
 
 }  // namespace troupe::loadgen

@@ -7,17 +7,17 @@
 #include <map>
 #include <optional>
 
-#include "loadgen/atomic_file.hpp"
-#include "loadgen/cost_profile_file.hpp"
+#include "loadgen/client/live_run.hpp"
+#include "loadgen/client/server/server_process.hpp"
+#include "loadgen/client/status_printer.hpp"
 #include "loadgen/experiment/serving_flags.hpp"
-#include "loadgen/live_run.hpp"
 #include "loadgen/report/html_text.hpp"
-#include "loadgen/result_file.hpp"
+#include "loadgen/result/atomic_file.hpp"
+#include "loadgen/result/result_file.hpp"
+#include "loadgen/result/summary_csv.hpp"
 #include "loadgen/seconds.hpp"
-#include "loadgen/server_process.hpp"
-#include "loadgen/simulation_plan.hpp"
-#include "loadgen/status_printer.hpp"
-#include "loadgen/summary_csv.hpp"
+#include "loadgen/simulator/cost_profile_file.hpp"
+#include "loadgen/simulator/simulation_plan.hpp"
 #include "telemetry/nearest_name.hpp"
 
 namespace troupe::loadgen {
@@ -139,7 +139,7 @@ class Sweep {
     if (skip(directory)) return;
     SimulationPlan plan;
     plan.profile = *profile_;
-    apply_serving_flags(server_of(cell).argv, plan.profile.serving);
+    apply_serving_flags(server_of(cell).argv, plan.profile.serving.settings);
     plan.profile_file = settings_.profile.string();
     plan.workload = workload_of(experiment_, cell);
     plan.seed = cell.seed;

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "loadgen/summary.hpp"
+#include "loadgen/result/summary.hpp"
 
 namespace troupe::loadgen {
 

@@ -17,7 +17,7 @@ struct ReportText {
   std::string title;
   std::string description;         // may be empty, as may the following
   std::string paper;               // figure or claim that this stands for
-  std::string expected;            // what should come out
+  std::string expected;            // the result that should come out
   std::vector<std::string> notes;  // further doubts, before those of the runs
 };
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "loadgen/result_file.hpp"
+#include "loadgen/result/result_file.hpp"
 
 namespace troupe::loadgen {
 namespace {

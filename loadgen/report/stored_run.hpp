@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/run_result.hpp"
-#include "loadgen/summary.hpp"
+#include "loadgen/result/run_result.hpp"
+#include "loadgen/result/summary.hpp"
 
 namespace troupe::loadgen {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened when in a run, in bins of equal width: rates from its requests,
+// A run over time, in bins of equal width: rates from its requests,
 // means of what the server said of itself.
 #pragma once
 
 #include <vector>
 
 #include "loadgen/report/svg_plot.hpp"
-#include "loadgen/run_result.hpp"
+#include "loadgen/result/run_result.hpp"
 
 namespace troupe::loadgen {
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/client/http/client_connection.hpp"
+
+#include <sys/socket.h>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/write.hpp>
+
+#include <utility>
+
+namespace troupe::loadgen {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kReadBytes = 16 * 1024;
+constexpr std::size_t kMaxBufferBytes = 128 * 1024;
+// For the end of a body after [DONE]: some servers send it apart.
+constexpr std::chrono::seconds kDrainTime{1};
+// Servers close idle connections after 5 s and more; a request that meets such
+// a close would fail for no fault of the server's.
+constexpr std::chrono::seconds kMaxIdleTime{4};
+
+}  // namespace
+
+ClientConnection::ClientConnection(asio::io_context& io, const Endpoints& endpoints, OnFree on_free)
+    : socket_(io), endpoints_(endpoints), on_free_(std::move(on_free)), buffer_(kMaxBufferBytes) {}
+
+void ClientConnection::send(std::string bytes, bool is_streamed, SteadyTime deadline, OnDone on_done) {
+  request_ = std::move(bytes);
+  reader_ = std::make_unique<AnswerReader>(is_streamed);
+  deadline_ = deadline;
+  on_done_ = std::move(on_done);
+  completion_ = {};
+  completion_.started = steady_clock::now();
+  if (state_ == State::kNew)
+    connect();
+  else
+    write();
+}
+
+void ClientConnection::connect() {
+  state_ = State::kConnecting;
+  asio::async_connect(socket_, endpoints_, [self = shared_from_this()](error_code error, const auto&) {
+    if (self->state_ != State::kConnecting) return;
+    if (error) return self->fail(Outcome::kUnreachable, "can't connect: " + error.message());
+    self->socket_.set_option(asio::ip::tcp::no_delay(true), error);
+    self->write();
+  });
+}
+
+void ClientConnection::write() {
+  state_ = State::kBusy;
+  is_written_ = false;
+  read();  // a server may answer, or hang up, before it has read everything
+  completion_.sent = steady_clock::now();
+  // A failure shows when reading, where an answer that came before it shows too.
+  asio::async_write(
+      socket_, asio::buffer(request_),
+      [self = shared_from_this()](error_code error, std::size_t) { self->is_written_ = !error; });
+}
+
+void ClientConnection::read() {
+  socket_.async_read_some(buffer_.prepare(kReadBytes),
+                          [self = shared_from_this()](error_code error, std::size_t num_bytes) {
+                            self->on_read(error, num_bytes);
+                          });
+}
+
+void ClientConnection::on_read(const error_code& error, std::size_t num_bytes) {
+  const auto now = steady_clock::now();
+  if (state_ != State::kBusy && state_ != State::kDraining) return;
+  if (error) {
+    reader_->end(error == asio::error::eof ? "" : error.message(), now);
+    return settle(State::kClosed);
+  }
+  buffer_.commit(num_bytes);
+  const auto bytes = buffer_.cdata();
+  buffer_.consume(reader_->feed({static_cast<const char*>(bytes.data()), bytes.size()}, now));
+  if (reader_->is_at_end()) {
+    const bool is_kept = reader_->is_connection_kept() && is_written_ && buffer_.size() == 0;
+    return settle(is_kept ? State::kIdle : State::kClosed);
+  }
+  if (reader_->has_verdict() && state_ == State::kBusy) {
+    deadline_ = now + kDrainTime;
+    settle(reader_->is_complete() ? State::kDraining : State::kClosed);
+  } else if (buffer_.size() + kReadBytes > kMaxBufferBytes) {
+    fail(Outcome::kBroken, "the answer is not HTTP: a line has no end");
+  }
+  if (state_ == State::kBusy || state_ == State::kDraining) read();
+}
+
+void ClientConnection::check_deadline(SteadyTime now) {
+  if (now < deadline_) return;
+  if (state_ == State::kDraining)
+    settle(State::kClosed);
+  else if (state_ == State::kConnecting || state_ == State::kBusy)
+    fail(Outcome::kTimedOut,
+         state_ == State::kConnecting ? "no connection in time" : "no end of the answer in time");
+}
+
+void ClientConnection::abandon() {
+  if (state_ == State::kConnecting || state_ == State::kBusy)
+    fail(Outcome::kUnfinished, "the run ended");
+  else
+    settle(State::kClosed);
+}
+
+void ClientConnection::fail(Outcome outcome, const std::string& error) {
+  reader_->give_up(outcome, error, steady_clock::now());
+  settle(State::kClosed);
+}
+
+// First the connection, then the answer: the callback may send the next
+// request, which then finds this connection.
+void ClientConnection::settle(State state) {
+  auto completion = std::move(completion_);
+  const auto on_done = std::exchange(on_done_, nullptr);
+  if (on_done) completion.answer = reader_->take_answer();
+  change(state);
+  if (on_done) on_done(std::move(completion));
+}
+
+void ClientConnection::change(State state) {
+  if (state_ == state) return;
+  state_ = state;
+  if (state == State::kClosed) {
+    error_code ignored;
+    socket_.close(ignored);
+  } else if (state == State::kIdle) {
+    idle_since_ = steady_clock::now();
+  }
+  if (state != State::kDraining) on_free_(shared_from_this());
+}
+
+bool ClientConnection::is_reusable(SteadyTime now) {
+  if (state_ != State::kIdle || now - idle_since_ > kMaxIdleTime) return false;
+  char byte = 0;
+  const auto received = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+void ClientConnection::close() { settle(State::kClosed); }
+
+}  // namespace troupe::loadgen

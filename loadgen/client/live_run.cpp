@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/client/live_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+
+#include "loadgen/client/calibration.hpp"
+#include "loadgen/client/server/server_check.hpp"
+#include "loadgen/client/server/server_sampler.hpp"
+#include "loadgen/workload/distribution.hpp"
+#include "loadgen/workload/toml/setting_check.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+using Kind = ArrivalSettings::Kind;
+using Content = ClassSettings::Content;
+
+// Where a server does not say: large vocabularies and English.
+constexpr double kUsualTokensPerWord = 1.3;
+
+std::string arrivals_text(const ArrivalSettings& arrivals) {
+  const auto rate = number_text(mean_rate(arrivals)) + "/s";
+  switch (arrivals.kind) {
+    case Kind::kAtOnce: return "all at once";
+    case Kind::kConstant: return "constant gaps, " + rate;
+    case Kind::kPoisson: return "Poisson, " + rate;
+    case Kind::kGamma: return "Gamma of shape " + number_text(arrivals.burstiness) + ", " + rate;
+    case Kind::kMarkov: return "Markov-modulated Poisson, " + rate + " on average";
+    case Kind::kProfile: return "rate profile, " + rate + " on average";
+    case Kind::kReplay: return "replay at " + number_text(arrivals.speed) + " times its speed";
+    case Kind::kClosed: return "closed loop, " + std::to_string(arrivals.users) + " users";
+  }
+  return {};
+}
+
+// Whether only `duration` ends the plan.
+bool fills_duration(const WorkloadSettings& workload) {
+  const auto kind = workload.arrivals.kind;
+  const bool has_endless_arrivals = kind != Kind::kAtOnce && kind != Kind::kProfile && kind != Kind::kReplay;
+  const bool has_endless_content =
+      std::all_of(workload.classes.begin(), workload.classes.end(),
+                  [](const auto& c) { return c.content != Content::kTrace || c.repeats; });
+  return workload.duration_s > 0 && workload.max_conversations == 0 && has_endless_arrivals &&
+         has_endless_content;
+}
+
+bool needs_synthetic_words(const WorkloadSettings& workload) {
+  return std::any_of(workload.classes.begin(), workload.classes.end(),
+                     [](const auto& c) { return c.content != Content::kQuestions || c.prefix.count > 0; });
+}
+
+class LiveRunner {
+ public:
+  LiveRunner(const LiveRunSettings& settings, const OnStatus& on_status)
+      : settings_(settings), load_(settings.load), on_status_(on_status) {}
+
+  LiveRun run() {
+    const auto source = make_source(settings_.workload, settings_.seed);  // before anybody is asked anything
+    const auto classes = request_classes(settings_.workload);
+    look_at_server();
+    const auto prompts = make_prompts();
+    plan_load();
+    note_settings();
+    if (settings_.calibrates) calibrate_generator();
+    std::optional<ServerSampler> sampler;
+    if (settings_.sample_period.count() > 0)
+      sampler.emplace(load_.client.server, load_.client.api_key, settings_.sample_period);
+    auto played = run_load(load_, classes, *source, prompts, on_status_);
+    finish(played);
+    for (auto& warning : source->warnings()) warn(std::move(warning));
+    if (sampler) run_.result.samples = sampler->stop(played.begin);
+    return std::move(run_);
+  }
+
+ private:
+  void look_at_server() {
+    const auto& client = load_.client;
+    check_health(client.server);
+    load_.sampling.model = find_model(client.server, client.api_key, load_.sampling.model);
+  }
+
+  TurnPrompts make_prompts() {
+    const PromptWriter writer(settings_.seed);
+    if (settings_.prompt_ids) {
+      const auto range = *settings_.prompt_ids;
+      return {.words = {}, .ids = [writer, range](const PlannedConversation& plan, std::size_t turn) {
+                return writer.token_ids(plan, turn, range);
+              }};
+    }
+    const double tokens_per_word =
+        needs_synthetic_words(settings_.workload) ? tokens_per_word_of_server() : 1;
+    return {.words = [writer, tokens_per_word](
+                         const PlannedConversation& plan,
+                         std::size_t turn) { return writer.text(plan, turn, tokens_per_word); },
+            .ids = {}};
+  }
+
+  double tokens_per_word_of_server() {
+    const auto& client = load_.client;
+    const double measured =
+        measure_tokens_per_word(client.server, client.api_key, load_.endpoint, load_.sampling.model);
+    if (measured == 0) warn("the server does not say how long prompts are; taken: 1.3 tokens a word");
+    const double tokens_per_word = measured > 0 ? measured : kUsualTokensPerWord;
+    note("tokens per word", number_text(tokens_per_word));
+    return tokens_per_word;
+  }
+
+  void plan_load() {
+    const auto& workload = settings_.workload;
+    load_.num_users = workload.arrivals.kind == Kind::kClosed ? workload.arrivals.users : 0;
+    load_.duration = seconds_to_nanoseconds(workload.duration_s);
+    load_.plan_fills_duration = fills_duration(workload);
+  }
+
+  void note_settings() {
+    const auto& workload = settings_.workload;
+    std::vector<std::pair<std::string, std::string>> settings = {
+        {std::string(kServerSetting), load_.client.server.url()},
+        {"model", load_.sampling.model},
+        {"endpoint", std::string(endpoint_path(load_.endpoint))},
+        {"workload", workload.name},
+        {"arrivals", arrivals_text(workload.arrivals)}};
+    if (load_.num_users > 0) settings.emplace_back(kUsersSetting, std::to_string(load_.num_users));
+    settings.emplace_back(kSeedSetting, std::to_string(settings_.seed));
+    if (workload.duration_s > 0) settings.emplace_back("duration", number_text(workload.duration_s) + " s");
+    if (workload.max_conversations > 0)
+      settings.emplace_back("conversations", "at most " + std::to_string(workload.max_conversations));
+    settings.emplace_back("streaming", load_.sampling.is_streamed ? "yes" : "no");
+    settings.emplace_back("temperature", number_text(load_.sampling.temperature));
+    settings.emplace_back("troupe-loadgen", TROUPE_VERSION);
+    run_.result.settings.insert(run_.result.settings.begin(), settings.begin(), settings.end());
+  }
+
+  std::string default_name() const {
+    const auto& workload = settings_.workload;
+    auto name = workload.name;
+    if (load_.num_users > 0)
+      name += "-" + std::to_string(load_.num_users) + "users";
+    else if (mean_rate(workload.arrivals) > 0)
+      name += "-" + number_text(mean_rate(workload.arrivals)) + "rps";
+    return name + "-seed" + std::to_string(settings_.seed);
+  }
+
+  void finish(LoadRun& played) {
+    auto earlier = std::move(run_.result);  // settings and warnings
+    run_.result = std::move(played.result);
+    auto& result = run_.result;
+    result.settings = std::move(earlier.settings);
+    note("realtime generator", played.was_realtime ? "yes" : "no");
+    result.warnings.insert(result.warnings.begin(), earlier.warnings.begin(), earlier.warnings.end());
+    result.name = settings_.name.empty() ? default_name() : settings_.name;
+    result.offered_rate = load_.num_users > 0 ? 0 : mean_rate(settings_.workload.arrivals);
+    run_.was_interrupted = played.was_interrupted;
+    run_.was_given_up = played.was_given_up;
+    check_honesty(played.start_delay_p99);
+  }
+
+  void calibrate_generator() {
+    calibration_ = calibrate(CalibrationEffort::kShort, {});
+    note("honest rate", calibration_text(*calibration_));
+  }
+
+  void check_honesty(std::chrono::nanoseconds start_delay_p99) {
+    if (start_delay_p99 > kHonestDelay)
+      warn_of_rate(
+          "one request in a hundred was begun more than " +
+          number_text(std::round(std::chrono::duration<double, std::milli>(start_delay_p99).count())) +
+          " ms late, by us");
+    if (!calibration_) return;
+    const auto busiest = busiest_second(run_.result);
+    const auto check = [this](double rate, double honest, bool is_at_least, const char* unit) {
+      if (rate > honest && !is_at_least)
+        warn_of_rate(number_text(rate) + " " + unit + " in the busiest second, honest are " +
+                     calibration_text(*calibration_));
+    };
+    check(busiest.requests, calibration_->requests_per_second, calibration_->are_requests_at_least,
+          "requests");
+    check(busiest.chunks, calibration_->chunks_per_second, calibration_->are_chunks_at_least, "chunks");
+  }
+
+  void warn_of_rate(const std::string& why) {
+    run_.result.is_beyond_honest_rate = true;
+    warn("beyond the honest rate: " + why);
+  }
+
+  void note(std::string name, std::string value) {
+    run_.result.settings.emplace_back(std::move(name), std::move(value));
+  }
+  void warn(std::string text) { run_.result.warnings.push_back(std::move(text)); }
+
+  const LiveRunSettings& settings_;
+  LoadSettings load_;
+  const OnStatus& on_status_;
+  LiveRun run_;
+  std::optional<Calibration> calibration_;
+};
+
+}  // namespace
+
+LiveRun run_live(const LiveRunSettings& settings, const OnStatus& on_status) {
+  return LiveRunner(settings, on_status).run();
+}
+
+}  // namespace troupe::loadgen

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// One whole run against a live server: look at the server, find out what this
+// machine's generator can do, play the workload, watch the server's metrics.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "loadgen/client/load_driver.hpp"
+#include "loadgen/client/prompt_writer.hpp"
+#include "loadgen/workload/workload_settings.hpp"
+
+namespace troupe::loadgen {
+
+struct LiveRunSettings {
+  std::string name;  // of the run; empty: made of workload, rate and seed
+  // In `load`, the closed loop's users and the duration come from the workload,
+  // and an empty model is the server's first.
+  LoadSettings load;
+  WorkloadSettings workload;
+  std::uint64_t seed = 1;
+  // Prompts as token ids of this range instead of words: exact lengths. Only
+  // for kCompletions and conversations of one turn.
+  std::optional<TokenRange> prompt_ids;
+  std::chrono::milliseconds sample_period{1000};  // of /metrics; 0: none
+  bool calibrates = true;
+};
+
+struct LiveRun {
+  RunResult result;
+  bool was_interrupted = false;
+  bool was_given_up = false;  // the server could not be reached any more
+};
+
+// Blocks. Throws ServerUnreachable (http_exchange.hpp) if no server answers,
+// std::runtime_error for settings, files and models that make no sense; both
+// before anything was sent.
+LiveRun run_live(const LiveRunSettings& settings, const OnStatus& on_status);
+
+}  // namespace troupe::loadgen

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/result/run_replay.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace troupe::loadgen {
+namespace {
+
+using TurnRecords = std::map<std::uint32_t, const RequestRecord*>;  // by turn
+
+PlannedTurn turn_of(const RequestRecord& record, const RequestRecord* before) {
+  PlannedTurn turn;
+  turn.prompt_tokens = record.prompt_tokens;
+  if (before) {
+    turn.think_time = std::max(RequestRecord::Time{0}, record.intended - before->finished);
+    turn.kept_history = std::min({record.cached_tokens, before->prompt_tokens + before->output_tokens,
+                                  std::max(record.prompt_tokens, 1U) - 1});
+    turn.prompt_tokens -= *turn.kept_history;
+  }
+  turn.output_tokens = std::max(record.output_tokens, 1U);
+  return turn;
+}
+
+}  // namespace
+
+std::vector<PlannedConversation> conversations_of(const RunResult& result) {
+  std::map<std::uint64_t, TurnRecords> by_conversation;
+  for (const RequestRecord& record : result.records)
+    by_conversation[record.conversation].emplace(record.turn, &record);
+  std::vector<PlannedConversation> conversations;
+  for (const auto& [number, turns] : by_conversation) {
+    PlannedConversation conversation;
+    conversation.number = number;
+    const RequestRecord* before = nullptr;
+    for (const auto& [turn, record] : turns) {
+      if (!before) conversation.start = record->intended;
+      conversation.request_class = record->request_class;
+      conversation.turns.push_back(turn_of(*record, before));
+      before = record;
+    }
+    conversations.push_back(std::move(conversation));
+  }
+  std::stable_sort(conversations.begin(), conversations.end(),
+                   [](const auto& a, const auto& b) { return a.start < b.start; });
+  return conversations;
+}
+
+ConversationList::ConversationList(std::vector<PlannedConversation> conversations)
+    : conversations_(std::move(conversations)) {}
+
+bool ConversationList::next(PlannedConversation& conversation) {
+  if (next_ == conversations_.size()) return false;
+  conversation = conversations_[next_++];
+  return true;
+}
+
+}  // namespace troupe::loadgen

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run as a plan: the conversations it had, with the times and lengths that
+// really were, to be simulated or sent again. Lengths in tokens are then the
+// server's, not the plan's estimate.
+#pragma once
+
+#include <vector>
+
+#include "loadgen/result/run_result.hpp"
+#include "loadgen/workload/planned_conversation.hpp"
+
+namespace troupe::loadgen {
+
+// In order of their start. Turns that were not completed are tried with the
+// output length 1 they at least had. Think times are those between the end of a
+// turn and the intended time of the next. A turn keeps the part of its history that the
+// server found cached: answers come back as text, which may be other tokens.
+std::vector<PlannedConversation> conversations_of(const RunResult& result);
+
+// Yields the conversations of a list, as often as one likes: see rewind().
+class ConversationList final : public ConversationSource {
+ public:
+  explicit ConversationList(std::vector<PlannedConversation> conversations);
+  bool next(PlannedConversation& conversation) override;
+  void rewind() { next_ = 0; }
+
+ private:
+  std::vector<PlannedConversation> conversations_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace troupe::loadgen

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// One server as the simulator sees it: the core of the real one
+// (engine/engine_core.hpp) over a device whose batches take what the profile says.
+//
+// Not modelled: workers that die, clients that hang up or do not read.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/engine_core.hpp"
+#include "policy/costs/cost_profile.hpp"
+#include "policy/placing/dispatch.hpp"
+
+namespace troupe::loadgen {
+
+struct SimulatedRequest {
+  std::uint64_t id = 0;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t output_tokens = 0;  // ends after so many, by itself or at max_tokens
+  std::uint32_t max_tokens = 0;     // >= output_tokens
+  // All it will ever have, prompt and answer; null: shares nothing.
+  std::shared_ptr<const std::vector<std::int32_t>> tokens;
+};
+
+struct ServerEvent {
+  enum class Kind : std::uint8_t {
+    kFirstToken,
+    kToken,     // a later one; only said where each token is asked for
+    kFinished,  // comes with the last token
+    kOverloaded,
+    kRejected,  // can never be served: longer than the context or the pages
+  };
+  Kind kind = Kind::kToken;
+  std::uint64_t request = 0;
+  std::uint32_t cached_tokens = 0;         // kFirstToken
+  std::chrono::nanoseconds queue_time{0};  // kFirstToken
+};
+
+// Counters since the begin of the simulation.
+struct ServerTotals {
+  std::uint64_t num_batches = 0;
+  std::uint64_t batch_tokens = 0;
+  std::uint64_t output_tokens = 0;
+  std::uint64_t num_preemptions = 0;
+};
+
+class SimulatedServer {
+ public:
+  using Time = std::chrono::nanoseconds;  // from the begin of the simulation
+
+  // Both must outlive this. The profile has no problem; blank_prompt stands for
+  // any prompt where nothing is shared: limits.longest_sequence() valid ids, which
+  // is one too many.
+  SimulatedServer(const CostProfile& profile, std::span<const std::int32_t> blank_prompt,
+                  bool says_each_token);
+
+  void admit(Time now, const SimulatedRequest& request);
+  // When the oldest batch in flight is done; nullopt: none is in flight.
+  std::optional<Time> next_done() const;
+  void complete_batch();  // at next_done()
+  // When the queue is looked through next; nullopt: when nothing is here.
+  std::optional<Time> next_check() const { return next_check_; }
+  void check_queue();  // at next_check()
+
+  // Events since the call before, in order; the caller clears it.
+  std::vector<ServerEvent>& events() { return events_; }
+
+  const WorkerLoad& load() const { return load_; }
+  const ServerTotals& totals() const { return totals_; }
+  PageCounts page_counts() const { return core_.pages().counts(); }
+
+ private:
+  struct Open {
+    SimulatedRequest request;
+    std::uint32_t num_generated = 0;
+    std::uint32_t cached_tokens = 0;
+    Time queue_time{0};
+  };
+  struct Flight {
+    Time done{0};
+    std::uint64_t batch_id = 0;
+    std::vector<SubmittedStep> steps;
+  };
+
+  SequenceId add(const SimulatedRequest& request);
+  void hand(const Event& event);
+  void take(SubmitBatch&& command);
+  void take(const Emit& command);
+  void take_token(SequenceId id, const NewToken& token);
+  std::int32_t draw(const SubmittedStep& step) const;
+  void end(SequenceId id, ServerEvent::Kind kind);
+
+  const CostProfile& profile_;
+  std::span<const std::int32_t> blank_prompt_;
+  bool says_each_token_;
+  EngineCore core_;
+  Commands commands_;
+  Time now_{0};
+  Time device_free_{0};
+  std::optional<Time> next_check_;
+  std::vector<Open> open_;  // by SequenceId - 1
+  std::vector<SequenceId> free_;
+  // Some request has tokens of its own, or an end: each token has to be looked up.
+  bool has_own_tokens_ = false;
+  std::deque<Flight> in_flight_;
+  std::vector<ServerEvent> events_;
+  WorkerLoad load_;
+  ServerTotals totals_;
+};
+
+}  // namespace troupe::loadgen

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/simulator/simulation_plan.hpp"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "loadgen/result/result_file.hpp"
+#include "loadgen/result/run_replay.hpp"
+#include "loadgen/result/summary.hpp"
+#include "loadgen/workload/distribution.hpp"
+#include "loadgen/workload/toml/setting_check.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+// What is simulated, planned or replayed.
+struct Traffic {
+  std::unique_ptr<ConversationSource> source;
+  std::vector<RequestClass> classes;
+  std::string name;
+  double rate = 0;
+  std::uint32_t num_users = 0;
+  std::chrono::nanoseconds duration{0};
+  std::optional<MeasuredWindow> window;  // of a replayed run
+};
+
+Traffic replayed_traffic(const std::filesystem::path& directory) {
+  const RunResult run = read_result(directory);
+  return {.source = std::make_unique<ConversationList>(conversations_of(run)),
+          .classes = run.classes,
+          .name = "replay of " + run.name,
+          .rate = run.offered_rate,
+          .window = measured_window(run)};
+}
+
+Traffic planned_traffic(const WorkloadSettings& workload, std::uint64_t seed) {
+  const bool is_closed = workload.arrivals.kind == ArrivalSettings::Kind::kClosed;
+  return {.source = make_source(workload, seed),
+          .classes = request_classes(workload),
+          .name = workload.name,
+          .rate = mean_rate(workload.arrivals),
+          .num_users = is_closed ? workload.arrivals.users : 0,
+          .duration = seconds_to_nanoseconds(workload.duration_s),
+          .window = std::nullopt};
+}
+
+std::string default_name(const Traffic& traffic, const SimulationPlan& plan) {
+  std::string name = traffic.name;
+  if (traffic.num_users > 0) {
+    name += "-" + std::to_string(traffic.num_users) + "users";
+  } else if (traffic.rate > 0) {
+    name += "-" + number_text(traffic.rate) + "rps";
+  }
+  return name + "-seed" + std::to_string(plan.seed) + "-simulated";
+}
+
+void note_settings(RunResult& result, const SimulationPlan& plan, const Traffic& traffic) {
+  const std::string workers =
+      plan.num_workers == 1 ? "1 worker" : std::to_string(plan.num_workers) + " workers";
+  result.settings = {{std::string(kServerSetting), "simulated, " + workers},
+                     {"dispatch", std::string(name_of(plan.dispatch))},
+                     {"model", plan.profile.model},
+                     {"device", plan.profile.device},
+                     {"hardware", plan.profile.hardware},
+                     {"profile", plan.profile_file + ", measured " + plan.profile.measured},
+                     {"workload", traffic.name}};
+  if (traffic.num_users > 0)
+    result.settings.emplace_back(std::string(kUsersSetting), std::to_string(traffic.num_users));
+  result.settings.emplace_back(std::string(kSeedSetting), std::to_string(plan.seed));
+  result.settings.emplace_back("troupe-loadgen", TROUPE_VERSION);
+}
+
+}  // namespace
+
+Simulation run_simulation(const SimulationPlan& plan) {
+  const Traffic traffic =
+      plan.replayed.empty() ? planned_traffic(plan.workload, plan.seed) : replayed_traffic(plan.replayed);
+  SimulationSettings settings;
+  settings.num_workers = plan.num_workers;
+  settings.dispatch = plan.dispatch;
+  settings.seed = plan.seed;
+  settings.num_users = traffic.num_users;
+  settings.duration = traffic.duration;
+  settings.records_gaps = plan.records_gaps;
+  if (!plan.samples) settings.sample_interval = {};
+  Simulation simulation = simulate(plan.profile, *traffic.source, traffic.classes, settings);
+
+  RunResult& result = simulation.result;
+  result.name = plan.name.empty() ? default_name(traffic, plan) : plan.name;
+  result.offered_rate = traffic.rate;
+  note_settings(result, plan, traffic);
+  for (auto& warning : traffic.source->warnings()) result.warnings.push_back(std::move(warning));
+  if (traffic.window) {
+    result.measured_from = traffic.window->from;
+    result.measured_until = traffic.window->until;
+    return simulation;
+  }
+  const bool lasts_as_long_as_told = traffic.duration.count() > 0 && plan.workload.max_conversations == 0;
+  result.measured_from = seconds_to_nanoseconds(plan.warmup_s);
+  result.measured_until =
+      (lasts_as_long_as_told ? traffic.duration : result.duration) - seconds_to_nanoseconds(plan.cooldown_s);
+  return simulation;
+}
+
+}  // namespace troupe::loadgen
