@@ -13,6 +13,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEMO_MODEL = ROOT / "models/demo"
+WRONG_CONFIGURATION = 78  # an exit status; also of a port that is taken
 SAMPLE = re.compile(r"^(\w+)(?:\{([^}]*)\})? (\S+)$")
 
 
@@ -35,39 +36,54 @@ class Server:
     def __init__(self, troupe, options, model=DEMO_MODEL, ready_seconds=30, library_path=None):
         self.ready_seconds = ready_seconds
         self.environment = os.environ | ({"LD_LIBRARY_PATH": library_path} if library_path else {})
+        self.options = ["--log-level", "error", *options]
+        if "--store-directory" not in options:
+            self.options += ["--store-directory", "none"]
+        self.program = [troupe, "serve", "--model", model]
+        self.take_port()
+
+    def take_port(self):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        command = [troupe, "serve", "--model", model, "--port", self.port, "--log-level", "error", *options]
-        if "--store-directory" not in options:
-            command += ["--store-directory", "none"]
-        self.command = [str(part) for part in command]
+        self.command = [str(part) for part in (*self.program, "--port", self.port, *self.options)]
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, env=self.environment)
+        for _ in range(3):  # somebody else may take the port before the server does
+            if self.start():
+                return self
+            if self.process.returncode != WRONG_CONFIGURATION:
+                break
+            self.take_port()
+        sys.exit("the server did not become ready: " + " ".join(self.command))
+
+    def start(self, errors=None):
+        """False if it did not become ready and was ended. `errors`: a file for its log."""
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=errors, env=self.environment)
         deadline = time.monotonic() + self.ready_seconds
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and self.process.poll() is None:
             try:
                 urllib.request.urlopen(self.url + "/ready", timeout=1).close()
-                return self
+                return True
             except OSError:
-                time.sleep(0.05)
-            if self.process.poll() is not None:
-                break
+                time.sleep(0.01)
         self.process.kill()
-        sys.exit("the server did not become ready: " + " ".join(self.command))
+        self.process.wait()
+        return False
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
 
+    def text(self, path):
+        with urllib.request.urlopen(self.url + path) as answer:
+            return answer.read().decode()
+
     def metrics(self):
         """Samples of /metrics by name and labels other than the model's: "hits{tier=\\"host\\"}"."""
-        with urllib.request.urlopen(self.url + "/metrics") as answer:
-            lines = answer.read().decode().splitlines()
         samples = {}
-        for match in filter(None, map(SAMPLE.match, lines)):
+        for match in filter(None, map(SAMPLE.match, self.text("/metrics").splitlines())):
             name, labels, value = match.groups()
             others = [label for label in (labels or "").split(",") if label and not label.startswith("model_name=")]
             samples[name + ("{" + ",".join(others) + "}" if others else "")] = float(value)

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "gpu/random_model.hpp"
+#include "gpu/model/random_model.hpp"
 
 namespace troupe::bench {
 

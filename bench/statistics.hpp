@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a benchmark prints of its samples.
+// Statistics that a benchmark prints of its samples.
 #pragma once
 
 #include <algorithm>

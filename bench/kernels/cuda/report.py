@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes one JSON and one table of what the parts of scripts/gpu-check left in a directory.
+
+Reads environment.json, steps.jsonl (what was run, and how it ended), clocks.csv
+(sampled meanwhile) and measurements*.jsonl; writes gpu-check.json and
+gpu-check.md there.
+
+Usage: bench/kernels/cuda/report.py DIRECTORY
+Exit status: 0 if everything ran and every goal is met; 1 if a build, a test or a
+sanitizer failed; 3 if a goal is missed or something was not run.
+"""
+import csv
+import json
+import pathlib
+import statistics
+import sys
+
+from goals import GOALS
+
+PASS, MISS, NOT_RUN = "pass", "MISS", "not run"
+# By ids of our own measurements and of torch's, both in microseconds.
+AGAINST_TORCH = {"softmax_against_torch": "softmax_", "layer_norm_against_torch": "layer_norm_"}
+
+
+def lines_of(path):
+    """Objects of a file of JSON lines; one that was cut off by a time limit is left out."""
+    objects = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            objects.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return objects
+
+
+def against_torch(measurements):
+    """torch's time over ours where both were measured: the worst of all shapes."""
+    for id, prefix in AGAINST_TORCH.items():
+        ratios = {ours.removeprefix(prefix): measurements["torch_" + ours]["value"] / measurements[ours]["value"]
+                  for ours in measurements if ours.startswith(prefix) and "torch_" + ours in measurements}
+        if ratios:
+            what = prefix.replace("_", " ").strip()
+            yield {"id": id, "title": f"{what} against torch, worst of {len(ratios)} shapes",
+                   "value": min(ratios.values()), "unit": "torch's time over ours", "details": ratios}
+
+
+def attention_against_torch(measurements):
+    """Ours, on scattered pages, over torch's on keys and values in one piece."""
+    for id, shape, what in (("decode_attention_against_torch", "decode_attention_64x16384", "paged decode, 64 x 16384"),
+                            ("decode_attention_against_torch_64x256", "decode_attention_64x256",
+                             "paged decode, 64 x 256"),
+                            ("prefill_attention_against_torch", "prefill_attention_8192", "causal, 8192 tokens")):
+        ours, torchs = measurements.get(shape), measurements.get("torch_" + shape)
+        if ours and torchs:
+            yield {"id": id, "title": f"attention against torch's: {what}", "unit": "of torch's time",
+                   "value": ours["details"]["us"] / torchs["value"],
+                   "details": {"us": ours["details"]["us"], "torch_us": torchs["value"]}}
+
+
+def clocks_of(path):
+    """Of the SM and the memory in MHz: lowest, median and highest sample that was not idle."""
+    samples = {"sm": [], "memory": []}
+    for row in csv.reader(path.open()) if path.exists() else []:
+        try:
+            sm, memory, busy = (float(value) for value in row[:3])
+        except ValueError:
+            continue
+        if busy > 0:
+            samples["sm"].append(sm)
+            samples["memory"].append(memory)
+    return {name: [min(values), statistics.median(values), max(values)] for name, values in samples.items() if values}
+
+
+def reason_of(goal, not_run):
+    """Why a measurement is missing, as far as the parts said."""
+    reasons = [line["reason"] for line in not_run if line["id"] == goal.id] or [
+        f"{line['id']}: {line['reason']}" for line in not_run]
+    return "; ".join(dict.fromkeys(reasons)) or "no part measured it"
+
+
+def read(directory):
+    lines = [line for path in sorted(directory.glob("measurements*.jsonl")) for line in lines_of(path)]
+    if any(line.get("tiny") for line in lines):
+        sys.exit("these are numbers of tiny shapes, which mean nothing")
+    measurements = {line["id"]: line for line in lines if line["kind"] == "measurement"}
+    measurements |= {line["id"]: line for against in (against_torch, attention_against_torch)
+                     for line in against(measurements)}
+    steps = lines_of(directory / "steps.jsonl")
+    not_run = [line for line in lines if line["kind"] == "not_run"]
+    not_run += [{"id": step["step"], "reason": step["reason"]} for step in steps if step["status"] != "passed"]
+    goals = []
+    for goal in GOALS:
+        found = measurements.get(goal.id)
+        value = found["value"] if found else None
+        goals.append({"id": goal.id, "title": goal.title, "goal": str(goal), "value": value,
+                      "result": NOT_RUN if found is None else PASS if goal.is_met_by(value) else MISS,
+                      **({} if found else {"reason": reason_of(goal, not_run)})})
+    environment = directory / "environment.json"
+    return {"environment": json.loads(environment.read_text()) if environment.exists() else {},
+            "device": next((line for line in lines if line["kind"] == "device"), None),
+            "clocks_mhz": clocks_of(directory / "clocks.csv"),
+            "steps": steps, "goals": goals, "not_run": not_run, "measurements": list(measurements.values())}
+
+
+def number(value):
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def table(head, rows):
+    def line(cells):
+        return "| " + " | ".join(str(cell).replace("|", "/").replace("\n", " ") for cell in cells) + " |"
+    return [line(head), "|" + " --- |" * len(head), *map(line, rows), ""]
+
+
+def setting(report):
+    environment = report["environment"]
+    clocks = ", ".join(f"{name} {'/'.join(number(value) for value in values)} MHz"
+                       for name, values in report["clocks_mhz"].items())
+    parts = [environment.get("date"), environment.get("gpu"), f"driver {environment.get('driver')}",
+             f"toolkit {environment.get('toolkit')}", environment.get("processor"),
+             f"commit {environment.get('commit')}{' with changes' if environment.get('has_changes') else ''}",
+             f"clocks while busy (lowest/median/highest): {clocks or 'not sampled'}"]
+    return "; ".join(str(part) for part in parts) + "."
+
+
+def markdown(report):
+    counts = {result: sum(goal["result"] == result for goal in report["goals"]) for result in (PASS, MISS, NOT_RUN)}
+    text = ["# gpu-check", "", setting(report), "",
+            f"Goals: {counts[PASS]} met, {counts[MISS]} missed, {counts[NOT_RUN]} not measured.", "",
+            *table(("step", "result", "seconds", ""),
+                   [(step["step"], step["status"], step["seconds"], step["reason"]) for step in report["steps"]]),
+            *table(("measured", "value", "goal", ""),
+                   [(goal["title"], number(goal["value"]), goal["goal"], goal["result"]) for goal in report["goals"]])]
+    if report["not_run"]:
+        text += ["Not run:", "", *(f"- {line['id']}: {line['reason']}" for line in report["not_run"]), ""]
+    text += table(("all measurements", "value", "unit", "besides"),
+                  [(line["title"], number(line["value"]), line["unit"],
+                    ", ".join(f"{name} {number(value)}" for name, value in line.get("details", {}).items()))
+                   for line in report["measurements"]])
+    return "\n".join(text)
+
+
+def exit_status(report):
+    if any(step["status"] == "failed" or (step["step"].startswith("tests") and step["status"] == "timed out")
+           for step in report["steps"]):
+        return 1
+    is_complete = all(goal["result"] == PASS for goal in report["goals"]) and not report["not_run"]
+    return 0 if is_complete else 3
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    directory = pathlib.Path(sys.argv[1])
+    report = read(directory)
+    (directory / "gpu-check.json").write_text(json.dumps(report, indent=1) + "\n")
+    (directory / "gpu-check.md").write_text(markdown(report))
+    return exit_status(report)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine (actors, batching, text) adds to the network: the same decode
+// work once through a direct loop on the device and once through the engine, in
+// turn, in one process. Prints the ratio of the two, the share of the engine's
+// time in which the device had nothing to do, prefill included (goal: at most
+// 5 % at 16 streams of the 100 M model), and the cost of planning (goal: at most
+// 2 % of an iteration).
+// Usage: bench_engine [streams]
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "actors/engine.hpp"
+#include "bench/models.hpp"
+#include "bench/networks/direct_loop.hpp"
+#include "bench/statistics.hpp"
+#include "gpu/program/planner.hpp"
+
+using namespace troupe;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::uint32_t kPrompt = 32;
+constexpr std::uint32_t kSteps = 48;
+constexpr int kPairs = 7;
+
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+// Counts the tokens of all requests and waits for the last to end.
+class CountingSink final : public ResponseSink {
+ public:
+  void deliver(ResponseEvent event) override {
+    const std::lock_guard lock(mutex_);
+    if (std::holds_alternative<TextDelta>(event) && !has_started_) {
+      has_started_ = true;
+      first_ = Clock::now();
+    }
+    if (std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event)) {
+      has_ended_ = true;
+      last_ = Clock::now();
+      ended_.notify_all();
+    }
+  }
+  std::size_t pending_bytes() const noexcept override { return 0; }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return has_ended_; });
+  }
+  Clock::time_point first() const { return first_; }
+  Clock::time_point last() const { return last_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool has_started_ = false, has_ended_ = false;
+  Clock::time_point first_, last_;
+};
+
+// Seconds an iteration, from when the last stream has begun to when the first ends.
+double engine_iteration(Engine& engine, std::uint32_t num_streams, std::uint32_t vocabulary) {
+  std::vector<std::shared_ptr<CountingSink>> sinks;
+  for (std::uint32_t stream = 0; stream < num_streams; ++stream) {
+    GenerationRequest request;
+    request.id = "bench";
+    TokenPrompt prompt;
+    for (std::uint32_t i = 0; i < kPrompt; ++i)
+      prompt.tokens.push_back(static_cast<std::int32_t>((stream * 31 + i * 7 + 5) % vocabulary));
+    request.prompt = std::move(prompt);
+    request.sampling.temperature = 0;
+    request.max_tokens = kSteps;
+    request.ignore_eos = true;
+    sinks.push_back(std::make_shared<CountingSink>());
+    engine.submit(std::move(request), sinks.back());
+  }
+  Clock::time_point begun = Clock::time_point::min();
+  Clock::time_point ended = Clock::time_point::max();
+  for (const auto& sink : sinks) {
+    sink->wait();
+    begun = std::max(begun, sink->first());
+    ended = std::min(ended, sink->last());
+  }
+  // All streams run side by side between the two moments, kSteps - 1 tokens
+  // after the first one for those that began last.
+  return seconds(ended - begun) / (kSteps - 1);
+}
+
+// Seconds the device has spent on batches so far, from the engine's metrics.
+double network_seconds(const Metrics& metrics) {
+  const auto text = metrics.expose();
+  const std::string name = "troupe_iteration_network_seconds_sum{model_name=\"bench\"} ";
+  const auto at = text.find(name);
+  if (at == std::string::npos) std::abort();
+  return std::stod(text.substr(at + name.size()));
+}
+
+void report_planner(const CpuModel& model, std::uint32_t num_streams, double iteration) {
+  const auto start = Clock::now();
+  constexpr int kRounds = 20;
+  for (int i = 0; i < kRounds; ++i) {
+    const auto program = model.network->build_program(0, {num_streams, num_streams}, model.compute_type);
+    if (plan_arena(tensor_uses(program, program.shape)).chunks.empty()) std::abort();
+  }
+  const double fresh = seconds(Clock::now() - start) / kRounds;
+  ProgramCache programs(CpuModel(model).network, model.compute_type, model.largest);
+  programs.find(0, num_streams, num_streams);
+  const auto cached_start = Clock::now();
+  constexpr int kLookUps = 100'000;
+  for (int i = 0; i < kLookUps; ++i)
+    if (programs.find(0, num_streams, num_streams) == nullptr) std::abort();
+  const double cached = seconds(Clock::now() - cached_start) / kLookUps;
+  std::printf(
+      "planning: from nothing %.1f µs = %.2f %% of an iteration; from the cache %.3f µs = %.4f %% (goal <= 2 "
+      "%%)\n",
+      fresh * 1e6, 100 * fresh / iteration, cached * 1e6, 100 * cached / iteration);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto num_streams = static_cast<std::uint32_t>(argc > 1 ? std::atoi(argv[1]) : 16);
+  const auto directory = bench::llama_100m_model();
+  CpuModelSettings settings;
+  settings.memory_budget_bytes = 3ULL << 30;
+  settings.max_pages = 1024;
+  const auto model = load_cpu_model(plan_cpu_model(directory, settings));
+  const auto vocabulary = model->network->shapes().vocabulary_size;
+
+  ServedModel served;
+  served.name = "bench";
+  served.tokenizer = load_tokenizer(directory);
+  served.network = model->network;
+  served.compute_type = model->compute_type;
+  Metrics metrics("bench");
+  EngineOptions options;
+  options.serving.cache_policy = EvictionPolicy::kNone;
+  Engine engine(
+      served, [&](WorkerId) { return std::make_unique<CpuDevice>(model); }, options, metrics);
+
+  bench::DirectLoop loop(model, num_streams, kPrompt + kSteps + 8);
+  std::vector<double> direct, actors, ratios, outside;
+  for (int pair = -1; pair < kPairs; ++pair) {  // the first one warms up
+    double in_network = 0;
+    loop.prefill(kPrompt);
+    const double iteration = loop.decode(kSteps - 1, in_network) / (kSteps - 1);
+    const double network_before = network_seconds(metrics);
+    const auto start = Clock::now();
+    const double through_engine = engine_iteration(engine, num_streams, vocabulary);
+    const double wall = seconds(Clock::now() - start);
+    if (pair < 0) continue;
+    direct.push_back(iteration);
+    actors.push_back(through_engine);
+    ratios.push_back(through_engine / iteration);
+    outside.push_back(1 - (network_seconds(metrics) - network_before) / wall);
+  }
+  const auto ratio = bench::spread_of(ratios);
+  const auto share = bench::spread_of(outside);
+  const double iteration = bench::spread_of(direct).median;
+  std::printf("%u streams, random Llama of 100 M, %s, %u threads, %d pairs\n", num_streams,
+              std::string(name_of(model->compute_type)).c_str(), model->settings.num_threads, kPairs);
+  std::printf("iteration: direct loop %.3f ms, engine %.3f ms; engine / direct %.3f (%.3f-%.3f)\n",
+              iteration * 1e3, bench::spread_of(actors).median * 1e3, ratio.median, ratio.minimum,
+              ratio.maximum);
+  std::printf("share of the time outside the network: %.2f %% (%.2f-%.2f; goal <= 5 %%)\n",
+              100 * share.median, 100 * share.minimum, 100 * share.maximum);
+  report_planner(*model, num_streams, iteration);
+  return 0;
+}
