@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "text/tokenizer.hpp"
+#include "text/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 
-class ByteTokenizer final : public Tokenizer {
+class ByteTokenizer : public Tokenizer {
  public:
   static constexpr TokenId kEos = 256;
   static constexpr std::size_t kVocabularySize = 257;
@@ -23,9 +23,14 @@ class ByteTokenizer final : public Tokenizer {
     for (std::size_t byte = 0; byte < bytes_.size(); ++byte) bytes_[byte] = static_cast<char>(byte);
   }
 
-  std::vector<TokenId> encode_trusting(std::string_view text, std::span<const TextRange>) const override {
+  std::vector<TokenId> encode_within(EncodingBudget& budget, std::string_view text,
+                                     std::span<const TextRange>) const override {
     std::vector<TokenId> tokens;
-    for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+    for (const char byte : text) {
+      budget.spend(1);
+      tokens.push_back(static_cast<unsigned char>(byte));
+      budget.check_tokens(tokens.size());
+    }
     return tokens;
   }
   std::string_view token_bytes(TokenId token) const override {
@@ -45,6 +50,8 @@ class ByteTokenizer final : public Tokenizer {
   std::optional<TokenId> bos_token() const override { return std::nullopt; }
   std::optional<TokenId> eos_token() const override { return kEos; }
   std::vector<TokenId> prefix_tokens() const override { return {}; }
+  std::vector<TokenId> suffix_tokens() const override { return {}; }
+  std::size_t max_token_bytes() const override { return 1; }
   std::size_t num_stripped_leading_spaces() const override { return 0; }
 
  private:

@@ -44,7 +44,7 @@ TEST_CASE("cancel: after any number of messages") {
 
 TEST_CASE("cancel: while waiting behind others, who go on") {
   auto settings = sim::small_settings();
-  settings.options.max_batch_sequences = 1;
+  settings.options.serving.max_batch_sequences = 1;
   sim::SimWorld world(settings);
   const auto first = submit(world, letters("hello", 40));
   const auto second = submit(world, letters("hello", 40, 2));
@@ -60,18 +60,18 @@ TEST_CASE("cancel: while waiting behind others, who go on") {
 
 TEST_CASE("cancel: pages in flight come back when the batch is done, not before") {
   auto settings = sim::small_settings();
-  settings.options.cache.keeps_prefixes = false;
-  settings.options.max_in_flight = 1;
+  settings.options.serving.cache_policy = EvictionPolicy::kNone;
+  settings.options.serving.max_in_flight = 1;
   sim::SimWorld world(settings);
   const auto client = submit(world, letters("hello", 40));
   world.run([&] { return client->text().size() > 10; });
   REQUIRE(world.scheduler().num_in_flight() == 1);
   client->cancel();
   world.settle();
-  CHECK(world.tier().counts().running > 0);
+  CHECK(world.pages().counts().running > 0);
   world.advance();
   world.settle();
-  CHECK(world.tier().counts().running == 0);
+  CHECK(world.pages().counts().running == 0);
   CHECK(world.engine().status().pages_running == 0);
 }
 
@@ -127,7 +127,7 @@ void check_cancelled_on_the_way(const sim::SimSettings& settings) {
     client->cancel();
     world.settle();
     while (world.scheduler().num_in_flight() > 0 && world.advance()) world.settle();
-    CHECK(world.tier().counts().running == 0);
+    CHECK(world.pages().counts().running == 0);
     CHECK(client->finished()->reason == FinishReason::kCancelled);
     REQUIRE(world.run());
     CHECK(leftovers(world) == "");

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <utility>
 
-#include "gpu/host/copy_thread.hpp"
+#include "gpu/cpu/copy_thread.hpp"
 #include "telemetry/log.hpp"
 #include "tests/gpu/page_copies.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -97,7 +97,7 @@ class Journey {
  private:
   std::uint64_t generation() const { return generation_ + number_; }
   int value() const { return static_cast<int>(generation() % 100); }
-  void copy(const PageMove& move) {
+  void copy(const PageCopy& move) {
     auto batch = std::make_shared<Batch>();
     batch->moves = {move};
     batch_copies_ = copies_.begin(std::move(batch));

@@ -23,7 +23,7 @@ const std::string kPrompt(41, 'x');
 sim::SimSettings with_disk(std::shared_ptr<sim::SimFile> file = nullptr) {
   auto settings = sim::small_settings();
   settings.device.description.num_host_pages = 64;
-  settings.options.cache.policy = EvictionPolicy::kValue;
+  settings.options.serving.cache_policy = EvictionPolicy::kValue;
   if (!file) file = std::make_shared<sim::SimFile>();
   if (file->pages.empty()) file->pages.resize(64);
   settings.disk = {.file = std::move(file), .seed = 3, .longest = std::chrono::microseconds(500)};
@@ -74,6 +74,22 @@ TEST_CASE("disk tier: one that waits for the disk lets others pass") {
   REQUIRE(world.run());
   CHECK(waits->finished()->timings.sources.disk == 40);
   CHECK(passes->finished()->timings.load == milliseconds(0));
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("disk tier: a disk that takes minutes is no trouble of the device or the engine") {
+  auto settings = with_disk(file_after_one_answer());
+  settings.disk.longest = std::chrono::minutes(10);
+  settings.options.serving.max_queue_time = std::chrono::hours(1);
+  sim::SimWorld world(settings);
+  const auto client = submit(world, letters(kPrompt, 5));
+  world.run_for(std::chrono::seconds(90));
+  REQUIRE(!client->has_ended());
+  CHECK(world.engine().status().num_fetching == 1);
+  CHECK(world.engine().status().trouble == Trouble::kNone);
+  REQUIRE(world.run());
+  CHECK(client->finished());
+  CHECK(world.engine().status().num_fetching == 0);
   CHECK(leftovers(world) == "");
 }
 
@@ -150,7 +166,7 @@ TEST_CASE("disk tier: without pages on the host there is none") {
   submit(world, letters(kPrompt, 5));
   REQUIRE(world.run());
   CHECK(num_pages(*file) == 0);
-  CHECK(world.tier().counts().disk_total == 0);
+  CHECK(world.pages().counts().disk_total == 0);
 }
 
 TEST_CASE("disk tier: flushing ends when all is written, and not before") {
@@ -185,28 +201,63 @@ TEST_CASE("disk tier: a conversation that is closed is in no tier any more") {
   REQUIRE(world.run());
   const std::string all = kPrompt + client->text();
   caf::anon_send(
-      world.engine().actors().tier,
+      world.engine().actors().scheduler,
       ForgetPages{.tokens = std::make_shared<const std::vector<std::int32_t>>(ByteTokenizer().encode(all)),
                   .cache_salt = ""});
   REQUIRE(world.run());
   CHECK(num_pages(*file) == 0);
-  const PageCounts counts = world.tier().counts();
+  const PageCounts counts = world.pages().counts();
   CHECK(counts.free == counts.total);
   CHECK(counts.host_free == counts.host_total);
   CHECK(counts.disk_free == counts.disk_total);
 }
 
+TEST_CASE("disk tier: pages that the disk lacks the space of are given back when conversations need it") {
+  const auto file = file_after_one_answer();
+  auto settings = with_disk(file);
+  settings.disk.num_pages_lacking = 7;
+  sim::SimWorld world(settings);
+  world.settle();
+  caf::anon_send(world.engine().actors().tier, MakeRoom{});
+  world.settle();
+  CHECK(num_pages(*file) == 4);
+  // Nor are they taken again: what is left makes way for what comes.
+  submit(world, letters("another", 5));
+  REQUIRE(world.run());
+  CHECK(num_pages(*file) <= 4);
+  CHECK(world.pages().is_consistent());
+}
+
+TEST_CASE("disk tier: a disk without room for more stops nothing, and is used again when it has") {
+  const auto file = std::make_shared<sim::SimFile>();
+  auto settings = with_disk(file);
+  settings.disk.percent_without_room = 100;
+  {
+    sim::SimWorld world(settings);
+    const auto client = submit(world, letters(kPrompt, 5));
+    REQUIRE(world.run());
+    CHECK(client->finished());
+    CHECK(num_pages(*file) == 0);
+    CHECK(world.pages().is_consistent());
+  }
+  settings.disk.percent_without_room = 0;
+  sim::SimWorld world(settings);
+  submit(world, letters(kPrompt, 5));
+  REQUIRE(world.run());
+  CHECK(num_pages(*file) == 11);
+}
+
 TEST_CASE("disk tier: what nobody used for long is gone") {
   auto settings = with_disk();
-  settings.options.cache.keep_for = std::chrono::seconds(100);
+  settings.options.serving.keep_for = std::chrono::seconds(100);
   sim::SimWorld world(settings);
   submit(world, letters(kPrompt, 5));
   REQUIRE(world.run());
   world.run_for(std::chrono::seconds(200));
   submit(world, letters("other", 1));
   REQUIRE(world.run());
-  CHECK(world.metric("troupe_kv_pages_ended_total") == 11);
-  CHECK(world.tier().counts().disk_total - world.tier().counts().disk_free == 1);
+  CHECK(world.metric("troupe_kv_pages_ended_total") == 12);
+  CHECK(world.pages().counts().disk_total - world.pages().counts().disk_free == 1);
 }
 
 TEST_CASE("disk tier: another tenant does not find what is on disk") {

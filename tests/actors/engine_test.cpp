@@ -27,7 +27,8 @@ using std::chrono::seconds;
 struct Fixture {
   explicit Fixture(NoopDeviceSettings settings = letters_device(), EngineOptions options = {})
       : engine(
-            byte_model(), [settings] { return std::make_unique<NoopDevice>(settings); }, options, metrics) {}
+            byte_model(), [settings](WorkerId) { return std::make_unique<NoopDevice>(settings); }, options,
+            metrics) {}
 
   Metrics metrics{"bytes"};
   Engine engine;
@@ -89,7 +90,7 @@ TEST_CASE("engine: many requests at once all end with their own text") {
     CHECK(sinks[i]->text().size() == 40);
     CHECK(sinks[i]->text().front() == 'a' + (1 + i % 26) % 26);
   }
-  CHECK(fixture.engine.status().tokens_move);
+  CHECK(fixture.engine.status().trouble == Trouble::kNone);
 }
 
 TEST_CASE("engine: cancel ends a request of a device that is busy") {
@@ -136,8 +137,9 @@ TEST_CASE("engine: drain cancels what has not finished by the deadline") {
 TEST_CASE("engine: a device that can't start fails the engine with its reason") {
   Metrics metrics("bytes");
   Engine engine(
-      byte_model(), []() -> std::unique_ptr<Device> { throw std::runtime_error("no weights in model.bin"); },
-      {}, metrics);
+      byte_model(),
+      [](WorkerId) -> std::unique_ptr<Device> { throw std::runtime_error("no weights in model.bin"); }, {},
+      metrics);
   auto sink = std::make_shared<RecordingSink>();
   engine.submit(text_request("hello", 5), sink);
   REQUIRE(sink->wait_for_end());
@@ -166,7 +168,7 @@ TEST_CASE("engine: a device that throws is replaced and the streams go on") {
   Metrics metrics("bytes");
   Engine engine(
       byte_model(),
-      [num_submits] {
+      [num_submits](WorkerId) {
         return std::make_unique<HookedDevice>(
             [num_submits](const Batch& batch) {
               if (batch.slices.size() < 2) return;  // it would be taken for the cause
@@ -194,7 +196,7 @@ TEST_CASE("engine: a device that hangs while it ends does not hold up stop for e
   Metrics metrics("bytes");
   Engine engine(
       byte_model(),
-      [may_end] {
+      [may_end](WorkerId) {
         return std::make_unique<HookedDevice>(
             [](const Batch&) {},
             [may_end] { CHECK(test::eventually([&] { return may_end->load(); }, seconds(60))); });
@@ -211,7 +213,7 @@ TEST_CASE("engine: a device that hangs while it ends does not hold up stop for e
 TEST_CASE("engine: with several actor threads, clients that come and go") {
   EngineOptions options;
   options.actor_threads = 3;
-  options.max_waiting = 10000;
+  options.serving.max_waiting = 10000;
   auto settings = letters_device();
   settings.description.num_pages = 64;  // so that some are preempted
   Fixture fixture(settings, options);

@@ -140,8 +140,8 @@ TEST_CASE("generation: without max_tokens it goes on to the end of the context")
 
 TEST_CASE("generation: a prompt of several chunks does not hold up who is answered") {
   auto settings = sim::small_settings();
-  settings.options.prefill_chunk = 4;
-  settings.options.max_in_flight = 1;
+  settings.options.serving.prefill_chunk = 4;
+  settings.options.serving.max_in_flight = 1;
   sim::SimWorld world(settings);
   const auto quick = submit(world, letters("q", 30));
   world.run([&] { return quick->text().size() >= 5; });
@@ -192,7 +192,7 @@ TEST_CASE("generation: two batches are in flight, and one wasted step at most") 
 TEST_CASE("generation: a lone sequence has as many batches in flight as there may be") {
   for (std::uint32_t max_in_flight = 1; max_in_flight <= 5; ++max_in_flight) {
     auto settings = sim::small_settings();
-    settings.options.max_in_flight = max_in_flight;
+    settings.options.serving.max_in_flight = max_in_flight;
     sim::SimWorld world(settings);
     auto request = letters("prompt", 40);
     request.sampling.frequency_penalty = 0.3F;
@@ -217,7 +217,7 @@ TEST_CASE("generation: a lone sequence has as many batches in flight as there ma
 // gives its pages back.
 TEST_CASE("generation: an end in the midst of five batches wastes four, and nothing remains of them") {
   auto settings = sim::small_settings();
-  settings.options.max_in_flight = 5;
+  settings.options.serving.max_in_flight = 5;
   sim::SimWorld world(settings);
   std::uint32_t num_tokens = 0, num_ended = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
@@ -246,7 +246,7 @@ TEST_CASE("generation: an end in the midst of five batches wastes four, and noth
 TEST_CASE("generation: penalties know what is in flight, and after pauses and deaths what was drawn") {
   for (std::uint32_t max_in_flight = 1; max_in_flight <= 5; ++max_in_flight) {
     auto settings = sim::small_settings();
-    settings.options.max_in_flight = max_in_flight;
+    settings.options.serving.max_in_flight = max_in_flight;
     settings.options.max_restarts = 1000;
     settings.options.pause_bytes = 10;
     sim::SimWorld world(settings);
@@ -292,7 +292,7 @@ TEST_CASE("generation: who asks for no penalties has none in its batches") {
 TEST_CASE("generation: lists of penalized tokens that do not fit together take turns") {
   for (const std::uint32_t max_in_flight : {1U, 2U, 3U}) {
     auto settings = sim::small_settings();
-    settings.options.max_in_flight = max_in_flight;
+    settings.options.serving.max_in_flight = max_in_flight;
     settings.device.description.max_penalized_tokens = 40;
     sim::SimWorld world(settings);
     std::vector<std::uint64_t> turns;  // of those with lists
@@ -333,8 +333,9 @@ TEST_CASE("generation: a slow reader's sequence leaves the batch until it has re
   CHECK(slow->text().size() > 10);
   CHECK(slow->text().size() <= 10 + 3);  // and what was in flight
   CHECK(world.engine().status().num_running == 0);
-  CHECK(world.tier().counts().running == 0);
-  CHECK(world.engine().status().tokens_move);
+  CHECK(world.pages().counts().running == 0);
+  CHECK(world.engine().status().trouble == Trouble::kNone);
+  CHECK(world.engine().status().num_paused == 1);
   REQUIRE(world.run());
   CHECK(slow->finished());
   CHECK(leftovers(world) == "");

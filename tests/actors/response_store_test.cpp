@@ -3,19 +3,24 @@
 #include "actors/response_store.hpp"
 
 #include <doctest/doctest.h>
+#include <sqlite3.h>
 
 #include <chrono>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "actors/engine.hpp"
-#include "store/sqlite.hpp"
+#include "store/sqlite/sqlite.hpp"
 #include "telemetry/log.hpp"
 #include "tests/actors/byte_model.hpp"
 #include "tests/actors/recording_sink.hpp"
+#include "tests/store/failing_vfs.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
@@ -37,7 +42,8 @@ struct Fixture {
     EngineOptions options;
     if (root != nullptr) options.store.directory = std::make_shared<StateDirectory>(root->path());
     engine = std::make_unique<Engine>(
-        chat_model(), [] { return std::make_unique<NoopDevice>(letters_device()); }, options, metrics);
+        chat_model(), [](WorkerId) { return std::make_unique<NoopDevice>(letters_device()); }, options,
+        metrics);
   }
 
   std::shared_ptr<RecordingSink> ask(const std::string& id, const std::string& text,
@@ -66,6 +72,12 @@ struct Fixture {
   Metrics metrics{"bytes"};
   std::unique_ptr<Engine> engine;
 };
+
+// The file of conversations and its log.
+std::string text_of_files_in(const TemporaryDirectory& root) {
+  return test::file_text(root.path() / kConversationFileName) +
+         test::file_text(root.path() / "conversations.sqlite-wal");
+}
 
 ConversationTurn after(const std::string& previous) { return {.previous = previous}; }
 
@@ -161,6 +173,163 @@ TEST_CASE("response store: where it can't be used, only who insists on it fails"
   CHECK(fixture.ask("r3", "one", after("r1"))->error()->kind == ApiErrorKind::kStoreFailed);
   CHECK(fixture.metrics.expose().find("troupe_store_failures_total{model_name=\"bytes\"} 3") !=
         std::string::npos);
+}
+
+TEST_CASE("response store: after a sync that failed no turn is said to be stored, and the status says why") {
+  const TemporaryDirectory root;
+  test::failing_vfs(true);
+  Fixture fixture(&root);
+  CHECK(fixture.ask("r1", "one")->finished()->is_stored);
+  CHECK(fixture.engine->status().store.state == StoreState::kWorks);
+  fixture.look_up("r1");  // behind what the store does besides
+  test::disk_faults() = {.fail_at = 1, .only = SQLITE_IOERR_FSYNC};
+  CHECK_FALSE(fixture.ask("r2", "two")->finished()->is_stored);
+  test::disk_faults() = {};
+  for (const auto* id : {"r3", "r4"}) CHECK_FALSE(fixture.ask(id, "three")->finished()->is_stored);
+  CHECK(fixture.ask("r5", "x", {.must_be_stored = true})->error()->kind == ApiErrorKind::kStoreFailed);
+  CHECK(fixture.engine->status().store.state == StoreState::kReadOnly);
+  CHECK(fixture.engine->status().store.num_saving == 0);
+  CHECK(fixture.metrics.expose().find("troupe_store_read_only{model_name=\"bytes\"} 1") != std::string::npos);
+  CHECK(fixture.look_up("r1")->found());
+}
+
+TEST_CASE("response store: after a sync that failed, a file that is salvaged is read-only too") {
+  const TemporaryDirectory root;
+  test::failing_vfs(true);
+  constexpr int kNumLarge = 40;  // together more than SQLite caches
+  {
+    const StateDirectory directory(root.path());
+    ConversationStore store(directory, {});
+    for (int i = 0; i < kNumLarge; ++i) {
+      StoredResponse large;
+      large.id = "large" + std::to_string(i);
+      large.created = std::time(nullptr);
+      large.expires = large.created + 1000;
+      large.output = std::string(200'000, 'x');
+      REQUIRE_FALSE(store.save(large));
+    }
+  }
+  Fixture fixture(&root);
+  CHECK(fixture.ask("r1", "one")->finished()->is_stored);
+  fixture.look_up("r1");  // behind what the store does besides
+  test::disk_faults() = {.fail_at = 1, .only = SQLITE_IOERR_FSYNC};
+  CHECK_FALSE(fixture.ask("r2", "two")->finished()->is_stored);
+  fixture.look_up("r1");  // behind what the store does besides
+  test::disk_faults() = {.fail_at = 1, .only = SQLITE_CORRUPT, .code_of_reads = SQLITE_CORRUPT};
+  for (int i = 0; i < kNumLarge; ++i) fixture.look_up("large" + std::to_string(i));
+  CHECK(test::disk_faults().was_hit);
+  test::disk_faults() = {};
+  CHECK(fixture.look_up("r1")->found());
+  CHECK(fixture.engine->status().store.num_damages == 1);
+  CHECK_FALSE(fixture.ask("r3", "three")->finished()->is_stored);
+  CHECK(fixture.engine->status().store.state == StoreState::kReadOnly);
+}
+
+TEST_CASE("response store: a sync that fails while the file is made is not forgotten") {
+  const TemporaryDirectory root;
+  test::failing_vfs(true);
+  test::disk_faults() = {.fail_at = 1, .only = SQLITE_IOERR_FSYNC};
+  Fixture fixture(&root);
+  CHECK_FALSE(fixture.ask("r1", "one")->finished()->is_stored);
+  CHECK(test::disk_faults().was_hit);
+  test::disk_faults() = {};
+  CHECK(fixture.metrics.expose().find("troupe_store_read_only{model_name=\"bytes\"} 1") != std::string::npos);
+}
+
+TEST_CASE("response store: on a full disk room is asked for once, and then refused") {
+  const TemporaryDirectory root;
+  test::failing_vfs(true);
+  Fixture fixture(&root);
+  CHECK(fixture.ask("r1", "one")->finished()->is_stored);
+  fixture.look_up("r1");  // behind what the store does besides
+  test::disk_faults() = {.fail_at = 1, .only = SQLITE_FULL, .code = SQLITE_FULL};  // the first attempt alone
+  CHECK(fixture.ask("r2", "two")->finished()->is_stored);
+  CHECK(test::disk_faults().was_hit);
+  fixture.look_up("r1");  // behind what the store does besides
+  test::disk_faults() = {.fail_at = 1, .for_ever = true, .only = SQLITE_FULL, .code = SQLITE_FULL};
+  CHECK(fixture.ask("r3", "x", {.must_be_stored = true})->error()->kind == ApiErrorKind::kStoreFull);
+  test::disk_faults() = {};
+  CHECK(fixture.ask("r4", "two")->finished()->is_stored);
+  fixture.look_up("r4");
+  CHECK(fixture.engine->status().store.num_saving == 0);
+}
+
+TEST_CASE("response store: a file that is damaged while it is open is salvaged, counted and told of") {
+  const TemporaryDirectory root;
+  {
+    Fixture fixture(&root);
+    for (int i = 0; i < 20; ++i)
+      CHECK(fixture.ask("r" + std::to_string(i), std::string(20, 'x'))->finished()->is_stored);
+  }
+  const auto path = root.path() / kConversationFileName;
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(12288).put('?');
+  Fixture fixture(&root);
+  for (int i = 0; i < 20; ++i) CHECK(fixture.look_up("r" + std::to_string(i))->found());
+  const auto status = fixture.engine->status().store;
+  CHECK(status.num_damages == 1);
+  CHECK(status.num_salvaged == 20);
+  CHECK(status.num_lost == 0);
+  const auto text = fixture.metrics.expose();
+  CHECK(text.find("troupe_store_damages_total{model_name=\"bytes\"} 1") != std::string::npos);
+  CHECK(text.find("troupe_store_responses_salvaged_total{model_name=\"bytes\"} 20") != std::string::npos);
+}
+
+// SQLite reports damage at a write, then each write in turn of salvaging and of
+// opening what was salvaged finds the disk full.
+TEST_CASE("response store: a disk that fills while a damaged file is replaced costs one salvage") {
+  test::failing_vfs(true);
+  bool was_hit = true;
+  for (std::uint64_t n = 1; was_hit; ++n) {
+    CAPTURE(n);
+    const TemporaryDirectory root;
+    Fixture fixture(&root);
+    CHECK(fixture.ask("r1", "one")->finished()->is_stored);
+    fixture.look_up("r1");  // behind what the store does besides
+    test::disk_faults() = {.fail_at = 1, .only = SQLITE_CORRUPT, .code = SQLITE_CORRUPT};
+    CHECK(fixture.look_up("r1", StoreQuery::Kind::kRemove)->error()->kind == ApiErrorKind::kStoreFailed);
+    REQUIRE(test::disk_faults().was_hit);
+    test::disk_faults() = {.fail_at = n, .only = SQLITE_FULL, .code = SQLITE_FULL};
+    CHECK(fixture.ask("r2", "two")->finished()->is_stored);
+    CHECK(fixture.look_up("r1")->found());
+    was_hit = test::disk_faults().was_hit;
+    test::disk_faults() = {};
+    CHECK(fixture.engine->status().store.num_damages == 1);
+    CHECK(std::filesystem::exists(root.path() / "conversations.sqlite.aside-1"));
+    CHECK_FALSE(std::filesystem::exists(root.path() / "conversations.sqlite.aside-2"));
+  }
+}
+
+TEST_CASE("response store: what is deleted is not in the files when the answer comes") {
+  const TemporaryDirectory root;
+  Fixture fixture(&root);
+  const auto text_of_files = [&] { return text_of_files_in(root); };
+  for (int i = 0; i < 5; ++i) fixture.ask("r" + std::to_string(i), "needle-" + std::to_string(i));
+  CHECK(text_of_files().find("needle-3") != std::string::npos);
+  CHECK(fixture.look_up("r3", StoreQuery::Kind::kRemove)->found());
+  CHECK(text_of_files().find("needle-3") == std::string::npos);
+  CHECK(text_of_files().find("needle-2") != std::string::npos);
+}
+
+TEST_CASE(
+    "response store: bytes of deleted responses that the disk refused to overwrite are overwritten after a "
+    "commit") {
+  const TemporaryDirectory root;
+  test::failing_vfs(true);
+  Fixture fixture(&root);
+  for (int i = 0; i < 5; ++i) fixture.ask("r" + std::to_string(i), "needle-" + std::to_string(i));
+  fixture.look_up("r1");  // behind what the store does besides
+  test::disk_faults() = {.fail_at = 1, .for_ever = true, .only = SQLITE_IOERR_TRUNCATE};
+  CHECK(fixture.look_up("r3", StoreQuery::Kind::kRemove)->found());
+  CHECK(test::disk_faults().was_hit);
+  CHECK(text_of_files_in(root).find("needle-3") != std::string::npos);
+  CHECK(fixture.look_up("r3")->error()->kind == ApiErrorKind::kResponseNotFound);
+  fixture.ask("r5", "x");  // tried again in vain
+  fixture.look_up("r1");   // behind what the store does besides
+  test::disk_faults() = {};
+  fixture.ask("r6", "x");
+  fixture.look_up("r1");
+  CHECK(text_of_files_in(root).find("needle-3") == std::string::npos);
+  CHECK(text_of_files_in(root).find("needle-2") != std::string::npos);
 }
 
 TEST_CASE("response store: a client that leaves while its answer is stored leaves nothing behind") {

@@ -47,8 +47,8 @@ inline std::string leftovers(sim::SimWorld& world) {
   for (const auto& violation : world.devices().violations) found += violation + "\n";
   if (world.scheduler().num_sequences() > 0) found += "sequences in the scheduler\n";
   if (world.engine().environment().registry->size() > 0) found += "requests in the registry\n";
-  if (!world.tier().is_consistent()) found += "inconsistent pages\n";
-  if (world.tier().counts().running > 0) found += "pages held\n";
+  if (!world.pages().is_consistent()) found += "inconsistent pages\n";
+  if (world.pages().counts().running > 0) found += "pages held\n";
   return found;
 }
 

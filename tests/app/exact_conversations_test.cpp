@@ -4,7 +4,7 @@
 // again all the time, while devices die and servers are started anew: every answer
 // must be, to the byte, that of an engine that keeps nothing and has memory for
 // all. TROUPE_TURNS=n plays so many.
-#include "app/model_loading.hpp"
+#include "app/loading/model_loading.hpp"
 
 #include <doctest/doctest.h>
 
@@ -21,21 +21,22 @@
 #include <utility>
 #include <vector>
 
-#include "app/disk_cache.hpp"
+#include "app/loading/disk_cache.hpp"
 #include "store/state_directory.hpp"
 #include "telemetry/log.hpp"
 #include "tests/app/dying_device.hpp"
 #include "tests/app/text_sink.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
 
 namespace {
 
-constexpr std::size_t kNumKinds = 7;
+constexpr std::size_t kNumKinds = 8;
 // Of all kinds. The sanitizers make the network some ten times slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(TROUPE_ASAN) || defined(TROUPE_TSAN)
 constexpr std::size_t kTurnsInEveryRun = 1200;
 constexpr std::size_t kNumConversations = 12;
 #else
@@ -48,15 +49,18 @@ constexpr std::size_t kMostHistory = 2600;  // characters
 
 struct Kind {
   std::string compute_type;
-  std::string policy;
+  EvictionPolicy policy = EvictionPolicy::kValue;
   std::uint64_t memory;  // of the device
   std::uint64_t host_memory;
   Ticket batches_a_device = 0;  // dies then; 0: never
-  unsigned page_hash_bits = 128;
   std::uint64_t link_bandwidth = 0;
   std::uint64_t disk_space = 0;
   std::size_t turns_a_life = 0;  // of the server; 0: it lives on
   std::uint64_t max_in_flight = 2;
+  std::string quantize = "none";
+
+  // All that decides what is said.
+  std::string computation() const { return compute_type + ", " + quantize; }
 };
 
 // Of each kind.
@@ -67,20 +71,22 @@ std::size_t num_turns() {
 
 Options options_of(const Kind& kind) {
   Options options;
-  options.model_dir = TROUPE_SOURCE_DIR "/models/demo";
+  options.models.front().dir = TROUPE_SOURCE_DIR "/models/demo";
   options.compute_type = kind.compute_type;
-  options.cache_policy = kind.policy;
+  options.quantize = kind.quantize;
+  options.serving.cache_policy = kind.policy;
   options.memory_bytes = kind.memory;
   options.cache_host_memory = kind.host_memory;
   options.cache_disk_space = kind.disk_space;
+  options.cache_turn_memory = 0;  // both must run the same tokens
   options.cache_link_bandwidth = kind.link_bandwidth;
-  options.max_batch_sequences = 16;
-  options.max_batch_tokens = 128;
-  options.prefill_chunk = 64;
+  options.serving.max_batch_sequences = 16;
+  options.serving.max_batch_tokens = 128;
+  options.serving.prefill_chunk = 64;
   options.max_restarts = 1'000'000;
-  options.max_in_flight = kind.max_in_flight;
-  options.max_queue_seconds = 3600;     // however slow the machine
-  options.cache_keep_free_percent = 0;  // more are admitted than there will be pages for
+  options.serving.max_in_flight = kind.max_in_flight;
+  options.serving.max_queue_time = std::chrono::hours(1);  // however slow the machine
+  options.serving.keep_free = 0;                           // more are admitted than there will be pages for
   return options;
 }
 
@@ -138,12 +144,12 @@ class Life {
  public:
   Life(const Kind& kind, const StateDirectory* directory, Metrics& metrics)
       : options_(options_of(kind)), model_(load_model(options_)) {
-    const DeviceFactory factory = [this, number = kind.batches_a_device]() -> std::unique_ptr<Device> {
-      if (number == 0) return model_.make_device();
-      return std::make_unique<DyingDevice>(model_.make_device(), number, true);
+    const DeviceFactory factory = [this,
+                                   number = kind.batches_a_device](WorkerId id) -> std::unique_ptr<Device> {
+      if (number == 0) return model_.make_device(id);
+      return std::make_unique<DyingDevice>(model_.make_device(id), number, true);
     };
     EngineOptions settings = engine_options(options_);
-    settings.cache.page_hash_bits = kind.page_hash_bits;
     settings.cache.disk = open_disk_cache(options_, model_, directory);
     engine_ = std::make_unique<Engine>(model_.served, factory, settings, metrics);
   }
@@ -215,24 +221,29 @@ Played play(const Kind& kind) {
 }
 
 // An engine that keeps nothing and has memory for all.
-const Played& reference_of(const std::string& compute_type) {
+const Played& reference_of(const Kind& kind) {
   static std::map<std::string, Played> references;
-  const auto found = references.find(compute_type);
+  const auto found = references.find(kind.computation());
   if (found != references.end()) return found->second;
-  const Kind kind{.compute_type = compute_type, .policy = "none", .memory = 256 << 20, .host_memory = 0};
-  return references.emplace(compute_type, play(kind)).first->second;
+  const Kind reference{.compute_type = kind.compute_type,
+                       .policy = EvictionPolicy::kNone,
+                       .memory = 256 << 20,
+                       .host_memory = 0,
+                       .quantize = kind.quantize};
+  return references.emplace(kind.computation(), play(reference)).first->second;
 }
 
 void check_exact(const Kind& kind) {
   configure_logging(LogLevel::kOff, LogFormat::kText);
-  const Played& reference = reference_of(kind.compute_type);
+  const Played& reference = reference_of(kind);
   const Played played = play(kind);
   for (std::size_t i = 0; i < kNumConversations; ++i) {
     CAPTURE(i);
     CHECK(played.conversations[i] == reference.conversations[i]);
   }
-  MESSAGE(kind.compute_type, ", ", kind.policy, ": ", played.metric("troupe_kv_pages_stored_total"),
-          " pages stored, ", played.metric("troupe_kv_pages_loaded_total"), " loaded, ",
+  MESSAGE(kind.computation(), ", ", static_cast<int>(kind.policy), ": ",
+          played.metric("troupe_kv_pages_stored_total"), " pages stored, ",
+          played.metric("troupe_kv_pages_loaded_total"), " loaded, ",
           played.metric("troupe_kv_pages_written_total"), " written, ",
           played.metric("troupe_kv_pages_read_total"), " read, ",
           played.metric("troupe_kv_pages_evicted_total"), " evicted, ",
@@ -255,23 +266,25 @@ void check_exact(const Kind& kind) {
 
 TEST_CASE("exact conversations: bf16, little memory on device and host, five batches in flight") {
   check_exact({.compute_type = "bf16",
-               .policy = "value",
+               .policy = EvictionPolicy::kValue,
                .memory = 16 << 20,
                .host_memory = 6 << 20,
                .max_in_flight = 5});
 }
 
 TEST_CASE("exact conversations: f32, little memory on device and host") {
-  check_exact({.compute_type = "f32", .policy = "value", .memory = 30 << 20, .host_memory = 12 << 20});
+  check_exact(
+      {.compute_type = "f32", .policy = EvictionPolicy::kValue, .memory = 30 << 20, .host_memory = 12 << 20});
 }
 
 TEST_CASE("exact conversations: f32, no host tier, so that there are holes only") {
-  check_exact({.compute_type = "f32", .policy = "value", .memory = 30 << 20, .host_memory = 0});
+  check_exact(
+      {.compute_type = "f32", .policy = EvictionPolicy::kValue, .memory = 30 << 20, .host_memory = 0});
 }
 
 TEST_CASE("exact conversations: bf16, by time, devices that die all the time on a slow link") {
   check_exact({.compute_type = "bf16",
-               .policy = "lru",
+               .policy = EvictionPolicy::kLru,
                .memory = 16 << 20,
                .host_memory = 6 << 20,
                .batches_a_device = 197,
@@ -280,7 +293,7 @@ TEST_CASE("exact conversations: bf16, by time, devices that die all the time on 
 
 TEST_CASE("exact conversations: bf16, servers that come and go over a disk that rots") {
   check_exact({.compute_type = "bf16",
-               .policy = "value",
+               .policy = EvictionPolicy::kValue,
                .memory = 16 << 20,
                .host_memory = 6 << 20,
                .disk_space = 24 << 20,
@@ -289,7 +302,7 @@ TEST_CASE("exact conversations: bf16, servers that come and go over a disk that 
 
 TEST_CASE("exact conversations: f32, devices and servers that come and go, a disk too small") {
   check_exact({.compute_type = "f32",
-               .policy = "lru",
+               .policy = EvictionPolicy::kLru,
                .memory = 30 << 20,
                .host_memory = 8 << 20,
                .batches_a_device = 297,
@@ -297,13 +310,13 @@ TEST_CASE("exact conversations: f32, devices and servers that come and go, a dis
                .turns_a_life = 90});
 }
 
-// 256 keys for all pages: most look-ups meet others' pages under the same key.
-TEST_CASE("exact conversations: bf16, keys of 8 bits, which tell hardly any pages apart") {
+TEST_CASE("exact conversations: bf16, weights in 8 bits, devices and servers that come and go") {
   check_exact({.compute_type = "bf16",
-               .policy = "value",
-               .memory = 16 << 20,
+               .policy = EvictionPolicy::kValue,
+               .memory = 14 << 20,
                .host_memory = 6 << 20,
-               .page_hash_bits = 8,
+               .batches_a_device = 297,
                .disk_space = 24 << 20,
-               .turns_a_life = 60});
+               .turns_a_life = 90,
+               .quantize = "q8"});
 }

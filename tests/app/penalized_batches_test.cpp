@@ -15,10 +15,10 @@
 
 #include <doctest/doctest.h>
 
-#include "app/model_loading.hpp"
+#include "app/loading/model_loading.hpp"
 #include "gpu/cuda/cuda_device.hpp"
 #include "tests/app/text_sink.hpp"
-#include "tests/support/simt/runtime.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 
 using namespace troupe;
 
@@ -30,14 +30,14 @@ constexpr const char* kPrompts[] = {"Count from 3 to 20.", "My name is Anna."};
 
 Options demo_options() {
   Options options;
-  options.model_dir = TROUPE_SOURCE_DIR "/models/demo";
+  options.models.front().dir = TROUPE_SOURCE_DIR "/models/demo";
   options.memory_bytes = 64 << 20;
   return options;
 }
 
 std::shared_ptr<const cuda::CudaModel> load_cuda_model() {
   BackendSettings settings;
-  settings.model_dir = demo_options().model_dir;
+  settings.model_dir = demo_options().models.front().dir;
   settings.num_slots = 2;
   settings.max_batch_tokens = 64;
   settings.max_pages = 16;
@@ -100,7 +100,7 @@ std::vector<std::string> answers_to(const LoadedModel& model,
                                     const std::shared_ptr<const cuda::CudaModel>& cuda_model,
                                     const std::vector<std::string>& prompts, Turns& turns) {
   Metrics metrics("demo");
-  const DeviceFactory factory = [&]() -> std::unique_ptr<Device> {
+  const DeviceFactory factory = [&](WorkerId) -> std::unique_ptr<Device> {
     turns.num_devices += 1;
     return std::make_unique<WatchedDevice>(std::make_unique<cuda::CudaDevice>(cuda_model), turns);
   };

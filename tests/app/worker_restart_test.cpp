@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The real model on the real device behind the real engine threads, with a
 // device that dies in the middle of an answer.
-#include "app/model_loading.hpp"
+#include "app/loading/model_loading.hpp"
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 Options demo_options() {
   Options options;
-  options.model_dir = TROUPE_SOURCE_DIR "/models/demo";
+  options.models.front().dir = TROUPE_SOURCE_DIR "/models/demo";
   options.memory_bytes = 64 << 20;
   return options;
 }
@@ -28,8 +28,8 @@ Options demo_options() {
 std::string answer_with_death_at(const LoadedModel& model, Ticket last, float temperature) {
   Metrics metrics("demo");
   std::atomic<int> num_devices{0};
-  const DeviceFactory factory = [&]() -> std::unique_ptr<Device> {
-    return std::make_unique<DyingDevice>(model.make_device(), num_devices++ == 0 ? last : 0);
+  const DeviceFactory factory = [&](WorkerId id) -> std::unique_ptr<Device> {
+    return std::make_unique<DyingDevice>(model.make_device(id), num_devices++ == 0 ? last : 0);
   };
   Engine engine(model.served, factory, engine_options(demo_options()), metrics);
   GenerationRequest request;

@@ -136,7 +136,7 @@ class Generation {
   }
 
   void submit(std::shared_ptr<Batch> batch) {
-    auto program = programs_.find("decoder_step", batch->num_tokens(), batch->num_output_rows());
+    auto program = programs_.find(batch->cell, batch->num_tokens(), batch->num_output_rows());
     in_flight_.push_back({device_.submit(std::move(program), batch), batch});
   }
 

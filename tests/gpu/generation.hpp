@@ -11,9 +11,9 @@
 #include <random>
 #include <vector>
 
+#include "gpu/cpu/cpu_device.hpp"
 #include "gpu/device.hpp"
-#include "gpu/host/host_device.hpp"
-#include "gpu/program_cache.hpp"
+#include "gpu/program/program_cache.hpp"
 
 namespace troupe {
 

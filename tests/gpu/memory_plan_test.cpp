@@ -32,6 +32,20 @@ TEST_CASE("memory plan: what is left after the fixed parts becomes pages") {
   CHECK(plan.total_bytes == 1340 + plan.kv_bytes);
 }
 
+TEST_CASE("memory plan: a model without pages needs weights and temporaries only") {
+  auto request = small_request();
+  request.page_bytes = request.slot_bytes = request.table_bytes = 0;
+  request.max_pages = 5;
+  request.budget_bytes = 1200;
+  const auto plan = plan_memory(request);
+  CHECK(plan.num_pages == 0);
+  CHECK(plan.kv_bytes == 0);
+  CHECK(plan.total_bytes == 1200);
+  CHECK(to_string(plan).find("KV") == std::string::npos);
+  request.budget_bytes = 1199;
+  CHECK_THROWS_WITH_AS(plan_memory(request), doctest::Contains("1.2 KiB needed"), std::runtime_error);
+}
+
 TEST_CASE("memory plan: max_pages bounds the pages, but never below one full sequence") {
   auto request = small_request();
   request.max_pages = 5;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/host/page_mover.hpp"
+#include "gpu/cpu/page_mover.hpp"
 
 namespace troupe {
 
@@ -39,10 +39,10 @@ struct SmallPool {
     return true;
   }
   // Returns the generations that could not be loaded.
-  std::vector<std::uint64_t> move_in_order(const std::vector<PageMove>& moves) {
+  std::vector<std::uint64_t> move_in_order(const std::vector<PageCopy>& moves) {
     mover.check(moves);
     std::vector<std::uint64_t> failed;
-    for (const PageMove& move : moves) {
+    for (const PageCopy& move : moves) {
       LayeredMove copy(mover, move);
       for (std::size_t layer = 0; layer < kSmallLayout.num_layers; ++layer) copy.copy_layer(layer);
       if (!copy.finish()) failed.push_back(move.generation);
@@ -51,11 +51,17 @@ struct SmallPool {
   }
 };
 
-inline PageMove store(PageId page, std::uint32_t host_page, std::uint64_t generation) {
-  return {.to_host = true, .device_page = page, .host_page = host_page, .generation = generation};
+inline PageCopy store(PageId page, std::uint32_t host_page, std::uint64_t generation) {
+  return {
+      .direction = PageCopy::kStore, .device_page = page, .host_page = host_page, .generation = generation};
 }
-inline PageMove load(PageId page, std::uint32_t host_page, std::uint64_t generation) {
-  return {.to_host = false, .device_page = page, .host_page = host_page, .generation = generation};
+inline PageCopy load(PageId page, std::uint32_t host_page, std::uint64_t generation) {
+  return {
+      .direction = PageCopy::kLoad, .device_page = page, .host_page = host_page, .generation = generation};
+}
+
+inline PageCopy within(PageId page, PageId from) {
+  return {.direction = PageCopy::kWithin, .device_page = page, .from_page = from};
 }
 
 // As bad memory would, behind the back of those who look after the page.

@@ -19,11 +19,11 @@ ModelConfig tiny_llama() {
   return config;
 }
 
-const std::shared_ptr<const HostModel>& tiny_model() {
-  static const std::shared_ptr<const HostModel> model = [] {
+const std::shared_ptr<const CpuModel>& tiny_model() {
+  static const std::shared_ptr<const CpuModel> model = [] {
     const TemporaryDirectory directory;  // weights are packed: the files may go
     write_random_llama(directory.path(), tiny_llama(), 1);
-    return load_host_model(plan_host_model(
+    return load_cpu_model(plan_cpu_model(
         directory.path(), {.num_threads = 2, .num_slots = 8, .max_batch_tokens = 64, .max_pages = 64}));
   }();
   return model;
@@ -44,8 +44,8 @@ Batch good_batch() {
   return batch;
 }
 
-BatchResult run(HostDevice& device, ProgramCache& programs, const Batch& batch) {
-  const auto program = programs.find("decoder_step", 64, 8);
+BatchResult run(CpuDevice& device, ProgramCache& programs, const Batch& batch) {
+  const auto program = programs.find(0, 64, 8);
   return wait_for(device, device.submit(program, std::make_shared<Batch>(batch)));
 }
 

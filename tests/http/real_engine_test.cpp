@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP side before the engine as it is shipped, over a device that costs
 // nothing: after every kind of request and hang-up nothing may be left running.
-#include "http/server.hpp"
+#include "http/server/server.hpp"
 
 #include <chrono>
 #include <memory>
@@ -14,7 +14,7 @@
 
 #include "actors/engine.hpp"
 #include "gpu/noop/noop_device.hpp"
-#include "telemetry/metrics.hpp"
+#include "telemetry/metrics/metrics.hpp"
 #include "test_client.hpp"
 #include "tests/actors/byte_model.hpp"
 #include "tests/support/eventually.hpp"
@@ -28,9 +28,11 @@ struct Stack {
   explicit Stack(std::chrono::nanoseconds iteration_time = {}, EngineOptions engine_options = {})
       : engine(
             byte_model(),
-            [iteration_time] { return std::make_unique<NoopDevice>(letters_device(iteration_time)); },
+            [iteration_time](WorkerId) {
+              return std::make_unique<NoopDevice>(letters_device(iteration_time));
+            },
             engine_options, metrics),
-        server(engine, metrics, {.name = "bytes", .created = 1, .context_length = 512, .defaults = {}},
+        server(engine, metrics, {{.name = "bytes", .created = 1, .context_length = 512, .defaults = {}}},
                options()) {
     server.start();
     REQUIRE(eventually([&] { return engine.status().state == EngineState::kReady; }));
@@ -136,7 +138,7 @@ TEST_CASE("http and engine: what the engine refuses is told with its numbers") {
   const TestResponse too_long = client.read_response();
   CHECK(too_long.status == 400);
   CHECK(too_long.body.find("context_length_exceeded") != std::string::npos);
-  CHECK(too_long.body.find("600") != std::string::npos);
+  CHECK(too_long.body.find("more than 511 tokens") != std::string::npos);
   CHECK(too_long.body.find("512") != std::string::npos);
   client.send(post_request("/v1/completions", R"({"prompt":[1,99999]})"));
   CHECK(client.read_response().status == 400);
@@ -158,7 +160,7 @@ TEST_CASE("http and engine: 64 streams at once, each whole and right") {
 
 TEST_CASE("http and engine: an overloaded engine answers 429 with a time to come back") {
   EngineOptions options;
-  options.max_waiting = 4;
+  options.serving.max_waiting = 4;
   Stack stack(std::chrono::milliseconds(5), options);
   std::vector<TestClient> clients;
   for (int i = 0; i < 120; ++i) {
@@ -220,4 +222,56 @@ TEST_CASE("http and engine: draining lets answers finish, then says it is done")
   stack.engine.drain(std::chrono::milliseconds(0));
   for (auto& client : clients) CHECK(client.read_to_end().find("[DONE]") != std::string::npos);
   stack.server.stop();
+}
+
+TEST_CASE("http and engine: of several answers to one prompt the prompt is computed once") {
+  Stack stack(std::chrono::microseconds(200));
+  TestClient client(stack.server.port());
+  const std::string body = R"({"prompt":")" + std::string(100, 'x') + R"(","max_tokens":8,"n":4})";
+  client.send(post_request("/v1/completions", body));
+  const std::string answer = client.read_response().body;
+  CHECK(answer.find(R"("index":3,"text":")") != std::string::npos);
+  CHECK(answer.find(R"("prompt_tokens":100,"completion_tokens":32,)") != std::string::npos);
+  const std::string all = stack.metrics.expose();
+  constexpr std::string_view kComputed = "troupe_computed_prompt_tokens_total{model_name=\"bytes\"} ";
+  const std::size_t at = all.find(kComputed);
+  REQUIRE(at != std::string::npos);
+  // The others compute what is behind the last full page of 16 tokens.
+  CHECK(std::stoi(all.substr(at + kComputed.size())) == 100 + 3 * (100 % 16));
+  CHECK(stack.is_quiet());
+}
+
+TEST_CASE("http and engine: a client that leaves takes all answers to its prompts with it") {
+  Stack stack(std::chrono::microseconds(300));
+  std::mt19937 random(12);
+  for (int round = 0; round < 60; ++round) {
+    TestClient client(stack.server.port());
+    client.send(post_request("/v1/completions",
+                             std::string(R"({"prompt":["hello","world"],"n":3,"max_tokens":300,"stream":)") +
+                                 (random() % 2 == 0 ? "true}" : "false}")));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 5000));
+    client.reset();
+  }
+  CHECK(stack.is_quiet());
+}
+
+TEST_CASE("http and engine: texts become tokens and tokens texts, longer than the context too") {
+  Stack stack;
+  TestClient client(stack.server.port());
+  client.send(post_request("/tokenize", R"({"prompt":"hi","return_token_strs":true})"));
+  CHECK(client.read_response().body ==
+        R"({"count":2,"max_model_len":512,"tokens":[104,105],"token_strs":["h","i"]})");
+  for (const std::size_t length : {std::size_t{600}, std::size_t{20000}}) {  // the latter on its own thread
+    client.send(post_request("/tokenize", R"({"prompt":")" + std::string(length, 'x') + "\"}"));
+    CHECK(client.read_response().body.starts_with("{\"count\":" + std::to_string(length) + ","));
+  }
+  client.send(post_request("/detokenize", R"({"tokens":[104,105,256]})"));
+  CHECK(client.read_response().body == R"({"prompt":"hi<eos>"})");
+  client.send(post_request("/detokenize", R"({"tokens":[104,257]})"));
+  const TestResponse refused = client.read_response();
+  CHECK(refused.status == 400);
+  CHECK(refused.body.find("got 257 at position 1") != std::string::npos);
+  client.send(post_request("/tokenize", R"({"messages":[{"role":"user","content":"x"}]})"));
+  CHECK(client.read_response().status == 400);  // this model has no template
+  CHECK(stack.is_quiet());
 }

@@ -4,9 +4,10 @@
 
 #include <functional>
 
-#include "http/server.hpp"
+#include "http/api/served_models.hpp"
+#include "http/server/server.hpp"
 #include "scripted_engine.hpp"
-#include "telemetry/metrics.hpp"
+#include "telemetry/metrics/metrics.hpp"
 #include "test_client.hpp"
 
 namespace troupe::test {
@@ -15,14 +16,44 @@ inline ServedModelInfo demo_model() {
   return {.name = "demo", .created = 1700000000, .context_length = 2048, .defaults = {}};
 }
 
+inline ServedModelInfo embedding_model() {
+  return {.name = "minilm",
+          .kind = ModelKind::kEmbedding,
+          .created = 1700000001,
+          .context_length = 256,
+          .defaults = {},
+          .embedding_size = 4};
+}
+// A cross-encoder, and a classifier of three labels.
+inline ServedModelInfo ranking_model() {
+  return {.name = "ranker",
+          .kind = ModelKind::kClassifying,
+          .created = 1700000002,
+          .context_length = 128,
+          .defaults = {},
+          .labels = {"LABEL_0"}};
+}
+inline ServedModelInfo mood_model() {
+  return {.name = "moods",
+          .kind = ModelKind::kClassifying,
+          .created = 1700000003,
+          .context_length = 128,
+          .defaults = {},
+          .labels = {"bad", "so-so", "good"}};
+}
+inline ServedModels demo_models() { return ServedModels({demo_model(), embedding_model()}); }
+
 class RunningServer {
  public:
   explicit RunningServer(const std::function<void(ServerOptions&)>& adjust = {})
+      : RunningServer({demo_model(), embedding_model()}, adjust) {}
+  explicit RunningServer(std::vector<ServedModelInfo> models,
+                         const std::function<void(ServerOptions&)>& adjust = {})
       : metrics_("demo"), engine_({}, {}, {}, metrics_) {
     ServerOptions options;
     options.port = 0;
     if (adjust) adjust(options);
-    server_ = std::make_unique<Server>(engine_, metrics_, demo_model(), options);
+    server_ = std::make_unique<Server>(engine_, metrics_, std::move(models), options);
     server_->start();
   }
 

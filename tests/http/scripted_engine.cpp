@@ -82,11 +82,17 @@ std::size_t EngineScript::num_unfinished() {
 }
 
 RequestId EngineScript::submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink) {
+  return add({.request = std::move(request), .embedding = {}, .sink = std::move(sink)});
+}
+RequestId EngineScript::embed(EmbeddingRequest request, std::shared_ptr<ResponseSink> sink) {
+  return add({.request = {}, .embedding = std::move(request), .sink = std::move(sink)});
+}
+RequestId EngineScript::add(Submitted submitted) {
   RequestId id = 0;
   {
     const std::lock_guard lock(mutex_);
     id = requests_.size() + 1;
-    requests_[id] = Submitted{.request = std::move(request), .sink = std::move(sink)};
+    requests_[id] = std::move(submitted);
   }
   if (on_submit) on_submit(id);
   return id;
@@ -128,6 +134,9 @@ Engine::~Engine() {
 }
 RequestId Engine::submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink) {
   return script_of(*this).submit(std::move(request), std::move(sink));
+}
+RequestId Engine::embed(EmbeddingRequest request, std::shared_ptr<ResponseSink> sink) {
+  return script_of(*this).embed(std::move(request), std::move(sink));
 }
 void Engine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
   script_of(*this).look_up(std::move(query), std::move(sink));

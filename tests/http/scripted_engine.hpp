@@ -17,6 +17,7 @@ class EngineScript {
  public:
   struct Submitted {
     GenerationRequest request;
+    EmbeddingRequest embedding;  // one of both
     std::shared_ptr<ResponseSink> sink;
     bool is_cancelled = false;
     int num_resumes = 0;
@@ -42,10 +43,12 @@ class EngineScript {
 
   void look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink);
   RequestId submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
+  RequestId embed(EmbeddingRequest request, std::shared_ptr<ResponseSink> sink);
   void cancel(RequestId id);
   void resume(RequestId id);
 
  private:
+  RequestId add(Submitted submitted);
   bool wait_until(const std::function<bool()>& condition);
 
   std::mutex mutex_;

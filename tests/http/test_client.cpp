@@ -143,13 +143,14 @@ void TestClient::close() {
 }
 
 std::string get_request(std::string_view target, std::string_view more_fields) {
-  return "GET " + std::string(target) + " HTTP/1.1\r\nHost: test\r\n" + std::string(more_fields) + "\r\n";
+  return "GET " + std::string(target) + " HTTP/1.1\r\nHost: localhost\r\n" + std::string(more_fields) +
+         "\r\n";
 }
 
 std::string post_request(std::string_view target, std::string_view body, std::string_view more_fields) {
-  return "POST " + std::string(target) + " HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n" +
-         std::string(more_fields) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-         std::string(body);
+  return "POST " + std::string(target) +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + std::string(more_fields) +
+         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
 }
 
 std::vector<std::string> sse_data(std::string_view body) {

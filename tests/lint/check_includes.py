@@ -11,18 +11,37 @@ ALLOWED = {
     "text": {"telemetry"},
     "store": {"policy", "telemetry"},
     "gpu": {"telemetry"},
-    "actors": {"policy", "gpu", "text", "store", "telemetry"},
+    "engine": {"policy", "gpu", "telemetry"},
+    "actors": {"engine", "policy", "gpu", "text", "store", "telemetry"},
     "http": {"actors", "text", "telemetry"},
-    "loadgen": {"policy", "telemetry"},
-    "app": {"policy", "gpu", "text", "actors", "http", "store", "telemetry"},
+    "loadgen": {"engine", "policy", "telemetry"},
+    "app": {"engine", "policy", "gpu", "text", "actors", "http", "store", "telemetry"},
 }
+# Values that a folder takes from one it may not include otherwise.
+SHARED_HEADERS = {("gpu", "policy/pages/page_copy.hpp")}
 STD_ONLY_HEADERS = {"policy", "telemetry"}
+# Devices know a model by its network (gpu/networks/network.hpp): a new field of a
+# configuration, or a new family, is no affair of theirs.
+DEVICE_FOLDERS = ("gpu/cpu/", "gpu/cuda/", "gpu/child/", "gpu/noop/")
+NOT_FOR_DEVICES = ("gpu/model/model_config.hpp", "gpu/model/config_fields.hpp")
+NETWORKS, NETWORK = "gpu/networks/", "gpu/networks/network.hpp"
+# Folders of gpu/ with one device each. The rest of gpu/ includes none of them, they not each other.
+DEVICES = {"child", "cpu", "cuda", "noop"}
+OTHER_DEVICES = {
+    ("gpu/cuda/pages/page_swapper.hpp", "gpu/cpu/thread_pool.hpp"),
+    ("gpu/cuda/weight_upload.cpp", "gpu/cpu/kernels/number_formats.hpp"),
+}
 OPENS_LIBRARIES = "gpu/cuda_library.cpp"  # one, by an absolute path
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 def folder_of(path):
     return path.split("/", 1)[0]
+
+
+def device_of(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "gpu" and len(parts) > 2 and parts[1] in DEVICES else None
 
 
 def problems_of(root, file):
@@ -40,8 +59,15 @@ def problems_of(root, file):
                 yield f"{where}: nothing includes tests/"
             elif other not in ALLOWED and "/" in target:
                 yield f"{where}: '{target}' is in no known folder"
-            elif other in ALLOWED and other != folder and other not in ALLOWED[folder]:
+            elif (other in ALLOWED and other != folder and other not in ALLOWED[folder]
+                  and (folder, target) not in SHARED_HEADERS):
                 yield f"{where}: {folder}/ may not include {other}/"
+            if name.startswith(DEVICE_FOLDERS) and (
+                    target in NOT_FOR_DEVICES or (target.startswith(NETWORKS) and target != NETWORK)):
+                yield f"{where}: a device knows a model by {NETWORK}, not by '{target}'"
+            if (folder == "gpu" and device_of(target) not in (None, device_of(name))
+                    and (name, target) not in OTHER_DEVICES):
+                yield f"{where}: gpu/{device_of(target)}/ is a device's own"
             if folder == "policy" and name.endswith(".hpp") and other != "policy":
                 yield f"{where}: headers of policy/ include only the standard library"
         else:
@@ -58,6 +84,9 @@ def main():
     files = [f for folder in ALLOWED for ending in ("hpp", "cpp", "cu", "cuh", "inc")
              for f in sorted((root / folder).rglob(f"*.{ending}"))]
     problems = [p for f in files for p in problems_of(root, f)]
+    named = (*DEVICE_FOLDERS, *NOT_FOR_DEVICES, NETWORK)
+    problems += [f"{name}: a rule names it, and it is not there" for name in named
+                 if not (root / name).exists()]
     for file in files:
         text = file.read_text()
         name = file.relative_to(root)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The load generator against the running server with the demo model.
-#include "loadgen/live_run.hpp"
+#include "loadgen/client/live_run.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <csignal>
 
-#include "loadgen/summary.hpp"
-#include "tests/support/server_process.hpp"
+#include "loadgen/result/summary.hpp"
+#include "tests/support/process/server_process.hpp"
 
 using namespace troupe::loadgen;
 using namespace std::chrono_literals;

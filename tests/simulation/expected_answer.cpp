@@ -42,7 +42,26 @@ void drop_tokens_behind_text(ExpectedAnswer& answer) {
   std::erase_if(answer.tokens, [&](const ExpectedToken& token) { return token.begin >= answer.text.size(); });
 }
 
+// The mask of sim_form(): by turns a letter of the alphabet's first half and one of its second.
+TokenMask allowed_at(std::uint32_t position) {
+  TokenMask mask(mask_words(ByteTokenizer::kVocabularySize));
+  const int first = position % 2 == 0 ? 'a' : 'n';
+  for (int letter = first; letter < first + 13; ++letter)
+    mask[static_cast<std::size_t>(letter) / 32] |= 1U << (letter % 32);
+  return mask;
+}
+
+std::uint32_t length_of(const OutputForm& form) {
+  return 2 * static_cast<std::uint32_t>(std::stoul(form.text.substr(form.text.find('{') + 1)));
+}
+
 }  // namespace
+
+OutputForm sim_form(std::uint32_t num_pairs) {
+  return {.kind = OutputForm::Kind::kRegex,
+          .text = "([a-m][n-z]){" + std::to_string(num_pairs) + "}",
+          .field = "regex"};
+}
 
 ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDescription& device) {
   std::vector<std::int32_t> tokens;
@@ -56,8 +75,8 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
   if (request.scores_prompt())
     for (std::size_t i = 0; i < tokens.size(); ++i)
       answer.tokens.push_back({tokens[i], ByteTokenizer().decode({tokens.data(), i}).size(), i});
-  const auto max_tokens =
-      request.max_tokens.value_or(longest_sequence(device) - static_cast<std::uint32_t>(tokens.size()));
+  const std::uint32_t room = longest_sequence(device) - static_cast<std::uint32_t>(tokens.size());
+  const std::uint32_t max_tokens = std::min(request.max_tokens.value_or(room), room);
   std::vector<std::int32_t> suppressed = request.stop_token_ids;
   suppressed.push_back(ByteTokenizer::kEos);
   std::size_t first_matched_byte = answer.text.size();
@@ -69,8 +88,9 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
       return answer;
     }
     const bool is_early = answer.completion_tokens < request.min_tokens;
-    const std::int32_t token = sim_token(tokens, request.sampling.seed,
-                                         is_early ? suppressed : std::vector<std::int32_t>{}, penalized);
+    const std::int32_t token =
+        sim_token(tokens, request.sampling.seed, is_early ? suppressed : std::vector<std::int32_t>{},
+                  penalized, request.form ? allowed_at(answer.completion_tokens) : TokenMask{});
     if (request.sampling.has_penalties()) penalized[token] += 1;
     tokens.push_back(token);
     answer.completion_tokens += 1;
@@ -89,6 +109,8 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
       drop_tokens_behind_text(answer);
       return answer;
     }
+    const bool has_form = request.form && answer.completion_tokens == length_of(*request.form);
+    if (!is_end && has_form) return answer;
     if (!is_end) continue;
     if (is_stop_token) answer.stop_token = token;
     return answer;

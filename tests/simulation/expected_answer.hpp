@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/generation_request.hpp"
+#include "actors/request/generation_request.hpp"
 #include "gpu/device.hpp"
 
 namespace troupe::sim {
@@ -26,6 +26,9 @@ struct ExpectedAnswer {
   std::optional<std::int32_t> stop_token;
   std::uint32_t completion_tokens = 0;
 };
+
+// Pairs of a letter up to m and one behind it: the only form that expected_answer() knows.
+OutputForm sim_form(std::uint32_t num_pairs);
 
 // The request must be one that is accepted, with a prompt of text or tokens and
 // a seed.

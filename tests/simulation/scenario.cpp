@@ -7,8 +7,10 @@
 #include <random>
 #include <utility>
 
+#include "policy/admitting/encoding_lanes.hpp"
 #include "tests/actors/byte_tokenizer.hpp"
 #include "tests/simulation/sim_client.hpp"
+#include "tests/simulation/sim_embedder.hpp"
 #include "tests/simulation/sim_world.hpp"
 
 namespace troupe::sim {
@@ -50,21 +52,28 @@ class Scenario {
   std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + draw(high - low + 1); }
 
   SimSettings draw_settings();
+  std::uint32_t draw_num_workers() const;
+  void draw_encoder(SimSettings& settings) const;
   void live_before(const SimSettings& settings);
   void plan_faults();
   void plan_poisons();
   void plan_damage();
   void plan_misfortunes();
+  void plan_embedders();
+  EmbedderPlan draw_embedder(std::mt19937_64& random) const;
+  void watch_deaths();
   ClientPlan draw_client();
   GenerationRequest draw_request();
   void draw_sampling(GenerationRequest& request);
+  void draw_form(GenerationRequest& request);
+  void draw_flow(GenerationRequest& request);
   std::string draw_prompt();
   std::string draw_known_prompt();
   bool is_poisonous(const Batch& batch) const;
   bool has_hung() const;
   void check_moment();
   void check_end(bool was_in_time);
-  bool is_allowed(const SimClient& client, const ApiError& error) const;
+  bool is_allowed(const ApiError& error, RequestId first, std::size_t num_sequences) const;
   void violate(const std::string& what) { world_->devices().violations.push_back(what); }
 
   std::uint64_t seed_;
@@ -80,6 +89,8 @@ class Scenario {
   std::vector<std::string> earlier_violations_;
   std::unique_ptr<SimWorld> world_;
   std::vector<std::shared_ptr<SimClient>> clients_;
+  std::vector<std::shared_ptr<SimEmbedder>> embedders_;
+  std::uint64_t num_died_beside_full_ = 0;
 };
 
 Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
@@ -96,6 +107,7 @@ Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
     clients_.push_back(std::make_shared<SimClient>(*world_, draw_client()));
   plan_faults();
   plan_poisons();
+  plan_embedders();
   plan_damage();
   plan_misfortunes();
 }
@@ -103,7 +115,8 @@ Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
 SimSettings Scenario::draw_settings() {
   SimSettings settings = small_settings();
   settings.seed = seed_;
-  const unsigned page_hash_bits = chance(20) ? static_cast<unsigned>(between(1, 8)) : 128;
+  settings.options.num_workers = draw_num_workers();
+  draw_encoder(settings);
   DeviceDescription& device = settings.device.description;
   device.page_size = static_cast<std::uint32_t>(between(1, 8));
   device.num_pages = 512 / device.page_size;
@@ -116,25 +129,29 @@ SimSettings Scenario::draw_settings() {
   settings.device.is_polled = chance(30);
   settings.device.batch_time = microseconds(between(20, 2000));
   EngineOptions& options = settings.options;
-  options.max_batch_tokens = static_cast<std::uint32_t>(between(4, 48));
-  options.max_batch_sequences = static_cast<std::uint32_t>(between(1, 10));
-  options.prefill_chunk = static_cast<std::uint32_t>(between(1, 32));
-  options.max_in_flight = static_cast<std::uint32_t>(between(1, 5));
-  options.look_ahead_pages = static_cast<std::uint32_t>(between(0, 2));
+  options.serving.max_batch_tokens = static_cast<std::uint32_t>(between(4, 48));
+  options.serving.max_batch_sequences = static_cast<std::uint32_t>(between(1, 10));
+  options.serving.prefill_chunk = static_cast<std::uint32_t>(between(1, 32));
+  options.serving.max_in_flight = static_cast<std::uint32_t>(between(1, 5));
+  options.serving.look_ahead_pages = static_cast<std::uint32_t>(between(0, 2));
   options.pause_bytes = between(4, 30);
-  options.cache.page_hash_bits = page_hash_bits;
-  options.cache.keeps_prefixes = chance(80);
-  options.cache.policy = chance(50) ? EvictionPolicy::kValue : EvictionPolicy::kLru;
-  options.cache.copy_ahead_below = static_cast<double>(between(0, 100)) / 100;
-  options.cache.keep_free = static_cast<double>(between(0, 20)) / 100;
+  const bool keeps_prefixes = chance(80);
+  const auto policy = chance(50) ? EvictionPolicy::kValue : EvictionPolicy::kLru;
+  options.serving.cache_policy = keeps_prefixes ? policy : EvictionPolicy::kNone;
+  options.serving.copy_ahead_below = static_cast<double>(between(0, 100)) / 100;
+  options.serving.keep_free = static_cast<double>(between(0, 20)) / 100;
   if (chance(60)) device.num_host_pages = static_cast<std::uint32_t>(between(1, 200));
-  if (chance(50)) options.cache.keep_for = seconds(between(0, 100));
+  if (chance(50)) options.serving.keep_for = seconds(between(0, 100));
   if (chance(60)) {
     settings.disk.file = std::make_shared<SimFile>();
     settings.disk.file->pages.resize(between(1, 300));
     settings.disk.seed = random_();
     settings.disk.longest = microseconds(between(1, 5000));
     if (chance(30)) settings.disk.percent_failed = static_cast<unsigned>(between(1, 60));
+    if (chance(20)) {
+      settings.disk.percent_without_room = static_cast<unsigned>(between(1, 60));
+      settings.disk.num_pages_lacking = static_cast<std::uint32_t>(between(0, 3));
+    }
     if (chance(30)) settings.disk.percent_damaged = static_cast<unsigned>(between(1, 60));
   }
   options.max_restarts = 1000;
@@ -148,8 +165,8 @@ SimSettings Scenario::draw_settings() {
   }
   if (kind_ == Kind::kOverload) {
     may_overload_ = true;
-    options.max_waiting = static_cast<std::uint32_t>(between(1, 12));
-    if (chance(50)) options.max_queue_time = milliseconds(between(1, 60));
+    options.serving.max_waiting = static_cast<std::uint32_t>(between(1, 12));
+    if (chance(50)) options.serving.max_queue_time = milliseconds(between(1, 60));
   }
   if (kind_ == Kind::kDoom) {
     may_fail_ = may_overload_ = true;  // queues stand still when a device hangs
@@ -158,6 +175,76 @@ SimSettings Scenario::draw_settings() {
       settings.fails_to_start = [first = between(1, 3)](std::uint64_t number) { return number >= first; };
   }
   return settings;
+}
+
+// From a number of its own: what else a seed gives stays as it was. Half of the runs
+// have one worker.
+std::uint32_t Scenario::draw_num_workers() const {
+  std::mt19937_64 random(seed_ ^ 0x776f726b65727300ULL);
+  const auto drawn = random() % 4;
+  return drawn < 2 ? 1 : static_cast<std::uint32_t>(drawn);
+}
+
+// From a number of its own, too. A quarter of the runs have a second model, which encodes.
+void Scenario::draw_encoder(SimSettings& settings) const {
+  std::mt19937_64 random(seed_ ^ 0x656e636f646572ULL);
+  if (random() % 4 != 0) return;
+  settings.encoder = small_encoder();
+  settings.encoder_is_first = random() % 4 == 0;
+  settings.encoder->batch_time = microseconds(20 + random() % 1000);
+  settings.encoder->token_time = std::chrono::nanoseconds(random() % 4000);
+  settings.encoder->description.num_slots = 1 + static_cast<std::uint32_t>(random() % 8);
+  settings.options.serving.itl_factor = random() % 2 == 0 ? 0.0 : 2.5;
+}
+
+// A few requests for vectors beside the chats, or a flood of them.
+void Scenario::plan_embedders() {
+  if (!world_->engine_settings().encoder) return;
+  std::mt19937_64 random(seed_ ^ 0x766563746f7273ULL);
+  const bool is_flood = random() % 2 == 0;
+  for (std::uint64_t i = is_flood ? 8 + random() % 8 : 1 + random() % 3; i > 0; --i) {
+    embedders_.push_back(std::make_shared<SimEmbedder>(*world_, draw_embedder(random)));
+    world_->after(embedders_.back()->plan().submit_after, [client = embedders_.back()] { client->start(); });
+  }
+  watch_deaths();
+}
+
+EmbedderPlan Scenario::draw_embedder(std::mt19937_64& random) const {
+  EmbedderPlan plan;
+  plan.request.id = "simulated";
+  plan.request.model = world_->engine_settings().encoder_is_first ? 0 : 1;
+  plan.request.flow = std::string(1, static_cast<char>('a' + random() % 3));
+  plan.request.truncates = random() % 4 == 0;
+  const std::uint64_t longest = plan.request.truncates ? 60 : 40;
+  for (std::uint64_t i = random() % 4 == 0 ? 1 + random() % 80 : 1 + random() % 6; i > 0; --i) {
+    const std::string text(1 + random() % longest, static_cast<char>('a' + random() % 26));
+    if (random() % 4 == 0) {
+      plan.request.inputs.emplace_back(TokenPrompt{ByteTokenizer().encode(text)});
+    } else {
+      plan.request.inputs.emplace_back(TextPrompt{text});
+    }
+  }
+  plan.submit_after = microseconds(random() % 30'000);
+  if (random() % 8 == 0) plan.cancel_after = microseconds(random() % 20'000);
+  if (random() % 8 == 0) plan.cancel_after_steps = static_cast<std::uint32_t>(random() % 200);
+  return plan;
+}
+
+// Counts the workers that die while another one has as many batches as it may.
+void Scenario::watch_deaths() {
+  auto& choose_fault = world_->devices().choose_fault;
+  if (!choose_fault) return;
+  choose_fault = [this, choose = std::move(choose_fault)](const Batch& batch, std::uint64_t number) {
+    const Fault fault = choose(batch, number);
+    const EngineOptions& options = world_->engine_settings().options;
+    bool is_any_full = false;
+    for (WorkerId id = 0; id < options.num_workers && fault != Fault::kNone; ++id)
+      is_any_full =
+          is_any_full || (id != world_->devices().submitting &&
+                          world_->scheduler().cores().num_in_flight(id) >= options.serving.max_in_flight);
+    num_died_beside_full_ += is_any_full ? 1 : 0;
+    return fault;
+  };
 }
 
 // Another process that served with the same disk, until it was killed.
@@ -236,6 +323,7 @@ void Scenario::plan_misfortunes() {
     });
     world_->after(start + milliseconds(between(0, 40)), [this] {
       for (const auto& client : clients_) client->expect_cancel();
+      for (const auto& client : embedders_) client->expect_cancel();
       world_->engine().environment().registry->cancel_all();
     });
   }
@@ -272,6 +360,7 @@ GenerationRequest Scenario::draw_request() {
   const std::uint32_t longest = std::min(device.context_length, device.page_size * device.num_pages);
   GenerationRequest request;
   request.id = "simulated";
+  request.model = world_->engine_settings().encoder_is_first ? 1 : 0;
   std::string prompt = draw_prompt();
   if (prompt.size() > longest - 1) prompt.resize(longest - 1);
   const std::uint64_t room = longest - prompt.size();
@@ -290,6 +379,8 @@ GenerationRequest Scenario::draw_request() {
   request.sampling.seed = draw(1000);
   request.has_seed = true;
   draw_sampling(request);
+  draw_form(request);
+  draw_flow(request);
   if (chance(20)) {
     request.prompt = TokenPrompt{ByteTokenizer().encode(prompt)};
   } else {
@@ -306,6 +397,22 @@ void Scenario::draw_sampling(GenerationRequest& request) {
   if (random() % 4 == 0) sampling.repetition_penalty = 1.2F;
   if (random() % 4 == 0) sampling.top_logprobs = static_cast<std::int32_t>(random() % 4);
   if (sampling.wants_logprobs() && random() % 2 == 0) request.echo = true;  // the prompt's, too
+}
+
+// From numbers of their own, too.
+void Scenario::draw_form(GenerationRequest& request) {
+  std::mt19937_64 random(seed_ * 1000 + num_requests_drawn_ + 500);
+  if (random() % 5 != 0) return;
+  request.form = sim_form(static_cast<std::uint32_t>(1 + random() % 12));
+  request.min_tokens = 0;
+  request.ignore_eos = false;
+}
+
+// From numbers of their own, too. In two of three runs all are one flow.
+void Scenario::draw_flow(GenerationRequest& request) {
+  if (seed_ % 3 != 0) return;
+  std::mt19937_64 random(seed_ * 1000 + num_requests_drawn_);
+  request.flow = std::string(1, static_cast<char>('a' + std::min(random() % 3, random() % 3)));
 }
 
 std::string Scenario::draw_prompt() {
@@ -343,28 +450,40 @@ ScenarioResult Scenario::run() {
   result.num_steps = world_->num_steps();
   result.num_requests = clients_.size();
   result.num_devices = world_->devices().num_devices;
+  result.num_workers = world_->engine_settings().options.num_workers;
+  result.num_moved = world_->devices().num_moved;
   result.num_preemptions = static_cast<std::uint64_t>(world_->metric("troupe_num_preemptions_total"));
   result.num_written = static_cast<std::uint64_t>(world_->metric("troupe_kv_pages_written_total"));
+  result.num_copies_within = world_->devices().num_copies_within;
   result.num_left_in_load = world_->devices().num_left_in_load;
   result.num_left_in_store = world_->devices().num_left_in_store;
   result.num_left_in_read = world_->devices().num_left_in_read;
   result.num_read = static_cast<std::uint64_t>(world_->metric("troupe_kv_pages_read_total"));
+  result.num_died_beside_full = num_died_beside_full_;
+  for (const auto& client : embedders_) {
+    result.num_inputs += client->num_inputs();
+    result.num_vectors += client->has_vectors() ? client->num_inputs() : 0;
+  }
   return result;
 }
 
 // Its worker goes on polling for ever, though nobody waits any more.
 bool Scenario::has_hung() const {
-  return may_hang_ && std::all_of(clients_.begin(), clients_.end(),
-                                  [](const auto& client) { return client->has_ended(); });
+  const auto has_ended = [](const auto& client) { return client->has_ended(); };
+  return may_hang_ && std::all_of(clients_.begin(), clients_.end(), has_ended) &&
+         std::all_of(embedders_.begin(), embedders_.end(), has_ended);
 }
 
 // Whenever nobody has a message.
 void Scenario::check_moment() {
   for (const auto& client : clients_)
     if (client->has_ended()) world_->devices().ended.insert(client->id());
+  for (const auto& client : embedders_)
+    for (std::size_t i = 0; i < client->num_inputs() && client->has_ended(); ++i)
+      world_->devices().ended.insert(client->id() + i);
   if (world_->engine().status().state == EngineState::kFailed) return;
-  if (!world_->tier().is_consistent()) violate("pages are inconsistent");
-  const PageCounts counts = world_->tier().counts();
+  if (!world_->pages().is_consistent()) violate("pages are inconsistent");
+  const PageCounts counts = world_->pages().counts();
   if (counts.free + counts.cached + counts.running != counts.total) violate("pages are lost");
 }
 
@@ -374,17 +493,27 @@ void Scenario::check_end(bool was_in_time) {
   for (const auto& client : clients_) {
     const std::string who = "request " + std::to_string(client->id()) + ": ";
     if (!client->has_ended()) violate(who + "never ended");
-    if (client->error() && !is_allowed(*client, *client->error()))
+    if (client->error() && !is_allowed(*client->error(), client->id(), 1))
+      violate(who + "failed: " + client->error()->message);
+  }
+  for (const auto& client : embedders_) {
+    const std::string who = "embedding request " + std::to_string(client->id()) + ": ";
+    if (!client->has_ended()) violate(who + "never ended");
+    if (client->error() && !is_allowed(*client->error(), client->id(), client->num_inputs()))
       violate(who + "failed: " + client->error()->message);
   }
   const ActorEnvironment& environment = world_->engine().environment();
   if (environment.registry->size() > 0) violate("requests are left in the registry");
   if (environment.board->num_open != 0) violate("requests are counted as open");
-  if (environment.board->num_unadmitted != 0) violate("requests are counted as unadmitted");
+  if (environment.door->num_inside() != 0) violate("requests are counted as unadmitted");
   if (environment.board->num_paused != 0) violate("requests are counted as paused");
+  if (environment.board->num_encoding != 0) violate("requests are counted as being encoded");
+  if (environment.board->num_in_store != 0) violate("requests are counted as in the store");
+  if (environment.board->num_fetching != 0) violate("requests are counted as being fetched");
+  const std::uint32_t num_workers = world_->engine_settings().options.num_workers;
   // Two deaths each, or three if it kills alone before it is where it was: then a
   // prefix was found in the cache the first time.
-  if (kind_ == Kind::kPoison && world_->devices().num_devices > 1 + 3 * poisons_.size())
+  if (kind_ == Kind::kPoison && world_->devices().num_devices > num_workers + 3 * poisons_.size())
     violate("too many devices died of too few requests");
   if (environment.board->state() == EngineState::kFailed) {
     if (!may_fail_) violate("the engine failed: " + environment.board->failure());
@@ -392,17 +521,25 @@ void Scenario::check_end(bool was_in_time) {
   }
   if (may_hang_) return;
   if (world_->scheduler().num_sequences() > 0) violate("sequences are left in the scheduler");
-  if (world_->tier().counts().running > 0) violate("pages are held by nobody");
+  if (world_->pages().counts().running > 0) violate("pages are held by nobody");
   if (environment.board->pages_running != 0) violate("pages are shown as held");
-  if (environment.census->count() != 5) violate("actors are left over");
+  // One of several that died too often is done without.
+  const std::size_t num_alive = world_->devices().alive.size();
+  if (num_alive != num_workers && (!may_fail_ || num_alive == 0)) violate("a worker is missing");
+  if (environment.board->num_workers_up != num_alive) violate("workers are shown that are not up");
+  // Scheduler, cache tier, encoder with a thread a lane, supervisor, workers.
+  if (environment.census->count() != 4 + num_alive + EncodingLanes::kNumLanes)
+    violate("actors are left over");
 }
 
-bool Scenario::is_allowed(const SimClient& client, const ApiError& error) const {
-  if (error.kind == ApiErrorKind::kOverloaded) return may_overload_;
+bool Scenario::is_allowed(const ApiError& error, RequestId first, std::size_t num_sequences) const {
+  if (http_status(error.kind) == 429) return may_overload_;
   if (error.kind == ApiErrorKind::kUnavailable) return may_fail_ || is_drained_;
   // Whoever was alone with a device that died twice is taken for the cause.
+  const auto poison = poisons_.lower_bound(first);
+  const bool is_poison = poison != poisons_.end() && poison->first < first + num_sequences;
   if (error.kind == ApiErrorKind::kInternal)
-    return poisons_.contains(client.id()) || kind_ == Kind::kWorkerDeath || kind_ == Kind::kDoom;
+    return is_poison || kind_ == Kind::kWorkerDeath || kind_ == Kind::kDoom;
   return false;
 }
 

@@ -52,6 +52,8 @@ class SimClient final : public ResponseSink, public std::enable_shared_from_this
   void take(const Finished& finished);
   void take(const Failed& failed);
   void take(const StoreAnswer&) { violate("an answer of the store"); }
+  void take(const Embedded&) { violate("vectors"); }
+  void take(const EncodedText&) { violate("tokens"); }
   void read_later();
   void check_tokens();
   void violate(const std::string& what);

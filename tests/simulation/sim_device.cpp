@@ -25,7 +25,8 @@ std::uint64_t mix(std::uint64_t value) {
 }  // namespace
 
 std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
-                       std::span<const std::int32_t> suppressed, const SimCounts& penalized) {
+                       std::span<const std::int32_t> suppressed, const SimCounts& penalized,
+                       const TokenMask& allowed) {
   std::uint64_t hash = mix(seed + 1);
   for (const auto& [id, number] : penalized) hash ^= mix(static_cast<std::uint64_t>(id) << 32 | number);
   for (const std::int32_t token : tokens) hash = mix(hash ^ static_cast<std::uint32_t>(token));
@@ -33,7 +34,9 @@ std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
     const std::int32_t token = hash % kEndInterval == 0
                                    ? ByteTokenizer::kEos
                                    : static_cast<std::int32_t>('a' + hash / kEndInterval % kNumLetters);
-    if (std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end()) return token;
+    const bool is_allowed = allowed.empty() || has_token(allowed, static_cast<std::size_t>(token));
+    if (is_allowed && std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end())
+      return token;
     hash = mix(hash);
   }
 }
@@ -45,38 +48,47 @@ float sim_logprob(std::int32_t token, std::size_t position) {
 void SimDevices::note_departure() {
   const auto has_move = [this](bool to_host) {
     return std::any_of(alive.begin(), alive.end(),
-                       [&](const SimDevice* device) { return device->has_move_in_flight(to_host); });
+                       [&](const auto& entry) { return entry.second->has_move_in_flight(to_host); });
   };
   num_left_in_load += has_move(false) ? 1 : 0;
   num_left_in_store += has_move(true) ? 1 : 0;
   num_left_in_read += num_reads_under_way > 0 ? 1 : 0;
 }
 
-SimDevice::SimDevice(SimDeviceSettings settings, std::shared_ptr<SimDevices> shared)
+SimDevice::SimDevice(SimDeviceSettings settings, std::shared_ptr<SimDevices> shared, WorkerId worker)
     : settings_(std::move(settings)),
       shared_(std::move(shared)),
+      worker_(worker),
       pages_(settings_.description.num_pages,
              std::vector<std::int32_t>(settings_.description.page_size, kUnwritten)),
       slots_(settings_.description.num_slots, kUnwritten),
       recent_(settings_.description.num_slots) {
   shared_->num_devices += 1;
-  shared_->alive.insert(this);
-  if (shared_->alive.size() > 1) shared_->violations.push_back("two devices at once");
+  shared_->busy_until[worker_] = TimePoint{};
+  if (!shared_->alive.emplace(worker_, this).second)
+    shared_->violations.push_back("two devices of a worker at once");
 }
 
-SimDevice::~SimDevice() { shared_->alive.erase(this); }
-
-Ticket SimDevice::submit(std::shared_ptr<const Program>, std::shared_ptr<const Batch> batch) {
-  const std::uint64_t number = ++shared_->num_batches;
-  check(*batch);
-  const Fault fault = shared_->choose_fault ? shared_->choose_fault(*batch, number) : Fault::kNone;
+SimDevices::Begun SimDevices::begin(WorkerId worker, const Batch& batch, std::chrono::nanoseconds cost) {
+  const std::uint64_t number = ++num_batches;
+  submitting = worker;
+  const Fault fault = choose_fault ? choose_fault(batch, number) : Fault::kNone;
   if (fault == Fault::kThrowInSubmit) throw std::runtime_error("simulated failure of submit");
   if (fault == Fault::kThrowSomethingElse) throw 42;  // NOLINT
-  const auto cost = settings_.batch_time + settings_.token_time * batch->num_tokens();
-  const TimePoint start = std::max(busy_until_, shared_->now());
-  busy_until_ =
-      fault == Fault::kNeverCompletes || busy_until_ == TimePoint::max() ? TimePoint::max() : start + cost;
-  queue_.push_back({.batch = std::move(batch), .done = busy_until_, .fault = fault});
+  TimePoint& busy = busy_until[worker];
+  const TimePoint start = std::max(busy, now());
+  const bool never = fault == Fault::kNeverCompletes || busy == TimePoint::max();
+  busy = never ? TimePoint::max() : start + cost;
+  return {.fault = fault, .done = busy};
+}
+
+SimDevice::~SimDevice() { shared_->alive.erase(worker_); }
+
+Ticket SimDevice::submit(std::shared_ptr<const Program>, std::shared_ptr<const Batch> batch) {
+  check(*batch);
+  const auto [fault, done] =
+      shared_->begin(worker_, *batch, settings_.batch_time + settings_.token_time * batch->num_tokens());
+  queue_.push_back({.batch = std::move(batch), .done = done, .fault = fault});
   return ++num_submitted_;
 }
 
@@ -86,6 +98,8 @@ void SimDevice::check(const Batch& batch) {
   std::map<SlotId, std::uint64_t> owners;
   for (const auto& slice : batch.slices) {
     num_tokens += slice.num_tokens;
+    const auto [ran_on, is_new] = shared_->ran_on.emplace(slice.sequence, worker_);
+    shared_->num_moved += std::exchange(ran_on->second, worker_) != worker_ ? 1 : 0;
     if (slice.num_tokens == 0) report(batch, slice, "no tokens");
     const bool is_its_own = owners.try_emplace(slice.slot, slice.sequence).first->second == slice.sequence;
     if (slice.slot >= device.num_slots || !is_its_own) report(batch, slice, "a slot that is not its own");
@@ -166,10 +180,15 @@ BatchResult SimDevice::collect(Ticket ticket) {
 
 void SimDevice::move(const Batch& batch, BatchResult& result) {
   shared_->host_pages.resize(settings_.description.num_host_pages);
-  for (const PageMove& move : batch.moves) {
-    auto& host = shared_->host_pages.at(move.host_page);
+  for (const PageCopy& move : batch.moves) {
     auto& page = pages_.at(move.device_page);
-    if (move.to_host) {
+    if (move.is_within()) {
+      shared_->num_copies_within += 1;
+      page = pages_.at(move.from_page);
+      continue;
+    }
+    auto& host = shared_->host_pages.at(move.host_page);
+    if (move.is_store()) {
       shared_->num_stores += 1;
       const bool is_void = std::find(page.begin(), page.end(), kVoid) != page.end();
       host = {.generation = is_void ? 0 : move.generation, .tokens = page};
@@ -189,8 +208,8 @@ void SimDevice::move(const Batch& batch, BatchResult& result) {
 
 bool SimDevice::has_move_in_flight(bool to_host) const {
   for (const auto& submitted : queue_)
-    for (const PageMove& move : submitted.batch->moves)
-      if (move.to_host == to_host) return true;
+    for (const PageCopy& move : submitted.batch->moves)
+      if (to_host ? move.is_store() : move.is_load()) return true;
   return false;
 }
 
@@ -205,12 +224,12 @@ bool SimDevice::reads_void(const Batch& batch, const SequenceSlice& slice) const
 
 std::int32_t SimDevice::execute(const Batch& batch, const SequenceSlice& slice, std::size_t first_token) {
   if (reads_void(batch, slice)) {
-    for (std::uint32_t i = 0; i < slice.num_tokens; ++i) kv(batch, slice, slice.context_length + i) = kVoid;
+    for (std::uint32_t i = 0; i < slice.num_tokens; ++i) write(batch, slice, slice.context_length + i, kVoid);
     return kVoidContext;
   }
   for (std::uint32_t i = 0; i < slice.num_tokens; ++i)
-    kv(batch, slice, slice.context_length + i) =
-        slice.input_from_slot ? slots_[slice.slot] : batch.token_ids[first_token + i];
+    write(batch, slice, slice.context_length + i,
+          slice.input_from_slot ? slots_[slice.slot] : batch.token_ids[first_token + i]);
   if (!slice.sample) return -1;
   std::vector<std::int32_t> tokens;
   for (std::uint32_t i = 0; i < slice.context_length + slice.num_tokens; ++i) {
@@ -218,8 +237,9 @@ std::int32_t SimDevice::execute(const Batch& batch, const SequenceSlice& slice, 
     if (tokens.back() == kUnwritten) report(batch, slice, "KV that was never written");
   }
   if (slice.scored_token >= 0) return slice.scored_token;
-  slots_[slice.slot] = sim_token(tokens, slice.sampling.seed, slice.suppressed,
-                                 slice.sampling.has_penalties() ? counts_of(batch, slice) : SimCounts{});
+  slots_[slice.slot] =
+      sim_token(tokens, slice.sampling.seed, slice.suppressed,
+                slice.sampling.has_penalties() ? counts_of(batch, slice) : SimCounts{}, slice.allowed);
   recent_[slice.slot][tokens.size() % kRecentTokens] = slots_[slice.slot];
   return slots_[slice.slot];
 }
@@ -240,6 +260,15 @@ std::int32_t& SimDevice::kv(const Batch& batch, const SequenceSlice& slice, std:
   const std::uint32_t page_size = settings_.description.page_size;
   const PageId page = batch.page_table.at(slice.first_page + position / page_size);
   return pages_.at(page)[position % page_size];
+}
+
+// What is in a page behind the tokens that were written is left from before.
+void SimDevice::write(const Batch& batch, const SequenceSlice& slice, std::uint32_t position,
+                      std::int32_t token) {
+  std::int32_t& written = kv(batch, slice, position);
+  const std::uint32_t page_size = settings_.description.page_size;
+  if (position % page_size == 0) std::fill_n(&written, page_size, kUnwritten);
+  written = token;
 }
 
 void SimDevice::report(const Batch& batch, const SequenceSlice& slice, const std::string& what) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/admission_ticket.hpp"
 #include "gpu/device.hpp"
 
 namespace troupe::sim {
@@ -41,6 +42,7 @@ struct SimDeviceSettings {
 };
 
 class SimDevice;
+class SimEncoder;
 
 // What all devices of a simulation share; outlives them.
 struct SimDevices {
@@ -48,38 +50,53 @@ struct SimDevices {
     std::uint64_t generation = 0;
     std::vector<std::int32_t> tokens;
   };
+  struct Begun {
+    Fault fault = Fault::kNone;
+    TimePoint done{};  // max(): never
+  };
 
   std::function<TimePoint()> now;
   // Asked for every batch, in order of submission.
   std::function<Fault(const Batch&, std::uint64_t number)> choose_fault;
   std::uint64_t num_batches = 0;
+  WorkerId submitting = 0;  // the worker that got the last one
   std::uint64_t num_devices = 0;
-  std::set<SimDevice*> alive;     // never more than one
+  std::map<std::uint64_t, WorkerId> ran_on;  // sequences: the worker that had them last
+  std::uint64_t num_moved = 0;               // to another worker
+  std::map<WorkerId, SimDevice*> alive;      // never more than one of a worker
+  std::map<WorkerId, SimEncoder*> encoders;  // alive, of a second model
+  // Devices of one worker share its cores: a batch begins when the one before it ends,
+  // whichever model's it is. max(): never, one hangs.
+  std::map<WorkerId, TimePoint> busy_until;
   std::set<std::uint64_t> ended;  // sequences that must not be seen again
   std::vector<std::string> violations;
-  std::vector<HostPage> host_pages;  // outlive a device
+  std::vector<HostPage> host_pages;  // of all workers, and outlive their devices
   // Asked for every load: is what is there damaged?
   std::function<bool()> choose_damage;
   std::uint64_t num_stores = 0, num_loads = 0, num_failed_loads = 0;
+  std::uint64_t num_copies_within = 0;
   std::uint64_t num_reads_under_way = 0;  // by the disk
   // Clients that left while pages were on their way: from the host, to it, from the disk.
   std::uint64_t num_left_in_load = 0, num_left_in_store = 0, num_left_in_read = 0;
   void note_departure();
+  // A batch of a worker that takes so long. Throws where its fault is to be refused.
+  Begun begin(WorkerId worker, const Batch& batch, std::chrono::nanoseconds cost);
 };
 
 // By id, how often each token with a penalty was generated.
 using SimCounts = std::map<std::int32_t, std::uint32_t>;
 
-// The token after `tokens`: letters, and now and then the end. Penalties give
+// The token after `tokens`: letters, and now and then the end; some letter is allowed. Penalties give
 // another one, which depends on all that they are for.
 std::int32_t sim_token(std::span<const std::int32_t> tokens, std::uint64_t seed,
-                       std::span<const std::int32_t> suppressed, const SimCounts& penalized = {});
+                       std::span<const std::int32_t> suppressed, const SimCounts& penalized = {},
+                       const TokenMask& allowed = {});  // empty: all
 // Of a token drawn for a position.
 float sim_logprob(std::int32_t token, std::size_t position);
 
 class SimDevice final : public Device {
  public:
-  SimDevice(SimDeviceSettings settings, std::shared_ptr<SimDevices> shared);
+  SimDevice(SimDeviceSettings settings, std::shared_ptr<SimDevices> shared, WorkerId worker);
   ~SimDevice() override;
 
   const DeviceDescription& description() const override { return settings_.description; }
@@ -112,16 +129,17 @@ class SimDevice final : public Device {
   std::int32_t execute(const Batch& batch, const SequenceSlice& slice, std::size_t first_token);
   SimCounts counts_of(const Batch& batch, const SequenceSlice& slice);
   std::int32_t& kv(const Batch& batch, const SequenceSlice& slice, std::uint32_t position);
+  void write(const Batch& batch, const SequenceSlice& slice, std::uint32_t position, std::int32_t token);
   void report(const Batch& batch, const SequenceSlice& slice, const std::string& what);
 
   SimDeviceSettings settings_;
   std::shared_ptr<SimDevices> shared_;
+  WorkerId worker_;
   std::function<void()> listener_;
   std::deque<Submitted> queue_;  // submitted, not collected
   Ticket num_submitted_ = 0;
   Ticket num_collected_ = 0;
   Ticket num_rung_ = 0;
-  TimePoint busy_until_;
   std::vector<std::vector<std::int32_t>> pages_;
   std::vector<std::int32_t> slots_;
   std::vector<std::array<std::int32_t, kRecentTokens>> recent_;  // by slot

@@ -34,6 +34,14 @@ void SimDisk::begin(const DiskTransfer& transfer) {
     settings_.file->pages.at(transfer.disk_page).reset();
     return;
   }
+  if (transfer.direction == DiskTransfer::Direction::kRelease) {
+    settings_.file->pages.at(transfer.disk_page).reset();
+    after_(std::chrono::nanoseconds(0), [this, transfer] {
+      done_.push_back({.transfer = transfer, .outcome = TransferOutcome::kDone});
+      if (listener_) listener_();
+    });
+    return;
+  }
   // While it is written, neither its old nor its new contents are there.
   if (transfer.direction == DiskTransfer::Direction::kWrite)
     settings_.file->pages.at(transfer.disk_page).reset();
@@ -60,6 +68,7 @@ TransferOutcome SimDisk::carry_out(const DiskTransfer& transfer) {
   auto& on_disk = settings_.file->pages.at(transfer.disk_page);
   if (chance(settings_.percent_failed)) return TransferOutcome::kFailed;
   if (transfer.direction == DiskTransfer::Direction::kWrite) {
+    if (chance(settings_.percent_without_room)) return TransferOutcome::kNoRoom;
     const auto& on_host = host_page(transfer);
     if (on_host.generation != transfer.identity.generation) return TransferOutcome::kDamaged;
     on_disk = {.identity = transfer.identity, .tokens = on_host.tokens};

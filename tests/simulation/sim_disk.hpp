@@ -31,7 +31,8 @@ struct SimDiskSettings {
   std::shared_ptr<SimFile> file;  // null: no disk
   std::uint64_t seed = 0;
   std::chrono::microseconds longest{2000};
-  unsigned percent_failed = 0, percent_damaged = 0;
+  std::uint32_t num_pages_lacking = 0;  // as the file system has it all the time
+  unsigned percent_failed = 0, percent_damaged = 0, percent_without_room = 0;
 };
 
 class SimDisk final : public DiskTier {
@@ -45,6 +46,7 @@ class SimDisk final : public DiskTier {
   PageSecret secret() const override { return {.k0 = 11, .k1 = 12}; }
   std::uint64_t first_generation() const override { return settings_.file->num_opened << 40; }
   std::vector<StoredPage> take_stored() override;
+  std::uint32_t num_pages_lacking() const override { return settings_.num_pages_lacking; }
   void submit(std::vector<DiskTransfer> transfers) override;
   std::vector<Done> take_done() override;
   void set_listener(std::function<void()> listener) override { listener_ = std::move(listener); }

@@ -33,10 +33,10 @@ SimSettings small_settings() {
                                  .max_batch_tokens = 32,
                                  .context_length = 128,
                                  .vocabulary_size = ByteTokenizer::kVocabularySize};
-  settings.options.max_batch_tokens = 32;
-  settings.options.max_batch_sequences = 8;
-  settings.options.prefill_chunk = 8;
-  settings.options.max_waiting = 64;
+  settings.options.serving.max_batch_tokens = 32;
+  settings.options.serving.max_batch_sequences = 8;
+  settings.options.serving.prefill_chunk = 8;
+  settings.options.serving.max_waiting = 64;
   return settings;
 }
 
@@ -52,15 +52,27 @@ SimWorld::SimWorld(SimSettings settings)
       devices_(std::make_shared<SimDevices>()),
       system_(std::make_unique<caf::actor_system>(config_)) {
   devices_->now = [this] { return now(); };
-  DeviceFactory make_device = [this]() -> std::unique_ptr<Device> {
+  DeviceFactory make_device = [this](WorkerId worker) -> std::unique_ptr<Device> {
     if (settings_.fails_to_start && settings_.fails_to_start(devices_->num_devices + 1))
       throw std::runtime_error("simulated failure to start");
-    return std::make_unique<SimDevice>(settings_.device, devices_);
+    return std::make_unique<SimDevice>(settings_.device, devices_, worker);
   };
   if (settings_.disk.file)
     settings_.options.cache.disk = std::make_shared<SimDisk>(
         settings_.disk, devices_, [this](auto delay, auto action) { after(delay, std::move(action)); });
-  engine_ = std::make_unique<ActorEngine>(*system_, byte_model(), make_device, settings_.options, metrics_,
+  ServedModel model = byte_model();
+  model.chat_template = settings_.chat_template;
+  std::vector<EngineModel> models = {{.served = std::move(model), .make_device = make_device}};
+  if (settings_.encoder) {
+    ServedModel encoder = byte_model();
+    encoder.name = "encoder";
+    encoder.kind = ModelKind::kEmbedding;
+    const auto place = settings_.encoder_is_first ? models.begin() : models.end();
+    models.insert(place, {.served = std::move(encoder), .make_device = [this](WorkerId worker) {
+                            return std::make_unique<SimEncoder>(*settings_.encoder, devices_, worker);
+                          }});
+  }
+  engine_ = std::make_unique<ActorEngine>(*system_, std::move(models), settings_.options, metrics_,
                                           ActorEngineSettings{.has_threads = false,
                                                               .seed = random_(),
                                                               .secret = {.k0 = random_(), .k1 = random_()},
@@ -127,7 +139,8 @@ TimePoint SimWorld::next_event() const {
   if (!agenda_.empty()) next = agenda_.begin()->first;
   const auto& timers = coordinator().clock().schedule();
   if (!timers.empty()) next = std::min(next, timers.begin()->first);
-  for (const SimDevice* device : devices_->alive) next = std::min(next, device->next_completion());
+  for (const auto& [worker, device] : devices_->alive) next = std::min(next, device->next_completion());
+  for (const auto& [worker, encoder] : devices_->encoders) next = std::min(next, encoder->next_completion());
   return next;
 }
 
@@ -136,7 +149,8 @@ bool SimWorld::advance() {
   if (next == TimePoint::max()) return false;
   coordinator().advance_time(std::max(next - now(), std::chrono::steady_clock::duration(0)));
   trace(static_cast<std::uint64_t>(now().time_since_epoch().count()));
-  for (SimDevice* device : std::vector(devices_->alive.begin(), devices_->alive.end())) device->ring_if_due();
+  for (const auto& [worker, device] : devices_->alive) device->ring_if_due();
+  for (const auto& [worker, encoder] : devices_->encoders) encoder->ring_if_due();
   while (!agenda_.empty() && agenda_.begin()->first <= now()) {
     const auto action = std::move(agenda_.begin()->second);
     agenda_.erase(agenda_.begin());
@@ -161,7 +175,9 @@ void SimWorld::run_for(std::chrono::nanoseconds time) {
   run([&] { return is_over; });
 }
 
-CacheTierState& SimWorld::tier() { return state_of<CacheTierActor, CacheTierState>(engine_->actors().tier); }
+void SimWorld::stand_still(std::chrono::nanoseconds time) { coordinator().advance_time(time); }
+
+const PageMap& SimWorld::pages() { return scheduler().core().pages(); }
 
 SchedulerState& SimWorld::scheduler() {
   return state_of<SchedulerActor, SchedulerState>(engine_->actors().scheduler);

@@ -21,9 +21,10 @@
 #include "actors/actor_engine.hpp"
 #include "actors/cache_tier.hpp"
 #include "actors/scheduler.hpp"
-#include "telemetry/metrics.hpp"
+#include "telemetry/metrics/metrics.hpp"
 #include "tests/simulation/sim_device.hpp"
 #include "tests/simulation/sim_disk.hpp"
+#include "tests/simulation/sim_encoder.hpp"
 
 namespace troupe::sim {
 
@@ -32,8 +33,11 @@ struct SimSettings {
   std::optional<std::uint64_t> seed;
   SimDeviceSettings device;
   SimDiskSettings disk;
+  std::optional<SimDeviceSettings> encoder;  // of another model, which encodes
+  bool encoder_is_first = false;             // the model's index is 0 then, not 1
   EngineOptions options;
-  Tracer* tracer = nullptr;  // outlives the world
+  Tracer* tracer = nullptr;                           // outlives the world
+  std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
   // Asked for the n-th device, from 1; true: the factory throws.
   std::function<bool(std::uint64_t)> fails_to_start;
 };
@@ -72,9 +76,11 @@ class SimWorld {
   // nobody has a message. False if that takes more than max_steps messages.
   bool run(const std::function<bool()>& is_enough = {}, std::uint64_t max_steps = 1'000'000);
   void run_for(std::chrono::nanoseconds time);
+  // Time passes and nothing happens: as when the process was stopped.
+  void stand_still(std::chrono::nanoseconds time);
 
   // Looks into the actors' states; between messages only.
-  CacheTierState& tier();
+  const PageMap& pages();
   SchedulerState& scheduler();
 
   // As /metrics shows it; 0 if there is none of that name.

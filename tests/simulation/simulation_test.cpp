@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deterministic simulation of the whole engine. TROUPE_SIM_SEED=n runs the one
-// scenario of that seed and says what it was, TROUPE_SIM_SEEDS=n runs so many.
+// scenario of that seed and says what it was, TROUPE_SIM_SEEDS=n runs so many, from
+// TROUPE_SIM_FIRST_SEED on. By hand: TROUPE_SIM_SEEDS=100000, some 15 minutes.
 #include "tests/simulation/scenario.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -33,16 +35,37 @@ void check_seed(std::uint64_t seed, std::map<std::string, ScenarioResult>& total
   total.num_steps += result.num_steps;
   total.num_requests += result.num_requests;
   total.num_devices += result.num_devices;
+  total.num_workers = std::max(total.num_workers, result.num_workers);
+  total.num_moved += result.num_moved;
   total.num_preemptions += result.num_preemptions;
   total.num_written += result.num_written;
   total.num_read += result.num_read;
+  total.num_copies_within += result.num_copies_within;
   total.num_left_in_load += result.num_left_in_load;
   total.num_left_in_store += result.num_left_in_store;
   total.num_left_in_read += result.num_left_in_read;
+  total.num_inputs += result.num_inputs;
+  total.num_vectors += result.num_vectors;
+  total.num_died_beside_full += result.num_died_beside_full;
+}
+
+// Sequences did go on at other workers.
+void check_workers(const std::map<std::string, ScenarioResult>& totals) {
+  for (const auto& [name, total] : totals) CHECK(total.num_workers == 3);
+  CHECK(totals.at("worker death").num_moved > 0);
+  CHECK(totals.at("starvation").num_moved > 0);
+}
+
+// Inputs were encoded beside chats in every scenario, and workers died meanwhile.
+void check_encoders(const std::map<std::string, ScenarioResult>& totals) {
+  for (const auto& [name, total] : totals) CHECK(total.num_vectors > total.num_inputs / 10);
+  CHECK(totals.at("worker death").num_died_beside_full > 0);
+  CHECK(totals.at("poison").num_died_beside_full > 0);
 }
 
 // Clients did vanish while pages were on their way.
 void check_departures(const ScenarioResult& returning) {
+  CHECK(returning.num_copies_within > 0);
   CHECK(returning.num_left_in_load > 0);
   CHECK(returning.num_left_in_store > 0);
   CHECK(returning.num_left_in_read > 0);
@@ -58,13 +81,19 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
     const std::uint64_t num_seeds = number_from("TROUPE_SIM_SEEDS").value_or(kSeedsInEveryRun);
     const std::uint64_t first = number_from("TROUPE_SIM_FIRST_SEED").value_or(0);
     for (std::uint64_t seed = first; seed < first + num_seeds; ++seed) check_seed(seed, totals);
-    if (num_seeds >= kSeedsInEveryRun) check_departures(totals["returning"]);
+    if (num_seeds >= kSeedsInEveryRun) {
+      check_departures(totals["returning"]);
+      check_workers(totals);
+      check_encoders(totals);
+    }
   }
   for (const auto& [name, total] : totals)
-    MESSAGE(name, ": ", total.num_requests, " requests, ", total.num_devices, " devices, ",
-            total.num_preemptions, " preemptions, ", total.num_written, " pages written, ", total.num_read,
-            " read, ", total.num_left_in_load, ", ", total.num_left_in_store, " and ", total.num_left_in_read,
-            " left in loads, stores and reads, ", total.num_steps, " messages");
+    MESSAGE(name, ": ", total.num_requests, " requests, ", total.num_devices, " devices, ", total.num_moved,
+            " moved, ", total.num_preemptions, " preemptions, ", total.num_written, " pages written, ",
+            total.num_read, " read, ", total.num_copies_within, " copied in part, ", total.num_left_in_load,
+            ", ", total.num_left_in_store, " and ", total.num_left_in_read,
+            " left in loads, stores and reads, ", total.num_vectors, " of ", total.num_inputs, " vectors, ",
+            total.num_died_beside_full, " deaths beside a full worker, ", total.num_steps, " messages");
 }
 
 TEST_CASE("simulation: the same seed gives the same run, another one another") {

@@ -21,12 +21,16 @@ namespace {
 using Arrival = std::uint64_t;
 
 // Of all sequences that run: had it got a token since it was last suspended?
-using Running = std::map<Arrival, bool>;
+struct Runner {
+  bool has_progressed = false;
+  std::size_t num_tokens = 0;
+};
+using Running = std::map<Arrival, Runner>;
 
 Running running_now(sim::SimWorld& world) {
   Running running;
-  for (const auto& [arrival, sequence] : world.scheduler().running())
-    running.emplace(arrival, sequence->has_progressed);
+  for (const Sequence* sequence : world.scheduler().core().running())
+    running.emplace(sequence->arrival, Runner{sequence->has_progressed, sequence->tokens.size()});
   return running;
 }
 
@@ -38,9 +42,15 @@ class SuspensionRules {
 
   void look() {
     Running now = running_now(world_);
-    for (const auto& [arrival, had_progressed] : before_)
-      if (world_.scheduler().waiting().contains(arrival)) check_suspended(arrival, had_progressed, now);
-    check_asking();
+    const EngineCore& core = world_.scheduler().core();
+    for (const auto& [arrival, runner] : before_) {
+      const auto found = core.waiting().find(arrival);
+      if (found == core.waiting().end()) continue;
+      // It may have got its token in the very step in which it had to go.
+      const std::size_t num_tokens = core.sequence(found->second).tokens.size();
+      check_suspended(arrival, runner.has_progressed || num_tokens > runner.num_tokens, now);
+    }
+    check_joining(now);
     before_ = std::move(now);
   }
 
@@ -52,26 +62,25 @@ class SuspensionRules {
     INFO("sequence ", arrival, " was suspended");
     CHECK_MESSAGE(had_progressed, "twice in a row, without a token in between");
     CHECK_MESSAGE(arrival != before_.begin()->first, "although it was the first of those who ran");
-    for (const auto& [later, has_progressed] : now)
-      if (later > arrival) CHECK_MESSAGE(!has_progressed, "before ", later, ", which came later");
+    for (const auto& [later, runner] : now)
+      if (later > arrival) CHECK_MESSAGE(!runner.has_progressed, "before ", later, ", which came later");
   }
 
-  // Pages are asked for in order of arrival; others pass while the disk reads for one.
-  void check_asking() {
-    std::optional<Arrival> asking;
-    bool has_passed = false;
-    for (const auto& [arrival, sequence] : world_.scheduler().waiting()) {
-      if (sequence->phase == Sequence::Phase::kReserving) asking = arrival;
-      if (!asking && sequence->phase == Sequence::Phase::kWaiting) has_passed = true;
+  // Sequences join in order of arrival; others pass while the disk reads for one.
+  void check_joining(const Running& now) const {
+    const EngineCore& core = world_.scheduler().core();
+    for (const auto& [arrival, runner] : now) {
+      if (before_.contains(arrival)) continue;
+      for (const auto& [earlier, index] : core.waiting()) {
+        if (earlier > arrival) break;
+        CHECK_MESSAGE(core.sequence(index).phase == Sequence::Phase::kFetching, "sequence ", arrival,
+                      " joined before ", earlier, ", which came first");
+      }
     }
-    if (asking && asking != asked_before_)
-      CHECK_MESSAGE(!has_passed, "sequence ", *asking, " asked for pages before one that came first");
-    asked_before_ = asking;
   }
 
   sim::SimWorld& world_;
   Running before_;
-  std::optional<Arrival> asked_before_;
   int num_suspended_ = 0;
 };
 
@@ -91,10 +100,11 @@ sim::SimSettings crowded(std::uint64_t seed, Draw& draw) {
   settings.seed = seed;
   settings.device.description.num_pages = draw.between(32, 60);
   settings.device.description.num_host_pages = draw.between(0, 60);
-  settings.options.look_ahead_pages = draw.between(0, 2);
-  settings.options.cache.keep_free = draw.between(0, 20) / 100.0;
-  settings.options.cache.policy = draw.between(0, 1) == 0 ? EvictionPolicy::kValue : EvictionPolicy::kLru;
-  settings.options.max_in_flight = draw.between(1, 5);
+  settings.options.serving.look_ahead_pages = draw.between(0, 2);
+  settings.options.serving.keep_free = draw.between(0, 20) / 100.0;
+  settings.options.serving.cache_policy =
+      draw.between(0, 1) == 0 ? EvictionPolicy::kValue : EvictionPolicy::kLru;
+  settings.options.serving.max_in_flight = draw.between(1, 5);
   if (draw.between(0, 1) == 0) return settings;
   settings.disk.file = std::make_shared<sim::SimFile>();
   settings.disk.file->pages.resize(draw.between(1, 100));
@@ -147,10 +157,10 @@ TEST_CASE("suspension: pages kept of conversations make nobody wait") {
       submit(world, letters(std::string(30, static_cast<char>('a' + i)), 30, i));
       REQUIRE(world.run());
     }
-    REQUIRE(world.tier().counts().cached > 30);
+    REQUIRE(world.pages().counts().cached > 30);
     const auto large = submit(world, letters(std::string(60, 'z'), 60));
     world.settle();  // no time passes
-    CHECK(world.scheduler().running().size() == 1);
+    CHECK(world.scheduler().core().num_running() == 1);
     REQUIRE(world.run());
     CHECK(large->finished()->usage.completion_tokens == 60);
     CHECK(world.metric("troupe_num_preemptions_total") == 0);
@@ -168,7 +178,7 @@ TEST_CASE("suspension: one that needs nearly all pages gets them behind a stream
     small.push_back(submit(world, letters(std::string(20, 'x'), 20, number)));
   };
   for (std::uint64_t i = 0; i < 4; ++i) come(i);
-  world.run([&] { return world.scheduler().running().size() == 4; });
+  world.run([&] { return world.scheduler().core().num_running() == 4; });
   const auto large = submit(world, letters(std::string(100, 'z'), 20));
   std::uint64_t number = 4;
   // For as long as the large one waits, a small one comes for each that ends.

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <sqlite3.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -118,7 +117,7 @@ TEST_CASE("conversation store: unknown, expired and other tenants' responses can
   CHECK(fixture.found("a", "") == kNotFound);
   CHECK(fixture.found("a", "alice", response.expires) == kNotFound);
   CHECK(Fixture::fault(fixture.store->read_conversation("bob", "a", kNow)) == kNotFound);
-  CHECK(fixture.store->remove("bob", "a", kNow)->fault == StoreFault::kNotFound);
+  CHECK(Fixture::fault(fixture.store->remove("bob", "a", kNow)) == kNotFound);
   auto stolen = some_response("c", "a", {1}, true);
   stolen.tenant = "bob";
   CHECK(fixture.store->save(stolen)->fault == StoreFault::kNotFound);
@@ -128,13 +127,13 @@ TEST_CASE("conversation store: what is deleted is gone, but what continues it go
   Fixture fixture;
   for (const auto& [id, previous] : {std::pair{"a", ""}, {"b", "a"}, {"c", "b"}})
     REQUIRE_FALSE(fixture.store->save(some_response(id, previous, {1}, *previous != 0)));
-  REQUIRE_FALSE(fixture.store->remove("", "a", kNow));
-  REQUIRE_FALSE(fixture.store->remove("", "b", kNow));
+  REQUIRE_FALSE(Fixture::fault(fixture.store->remove("", "a", kNow)));
+  REQUIRE_FALSE(Fixture::fault(fixture.store->remove("", "b", kNow)));
   CHECK(fixture.found("a") == kNotFound);
-  CHECK(fixture.store->remove("", "a", kNow)->fault == StoreFault::kNotFound);
+  CHECK(Fixture::fault(fixture.store->remove("", "a", kNow)) == kNotFound);
   CHECK(std::get<Conversation>(fixture.store->read_conversation("", "c", kNow)).messages.size() == 6);
   CHECK(num_rows(fixture.directory, fixture.store) == 3);
-  REQUIRE_FALSE(fixture.store->remove("", "c", kNow));
+  REQUIRE_FALSE(Fixture::fault(fixture.store->remove("", "c", kNow)));
   CHECK(num_rows(fixture.directory, fixture.store) == 0);
 }
 
@@ -175,7 +174,7 @@ TEST_CASE("conversation store: a full file refuses what is new and still shows w
   CHECK(fixture.store->save(response)->fault == StoreFault::kFull);
   CHECK_FALSE(fixture.found("r0"));
   CHECK(fixture.found(response.id) == kNotFound);
-  REQUIRE_FALSE(fixture.store->remove("", "r0", kNow));
+  REQUIRE_FALSE(Fixture::fault(fixture.store->remove("", "r0", kNow)));
   CHECK_FALSE(fixture.store->save(response));
 }
 
@@ -190,46 +189,6 @@ TEST_CASE("conversation store: a file that another program has locked is left al
   }
   CHECK(fixture.files().size() == 1);  // nothing was put aside
   CHECK_NOTHROW(fixture.open());
-}
-
-TEST_CASE("conversation store: what is no database, another version or another schema is put aside") {
-  configure_logging(LogLevel::kOff, LogFormat::kText);
-  Fixture fixture;
-  REQUIRE_FALSE(fixture.store->save(some_response("a", "", {1})));
-  const std::array<std::string, 5> wrongs = {
-      "no database", "PRAGMA user_version=99", "PRAGMA application_id=1",
-      "CREATE TRIGGER t AFTER INSERT ON response BEGIN DELETE FROM message; END",
-      "DROP INDEX response_expires"};
-  for (std::size_t i = 0; i < wrongs.size(); ++i) {
-    CAPTURE(wrongs[i]);
-    fixture.store.reset();
-    if (i == 0) {
-      std::ofstream(file_of(fixture)) << std::string(10'000, 'x');
-    } else {
-      SqliteDatabase(file_of(fixture)).execute(wrongs[i]);
-    }
-    fixture.open();
-    CHECK(fixture.found("a") == kNotFound);
-    CHECK_FALSE(fixture.store->save(some_response("a", "", {1})));
-    CHECK(std::filesystem::exists(file_of(fixture).string() + ".aside-" + std::to_string(i + 1)));
-  }
-}
-
-TEST_CASE("conversation store: neither a link nor a pipe is followed in place of the file") {
-  configure_logging(LogLevel::kOff, LogFormat::kText);
-  Fixture fixture;
-  fixture.store.reset();
-  const TemporaryDirectory elsewhere;
-  std::filesystem::remove(file_of(fixture));
-  std::filesystem::create_symlink(elsewhere.path() / "victim", file_of(fixture));
-  fixture.open();
-  CHECK_FALSE(fixture.store->save(some_response("a", "", {1})));
-  CHECK_FALSE(std::filesystem::exists(elsewhere.path() / "victim"));
-  fixture.store.reset();
-  std::filesystem::remove(file_of(fixture));
-  REQUIRE(::mkfifo(file_of(fixture).c_str(), 0600) == 0);
-  fixture.open();
-  CHECK_FALSE(fixture.store->save(some_response("a", "", {1})));
 }
 
 TEST_CASE("conversation store: a response changed behind our back is refused, the others are not") {
@@ -308,6 +267,116 @@ TEST_CASE("conversation store: copied at any moment or its log cut anywhere, it 
   }
 }
 
+TEST_CASE(
+    "conversation store: after a sync that failed it is read and not written, until it is opened again") {
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  Fixture fixture({.file = {.vfs = failing_vfs()}});
+  REQUIRE_FALSE(fixture.store->save(some_response("before", "", {1})));
+  disk_faults() = {.fail_at = 1, .only = SQLITE_IOERR_FSYNC};
+  CHECK(fixture.store->save(some_response("during", "", {1})).has_value());
+  CHECK(disk_faults().was_hit);
+  disk_faults() = {};  // the disk says that all is well again
+  CHECK(fixture.store->is_read_only());
+  CHECK(fixture.store->save(some_response("after", "", {1}))->fault == StoreFault::kReadOnly);
+  CHECK(Fixture::fault(fixture.store->remove("", "before", kNow)) == StoreFault::kReadOnly);
+  CHECK(Fixture::fault(fixture.store->purge(kNow, 10)) == StoreFault::kReadOnly);
+  CHECK_FALSE(fixture.found("before"));
+  CHECK(fixture.found("after") == kNotFound);
+  fixture.open();
+  CHECK_FALSE(fixture.store->is_read_only());
+  CHECK_FALSE(fixture.store->save(some_response("after", "", {1})));
+}
+
+TEST_CASE("conversation store: opened after a crash with a sync that fails it is read and not written") {
+  configure_logging(LogLevel::kOff, LogFormat::kText);
+  int num_hit = 0;
+  bool was_hit = true;
+  for (std::uint64_t n = 1; was_hit; ++n) {
+    CAPTURE(n);
+    Fixture fixture;
+    REQUIRE_FALSE(fixture.store->save(some_response("before", "", {1})));
+    const TemporaryDirectory copy;  // as a process leaves it that is killed, with its log
+    for (const auto& name : fixture.files())
+      std::filesystem::copy_file(fixture.root.path() / name, copy.path() / name);
+    const StateDirectory directory(copy.path());
+    disk_faults() = {.fail_at = n, .only = SQLITE_IOERR_FSYNC};
+    ConversationStore store(directory, {.file = {.vfs = failing_vfs()}});
+    was_hit = disk_faults().was_hit;
+    disk_faults() = {};
+    num_hit += was_hit ? 1 : 0;
+    CHECK(store.is_read_only() == was_hit);
+    CHECK(store.save(some_response("after", "", {1})).has_value() == was_hit);
+    CHECK(std::holds_alternative<StoredResponse>(store.find("", "before", kNow)));
+  }
+  CHECK(num_hit == 2);  // the log, and the file
+}
+
+TEST_CASE("conversation store: nothing of what was removed is in the files once it is overwritten") {
+  Fixture fixture;
+  const auto needle = [](int i) { return "needle-" + std::to_string(i) + "-in-the-haystack"; };
+  std::mt19937_64 random(9);
+  const int num_responses = 150;
+  for (int i = 0; i < num_responses; ++i) {
+    auto response = some_response("r" + std::to_string(i), "", std::vector<std::int32_t>(random() % 300, i));
+    response.output = needle(i) + std::string(random() % 9000, '.') + needle(i);
+    response.input = {{"user", std::string(random() % 2000, '-') + needle(i)}};
+    REQUIRE_FALSE(fixture.store->save(response));
+  }
+  std::vector<int> order(num_responses);
+  for (int i = 0; i < num_responses; ++i) order[static_cast<std::size_t>(i)] = i;
+  std::shuffle(order.begin(), order.end(), random);
+  order.resize(100);
+  for (const int i : order)
+    REQUIRE_FALSE(Fixture::fault(fixture.store->remove("", "r" + std::to_string(i), kNow)));
+  REQUIRE_FALSE(fixture.store->overwrite_removed());
+  std::string all;
+  for (const auto& name : fixture.files()) all += test::file_text(fixture.root.path() / name);
+  int num_found = 0;
+  for (const int i : order) num_found += all.find(needle(i)) != std::string::npos ? 1 : 0;
+  CHECK(num_found == 0);
+  for (int i = 0; i < num_responses; ++i)
+    if (std::find(order.begin(), order.end(), i) == order.end())
+      CHECK(all.find(needle(i)) != std::string::npos);
+}
+
+TEST_CASE("conversation store: what is removed says which tokens nothing has any more") {
+  Fixture fixture;
+  REQUIRE_FALSE(fixture.store->save(some_response("a", "", {1, 2})));
+  REQUIRE_FALSE(fixture.store->save(some_response("b", "a", {3}, true)));
+  REQUIRE_FALSE(fixture.store->save(some_response("c", "b", {4, 5}, true)));
+  const auto removed = [&](const std::string& id) {
+    return std::get<RemovedResponse>(fixture.store->remove("", id, kNow));
+  };
+  CHECK(removed("b").tokens.empty());  // c has them still
+  const auto last = removed("c");      // and with it the one that was kept for its sake
+  CHECK(last.tokens == std::vector<std::int32_t>{1, 2, 3, 4, 5});
+  CHECK(last.num_kept == 2);
+  CHECK(removed("a").num_kept == 0);
+}
+
+TEST_CASE("conversation store: its files are for the owner only, whatever they were") {
+  Fixture fixture;
+  const auto log = file_of(fixture).string() + "-wal";
+  const auto mode = [](const std::filesystem::path& path) {
+    return static_cast<unsigned>(std::filesystem::status(path).permissions()) & 0777U;
+  };
+  REQUIRE_FALSE(fixture.store->save(some_response("a", "", {1})));
+  CHECK(mode(file_of(fixture)) == 0600);
+  CHECK(mode(log) == 0600);
+  // As a process left them that was killed and wrote them for all to read.
+  const TemporaryDirectory copy;
+  for (const auto& name : fixture.files()) {
+    std::filesystem::copy_file(fixture.root.path() / name, copy.path() / name);
+    std::filesystem::permissions(copy.path() / name, std::filesystem::perms(0644));
+  }
+  const StateDirectory directory(copy.path());
+  ConversationStore store(directory, {});
+  REQUIRE_FALSE(store.save(some_response("b", "", {1})));
+  for (const auto& entry : std::filesystem::directory_iterator(copy.path()))
+    CHECK(mode(entry.path()) == 0600);
+  CHECK(std::holds_alternative<StoredResponse>(store.find("", "a", kNow)));
+}
+
 TEST_CASE("conversation store: whichever disk operation fails, nothing that was acknowledged is lost") {
   configure_logging(LogLevel::kOff, LogFormat::kText);
   struct Kind {
@@ -338,4 +407,34 @@ TEST_CASE("conversation store: whichever disk operation fails, nothing that was 
       }
     }
   }
+}
+
+TEST_CASE("conversation store: an answer of several items is found, continued and deleted as it was") {
+  Fixture fixture;
+  auto response = some_response("r1", "", {1, 2, 3}, false);
+  response.output.clear();
+  response.answer = {{"reasoning", "hm"}, {"assistant", "Wait."}, {"function_call", R"({"call_id":"c"})"}};
+  CHECK_FALSE(fixture.store->save(response));
+  fixture.open();
+  CHECK(std::get<StoredResponse>(fixture.store->find("", "r1", kNow)) == response);
+  CHECK_FALSE(fixture.store->save(some_response("r2", "r1", {4}, true)));
+  const auto conversation = std::get<Conversation>(fixture.store->read_conversation("", "r2", kNow));
+  auto expected = response.input;
+  expected.insert(expected.end(), response.answer.begin(), response.answer.end());
+  expected.push_back({"user", "question r2"});
+  expected.push_back({"assistant", "answer r2"});
+  CHECK(conversation.messages == expected);
+}
+
+TEST_CASE("conversation store: an earlier troupe's file is read, and marked for none of those to write") {
+  Fixture fixture;
+  const auto response = some_response("r1", "", {1, 2, 3}, false);
+  CHECK_FALSE(fixture.store->save(response));
+  fixture.store.reset();
+  SqliteDatabase(file_of(fixture)).execute("PRAGMA user_version=1");
+  fixture.open();
+  CHECK(std::get<StoredResponse>(fixture.store->find("", "r1", kNow)) == response);
+  CHECK_FALSE(fixture.store->damage());
+  fixture.store.reset();
+  CHECK(SqliteDatabase(file_of(fixture)).number("PRAGMA user_version") == 2);
 }

@@ -9,17 +9,23 @@
 namespace troupe::test {
 namespace {
 
+static_assert(DiskFaults{}.code_of_reads == SQLITE_IOERR_READ);
+
 struct FailingFile {
   sqlite3_file base;
   sqlite3_file* real;
 };
 
-sqlite3_vfs* real_vfs() { return sqlite3_vfs_find(nullptr); }
+sqlite3_vfs* real_vfs() {
+  static sqlite3_vfs* const real = sqlite3_vfs_find(nullptr);
+  return real;
+}
 sqlite3_file* real(sqlite3_file* file) { return reinterpret_cast<FailingFile*>(file)->real; }
 
 // The code to fail with, or 0 to go on.
 int fault(int code) {
   DiskFaults& faults = disk_faults();
+  if (faults.only != 0 && faults.only != code) return SQLITE_OK;
   ++faults.num_operations;
   const bool is_due = faults.fail_at > 0 && (faults.num_operations == faults.fail_at ||
                                              (faults.for_ever && faults.num_operations > faults.fail_at));
@@ -29,7 +35,7 @@ int fault(int code) {
 
 int close_file(sqlite3_file* file) { return real(file)->pMethods->xClose(real(file)); }
 int read_file(sqlite3_file* file, void* data, int size, sqlite3_int64 offset) {
-  if (const int code = fault(SQLITE_IOERR_READ)) return code;
+  if (const int code = fault(disk_faults().code_of_reads)) return code;
   return real(file)->pMethods->xRead(real(file), data, size, offset);
 }
 // A write that fails may have written a part.
@@ -91,7 +97,7 @@ DiskFaults& disk_faults() {
   return faults;
 }
 
-const char* failing_vfs() {
+const char* failing_vfs(bool is_default) {
   static sqlite3_vfs vfs = [] {
     sqlite3_vfs copy = *real_vfs();
     copy.zName = "failing";
@@ -101,7 +107,7 @@ const char* failing_vfs() {
     copy.pNext = nullptr;
     return copy;
   }();
-  sqlite3_vfs_register(&vfs, 0);
+  sqlite3_vfs_register(&vfs, is_default ? 1 : 0);
   return vfs.zName;
 }
 

@@ -10,13 +10,16 @@ namespace troupe::test {
 struct DiskFaults {
   std::uint64_t fail_at = 0;  // counts from 1; 0: never
   bool for_ever = false;
-  int code = 0;  // SQLITE_IOERR_WRITE, SQLITE_FULL …; of writes, others fail as themselves
+  int only = 0;             // not 0: operations that fail with this code are counted and fail, no others
+  int code = 0;             // SQLITE_IOERR_WRITE, SQLITE_FULL …; of writes, others fail as themselves
+  int code_of_reads = 266;  // SQLITE_IOERR_READ
   std::uint64_t num_operations = 0;
   bool was_hit = false;
 };
 
-// The name to open files by; the faults are for all of them, in one thread.
-const char* failing_vfs();
+// The name to open files by, or what is opened without a name goes this way, too;
+// the faults are for all of them, in one thread.
+const char* failing_vfs(bool is_default = false);
 DiskFaults& disk_faults();
 
 }  // namespace troupe::test

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "telemetry/log.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
@@ -60,6 +62,7 @@ class Place {
   PageFile open(std::uint32_t num_pages = 8, const PageFileContents& contents = kContents) const {
     return PageFile(descriptor_, contents, num_pages);
   }
+  int descriptor() const { return descriptor_; }
   std::filesystem::path index() const { return directory_.path() / "kv-pages.index"; }
   std::filesystem::path data() const { return directory_.path() / "kv-pages.data"; }
 
@@ -69,7 +72,8 @@ class Place {
 };
 
 void write(PageFile& file, std::uint32_t page, std::uint64_t generation) {
-  file.write(page, identity_of(generation), bytes_of(generation));
+  const bool has_room = file.write(page, identity_of(generation), bytes_of(generation));
+  REQUIRE(has_room);
 }
 
 bool reads_back(const PageFile& file, std::uint32_t page, std::uint64_t generation) {
@@ -267,10 +271,81 @@ TEST_CASE("page file: pages of another size are refused") {
   CHECK_THROWS_AS(place.open(8, {.fingerprint = {}, .page_size = 0, .page_bytes = 1}), std::runtime_error);
   CHECK_THROWS_AS(place.open(8, {.fingerprint = {}, .page_size = 33, .page_bytes = 1}), std::runtime_error);
   auto file = place.open();
-  CHECK_THROWS_AS(file.write(0, identity_of(10), Bytes(12)), std::invalid_argument);
+  CHECK_THROWS_AS((void)file.write(0, identity_of(10), Bytes(12)), std::invalid_argument);
   Bytes small(12);
   write(file, 0, 10);
   CHECK(!file.read(0, identity_of(10), small));
+}
+
+TEST_CASE("page file: it does not grow into what is reserved, and writes what it has space for") {
+  const Place place;
+  DiskSpace space{.total = 1 << 30};
+  space.available = space.total / 10 + 2 * 8192;  // a tenth is reserved
+  PageFile file(place.descriptor(), kContents, 8, [&](int) { return space; });
+  write(file, 0, 10);
+  space.available -= 8192;
+  write(file, 1, 11);
+  space.available -= 8192;
+  CHECK_FALSE(file.write(2, identity_of(12), bytes_of(12)));
+  CHECK(!reads_back(file, 2, 12));
+  write(file, 1, 13);  // in place
+  CHECK(reads_back(file, 0, 10));
+  CHECK(reads_back(file, 1, 13));
+  CHECK(file.num_pages_lacking() == 0);
+  space.available -= 8193;
+  CHECK(file.num_pages_lacking() == 2);
+  file.release(0);
+  CHECK_FALSE(file.write(0, identity_of(14), bytes_of(14)));
+  space.available = space.total;
+  write(file, 0, 14);
+  CHECK(reads_back(file, 0, 14));
+}
+
+TEST_CASE("page file: what is released is space again, what is erased is zeros") {
+  const Place place;
+  {
+    auto file = place.open(32);
+    for (std::uint32_t page = 0; page < 32; ++page) write(file, page, 10 + page);
+    const auto blocks = [&] {
+      struct stat status {};
+      REQUIRE(::stat(place.data().c_str(), &status) == 0);
+      return status.st_blocks;
+    };
+    const auto before = blocks();
+    for (std::uint32_t page = 0; page < 16; ++page) file.release(page);
+    if (blocks() == before) MESSAGE("this file system gives no part of a file back");
+    CHECK(blocks() <= before);
+    file.erase(20);
+    CHECK(!reads_back(file, 3, 13));
+    CHECK(!reads_back(file, 20, 30));
+    CHECK(reads_back(file, 21, 31));
+  }
+  const auto bytes = test::file_text(place.data());
+  CHECK(bytes.substr(20 * 8192, kPageBytes) == std::string(kPageBytes, '\0'));
+  CHECK(place.open(32).take_stored().size() == 15);
+}
+
+TEST_CASE("page file: contents that no record knows are not kept") {
+  const Place place;
+  {
+    auto file = place.open();
+    for (std::uint32_t page = 0; page < 4; ++page) write(file, page, 10 + page);
+  }
+  overwrite(place.index(), 4096 + 256, std::string(256, '\0'));  // killed in the midst of writing
+  auto file = place.open();
+  CHECK(file.take_stored().size() == 3);
+  CHECK(test::file_text(place.data()).substr(8192, kPageBytes) == std::string(kPageBytes, '\0'));
+  CHECK(reads_back(file, 2, 12));
+}
+
+TEST_CASE("page file: the files are for the owner only, whatever they were") {
+  const Place place;
+  { place.open(); }
+  for (const auto& path : {place.index(), place.data()})
+    std::filesystem::permissions(path, std::filesystem::perms(0644));
+  { place.open(); }
+  for (const auto& path : {place.index(), place.data()})
+    CHECK(std::filesystem::status(path).permissions() == std::filesystem::perms(0600));
 }
 
 // The kernel's own limit stands in for a disk that is full.

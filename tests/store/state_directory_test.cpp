@@ -91,6 +91,11 @@ TEST_CASE("state directory: a link, a file and what others may write into are re
   CHECK(refusal("") != "");
 }
 
+TEST_CASE("state directory: one that can't be written into is refused") {
+  CHECK(contains(refusal("/proc/nope"), "/proc/nope"));
+  CHECK(contains(refusal("/proc/self/fdinfo"), "/proc/self/fdinfo"));
+}
+
 TEST_CASE("state directory: the default follows XDG_STATE_HOME, then HOME") {
   {
     const Variable state("XDG_STATE_HOME", "/x/state");

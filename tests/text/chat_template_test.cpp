@@ -6,7 +6,7 @@
 #include <ctime>
 #include <random>
 
-#include "tests/text/template_input.hpp"
+#include "tests/text/jinja/template_input.hpp"
 #include "tests/text/text_data.hpp"
 
 namespace troupe {
@@ -179,6 +179,15 @@ TEST_CASE("chat template: it is found in either file") {
   CHECK_THROWS_AS(loaded("tokenizer_config.json", R"({"chat_template":[]})"), std::runtime_error);
   CHECK_THROWS_AS(loaded("tokenizer_config.json", R"({"chat_template":7})"), std::runtime_error);
   CHECK_THROWS_AS(loaded("tokenizer_config.json", "{"), std::runtime_error);
+  // In words of ours, not of the JSON library.
+  const auto is_named = [&](const char* entry, const char* complaint) {
+    CHECK_THROWS_WITH_AS(loaded("tokenizer_config.json", R"({"chat_template":[)" + std::string(entry) + "]}"),
+                         doctest::Contains(complaint), std::runtime_error);
+  };
+  is_named(R"({"name":7,"template":"x"})", ": chat_template: each in the list needs a string \"name\"");
+  is_named(R"({"name":"default"})", ": chat_template: each in the list needs a string \"template\"");
+  is_named(R"({"name":"default","template":7})", "needs a string \"template\"");
+  is_named("7", ": chat_template: expected a list of objects");
   CHECK_THROWS_AS(loaded("chat_template.jinja", "{% if %}"), std::runtime_error);
 }
 

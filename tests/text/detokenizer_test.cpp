@@ -39,6 +39,21 @@ TEST_CASE("detokenizer: byte-level streams join to the one-shot decoding") {
   check_random_streams(*load_tokenizer(fixture_dir() / "byte_level"), 11);
 }
 
+TEST_CASE("detokenizer: special tokens are dropped, except those in markers") {
+  const auto tokenizer = load_tokenizer(fixture_dir() / "byte_level");
+  std::vector<TokenId> special;
+  for (std::size_t id = 0; id < tokenizer->vocabulary_size(); ++id)
+    if (tokenizer->is_special(static_cast<TokenId>(id))) special.push_back(static_cast<TokenId>(id));
+  REQUIRE(special.size() >= 2);
+  const std::string shown(tokenizer->token_content(special[0]));
+  const std::string dropped(tokenizer->token_content(special[1]));
+  REQUIRE(shown.find(dropped) == std::string::npos);
+  StreamingDetokenizer without(*tokenizer), with(*tokenizer, {"before" + shown});
+  CHECK(without.push(special[0]) == "");
+  CHECK(with.push(special[0]) == shown);
+  CHECK(with.push(special[1]) == "");
+}
+
 TEST_CASE("detokenizer: sentencepiece streams join to the one-shot decoding") {
   check_random_streams(*load_tokenizer(fixture_dir() / "sentencepiece"), 12);
 }

@@ -12,7 +12,7 @@
 
 #include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
-#include "text/tokenizer.hpp"
+#include "text/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/gpu/network_bench.hpp"
+#include "bench/networks/network_bench.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,10 +12,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/gpu/device_loop.hpp"
-#include "gpu/host/host_device.hpp"
-#include "gpu/host_pages.hpp"
-#include "gpu/random_model.hpp"
+#include "bench/networks/device_loop.hpp"
+#include "gpu/cpu/cpu_device.hpp"
+#include "gpu/model/random_model.hpp"
+#include "gpu/pages/host_pages.hpp"
 #include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -25,26 +25,26 @@ using namespace troupe::bench;
 namespace {
 
 // The host behind the interface of a GPU.
-class HostBackend : public Backend {
+class CpuBackend : public Backend {
  public:
-  explicit HostBackend(const BackendSettings& settings)
-      : model_(load_host_model(
-            plan_host_model(settings.model_dir, {.compute_type = DataType::kF32,
-                                                 .num_threads = 1,
-                                                 .memory_budget_bytes = 64 << 20,
-                                                 .num_slots = settings.num_slots,
-                                                 .max_batch_tokens = settings.max_batch_tokens}))) {
+  explicit CpuBackend(const BackendSettings& settings)
+      : model_(load_cpu_model(
+            plan_cpu_model(settings.model_dir, {.compute_type = DataType::kF32,
+                                                .num_threads = 1,
+                                                .memory_budget_bytes = 64 << 20,
+                                                .num_slots = settings.num_slots,
+                                                .max_batch_tokens = settings.max_batch_tokens}))) {
     plan_.memory = model_->memory;
     plan_.compute_type = model_->compute_type;
   }
 
   const BackendPlan& plan() const override { return plan_; }
-  std::unique_ptr<Device> make_device(std::shared_ptr<HostPages> host_pages) override {
-    return std::make_unique<HostDevice>(model_, HostDeviceOptions{.host_pages = std::move(host_pages)});
+  std::unique_ptr<Device> make_device(std::shared_ptr<HostPages> host_pages, std::uint32_t) override {
+    return std::make_unique<CpuDevice>(model_, CpuDeviceOptions{.host_pages = std::move(host_pages)});
   }
 
  private:
-  std::shared_ptr<const HostModel> model_;
+  std::shared_ptr<const CpuModel> model_;
   BackendPlan plan_;
 };
 
@@ -74,7 +74,7 @@ TEST_CASE("network bench: every measurement runs on a tiny network and says what
   const BenchedNetwork network = tiny_network();
   const NetworkScale scale = tiny_scale();
   write_random_llama(directory.path(), network.config, 1, {}, 100);
-  HostBackend backend(settings_of(scale, directory.path().string()));
+  CpuBackend backend(settings_of(scale, directory.path().string()));
   std::ostringstream text;
   Recorder recorder(text, true);
   NetworkBench bench{.recorder = recorder,
@@ -123,8 +123,8 @@ TEST_CASE("network bench: the roof of decode is that of weights, operations and 
 TEST_CASE("network bench: sequences that do not fit are refused with the numbers") {
   TemporaryDirectory directory;
   write_random_llama(directory.path(), tiny_network().config, 1);
-  HostBackend backend(settings_of(tiny_scale(), directory.path().string()));
-  const auto device = backend.make_device(nullptr);
+  CpuBackend backend(settings_of(tiny_scale(), directory.path().string()));
+  const auto device = backend.make_device(nullptr, 0);
   ProgramCache programs(make_network(tiny_network().config), DataType::kF32, {80, 4});
   CHECK_THROWS_AS(DeviceLoop(*device, programs, 4, 1 << 30), std::runtime_error);
 }

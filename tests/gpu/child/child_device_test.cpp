@@ -260,6 +260,14 @@ TEST_CASE("child device: a worker that says what can't be is not listened to any
     });
     CHECK(text(error) == "expected a token for each of 1 slices, got 5");
   }
+  SUBCASE("vectors of a cell that gives tokens") {
+    const auto error = is_refused([](FrameSocket& socket, const SubmitBatch& submitted) {
+      auto answer = answer_to(submitted, 1);
+      answer.result.vectors.resize(2);
+      socket.send(answer);
+    });
+    CHECK(text(error) == "expected vectors of 0 floats, got 2");
+  }
   SUBCASE("something nobody asked for") {
     const auto error =
         is_refused([](FrameSocket& socket, const SubmitBatch&) { socket.send(DeviceEnded{}); });

@@ -26,7 +26,7 @@ class Filler {
   template <class T>
   void fill(T& value) {
     if constexpr (Fields<T>::kAreListed) {
-      std::apply([this](auto&... field) { (fill(field), ...); }, Fields<T>::tie(value));
+      std::apply([this](auto&... field) { (this->fill(field), ...); }, Fields<T>::tie(value));
     } else if constexpr (std::is_same_v<T, std::string>) {
       value = "text " + std::to_string(++number_);
     } else if constexpr (kIsList<T>) {
@@ -141,14 +141,16 @@ TEST_CASE("worker protocol: every struct comes back as it was sent") {
 TEST_CASE("worker protocol: values keep their places") {
   Batch batch;
   batch.id = 9;
-  batch.moves = {{.to_host = true, .device_page = 3, .host_page = 4, .generation = 5}};
+  batch.cell = 3;
+  batch.moves = {{.direction = PageCopy::kStore, .device_page = 3, .host_page = 4, .generation = 5},
+                 {.direction = PageCopy::kWithin, .device_page = 6, .from_page = 7}};
   batch.slices = {a_slice()};
   batch.token_ids = {11, 12};
   batch.page_table = {8};
   const auto got = value_of<Batch>(bytes_of(batch));
   CHECK(got.id == 9);
-  CHECK(got.moves.at(0).to_host);
-  CHECK(got.moves.at(0).generation == 5);
+  CHECK(got.cell == 3);
+  CHECK(got.moves == batch.moves);
   CHECK(got.slices.at(0).sequence == 1ULL << 40);
   CHECK(got.slices.at(0).sampling == batch.slices[0].sampling);
   CHECK(got.slices.at(0).suppressed == batch.slices[0].suppressed);
@@ -156,6 +158,17 @@ TEST_CASE("worker protocol: values keep their places") {
   CHECK(got.slices.at(0).num_pending == 1);
   CHECK(got.token_ids == batch.token_ids);
   CHECK(got.page_table == batch.page_table);
+}
+
+TEST_CASE("worker protocol: cells and vectors keep their places") {
+  DeviceDescription device;
+  device.cells = {
+      {.name = "encoder_pass", .state = StateKind::kNone, .result = ResultKind::kVector, .vector_size = 384},
+      CellType{}};
+  CHECK(value_of<DeviceDescription>(bytes_of(device)).cells == device.cells);
+  BatchResult result;
+  result.vectors = {0.5F, -1.0F};
+  CHECK(value_of<BatchResult>(bytes_of(result)).vectors == result.vectors);
 }
 
 TEST_CASE("worker protocol: cut, longer or flipped bytes are refused or read as other values") {
@@ -180,6 +193,8 @@ TEST_CASE("worker protocol: a count that the bytes do not cover allocates nothin
 TEST_CASE("worker protocol: flags and enumerations have no other values than their own") {
   CHECK_FALSE(is_readable<bool>({std::byte{2}}));
   CHECK_FALSE(is_readable<DataType>({std::byte{4}}));
+  CHECK_FALSE(is_readable<StateKind>({std::byte{2}}));
+  CHECK_FALSE(is_readable<ResultKind>({std::byte{2}}));
   CHECK_FALSE(is_readable<CompletionSignal>({std::byte{0xFF}}));
   CHECK_FALSE(is_readable<std::optional<DataType>>({std::byte{1}, std::byte{9}}));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both ends of the connection, with a thread in the worker process's place: the
-// real host backend behind the real device of the server.
+// real CPU backend behind the real device of the server.
 #include "gpu/child/worker_loop.hpp"
 
 #include <doctest/doctest.h>
@@ -19,6 +19,7 @@
 #include "generation.hpp"
 #include "gpu/child/child_device.hpp"
 #include "tests/support/temporary_directory.hpp"
+#include "tiny_bert.hpp"
 #include "tiny_model.hpp"
 
 namespace troupe::child {
@@ -76,10 +77,10 @@ class WorkerThread {
   std::thread thread_;
 };
 
-BackendPlan start(Worker& worker) {
+BackendPlan start(Worker& worker, const BackendSettings& settings = tiny_settings()) {
   worker.ask<Hello>(Hello{}, kLong);
   StartBackend start;
-  start.settings = tiny_settings();
+  start.settings = settings;
   return worker.ask<BackendPlan>(start, kLong);
 }
 
@@ -103,9 +104,9 @@ std::vector<GenerationRequest> some_requests() {
 }  // namespace
 
 TEST_CASE("child worker loop: the same tokens as in this process, and a second device after the first") {
-  const auto inline_backend = make_host_backend(tiny_settings());
+  const auto inline_backend = make_cpu_backend(tiny_settings());
   const auto inline_device = inline_backend->make_device(nullptr);
-  ProgramCache programs(std::shared_ptr<const Network>(make_network(load_model_config(model_directory()))),
+  ProgramCache programs(std::shared_ptr<const Network>(load_network(model_directory())),
                         inline_backend->plan().compute_type, {.max_tokens = 64, .max_output_rows = 8});
   const auto expected = generate(*inline_device, programs, some_requests(), {.in_flight = 2});
 
@@ -127,8 +128,32 @@ TEST_CASE("child worker loop: the same tokens as in this process, and a second d
   CHECK(thread.went_well());
 }
 
+TEST_CASE("child worker loop: an encoder gives the same vectors as in this process, to the bit") {
+  BackendSettings settings = tiny_settings();
+  settings.model_dir = tiny_bert_directory().string();
+  settings.max_batch_tokens = 32 * 64;
+  const auto inline_backend = make_cpu_backend(settings);
+  const auto inline_device = inline_backend->make_device(nullptr);
+  ProgramCache programs(load_network(settings.model_dir), inline_backend->plan().compute_type,
+                        {.max_tokens = settings.max_batch_tokens, .max_output_rows = 8});
+  WorkerThread thread;
+  Worker worker = thread.worker();
+  CHECK(start(worker, settings).memory.num_pages == 0);
+  const auto device = make_device(std::move(worker));
+  CHECK(device->description().cells == inline_device->description().cells);
+  const auto texts = random_texts(32, 21);
+  const auto expected = encode(*inline_device, &programs, texts);
+  CHECK(encode(*device, nullptr, texts) == expected);
+  for (const std::size_t i : {0U, 13U, 31U})
+    CHECK(encode(*device, nullptr, {texts[i]}).front() == expected[i]);
+  Batch batch = batch_of({{1}});
+  batch.cell = 1;
+  CHECK(wait_for(*device, device->submit(nullptr, std::make_shared<const Batch>(batch))).error ==
+        "the network has no cell 1, only 1");
+}
+
 TEST_CASE("child worker loop: pages that one worker stored, the next one loads") {
-  const auto page_bytes = make_host_backend(tiny_settings())->plan().memory.request.page_bytes;
+  const auto page_bytes = make_cpu_backend(tiny_settings())->plan().memory.request.page_bytes;
   const auto host_pages = std::make_shared<HostPages>(HostPages::shared(4, page_bytes));
   const auto move = [&](bool to_host, std::uint32_t host_page, std::uint64_t generation) {
     WorkerThread thread;
@@ -137,7 +162,10 @@ TEST_CASE("child worker loop: pages that one worker stored, the next one loads")
     const auto device = make_device(std::move(worker), host_pages);
     CHECK(device->description().num_host_pages == 4);
     Batch batch;
-    batch.moves = {{.to_host = to_host, .device_page = 1, .host_page = host_page, .generation = generation}};
+    batch.moves = {{.direction = to_host ? PageCopy::kStore : PageCopy::kLoad,
+                    .device_page = 1,
+                    .host_page = host_page,
+                    .generation = generation}};
     return wait_for(*device, device->submit(nullptr, std::make_shared<const Batch>(batch))).failed_loads;
   };
   CHECK(move(true, 2, 77).empty());

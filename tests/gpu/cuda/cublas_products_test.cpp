@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/cublas_products.hpp"
+#include "gpu/cuda/gemm/cublas_products.hpp"
 
 #include <doctest/doctest.h>
 

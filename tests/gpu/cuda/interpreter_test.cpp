@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/simt/kernel_error.hpp"
-#include "tests/support/simt/launch.hpp"
+#include "tests/simt/interpreter/kernel_error.hpp"
+#include "tests/simt/interpreter/launch.hpp"
+#include "tests/support/sanitizers.hpp"
 
 using namespace troupe;
 
@@ -130,7 +131,7 @@ __global__ void names_ended_lane(int* out) {
   out[threadIdx.x] = __any_sync(kAll, 1);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(TROUPE_ASAN)
 __global__ void votes(int* out) { out[threadIdx.x] = __any_sync(kAll, 1); }
 #endif
 
@@ -307,7 +308,7 @@ TEST_CASE("simt: a missing barrier gives other results in some order") {
   CHECK(wrong_orders(lacks_syncwarp, 32, [](unsigned i) { return (i + 31) % 32; }) > 0);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(TROUPE_ASAN)
 TEST_CASE("simt: the sanitizer ends a program whose kernel leaves its memory") {
   const auto dies = [](auto launch) {
     const pid_t child = fork();

@@ -9,7 +9,7 @@
 #include <limits>
 #include <random>
 
-#include "gpu/host/kernels/number_formats.hpp"
+#include "gpu/cpu/kernels/number_formats.hpp"
 
 using namespace troupe;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/product_candidates.hpp"
+#include "gpu/cuda/gemm/product_candidates.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "gpu/cuda/product_device.hpp"
-#include "gpu/cuda/product_timer.hpp"
-#include "tests/support/simt/runtime.hpp"
+#include "gpu/cuda/gemm/product_device.hpp"
+#include "gpu/cuda/gemm/product_timer.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 
 using namespace troupe;
 using namespace troupe::cuda;

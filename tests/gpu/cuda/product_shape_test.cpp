@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/product_shape.hpp"
+#include "gpu/cuda/gemm/product_shape.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/product_timer.hpp"
+#include "gpu/cuda/gemm/product_timer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "gpu/cuda/cublas_products.hpp"
-#include "gpu/cuda/cuda_check.hpp"
-#include "tests/support/simt/runtime.hpp"
+#include "gpu/cuda/gemm/cublas_products.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 
 using namespace troupe;
 using namespace troupe::cuda;

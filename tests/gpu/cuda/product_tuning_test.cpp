@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/product_tuning.hpp"
+#include "gpu/cuda/gemm/product_tuning.hpp"
 
 #include <doctest/doctest.h>
 

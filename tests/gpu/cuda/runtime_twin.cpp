@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tests/support/simt/launch.hpp"
+#include "tests/simt/interpreter/launch.hpp"
 
 namespace troupe::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <future>
 #include <vector>
 
-#include "tests/support/simt/runtime.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 
 #define OK(call) REQUIRE((call) == cudaSuccess)
 

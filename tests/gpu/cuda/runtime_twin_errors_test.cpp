@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's errors on the CPU: kernels that go wrong, failures on command, hangs.
-#include "tests/support/simt/runtime.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's graphs on the CPU: what a capture holds, and what it refuses.
-#include "tests/support/simt/runtime.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/gpu/cuda/runtime_twin.hpp"
-#include "tests/support/simt/launch.hpp"
+#include "tests/simt/interpreter/launch.hpp"
 
 using namespace troupe;
 using namespace troupe::test;

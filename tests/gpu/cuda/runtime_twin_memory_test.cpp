@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's memory on the CPU: who may read what, when it is read, and where it ends.
-#include "tests/support/simt/runtime.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA's streams and events on the CPU: that they keep CUDA's promises of order, and no
 // more than those.
-#include "tests/support/simt/runtime.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/gpu/cuda/runtime_twin.hpp"
-#include "tests/support/simt/launch.hpp"
+#include "tests/simt/interpreter/launch.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -172,4 +172,37 @@ TEST_CASE("cuda runtime twin: who polls memory sees what the stream wrote") {
     while (word == 0) std::this_thread::yield();  // no call of CUDA's
     OK(cudaStreamDestroy(stream));
   });
+}
+
+TEST_CASE("cuda runtime twin: streams, events and memory belong to the GPU that was current") {
+  const simt::Runtime runtime({.num_gpus = 2});
+  int count = 0;
+  OK(cudaGetDeviceCount(&count));
+  CHECK(count == 2);
+  CHECK(cudaSetDevice(2) == cudaErrorInvalidDevice);
+  std::size_t free_before = 0, free = 0, total = 0;
+  OK(cudaMemGetInfo(&free_before, &total));
+  OK(cudaSetDevice(1));
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event();
+  int* values = device_ints();
+  OK(add(values, 1, stream));
+  OK(cudaEventRecord(event, stream));
+  OK(cudaSetDevice(0));
+  CHECK(add(values, 1, stream) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventRecord(event, stream) == cudaErrorInvalidResourceHandle);
+  OK(cudaMemGetInfo(&free, &total));
+  CHECK(free == free_before);
+  int of_other_thread = -1;
+  std::thread([&] { OK(cudaGetDevice(&of_other_thread)); }).join();
+  CHECK(of_other_thread == 0);
+  const cudaStream_t other = make_stream();
+  OK(cudaStreamWaitEvent(other, event, 0));  // between GPUs, as in CUDA
+  OK(cudaStreamSynchronize(other));
+  OK(cudaStreamSynchronize(stream));
+  OK(cudaFree(values));
+  OK(cudaEventDestroy(event));
+  OK(cudaStreamDestroy(stream));
+  OK(cudaStreamDestroy(other));
+  (void)cudaGetLastError();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/swap_plan.hpp"
+#include "gpu/cuda/pages/swap_plan.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,11 +11,15 @@ using namespace troupe;
 
 namespace {
 
-PageMove store(std::uint32_t device_page, std::uint32_t host_page) {
-  return {.to_host = true, .device_page = device_page, .host_page = host_page};
+PageCopy store(std::uint32_t device_page, std::uint32_t host_page) {
+  return {.direction = PageCopy::kStore, .device_page = device_page, .host_page = host_page};
 }
-PageMove load(std::uint32_t device_page, std::uint32_t host_page) {
+PageCopy load(std::uint32_t device_page, std::uint32_t host_page) {
   return {.device_page = device_page, .host_page = host_page};
+}
+
+PageCopy within(std::uint32_t device_page, std::uint32_t from_page) {
+  return {.direction = PageCopy::kWithin, .device_page = device_page, .from_page = from_page};
 }
 
 }  // namespace
@@ -25,6 +29,9 @@ TEST_CASE("swap plan: lists share a page on the device or on the host, in either
   CHECK(cuda::share_page({store(1, 2)}, {load(7, 2)}));
   CHECK_FALSE(cuda::share_page({store(1, 2)}, {load(2, 1)}));
   CHECK_FALSE(cuda::share_page({}, {load(2, 1)}));
+  CHECK(cuda::share_page({within(1, 2)}, {load(2, 7)}));
+  CHECK(cuda::share_page({store(2, 7)}, {within(1, 2)}));
+  CHECK_FALSE(cuda::share_page({within(1, 2)}, {load(7, 0)}));
 }
 
 TEST_CASE("swap plan: only a store writes a host page") {
@@ -41,10 +48,16 @@ TEST_CASE("swap plan: a list is cut where a store would overtake a load of the s
   CHECK(cuda::stores_first({load(1, 2), store(3, 2)}).size() == 2);
 }
 
+TEST_CASE("swap plan: copies within the device are in parts of their own") {
+  const auto parts = cuda::stores_first({load(1, 2), within(3, 1), within(4, 3), load(3, 2)});
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[1].size() == 2);
+}
+
 TEST_CASE("swap plan: parts are the list, and in none has a load a page of a later store") {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
-    std::vector<PageMove> moves;
+    std::vector<PageCopy> moves;
     for (std::uint64_t i = 0; i < 12; ++i) {
       const bool is_store = random() % 2 == 0;
       moves.push_back(is_store ? store(random() % 8, random() % 8) : load(random() % 8, random() % 8));
@@ -53,9 +66,9 @@ TEST_CASE("swap plan: parts are the list, and in none has a load a page of a lat
     std::uint64_t next = 0;
     for (const auto& part : cuda::stores_first(moves)) {
       std::set<std::uint32_t> device_pages, host_pages;  // of loads
-      for (const PageMove& move : part) {
+      for (const PageCopy& move : part) {
         CHECK(move.generation == next++);
-        if (move.to_host) {
+        if (move.is_store()) {
           CHECK_FALSE(device_pages.contains(move.device_page));
           CHECK_FALSE(host_pages.contains(move.host_page));
         } else {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the benchmarks with tiny shapes and holds their goals against bench/cuda/goals.py.
+"""Runs the benchmarks with tiny shapes and holds their goals against bench/kernels/cuda/goals.py.
 
 Usage: goals_test.py PROGRAM
 """
@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
-sys.path.insert(0, str(ROOT / "bench/cuda"))
+sys.path.insert(0, str(ROOT / "bench/kernels/cuda"))
 from goals import GOALS  # noqa: E402
 
 
@@ -30,7 +30,7 @@ def main():
     # Such numbers never become a report.
     with tempfile.TemporaryDirectory() as name:
         pathlib.Path(name, "measurements-kernels.jsonl").write_text(result.stdout)
-        report = subprocess.run([sys.executable, ROOT / "bench/cuda/report.py", name], capture_output=True, text=True)
+        report = subprocess.run([sys.executable, ROOT / "bench/kernels/cuda/report.py", name], capture_output=True, text=True)
         assert report.returncode not in (0, 3) and "tiny" in report.stderr, report.stderr
         assert not pathlib.Path(name, "gpu-check.md").exists()
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
-sys.path.insert(0, str(ROOT / "bench/cuda"))
+sys.path.insert(0, str(ROOT / "bench/kernels/cuda"))
 from goals import GOALS  # noqa: E402
 
 NVIDIA_SMI = """#!/bin/sh

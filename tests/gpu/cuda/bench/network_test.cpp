@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/gpu/network_bench.hpp"
+#include "bench/networks/network_bench.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gpu/random_model.hpp"
-#include "tests/support/simt/runtime.hpp"
+#include "gpu/model/random_model.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 extern "C" std::unique_ptr<troupe::Backend> troupe_make_cuda_backend(const troupe::BackendSettings& settings);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/cuda/suite.hpp"
+#include "bench/kernels/cuda/suite.hpp"
 
 #include <doctest/doctest.h>
 

@@ -112,6 +112,25 @@ TEST_CASE("batch input: rows know their penalized tokens, and their place among 
   CHECK(in.input.penalized[2] == PenalizedToken{7, 3});
 }
 
+TEST_CASE("batch input: rows know their biases and their masks") {
+  Batch batch = mixed_batch();
+  batch.slices[0].allowed = {1, 2};
+  batch.slices[1].biased = {{.id = 9, .bias = 1.0F}};  // not sampled
+  batch.slices[2].biased = {{.id = 4, .bias = 0.5F}};
+  batch.slices[2].allowed = {3, 4};
+  const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});
+  const auto capacity = cuda::capacity_of(batch, plan);
+  CHECK(capacity.biased == 1);
+  CHECK(capacity.mask_words == 4);
+  const Filled in = filled(batch, plan, capacity);
+  CHECK(in.input.sample_rows[0].num_biased == 0);
+  CHECK(in.input.sample_rows[0].mask == 0);
+  CHECK(in.input.sample_rows[1].num_biased == 1);
+  CHECK(in.input.sample_rows[1].mask == 1);
+  CHECK(in.input.biased[0] == TokenBias{4, 0.5F});
+  CHECK(std::vector(in.input.masks, in.input.masks + 4) == std::vector<std::uint32_t>{1, 2, 3, 4});
+}
+
 TEST_CASE("batch input: rows beyond the batch are nobody's, and none is at another's place") {
   const Batch batch = mixed_batch();
   const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});

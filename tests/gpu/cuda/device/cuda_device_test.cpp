@@ -56,11 +56,11 @@ Answers on_gpu(const SmallModel& model) {
   return answers;
 }
 
-Answers on_host(const SmallModel& model, DataType type) {
+Answers on_cpu(const SmallModel& model, DataType type) {
   Answers answers;
-  const auto host_model = model.on_host(type);
-  HostDevice device(host_model, {.on_logits = capture_logits(answers.logits)});
-  ProgramCache programs(host_model->network, host_model->compute_type, host_model->largest);
+  const auto cpu_model = model.on_cpu(type);
+  CpuDevice device(cpu_model, {.on_logits = capture_logits(answers.logits)});
+  ProgramCache programs(cpu_model->network, cpu_model->compute_type, cpu_model->largest);
   answers.tokens = generate(device, programs, requests_of_many_lengths(100));
   return answers;
 }
@@ -85,16 +85,30 @@ Batch slices_between(std::span<const std::uint32_t> starts) {
 TEST_CASE("cuda device: in f32 logits and tokens are the host's") {
   const SmallModel model(small_settings(DataType::kF32));
   const Answers gpu = on_gpu(model);
-  const Answers host = on_host(model, DataType::kF32);
+  const Answers host = on_cpu(model, DataType::kF32);
   CHECK(gpu.tokens == host.tokens);
   CHECK(difference(gpu.logits, host.logits) < 5e-3);  // tf32 has 11 bits
+}
+
+TEST_CASE("cuda device: norms of query and key heads are the host's") {
+  ModelConfig config = small_llama();
+  config.architecture = "Qwen3ForCausalLM";
+  config.head_norms = true;
+  const SmallModel model(small_settings(DataType::kF32), config);
+  const Answers gpu = on_gpu(model);
+  const Answers host = on_cpu(model, DataType::kF32);
+  CHECK(gpu.tokens == host.tokens);
+  CHECK(difference(gpu.logits, host.logits) < 5e-3);
+  const SmallModel bf16(small_settings(DataType::kBF16), config);
+  const double of_host = difference(on_cpu(bf16, DataType::kBF16).logits, host.logits);
+  CHECK(difference(on_gpu(bf16).logits, host.logits) < 2 * of_host);
 }
 
 // The host's arithmetic is one way of rounding, the GPU's another.
 TEST_CASE("cuda device: in 16 bits logits are as near to those of f32 as the host's are") {
   const SmallModel bf16(small_settings(DataType::kBF16));
-  const Answers exact = on_host(bf16, DataType::kF32);
-  const double of_host = difference(on_host(bf16, DataType::kBF16).logits, exact.logits);
+  const Answers exact = on_cpu(bf16, DataType::kF32);
+  const double of_host = difference(on_cpu(bf16, DataType::kBF16).logits, exact.logits);
   CHECK(difference(on_gpu(bf16).logits, exact.logits) < 1.5 * of_host);
 }
 
@@ -103,7 +117,7 @@ TEST_CASE("cuda device: in f16 logits are nearer to those of f32 than in bf16") 
   double of_bf16 = 0;
   {
     const SmallModel bf16(small_settings(DataType::kBF16));
-    exact = on_host(bf16, DataType::kF32);
+    exact = on_cpu(bf16, DataType::kF32);
     of_bf16 = difference(on_gpu(bf16).logits, exact.logits);
   }
   const SmallModel f16(small_settings(DataType::kF16));
@@ -144,9 +158,9 @@ TEST_CASE("cuda device: penalties are the host's, with graphs and batches in fli
   }
   std::vector<std::vector<std::int32_t>> expected;
   {
-    const auto host_model = model.on_host(DataType::kF32);
-    HostDevice device(host_model);
-    ProgramCache programs(host_model->network, host_model->compute_type, host_model->largest);
+    const auto cpu_model = model.on_cpu(DataType::kF32);
+    CpuDevice device(cpu_model);
+    ProgramCache programs(cpu_model->network, cpu_model->compute_type, cpu_model->largest);
     expected = generate(device, programs, requests);
   }
   for (const std::uint32_t in_flight : {1U, 4U}) {
@@ -174,7 +188,7 @@ TEST_CASE("cuda device: log-probabilities are there for the slices that ask") {
                              .suppressed = {}});
   }
   batch->slices[1].sampling.top_logprobs = 2;
-  const auto result = wait_for(device, device.submit(programs.find("decoder_step", 6, 2), batch));
+  const auto result = wait_for(device, device.submit(programs.find(0, 6, 2), batch));
   REQUIRE(result.error.empty());
   REQUIRE(result.logprobs.size() == 2);
   REQUIRE(result.logprobs[1].top.size() == 2);
@@ -195,7 +209,7 @@ TEST_CASE("cuda device: the time of a batch runs from its own first kernel") {
       {.num_tokens = 1, .num_pages = 1, .sample = true, .sampling = {.temperature = 0.0F}, .suppressed = {}});
   const auto shared = std::make_shared<const Batch>(batch);
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < 3; ++i) (void)device.submit(programs.find("decoder_step", 1, 1), shared);
+  for (int i = 0; i < 3; ++i) (void)device.submit(programs.find(0, 1, 1), shared);
   std::chrono::nanoseconds sum{};
   for (Ticket ticket = 1; ticket <= 3; ++ticket) {
     const auto result = wait_for(device, ticket);
@@ -228,7 +242,7 @@ TEST_CASE("cuda device: a lone slot's sequence with many holes is computed in on
           std::make_shared<Batch>(slices_between({&starts[first], &starts[last_of(first)] + 1}));
       batch->slices.back().sample = true;
       const auto result =
-          wait_for(device, device.submit(programs.find("decoder_step", batch->num_tokens(), 1), batch));
+          wait_for(device, device.submit(programs.find(batch->cell, batch->num_tokens(), 1), batch));
       REQUIRE(result.error == "");
       token = result.tokens.back();
     }
@@ -253,7 +267,7 @@ TEST_CASE("cuda device: a batch beyond the plan's partial rows is refused") {
   cuda::CudaDevice device(model.get());
   ProgramCache programs = model.programs();
   const auto result =
-      wait_for(device, device.submit(programs.find("decoder_step", batch->num_tokens(), 1), batch));
+      wait_for(device, device.submit(programs.find(batch->cell, batch->num_tokens(), 1), batch));
   CHECK_MESSAGE(result.error.find("partial rows, planned were") != std::string::npos, result.error);
 }
 
@@ -264,20 +278,20 @@ TEST_CASE("cuda device: a prompt is scored token by token as on the host, and th
     const auto batch = std::make_shared<Batch>(scoring_batch(prompt, device.description().page_size, 3));
     const auto first = wait_for(
         device,
-        device.submit(programs.find("decoder_step", batch->num_tokens(), batch->num_output_rows()), batch));
+        device.submit(programs.find(batch->cell, batch->num_tokens(), batch->num_output_rows()), batch));
     Batch next{.id = 2, .slices = {batch->slices.back()}, .token_ids = {0}, .page_table = {0}};
     next.slices[0].context_length = static_cast<std::uint32_t>(prompt.size());
     next.slices[0].input_from_slot = true;
     const auto second =
-        wait_for(device, device.submit(programs.find("decoder_step", 1, 1), std::make_shared<Batch>(next)));
+        wait_for(device, device.submit(programs.find(0, 1, 1), std::make_shared<Batch>(next)));
     REQUIRE(first.error == "");
     REQUIRE(second.error == "");
     return std::pair(first, second.tokens.at(0));
   };
-  const auto host_model = model.on_host(DataType::kF32);
-  HostDevice host(host_model);
+  const auto cpu_model = model.on_cpu(DataType::kF32);
+  CpuDevice host(cpu_model);
   const auto [expected, expected_token] =
-      run(host, ProgramCache(host_model->network, host_model->compute_type, host_model->largest));
+      run(host, ProgramCache(cpu_model->network, cpu_model->compute_type, cpu_model->largest));
   for (const std::uint32_t order : {0U, 1U, 2U}) {
     set_stream_order(order);
     cuda::CudaDevice device(model.get());

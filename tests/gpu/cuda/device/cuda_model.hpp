@@ -6,13 +6,13 @@
 
 #include <memory>
 
+#include "gpu/cpu/cpu_model.hpp"
 #include "gpu/cuda/cuda_device.hpp"
-#include "gpu/host/host_model.hpp"
-#include "gpu/program_cache.hpp"
-#include "gpu/random_model.hpp"
+#include "gpu/model/random_model.hpp"
+#include "gpu/program/program_cache.hpp"
 #include "tests/support/temporary_directory.hpp"
 #ifdef TROUPE_SIMT
-#include "tests/support/simt/runtime.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 #endif
 
 namespace troupe {
@@ -67,12 +67,12 @@ class SmallModel {
     return std::make_shared<HostPages>(num_pages, model_->plan.memory.request.page_bytes);
   }
   // Packed anew each time.
-  std::shared_ptr<const HostModel> on_host(DataType type) const {
-    return load_host_model(plan_host_model(directory_.path(), {.compute_type = type,
-                                                               .num_threads = 2,
-                                                               .num_slots = settings_.num_slots,
-                                                               .max_batch_tokens = settings_.max_batch_tokens,
-                                                               .max_pages = settings_.max_pages}));
+  std::shared_ptr<const CpuModel> on_cpu(DataType type) const {
+    return load_cpu_model(plan_cpu_model(directory_.path(), {.compute_type = type,
+                                                             .num_threads = 2,
+                                                             .num_slots = settings_.num_slots,
+                                                             .max_batch_tokens = settings_.max_batch_tokens,
+                                                             .max_pages = settings_.max_pages}));
   }
 
  private:

@@ -7,8 +7,8 @@
 
 #include "cuda_model.hpp"
 #include "generation.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 #include "tests/support/eventually.hpp"
-#include "tests/support/simt/runtime.hpp"
 
 namespace troupe {
 namespace {
@@ -30,7 +30,7 @@ TEST_CASE("cuda device: a batch that does not fit fails alone") {
   const SmallModel model(small_settings(DataType::kBF16));
   cuda::CudaDevice device(model.get());
   ProgramCache programs = model.programs();
-  const auto program = programs.find("decoder_step", 3, 1);
+  const auto program = programs.find(0, 3, 1);
   const auto run = [&](Batch batch) {
     return wait_for(device, device.submit(program, std::make_shared<Batch>(std::move(batch))));
   };
@@ -77,7 +77,7 @@ TEST_CASE("cuda device: after an error of the GPU every batch fails, whatever wa
         std::atomic<int> calls{0};
         device.set_listener([&] { ++calls; });
         ProgramCache programs = model.programs();
-        const auto program = programs.find("decoder_step", 3, 1);
+        const auto program = programs.find(0, 3, 1);
         simt::fail_operation(operation, cudaErrorIllegalAddress);
         std::vector<Ticket> tickets;
         for (std::uint64_t id = 1; id <= 3; ++id)
@@ -139,7 +139,7 @@ TEST_CASE("cuda device: it takes no more memory than was planned") {
 TEST_CASE("cuda device: it can go with batches in flight, and the next one gives the same tokens") {
   const SmallModel model(small_settings(DataType::kBF16));
   ProgramCache programs = model.programs();
-  const auto program = programs.find("decoder_step", 3, 1);
+  const auto program = programs.find(0, 3, 1);
   std::vector<std::int32_t> tokens;
   for (int round = 0; round < 4; ++round) {
     cuda::CudaDevice device(model.get());

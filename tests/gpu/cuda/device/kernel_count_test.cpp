@@ -5,7 +5,7 @@
 
 #include "cuda_model.hpp"
 #include "generation.hpp"
-#include "tests/support/simt/runtime.hpp"
+#include "tests/simt/runtime/runtime.hpp"
 
 namespace troupe {
 namespace {
@@ -35,7 +35,7 @@ std::uint64_t kernels_of_step(std::uint32_t num_layers, std::uint32_t num_stream
       batch.page_table.push_back(page);  // nobody has computed them: only counts matter
   }
   const std::uint64_t before = simt::kernels_launched();
-  const auto program = programs.find("decoder_step", num_streams, num_streams);
+  const auto program = programs.find(0, num_streams, num_streams);
   wait_for(device, device.submit(program, std::make_shared<Batch>(batch)));
   return simt::kernels_launched() - before;
 }

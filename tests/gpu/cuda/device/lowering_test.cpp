@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/lowering.hpp"
 
-#include <doctest/doctest.h>
+#include <fstream>
 
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "gpu/cuda/cuda_model.hpp"
+#include "gpu/model/random_model.hpp"
 #include "gpu/networks/llama.hpp"
-#include "gpu/random_model.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {
@@ -12,7 +17,7 @@ namespace {
 Program program_of(std::uint32_t num_layers, std::uint32_t num_tokens) {
   ModelConfig config = llama_100m();
   config.num_layers = num_layers;
-  return LlamaNetwork(config).build_program("decoder_step", {num_tokens, num_tokens}, DataType::kBF16);
+  return LlamaNetwork(config).build_program(0, {num_tokens, num_tokens}, DataType::kBF16);
 }
 
 std::size_t steps_a_layer(std::uint32_t num_tokens) {
@@ -31,6 +36,22 @@ TEST_CASE("lowering: a layer of a decode step is five steps, of a prefill nine")
   CHECK(steps_a_layer(65) == 9);
 }
 
+TEST_CASE("lowering: norms of heads are a step of their own, and nothing is fused around them") {
+  ModelConfig config = llama_100m();
+  config.num_layers = 1;
+  config.head_norms = true;
+  for (const std::uint32_t num_tokens : {1U, 200U}) {
+    const auto program = LlamaNetwork(config).build_program(0, {num_tokens, num_tokens}, DataType::kBF16);
+    std::size_t num_norms = 0, num_rotations = 0;
+    for (const auto& step : cuda::lower(program, DataType::kBF16).steps) {
+      num_norms += std::holds_alternative<cuda::HeadNormStep>(step.kind);
+      num_rotations += std::holds_alternative<cuda::RotaryStep>(step.kind);
+    }
+    CHECK(num_norms == 1);
+    CHECK(num_rotations == 1);
+  }
+}
+
 TEST_CASE("lowering: every temporary is written before it is read") {
   for (const std::uint32_t num_tokens : {1U, 64U, 200U}) {
     const auto lowered = cuda::lower(program_of(3, num_tokens), DataType::kBF16);
@@ -44,9 +65,54 @@ TEST_CASE("lowering: every temporary is written before it is read") {
 }
 
 TEST_CASE("lowering: a program that computes in f32 has the steps of many tokens") {
-  const auto lowered = cuda::lower(
-      LlamaNetwork(llama_100m()).build_program("decoder_step", {1, 1}, DataType::kF32), DataType::kF32);
+  const auto lowered =
+      cuda::lower(LlamaNetwork(llama_100m()).build_program(0, {1, 1}, DataType::kF32), DataType::kF32);
   for (const auto& step : lowered.steps) CHECK(!std::holds_alternative<cuda::FusedQkvStep>(step.kind));
+}
+
+TEST_CASE("lowering: windows, layers without positions and rotation of part of a head are refused by name") {
+  ModelConfig sliding = llama_100m(), unrotated = llama_100m(), partial = llama_100m();
+  partial.num_layers = 1;
+  sliding.sliding_window = 16;
+  unrotated.is_rotated = std::vector<bool>(unrotated.num_layers, false);
+  for (const std::uint32_t num_tokens : {8U, 200U}) {
+    const auto lower = [&](const ModelConfig& config) {
+      return cuda::lower(LlamaNetwork(config).build_program(0, {num_tokens, 1}, DataType::kBF16),
+                         DataType::kBF16);
+    };
+    CHECK_THROWS_WITH(lower(sliding), doctest::Contains(cuda::kNoWindows));
+    CHECK_THROWS_WITH(lower(unrotated), doctest::Contains(cuda::kNoUnrotatedLayers));
+  }
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), partial, 1);
+  std::ifstream written(directory.path() / "config.json");
+  auto document = nlohmann::json::parse(written);
+  document["partial_rotary_factor"] = 0.5;
+  directory.write("config.json", document.dump());
+  BackendSettings settings;
+  settings.model_dir = directory.path();
+  CHECK_THROWS_WITH(cuda::plan_cuda_model(settings), doctest::Contains(cuda::kNoPartialRotation));
+}
+
+TEST_CASE("lowering: an encoder is refused by name, before anything runs") {
+  const TemporaryDirectory directory;
+  ModelConfig config;
+  config.architecture = "BertModel";
+  config.hidden_size = config.intermediate_size = 64;
+  config.num_layers = 1;
+  config.num_heads = config.num_kv_heads = 2;
+  config.head_dim = 32;
+  config.vocabulary_size = config.context_length = 64;
+  config.encoder = EncoderConfig{};
+  for (const std::uint32_t num_tokens : {8U, 200U})
+    CHECK_THROWS_WITH(cuda::lower(make_network(config)->build_program(0, {num_tokens, 0}, DataType::kBF16),
+                                  DataType::kBF16),
+                      "a program for a GPU: the CUDA device has no encoder cells yet");
+  write_random_bert(directory.path(), config, 1);
+  BackendSettings settings;
+  settings.model_dir = directory.path();
+  CHECK_THROWS_WITH(cuda::plan_cuda_model(settings),
+                    (settings.model_dir + ": the CUDA device has no encoder cells yet").c_str());
 }
 
 }  // namespace troupe

@@ -37,7 +37,7 @@ class Session {
   Ticket submit(Batch batch) {
     const auto program = batch.slices.empty()
                              ? nullptr
-                             : programs_.find("decoder_step", batch.num_tokens(), batch.num_output_rows());
+                             : programs_.find(batch.cell, batch.num_tokens(), batch.num_output_rows());
     return device_.submit(program, std::make_shared<const Batch>(std::move(batch)));
   }
   BatchResult result(Ticket ticket) { return wait_for(device_, ticket); }
@@ -69,8 +69,8 @@ TEST_CASE("page swapper: a page comes back from the host, whatever the streams' 
     std::vector<Ticket> tickets;
     tickets.push_back(session.submit(advance(0, 0, 64, {0, 1})));
     Batch other = advance(1, 0, 64, {0, 1});
-    other.moves = {{.to_host = true, .device_page = 0, .host_page = 2, .generation = 5},
-                   {.to_host = true, .device_page = 1, .host_page = 0, .generation = 6}};
+    other.moves = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 2, .generation = 5},
+                   {.direction = PageCopy::kStore, .device_page = 1, .host_page = 0, .generation = 6}};
     tickets.push_back(session.submit(other));
     Batch follow_up = advance(0, 64, kLength, {7, 8, 9});
     follow_up.moves = {{.device_page = 7, .host_page = 2, .generation = 5},
@@ -93,8 +93,8 @@ TEST_CASE("page swapper: what is not there, or not intact, voids the slices that
   Batch first = advance(0, 0, kLength, {0, 1, 2});
   const std::int32_t expected = session.run(first).tokens.at(0);
   Batch store{.id = 2, .slices = {}, .token_ids = {}, .page_table = {}};
-  store.moves = {{.to_host = true, .device_page = 0, .host_page = 1, .generation = 8},
-                 {.to_host = true, .device_page = 1, .host_page = 3, .generation = 9}};
+  store.moves = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 1, .generation = 8},
+                 {.direction = PageCopy::kStore, .device_page = 1, .host_page = 3, .generation = 9}};
   REQUIRE(session.run(store).error == "");
   CHECK(!host_pages->load(1, 8).empty());
   host_pages->memory()[3 * host_pages->page_bytes() + 17] ^= std::byte{1};
@@ -129,8 +129,8 @@ TEST_CASE("page swapper: a captured decode step waits for its pages as well") {
     session.run(advance(0, 0, 64, {0, 1}));
     const std::int32_t expected = session.run(advance(0, 64, 65, {0, 1, 2})).tokens.at(0);
     Batch store{.id = 2, .slices = {}, .token_ids = {}, .page_table = {}};
-    store.moves = {{.to_host = true, .device_page = 0, .host_page = 0, .generation = 3},
-                   {.to_host = true, .device_page = 1, .host_page = 1, .generation = 4}};
+    store.moves = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 0, .generation = 3},
+                   {.direction = PageCopy::kStore, .device_page = 1, .host_page = 1, .generation = 4}};
     session.run(store);
     for (PageId first = 10; first < 40; first += 10) {  // as it is, captured, replayed
       Batch step = advance(0, 64, 65, {first, first + 1, first + 2});
@@ -162,8 +162,8 @@ TEST_CASE("page swapper: what a device stored, the next one finds") {
     Session session(model, host_pages);
     session.run(advance(0, 0, 64, {0, 1}));
     Batch store{.id = 2, .slices = {}, .token_ids = {}, .page_table = {}};
-    store.moves = {{.to_host = true, .device_page = 0, .host_page = 0, .generation = 3},
-                   {.to_host = true, .device_page = 1, .host_page = 1, .generation = 4}};
+    store.moves = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 0, .generation = 3},
+                   {.direction = PageCopy::kStore, .device_page = 1, .host_page = 1, .generation = 4}};
     session.run(store);
   }
   Session session(model, host_pages);
@@ -186,14 +186,14 @@ TEST_CASE("page swapper: a page that is loaded, stored and loaded again is store
       session.run(advance(slot, 0, 32, {slot}));
       expected.push_back(session.run(advance(slot, 32, 34, {slot, 10})).tokens.at(0));
       store.moves.push_back(
-          {.to_host = true, .device_page = slot, .host_page = slot, .generation = 1 + slot});
+          {.direction = PageCopy::kStore, .device_page = slot, .host_page = slot, .generation = 1 + slot});
     }
     session.run(store);
     Batch chain = advance(2, 32, 34, {5, 10});
     chain.moves = {{.device_page = 5, .host_page = 0, .generation = 1},
-                   {.to_host = true, .device_page = 5, .host_page = 3, .generation = 9},
+                   {.direction = PageCopy::kStore, .device_page = 5, .host_page = 3, .generation = 9},
                    {.device_page = 5, .host_page = 1, .generation = 2},
-                   {.to_host = true, .device_page = 5, .host_page = 0, .generation = 10},
+                   {.direction = PageCopy::kStore, .device_page = 5, .host_page = 0, .generation = 10},
                    {.device_page = 5, .host_page = 2, .generation = 3}};
     const Ticket ticket = session.submit(chain);
     Batch first = advance(0, 32, 34, {6, 11});
@@ -250,10 +250,18 @@ TEST_CASE("page swapper: random moves of many batches in flight give what moves 
       Expected expected{};
       Batch moves{.id = 1, .slices = {}, .token_ids = {}, .page_table = {}};
       for (std::uint64_t i = random() % 7; i > 0; --i) {
-        PageMove move{.to_host = random() % 2 == 0,
+        if (random() % 4 == 0) {
+          const auto to = static_cast<PageId>(random() % kDevicePages);
+          const auto from = static_cast<PageId>(random() % kDevicePages);
+          moves.moves.push_back({.direction = PageCopy::kWithin, .device_page = to, .from_page = from});
+          on_device[to] = on_device[from];
+          is_void[to] = is_void[from];
+          continue;
+        }
+        PageCopy move{.direction = random() % 2 == 0 ? PageCopy::kStore : PageCopy::kLoad,
                       .device_page = static_cast<PageId>(random() % kDevicePages),
                       .host_page = static_cast<std::uint32_t>(random() % kHostPages)};
-        if (move.to_host) {
+        if (move.is_store()) {
           move.generation = ++generation;
           contents[generation] = on_device[move.device_page];
           on_host[move.host_page] = is_void[move.device_page] ? 0 : generation;

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/product_setup.hpp"
+#include "gpu/cuda/gemm/product_setup.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <filesystem>
 #include <fstream>
+#include <system_error>
+#include <thread>
 
 #include <doctest/doctest.h>
 
 #include "cuda_model.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace troupe {
 namespace {
@@ -17,6 +25,16 @@ BackendSettings settings_in(const TemporaryDirectory& directory) {
   settings.num_slots = 2;
   settings.product_choices = directory.path();
   return settings;
+}
+
+// How often this process has the file open.
+std::size_t num_descriptors_of(const std::filesystem::path& file) {
+  std::size_t count = 0;
+  for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;  // another thread's may be closed by now
+    if (std::filesystem::read_symlink(descriptor, error) == file) ++count;
+  }
+  return count;
 }
 
 }  // namespace
@@ -33,6 +51,31 @@ TEST_CASE("product setup: what was measured at one start is used at the next") {
   const SmallModel model(settings_in(directory));
   CHECK(model.news() == "");
   for (const auto& [shape, choice] : first) CHECK(model.get()->products.at(shape) == choice);
+}
+
+TEST_CASE("product setup: what another worker measures meanwhile is waited for, and used") {
+  const TemporaryDirectory directory;
+  cuda::ProductChoices first;
+  {
+    const SmallModel model(settings_in(directory));
+    first = model.get()->products;
+  }
+  const auto file = directory.path() / "product-choices.json", aside = directory.path() / "aside";
+  std::filesystem::rename(file, aside);
+  const auto lock_file = std::filesystem::canonical(directory.path() / "product-choices.lock");
+  const int lock = ::open(lock_file.c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(::flock(lock, LOCK_EX | LOCK_NB) == 0);
+  bool was_waited_for = false;
+  std::thread other([&] {  // has measured before it lets go
+    was_waited_for = test::eventually([&] { return num_descriptors_of(lock_file) == 2; });
+    std::filesystem::rename(aside, file);
+    ::close(lock);
+  });
+  const SmallModel model(settings_in(directory));
+  other.join();
+  CHECK(was_waited_for);
+  CHECK(model.news() == "");
+  CHECK(model.get()->products == first);
 }
 
 TEST_CASE("product setup: a damaged file costs a measurement and says so") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/activation.hpp"
+#include "gpu/cuda/kernels/rows/activation.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "gpu/host/kernels/gated_activation.hpp"
+#include "gpu/cpu/kernels/gated_activation.hpp"
 #include "tests/gpu/cuda/kernels/typed_buffer.hpp"
 
 using namespace troupe;

@@ -12,9 +12,9 @@
 #include <vector>
 
 #ifdef TROUPE_SIMT
-#include "tests/support/simt/launch.hpp"
+#include "tests/simt/interpreter/launch.hpp"
 #else
-#include "gpu/cuda/cuda_check.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
 #endif
 
 namespace troupe {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "gpu/cuda/kernels/few_token_input.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_input.hpp"
 #include "tests/gpu/cuda/kernels/typed_buffer.hpp"
 
 namespace troupe {
@@ -80,7 +80,7 @@ class FewTokenOperands {
   }
   // One for all, as each product has to leave it ready for the next.
   static std::byte* workspace() {
-    static DeviceArray<std::byte> memory(std::vector<std::byte>(cuda::kFewTokenWorkspaceBytes));
+    static DeviceArray<std::byte> memory{std::vector<std::byte>(cuda::kFewTokenWorkspaceBytes)};
     return memory.data();
   }
   static std::vector<float> rows(const std::vector<float>& values, std::size_t width, std::size_t first,

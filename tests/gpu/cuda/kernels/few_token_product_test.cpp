@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/few_token_product.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_product.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/gated_product.hpp"
+#include "gpu/cuda/kernels/gemm/gated_product.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "gpu/cuda/kernels/activation.hpp"
-#include "gpu/cuda/kernels/few_token_product.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_product.hpp"
+#include "gpu/cuda/kernels/rows/activation.hpp"
 #include "tests/gpu/cuda/kernels/few_token_operands.hpp"
 
 using namespace troupe;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/paged_attention.hpp"
+#include "gpu/cuda/kernels/attention/paged_attention.hpp"
 
 #include <doctest/doctest.h>
 

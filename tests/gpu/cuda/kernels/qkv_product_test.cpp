@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/qkv_product.hpp"
+#include "gpu/cuda/kernels/gemm/qkv_product.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "gpu/cuda/kernels/few_token_product.hpp"
-#include "gpu/cuda/kernels/rotary.hpp"
+#include "gpu/cuda/kernels/attention/rotary.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_product.hpp"
+#include "gpu/operators/rotary_table.hpp"
 #include "tests/gpu/cuda/kernels/few_token_operands.hpp"
 
 using namespace troupe;
@@ -53,7 +54,7 @@ struct Outcome {
 
 struct Rotation {
   explicit Rotation(std::uint32_t head_dim)
-      : table({.head_dim = head_dim, .max_positions = kPositions}),
+      : table({.rotary_dim = head_dim, .max_positions = kPositions}),
         angles(std::vector<float>(table.row(0), table.row(0) + kPositions * head_dim)) {}
   RotaryTable table;
   DeviceArray<float> angles;

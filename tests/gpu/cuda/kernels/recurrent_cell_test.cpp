@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/recurrent_cell.hpp"
+#include "gpu/cuda/kernels/rows/recurrent_cell.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/residual_product.hpp"
+#include "gpu/cuda/kernels/gemm/residual_product.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "gpu/cuda/kernels/few_token_product.hpp"
-#include "gpu/cuda/kernels/norm.hpp"
+#include "gpu/cuda/kernels/gemm/few_token_product.hpp"
+#include "gpu/cuda/kernels/rows/norm.hpp"
 #include "tests/gpu/cuda/kernels/few_token_operands.hpp"
 
 using namespace troupe;

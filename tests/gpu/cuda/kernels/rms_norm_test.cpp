@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/norm.hpp"
+#include "gpu/cuda/kernels/rows/norm.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "gpu/host/kernels/rms_norm.hpp"
+#include "gpu/cpu/kernels/rms_norm.hpp"
 #include "tests/gpu/cuda/kernels/typed_buffer.hpp"
 
 using namespace troupe;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/rotary.hpp"
+#include "gpu/cuda/kernels/attention/rotary.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "gpu/batch.hpp"
+#include "gpu/cpu/kernels/attention/rotary.hpp"
+#include "gpu/program/batch.hpp"
 #include "tests/gpu/cuda/kernels/typed_buffer.hpp"
 
 using namespace troupe;
@@ -67,7 +68,7 @@ TEST_CASE("cuda rotary: queries, keys and values are the host's, in the same pla
       const std::size_t width = (heads + 2 * kv_heads) * head_dim, stride = width + 8;
       const KvLayout layout{
           .num_layers = 2, .num_pages = 5, .num_kv_heads = kv_heads, .head_dim = head_dim, .type = type};
-      const RotaryTable table({.head_dim = head_dim, .max_positions = 100});
+      const RotaryTable table({.rotary_dim = head_dim, .max_positions = 100});
       std::vector<SequenceSlice> slices(2);
       slices[0].num_tokens = 20;
       slices[0].context_length = 20;  // across a page's end

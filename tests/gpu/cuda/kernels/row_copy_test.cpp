@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/row_copy.hpp"
+#include "gpu/cuda/kernels/rows/row_copy.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/sample.hpp"
+#include "gpu/cuda/kernels/sampling/sample.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,9 +7,9 @@
 #include <limits>
 #include <random>
 
-#include "gpu/host/kernels/sample.hpp"
+#include "gpu/cpu/kernels/sample.hpp"
+#include "tests/gpu/cpu/kernels/random_values.hpp"
 #include "tests/gpu/cuda/kernels/device_array.hpp"
-#include "tests/gpu/kernels/random_values.hpp"
 
 using namespace troupe;
 
@@ -23,6 +23,8 @@ struct Row {
   std::vector<std::int32_t> suppressed{};
   std::vector<PenalizedToken> penalized{};
   std::vector<std::int32_t> pending{};  // newest first
+  std::vector<TokenBias> biased{};
+  TokenMask allowed{};
 };
 
 struct HostDraw {
@@ -37,6 +39,8 @@ HostDraw sample_on_host(const std::vector<float>& logits, std::size_t vocabulary
     host_rows.push_back({.parameters = row.parameters,
                          .position = row.position,
                          .suppressed = row.suppressed,
+                         .biased = row.biased,
+                         .allowed = row.allowed,
                          .penalized = row.penalized,
                          .num_pending = static_cast<std::uint32_t>(row.pending.size())});
     std::copy(row.pending.begin(), row.pending.end(), host_rows.back().pending.begin());
@@ -70,6 +74,8 @@ Drawn sample(const std::vector<float>& logits, std::size_t vocabulary, const std
   std::vector<cuda::SampleRow> device_rows;
   std::vector<std::int32_t> suppressed, recent(rows.size() * kRecentTokens);
   std::vector<PenalizedToken> penalized;
+  std::vector<TokenBias> biased;
+  TokenMask masks;
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
     const auto slot = static_cast<SlotId>(rows.size() - 1 - i);
     const auto ring = ring_of(rows[i]);
@@ -82,13 +88,23 @@ Drawn sample(const std::vector<float>& logits, std::size_t vocabulary, const std
                            .first_penalized = static_cast<std::uint32_t>(penalized.size()),
                            .num_penalized = static_cast<std::uint32_t>(rows[i].penalized.size()),
                            .num_pending = static_cast<std::uint32_t>(rows[i].pending.size()),
+                           .first_biased = static_cast<std::uint32_t>(biased.size()),
+                           .num_biased = static_cast<std::uint32_t>(rows[i].biased.size()),
+                           .mask = rows[i].allowed.empty()
+                                       ? -1
+                                       : static_cast<std::int32_t>(masks.size() / mask_words(vocabulary)),
                            .logprobs_row = i});
+    biased.insert(biased.end(), rows[i].biased.begin(), rows[i].biased.end());
+    masks.insert(masks.end(), rows[i].allowed.begin(), rows[i].allowed.end());
     penalized.insert(penalized.end(), rows[i].penalized.begin(), rows[i].penalized.end());
     suppressed.insert(suppressed.end(), rows[i].suppressed.begin(), rows[i].suppressed.end());
   }
   DeviceArray<float> memory(logits);
   DeviceArray<cuda::SampleRow> row_memory(device_rows);
   DeviceArray<PenalizedToken> penalized_memory(penalized);
+  DeviceArray<TokenBias> biased_memory(biased);
+  DeviceArray<float> biased_logits(std::vector<float>(biased.size()));
+  DeviceArray<std::uint32_t> mask_memory(masks);
   DeviceArray<float> penalized_logits(std::vector<float>(penalized.size()));
   DeviceArray<cuda::RowLogprobs> logprobs{std::vector<cuda::RowLogprobs>(rows.size())};
   DeviceArray<std::int32_t> suppressed_memory(suppressed), recent_memory(recent),
@@ -98,10 +114,13 @@ Drawn sample(const std::vector<float>& logits, std::size_t vocabulary, const std
                        .vocabulary = static_cast<std::uint32_t>(vocabulary),
                        .rows = row_memory.data(),
                        .suppressed = suppressed_memory.data(),
+                       .masks = mask_memory.data(),
                        .token_ids = ids.data(),
                        .tokens_of_slots = of_slots.data(),
                        .penalized = penalized_memory.data(),
                        .penalized_logits = penalized_logits.data(),
+                       .biased = biased_memory.data(),
+                       .biased_logits = biased_logits.data(),
                        .recent_tokens = recent_memory.data(),
                        .logprobs = logprobs.data(),
                        .num_rows = static_cast<std::uint32_t>(rows.size())},
@@ -259,6 +278,20 @@ TEST_CASE("cuda sample: a temperature next to zero is the arg max") {
 
 namespace {
 
+void add_biases(Row& row, std::size_t vocabulary, std::mt19937& random) {
+  for (std::size_t id = random() % 3; id < vocabulary; id += 1 + random() % 40)
+    row.biased.push_back(
+        {.id = static_cast<std::int32_t>(id), .bias = static_cast<float>(random() % 80) / 16 - 2.5F});
+  row.biased.push_back({.id = static_cast<std::int32_t>(vocabulary), .bias = 50.0F});  // no token
+}
+
+// Half of the ids, of which the last may be drawn.
+void add_mask(Row& row, std::size_t vocabulary, std::mt19937& random) {
+  row.allowed.resize(mask_words(vocabulary));
+  for (std::uint32_t& word : row.allowed) word = static_cast<std::uint32_t>(random());
+  row.allowed[(vocabulary - 1) / 32] |= 1U << ((vocabulary - 1) % 32);
+}
+
 // Rows with penalties of all kinds, tokens listed and pending, cuts and none.
 std::vector<Row> penalized_rows(std::size_t vocabulary, std::uint32_t seed) {
   std::mt19937 random(seed);
@@ -286,6 +319,8 @@ std::vector<Row> penalized_rows(std::size_t vocabulary, std::uint32_t seed) {
     while (row.pending.size() < num_pending)  // with repetitions
       row.pending.push_back(random() % 3 == 0 && !row.pending.empty() ? row.pending[0] : any_id());
     if (i % 4 == 3) row.suppressed = {any_id(), any_id()};
+    if (i % 3 == 1) add_biases(row, vocabulary, random);
+    if (i % 5 == 2) add_mask(row, vocabulary, random);
   }
   return rows;
 }

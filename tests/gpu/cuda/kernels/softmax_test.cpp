@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/softmax.hpp"
+#include "gpu/cuda/kernels/rows/softmax.hpp"
 
 #include <doctest/doctest.h>
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "gpu/data_type.hpp"
+#include "tests/gpu/cpu/kernels/random_values.hpp"
 #include "tests/gpu/cuda/kernels/device_array.hpp"
-#include "tests/gpu/kernels/random_values.hpp"
 
 namespace troupe {
 

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chats that come with their whole history at the real server, with a model that spells
+// its answers otherwise than the tokenizer would: two bytes a token, not one.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/app/end_to_end/scripted_model.hpp"
+#include "tests/support/http/chat.hpp"
+#include "tests/support/http/http_client.hpp"
+#include "tests/support/process/server_process.hpp"
+
+using namespace troupe::test;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kTemplate =
+    "{% for m in messages %}{{ m.role }}:{% if m.role == 'assistant' %}<|say|>{% endif %}{{ m.content }}"
+    "<|end|>{% endfor %}{% if add_generation_prompt %}assistant:<|say|>{% endif %}";
+// Calls are lists behind a special token, as Mistral's.
+constexpr const char* kCallTemplate =
+    "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}"
+    "{% for m in messages %}{{ m.role }}:{% if m.role == 'assistant' %}<|say|>{% endif %}{{ m.content }}"
+    "{% if m.tool_calls %}[CALLS]["
+    "{% for c in m.tool_calls %}{{ c.function | tojson }}{% if not loop.last %}, {% endif %}{% endfor %}]"
+    "{% endif %}<|end|>{% endfor %}{% if add_generation_prompt %}assistant:<|say|>{% endif %}";
+constexpr const char* kAnswer = "It was a dark and stormy night; the rain fell in torrents.";
+const std::vector<ScriptedAnswer> kAnswers = {{"<|say|>", {{kAnswer}}}};
+
+struct Turn {
+  json message;
+  std::size_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
+};
+
+class HistoryServer {
+ public:
+  explicit HistoryServer(std::vector<std::string> flags = {}, const std::string& chat_template = kTemplate,
+                         const std::vector<ScriptedAnswer>& answers = kAnswers)
+      : server_((write_scripted_model(directory_, chat_template, answers),
+                 with(std::move(flags), {"--model", directory_.path().string(), "--memory", "256MiB",
+                                         "--log-level", "warning"}))) {}
+
+  Turn ask(const json& messages, const std::string& key = "", json fields = json::object()) const {
+    fields["messages"] = messages;
+    fields["temperature"] = 0;
+    const auto headers = key.empty() ? "" : "Authorization: Bearer " + key + "\r\n";
+    const auto answer = http_post(server_.port(), "/v1/chat/completions", fields.dump(), headers);
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    const auto body = json::parse(answer.body);
+    const auto& usage = body["usage"];
+    return {.message = body["choices"][0]["message"],
+            .prompt_tokens = usage["prompt_tokens"],
+            .completion_tokens = usage["completion_tokens"],
+            .cached_tokens = usage["prompt_tokens_details"].value("cached_tokens", std::size_t{0})};
+  }
+
+  double metric(const std::string& name) const {
+    const auto text = http_get(server_.port(), "/metrics").body;
+    const auto line = text.find("\n" + name + "{");
+    REQUIRE(line != std::string::npos);
+    return std::stod(text.substr(text.find("} ", line) + 2));
+  }
+  std::uint16_t port() const { return server_.port(); }
+
+ private:
+  static std::vector<std::string> with(std::vector<std::string> flags, const std::vector<std::string>& more) {
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+
+  troupe::TemporaryDirectory directory_;
+  ServerProcess server_;
+};
+
+// One token a byte, and one for each special token of the template.
+std::size_t tokens_when_encoded(const json& messages) {
+  std::size_t count = std::string("assistant:").size() + 1;
+  for (const auto& message : messages) {
+    count += message["role"].get<std::string>().size() + 1 + message["content"].get<std::string>().size() + 1;
+    if (message["role"] == "assistant") ++count;
+  }
+  return count;
+}
+
+json with(json messages, const json& answer, const std::string& question) {
+  messages.push_back(answer);
+  messages.push_back(user_message(question));
+  return messages;
+}
+
+}  // namespace
+
+TEST_CASE("chat history: the second turn finds the KV of the whole first one, however it was spelled") {
+  const HistoryServer server;
+  const auto first = user_asks("Tell me a story, please.");
+  const auto told = server.ask(first);
+  REQUIRE(told.message["content"] == kAnswer);
+  REQUIRE(told.prompt_tokens == tokens_when_encoded(first));
+  const auto drawn = told.completion_tokens - 1;  // without the one that ends it
+  REQUIRE(drawn < std::string(kAnswer).size());
+
+  const auto second = with(first, told.message, "And then?");
+  const auto next = server.ask(second);
+  CHECK(next.prompt_tokens == tokens_when_encoded(second) - std::string(kAnswer).size() + drawn);
+  CHECK(next.cached_tokens == told.prompt_tokens + drawn);
+
+  const auto third = with(second, next.message, "More!");
+  const auto last = server.ask(third);
+  CHECK(last.cached_tokens == next.prompt_tokens + drawn);
+  CHECK(server.metric("troupe_turn_memory_hits_total") == 2);
+  CHECK(server.metric("troupe_turn_memory_misses_total") == 0);
+  CHECK(server.metric("troupe_turn_memory_tokens_total") == next.cached_tokens + last.cached_tokens);
+}
+
+TEST_CASE("chat history: an answer is found as text parts, without its last white space, and streamed") {
+  const HistoryServer server({}, kTemplate, {{"<|say|>", {{"Over and out.\n"}}}});
+  const auto first = user_asks("Say so.");
+  const auto told = server.ask(first);
+  REQUIRE(told.message["content"] == "Over and out.\n");
+  const auto drawn = told.completion_tokens - 1;
+  const json part = {{"type", "text"}, {"text", "Over and out.\n"}};
+  const json in_parts = {{"role", "assistant"}, {"content", json::array({part})}};
+  CHECK(server.ask(with(first, in_parts, "And?")).cached_tokens == told.prompt_tokens + drawn);
+  const auto trimmed = server.ask(with(first, assistant_message("Over and out."), "And?"));
+  CHECK(trimmed.cached_tokens >= told.prompt_tokens + drawn - 2);
+  CHECK(trimmed.cached_tokens < told.prompt_tokens + drawn);
+
+  const json body = {{"messages", user_asks("Stream it.")}, {"temperature", 0}, {"stream", true}};
+  REQUIRE(http_post(server.port(), "/v1/chat/completions", body.dump()).status == 200);
+  const auto streamed = with(user_asks("Stream it."), told.message, "And?");
+  CHECK(server.ask(streamed).cached_tokens > tokens_when_encoded(user_asks("Stream it.")) + drawn / 2);
+}
+
+TEST_CASE("chat history: an edited message is encoded anew, with all behind it") {
+  const HistoryServer server;
+  const auto first = user_asks("Tell me a story, please.");
+  const auto told = server.ask(first);
+  const auto second = with(first, told.message, "And then?");
+  const auto next = server.ask(second);
+  auto edited = with(second, next.message, "More!");
+  edited[0]["content"] = "Tell me a story at once.";
+  const auto anew = server.ask(edited);
+  CHECK(anew.prompt_tokens == tokens_when_encoded(edited));
+  CHECK(anew.cached_tokens < told.prompt_tokens);
+
+  auto later = with(second, next.message, "More!");
+  later[2]["content"] = "And before?";
+  const auto half = server.ask(later);
+  const auto drawn = told.completion_tokens - 1;
+  CHECK(half.prompt_tokens == tokens_when_encoded(later) - std::string(kAnswer).size() + drawn);
+  CHECK(half.cached_tokens >= told.prompt_tokens + drawn);
+  CHECK(half.cached_tokens < next.prompt_tokens);
+}
+
+TEST_CASE("chat history: another tenant does not get it, nor does another cache_salt") {
+  const troupe::TemporaryDirectory keys;
+  keys.write("keys", "ada key-of-ada\nbob key-of-bob\n");
+  const HistoryServer server({"--api-keys-file", (keys.path() / "keys").string()});
+  const auto first = user_asks("Tell me a story, please.");
+  const auto told = server.ask(first, "key-of-ada");
+  const auto second = with(first, told.message, "And then?");
+  const auto others = server.ask(second, "key-of-bob");
+  CHECK(others.prompt_tokens == tokens_when_encoded(second));
+  CHECK(others.cached_tokens == 0);
+  const auto salted = server.ask(second, "key-of-ada", {{"cache_salt", "mine"}});
+  CHECK(salted.prompt_tokens == tokens_when_encoded(second));
+  CHECK(server.ask(second, "key-of-ada").cached_tokens == told.prompt_tokens + told.completion_tokens - 1);
+}
+
+TEST_CASE("chat history: without memory for it every request is encoded anew") {
+  const HistoryServer server({"--cache-turn-memory", "0"});
+  const auto first = user_asks("Tell me a story, please.");
+  const auto told = server.ask(first);
+  const auto second = with(first, told.message, "And then?");
+  const auto next = server.ask(second);
+  CHECK(next.prompt_tokens == tokens_when_encoded(second));
+  CHECK(next.cached_tokens < told.prompt_tokens + told.completion_tokens - 1);
+}
+
+TEST_CASE("chat history: the memory keeps to its limit, the oldest chat goes") {
+  const HistoryServer server({"--cache-turn-memory", "16KiB"});
+  const auto first = user_asks("Tell me a story, please.");
+  const auto told = server.ask(first);
+  const auto second = with(first, told.message, "And then?");
+  REQUIRE(server.ask(second).prompt_tokens < tokens_when_encoded(second));
+  for (int i = 0; i < 12; ++i) server.ask(user_asks("Another story, number " + std::to_string(i) + "."));
+  CHECK(server.ask(second).prompt_tokens == tokens_when_encoded(second));
+  CHECK(server.metric("troupe_turn_memory_bytes") > 0);
+  CHECK(server.metric("troupe_turn_memory_bytes") <= 16 * 1024);
+}
+
+TEST_CASE("chat history: a call is found by the name and arguments that its client sends back") {
+  const HistoryServer server(
+      {}, kCallTemplate,
+      {{"<|say|>",
+        {{"I look."},
+         {"[CALLS]", true},
+         {"[{\"name\": \"clock\", \"arguments\": {\"zone\": \"Europe/Rome\", \"n\": 1}}]"}}}});
+  const json clock = {{"name", "clock"}, {"parameters", {{"type", "object"}}}};
+  const json tools = {{"tools", json::array({{{"type", "function"}, {"function", clock}}})}};
+  json chat = user_asks("The time?");
+  const auto called = server.ask(chat, "", tools);
+  REQUIRE(called.message["tool_calls"].size() == 1);
+  const std::string id = called.message["tool_calls"][0]["id"];
+  chat.push_back(called.message);
+  chat.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", "12:00"}});
+  const auto drawn = called.completion_tokens - 1;
+  CHECK(server.ask(chat, "", tools).cached_tokens == called.prompt_tokens + drawn);
+  chat[1]["tool_calls"][0]["function"]["arguments"] = "{\"zone\":\"Europe/Rome\",\"n\":1}";
+  CHECK(server.ask(chat, "", tools).cached_tokens >= called.prompt_tokens + drawn);
+  chat[1]["tool_calls"][0]["function"]["arguments"] = "{\"zone\":\"Europe/Oslo\",\"n\":1}";
+  CHECK(server.ask(chat, "", tools).cached_tokens < called.prompt_tokens + drawn);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real server with the whole CUDA worker in a child process: its sources over
+// twins of CUDA's runtime and cuBLASLt, its kernels in the interpreter. What a
+// GPU would do, slowly; every thread of every kernel is there.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/eventually.hpp"
+#include "tests/support/http/chat.hpp"
+#include "tests/support/http/http_client.hpp"
+#include "tests/support/observability/server_metrics.hpp"
+#include "tests/support/process/processes.hpp"
+#include "tests/support/process/server_process.hpp"
+
+using namespace troupe::test;
+using nlohmann::json;
+
+namespace {
+
+std::vector<std::string> flags_with(std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"--model", TROUPE_SOURCE_DIR "/models/demo", "--device", "cuda", "--cuda-library",
+                           TROUPE_CUDA_SIMT, "--max-batch-sequences", "4"});
+  return more;
+}
+
+void kill_worker(const ServerProcess& server) {
+  const auto workers = children_of(server.pid());
+  REQUIRE(workers.size() == 1);
+  REQUIRE(::kill(workers.front(), SIGKILL) == 0);
+  CHECK(is_gone_soon(workers.front()));
+}
+
+// The interpreter's number of GPUs, for servers started meanwhile.
+class Machine {
+ public:
+  explicit Machine(const char* num_gpus) { ::setenv("SIMT_GPUS", num_gpus, 1); }
+  ~Machine() { ::unsetenv("SIMT_GPUS"); }
+};
+
+std::vector<std::string> flags_of_all(std::vector<std::string> more = {}) {
+  more = flags_with(std::move(more));
+  *(std::find(more.begin(), more.end(), "--device") + 1) = "cuda:all";
+  return more;
+}
+
+double iterations_of(const ServerProcess& server, int worker) {
+  return ServerMetrics(server.port())
+      .sum("troupe_by_worker_iterations_total", "worker=\"" + std::to_string(worker) + '"');
+}
+
+bool are_up(const ServerProcess& server, int num_workers) {
+  return eventually(
+      [&] {
+        return json::parse(http_get(server.port(), "/ready").body).value("workers_up", 0) == num_workers;
+      },
+      std::chrono::seconds(60));
+}
+
+}  // namespace
+
+TEST_CASE("cuda worker: questions are answered by meaning, together and in turns") {
+  ServerProcess server(flags_with());
+  CHECK(server.output().find("SIMT interpreter") != std::string::npos);
+  CHECK(server.output().find("child process") != std::string::npos);
+  auto first =
+      std::async(std::launch::async, [&] { return chat(server.port(), user_asks("Count from 3 to 7.")); });
+  const json named = chat(server.port(), user_asks("My name is Anna."));
+  CHECK(content_of(first.get()) == "3, 4, 5, 6, 7");
+  const json messages = {user_message("My name is Anna."), assistant_message(content_of(named)),
+                         user_message("What is my name?")};
+  CHECK(content_of(chat(server.port(), messages)).find("Anna") != std::string::npos);
+  server.signal(SIGTERM);
+  CHECK(server.wait() == 0);
+}
+
+TEST_CASE("cuda worker: killed in the midst of an answer, the next one goes on with it") {
+  ServerProcess server(flags_with());
+  auto answer =
+      std::async(std::launch::async, [&] { return chat(server.port(), user_asks("Count from 5 to 20.")); });
+  CHECK(eventually(  // else it was not killed in the midst of anything
+      [&] { return ServerMetrics(server.port()).sum("troupe_generation_tokens_total") >= 12; },
+      std::chrono::seconds(60)));
+  kill_worker(server);
+  CHECK(content_of(answer.get()) == "5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20");
+  CHECK(ServerMetrics(server.port()).sum("troupe_worker_restarts_total") == 1);
+  CHECK(server.output().find("was killed by signal 9 (SIGKILL)") != std::string::npos);
+}
+
+TEST_CASE("cuda worker: a conversation comes back from the host's pages when the worker has died") {
+  ServerProcess server(flags_with({"--cache-copy-ahead-percent", "100"}));
+  json messages = {user_message("My name is Clara."), assistant_message("Nice to meet you, Clara!"),
+                   user_message("Count from 1 to 5.")};
+  messages.push_back(assistant_message(content_of(chat(server.port(), messages))));
+  // Of more than a page: when that is full, what could be given away is copied.
+  const json other = user_asks(
+      "One, two, three, four, five, six, seven, eight, nine, "
+      "ten, eleven, twelve, thirteen, fourteen, fifteen.");
+  chat(server.port(), other, 2);
+  chat(server.port(), other, 1);  // in order: the copies are done
+  REQUIRE(ServerMetrics(server.port()).sum("troupe_kv_pages_stored_total") > 0);
+  kill_worker(server);
+  chat(server.port(), other, 1);  // a batch for the server to find out with
+  messages.push_back(user_message("What is my name?"));
+  const json again = chat(server.port(), messages);
+  CHECK(content_of(again).find("Clara") != std::string::npos);
+  CHECK(again["timings"].value("tokens_from_host", 0) > 0);
+}
+
+TEST_CASE("cuda worker: two GPUs answer, in processes and in one") {
+  const Machine machine("2");
+  for (const std::string placement : {"child", "inline"}) {
+    CAPTURE(placement);
+    ServerProcess server(
+        flags_of_all({"--worker-placement", placement, "--cache-copy-ahead-percent", "100"}));
+    REQUIRE(are_up(server, 2));
+    std::vector<std::future<json>> answers;
+    for (int i = 0; i < 2; ++i)
+      answers.push_back(std::async(std::launch::async,
+                                   [&] { return chat(server.port(), user_asks("Count from 3 to 7.")); }));
+    for (auto& answer : answers) CHECK(content_of(answer.get()) == "3, 4, 5, 6, 7");
+    CHECK(iterations_of(server, 0) > 0);
+    CHECK(iterations_of(server, 1) > 0);
+    CHECK(children_of(server.pid()).size() == (placement == "child" ? 2 : 0));
+    for (const char* name : {"cuda:0, SIMT interpreter", "cuda:1, SIMT interpreter"})
+      CHECK(server.output().find(name) != std::string::npos);
+    CHECK(ServerMetrics(server.port()).sum("troupe_worker_restarts_total") == 0);
+    server.signal(SIGTERM);
+    CHECK(server.wait() == 0);
+  }
+}
+
+TEST_CASE("cuda worker: one of two GPUs dies in the midst of answers, and both are given") {
+  const Machine machine("2");
+  const ServerProcess server(flags_of_all());
+  REQUIRE(are_up(server, 2));
+  std::vector<std::future<json>> answers;
+  for (int i = 0; i < 2; ++i)
+    answers.push_back(std::async(std::launch::async,
+                                 [&] { return chat(server.port(), user_asks("Count from 5 to 20.")); }));
+  CHECK(eventually([&] { return iterations_of(server, 0) >= 6 && iterations_of(server, 1) >= 6; },
+                   std::chrono::seconds(60)));
+  const auto workers = children_of(server.pid());
+  REQUIRE(workers.size() == 2);
+  REQUIRE(::kill(workers.back(), SIGKILL) == 0);
+  for (auto& answer : answers)
+    CHECK(content_of(answer.get()) == "5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20");
+  CHECK(are_up(server, 2));
+  CHECK(ServerMetrics(server.port()).sum("troupe_worker_restarts_total") == 1);
+}

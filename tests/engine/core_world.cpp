@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/engine/core_world.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// The mask of one token: the one behind so many generated ones.
+std::shared_ptr<const TokenMask> mask_of(std::uint32_t num_generated) {
+  const std::size_t id = 100 + num_generated;
+  TokenMask mask(mask_words(256));  // the devices know more
+  mask[id / 32] = 1U << (id % 32);
+  return std::make_shared<const TokenMask>(std::move(mask));
+}
+
+}  // namespace
+
+CoreOptions CoreWorld::small_options() {
+  CoreOptions options;
+  options.serving.max_batch_tokens = 32;
+  options.serving.max_batch_sequences = 4;
+  options.serving.prefill_chunk = 16;
+  options.serving.itl_factor = 0;
+  options.serving.max_waiting = 8;
+  options.serving.look_ahead_pages = 0;
+  options.serving.keep_free = 0;
+  return options;
+}
+
+CoreWorld::CoreWorld(CoreOptions options) : core_(std::move(options)) {}
+
+void CoreWorld::hand(const Event& event) {
+  Commands commands;
+  core_.on(event, EngineCore::TimePoint(now), commands);
+  for (const Command& command : commands) {
+    if (const auto* output = std::get_if<Emit>(&command)) take(*output);
+    if (const auto* batch = std::get_if<SubmitBatch>(&command)) in_flight_[batch->worker].push_back(*batch);
+    if (const auto* done = std::get_if<Flushed>(&command)) flushed.push_back(done->number);
+  }
+}
+
+void CoreWorld::take(const Emit& command) {
+  Answer& answer = answers_[command.sequence];
+  if (const auto* started = std::get_if<SequenceStarted>(&command.output)) answer.started.push_back(*started);
+  if (const auto* stopped = std::get_if<SequenceStopped>(&command.output))
+    answer.stopped.push_back(stopped->reason);
+  if (const auto* token = std::get_if<NewToken>(&command.output)) {
+    if (token->token >= 0) answer.tokens.push_back(token->token);
+    answer.has_ended = token->end != SequenceEnd::kNotYet;
+  }
+  if (const auto* failed = std::get_if<SequenceFailed>(&command.output)) {
+    answer.failed = *failed;
+    answer.has_ended = true;
+  }
+}
+
+void CoreWorld::start_worker(WorkerId worker, std::uint32_t num_pages, std::uint32_t num_host_pages) {
+  epochs_[worker] = ++last_epoch_;
+  hand(WorkerReady{.worker = worker,
+                   .epoch = last_epoch_,
+                   .description = {.name = "test",
+                                   .page_size = kPageSize,
+                                   .num_pages = num_pages,
+                                   .num_host_pages = num_host_pages,
+                                   .num_slots = 4,
+                                   .max_batch_tokens = 32,
+                                   .context_length = 60,
+                                   .vocabulary_size = 1000}});
+}
+
+void CoreWorld::lose_worker(WorkerId worker) {
+  in_flight_[worker].clear();
+  hand(WorkerLost{.worker = worker, .epoch = epochs_[worker]});
+}
+
+SequenceId CoreWorld::admit(std::vector<std::int32_t> prompt, std::uint32_t max_tokens) {
+  AdmissionTicket ticket;
+  ticket.prompt = std::move(prompt);
+  ticket.max_tokens = max_tokens;
+  return admit(std::move(ticket));
+}
+
+SequenceId CoreWorld::admit_guided(std::vector<std::int32_t> prompt, std::uint32_t max_tokens) {
+  AdmissionTicket ticket;
+  ticket.prompt = std::move(prompt);
+  ticket.max_tokens = max_tokens;
+  ticket.allowed_first = mask_of(0);
+  return admit(std::move(ticket));
+}
+
+SequenceId CoreWorld::admit(AdmissionTicket ticket) {
+  ticket.sequence = ++last_sequence_;
+  hand(Admit{.ticket = std::make_shared<const AdmissionTicket>(std::move(ticket))});
+  return last_sequence_;
+}
+
+void CoreWorld::allow(SequenceId id, std::uint32_t num_generated) {
+  hand(AllowTokens{.sequence = id, .num_generated = num_generated, .allowed = mask_of(num_generated)});
+}
+
+void CoreWorld::finish_batch(WorkerId worker) {
+  const SubmitBatch batch = std::move(in_flight_[worker].front());
+  in_flight_[worker].pop_front();
+  BatchDone done{.worker = worker, .epoch = batch.epoch, .result = {}};
+  done.result.batch_id = batch.batch_id;
+  for (const SequenceSlice& slice : batch.batch->slices) {
+    const Answer& answer = answers_[slice.sequence];
+    done.result.tokens.push_back(slice.sample ? 100 + static_cast<std::int32_t>(answer.tokens.size()) : -1);
+  }
+  hand(done);
+}
+
+void CoreWorld::finish_all() {
+  for (bool is_busy = true; is_busy;) {
+    is_busy = false;
+    for (auto& [worker, batches] : in_flight_) {
+      if (batches.empty()) continue;
+      is_busy = true;
+      finish_batch(worker);
+    }
+  }
+}
+
+bool CoreWorld::is_in_flight(SequenceId id, WorkerId worker) {
+  const auto has_it = [id](const SubmitBatch& batch) {
+    return std::any_of(batch.batch->slices.begin(), batch.batch->slices.end(),
+                       [id](const SequenceSlice& slice) { return slice.sequence == id; });
+  };
+  return std::any_of(in_flight_[worker].begin(), in_flight_[worker].end(), has_it);
+}
+
+std::vector<std::int32_t> counting(std::int32_t first, std::size_t count) {
+  std::vector<std::int32_t> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+}  // namespace troupe

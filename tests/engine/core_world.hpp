@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A core with devices that finish a batch when the test says so. The token after
+// a sequence's n-th is 100 + n, on whatever worker.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine_core.hpp"
+
+namespace troupe {
+
+class CoreWorld {
+ public:
+  static constexpr std::uint32_t kPageSize = 4;
+
+  // What came out for one sequence.
+  struct Answer {
+    std::vector<std::int32_t> tokens;
+    std::vector<SequenceStarted> started;
+    std::vector<StopReason> stopped;
+    std::optional<SequenceFailed> failed;
+    bool has_ended = false;
+  };
+
+  explicit CoreWorld(CoreOptions options = small_options());
+  static CoreOptions small_options();
+
+  void hand(const Event& event);
+  void start_worker(WorkerId worker, std::uint32_t num_pages = 16, std::uint32_t num_host_pages = 0);
+  void lose_worker(WorkerId worker);
+  SequenceId admit(std::vector<std::int32_t> prompt, std::uint32_t max_tokens);
+  SequenceId admit_guided(std::vector<std::int32_t> prompt, std::uint32_t max_tokens);
+  // A mask of one token for the sequence's next one.
+  void allow(SequenceId id, std::uint32_t num_generated);
+  void finish_batch(WorkerId worker);
+  void finish_all();  // until nothing is in flight
+
+  const EngineCore& core() const { return core_; }
+  const Answer& answer(SequenceId id) { return answers_[id]; }
+  const std::deque<SubmitBatch>& in_flight(WorkerId worker) { return in_flight_[worker]; }
+  // Is the sequence in a batch in flight on this worker?
+  bool is_in_flight(SequenceId id, WorkerId worker);
+  std::vector<std::uint64_t> flushed;
+  std::chrono::nanoseconds now{1};
+
+ private:
+  void take(const Emit& command);
+  SequenceId admit(AdmissionTicket ticket);
+
+  EngineCore core_;
+  std::map<SequenceId, Answer> answers_;
+  std::map<WorkerId, std::deque<SubmitBatch>> in_flight_;
+  std::map<WorkerId, Epoch> epochs_;
+  Epoch last_epoch_ = 0;
+  SequenceId last_sequence_ = 0;
+};
+
+// first, first + 1, …
+std::vector<std::int32_t> counting(std::int32_t first, std::size_t count);
+
+}  // namespace troupe

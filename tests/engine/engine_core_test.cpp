@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine_core.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/engine/core_world.hpp"
+
+using namespace troupe;
+
+TEST_CASE("core: a newcomer that finds a slot and pages is in the next batch that is formed") {
+  CoreWorld world;
+  world.start_worker(0);
+  const auto first = world.admit(counting(1, 5), 20);
+  world.finish_batch(0);  // its prefill: two decode steps are in flight
+  REQUIRE(world.in_flight(0).size() == 2);
+  const auto newcomer = world.admit(counting(50, 5), 4);
+  CHECK_FALSE(world.is_in_flight(newcomer, 0));  // both were submitted before
+  world.finish_batch(0);
+  CHECK(world.is_in_flight(newcomer, 0));
+  world.finish_all();
+  CHECK(world.answer(first).tokens == counting(100, 20));
+  CHECK(world.answer(newcomer).tokens == counting(100, 4));
+  CHECK(world.core().pages().counts().running == 0);
+}
+
+TEST_CASE("core: requests go to the worker with most room") {
+  CoreWorld world;
+  world.start_worker(0);
+  world.start_worker(1);
+  const auto a = world.admit(counting(1, 5), 8);
+  const auto b = world.admit(counting(20, 5), 8);
+  const auto c = world.admit(counting(40, 5), 8);
+  CHECK(world.answer(a).started.at(0).worker == 0);
+  CHECK(world.answer(b).started.at(0).worker == 1);
+  CHECK(world.answer(c).started.at(0).worker == 0);
+  world.finish_all();
+  for (const auto id : {a, b, c}) CHECK(world.answer(id).tokens == counting(100, 8));
+}
+
+TEST_CASE("core: a conversation goes where its pages are, though others have more room") {
+  CoreWorld world;
+  world.start_worker(0);
+  world.start_worker(1);
+  const auto prompt = counting(1, 9);
+  const auto filler = world.admit(counting(300, 5), 1);  // on worker 0
+  const auto first = world.admit(prompt, 1);             // on worker 1
+  world.finish_all();
+  REQUIRE(world.answer(filler).started.at(0).worker == 0);
+  REQUIRE(world.answer(first).started.at(0).worker == 1);
+  world.admit(counting(400, 5), 8);  // on worker 0
+  world.admit(counting(500, 5), 8);  // on worker 1
+  auto next = prompt;
+  next.push_back(100);
+  next.push_back(7);
+  const auto second = world.admit(next, 2);
+  CHECK(world.answer(second).started.at(0).worker == 1);
+  CHECK(world.answer(second).started.at(0).sources.device == 9);  // two pages and a tail
+  world.finish_all();
+  CHECK(world.answer(second).tokens == counting(100, 2));
+}
+
+TEST_CASE("core: sequences of a lost worker go on at another one at once") {
+  CoreWorld world;
+  world.start_worker(0);
+  world.start_worker(1);
+  const auto a = world.admit(counting(1, 5), 12);
+  const auto b = world.admit(counting(20, 5), 12);
+  for (int i = 0; i < 3; ++i) {
+    world.finish_batch(0);
+    world.finish_batch(1);
+  }
+  const std::size_t num_tokens = world.answer(a).tokens.size();
+  REQUIRE(num_tokens == 3);
+  world.lose_worker(0);
+  CHECK(world.answer(a).stopped == std::vector{StopReason::kWorkerLost});
+  REQUIRE(world.answer(a).started.size() == 2);
+  CHECK(world.answer(a).started.back().worker == 1);
+  world.finish_all();
+  CHECK(world.answer(a).tokens == counting(100, 12));
+  CHECK(world.answer(b).tokens == counting(100, 12));
+  CHECK(world.answer(b).stopped.empty());
+  world.start_worker(0);
+  const auto c = world.admit(counting(40, 5), 3);
+  world.finish_all();
+  CHECK(world.answer(c).tokens == counting(100, 3));
+  CHECK(world.core().pages().counts().running == 0);
+}
+
+TEST_CASE("core: results of an older incarnation are void") {
+  CoreWorld world;
+  world.start_worker(0);
+  const auto a = world.admit(counting(1, 5), 3);
+  BatchDone late{.worker = 0, .epoch = 1, .result = {}};
+  late.result.batch_id = world.in_flight(0).front().batch_id;
+  late.result.tokens = {999};
+  world.lose_worker(0);
+  world.start_worker(0);
+  world.hand(late);
+  CHECK(world.answer(a).tokens.empty());
+  world.finish_all();
+  CHECK(world.answer(a).tokens == counting(100, 3));
+}
+
+TEST_CASE("core: pages of a sequence that left stay taken while a batch may write to them") {
+  CoreWorld world;
+  world.start_worker(0);
+  const auto a = world.admit(counting(1, 5), 12);
+  world.hand(StopSequence{.sequence = a});
+  CHECK(world.core().num_sequences() == 0);
+  CHECK(world.core().pages().counts().running > 0);
+  world.finish_all();
+  CHECK(world.core().pages().counts().running == 0);
+  CHECK(world.core().pages().is_consistent());
+}
+
+TEST_CASE("core: a copy of it goes on by itself, in the same way") {
+  CoreWorld world;
+  world.start_worker(0);
+  const auto a = world.admit(counting(1, 5), 6);
+  world.finish_batch(0);
+  CoreWorld copy = world;
+  copy.finish_all();
+  CHECK(copy.answer(a).tokens == counting(100, 6));
+  CHECK(world.answer(a).tokens.size() == 1);
+  world.finish_all();
+  CHECK(world.answer(a).tokens == copy.answer(a).tokens);
+}
+
+TEST_CASE("core: a flush is over when nothing runs and nothing is under way") {
+  CoreWorld world;
+  world.start_worker(0, 16, 16);
+  world.admit(counting(1, 9), 2);
+  world.hand(FlushPages{.number = 5});
+  CHECK(world.flushed.empty());
+  world.finish_all();
+  CHECK(world.flushed == std::vector<std::uint64_t>{5});
+}
+
+TEST_CASE("core: a request that was paused before any device came is checked when it goes on") {
+  CoreWorld world;
+  const auto paused = world.admit(counting(1, 5), 3);
+  const auto too_long = world.admit(counting(1, 100), 3);
+  for (const auto id : {paused, too_long}) world.hand(PauseSequence{.sequence = id});
+  world.start_worker(0);
+  for (const auto id : {paused, too_long}) world.hand(ResumeSequence{.sequence = id});
+  world.finish_all();
+  CHECK(world.answer(paused).tokens == counting(100, 3));
+  REQUIRE(world.answer(too_long).failed);
+  CHECK(world.answer(too_long).failed->failure == SequenceFailure::kContextTooLong);
+}
+
+TEST_CASE("core: without a disk a flush does not wait for copies that no batch takes along") {
+  CoreOptions options = CoreWorld::small_options();
+  options.serving.copy_ahead_below = 1.0;
+  CoreWorld world(options);
+  world.start_worker(0, 16, 16);
+  world.admit(counting(1, 9), 2);
+  world.finish_all();
+  world.hand(FlushPages{.number = 5});
+  CHECK(world.flushed == std::vector<std::uint64_t>{5});
+}
+
+TEST_CASE("core: copies made ahead behind the last batch go to the disk without another one") {
+  CoreOptions options = CoreWorld::small_options();
+  options.serving.copy_ahead_below = 1.0;
+  options.pages.num_disk_pages = 4;
+  CoreWorld world(options);
+  world.start_worker(0, 16, 16);
+  world.admit(counting(1, 8), 1);
+  world.finish_all();
+  CHECK(world.core().pages().counts().disk_free < 4);
+}
+
+namespace {
+
+// The one slice of the batch in front is masked for the token behind so many generated ones.
+void check_mask(CoreWorld& world, SequenceId id, std::uint32_t num_generated) {
+  CAPTURE(num_generated);
+  const Batch& batch = *world.in_flight(0).front().batch;
+  for (const SequenceSlice& slice : batch.slices) {
+    if (slice.sequence != id) continue;
+    REQUIRE(slice.allowed.size() == mask_words(1000));
+    for (std::size_t token = 0; token < 1000; ++token)
+      CHECK(has_token(slice.allowed, token) == (token == 100 + num_generated));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("core: a guided sequence draws a token when it is known of which, never before") {
+  CoreWorld world;
+  world.start_worker(0);
+  const auto guided = world.admit_guided(counting(1, 5), 4);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    REQUIRE(world.in_flight(0).size() == 1);
+    check_mask(world, guided, i);
+    world.finish_batch(0);
+    CHECK(world.in_flight(0).empty());
+    world.allow(guided, i);      // known already: nothing comes of it
+    world.allow(guided, i + 2);  // nor of this
+    CHECK(world.in_flight(0).empty());
+    world.allow(guided, i + 1);
+  }
+  CHECK(world.answer(guided).tokens == counting(100, 4));
+  CHECK(world.answer(guided).has_ended);
+  world.allow(guided, 4);  // it is gone
+  CHECK(world.core().pages().counts().running == 0);
+}
+
+TEST_CASE("core: all sequences are in every batch while a quick guide is waited for") {
+  CoreWorld world;
+  world.start_worker(0);
+  const auto guided = world.admit_guided(counting(1, 5), 5);
+  const auto other = world.admit(counting(30, 5), 20);
+  world.finish_batch(0);
+  world.allow(guided, 1);
+  for (std::uint32_t i = 1; i < 5; ++i) {
+    REQUIRE(world.in_flight(0).size() == 1);
+    CHECK(world.is_in_flight(guided, 0));
+    CHECK(world.is_in_flight(other, 0));
+    world.finish_batch(0);
+    world.allow(guided, i + 1);
+  }
+  CHECK(world.answer(guided).has_ended);
+  CHECK(world.in_flight(0).size() == 2);  // the other one again has a step ahead
+  world.finish_all();
+  CHECK(world.answer(other).tokens == counting(100, 20));
+}
+
+TEST_CASE("core: nobody waits for a slow guide a second time") {
+  CoreWorld world;
+  world.start_worker(0);
+  const auto guided = world.admit_guided(counting(1, 5), 5);
+  const auto other = world.admit(counting(30, 5), 12);
+  world.finish_batch(0);
+  CHECK(world.in_flight(0).empty());  // it is waited for
+  world.now += std::chrono::milliseconds(60);
+  world.allow(guided, 1);
+  CHECK(world.is_in_flight(guided, 0));
+  world.finish_batch(0);
+  CHECK(world.is_in_flight(other, 0));  // without it
+  CHECK_FALSE(world.is_in_flight(guided, 0));
+  world.allow(guided, 2);  // quick again
+  world.finish_batch(0);
+  world.finish_all();
+  CHECK(world.is_in_flight(other, 0) == false);
+  for (std::uint32_t i = 3; i < 6; ++i) {
+    world.allow(guided, i);
+    world.finish_all();
+  }
+  CHECK(world.answer(guided).tokens == counting(100, 5));
+  CHECK(world.answer(other).tokens == counting(100, 12));
+}
+
+TEST_CASE("core: a guided sequence keeps its mask when its worker is lost, in mid-step or between") {
+  for (const bool is_in_step : {true, false}) {
+    CAPTURE(is_in_step);
+    CoreWorld world;
+    world.start_worker(0);
+    const auto guided = world.admit_guided(counting(1, 5), 4);
+    world.finish_batch(0);
+    if (is_in_step) world.allow(guided, 1);
+    world.lose_worker(0);
+    world.start_worker(0);
+    if (!is_in_step) {
+      CHECK(world.answer(guided).tokens.size() == 1);
+      world.finish_all();  // its prompt, but for the last token
+      CHECK(world.answer(guided).tokens.size() == 1);
+      world.allow(guided, 1);
+    }
+    for (std::uint32_t i = 2; i < 6; ++i) {
+      world.finish_all();
+      world.allow(guided, i);
+    }
+    CHECK(world.answer(guided).tokens == counting(100, 4));
+    CHECK(world.core().pages().counts().running == 0);
+  }
+}

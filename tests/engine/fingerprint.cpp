@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/engine/fingerprint.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace troupe {
+
+void Fingerprint::add(std::uint64_t value) {
+  hash_ = (hash_ ^ value) * 0x9E3779B97F4A7C15U;
+  hash_ ^= hash_ >> 32U;
+  hash_ *= 0xD6E8FEB86659FD93U;
+  hash_ ^= hash_ >> 29U;
+}
+
+void Fingerprint::add_tokens(std::span<const std::int32_t> tokens) {
+  add(tokens.size());
+  for (const std::int32_t token : tokens) add(static_cast<std::uint32_t>(token));
+}
+
+std::uint32_t Fingerprint::name(Names& names, std::uint64_t number) {
+  return names.try_emplace(number, static_cast<std::uint32_t>(names.size() + 1)).first->second;
+}
+
+// 0 is no generation.
+void Fingerprint::add_generation(std::uint64_t generation) {
+  add(generation == 0 ? 0 : name(generations_, generation));
+}
+
+void Fingerprint::add_copies(std::span<const PageCopy> copies) {
+  add(copies.size());
+  for (const PageCopy& copy : copies) {
+    add(static_cast<std::uint64_t>(copy.direction) << 48U | std::uint64_t{copy.device_page} << 32U |
+        std::uint64_t{copy.host_page} << 16U | copy.from_page);
+    add_generation(copy.generation);
+  }
+}
+
+std::span<const std::uint32_t> Fingerprint::free_pages(const EngineCore& core, WorkerId worker) {
+  return core.pages_.pages_->devices_.at(worker)->free_;
+}
+
+std::span<const PageCopy> Fingerprint::pending_copies(const EngineCore& core, WorkerId worker) {
+  return core.pages_.workers_.at(worker).copies;
+}
+
+// Sequences by arrival; whatever names one does so by its id.
+void Fingerprint::add_core(const EngineCore& core) {
+  if (core.pages_.is_made()) name_leases(*core.pages_.pages_);
+  std::vector<const Sequence*> sequences;
+  for (const Sequence& sequence : core.sequences_)
+    if (sequence.id != 0) sequences.push_back(&sequence);
+  std::sort(sequences.begin(), sequences.end(),
+            [](const Sequence* a, const Sequence* b) { return a->arrival < b->arrival; });
+  add(sequences.size());
+  std::set<std::uint64_t> last_batches{core.last_batch_};  // which the next to start will have
+  for (const Sequence* sequence : sequences)
+    if (sequence->phase == Sequence::Phase::kRunning) last_batches.insert(sequence->last_batch);
+  for (const Sequence* sequence : sequences) {
+    add_sequence(core, *sequence);
+    if (sequence->phase == Sequence::Phase::kRunning)
+      add(static_cast<std::uint64_t>(
+          std::distance(last_batches.begin(), last_batches.find(sequence->last_batch))));
+  }
+  add(last_batches.size());
+  add(core.waiting_.size());
+  for (const auto& [arrival, index] : core.waiting_) add(core.sequences_[index].id);
+  std::map<std::uint32_t, std::uint32_t> departed;  // steps in flight, by name
+  for (const auto& [lease, steps] : core.departed_)
+    departed.emplace(name(leases_, lease), steps.num_in_flight);
+  add(departed.size());
+  for (const auto& [name, num_in_flight] : departed) add(std::uint64_t{name} << 32U | num_in_flight);
+  add(core.workers_.size());
+  for (const EngineCore::Worker& worker : core.workers_) add_worker(core, worker);
+  add_flows(core.flows_,
+            [&core](std::uint64_t arrival) { return core.sequences_[core.waiting_.at(arrival)].id; });
+  add_suspects(core.suspects_);
+  add(core.flushes_.size());
+  add(core.limits_.has_value());
+  add(core.idle_since_.has_value());
+  if (core.idle_since_) add_time(*core.idle_since_);
+  add_watch(core.idle_time_);
+  add(core.is_idle_too_long_);
+  add(core.is_given_up_);
+  add_pages(core.pages_, core);
+}
+
+// Inputs by arrival; whatever names one does so by its id. One that has left a batch in
+// flight is none.
+void Fingerprint::add_core(const EncoderCore& core) {
+  const auto id_of = [&core](std::uint64_t arrival) {
+    const auto found = core.passes_.find(arrival);
+    return found == core.passes_.end() ? SequenceId{0} : found->second.ticket->sequence;
+  };
+  add(core.passes_.size());
+  for (const auto& [arrival, pass] : core.passes_) {
+    add(pass.ticket->sequence);
+    add(static_cast<std::uint64_t>(
+        std::distance(core.flows_.flows_.begin(), core.flows_.flows_.find(pass.flow))));
+    if (pass.is_new()) add_time(pass.arrived);
+    add(std::uint64_t{pass.is_admitted} | std::uint64_t{pass.has_started} << 1U);
+    const auto place = core.in_batches_.find(arrival);
+    add(place == core.in_batches_.end() ? 0 : place->second + 1);
+  }
+  add(core.workers_.size());
+  for (const EncoderCore::Worker& worker : core.workers_) {
+    add_health(worker.health);
+    add_number(worker.token_time);
+    add(worker.in_flight.size());
+    for (const EncoderCore::Flight& flight : worker.in_flight) {
+      add_time(flight.submitted);
+      add(flight.num_tokens);
+      add(flight.passes.size());
+      for (const std::uint64_t arrival : flight.passes) add(id_of(arrival));
+    }
+  }
+  add_flows(core.flows_, id_of);
+  add_suspects(core.suspects_);
+  add(core.num_new_);
+  add(core.flushes_.size());
+  add(core.limits_.has_value());
+  add(core.is_given_up_);
+}
+
+// Tags count by how far they are from the virtual time; one that is behind it and will
+// not be corrected any more is one as good as another.
+void Fingerprint::add_turns(const ModelCores& cores) {
+  add(cores.workers_.size());
+  for (const ModelCores::Worker& worker : cores.workers_) {
+    add(worker.epoch);
+    add(worker.last_submitted);
+    add(worker.in_flight.size());
+    for (const ModelIndex model : worker.in_flight) add(model);
+    for (const ModelTurns::Model& model : worker.turns.models_) {
+      const auto ahead = model.finish_tag - worker.turns.virtual_time_;
+      add_duration(model.charged.empty() ? std::max(ahead, ModelTurns::Time(0)) : ahead);
+      add_duration(model.usual);
+      add(model.charged.size());
+      for (const auto charged : model.charged) add_duration(charged);
+    }
+  }
+  add(cores.flushes_.size());
+  for (const auto& [number, num_left] : cores.flushes_) add(num_left);
+}
+
+// By worker, and in the order in which they were given: so are they taken back when the
+// worker is lost.
+void Fingerprint::name_leases(const PageCache& cache) {
+  std::set<std::pair<WorkerIndex, LeaseId>> leases;
+  for (const auto& [id, lease] : cache.leases_) leases.emplace(lease.worker, id);
+  for (const auto& [worker, id] : leases) name(leases_, id);
+}
+
+void Fingerprint::add_sequence(const EngineCore& core, const Sequence& sequence) {
+  add(sequence.id);
+  add(static_cast<std::uint64_t>(sequence.phase));
+  for (const bool flag :
+       {sequence.is_checked, sequence.is_paused, sequence.has_started, sequence.has_fetched,
+        sequence.has_progressed, sequence.is_only_scored, sequence.asked == TimePoint{}, sequence.is_guided,
+        sequence.is_guide_slow, sequence.guide_debt.count() > 0, sequence.allowed == nullptr})
+    add(flag);
+  add_progress(sequence.progress);
+  add_tokens(sequence.tokens);
+  add(sequence.cached_tokens);
+  add(sequence.num_given_up);
+  add(sequence.fetched_tokens);
+  if (!sequence.has_started) add_time(sequence.arrived);
+  // Flows by their order, which is that of their ids.
+  add(static_cast<std::uint64_t>(
+      std::distance(core.flows_.flows_.begin(), core.flows_.flows_.find(sequence.flow))));
+  if (sequence.phase != Sequence::Phase::kRunning) return;
+  add(sequence.num_known_at_start);
+  add(sequence.num_found_at_start);
+  add(sequence.worker);
+  add(sequence.slot);
+  add(name(leases_, sequence.lease));
+  add(sequence.pages.size());
+  for (const PageId page : sequence.pages) add(page);
+}
+
+void Fingerprint::add_progress(const SequenceProgress& progress) {
+  for (const std::uint32_t number : {progress.num_known_, progress.max_total_, progress.max_pending_,
+                                     progress.num_submitted_, progress.num_computed_, progress.num_pending_,
+                                     progress.num_in_flight_, progress.score_end_, progress.num_scored_})
+    add(number);
+  add(progress.holes_.size());
+  for (const TokenRange& hole : progress.holes_) add(std::uint64_t{hole.begin} << 32U | hole.end);
+}
+
+void Fingerprint::add_worker(const EngineCore& core, const EngineCore::Worker& worker) {
+  add_health(worker.health);
+  add_pace(worker.pace);
+  add(worker.running.size());
+  for (const EngineCore::SequenceIndex index : worker.running) add(core.sequences_[index].id);
+  add(worker.free_slots.size());
+  for (const SlotId slot : worker.free_slots) add(slot);
+  add(worker.in_flight.size());
+  for (const EngineCore::Flight& flight : worker.in_flight) add_flight(core, flight);
+  add(worker.is_admission_blocked);
+  add(worker.is_extension_blocked);
+}
+
+void Fingerprint::add_health(const WorkerHealth& health) {
+  add(health.epoch);
+  add(health.is_up);
+  add(static_cast<std::uint64_t>(health.trouble));
+  add_time(health.last_done);
+  add_time(health.lost);
+  add_watch(health.watch.silence_);
+  add_number(health.watch.longest_nanoseconds_);
+  add(health.watch.most_tokens_);
+  add(health.watch.has_finished_one_);
+  add_watch(health.restart_time);
+}
+
+void Fingerprint::add_pace(const PrefillPace& pace) {
+  for (const double number : {pace.decode_time_, pace.tokens_tokens_, pace.tokens_pairs_, pace.pairs_pairs_,
+                              pace.tokens_time_, pace.pairs_time_})
+    add_number(number);
+}
+
+// An entry counts for the run it is of, or for the lease of one that is over.
+void Fingerprint::add_flight(const EngineCore& core, const EngineCore::Flight& flight) {
+  add_time(flight.submitted);
+  add(flight.shape.num_tokens);
+  add(flight.num_decodes);
+  add(flight.entries.size());
+  for (const EngineCore::FlightEntry& entry : flight.entries) {
+    const bool is_current = core.sequences_[entry.sequence].run == entry.run;
+    add(entry.id);
+    add(is_current);
+    add(is_current || !core.departed_.contains(entry.lease) ? 0 : name(leases_, entry.lease));
+    add(std::uint64_t{entry.step.num_tokens} << 32U | entry.step.context_length);
+    add(std::uint64_t{entry.step.input_from_slot} | std::uint64_t{entry.step.sample} << 1U |
+        std::uint64_t{entry.step.fills_hole} << 2U | std::uint64_t{entry.step.scores} << 3U);
+  }
+  add_copies(flight.copies);
+}
+
+template <class IdOf>
+void Fingerprint::add_flows(const FairQueue& flows, const IdOf& id_of) {
+  add(flows.flows_.size());
+  for (const auto& [id, flow] : flows.flows_) {
+    add(flow.name.size());
+    for (const char letter : flow.name) add(static_cast<unsigned char>(letter));
+    add(flow.waiting.size());
+    for (const std::uint64_t arrival : flow.waiting) add(id_of(arrival));
+    add(flow.num_running);
+    add(flow.num_requests);
+    add(flow.served);
+    add(flows.debtors_.contains({flow.served, id}));
+  }
+  add(flows.promised_ ? id_of(*flows.promised_) : 0);
+  add(flows.num_waiting_);
+  add(flows.num_flows_waiting_);
+  add(flows.num_flows_active_);
+}
+
+void Fingerprint::add_suspects(const Suspects& suspects) {
+  add(suspects.suspects_.size());
+  for (const auto& [id, suspect] : suspects.suspects_) {
+    add(id);
+    add(std::uint64_t{suspect.begin} << 32U | suspect.end);
+    add(suspect.was_alone);
+    add(suspect.deaths.size());
+    for (const Suspects::Death death : suspect.deaths) add(death);
+  }
+  add(suspects.explained_.size());
+  for (const Suspects::Death death : suspects.explained_) add(death);
+  add(suspects.num_batches_);
+}
+
+void Fingerprint::add_pages(const PageMap& pages, const EngineCore& core) {
+  add(pages.is_made());
+  if (!pages.is_made()) return;
+  add(pages.workers_.size());
+  for (const PageMap::Worker& worker : pages.workers_) {
+    add(worker.is_up);
+    add(worker.may_copies_go_alone);
+    add(worker.num_copies_under_way);
+    add_copies(worker.copies);
+  }
+  add(pages.num_writes_under_way_);
+  add_time(pages.no_writes_until_);
+  add_cache(*pages.pages_);
+  add(pages.fetches_.size());
+  for (const PageMap::Fetch& fetch : pages.fetches_) {
+    const Sequence* const sequence = core.find(fetch.sequence);
+    add(fetch.sequence);
+    add(sequence && sequence->run == fetch.run);
+    add(fetch.num_pages);
+    add(fetch.awaited.size());
+    for (const std::uint64_t generation : fetch.awaited) add_generation(generation);
+  }
+}
+
+// Nodes keep their ids: they break ties.
+void Fingerprint::add_cache(const PageCache& cache) {
+  add_tree(cache.tree_);
+  for (NodeId id = 0; id < cache.tree_.end(); ++id)
+    if (cache.tree_[id].is_used) add_place(cache.places_[id]);
+  for (const auto& device : cache.devices_) {
+    add(device.has_value());
+    if (device) add_device(*device);
+  }
+  add_host(cache.host_);
+  add_disk(cache.disk_);
+  std::map<std::uint32_t, const PageCache::Lease*> leases;
+  for (const auto& [id, lease] : cache.leases_) leases.emplace(name(leases_, id), &lease);
+  add(leases.size());
+  for (const auto& [name, lease] : leases) {
+    add(name);
+    add(lease->worker);
+    add(lease->pages.size());
+    for (const PageCache::HeldPage& held : lease->pages) {
+      add(std::uint64_t{held.page} << 32U | held.node);
+      add(held.is_private);
+    }
+  }
+}
+
+void Fingerprint::add_place(const PageCache::Place& place) {
+  add(place.on_devices.size());
+  for (const PageCache::DevicePage& page : place.on_devices) {
+    add(std::uint64_t{page.worker} << 32U | page.page);
+    add(page.num_holders);
+  }
+  add(std::uint64_t{place.host_page} << 32U | place.disk_page);
+  add(std::uint64_t{place.num_disk_children} << 32U | place.num_leases);
+  add_generation(place.generation);
+  add_time(place.last_used);
+  add(std::uint64_t{place.is_void} | std::uint64_t{place.is_fetching} << 1U |
+      std::uint64_t{place.is_writing} << 2U);
+}
+
+void Fingerprint::add_tree(const PrefixTree& tree) {
+  add(tree.nodes_.size());
+  for (const PrefixTree::Node& node : tree.nodes_) {
+    add(node.is_used);
+    if (!node.is_used) continue;
+    add(node.is_findable);
+    add(node.tenant);
+    add(node.parent);
+    add_tokens(node.tokens);
+    add(std::uint64_t{node.num_children} << 32U | node.num_leaves);
+  }
+  add(tree.free_nodes_.size());
+  for (const NodeId id : tree.free_nodes_) add(id);
+}
+
+void Fingerprint::add_device(const DeviceBook& device) {
+  add(device.free_.size());
+  for (const std::uint32_t page : device.free_) add(page);
+  for (const EvictionQueue* queue : {&device.dirty_, &device.clean_, &device.loose_}) add_queue(*queue);
+  for (std::uint32_t page = 0; page < device.num_pages_; ++page)
+    if (device.has_dirty(page) || device.has_clean(page)) add(device.nodes_[page]);
+  add_copies(device.copies_);
+}
+
+void Fingerprint::add_host(const HostBook& host) {
+  for (const HostBook::Page& page : host.pages_) {
+    add(page.owner);
+    add(page.num_stores);
+    add(page.users.size());
+    for (const HostBook::User& user : page.users) add(std::uint64_t{user.worker} << 32U | user.num_copies);
+  }
+  add(host.free_.size());
+  for (const std::uint32_t page : host.free_) add(page);
+  add_queue(host.all_);
+  add_queue(host.backed_);
+}
+
+void Fingerprint::add_disk(const DiskBook& disk) {
+  add(disk.limit_);
+  add(disk.free_.size());
+  for (const std::uint32_t page : disk.free_) add(page);
+  add_queue(disk.last_ones_);
+  add(disk.transfers_.size());
+  const std::map<std::uint32_t, NodeId> under_way(disk.under_way_.begin(), disk.under_way_.end());
+  add(under_way.size());
+  for (const auto& [page, node] : under_way) add(std::uint64_t{page} << 32U | node);
+  add(disk.unwritten_.size());
+  for (const NodeId node : disk.unwritten_) add(node);
+  for (NodeId node = 0; node < disk.is_listed_.size(); ++node)
+    if (disk.is_listed_[node]) add(node);
+}
+
+void Fingerprint::add_queue(const EvictionQueue& queue) {
+  add(queue.size_);
+  for (const auto& [number, lane] : queue.lanes_) {
+    add(static_cast<std::uint64_t>(static_cast<std::int64_t>(number)));
+    for (const EvictionQueue::Place& place : lane) {
+      add_time(place.last_used);
+      add(std::uint64_t{place.tie} << 32U | place.id);
+      add_number(queue.known(place.id).worth);
+    }
+  }
+}
+
+void Fingerprint::add_watch(const WatchedTime& watch) {
+  add(static_cast<std::uint64_t>(watch.total_.count()));
+  add(watch.since_.has_value());
+  if (watch.since_) add_time(*watch.since_);
+  add_time(watch.last_look_);
+}
+
+}  // namespace troupe

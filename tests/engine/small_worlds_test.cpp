@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/engine/small_worlds.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+using namespace troupe;
+
+namespace {
+
+// TROUPE_STATES=10000000 explores so many, by hand.
+ExploreLimits limits_of(std::size_t max_states) {
+  const char* const wanted = std::getenv("TROUPE_STATES");
+  return {.max_states = wanted ? std::stoull(wanted) : max_states};
+}
+
+// Beginnings in common, inside a page too; the last one needs a whole device.
+std::vector<SmallRequest> three_requests() {
+  return {{.prompt = {1, 2, 3}, .max_tokens = 3, .flow = "a", .ends_early = true},
+          {.prompt = {1, 2, 3, 4}, .max_tokens = 2, .flow = "a"},
+          {.prompt = {1, 2, 3, 4, 5}, .max_tokens = 3, .flow = "b"}};
+}
+
+using std::chrono::microseconds;
+
+constexpr SmallModel kChat{}, kEncoder{.kind = ModelKind::kEmbedding};
+
+// Two chats of model 0 and two inputs of model 1, which fit into one batch.
+std::vector<SmallRequest> chats_and_inputs() {
+  return {{.prompt = {1, 2, 3}, .max_tokens = 2, .flow = "a"},
+          {.prompt = {1, 2, 3, 4, 5}, .max_tokens = 2, .flow = "b"},
+          {.prompt = {7, 8}, .flow = "a", .model = 1},
+          {.prompt = {9, 10, 11}, .flow = "b", .model = 1}};
+}
+
+enum class Extent { kUpToTheLimit, kWhole };
+
+void expect_no_violation(const SmallWorldSettings& settings, std::size_t max_states,
+                         Extent extent = Extent::kUpToTheLimit) {
+  const ExploreLimits limits = limits_of(max_states);
+  const Exploration found = explore(settings, limits);
+  MESSAGE(settings.name << ": " << found.report());
+  CHECK(found.violation.empty());
+  if (extent == Extent::kWhole) CHECK(found.is_whole);
+  CHECK(found.num_compared > 0);
+}
+
+}  // namespace
+
+TEST_CASE("small worlds: without misfortunes every order of events ends well") {
+  expect_no_violation({.name = "no misfortunes", .sizes = {}, .requests = three_requests(), .budget = {}},
+                      100'000);
+}
+
+TEST_CASE("small worlds: two requests on a worker that dies, each order wholly") {
+  const std::vector<SmallRequest> two{{.prompt = {1, 2, 3}, .max_tokens = 2, .flow = "a"},
+                                      {.prompt = {1, 2, 3, 4, 5}, .max_tokens = 3, .flow = "b"}};
+  expect_no_violation({.name = "two requests",
+                       .sizes = {.num_workers = 1},
+                       .requests = two,
+                       .budget = {.deaths = 1, .cancels = 1, .pauses = 1}},
+                      300'000, Extent::kWhole);
+}
+
+TEST_CASE("small worlds: deaths, cancels and pauses of two workers break no invariant") {
+  expect_no_violation(
+      {.name = "two workers",
+       .sizes = {},
+       .requests = three_requests(),
+       .budget = {.deaths = 2, .cancels = 1, .pauses = 1, .damaged_loads = 1, .long_waits = 1, .forgets = 1}},
+      100'000);
+}
+
+TEST_CASE("small worlds: a slow disk that fails breaks no invariant") {
+  expect_no_violation(
+      {.name = "disk",
+       .sizes = {.num_workers = 1, .num_host_pages = 3, .num_disk_pages = 4},
+       .requests = three_requests(),
+       .budget =
+           {.deaths = 1, .cancels = 1, .pauses = 1, .damaged_loads = 1, .failed_transfers = 1, .forgets = 1}},
+      100'000);
+}
+
+TEST_CASE("small worlds: a chat model and an encoder on two workers that die and hang") {
+  expect_no_violation({.name = "chat model and encoder",
+                       .sizes = {},
+                       .requests = chats_and_inputs(),
+                       .budget = {.deaths = 2, .cancels = 1, .pauses = 1, .long_waits = 1, .hangs = 1},
+                       .models = {kChat, kEncoder}},
+                      60'000);
+}
+
+TEST_CASE("small worlds: a chat model and an encoder on a worker that dies three times") {
+  expect_no_violation({.name = "three deaths",
+                       .sizes = {.num_workers = 1, .num_host_pages = 0},
+                       .requests = {{.prompt = {1, 2, 3}, .max_tokens = 1, .flow = "a"},
+                                    {.prompt = {7, 8}, .flow = "a", .model = 1},
+                                    {.prompt = {9, 10, 11}, .flow = "b", .model = 1}},
+                       .budget = {.deaths = 3},
+                       .models = {kChat, kEncoder}},
+                      60'000);
+}
+
+TEST_CASE("small worlds: two chat models on two workers, each with pages of its own") {
+  expect_no_violation({.name = "two chat models",
+                       .sizes = {},
+                       .requests = {{.prompt = {1, 2, 3}, .max_tokens = 2, .flow = "a"},
+                                    {.prompt = {1, 2, 3, 4}, .max_tokens = 2, .flow = "b"},
+                                    {.prompt = {1, 2, 3}, .max_tokens = 2, .flow = "a", .model = 1},
+                                    {.prompt = {1, 2, 3, 4}, .max_tokens = 2, .flow = "b", .model = 1}},
+                       .budget = {.deaths = 2, .cancels = 1, .pauses = 1, .hangs = 1},
+                       .models = {kChat, kChat}},
+                      60'000);
+}
+
+TEST_CASE("small worlds: an encoder alone, each order wholly") {
+  expect_no_violation({.name = "encoder",
+                       .sizes = {.num_host_pages = 0},
+                       .requests = {{.prompt = {7, 8}, .flow = "a"}, {.prompt = {9, 10, 11}, .flow = "b"}},
+                       .budget = {.deaths = 2, .cancels = 1},
+                       .models = {kEncoder}},
+                      100'000, Extent::kWhole);
+}
+
+TEST_CASE(
+    "small worlds: a request that kills workers is found, whichever model's, and no other one is blamed") {
+  for (const bool is_input : {false, true}) {
+    auto requests = chats_and_inputs();
+    requests[is_input ? 2 : 0].kills = true;
+    requests.erase(requests.begin() + 1);
+    expect_no_violation({.name = is_input ? "an input that kills" : "a chat that kills",
+                         .sizes = {.num_host_pages = 0},
+                         .requests = requests,
+                         .budget = {.cancels = 1},
+                         .models = {kChat, kEncoder}},
+                        60'000);
+  }
+}
+
+TEST_CASE("small worlds: models take turns by time, and streams wait for one batch of inputs at most") {
+  std::vector<SmallRequest> requests{{.prompt = {1, 2, 3}, .max_tokens = 12, .flow = "a"}};
+  for (std::int32_t i = 0; i < 6; ++i)
+    requests.push_back({.prompt = {i, 1, 2, 3, 4, 5, 6, 7}, .flow = "a", .model = 1});
+  expect_no_violation(
+      {.name = "turns",
+       .sizes = {.num_workers = 1, .num_slots = 1, .num_device_pages = 10, .num_host_pages = 0},
+       .requests = requests,
+       .budget = {.deaths = 1, .cancels = 1},
+       .models = {{.batch_time = microseconds(100)},
+                  {.kind = ModelKind::kEmbedding, .batch_time = microseconds(150)}},
+       .itl_factor = 2.5},
+      60'000);
+}
+
+// A request that only waited for its load left its last page in the tree as if it were
+// computed. The load failed, and whatever found that page lost its context, for ever.
+TEST_CASE("small worlds: a request that leaves while its load fails leaves nothing that others find") {
+  using enum SmallAction::Kind;
+  SmallWorld world({.name = "failed load",
+                    .sizes = {.num_workers = 1, .num_host_pages = 3, .num_disk_pages = 4},
+                    .requests = three_requests(),
+                    .budget = {.deaths = 1, .cancels = 1, .pauses = 1, .damaged_loads = 1}});
+  for (const SmallAction action : std::vector<SmallAction>{{kStart, 0},
+                                                           {kArrive, 0},
+                                                           {kRun, 0},
+                                                           {kRun, 0},
+                                                           {kArrive, 1},
+                                                           {kPause, 1},
+                                                           {kRun, 0},
+                                                           {kRun, 0},
+                                                           {kRun, 0},
+                                                           {kArrive, 2},
+                                                           {kDie, 0},
+                                                           {kStart, 0},
+                                                           {kCancel, 2},
+                                                           {kRunDamaged, 0},
+                                                           {kResume, 1}}) {
+    const auto possible = world.actions();  // a damaged load only where a batch has one
+    REQUIRE(std::find(possible.begin(), possible.end(), action) != possible.end());
+    world.act(action);
+  }
+  world.drain();
+  CHECK(world.violation() == "");
+  CHECK(world.has_ended());
+}
+
+TEST_CASE("small worlds: a device that drops a copy is found out by a wrong token, in few steps") {
+  const Exploration found = explore({.name = "drops copies",
+                                     .sizes = {.num_workers = 1},
+                                     .requests = three_requests(),
+                                     .budget = {},
+                                     .defect = SmallMachine::Defect::kDropsCopiesWithin},
+                                    {.max_states = 100'000, .drain_every = 0});
+  MESSAGE(found.report());
+  CHECK_FALSE(found.violation.empty());
+  CHECK(found.path.size() < 12);
+}
+
+TEST_CASE("small worlds: a device that says nothing is found out by a request that never ends") {
+  const Exploration found = explore({.name = "never reports",
+                                     .sizes = {.num_workers = 1},
+                                     .requests = three_requests(),
+                                     .budget = {},
+                                     .defect = SmallMachine::Defect::kNeverReports},
+                                    {.max_states = 1000, .drain_every = 1});
+  CHECK(found.violation == "request 0 never ends, though nothing more goes wrong");
+  CHECK(found.path.back().kind == SmallAction::kTick);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that is fuzzed: each function reads bytes of a stranger the way the
+// program does, and checks what must hold of the outcome. Throws PropertyBroken; any
+// other exception that leaves it is a find, too. One thread.
+//
+// A target's seeds are the files of seeds/NAME; in CMakeLists.txt it has a row.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace troupe::fuzz {
+
+// http/
+void fuzz_http_request(std::string_view bytes);
+void fuzz_http_fields(std::string_view bytes);
+void fuzz_chat_body(std::string_view bytes);
+void fuzz_completion_body(std::string_view bytes);
+void fuzz_responses_body(std::string_view bytes);
+void fuzz_embedding_body(std::string_view bytes);
+// text/
+void fuzz_tokenizer_file(std::string_view bytes);
+void fuzz_chat_template(std::string_view bytes);
+// gpu/
+void fuzz_safetensors(std::string_view bytes);
+void fuzz_model_config(std::string_view bytes);
+void fuzz_wire_to_worker(std::string_view bytes);
+void fuzz_wire_to_server(std::string_view bytes);
+// store/
+void fuzz_page_file(std::string_view bytes);
+// app/
+void fuzz_server_toml(std::string_view bytes);
+void fuzz_span_file(std::string_view bytes);
+// loadgen/
+void fuzz_experiment_toml(std::string_view bytes);
+void fuzz_sse_stream(std::string_view bytes);
+void fuzz_load_answer(std::string_view bytes);
+void fuzz_metrics_text(std::string_view bytes);
+void fuzz_azure_trace(std::string_view bytes);
+void fuzz_burstgpt_trace(std::string_view bytes);
+void fuzz_mooncake_trace(std::string_view bytes);
+void fuzz_sharegpt_file(std::string_view bytes);
+void fuzz_plan_file(std::string_view bytes);
+
+struct FuzzTarget {
+  std::string_view name;
+  void (*run)(std::string_view bytes);
+};
+
+inline constexpr std::array kFuzzTargets = {
+    FuzzTarget{"http_request", fuzz_http_request},     FuzzTarget{"http_fields", fuzz_http_fields},
+    FuzzTarget{"chat_body", fuzz_chat_body},           FuzzTarget{"completion_body", fuzz_completion_body},
+    FuzzTarget{"responses_body", fuzz_responses_body}, FuzzTarget{"embedding_body", fuzz_embedding_body},
+    FuzzTarget{"tokenizer_file", fuzz_tokenizer_file}, FuzzTarget{"chat_template", fuzz_chat_template},
+    FuzzTarget{"safetensors", fuzz_safetensors},       FuzzTarget{"model_config", fuzz_model_config},
+    FuzzTarget{"wire_to_worker", fuzz_wire_to_worker}, FuzzTarget{"wire_to_server", fuzz_wire_to_server},
+    FuzzTarget{"page_file", fuzz_page_file},           FuzzTarget{"server_toml", fuzz_server_toml},
+    FuzzTarget{"span_file", fuzz_span_file},           FuzzTarget{"experiment_toml", fuzz_experiment_toml},
+    FuzzTarget{"sse_stream", fuzz_sse_stream},         FuzzTarget{"load_answer", fuzz_load_answer},
+    FuzzTarget{"metrics_text", fuzz_metrics_text},     FuzzTarget{"azure_trace", fuzz_azure_trace},
+    FuzzTarget{"burstgpt_trace", fuzz_burstgpt_trace}, FuzzTarget{"mooncake_trace", fuzz_mooncake_trace},
+    FuzzTarget{"sharegpt_file", fuzz_sharegpt_file},   FuzzTarget{"plan_file", fuzz_plan_file},
+};
+
+}  // namespace troupe::fuzz

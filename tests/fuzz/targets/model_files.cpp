@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of a stranger's model directory beside those of text/: the header of
+// safetensors, config.json and generation_config.json.
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "gpu/model/model_config.hpp"
+#include "gpu/model/safetensors.hpp"
+#include "tests/fuzz/fuzz_targets.hpp"
+#include "tests/fuzz/property.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace troupe::fuzz {
+namespace {
+
+void check_entries(const std::vector<SafetensorsEntry>& entries, std::size_t file_bytes) {
+  std::uint64_t num_bytes = 0;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const SafetensorsEntry& entry = entries[i];
+    require(i == 0 || entries[i - 1].name < entry.name, "tensors are not in the order of their names");
+    require(entry.begin >= 8 && entry.begin <= file_bytes && entry.size_bytes <= file_bytes - entry.begin,
+            "a tensor is not inside the file");
+    if (entry.type) {
+      std::uint64_t size = size_of(*entry.type);
+      for (const std::uint64_t dimension : entry.shape) size *= dimension;
+      require(size == entry.size_bytes, "a tensor has other bytes than its shape needs");
+    }
+    num_bytes += entry.size_bytes;
+  }
+  require(num_bytes <= file_bytes, "tensors share bytes");
+}
+
+void check_config(const ModelConfig& config) {
+  require(config.hidden_size > 0 && config.num_layers > 0 && config.vocabulary_size > 0 &&
+              config.context_length > 0,
+          "a size is 0");
+  require(config.num_heads > 0 && config.num_kv_heads > 0 && config.num_heads % config.num_kv_heads == 0,
+          "heads don't divide");
+  require(config.head_dim > 0 && config.head_dim <= 256, "the size of a head is out of range");
+  require(std::isfinite(config.norm_epsilon) && std::isfinite(config.rope_theta), "a number is not finite");
+  for (const std::int32_t token : config.eos_tokens)
+    require(token >= 0 && static_cast<std::uint32_t>(token) < config.vocabulary_size,
+            "an end token is beyond the vocabulary");
+}
+
+}  // namespace
+
+void fuzz_safetensors(std::string_view bytes) {
+  try {
+    check_entries(parse_safetensors(std::as_bytes(std::span(bytes))), bytes.size());
+  } catch (const std::runtime_error&) {
+  }
+}
+
+// config.json and, behind a zero byte, generation_config.json.
+void fuzz_model_config(std::string_view bytes) {
+  static const TemporaryDirectory directory;
+  const auto end = std::min(bytes.find('\0'), bytes.size());
+  directory.write("config.json", bytes.substr(0, end));
+  const auto generation = directory.path() / "generation_config.json";
+  std::filesystem::remove(generation);
+  if (end < bytes.size()) directory.write("generation_config.json", bytes.substr(end + 1));
+  try {
+    check_config(load_model_config(directory.path()));
+  } catch (const std::runtime_error& error) {
+    require(std::string_view(error.what()).starts_with(directory.path().string()), "a refusal names no file");
+  }
+  try {
+    const GenerationDefaults defaults = load_generation_defaults(directory.path());
+    require(defaults.temperature.value_or(0) >= 0, "a temperature is negative");
+    require(defaults.top_k.value_or(0) >= 0, "a count is negative");
+  } catch (const std::runtime_error&) {
+  }
+}
+
+}  // namespace troupe::fuzz

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cpu/cpu_model.hpp"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "gpu/backend.hpp"
+#include "gpu/model/safetensors.hpp"
+#include "tests/gpu/generation.hpp"
+#include "tests/gpu/tiny_model.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace troupe {
+namespace {
+
+// The logits behind a prompt of 100 tokens.
+std::vector<float> last_logits(const std::filesystem::path& path, CpuModelSettings settings) {
+  settings.num_threads = 2;
+  const auto model = load_cpu_model(plan_cpu_model(path, settings));
+  CapturedLogits captured;
+  {
+    CpuDevice device(model, {.on_logits = capture_logits(captured)});
+    ProgramCache programs(model->network, model->compute_type, model->largest);
+    generate(device, programs, {{.prompt = std::vector<std::int32_t>(100, 7), .num_new = 1}});
+  }
+  REQUIRE(captured[0].size() == 1);
+  return captured[0][0];
+}
+
+// |a - b| / |b|
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double squares = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    squares += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+    size += double{b[i]} * b[i];
+  }
+  return std::sqrt(squares / size);
+}
+
+// The bf16 weights of a directory again, as bf16 or f32, behind a header that
+// puts the data `misalignment` bytes off.
+void rewrite_weights(const std::filesystem::path& model_dir, DataType type, std::size_t misalignment) {
+  const auto path = model_dir / "model.safetensors";
+  nlohmann::json header;
+  std::string bytes;
+  {
+    const SafetensorsFile file(path);
+    for (const auto& entry : file.entries()) {
+      const std::size_t begin = bytes.size();
+      const auto* values = reinterpret_cast<const std::uint16_t*>(file.bytes_of(entry).data());
+      for (std::size_t i = 0; i < entry.size_bytes / 2; ++i) {
+        const std::uint32_t widened = std::uint32_t{values[i]} << 16;
+        if (type == DataType::kF32) {
+          bytes.append(reinterpret_cast<const char*>(&widened), sizeof(widened));
+        } else {
+          bytes.append(reinterpret_cast<const char*>(&values[i]), sizeof(values[i]));
+        }
+      }
+      header[entry.name] = {{"dtype", type == DataType::kF32 ? "F32" : "BF16"},
+                            {"shape", entry.shape},
+                            {"data_offsets", {begin, bytes.size()}}};
+    }
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 63) / 64 * 64 + misalignment, ' ');
+  std::ofstream file(path, std::ios::binary);
+  for (int i = 0; i < 8; ++i) file.put(static_cast<char>(text.size() >> (8 * i) & 0xFF));
+  file << text << bytes;
+  REQUIRE(file.flush());
+}
+
+// Beyond what an f16 scale reaches in any format: 2^31 in bf16.
+void enlarge_first_value(const std::filesystem::path& model_dir, const std::string& tensor) {
+  const auto path = model_dir / "model.safetensors";
+  std::uint64_t offset = 0;
+  {
+    const SafetensorsFile weights(path);
+    const auto* entry = weights.find(tensor);
+    REQUIRE(entry != nullptr);
+    offset = entry->begin;
+  }
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.write("\x00\x4F", 2);
+  REQUIRE(file.flush());
+}
+
+}  // namespace
+
+TEST_CASE("cpu model: oneDNN gives the same logits up to rounding") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  for (const DataType compute_type : {DataType::kF32, DataType::kBF16}) {
+    CAPTURE(name_of(compute_type));
+    const auto ours = last_logits(directory.path(), {.compute_type = compute_type});
+    const auto theirs = last_logits(directory.path(), {.compute_type = compute_type, .deterministic = false});
+    CHECK(distance(theirs, ours) < (compute_type == DataType::kF32 ? 1e-5 : 2e-2));
+  }
+}
+
+TEST_CASE("cpu model: quantized weights give the logits but for their rounding, in fewer bytes") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  const auto weight_bytes = [&](Quantization quantization) {
+    return plan_cpu_model(directory.path(), {.quantization = quantization}).memory.request.weight_bytes;
+  };
+  const auto exact = last_logits(directory.path(), {.compute_type = DataType::kF32});
+  for (const DataType compute_type : {DataType::kF32, DataType::kBF16}) {
+    for (const bool deterministic : {true, false}) {
+      const auto logits = [&](Quantization quantization) {
+        return last_logits(
+            directory.path(),
+            {.compute_type = compute_type, .deterministic = deterministic, .quantization = quantization});
+      };
+      const double of_q8 = distance(logits(Quantization::kQ8), exact);
+      const double of_q4 = distance(logits(Quantization::kQ4), exact);
+      MESSAGE(name_of(compute_type) << ": q8 " << of_q8 << ", q4 " << of_q4);
+      CHECK(of_q8 > 1e-3);
+      CHECK(of_q8 < 0.03);
+      CHECK(of_q4 > of_q8);
+      CHECK(of_q4 < 0.3);
+    }
+  }
+  CHECK(weight_bytes(Quantization::kQ8) < weight_bytes(Quantization::kNone));
+  CHECK(weight_bytes(Quantization::kQ4) < weight_bytes(Quantization::kQ8));
+}
+
+TEST_CASE("cpu model: KV pages of quantized weights are none of others") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  std::set<std::string> computations;
+  for (const auto quantization : {Quantization::kNone, Quantization::kQ8, Quantization::kQ4}) {
+    BackendSettings settings;
+    settings.model_dir = directory.path().string();
+    settings.quantization = quantization;
+    computations.insert(make_cpu_backend(settings)->plan().computation);
+  }
+  CHECK(computations.size() == 3);
+}
+
+TEST_CASE("cpu weights: one that no scale can hold is named") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  enlarge_first_value(directory.path(), "model.layers.1.mlp.down_proj.weight");
+  CHECK_NOTHROW(load_cpu_model(plan_cpu_model(directory.path(), {.num_threads = 2})));
+  const auto plan = plan_cpu_model(directory.path(), {.quantization = Quantization::kQ8, .num_threads = 2});
+  CHECK_THROWS_WITH_AS(load_cpu_model(plan),
+                       "the weight \"model.layers.1.down\" has a value that is too large for blocks of q8",
+                       std::runtime_error);
+}
+
+TEST_CASE("cpu weights: f32 copies of bf16 weights give the same bits in either arithmetic") {
+  const TemporaryDirectory original;
+  const TemporaryDirectory copy;
+  write_random_llama(original.path(), tiny_llama(), 1);
+  write_random_llama(copy.path(), tiny_llama(), 1);
+  rewrite_weights(copy.path(), DataType::kF32, 0);
+  for (const DataType compute_type : {DataType::kF32, DataType::kBF16}) {
+    CAPTURE(name_of(compute_type));
+    const CpuModelSettings settings{.compute_type = compute_type};
+    CHECK(last_logits(copy.path(), settings) == last_logits(original.path(), settings));
+  }
+}
+
+TEST_CASE("cpu weights: tensors at odd addresses are read right") {
+  const TemporaryDirectory original;
+  const TemporaryDirectory copy;
+  write_random_llama(original.path(), tiny_llama(), 1);
+  for (const DataType type : {DataType::kBF16, DataType::kF32}) {
+    write_random_llama(copy.path(), tiny_llama(), 1);
+    rewrite_weights(copy.path(), type, 1);
+    CHECK(last_logits(copy.path(), {}) ==
+          last_logits(original.path(), {.compute_type = choose_compute_type({}, type)}));
+  }
+}
+
+TEST_CASE("cpu model: settings that cannot be are refused") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  CHECK_THROWS_AS(plan_cpu_model(directory.path(), {.num_slots = 0}), std::runtime_error);
+  CHECK_THROWS_AS(plan_cpu_model(directory.path(), {.compute_type = DataType::kF16}), std::runtime_error);
+  CHECK_THROWS_WITH_AS(plan_cpu_model(directory.path(), {.memory_budget_bytes = 1000}),
+                       doctest::Contains("does not fit"), std::runtime_error);
+}
+
+TEST_CASE("cpu model: devices share the weights and divide what is left") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  CpuModelSettings settings{.num_threads = 1, .memory_budget_bytes = 64 << 20, .max_pages = 1'000'000};
+  const MemoryPlan alone = plan_cpu_model(directory.path(), settings).memory;
+  settings.num_devices = 2;
+  const MemoryPlan of_two = plan_cpu_model(directory.path(), settings).memory;
+  const std::uint64_t common = alone.request.weight_bytes + alone.request.table_bytes;
+  CHECK(of_two.request.weight_bytes == alone.request.weight_bytes);
+  CHECK(common + 2 * (of_two.total_bytes - common) <= settings.memory_budget_bytes);
+  CHECK(2 * of_two.num_pages <= alone.num_pages);
+  CHECK(of_two.num_pages > alone.num_pages / 4);
+}
+
+TEST_CASE("cpu model: a shorter context is kept, a longer one is cut") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  CHECK(plan_cpu_model(directory.path(), {.context_length = 100}).settings.context_length == 100);
+  CHECK(plan_cpu_model(directory.path(), {.context_length = 9999}).settings.context_length == 256);
+}
+
+TEST_CASE("cpu model: a tensor that is missing or misshapen is named before anything is loaded") {
+  const TemporaryDirectory directory;
+  ModelConfig config = tiny_llama();
+  write_random_llama(directory.path(), config, 1);
+  const auto weights = directory.path() / "model.safetensors";
+  const TemporaryDirectory other;
+  config.num_layers = 3;
+  write_random_llama(other.path(), config, 1);
+  std::filesystem::copy_file(weights, other.path() / "model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK_THROWS_WITH_AS(plan_cpu_model(other.path(), {}),
+                       doctest::Contains("model.layers.2.input_layernorm.weight"), std::runtime_error);
+  config = tiny_llama();
+  config.vocabulary_size = 101;
+  write_random_llama(other.path(), config, 1);
+  std::filesystem::copy_file(weights, other.path() / "model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK_THROWS_WITH_AS(plan_cpu_model(other.path(), {}), doctest::Contains("expected [101, 64]"),
+                       std::runtime_error);
+}
+
+}  // namespace troupe

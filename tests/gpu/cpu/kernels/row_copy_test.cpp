@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cpu/kernels/row_copy.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/gpu/cpu/kernels/random_values.hpp"
+
+using namespace troupe;
+
+TEST_CASE("embed: copies rows of the table, zeros for an id outside of it") {
+  const std::size_t width = 21, vocabulary = 30;
+  const auto wide = random_values(vocabulary * width, 1);
+  const auto narrow = to_bf16(wide);
+  const auto rounded = to_f32(narrow);
+  const std::vector<std::int32_t> ids{3, 29, 0, 3, -1, 30};
+  for (const Isa isa : supported_isas()) {
+    for (const bool is_bf16 : {false, true}) {
+      std::vector<float> x(ids.size() * width, -1.0F);
+      const EmbedArguments arguments{.table = is_bf16 ? static_cast<const void*>(narrow.data()) : wide.data(),
+                                     .table_type = is_bf16 ? DataType::kBF16 : DataType::kF32,
+                                     .table_stride = width,
+                                     .vocabulary = vocabulary,
+                                     .token_ids = ids,
+                                     .x = x.data(),
+                                     .x_stride = width,
+                                     .width = width,
+                                     .isa = isa};
+      for (std::size_t task = 0; task < embed_num_tasks(arguments); ++task) embed_run_task(arguments, task);
+      const auto& table = is_bf16 ? rounded : wide;
+      for (std::size_t row = 0; row < 4; ++row) {
+        CHECK(same_bits(&x[row * width], &table[static_cast<std::size_t>(ids[row]) * width], width));
+      }
+      for (std::size_t i = 4 * width; i < x.size(); ++i) CHECK(x[i] == 0.0F);
+    }
+  }
+  CHECK(embed_num_tasks({}) == 0);
+}
+
+TEST_CASE("gather: picks rows and adds the residual") {
+  const std::size_t width = 37;
+  const auto x = random_values(40 * width, 1);
+  const auto residual = random_values(40 * width, 2);
+  std::vector<std::uint32_t> rows;
+  for (std::uint32_t i = 0; i < 20; ++i) rows.push_back(39 - 2 * i);
+  for (const Isa isa : supported_isas()) {
+    for (const bool has_residual : {false, true}) {
+      std::vector<float> gathered(rows.size() * width);
+      const GatherRowsArguments arguments{.x = x.data(),
+                                          .x_stride = width,
+                                          .residual = has_residual ? residual.data() : nullptr,
+                                          .residual_stride = width,
+                                          .rows = rows,
+                                          .gathered = gathered.data(),
+                                          .gathered_stride = width,
+                                          .width = width,
+                                          .isa = isa};
+      for (std::size_t task = 0; task < gather_rows_num_tasks(arguments); ++task)
+        gather_rows_run_task(arguments, task);
+      for (std::size_t i = 0; i < gathered.size(); ++i) {
+        const std::size_t at = rows[i / width] * width + i % width;
+        REQUIRE(gathered[i] == (has_residual ? x[at] + residual[at] : x[at]));
+      }
+    }
+  }
+  CHECK(gather_rows_num_tasks({}) == 0);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/model/weights.hpp"
+
+#include <cstring>
+
+#include <doctest/doctest.h>
+
+#include "tests/support/temporary_directory.hpp"
+
+namespace troupe {
+namespace {
+
+// A file with one f32 vector of one element.
+std::string file_with(const std::string& name, float value, const std::string& type = "F32") {
+  const std::string header =
+      "{\"" + name + R"(":{"dtype":")" + type + R"(","shape":[1],"data_offsets":[0,4]}})";
+  std::string file;
+  for (int i = 0; i < 8; ++i) file += static_cast<char>(header.size() >> (8 * i) & 0xFF);
+  file += header;
+  file.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  return file;
+}
+
+float first_of(const WeightView& view) {
+  float value = 0;
+  std::memcpy(&value, view.bytes.data(), sizeof(value));
+  return value;
+}
+
+const char* const kIndex = "model.safetensors.index.json";
+
+}  // namespace
+
+TEST_CASE("weights: one file") {
+  const TemporaryDirectory directory;
+  directory.write("model.safetensors", file_with("a", 1.5F));
+  const WeightStore store(directory.path());
+  CHECK(store.has("a"));
+  CHECK_FALSE(store.has("b"));
+  CHECK(first_of(store.find("a")) == 1.5F);
+  CHECK_THROWS_WITH_AS(store.find("b"), doctest::Contains("no tensor \"b\""), std::runtime_error);
+}
+
+TEST_CASE("weights: shards named by an index") {
+  const TemporaryDirectory directory;
+  directory.write("model-1.safetensors", file_with("a", 1.0F));
+  directory.write("model-2.safetensors", file_with("b", 2.0F));
+  directory.write(kIndex, R"({"metadata":{"total_size":8},
+      "weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}})");
+  const WeightStore store(directory.path());
+  CHECK(first_of(store.find("a")) == 1.0F);
+  CHECK(first_of(store.find("b")) == 2.0F);
+  CHECK(store.files().size() == 2);
+}
+
+TEST_CASE("weights: a missing shard is named") {
+  const TemporaryDirectory directory;
+  directory.write("model-1.safetensors", file_with("a", 1.0F));
+  directory.write(kIndex, R"({"weight_map":{"a":"model-1.safetensors",
+                                            "b":"model-2.safetensors"}})");
+  CHECK_THROWS_WITH_AS(WeightStore(directory.path()), doctest::Contains("model-2.safetensors: is missing"),
+                       std::runtime_error);
+}
+
+TEST_CASE("weights: an empty directory says which files were looked for") {
+  const TemporaryDirectory directory;
+  CHECK_THROWS_WITH_AS(WeightStore(directory.path()),
+                       doctest::Contains("model.safetensors: is missing, and so is"), std::runtime_error);
+}
+
+TEST_CASE("weights: hostile indexes are refused") {
+  const TemporaryDirectory directory;
+  directory.write("model-1.safetensors", file_with("a", 1.0F));
+  const std::pair<const char*, const char*> cases[] = {
+      {"", "not valid JSON"},
+      {"[]", "no object \"weight_map\""},
+      {"{}", "no object \"weight_map\""},
+      {R"({"weight_map":[]})", "no object \"weight_map\""},
+      {R"({"weight_map":{"a":1}})", "no plain *.safetensors name"},
+      {R"({"weight_map":{"a":"../model-1.safetensors"}})", "no plain *.safetensors name"},
+      {R"({"weight_map":{"a":"/etc/passwd"}})", "no plain *.safetensors name"},
+      {R"({"weight_map":{"a":".safetensors"}})", "no plain *.safetensors name"},
+      {R"({"weight_map":{"a":"model-1.safetensors\u0000"}})", "no plain *.safetensors name"},
+      {R"({"weight_map":{"b":"model-1.safetensors"}})", "does not have it"},
+      {R"({"weight_map":{"a":"model-1.safetensors","a":"model-1.safetensors"}})", "twice"},
+      {R"({"weight_map":{"a":"model-1.safetensors"},"x":1e999})", "not valid JSON"},
+  };
+  for (const auto& [index, reason] : cases) {
+    CAPTURE(index);
+    directory.write(kIndex, index);
+    CHECK_THROWS_WITH_AS(WeightStore(directory.path()), doctest::Contains(reason), std::runtime_error);
+  }
+  directory.write(kIndex, std::string(100, '[') + std::string(100, ']'));
+  CHECK_THROWS_WITH_AS(WeightStore(directory.path()), doctest::Contains("nested deeper"), std::runtime_error);
+}
+
+TEST_CASE("weights: a type that networks cannot use is refused on use") {
+  const TemporaryDirectory directory;
+  directory.write("model.safetensors", file_with("a", 1.0F, "U32"));
+  const WeightStore store(directory.path());
+  CHECK_THROWS_WITH_AS(store.find("a"), doctest::Contains("dtype U32, expected F32"), std::runtime_error);
+}
+
+TEST_CASE("weights: a file cut after it was opened is noticed before it is read") {
+  const TemporaryDirectory directory;
+  directory.write("model.safetensors", file_with("a", 1.0F));
+  const WeightStore store(directory.path());
+  CHECK_NOTHROW(store.check_unchanged());
+  std::filesystem::resize_file(directory.path() / "model.safetensors", 10);
+  CHECK_THROWS_WITH_AS(store.check_unchanged(), doctest::Contains("was changed"), std::runtime_error);
+}
+
+TEST_CASE("weights: sources must fit the weight they make up") {
+  const TemporaryDirectory directory;
+  directory.write("model.safetensors", file_with("a", 1.0F));
+  const WeightStore store(directory.path());
+  CHECK(find_sources(store, {.name = "w", .sources = {"a", "a"}, .rows = 1, .columns = 2}).size() == 2);
+  CHECK_THROWS_WITH_AS(find_sources(store, {.name = "w", .sources = {"a"}, .rows = 1, .columns = 2}),
+                       doctest::Contains("has shape [1]"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(find_sources(store, {.name = "w", .sources = {"a"}, .rows = 2, .columns = 1}),
+                       doctest::Contains("expected [2, 1]"), std::runtime_error);
+}
+
+TEST_CASE("weights: infinity and what is not a number are found in every type and at every place") {
+  struct Row {
+    DataType type;
+    std::vector<std::uint32_t> finite, others;  // bits
+  };
+  const Row rows[] = {
+      {DataType::kF32, {0x7F7FFFFF, 0xFF7FFFFF, 0, 1}, {0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001}},
+      {DataType::kBF16, {0x7F7F, 0xFF7F, 0, 1}, {0x7F80, 0xFF80, 0x7FC0, 0x7F81}},
+      {DataType::kF16, {0x7BFF, 0xFBFF, 0, 1}, {0x7C00, 0xFC00, 0x7E00, 0x7C01}},
+  };
+  const WeightSpec spec{.name = "w", .sources = {"first", "second"}, .rows = 1, .columns = 1};
+  for (const Row& row : rows) {
+    constexpr std::size_t kCount = 10'000;
+    const std::size_t size = size_of(row.type);
+    std::vector<std::byte> good(kCount * size), bad;
+    const auto put = [&](std::vector<std::byte>& bytes, std::size_t at, std::uint32_t bits) {
+      std::memcpy(bytes.data() + at * size, &bits, size);
+    };
+    for (std::size_t i = 0; i < kCount; ++i) put(good, i, row.finite[i % row.finite.size()]);
+    const auto view = [&](const std::vector<std::byte>& bytes) {
+      return WeightView{.type = row.type, .shape = {kCount}, .bytes = bytes};
+    };
+    CHECK_NOTHROW(check_finite(spec, {view(good), view(good)}));
+    for (const std::uint32_t bits : row.others) {
+      for (const std::size_t at : {std::size_t{0}, std::size_t{4096}, kCount - 1}) {
+        bad = good;
+        put(bad, at, bits);
+        CHECK_THROWS_WITH_AS(check_finite(spec, {view(good), view(bad)}),
+                             doctest::Contains("tensor \"second\" has values that are infinite"),
+                             std::runtime_error);
+      }
+    }
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sequence's tokens and logits are the same bits whatever else is in its
+// batches, however its prompt is cut, wherever its pages lie and however many
+// threads compute.
+#include "gpu/cpu/cpu_device.hpp"
+
+#include <cstring>
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "gpu/model/random_model.hpp"
+#include "tests/gpu/generation.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace troupe {
+namespace {
+
+// Sizes that are no multiples of any kernel's block, and that are.
+ModelConfig odd_llama() {
+  ModelConfig config = llama_100m();
+  config.hidden_size = 104;
+  config.intermediate_size = 172;
+  config.num_layers = 3;
+  config.num_heads = 6;
+  config.num_kv_heads = 2;
+  config.head_dim = 24;
+  config.vocabulary_size = 301;
+  config.context_length = 512;
+  config.attention_bias = true;
+  config.mlp_bias = true;
+  return config;
+}
+
+ModelConfig wide_llama() {
+  ModelConfig config = llama_100m();
+  config.hidden_size = 512;
+  config.intermediate_size = 1408;
+  config.num_layers = 2;
+  config.num_heads = 8;
+  config.num_kv_heads = 2;
+  config.head_dim = 64;
+  config.vocabulary_size = 1000;
+  config.context_length = 512;
+  config.tied_embeddings = false;
+  return config;
+}
+
+std::shared_ptr<const CpuModel> load(const std::filesystem::path& path, DataType compute_type,
+                                     Quantization quantization, unsigned num_threads) {
+  return load_cpu_model(plan_cpu_model(path, {.compute_type = compute_type,
+                                              .quantization = quantization,
+                                              .num_threads = num_threads,
+                                              .num_slots = 33,
+                                              .max_batch_tokens = 160}));
+}
+
+struct Outcome {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::vector<float>> logits;
+};
+
+// What becomes of the first request.
+Outcome run(const std::shared_ptr<const CpuModel>& model, const std::vector<GenerationRequest>& requests,
+            const GenerationSettings& settings) {
+  CapturedLogits captured;
+  CpuDevice device(model, {.on_logits = capture_logits(captured), .poison_memory = true});
+  ProgramCache programs(model->network, model->compute_type, model->largest);
+  auto tokens = generate(device, programs, requests, settings);
+  return {std::move(tokens[0]), std::move(captured[0])};
+}
+
+std::size_t num_different_rows(const Outcome& a, const Outcome& b) {
+  REQUIRE(a.logits.size() == b.logits.size());
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.logits.size(); ++i) {
+    const bool is_equal =
+        a.logits[i].size() == b.logits[i].size() &&
+        std::memcmp(a.logits[i].data(), b.logits[i].data(), a.logits[i].size() * sizeof(float)) == 0;
+    count += is_equal ? 0 : 1;
+  }
+  return count;
+}
+
+GenerationRequest random_request(std::mt19937& random, std::uint32_t vocabulary) {
+  GenerationRequest request;
+  request.prompt.resize(1 + random() % 90);
+  for (auto& token : request.prompt) token = static_cast<std::int32_t>(random() % vocabulary);
+  request.num_new = 1 + random() % 40;
+  request.first_iteration = random() % 20;
+  if (random() % 2 == 0) {
+    request.sampling = {.temperature = 0.8F, .top_p = 0.9F, .top_k = 20, .seed = random()};
+  }
+  return request;
+}
+
+void check_invariance(const ModelConfig& config, DataType compute_type,
+                      Quantization quantization = Quantization::kNone) {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), config, 3);
+  const auto model = load(directory.path(), compute_type, quantization, 2);
+  std::mt19937 random(5);
+  for (const float temperature : {0.0F, 0.9F}) {
+    CAPTURE(temperature);
+    GenerationRequest first = random_request(random, config.vocabulary_size);
+    first.prompt.resize(77, 5);
+    first.num_new = 30;
+    first.first_iteration = 0;
+    first.sampling = {.temperature = temperature, .seed = 17};
+    const Outcome alone = run(model, {first}, {});
+    for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+      CAPTURE(seed);
+      std::vector<GenerationRequest> requests = {first};
+      const std::size_t company = seed == 1 ? 0 : 31;
+      while (requests.size() <= company) {
+        requests.push_back(random_request(random, config.vocabulary_size));
+      }
+      const Outcome together =
+          run(model, requests, {.seed = seed, .max_chunk = 64, .shuffle = true, .in_flight = seed});
+      CHECK(together.tokens == alone.tokens);
+      CHECK(num_different_rows(together, alone) == 0);
+    }
+    for (const unsigned num_threads : {1U, 3U}) {
+      CAPTURE(num_threads);
+      const Outcome other = run(load(directory.path(), compute_type, quantization, num_threads), {first}, {});
+      CHECK(other.tokens == alone.tokens);
+      CHECK(num_different_rows(other, alone) == 0);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("batch invariance: f32, odd sizes") { check_invariance(odd_llama(), DataType::kF32); }
+TEST_CASE("batch invariance: bf16, odd sizes") { check_invariance(odd_llama(), DataType::kBF16); }
+TEST_CASE("batch invariance: f32, wide") { check_invariance(wide_llama(), DataType::kF32); }
+TEST_CASE("batch invariance: bf16, wide") { check_invariance(wide_llama(), DataType::kBF16); }
+TEST_CASE("batch invariance: f32, odd sizes, weights in 4 bits") {
+  check_invariance(odd_llama(), DataType::kF32, Quantization::kQ4);
+}
+TEST_CASE("batch invariance: bf16, odd sizes, weights in 8 bits") {
+  check_invariance(odd_llama(), DataType::kBF16, Quantization::kQ8);
+}
+TEST_CASE("batch invariance: f32, wide, weights in 8 bits") {
+  check_invariance(wide_llama(), DataType::kF32, Quantization::kQ8);
+}
+TEST_CASE("batch invariance: bf16, wide, weights in 4 bits") {
+  check_invariance(wide_llama(), DataType::kBF16, Quantization::kQ4);
+}
+
+}  // namespace troupe

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small random models of each family against transformers in f32: files and values written once by
+// scripts/families/make_reference.
+#include "gpu/networks/network.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "gpu/cpu/cpu_device.hpp"
+#include "gpu/cpu/cpu_model.hpp"
+#include "gpu/model/safetensors.hpp"
+#include "tests/gpu/generation.hpp"
+
+namespace troupe {
+namespace {
+
+std::filesystem::path directory_of(const std::string& family) {
+  return std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families" / family;
+}
+
+template <typename T>
+std::vector<T> values_of(const SafetensorsFile& file, const std::string& name) {
+  const auto* entry = file.find(name);
+  REQUIRE_MESSAGE(entry != nullptr, name);
+  std::vector<T> values(entry->size_bytes / sizeof(T));
+  std::memcpy(values.data(), file.bytes_of(*entry).data(), entry->size_bytes);
+  return values;
+}
+
+struct Expectation {
+  std::vector<std::int32_t> prompt, greedy;
+  std::vector<float> logits;  // [greedy, vocabulary]
+};
+
+std::vector<Expectation> read_expectations(const std::string& family) {
+  const SafetensorsFile file(directory_of(family) / "reference.safetensors");
+  std::vector<Expectation> expectations;
+  for (const std::string number : {"0", "1"})
+    expectations.push_back({values_of<std::int32_t>(file, "tokens_" + number),
+                            values_of<std::int32_t>(file, "greedy_" + number),
+                            values_of<float>(file, "logits_" + number)});
+  return expectations;
+}
+
+struct Answers {
+  std::vector<std::vector<std::int32_t>> tokens;
+  CapturedLogits logits;
+};
+
+struct Run {
+  DataType type = DataType::kF32;
+  Quantization quantization = Quantization::kNone;
+  std::uint32_t context_length = 0;
+  GenerationSettings generation = {};
+};
+
+Answers answers_of(const std::string& family, const std::vector<Expectation>& expectations, const Run& run) {
+  const auto model =
+      load_cpu_model(plan_cpu_model(directory_of(family), {.compute_type = run.type,
+                                                           .quantization = run.quantization,
+                                                           .num_threads = 2,
+                                                           .num_slots = 16,
+                                                           .max_batch_tokens = 64,
+                                                           .context_length = run.context_length,
+                                                           .max_pages = 64}));
+  Answers answers;
+  CpuDevice device(model, {.on_logits = capture_logits(answers.logits), .poison_memory = true});
+  ProgramCache programs(model->network, model->compute_type, model->largest);
+  std::vector<GenerationRequest> requests;
+  for (const Expectation& expectation : expectations)
+    requests.push_back({.prompt = expectation.prompt,
+                        .num_new = static_cast<std::uint32_t>(expectation.greedy.size()),
+                        .first_iteration = static_cast<std::uint32_t>(3 * requests.size())});
+  answers.tokens = generate(device, programs, requests, run.generation);
+  return answers;
+}
+
+// |a - b| / |b| of the first `count` rows.
+double difference(const std::vector<std::vector<float>>& rows, const std::vector<float>& expected,
+                  std::size_t count) {
+  double squares = 0, reference = 0;
+  for (std::size_t row = 0; row < count; ++row) {
+    for (std::size_t i = 0; i < rows.at(row).size(); ++i) {
+      const double value = expected.at(row * rows[row].size() + i);
+      squares += std::pow(rows[row][i] - value, 2);
+      reference += value * value;
+    }
+  }
+  return std::sqrt(squares / reference);
+}
+
+// Prompts at once and alone, and in chunks beside each other with batches in flight.
+void check_family(const std::string& family, std::uint32_t context_length = 0) {
+  CAPTURE(family);
+  const auto expectations = read_expectations(family);
+  Run run{.context_length = context_length};
+  const Answers first = answers_of(family, {expectations[0]}, run);
+  const Answers second = answers_of(family, {expectations[1]}, run);
+  run.generation = {.seed = 3, .max_chunk = 20, .shuffle = true, .in_flight = 2};
+  const Answers together = answers_of(family, expectations, run);
+  REQUIRE(expectations[0].greedy.size() >= 64);
+  CHECK(together.tokens == std::vector{expectations[0].greedy, expectations[1].greedy});
+  for (std::size_t i = 0; i < expectations.size(); ++i)
+    CHECK(difference(together.logits.at(i), expectations[i].logits, expectations[i].greedy.size()) < 1e-4);
+  // The same bits alone and in company.
+  CHECK(first.tokens[0] == together.tokens[0]);
+  CHECK(first.logits.at(0) == together.logits.at(0));
+  CHECK(second.tokens[0] == together.tokens[1]);
+  CHECK(second.logits.at(0) == together.logits.at(1));
+  // A first token is drawn from the same text whatever the numbers' precision.
+  run.type = DataType::kBF16;
+  const Answers rounded = answers_of(family, expectations, run);
+  CHECK(difference(rounded.logits.at(1), expectations[1].logits, 1) < 0.05);
+  run.type = DataType::kF32;
+  run.quantization = Quantization::kQ8;
+  const Answers quantized = answers_of(family, expectations, run);
+  CHECK(difference(quantized.logits.at(1), expectations[1].logits, 1) < 0.05);
+}
+
+}  // namespace
+
+TEST_CASE("families: Qwen3 is that of transformers") { check_family("qwen3"); }
+
+TEST_CASE("families: a Llama with YaRN is that of transformers") { check_family("llama_yarn"); }
+
+TEST_CASE("families: Phi-3, which rotates half of a head, is that of transformers") { check_family("phi3"); }
+
+TEST_CASE("families: Phi-3 with longrope and a window is that of transformers within the original context") {
+  check_family("phi3_short", 128);
+}
+
+TEST_CASE("families: Phi-3 with longrope is that of transformers beyond the original context") {
+  check_family("phi3_long");
+}
+
+TEST_CASE("families: SmolLM3, with layers that have no positions, is that of transformers") {
+  check_family("smollm3");
+}
+
+}  // namespace troupe

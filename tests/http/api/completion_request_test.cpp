@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/api/requests/openai_api.hpp"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/http/running_server.hpp"
+
+using namespace troupe;
+
+namespace {
+
+std::variant<ApiRequest, ApiError> parse(const std::string& body) {
+  return parse_completion_request(body, test::demo_models(), {});
+}
+ApiRequest accepted(const std::string& fields) {
+  const auto parsed = parse("{" + fields + "}");
+  const auto* error = std::get_if<ApiError>(&parsed);
+  INFO(fields, " -> ", error == nullptr ? "" : error->message);
+  REQUIRE(error == nullptr);
+  return std::get<ApiRequest>(parsed);
+}
+std::string wrong_field(const std::string& fields) {
+  const auto parsed = parse("{" + fields + "}");
+  CAPTURE(fields);
+  REQUIRE(std::holds_alternative<ApiError>(parsed));
+  return std::get<ApiError>(parsed).field.value_or("");
+}
+
+}  // namespace
+
+TEST_CASE("completion request: 16 tokens unless said otherwise") {
+  CHECK(accepted(R"("prompt":"x")").generation.max_tokens == 16);
+  CHECK(accepted(R"("prompt":"x","max_tokens":null)").generation.max_tokens == 16);
+  CHECK(accepted(R"("prompt":"x","max_tokens":99)").generation.max_tokens == 99);
+  CHECK(accepted(R"("prompt":"x")").shape == ResponseShape::kCompletion);
+}
+
+TEST_CASE("completion request: a prompt is text or token ids, alone or in a list") {
+  CHECK(std::get<TextPrompt>(accepted(R"("prompt":"x")").generation.prompt).text == "x");
+  CHECK(std::get<TextPrompt>(accepted(R"("prompt":["y"])").generation.prompt).text == "y");
+  const std::vector<std::int32_t> ids = {1, 2, 3};
+  CHECK(std::get<TokenPrompt>(accepted(R"("prompt":[1,2,3])").generation.prompt).tokens == ids);
+  CHECK(std::get<TokenPrompt>(accepted(R"("prompt":[[1,2,3]])").generation.prompt).tokens == ids);
+}
+
+TEST_CASE("completion request: several prompts are one request each, times n") {
+  const ApiRequest request = accepted(R"("prompt":["a",[1,2],"c"],"n":2)");
+  CHECK(std::get<TextPrompt>(request.generation.prompt).text == "a");
+  CHECK(request.num_choices == 2);
+  REQUIRE(request.more_prompts.size() == 2);
+  CHECK(std::get<TokenPrompt>(request.more_prompts[0]).tokens == std::vector<std::int32_t>{1, 2});
+  CHECK(std::get<TextPrompt>(request.more_prompts[1]).text == "c");
+  std::string prompts = "\"a\"";
+  for (int i = 1; i < 64; ++i) prompts += ",\"a\"";
+  accepted("\"n\":2,\"prompt\":[" + prompts + "]");
+  CHECK(wrong_field("\"n\":2,\"prompt\":[" + prompts + ",\"a\"]") == "prompt");
+}
+
+TEST_CASE("completion request: other prompts are refused") {
+  for (const std::string prompt :
+       {"null", "7", "true", "{}", "[]", "[-1]", "[1,\"a\"]", "[2147483648]", "[1.5]"}) {
+    CHECK(wrong_field("\"prompt\":" + prompt) == "prompt");
+  }
+  for (const std::string prompt : {"[[]]", "[null]", "[[1,[2]]]", "[[\"a\"]]", "[{}]"}) {
+    CHECK(wrong_field("\"prompt\":" + prompt) == "prompt[0]");
+  }
+  CHECK(wrong_field(R"("prompt":["a",7])") == "prompt[1]");
+  CHECK(wrong_field(R"("max_tokens":3)") == "prompt");
+}
+
+TEST_CASE("completion request: echo is passed on; suffix is refused by name") {
+  CHECK(accepted(R"("prompt":"x","echo":true)").generation.echo);
+  accepted(R"("prompt":"x","suffix":null,"logprobs":null,"best_of":1)");
+  CHECK(wrong_field(R"("prompt":"x","suffix":"y")") == "suffix");
+  CHECK(wrong_field(R"("prompt":"x","echo":1)") == "echo");
+  CHECK(accepted(R"("prompt":"x","echo":true,"max_tokens":0)").generation.max_tokens == 0);
+  CHECK(wrong_field(R"("prompt":"x","max_tokens":0)") == "max_tokens");
+  CHECK(wrong_field(R"("prompt":"x","add_special_tokens":1)") == "add_special_tokens");
+  const auto plain = accepted(R"("prompt":"x","add_special_tokens":false)");
+  CHECK_FALSE(std::get<TextPrompt>(plain.generation.prompt).adds_special_tokens);
+}
+
+TEST_CASE("completion request: logprobs are a number up to five, with echo the prompt's as well") {
+  const auto top = [](const std::string& field) {
+    const ApiRequest request = accepted(R"("prompt":"x",)" + field);
+    CHECK(request.wants_logprobs == request.generation.sampling.wants_logprobs());
+    return request.generation.sampling.top_logprobs;
+  };
+  CHECK(top(R"("logprobs":null)") == SamplingParameters::kNoLogprobs);
+  CHECK(top(R"("logprobs":false)") == SamplingParameters::kNoLogprobs);
+  CHECK(top(R"("logprobs":0)") == 0);
+  CHECK(top(R"("logprobs":5)") == 5);
+  for (const std::string wrong : {"6", "-1", "true", "1.5", "\"1\""})
+    CHECK(wrong_field(R"("prompt":"x","logprobs":)" + wrong) == "logprobs");
+  CHECK(accepted(R"("prompt":"x","logprobs":1,"echo":true)").generation.scores_prompt());
+  CHECK_FALSE(accepted(R"("prompt":"x","logprobs":null,"echo":true)").generation.scores_prompt());
+}
+
+TEST_CASE("completion request: what load generators send is understood") {
+  const ApiRequest request = accepted(
+      R"("model":"demo","prompt":[5,6],"max_tokens":64,"min_tokens":64,"ignore_eos":true,
+         "stop":null,"temperature":0,"stream":true,"repetition_penalty":1.0,"logprobs":null,
+         "stream_options":{"include_usage":true,"continuous_usage_stats":true})");
+  CHECK(request.generation.ignore_eos);
+  CHECK(request.generation.min_tokens == 64);
+  CHECK(request.stream);
+  CHECK(request.continuous_usage_stats);
+}

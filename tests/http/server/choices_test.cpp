@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several answers to one request: n, and lists of prompts.
+#include "http/server/choices.hpp"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <boost/json/parse.hpp>
+
+#include "tests/http/running_server.hpp"
+#include "tests/support/eventually.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+Finished finished(std::uint32_t num_tokens, std::uint32_t num_cached = 0,
+                  FinishReason reason = FinishReason::kStop) {
+  return {.reason = reason,
+          .stop_string = {},
+          .stop_token = {},
+          .usage = {.prompt_tokens = 5, .completion_tokens = num_tokens, .cached_tokens = num_cached}};
+}
+
+std::string chat(const std::string& more) {
+  return post_request("/v1/chat/completions",
+                      R"({"messages":[{"role":"user","content":"hi"}],)" + more + "}");
+}
+
+}  // namespace
+
+TEST_CASE("choices: the others start when the first has its first token, each with a seed of its own") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  TestClient client(server.port());
+  client.send(chat(R"("n":3,"seed":7)"));
+  const RequestId first = script.wait_for_request(1);
+  script.deliver(first, Accepted{.prompt_tokens = 5});
+  CHECK(script.num_submitted() == 1);
+  script.deliver(first, TextDelta{.text = "a", .usage = {}});
+  REQUIRE(script.wait_for_request(3) == 3);
+  std::set<std::string> ids;
+  for (RequestId id = 1; id <= 3; ++id) {
+    const GenerationRequest request = script.submitted(id).request;
+    CHECK(request.sampling.seed == 6 + id);
+    CHECK(request.num_choices == (id == 1 ? 3 : 0));
+    CHECK(std::get<ChatPrompt>(request.prompt).messages.at(0).content == "hi");
+    ids.insert(request.id);
+  }
+  CHECK(ids.size() == 3);
+  for (const RequestId id : std::vector<RequestId>{3, 2})
+    script.deliver(id, TextDelta{.text = id == 3 ? "c" : "b", .usage = {}});
+  for (const RequestId id : std::vector<RequestId>{3, 1, 2})
+    script.deliver(id, finished(static_cast<std::uint32_t>(id), id == 1 ? 2 : 4,
+                                id == 3 ? FinishReason::kLength : FinishReason::kStop));
+  const auto answer = boost::json::parse(client.read_response().body).as_object();
+  const auto& choices = answer.at("choices").as_array();
+  REQUIRE(choices.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(choices[i].at("index") == static_cast<std::int64_t>(i));
+    CHECK(choices[i].at("message").at("content").as_string() == std::string(1, static_cast<char>('a' + i)));
+    CHECK(choices[i].at("finish_reason").as_string() == (i == 2 ? "length" : "stop"));
+  }
+  // The prompt counts once.
+  const auto& usage = answer.at("usage").as_object();
+  CHECK(usage.at("prompt_tokens") == 5);
+  CHECK(usage.at("completion_tokens") == 6);
+  CHECK(usage.at("prompt_tokens_details").at("cached_tokens") == 2);
+}
+
+TEST_CASE("choices: streamed chunks say which answer they are of, and the stream ends with the last") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  TestClient client(server.port());
+  client.send(chat(R"("n":2,"stream":true,"stream_options":{"include_usage":true})"));
+  const RequestId first = script.wait_for_request(1);
+  script.deliver(first, Accepted{.prompt_tokens = 5});
+  script.deliver(first, TextDelta{.text = "a", .usage = {}});
+  REQUIRE(script.wait_for_request(2) == 2);
+  script.deliver(2, Accepted{.prompt_tokens = 5});
+  script.deliver(2, TextDelta{.text = "b", .usage = {}});
+  script.deliver(2, finished(1));
+  script.deliver(1, TextDelta{.text = "A", .usage = {}});
+  script.deliver(1, finished(2));
+  const auto data = sse_data(client.read_response().body);
+  std::string seen;
+  for (const auto& each : data) {
+    if (each == "[DONE]") {
+      seen += "done";
+      continue;
+    }
+    const auto chunk = boost::json::parse(each).as_object();
+    if (chunk.at("choices").as_array().empty()) {
+      CHECK(chunk.at("usage").at("completion_tokens") == 3);
+      CHECK(chunk.at("usage").at("prompt_tokens") == 5);
+      seen += "usage ";
+      continue;
+    }
+    const auto& choice = chunk.at("choices").at(0).as_object();
+    seen += std::to_string(choice.at("index").as_int64());
+    const auto& delta = choice.at("delta").as_object();
+    if (delta.contains("role")) seen += "role";
+    if (delta.contains("content")) seen += std::string(delta.at("content").as_string());
+    if (!choice.at("finish_reason").is_null()) seen += "stop";
+    seen += " ";
+  }
+  CHECK(seen == "0role 1role 0a 1b 1stop 0A 0stop usage done");
+}
+
+TEST_CASE("choices: each prompt of a list has n answers, in its order, and counts once") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  TestClient client(server.port());
+  client.send(post_request("/v1/completions", R"({"prompt":["x","y"],"n":2,"max_tokens":4})"));
+  REQUIRE(script.wait_for_request(2) == 2);
+  CHECK(std::get<TextPrompt>(script.submitted(1).request.prompt).text == "x");
+  CHECK(std::get<TextPrompt>(script.submitted(2).request.prompt).text == "y");
+  script.deliver(2, TextDelta{.text = "y0", .usage = {}});
+  REQUIRE(script.wait_for_request(3) == 3);
+  CHECK(std::get<TextPrompt>(script.submitted(3).request.prompt).text == "y");
+  script.deliver(1, TextDelta{.text = "x0", .usage = {}});
+  REQUIRE(script.wait_for_request(4) == 4);
+  CHECK(std::get<TextPrompt>(script.submitted(4).request.prompt).text == "x");
+  script.deliver(3, TextDelta{.text = "y1", .usage = {}});
+  script.deliver(4, TextDelta{.text = "x1", .usage = {}});
+  for (RequestId id = 1; id <= 4; ++id) script.deliver(id, finished(1));
+  const auto answer = boost::json::parse(client.read_response().body).as_object();
+  std::string texts;
+  for (const auto& choice : answer.at("choices").as_array())
+    texts += std::string(choice.at("text").as_string()) + " ";
+  CHECK(texts == "x0 x1 y0 y1 ");
+  CHECK(answer.at("usage").at("prompt_tokens") == 10);
+  CHECK(answer.at("usage").at("completion_tokens") == 4);
+}
+
+TEST_CASE("choices: one that fails fails the request, and the others are cancelled") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  TestClient client(server.port());
+  client.send(chat(R"("n":2)"));
+  script.deliver(script.wait_for_request(1), TextDelta{.text = "a", .usage = {}});
+  REQUIRE(script.wait_for_request(2) == 2);
+  script.deliver(2, Failed{{.kind = ApiErrorKind::kOverloaded, .message = "full"}});
+  CHECK(client.read_response().status == 429);
+  CHECK(script.wait_until_cancelled(1));
+}
+
+TEST_CASE("choices: a client that leaves takes all of its answers with it") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  {
+    TestClient client(server.port());
+    client.send(chat(R"("n":2,"stream":true)"));
+    script.deliver(script.wait_for_request(1), TextDelta{.text = "a", .usage = {}});
+    REQUIRE(script.wait_for_request(2) == 2);
+  }
+  CHECK(script.wait_until_cancelled(1));
+  CHECK(script.wait_until_cancelled(2));
+}

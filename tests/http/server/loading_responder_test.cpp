@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/server/loading_responder.hpp"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/http/test_client.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+TestResponse ask(const ListeningSocket& socket, const std::string& target) {
+  TestClient client(socket.port());
+  client.send(get_request(target));
+  return client.read_response();
+}
+
+}  // namespace
+
+TEST_CASE("loading responder: the port for metrics is answered as the other is") {
+  const ListeningSocket api("127.0.0.1", 0, 16), metrics("127.0.0.1", 0, 16);
+  const LoadingResponder responder(api, &metrics);
+  for (const auto* socket : {&api, &metrics}) {
+    CHECK(ask(*socket, "/live").status == 200);
+    CHECK(ask(*socket, "/ready").body == "{\"status\":\"loading\"}");
+    const auto refused = ask(*socket, "/metrics");
+    CHECK(refused.status == 503);
+    CHECK_FALSE(refused.field("Retry-After").empty());
+  }
+}
+
+TEST_CASE("loading responder: the port for metrics may be missing") {
+  const ListeningSocket api("127.0.0.1", 0, 16);
+  const LoadingResponder responder(api, nullptr);
+  CHECK(ask(api, "/live").status == 200);
+}
+
+TEST_CASE("loading responder: both ports' connections wait for the server once it accepts no more") {
+  const ListeningSocket api("127.0.0.1", 0, 16), metrics("127.0.0.1", 0, 16);
+  LoadingResponder first(api, &metrics);
+  first.stop_accepting();
+  TestClient to_api(api.port()), to_metrics(metrics.port());
+  to_api.send(get_request("/live"));
+  to_metrics.send(get_request("/live"));
+  const LoadingResponder second(api, &metrics);
+  CHECK(to_api.read_response().status == 200);
+  CHECK(to_metrics.read_response().status == 200);
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real binary is started, on the noop device.
+#include "loadgen/experiment/sweep.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "app/costs/profile_json.hpp"
+#include "loadgen/experiment/serving_flags.hpp"
+#include "loadgen/result/result_file.hpp"
+#include "tests/loadgen/simulator/simulated_traffic.hpp"
+#include "tests/support/file_text.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace troupe::loadgen {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExperiment = R"(
+[experiment]
+name = "small"
+rates = [100]
+seeds = [1, 2]
+
+[[server]]
+name = "one at a time"
+flags = ["--device", "noop", "--model", "{root}/models/demo", "--max-batch-sequences", "1"]
+
+[[server]]
+name = "broken"
+argv = ["/bin/false", "{port}"]
+
+[run]
+calibrates = false
+
+[workload]
+max_conversations = 20
+
+[[class]]
+prompt_tokens = 8
+output_tokens = 4
+ignore_eos = true
+)";
+
+// An experiment in a directory of its own.
+class Place {
+ public:
+  explicit Place(const std::string& text = kExperiment) { directory_.write("e.toml", text); }
+
+  SweepSettings settings() const {
+    SweepSettings settings;
+    settings.file = directory_.path() / "e.toml";
+    settings.out = out();
+    settings.troupe = TROUPE_BINARY;
+    settings.root = TROUPE_SOURCE_DIR;
+    return settings;
+  }
+  SweepOutcome run(const SweepSettings& settings) const {
+    std::FILE* progress = std::fopen((directory_.path() / "progress").c_str(), "w");
+    struct Closer {
+      std::FILE* file;
+      ~Closer() { std::fclose(file); }
+    } closer{progress};
+    return run_sweep(read_experiment(settings.file), settings, progress);
+  }
+  fs::path out() const { return directory_.path() / "out"; }
+  fs::path cell(const char* name) const { return out() / "cells" / name; }
+  void write(const std::string& name, const std::string& text) const { directory_.write(name, text); }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+TEST_CASE("sweep: a server that fails is recorded, the others run and are reported") {
+  const Place place;
+  const auto outcome = place.run(place.settings());
+  CHECK(outcome.num_run == 2);
+  REQUIRE(outcome.failures.size() == 2);
+  CHECK(outcome.failures[0].starts_with("002-broken-100-seed1: "));
+  CHECK(fs::exists(place.cell("002-broken-100-seed1") / "failure.txt"));
+  CHECK(fs::exists(place.cell("001-one-at-a-time-100-seed1") / "server.log"));
+
+  const auto result = read_result(place.cell("003-one-at-a-time-100-seed2"));
+  CHECK(result.records.size() == 20);
+  CHECK(std::all_of(result.records.begin(), result.records.end(), [](const auto& record) {
+    return record.outcome == Outcome::kCompleted && record.output_tokens == 4;
+  }));
+  CHECK(setting(result, "server") == "one at a time");
+  CHECK(setting(result, "seed") == "2");
+  CHECK(setting(result, "experiment") == "small");
+  CHECK(result.offered_rate == 100);
+
+  const auto csv = troupe::test::file_text(place.out() / "summary.csv");
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
+  const auto report = troupe::test::file_text(place.out() / "report.html");
+  CHECK(report.find("A run failed. 002-broken-100-seed1") != std::string::npos);
+  CHECK(report.find("<h1>small</h1>") != std::string::npos);
+}
+
+TEST_CASE("sweep: resumed, it runs only what has no result") {
+  const Place place;
+  auto settings = place.settings();
+  settings.only = "one at a time";
+  CHECK(place.run(settings).num_run == 2);
+  fs::remove(place.cell("001-one-at-a-time-100-seed1") / kResultsFile);
+  const auto kept = troupe::test::file_text(place.cell("003-one-at-a-time-100-seed2") / kResultsFile);
+  settings.resumes = true;
+  const auto outcome = place.run(settings);
+  CHECK(outcome.num_run == 1);
+  CHECK(outcome.num_skipped == 1);
+  CHECK(outcome.failures.empty());
+  CHECK(troupe::test::file_text(place.cell("003-one-at-a-time-100-seed2") / kResultsFile) == kept);
+  const auto csv = troupe::test::file_text(place.out() / "summary.csv");
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
+}
+
+TEST_CASE("sweep: results of two experiments are not mixed") {
+  const Place place;
+  auto settings = place.settings();
+  fs::create_directories(place.out());
+  std::ofstream(place.out() / "experiment.toml") << "another";
+  CHECK_THROWS_WITH(place.run(settings),
+                    doctest::Contains("holds a sweep already; --resume goes on with it"));
+  settings.resumes = true;
+  CHECK_THROWS_WITH(place.run(settings), doctest::Contains("holds a sweep of another experiment.toml"));
+}
+
+TEST_CASE("sweep: an unknown server is refused with the nearest one") {
+  const Place place;
+  auto settings = place.settings();
+  settings.only = "brocken";
+  CHECK_THROWS_WITH(place.run(settings), "no server is called 'brocken'; did you mean 'broken'?");
+}
+
+TEST_CASE("sweep: with a profile each run is simulated too, and stands beside the live one") {
+  const Place place;
+  auto settings = place.settings();
+  settings.only = "one at a time";
+  settings.profile = place.out().parent_path() / "profile.json";
+  place.write("profile.json", profile_json(plain_profile(), {}));
+  CHECK(place.run(settings).num_run == 4);
+  const auto result = read_result(place.cell("001-one-at-a-time-100-seed1-simulated"));
+  CHECK(result.is_simulated);
+  CHECK(result.records.size() == 20);
+  CHECK(setting(result, "server") == "one at a time");
+  CHECK(troupe::test::file_text(place.out() / "report.html").find("one at a time (simulated)") !=
+        std::string::npos);
+  settings.resumes = true;
+  CHECK(place.run(settings).num_skipped == 4);
+}
+
+TEST_CASE("serving_flags: what steers batching is taken over, the rest is left alone") {
+  ServingSettings settings;
+  settings.max_batch_tokens = 512;
+  apply_serving_flags(
+      {"troupe", "serve", "--cache-policy=none", "--max-batch-sequences", "7", "--max-in-flight=3",
+       "--device", "noop", "--max-queue-seconds", "2", "--separate-prefill"},
+      settings);
+  CHECK(settings.separates_prefill);
+  CHECK_FALSE(settings.keeps_prefixes());
+  CHECK(settings.max_batch_sequences == 7);
+  CHECK(settings.max_in_flight == 3);
+  CHECK(settings.max_queue_time == std::chrono::seconds(2));
+  CHECK(settings.max_batch_tokens == 512);
+  apply_serving_flags({"--cache-policy", "lru", "--max-waiting"}, settings);
+  CHECK(settings.cache_policy == EvictionPolicy::kLru);
+  CHECK_THROWS_WITH(apply_serving_flags({"--max-waiting", "many"}, settings),
+                    "--max-waiting: expected a whole number, got 'many'");
+}
+
+TEST_CASE("serving_flags: every setting of the server is one of the simulator") {
+  for (const auto& setting : serving_table()) {
+    ServingSettings settings;
+    const auto text = text_of(setting.field.in(settings), setting.rule());
+    CHECK_NOTHROW(apply_serving_flags({std::string(setting.flag) + "=" + text}, settings));
+    CHECK_THROWS(apply_serving_flags({std::string(setting.flag) + "=?"}, settings));
+  }
+}
+
+TEST_CASE("serving_flags: a switch takes the word behind it only where that is true or false") {
+  ServingSettings settings;
+  apply_serving_flags({"--separate-prefill", "false", "--prefill-chunk", "9"}, settings);
+  CHECK_FALSE(settings.separates_prefill);
+  apply_serving_flags({"--separate-prefill", "--prefill-chunk", "8"}, settings);
+  CHECK(settings.separates_prefill);
+  CHECK(settings.prefill_chunk == 8);
+}
+
+TEST_CASE("serving_flags: a simulation may go beyond what a server allows") {
+  ServingSettings settings;
+  apply_serving_flags({"--max-waiting=1000000", "--itl-factor=5000", "--cache-keep-free-percent=95"},
+                      settings);
+  CHECK(settings.max_waiting == 1'000'000);
+  CHECK(settings.itl_factor == 5000);
+  CHECK(settings.keep_free == 0.95);
+}
+
+TEST_CASE("sweep: placeholders are filled in wherever they stand") {
+  SweepSettings settings;
+  settings.troupe = "/bin/troupe";
+  settings.root = "/src";
+  const ServerConfiguration server{
+      .name = "s", .argv = {"{troupe}", "a={root}/b:{root}", "{port}"}, .url = {}, .arrivals = {}};
+  CHECK(server_arguments(server, settings) ==
+        std::vector<std::string>{"/bin/troupe", "a=/src/b:/src", "{port}"});
+}
+
+}  // namespace
+}  // namespace troupe::loadgen

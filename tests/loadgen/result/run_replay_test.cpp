@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/result/run_replay.hpp"
+
+#include <doctest/doctest.h>
+
+#include "loadgen/simulator/simulator.hpp"
+#include "tests/loadgen/simulator/simulated_traffic.hpp"
+
+using namespace troupe;
+using namespace troupe::loadgen;
+using namespace std::chrono_literals;
+
+namespace {
+
+RequestRecord record_of(std::uint64_t conversation, std::uint32_t turn, std::chrono::nanoseconds intended,
+                        std::uint32_t prompt_tokens, std::uint32_t output_tokens) {
+  RequestRecord record;
+  record.conversation = conversation;
+  record.turn = turn;
+  record.intended = intended;
+  record.finished = intended + 10ms;
+  record.prompt_tokens = prompt_tokens;
+  record.output_tokens = output_tokens;
+  record.outcome = Outcome::kCompleted;
+  return record;
+}
+
+}  // namespace
+
+TEST_CASE("run replay: conversations come back in order of start, with lengths and think times") {
+  RunResult run;
+  run.records = {record_of(7, 0, 50ms, 30, 5), record_of(2, 0, 20ms, 10, 4), record_of(2, 1, 100ms, 26, 3)};
+  run.records[2].cached_tokens = 8;
+  const auto conversations = conversations_of(run);
+  REQUIRE(conversations.size() == 2);
+  CHECK(conversations[0].number == 2);
+  CHECK(conversations[0].start == 20ms);
+  REQUIRE(conversations[0].turns.size() == 2);
+  CHECK(conversations[0].turns[0].prompt_tokens == 10);
+  CHECK(conversations[0].turns[1].kept_history == 8U);
+  CHECK(conversations[0].turns[1].prompt_tokens == 18);
+  CHECK(conversations[0].turns[1].think_time == 70ms);
+  CHECK(conversations[1].number == 7);
+}
+
+TEST_CASE("run replay: a simulated run simulated again is the same") {
+  std::vector<PlannedConversation> conversations;
+  for (int i = 0; i < 40; ++i) {
+    conversations.push_back(lone_request(i * 3ms, 10 + i, 5 + i % 7));
+    conversations.back().turns.push_back(conversations.back().turns[0]);
+    conversations.back().turns[1].think_time = 15ms;
+  }
+  ListedConversations source(conversations);
+  const auto first = simulate(plain_profile(), source, {RequestClass{}}, {});
+  ConversationList again(conversations_of(first.result));
+  const auto second = simulate(plain_profile(), again, {RequestClass{}}, {});
+  REQUIRE(first.result.records.size() == second.result.records.size());
+  for (std::size_t i = 0; i < first.result.records.size(); ++i) {
+    CHECK(first.result.records[i].first_token == second.result.records[i].first_token);
+    CHECK(first.result.records[i].finished == second.result.records[i].finished);
+  }
+}
+
+TEST_CASE("run replay: a turn that finds less of its history cached computes the rest") {
+  CostProfile profile = plain_profile();
+  profile.serving.settings.cache_policy = EvictionPolicy::kValue;
+  RunResult run;
+  run.records = {record_of(0, 0, 0ms, 40, 24), record_of(0, 1, 200ms, 50, 3)};
+  run.records[1].cached_tokens = 32;  // of the 64 tokens before, the last were others
+  ConversationList source(conversations_of(run));
+  const auto records = simulate(profile, source, {RequestClass{}}, {}).result.records;
+  REQUIRE(records.size() == 2);
+  CHECK(records[1].prompt_tokens == 50);
+  CHECK(records[1].cached_tokens == 32);
+}
+
+TEST_CASE("run replay: what was not completed is tried for a token") {
+  RunResult run;
+  run.records = {record_of(0, 0, 5ms, 8, 0)};
+  run.records[0].outcome = Outcome::kRefused;
+  CHECK(conversations_of(run).at(0).turns.at(0).output_tokens == 1);
+}
+
+TEST_CASE("run replay: an empty run is no conversation") { CHECK(conversations_of({}).empty()); }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/simulator/cost_profile_file.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "app/costs/profile_json.hpp"
+#include "tests/loadgen/simulator/simulated_traffic.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+using namespace troupe;
+using namespace troupe::loadgen;
+
+namespace {
+
+CostProfile full_profile() {
+  CostProfile profile = plain_profile();
+  profile.model = "demo";
+  profile.device = "host, \"bf16\"";
+  profile.hardware = "a processor, 2 CPUs";
+  profile.measured = "2026-01-02T03:04:05Z";
+  profile.iteration.knots = {1, 2, 4};
+  profile.iteration.slopes = {10.5, 20, 0};
+  profile.iteration.per_decode_key = 0.25;
+  profile.overheads = {.request = 1,
+                       .per_prompt_token = 2,
+                       .turnaround = 3,
+                       .iteration = 4,
+                       .iteration_per_sequence = 5,
+                       .end = 6};
+  return profile;
+}
+
+class ProfileFile {
+ public:
+  explicit ProfileFile(const std::string& text) { directory_.write("profile.json", text); }
+  std::filesystem::path path() const { return directory_.path() / "profile.json"; }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+// The error of reading the profile with one part of its text replaced.
+std::string error_with(const std::string& from, const std::string& to) {
+  std::string text = profile_json(full_profile(), {});
+  const auto at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  const ProfileFile file(text.replace(at, from.size(), to));
+  try {
+    read_cost_profile(file.path());
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("cost profile file: what troupe profile writes is read as it was") {
+  CostProfile written = full_profile();
+  written.serving.settings.separates_prefill = true;
+  const ProfileFile file(profile_json(written, {}));
+  const CostProfile read = read_cost_profile(file.path());
+  CHECK(read.model == written.model);
+  CHECK(read.device == written.device);
+  CHECK(read.measured == written.measured);
+  CHECK(read.iteration.knots == written.iteration.knots);
+  CHECK(read.iteration.slopes == written.iteration.slopes);
+  CHECK(read.iteration.per_decode_key == written.iteration.per_decode_key);
+  CHECK(read.overheads.iteration_per_sequence == written.overheads.iteration_per_sequence);
+  CHECK(read.serving.settings.prefill_chunk == written.serving.settings.prefill_chunk);
+  CHECK(read.serving.limits.page_capacity == 256 * 16);
+  CHECK(read.serving.settings.max_queue_time == written.serving.settings.max_queue_time);
+  CHECK(profile_json(read, {}) == profile_json(written, {}));
+}
+
+TEST_CASE("cost profile file: one that doesn't say whether prompts are kept apart mixes them") {
+  auto json = nlohmann::ordered_json::parse(profile_json(full_profile(), {}));
+  CHECK(json.at("serving").erase("separate_prefill") == 1);
+  const ProfileFile file(json.dump());
+  CHECK_FALSE(read_cost_profile(file.path()).serving.settings.separates_prefill);
+}
+
+TEST_CASE("cost profile file: every setting of the server is in it") {
+  const auto json = nlohmann::ordered_json::parse(profile_json(full_profile(), {}));
+  for (const auto& setting : serving_table())
+    CHECK_MESSAGE(json.at("serving").contains(profile_name(setting.flag)), setting.flag);
+}
+
+TEST_CASE("cost profile file: the names of before are still read") {
+  auto json = nlohmann::ordered_json::parse(profile_json(full_profile(), {}));
+  auto& serving = json.at("serving");
+  for (const char* name : {"max_queue_seconds", "cache_keep_free_percent", "cache_copy_ahead_percent",
+                           "cache_keep_days", "itl_factor"})
+    CHECK(serving.erase(name) == 1);
+  serving["cache_policy"] = "value";
+  serving["prefix_cache"] = false;
+  serving["max_queue_ms"] = 1500;
+  serving["kept_free_pages"] = 25;
+  serving["copy_ahead_below"] = 0.5;
+  const ProfileFile file(json.dump());
+  const ProfiledServer server = read_cost_profile(file.path()).serving;
+  CHECK_FALSE(server.settings.keeps_prefixes());
+  CHECK(server.settings.max_queue_time == std::chrono::milliseconds(1500));
+  CHECK(static_cast<std::uint32_t>(server.settings.keep_free * server.num_pages) == 25);
+  CHECK(server.settings.copy_ahead_below == 0.5);
+  CHECK(server.settings.keep_for.count() == 0);
+  CHECK(server.settings.itl_factor == 0);
+}
+
+TEST_CASE("cost profile file: other overheads leave everything else as it is") {
+  const ProfileFile file(profile_json(full_profile(), {}));
+  CostProfile changed = full_profile();
+  changed.overheads = {.request = 7.5};
+  write_with_overheads(file.path(), file.path(), changed.overheads);
+  CHECK(profile_json(read_cost_profile(file.path()), {}) == profile_json(changed, {}));
+}
+
+TEST_CASE("cost profile file: whatever is wrong is named with key, expectation and what came") {
+  CHECK(says(error_with("\"fixed_ns\"", "\"fixed\""), "iteration: 'fixed_ns' is missing"));
+  CHECK(says(error_with("\"per_decode_key_ns\": 0.25", "\"per_decode_key_ns\": -1"),
+             "'per_decode_key_ns': expected a number from 0, got -1"));
+  CHECK(says(error_with("\"per_decode_key_ns\": 0.25", "\"per_decode_key_ns\": \"fast\""), "got \"fast\""));
+  CHECK(says(error_with("\"per_decode_key_ns\": 0.25", "\"per_decode_key_ns\": NaN"), "expected JSON, but"));
+  CHECK(says(error_with("\"page_size\": 16", "\"page_size\": 0"),
+             "serving.page_size: expected a number above 0, got 0"));
+  CHECK(says(error_with("\"page_size\": 16", "\"page_size\": 1.5"), "'page_size': expected a whole number"));
+  CHECK(
+      says(error_with("20.0", "-20.0"), "iteration.slopes: expected a number of nanoseconds, not negative"));
+  CHECK(says(error_with("20.0", "\"x\""), "'slopes_ns': expected numbers, got \"x\""));
+  CHECK(says(error_with("profile 1", "profile 9"), "'format': expected 'troupe cost profile 1'"));
+  CHECK(says(error_with("\"overheads\"", "\"overhead\""), "'overheads' is missing"));
+  CHECK(says(error_with("\"separate_prefill\": false", "\"separate_prefill\": 0"),
+             "'separate_prefill': expected true or false, got 0"));
+  CHECK(says(error_with("\"cache_policy\": \"none\"", "\"cache_policy\": \"some\""),
+             "'cache_policy': expected one of value, lru, none, got 'some'"));
+  CHECK(says(error_with("\"max_waiting\": 1024", "\"max_waiting\": -1"),
+             "'max_waiting': expected a whole number, got '-1'"));
+}
+
+TEST_CASE("cost profile file: files that are not there or no JSON are named") {
+  CHECK_THROWS_WITH_AS(read_cost_profile("/nowhere/profile.json"), "/nowhere/profile.json: cannot be read",
+                       std::runtime_error);
+  for (const char* text : {"", "{", "[]", "7", "{}"}) {
+    const ProfileFile file(text);
+    CHECK_THROWS_AS(read_cost_profile(file.path()), std::runtime_error);
+  }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simt/interpreter/launch.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/simt/interpreter/kernel_error.hpp"
+
+dim3 blockDim, gridDim;
+uint3 threadIdx, blockIdx;
+
+namespace troupe::simt {
+namespace {
+
+// CUDA C++ Programming Guide, "Compute Capabilities".
+constexpr std::size_t kMaxThreads = 1024;
+constexpr unsigned kMaxGridX = 2147483647;
+constexpr unsigned kMaxGridYZ = 65535;
+constexpr std::size_t kMaxShared = 227 * 1024;
+constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
+
+std::atomic<std::uint64_t> order_seed = 0;
+std::mutex allowed_shared_mutex;
+std::map<const void*, std::size_t> allowed_shared;
+FiberPool fibers;  // outlives the thread of the runtime, which is made later
+
+std::string text_of(Index3 size) {
+  return "(" + std::to_string(size.x) + ", " + std::to_string(size.y) + ", " + std::to_string(size.z) + ")";
+}
+
+std::size_t most_shared(const void* kernel) {
+  const std::lock_guard lock(allowed_shared_mutex);
+  const auto allowed = allowed_shared.find(kernel);
+  return allowed == allowed_shared.end() ? kSharedWithoutAsking : allowed->second;
+}
+
+Index3 block_at(std::size_t number, Index3 grid) {
+  return {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
+          static_cast<unsigned>(number / grid.x / grid.y)};
+}
+
+}  // namespace
+
+void check_launch(const LaunchConfig& config) {
+  const auto& [grid, block, shared_bytes, kernel] = config;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > kMaxGridX || grid.y > kMaxGridYZ ||
+      grid.z > kMaxGridYZ) {
+    throw KernelError("launch: a grid of " + text_of(grid) + " blocks; each size must be 1 to " +
+                      "2147483647, 65535, 65535");
+  }
+  const std::size_t threads = std::size_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > kMaxThreads || block.z > 64) {
+    throw KernelError("launch: blocks of " + text_of(block) + " threads; there may be 1 to 1024");
+  }
+  const std::size_t most = most_shared(kernel);
+  if (shared_bytes > most) {
+    throw KernelError("launch: " + std::to_string(shared_bytes) +
+                      " bytes of dynamic shared memory; this kernel may have " + std::to_string(most));
+  }
+}
+
+void run_grid(const LaunchConfig& config, const std::function<void()>& body) {
+  check_launch(config);
+  const auto [grid, block, shared_bytes, kernel] = config;
+  gridDim = dim3(grid.x, grid.y, grid.z);
+  blockDim = dim3(block.x, block.y, block.z);
+  std::vector<std::size_t> numbers(std::size_t{grid.x} * grid.y * grid.z);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const std::uint64_t seed = order_seed;
+  if (seed != 0) {
+    std::shuffle(numbers.begin(), numbers.end(), std::minstd_rand(static_cast<unsigned>(seed)));
+  }
+  for (const std::size_t number : numbers) {
+    const Index3 index = block_at(number, grid);
+    blockIdx = {index.x, index.y, index.z};
+    BlockRun run({.fibers = &fibers,
+                  .block = index,
+                  .block_size = block,
+                  .dynamic_shared_bytes = shared_bytes,
+                  .seed = seed,
+                  .set_thread = [](Index3 thread) {
+                    threadIdx = {thread.x, thread.y, thread.z};
+                  }});
+    run.run(body);
+  }
+}
+
+void allow_dynamic_shared(const void* kernel, std::size_t size_bytes) {
+  if (size_bytes > kMaxShared) {
+    throw KernelError("a block has at most " + std::to_string(kMaxShared) + " bytes of shared memory, " +
+                      std::to_string(size_bytes) + " are asked for");
+  }
+  const std::lock_guard lock(allowed_shared_mutex);
+  allowed_shared[kernel] = size_bytes;
+}
+
+void set_order(std::uint64_t seed) { order_seed = seed; }
+std::uint64_t order() { return order_seed; }
+
+void check_aligned(const void* address, std::size_t alignment) {
+  if (reinterpret_cast<std::uintptr_t>(address) % alignment == 0) return;
+  throw KernelError("access of " + std::to_string(alignment) + " bytes at an address that is " +
+                    std::to_string(reinterpret_cast<std::uintptr_t>(address) % alignment) + " bytes off");
+}
+
+}  // namespace troupe::simt

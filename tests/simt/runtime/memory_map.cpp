@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simt/runtime/memory_map.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe::simt {
+namespace {
+
+constexpr int kNeverWritten = 0xFF;
+constexpr std::size_t kGranule = 256;  // what the budget is counted in
+
+std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+std::size_t counted(std::size_t size_bytes) { return (size_bytes + kGranule - 1) / kGranule * kGranule; }
+
+}  // namespace
+
+void MemoryMap::set_budget(std::size_t size_bytes) {
+  const std::lock_guard lock(mutex_);
+  budget_ = size_bytes;
+}
+
+std::size_t MemoryMap::budget() const {
+  const std::lock_guard lock(mutex_);
+  return budget_;
+}
+
+std::size_t MemoryMap::free_bytes(int gpu) const {
+  const std::lock_guard lock(mutex_);
+  const auto used = used_.find(gpu);
+  return used == used_.end() ? budget_ : budget_ - std::min(used->second, budget_);
+}
+
+void* MemoryMap::allocate(MemoryKind kind, std::size_t size_bytes, int gpu) {
+  const std::lock_guard lock(mutex_);
+  if (kind == MemoryKind::kDevice && (size_bytes > budget_ || used_[gpu] + counted(size_bytes) > budget_)) {
+    return nullptr;
+  }
+  std::unique_ptr<std::byte, Free> memory(
+      static_cast<std::byte*>(::operator new(size_bytes, kAlignment, std::nothrow)));
+  if (memory == nullptr) return nullptr;
+  std::memset(memory.get(), kNeverWritten, size_bytes);
+  if (kind == MemoryKind::kDevice) used_[gpu] += counted(size_bytes);
+  void* pointer = memory.get();
+  regions_.emplace(address_of(pointer), Region{kind, size_bytes, gpu, std::move(memory)});
+  return pointer;
+}
+
+bool MemoryMap::release(MemoryKind kind, const void* pointer) { return erase(kind, pointer, true); }
+
+bool MemoryMap::unpin(const void* pointer) { return erase(MemoryKind::kPinned, pointer, false); }
+
+bool MemoryMap::erase(MemoryKind kind, const void* pointer, bool is_own) {
+  const std::lock_guard lock(mutex_);
+  const auto found = regions_.find(address_of(pointer));
+  if (found == regions_.end() || found->second.kind != kind || (found->second.memory != nullptr) != is_own) {
+    return false;
+  }
+  if (kind == MemoryKind::kDevice) used_[found->second.gpu] -= counted(found->second.size_bytes);
+  regions_.erase(found);
+  return true;
+}
+
+bool MemoryMap::pin(void* pointer, std::size_t size_bytes) {
+  const std::lock_guard lock(mutex_);
+  const std::uintptr_t start = address_of(pointer), end = start + size_bytes;
+  const auto next = regions_.lower_bound(start);
+  if (next != regions_.end() && next->first < end) return false;
+  if (next != regions_.begin()) {
+    const auto& [before, region] = *std::prev(next);
+    if (before + region.size_bytes > start) return false;
+  }
+  regions_.emplace(start, Region{MemoryKind::kPinned, size_bytes, 0, nullptr});
+  return true;
+}
+
+std::optional<MemoryKind> MemoryMap::kind_of(const void* pointer, std::size_t size_bytes) const {
+  const std::lock_guard lock(mutex_);
+  const std::uintptr_t start = address_of(pointer), end = start + size_bytes;
+  const auto after = regions_.upper_bound(start);
+  if (after != regions_.begin()) {
+    const auto& [first, region] = *std::prev(after);
+    if (start < first + region.size_bytes) {
+      return end <= first + region.size_bytes ? std::optional(region.kind) : std::nullopt;
+    }
+  }
+  if (after != regions_.end() && after->first < end) return std::nullopt;
+  return MemoryKind::kPageable;
+}
+
+std::size_t MemoryMap::num_allocations(MemoryKind kind) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::count_if(
+      regions_.begin(), regions_.end(), [&](const auto& region) { return region.second.kind == kind; }));
+}
+
+}  // namespace troupe::simt

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/gpu/gguf_model.hpp"
+
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <random>
+#include <span>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+#include "gpu/model/families.hpp"
+#include "gpu/model/weights.hpp"
+#include "tests/support/file_text.hpp"
+
+namespace troupe::test {
+namespace {
+
+using nlohmann::json;
+
+std::string gguf_architecture(const ModelConfig& config) {
+  return std::string(find_family(config.architecture)->gguf);
+}
+
+bool has_pairs(const ModelConfig& config) {
+  return gguf_architecture(config) == "llama" || gguf_architecture(config) == "smollm3";
+}
+
+struct TensorShape {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+};
+
+std::vector<TensorShape> llama_tensors(const ModelConfig& config) {
+  const std::uint64_t hidden = config.hidden_size, inner = config.intermediate_size;
+  const std::uint64_t queries = std::uint64_t{config.num_heads} * config.head_dim;
+  const std::uint64_t keys = std::uint64_t{config.num_kv_heads} * config.head_dim;
+  std::vector<TensorShape> tensors = {{"model.embed_tokens.weight", {config.vocabulary_size, hidden}}};
+  for (std::uint32_t i = 0; i < config.num_layers; ++i) {
+    const std::string layer = "model.layers." + std::to_string(i) + ".";
+    tensors.insert(tensors.end(), {{layer + "input_layernorm.weight", {hidden}},
+                                   {layer + "self_attn.o_proj.weight", {hidden, queries}},
+                                   {layer + "post_attention_layernorm.weight", {hidden}},
+                                   {layer + "mlp.down_proj.weight", {hidden, inner}}});
+    if (config.fused_projections) {
+      tensors.push_back({layer + "self_attn.qkv_proj.weight", {queries + 2 * keys, hidden}});
+      tensors.push_back({layer + "mlp.gate_up_proj.weight", {2 * inner, hidden}});
+    } else {
+      tensors.insert(tensors.end(), {{layer + "self_attn.q_proj.weight", {queries, hidden}},
+                                     {layer + "self_attn.k_proj.weight", {keys, hidden}},
+                                     {layer + "self_attn.v_proj.weight", {keys, hidden}},
+                                     {layer + "mlp.gate_proj.weight", {inner, hidden}},
+                                     {layer + "mlp.up_proj.weight", {inner, hidden}}});
+    }
+    if (config.head_norms) {
+      tensors.push_back({layer + "self_attn.q_norm.weight", {config.head_dim}});
+      tensors.push_back({layer + "self_attn.k_norm.weight", {config.head_dim}});
+    }
+    if (!config.attention_bias) continue;
+    tensors.insert(tensors.end(), {{layer + "self_attn.q_proj.bias", {queries}},
+                                   {layer + "self_attn.k_proj.bias", {keys}},
+                                   {layer + "self_attn.v_proj.bias", {keys}}});
+    if (!config.qkv_bias_only) tensors.push_back({layer + "self_attn.o_proj.bias", {hidden}});
+  }
+  tensors.push_back({"model.norm.weight", {hidden}});
+  if (!config.tied_embeddings) tensors.push_back({"lm_head.weight", {config.vocabulary_size, hidden}});
+  return tensors;
+}
+
+// Where the scales of a block are, in f16.
+std::vector<std::size_t> scale_offsets(BlockFormat format) {
+  switch (format) {
+    case BlockFormat::kQ4_1:
+    case BlockFormat::kQ5_1:
+    case BlockFormat::kQ4_K:
+    case BlockFormat::kQ5_K: return {0, 2};
+    case BlockFormat::kQ6_K: return {208};
+    default: return {0};
+  }
+}
+
+// Any bytes but for the scales, which keep values near 0.1.
+std::string random_blocks(BlockFormat format, std::size_t num_elements, std::mt19937& random) {
+  const BlockLayout& layout = layout_of(format);
+  std::string bytes;
+  if (layout.plain) {
+    std::normal_distribution<float> normal(0.0F, 0.1F);
+    for (std::size_t i = 0; i < num_elements; ++i) {
+      const float value = normal(random);
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      if (format == BlockFormat::kF32) bytes += gguf_number(bits, 4);
+      if (format == BlockFormat::kBF16) bytes += gguf_number(bits >> 16, 2);
+      // f16 of 2^-6 to 2^-3 with any mantissa.
+      if (format == BlockFormat::kF16) bytes += gguf_number((random() & 0x8FFF) | 0x2400, 2);
+    }
+    return bytes;
+  }
+  for (std::size_t block = 0; block < num_elements / layout.num_elements; ++block) {
+    std::string one;
+    for (std::size_t i = 0; i < layout.num_bytes; ++i) one += static_cast<char>(random());
+    if (format == BlockFormat::kMxfp4) {
+      one[0] = static_cast<char>(123 + random() % 3);
+    } else {
+      const std::uint32_t scale = layout.num_elements == 256 ? 0x0800 : 0x1000;  // 2^-13, 2^-11
+      for (const auto at : scale_offsets(format))
+        one.replace(at, 2, gguf_number(scale + random() % 0x400, 2));
+    }
+    bytes += one;
+  }
+  return bytes;
+}
+
+std::vector<float> opened(BlockFormat format, const std::string& bytes) {
+  const BlockLayout& layout = layout_of(format);
+  std::vector<float> values(bytes.size() / layout.num_bytes * layout.num_elements);
+  dequantize(format, std::as_bytes(std::span(bytes)), values);
+  return values;
+}
+
+void write_file(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
+}
+
+void add_tokenizer_keys(GgufWriter& writer, const json& tokenizer, const json& config) {
+  const json& vocabulary = tokenizer.at("model").at("vocab");
+  std::vector<std::string> tokens(vocabulary.size());
+  std::vector<std::string> types(vocabulary.size(), gguf_number(1, 4));
+  for (const auto& [content, id] : vocabulary.items()) tokens.at(id) = content;
+  for (const auto& added : tokenizer.at("added_tokens")) {
+    const std::size_t id = added.at("id");
+    if (id >= tokens.size()) tokens.resize(id + 1), types.resize(id + 1, gguf_number(5, 4));
+    tokens[id] = added.at("content");
+    types[id] = gguf_number(added.at("special").get<bool>() ? 3 : 4, 4);
+  }
+  std::vector<std::string> merges;
+  for (const auto& merge : tokenizer.at("model").at("merges"))
+    merges.push_back(merge.at(0).get<std::string>() + " " + merge.at(1).get<std::string>());
+  writer.add_text("tokenizer.ggml.model", "gpt2");
+  writer.add_text("tokenizer.ggml.pre", "llama-bpe");
+  writer.add_texts("tokenizer.ggml.tokens", tokens);
+  writer.add_array("tokenizer.ggml.token_type", GgufType::kI32, types);
+  writer.add_texts("tokenizer.ggml.merges", merges);
+  writer.add_bool("tokenizer.ggml.add_bos_token", false);
+  writer.add_text("tokenizer.chat_template", config.at("chat_template").get<std::string>());
+}
+
+}  // namespace
+
+void write_plain_model(const std::filesystem::path& directory, const ModelConfig& config,
+                       const std::vector<PlainTensor>& tensors) {
+  std::filesystem::create_directories(directory);
+  const std::uint32_t rotary_dim = config.rotary_dim == 0 ? config.head_dim : config.rotary_dim;
+  const json window = config.sliding_window == 0 ? json(nullptr) : json(config.sliding_window);
+  const json document = {{"architectures", json::array({config.architecture})},
+                         {"partial_rotary_factor", double{1} * rotary_dim / config.head_dim},
+                         {"sliding_window", window},
+                         {"hidden_size", config.hidden_size},
+                         {"intermediate_size", config.intermediate_size},
+                         {"num_hidden_layers", config.num_layers},
+                         {"num_attention_heads", config.num_heads},
+                         {"num_key_value_heads", config.num_kv_heads},
+                         {"head_dim", config.head_dim},
+                         {"vocab_size", config.vocabulary_size},
+                         {"max_position_embeddings", config.context_length},
+                         {"rms_norm_eps", config.norm_epsilon},
+                         {"rope_theta", config.rope_theta},
+                         {"attention_bias", config.attention_bias},
+                         {"tie_word_embeddings", config.tied_embeddings}};
+  write_file(directory / "config.json", document.dump());
+  json header = json::object();
+  std::string data;
+  for (const auto& tensor : tensors) {
+    const std::size_t begin = data.size();
+    data.append(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float));
+    header[tensor.name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", json::array({begin, data.size()})}};
+  }
+  const std::string text = header.dump();
+  write_file(directory / "model.safetensors", gguf_number(text.size(), 8) + text + data);
+}
+
+void add_llama_keys(GgufWriter& writer, const ModelConfig& config) {
+  const std::string architecture = gguf_architecture(config);
+  writer.add_text("general.architecture", architecture);
+  writer.add(architecture + ".block_count", config.num_layers);
+  writer.add(architecture + ".context_length", config.context_length);
+  writer.add(architecture + ".embedding_length", config.hidden_size);
+  writer.add(architecture + ".feed_forward_length", config.intermediate_size);
+  writer.add(architecture + ".attention.head_count", config.num_heads);
+  writer.add(architecture + ".attention.head_count_kv", config.num_kv_heads);
+  writer.add(architecture + ".attention.key_length", config.head_dim);
+  writer.add(architecture + ".attention.value_length", config.head_dim);
+  writer.add(architecture + ".rope.dimension_count",
+             config.rotary_dim == 0 ? config.head_dim : config.rotary_dim);
+  if (config.sliding_window != 0)
+    writer.add(architecture + ".attention.sliding_window", config.sliding_window);
+  writer.add(architecture + ".vocab_size", config.vocabulary_size);
+  writer.add_float(architecture + ".rope.freq_base", config.rope_theta);
+  writer.add_float(architecture + ".attention.layer_norm_rms_epsilon", config.norm_epsilon);
+}
+
+std::string in_gguf_order(const std::string& rows, std::size_t num_rows, std::size_t head_dim) {
+  const std::size_t row_bytes = rows.size() / num_rows;
+  std::string ordered;
+  for (std::size_t row = 0; row < num_rows; ++row) {
+    const std::size_t head = row / head_dim, r = row % head_dim;
+    const std::size_t source = head * head_dim + (r % 2 == 0 ? r / 2 : head_dim / 2 + (r - 1) / 2);
+    ordered.append(rows, source * row_bytes, row_bytes);
+  }
+  return ordered;
+}
+
+std::string gguf_name(const std::string& name) {
+  static const std::map<std::string, std::string> kNames = {{"model.embed_tokens", "token_embd"},
+                                                            {"model.norm", "output_norm"},
+                                                            {"lm_head", "output"},
+                                                            {"input_layernorm", "attn_norm"},
+                                                            {"self_attn.q_proj", "attn_q"},
+                                                            {"self_attn.k_proj", "attn_k"},
+                                                            {"self_attn.v_proj", "attn_v"},
+                                                            {"self_attn.o_proj", "attn_output"},
+                                                            {"self_attn.q_norm", "attn_q_norm"},
+                                                            {"self_attn.k_norm", "attn_k_norm"},
+                                                            {"self_attn.qkv_proj", "attn_qkv"},
+                                                            {"mlp.gate_up_proj", "ffn_up"},
+                                                            {"mlp.gate_proj", "ffn_gate"},
+                                                            {"post_attention_layernorm", "ffn_norm"},
+                                                            {"mlp.up_proj", "ffn_up"},
+                                                            {"mlp.down_proj", "ffn_down"}};
+  const std::size_t dot = name.rfind('.');
+  std::string module = name.substr(0, dot), prefix;
+  const std::string layers = "model.layers.";
+  if (module.starts_with(layers)) {
+    const std::size_t end = module.find('.', layers.size());
+    prefix = "blk." + module.substr(layers.size(), end - layers.size()) + ".";
+    module = module.substr(end + 1);
+  }
+  return prefix + kNames.at(module) + name.substr(dot);
+}
+
+bool is_rotated(const std::string& name) {
+  return name.find(".q_proj") != std::string::npos || name.find(".k_proj") != std::string::npos;
+}
+
+void write_twins(const std::filesystem::path& gguf, const std::filesystem::path& directory,
+                 const ModelConfig& config, BlockFormat format, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  GgufWriter writer;
+  add_llama_keys(writer, config);
+  std::vector<PlainTensor> plain;
+  for (const auto& [name, shape] : llama_tensors(config)) {
+    std::size_t count = 1;
+    for (const auto dimension : shape) count *= dimension;
+    const BlockFormat of_tensor = shape.size() == 1 ? BlockFormat::kF32 : format;
+    const std::string bytes = random_blocks(of_tensor, count, random);
+    std::vector<float> values = opened(of_tensor, bytes);
+    plain.push_back({name, shape, std::move(values)});
+    writer.add_tensor(
+        gguf_name(name), {shape.rbegin(), shape.rend()}, of_tensor,
+        is_rotated(name) && has_pairs(config) ? in_gguf_order(bytes, shape[0], config.head_dim) : bytes);
+  }
+  write_file(gguf, writer.file());
+  write_plain_model(directory, config, plain);
+}
+
+void convert_to_gguf(const std::filesystem::path& directory, const std::filesystem::path& gguf) {
+  const ModelConfig config = load_model_config(directory);
+  const WeightStore store(directory);
+  GgufWriter writer;
+  add_llama_keys(writer, config);
+  add_tokenizer_keys(writer, json::parse(file_text(directory / "tokenizer.json")),
+                     json::parse(file_text(directory / "tokenizer_config.json")));
+  writer.add("tokenizer.ggml.eos_token_id", static_cast<std::uint32_t>(config.eos_tokens.front()));
+  writer.add_float("general.sampling.temp", 0.0F);
+  for (const auto& [name, shape] : llama_tensors(config)) {
+    const WeightView view = store.find(name);
+    if (view.type != DataType::kBF16) throw std::runtime_error(name + " is not BF16");
+    std::string bytes(reinterpret_cast<const char*>(view.bytes.data()), view.bytes.size());
+    if (is_rotated(name)) bytes = in_gguf_order(bytes, shape[0], config.head_dim);
+    writer.add_tensor(gguf_name(name), {shape.rbegin(), shape.rend()}, BlockFormat::kBF16, bytes);
+  }
+  write_file(gguf, writer.file());
+}
+
+}  // namespace troupe::test
