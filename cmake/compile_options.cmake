@@ -3,25 +3,80 @@ add_library(troupe_options INTERFACE)
 target_include_directories(troupe_options INTERFACE ${PROJECT_SOURCE_DIR})
 # Not for nvcc, which knows other options.
 target_compile_options(troupe_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra
-  -Wno-restrict>)  # GCC 12 sees overlaps in "literal" + std::string that are not there
+  # GCC 12 sees overlaps in "literal" + std::string that are not there; Clang what its library is built of.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations -Wno-return-type-c-linkage
+                             -Wno-missing-designated-field-initializers>>)
 if(TROUPE_SANITIZE STREQUAL "address")
   # CAF's headers bind null references on every spawn.
   target_compile_options(troupe_options INTERFACE -fsanitize=address,undefined
     -fno-sanitize=null -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(troupe_options INTERFACE -fsanitize=address,undefined)
+  if(TROUPE_FUZZ)  # counts which branches were taken; the entry is libFuzzer's
+    target_compile_options(troupe_options INTERFACE -fsanitize=fuzzer-no-link)
+  endif()
 elseif(TROUPE_SANITIZE STREQUAL "thread")
   target_compile_options(troupe_options INTERFACE -fsanitize=thread -fno-omit-frame-pointer
-    -Wno-tsan)  # of fences in Asio that GCC 12 cannot follow
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)  # of fences in Asio that GCC 12 cannot follow
   target_link_options(troupe_options INTERFACE -fsanitize=thread)
 endif()
 
+# What the libraries hold to, so that breaking it is an error, but for the kernels of
+# CPU cores, whose vector code converts much; in tests, which compare
+# much by hand, only the usual warnings are on. Those are no errors: GCC 12 says of
+# variants under sanitizers that they may be used uninitialized.
+add_library(troupe_strict INTERFACE)
+target_compile_options(troupe_strict INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror=conversion -Werror=cast-qual -Werror=old-style-cast -Werror=non-virtual-dtor
+  -Werror=overloaded-virtual -Werror=extra-semi>
+  $<$<NOT:$<OR:$<STREQUAL:${TROUPE_UNITY},ALL>,$<NOT:$<COMPILE_LANGUAGE:CXX>>>>:-Werror=shadow>  # a neighbour's name is none
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>)  # part of its -Wconversion, not of GCC's
+
+# Under sanitizers compiling costs more than running: only what computes much is
+# optimized at all.
+function(troupe_sanitized_optimization name)
+  if(TROUPE_SANITIZE)
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+  endif()
+endfunction()
+
+# Compiles the target's sources in groups, as one file each: a quarter of the time where
+# reading headers is what takes it.
+function(troupe_unite name)
+  get_target_property(all_sources ${name} SOURCES)
+  list(FILTER all_sources INCLUDE REGEX "\\.cpp$")
+  set(sources)
+  foreach(source ${all_sources})
+    cmake_path(IS_PREFIX CMAKE_BINARY_DIR "${source}" is_generated)
+    if(NOT is_generated)
+      list(APPEND sources ${source})
+    endif()
+  endforeach()
+  execute_process(
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py
+            ${PROJECT_SOURCE_DIR} 10 ${sources}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+    OUTPUT_VARIABLE lines OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" lines "${lines}")
+  foreach(line ${lines})
+    string(REGEX MATCH "^([0-9]+) (.*)$" line "${line}")
+    set_source_files_properties(${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP group_${CMAKE_MATCH_1})
+  endforeach()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # A static library of one folder; SHARED: it is also linked into libraries that are
-# opened at run time.
+# opened at run time; HOT: tests spend their time in it.
 function(troupe_library name)
-  cmake_parse_arguments(ARG "SHARED" "" "LIBRARIES;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "SHARED;HOT" "" "LIBRARIES;SOURCES" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
+  if(NOT ARG_HOT)
+    troupe_sanitized_optimization(${name})
+  endif()
+  if(TROUPE_UNITY STREQUAL "ALL")
+    troupe_unite(${name})
+  endif()
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ${ARG_SHARED})
-  target_link_libraries(${name} PUBLIC troupe_options ${ARG_LIBRARIES})
+  target_link_libraries(${name} PUBLIC troupe_options ${ARG_LIBRARIES} PRIVATE troupe_strict)
 endfunction()
 
 # A library that is opened at run time and exports one function; everything else in
@@ -39,11 +94,20 @@ function(troupe_backend_library name)
     LIBRARY_OUTPUT_DIRECTORY ${ARG_FOLDER})
 endfunction()
 
-# One doctest program, each test case shown by ctest under its own sentence.
+# One doctest program, each test case shown by ctest under its own sentence. In a
+# release its own sources are optimized less, which saves a third of their time: what
+# is tested is in the libraries. HOT: their own loops are what takes time.
 function(troupe_test name)
-  cmake_parse_arguments(ARG "" "" "LIBRARIES;SOURCES;LABELS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/support/doctest_main.cpp)
-  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} troupe_options)
+  cmake_parse_arguments(ARG "HOT" "" "LIBRARIES;SOURCES;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES} troupe_options troupe_doctest_main)
+  if(TROUPE_UNITY)
+    troupe_unite(${name})
+  endif()
+  if(NOT ARG_HOT)
+    target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+    troupe_sanitized_optimization(${name})
+  endif()
   target_compile_definitions(${name} PRIVATE
     TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set(properties TIMEOUT 600 SKIP_REGULAR_EXPRESSION "SKIPPED: ")  # data that is not here

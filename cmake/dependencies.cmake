@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every third-party library, found once. Reasons are in docs/dependencies.md.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS context)
 find_package(nlohmann_json 3.11 REQUIRED)
@@ -7,6 +8,7 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(SQLite3 3.40 REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sorts C++ sources into groups that can be compiled as one file each.
+
+    unity_groups.py ROOT LARGEST SOURCE ...      prints "GROUP SOURCE" a line
+
+Files of one group share one unnamed namespace, so none may declare, for itself, a name
+that another declares, or that a header of ours declares which only the other includes.
+Names are read off the text by a scanner that rather sees too many than too few.
+"""
+
+import dataclasses
+import functools
+import pathlib
+import re
+import sys
+
+NOT_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<end>[^(\s]*)\(.*?\)(?P=end)"|"(?:[^"\\\n]|\\.)*"|(?<![0-9a-fA-F])\'(?:[^\'\\\n]|\\.)+\'',
+    re.S,
+)
+OUR_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+MACRO = re.compile(r"^\s*#\s*define\s+(\w+)", re.M)
+DIRECTIVE = re.compile(r"^\s*#(?:[^\n\\]|\\.|\\\n)*", re.M)
+NAMESPACE = re.compile(r"^(?:inline\s+)?namespace\b(?!.*=)", re.S)
+USING = re.compile(r"^using\s+(?!namespace\b)[^=]*?(\w+)$")
+UNNAMED = re.compile(r"^namespace$")
+MEMBER = re.compile(r"\w>?::~?\w+\s*\(|\boperator\b")
+NO_NAMES = {"TEST_CASE", "TEST_CASE_TEMPLATE", "TEST_SUITE", "bool", "const", "int", "noexcept", "override"}
+# The name that a declaration gives: of a type, an alias, a function or a variable.
+TYPE = re.compile(r"\b(?:struct|class|enum(?:\s+class)?|union|concept)\s+(\w+)")
+ALIAS = re.compile(r"^(?:template\s*<.*>\s*)?(?:using|namespace)\s+(\w+)\s*=", re.S)
+FUNCTION = re.compile(r"(?<![:\w])(\w+)\s*\(")
+VARIABLE = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|\{|;|$)")
+
+
+def names_of(declaration: str) -> set[str]:
+    if match := ALIAS.match(declaration):
+        return {match.group(1)}
+    if declaration.startswith("using "):
+        return set()
+    names = set(TYPE.findall(declaration))
+    head = declaration.split("=", 1)[0]
+    if MEMBER.search(head):
+        return names - NO_NAMES
+    if match := FUNCTION.search(head):
+        names.add(match.group(1))
+    elif match := VARIABLE.search(head):
+        names.add(match.group(1))
+    return names - NO_NAMES
+
+
+@dataclasses.dataclass
+class Names:
+    """Names declared outside of every class and function."""
+
+    shared: set[str]  # of the whole program
+    private: set[str]  # in an unnamed namespace
+    used: set[str]  # of somebody else, by a using declaration
+
+
+def read_names(code: str) -> Names:
+    names = Names(set(), set(), set())
+    scopes: list[str] = []  # what each open brace is: "unnamed", "namespace" or "inner"
+    start = 0
+    for match in re.finditer(r"[{};]", code):
+        head = code[start : match.start()].strip()
+        outside = "inner" not in scopes
+        here = names.private if "unnamed" in scopes or head.startswith("static ") else names.shared
+        if match.group() == "}":
+            if scopes:
+                scopes.pop()
+        elif match.group() == "{":
+            if outside and NAMESPACE.match(head):
+                scopes.append("unnamed" if UNNAMED.match(head) else "namespace")
+            else:
+                if outside:
+                    here |= names_of(head)
+                scopes.append("inner")
+        elif outside:
+            here |= names_of(head)
+            names.used |= set(USING.findall(head))
+        if "inner" not in scopes:
+            start = match.end()
+    return names
+
+
+class Tree:
+    """Reads each file of the tree once."""
+
+    def __init__(self, root: pathlib.Path):
+        self.root = root
+
+    @functools.cache
+    def text(self, path: pathlib.Path) -> str:
+        return NOT_CODE.sub(lambda found: " " if found.group()[0] == "/" else '""', path.read_text(encoding="utf-8"))
+
+    @functools.cache
+    def raw_includes(self, path: pathlib.Path) -> frozenset[pathlib.Path]:
+        found = (self.root / name for name in OUR_INCLUDE.findall(path.read_text(encoding="utf-8")))
+        return frozenset(header for header in found if header.is_file())
+
+    @functools.cache
+    def names(self, path: pathlib.Path) -> Names:
+        text = self.text(path)
+        names = read_names(DIRECTIVE.sub("", text))
+        names.private |= set(MACRO.findall(text))
+        return names
+
+    @functools.cache
+    def headers(self, path: pathlib.Path) -> frozenset[pathlib.Path]:
+        seen: set[pathlib.Path] = set()
+        ahead = [path]
+        while ahead:
+            for header in self.raw_includes(ahead.pop()) - seen:
+                seen.add(header)
+                ahead.append(header)
+        return frozenset(seen)
+
+    @functools.cache
+    def header_names(self, path: pathlib.Path) -> set[str]:
+        headers = [self.names(header) for header in self.headers(path)]
+        return set().union(*(names.shared | names.private for names in headers))
+
+    @functools.cache
+    def own_names(self, path: pathlib.Path) -> set[str]:
+        """What is declared in a source for itself alone."""
+        names = self.names(path)
+        return names.private | (names.shared - self.header_names(path))
+
+    @functools.cache
+    def all_names(self, path: pathlib.Path) -> set[str]:
+        names = self.names(path)
+        return names.shared | names.private | names.used | self.header_names(path)
+
+    def clash(self, one: pathlib.Path, other: pathlib.Path) -> bool:
+        def one_way(a: pathlib.Path, b: pathlib.Path) -> bool:
+            return not self.own_names(a).isdisjoint(self.all_names(b))
+
+        return one_way(one, other) or one_way(other, one)
+
+
+def groups_of(tree: Tree, sources: list[pathlib.Path], largest: int) -> list[list[pathlib.Path]]:
+    groups: list[list[pathlib.Path]] = []
+    for source in sources:
+        for group in groups:
+            if len(group) < largest and not any(tree.clash(source, member) for member in group):
+                group.append(source)
+                break
+        else:
+            groups.append([source])
+    return groups
+
+
+def main() -> None:
+    root, largest, *names = sys.argv[1:]
+    tree = Tree(pathlib.Path(root))
+    for number, group in enumerate(groups_of(tree, [pathlib.Path(name) for name in names], int(largest))):
+        for source in group:
+            print(number, source)
+
+
+if __name__ == "__main__":
+    main()
