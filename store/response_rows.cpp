@@ -128,6 +128,8 @@ ResponseRow with_messages(const SqliteDatabase& database, ResponseRow row) {
 }
 
 void insert_response(const SqliteDatabase& database, const StoredResponse& response) {
+  // By a process that ended before it could take the answer out of the journal.
+  if (number_of(database, response.tenant, response.id)) return;
   std::optional<std::int64_t> previous;
   if (!response.previous.empty()) {
     previous = number_of(database, response.tenant, response.previous);

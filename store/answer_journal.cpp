@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/answer_journal.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "telemetry/log.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kPrefix = "answer-";
+constexpr std::string_view kSuffix = ".journal";
+constexpr std::string_view kHalfWritten = ".new";
+constexpr std::size_t kMaxIdBytes = 128;
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{64} << 20;
+constexpr std::uint32_t kMagic = 0x314a4154;  // changes with the byte order, too
+constexpr std::size_t kZerosAtOnce = 64 * 1024;
+
+// A file is a list of blocks, the request first.
+enum class BlockKind : std::uint32_t { kRequest = 1, kTokens = 2, kStart = 3 };
+
+struct BlockHead {
+  std::uint32_t magic = kMagic;
+  BlockKind kind = BlockKind::kRequest;
+  std::uint64_t num_bytes = 0;  // of its contents
+  std::uint64_t checksum = 0;   // of kind, size, place and contents
+};
+
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int get() const { return descriptor_; }
+  bool is_open() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_;
+};
+
+bool is_id(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxIdBytes && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+std::string file_name(std::string_view id) { return std::string(kPrefix).append(id).append(kSuffix); }
+
+// Empty: the file is none of ours.
+std::string_view id_in(std::string_view name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return {};
+  if (name.size() < kPrefix.size() + kSuffix.size()) return {};
+  name.remove_prefix(kPrefix.size());
+  name.remove_suffix(kSuffix.size());
+  return is_id(name) ? name : std::string_view();
+}
+
+StoreError error_of(int error, std::string_view what) {
+  const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  return {.fault = is_full ? StoreFault::kFull : StoreFault::kUnusable,
+          .message = std::string(what) + ": " + std::generic_category().message(error)};
+}
+
+// Its size; nullopt: no plain file of ours.
+std::optional<std::uint64_t> plain_size(int file) {
+  struct stat status {};
+  const bool is_plain = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+                        status.st_uid == ::geteuid();
+  if (!is_plain) return std::nullopt;
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+// 0, or the error.
+int write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+std::optional<std::string> read_all(int file, std::uint64_t size) {
+  std::string bytes(size, '\0');
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::pread(file, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return std::nullopt;
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+std::uint64_t checksum_of(const BlockHead& head, std::uint64_t place, std::string_view contents) {
+  const std::uint64_t seed[] = {static_cast<std::uint64_t>(head.kind), head.num_bytes, place};
+  return XXH3_64bits_withSeed(contents.data(), contents.size(), XXH3_64bits(seed, sizeof(seed)));
+}
+
+std::string block(BlockKind kind, std::uint64_t place, std::string_view contents) {
+  BlockHead head{.kind = kind, .num_bytes = contents.size()};
+  head.checksum = checksum_of(head, place, contents);
+  std::string out(sizeof(head), '\0');
+  std::memcpy(out.data(), &head, sizeof(head));
+  return out.append(contents);
+}
+
+struct Block {
+  BlockKind kind;
+  std::string_view contents;
+};
+
+// The block at `place`, which moves behind it; nullopt: there is none that is whole.
+std::optional<Block> next_block(std::string_view bytes, std::uint64_t& place) {
+  BlockHead head;
+  if (bytes.size() - place < sizeof(head)) return std::nullopt;
+  std::memcpy(&head, bytes.data() + place, sizeof(head));
+  const std::string_view rest = bytes.substr(place + sizeof(head));
+  if (head.magic != kMagic || head.num_bytes > rest.size()) return std::nullopt;
+  const std::string_view contents = rest.substr(0, head.num_bytes);
+  if (head.checksum != checksum_of(head, place, contents)) return std::nullopt;
+  place += sizeof(head) + head.num_bytes;
+  return Block{.kind = head.kind, .contents = contents};
+}
+
+template <class T>
+void put(std::string& out, T value) {
+  char bytes[sizeof(T)];
+  std::memcpy(bytes, &value, sizeof(T));
+  out.append(bytes, sizeof(T));
+}
+
+void put_text(std::string& out, std::string_view text) {
+  put(out, std::uint64_t{text.size()});
+  out.append(text);
+}
+
+template <class T>
+bool take(std::string_view& in, T& value) {
+  if (in.size() < sizeof(T)) return false;
+  std::memcpy(&value, in.data(), sizeof(T));
+  in.remove_prefix(sizeof(T));
+  return true;
+}
+
+bool take_text(std::string_view& in, std::string& text) {
+  std::uint64_t size = 0;
+  if (!take(in, size) || size > in.size()) return false;
+  text = in.substr(0, size);
+  in.remove_prefix(size);
+  return true;
+}
+
+std::string contents_of(const JournaledAnswer& answer) {
+  std::string out;
+  put(out, answer.created);
+  put(out, answer.seed);
+  for (const auto* text : {&answer.id, &answer.tenant, &answer.flow, &answer.body}) put_text(out, *text);
+  return out;
+}
+
+bool read_request(std::string_view in, JournaledAnswer& answer) {
+  return take(in, answer.created) && take(in, answer.seed) && take_text(in, answer.id) &&
+         take_text(in, answer.tenant) && take_text(in, answer.flow) && take_text(in, answer.body) &&
+         in.empty();
+}
+
+void add_tokens(std::string_view contents, std::vector<std::int32_t>& tokens) {
+  std::int32_t token = 0;
+  while (take(contents, token)) tokens.push_back(token);
+}
+
+}  // namespace
+
+AnswerJournal::AnswerJournal(std::shared_ptr<const StateDirectory> directory, AnswerJournalLimits limits)
+    : directory_(std::move(directory)), limits_(limits) {
+  count();
+}
+
+std::vector<std::string> AnswerJournal::names() const {
+  std::vector<std::string> names;
+  // fdopendir() takes its descriptor over, and its place is the descriptor's.
+  const int copy = ::openat(directory_->descriptor(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* listing = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (listing == nullptr) {
+    if (copy >= 0) ::close(copy);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(listing)) {
+    const std::string_view name = entry->d_name;
+    if (!id_in(name).empty()) names.emplace_back(name);
+    // The process ended before it was whole, so nobody was told that it was taken.
+    if (name.ends_with(kHalfWritten) && !id_in(name.substr(0, name.size() - kHalfWritten.size())).empty())
+      ::unlinkat(directory_->descriptor(), entry->d_name, 0);
+  }
+  ::closedir(listing);
+  return names;
+}
+
+void AnswerJournal::count() {
+  num_answers_ = 0;
+  num_bytes_ = 0;
+  for (const std::string& name : names()) {
+    struct stat status {};
+    if (::fstatat(directory_->descriptor(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    num_answers_ += 1;
+    num_bytes_ += static_cast<std::uint64_t>(status.st_size);
+  }
+}
+
+std::optional<JournaledAnswer> AnswerJournal::read_file(const std::string& name) const {
+  const File file(
+      ::openat(directory_->descriptor(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) return std::nullopt;
+  const auto size = plain_size(file.get());
+  if (!size || *size > kMaxFileBytes) return std::nullopt;
+  const auto bytes = read_all(file.get(), *size);
+  if (!bytes) return std::nullopt;
+  std::uint64_t place = 0;
+  JournaledAnswer answer;
+  const auto request = next_block(*bytes, place);
+  if (!request || request->kind != BlockKind::kRequest || !read_request(request->contents, answer) ||
+      file_name(answer.id) != name)
+    return std::nullopt;
+  std::uint64_t end = place;
+  while (const auto next = next_block(*bytes, place)) {
+    end = place;
+    if (next->kind == BlockKind::kTokens) {
+      add_tokens(next->contents, answer.tokens);
+      answer.num_futile_starts = 0;
+    } else {
+      answer.num_futile_starts += 1;
+    }
+  }
+  // Half a block would hide those behind it.
+  if (::ftruncate(file.get(), static_cast<off_t>(end)) != 0 || ::lseek(file.get(), 0, SEEK_END) < 0)
+    return std::nullopt;
+  if (write_all(file.get(), block(BlockKind::kStart, end, {})) != 0)
+    log(LogLevel::kWarning, "a journaled answer could not be marked as taken up", {{"response", answer.id}});
+  return answer;
+}
+
+std::vector<JournaledAnswer> AnswerJournal::read() {
+  std::vector<JournaledAnswer> answers;
+  for (const std::string& name : names()) {
+    if (auto answer = read_file(name)) {
+      answers.push_back(std::move(*answer));
+      continue;
+    }
+    log(LogLevel::kWarning, "a journaled answer can't be read, and is given up", {{"file", name}});
+    ::unlinkat(directory_->descriptor(), name.c_str(), 0);
+  }
+  std::sort(answers.begin(), answers.end(), [](const JournaledAnswer& a, const JournaledAnswer& b) {
+    return std::tie(a.created, a.id) < std::tie(b.created, b.id);
+  });
+  count();
+  return answers;
+}
+
+// Under another name until it is whole and on the disk.
+std::optional<StoreError> AnswerJournal::begin(const JournaledAnswer& answer) {
+  if (!is_id(answer.id))
+    return StoreError{.fault = StoreFault::kUnusable, .message = "a journal needs an id"};
+  const std::string bytes = block(BlockKind::kRequest, 0, contents_of(answer));
+  if (num_answers_ >= limits_.max_answers || num_bytes_ + bytes.size() > limits_.max_bytes)
+    return StoreError{.fault = StoreFault::kFull, .message = "the journal of answers is full"};
+  const std::string name = file_name(answer.id);
+  const std::string half_written = name + std::string(kHalfWritten);
+  const int directory = directory_->descriptor();
+  int problem = 0;
+  {
+    const File file(::openat(directory, half_written.c_str(),
+                             O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+    problem = file.is_open() ? write_all(file.get(), bytes) : errno;
+    if (problem == 0 && ::fsync(file.get()) != 0) problem = errno;
+  }
+  if (problem == 0 && ::renameat(directory, half_written.c_str(), directory, name.c_str()) != 0)
+    problem = errno;
+  if (problem == 0 && ::fsync(directory) != 0) problem = errno;
+  if (problem != 0) {
+    ::unlinkat(directory, half_written.c_str(), 0);
+    ::unlinkat(directory, name.c_str(), 0);
+    return error_of(problem, "writing the journal of an answer");
+  }
+  num_answers_ += 1;
+  num_bytes_ += bytes.size();
+  return std::nullopt;
+}
+
+void AnswerJournal::extend(std::string_view id, std::span<const std::int32_t> tokens) {
+  if (!is_id(id)) return;
+  const File file(::openat(directory_->descriptor(), file_name(id).c_str(),
+                           O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const auto size = file.is_open() ? plain_size(file.get()) : std::nullopt;
+  if (!size) return;
+  const auto* contents = reinterpret_cast<const char*>(tokens.data());
+  const std::string bytes = block(BlockKind::kTokens, *size, {contents, tokens.size_bytes()});
+  if (*size + bytes.size() > kMaxFileBytes) return;
+  // A part of a block would hide those behind it.
+  if (write_all(file.get(), bytes) != 0 && ::ftruncate(file.get(), static_cast<off_t>(*size)) != 0)
+    log(LogLevel::kWarning, "the journal of an answer has a gap", {{"response", id}});
+  num_bytes_ += bytes.size();
+}
+
+// Zeros first: the request is nobody's business any more.
+void AnswerJournal::end(std::string_view id) {
+  if (!is_id(id)) return;
+  const std::string name = file_name(id);
+  {
+    const File file(
+        ::openat(directory_->descriptor(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    const auto size = file.is_open() ? plain_size(file.get()) : std::nullopt;
+    if (!size) return;
+    const std::string zeros(kZerosAtOnce, '\0');
+    std::uint64_t left = *size;
+    while (left > 0) {
+      const auto some = std::string_view(zeros).substr(0, std::min<std::uint64_t>(left, zeros.size()));
+      if (write_all(file.get(), some) != 0) break;
+      left -= some.size();
+    }
+    num_answers_ -= std::min<std::size_t>(num_answers_, 1);
+    num_bytes_ -= std::min(num_bytes_, *size);
+  }
+  ::unlinkat(directory_->descriptor(), name.c_str(), 0);
+}
+
+}  // namespace troupe

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that are to be answered whatever happens, and the tokens of their answers so
+// far: a file each in the state directory, from before the client hears that its
+// request was taken until the answer is stored. The next process takes them up.
+//
+// A request is on the disk when begin() returns. Tokens survive the process, not a
+// power cut: they save computing and nothing else. Files are read as hostile: what
+// follows the first damaged byte is not used.
+//
+// Blocks on the disk. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/state_directory.hpp"
+#include "store/store_error.hpp"
+
+namespace troupe {
+
+struct JournaledAnswer {
+  std::string id = {};  // of [A-Za-z0-9_-], 1 to 128
+  std::string tenant = {};
+  std::string flow = {};
+  std::int64_t created = 0;  // Unix seconds
+  std::uint64_t seed = 0;    // of its draws
+  std::string body = {};     // the client's JSON
+  // As they were drawn; without the one that ended it.
+  std::vector<std::int32_t> tokens = {};
+  // Processes that took it up since its last token, and ended.
+  std::uint32_t num_futile_starts = 0;
+  bool operator==(const JournaledAnswer&) const = default;
+};
+
+struct AnswerJournalLimits {
+  std::size_t max_answers = 1000;
+  std::uint64_t max_bytes = std::uint64_t{256} << 20;
+};
+
+class AnswerJournal {
+ public:
+  explicit AnswerJournal(std::shared_ptr<const StateDirectory> directory, AnswerJournalLimits limits = {});
+
+  // All that is there, the oldest first, and notes that a process takes them up. Files
+  // that can't be read are removed, and the log says so.
+  std::vector<JournaledAnswer> read();
+
+  // Its tokens are not written. kFull: the limits, or the disk.
+  std::optional<StoreError> begin(const JournaledAnswer& answer);
+  // What fails is not written, which costs time only. Unknown ids are ignored.
+  void extend(std::string_view id, std::span<const std::int32_t> tokens);
+  void end(std::string_view id);
+
+ private:
+  std::optional<JournaledAnswer> read_file(const std::string& name) const;
+  std::vector<std::string> names() const;
+  void count();
+
+  std::shared_ptr<const StateDirectory> directory_;
+  const AnswerJournalLimits limits_;
+  std::size_t num_answers_ = 0;
+  std::uint64_t num_bytes_ = 0;
+};
+
+}  // namespace troupe

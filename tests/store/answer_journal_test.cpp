@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/answer_journal.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/temporary_directory.hpp"
+
+using namespace troupe;
+using troupe::test::TemporaryDirectory;
+
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+JournaledAnswer an_answer(const std::string& id, std::int64_t created = 5) {
+  return {.id = id,
+          .tenant = "tenant",
+          .flow = "127.0.0.0",
+          .created = created,
+          .seed = 0xDEADBEEF12345678,
+          .body = std::string("{\"input\":\"\0\"}", 13)};
+}
+
+struct Place {
+  TemporaryDirectory root;
+  std::shared_ptr<const StateDirectory> directory = std::make_shared<StateDirectory>(root.path() / "state");
+  std::filesystem::path file(const std::string& id) const {
+    return root.path() / "state" / ("answer-" + id + ".journal");
+  }
+  std::vector<JournaledAnswer> read() const { return AnswerJournal(directory).read(); }
+};
+
+std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+}  // namespace
+
+TEST_CASE("answer journal: the next process finds the request and its tokens, until it has ended") {
+  const Place place;
+  AnswerJournal journal(place.directory);
+  const auto first = an_answer("resp_a", 9);
+  const auto second = an_answer("resp_b", 8);
+  REQUIRE(!journal.begin(first));
+  REQUIRE(!journal.begin(second));
+  journal.extend("resp_a", Tokens{1, 2, 3});
+  journal.extend("resp_a", Tokens{-4});
+  journal.extend("resp_unknown", Tokens{5});
+  auto answers = place.read();
+  REQUIRE(answers.size() == 2);
+  CHECK(answers[0] == second);  // the older one
+  auto expected = first;
+  expected.tokens = {1, 2, 3, -4};
+  CHECK(answers[1] == expected);
+  CHECK((std::filesystem::status(place.file("resp_a")).permissions() & std::filesystem::perms::all) ==
+        std::filesystem::perms(0600));
+  journal.end("resp_b");
+  journal.end("resp_b");
+  answers = place.read();
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].id == "resp_a");
+}
+
+TEST_CASE("answer journal: processes that took it up and added nothing are counted") {
+  const Place place;
+  AnswerJournal journal(place.directory);
+  REQUIRE(!journal.begin(an_answer("resp_a")));
+  for (std::uint32_t i = 0; i < 3; ++i) CHECK(place.read().at(0).num_futile_starts == i);
+  journal.extend("resp_a", Tokens{7});
+  CHECK(place.read().at(0).num_futile_starts == 0);
+  CHECK(place.read().at(0).num_futile_starts == 1);
+  CHECK(place.read().at(0).tokens == Tokens{7});
+}
+
+TEST_CASE(
+    "answer journal: of a file cut or changed anywhere, what is in front is used, and more can be added") {
+  const Place place;
+  const auto answer = an_answer("resp_a");
+  REQUIRE(!AnswerJournal(place.directory).begin(answer));
+  const std::size_t num_request_bytes = bytes_of(place.file("resp_a")).size();
+  AnswerJournal journal(place.directory);
+  journal.extend("resp_a", Tokens{1, 2});
+  journal.extend("resp_a", Tokens{3});
+  const std::string whole = bytes_of(place.file("resp_a"));
+  std::mt19937 random(1);
+  for (std::size_t i = 0; i < 2 * whole.size(); ++i) {
+    std::string damaged = whole;
+    const std::size_t at = i / 2;
+    if (i % 2 == 0) {
+      damaged.resize(at);
+    } else {
+      damaged[at] = static_cast<char>(damaged[at] ^ static_cast<char>(1U << (random() % 8)));
+    }
+    write(place.file("resp_a"), damaged);
+    const auto found = place.read();
+    CAPTURE(i);
+    if (at < num_request_bytes) {
+      CHECK(found.empty());
+      CHECK(!std::filesystem::exists(place.file("resp_a")));
+      continue;
+    }
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].body == answer.body);
+    const Tokens& tokens = found[0].tokens;
+    CHECK((tokens.empty() || tokens == Tokens{1, 2}));
+    AnswerJournal(place.directory).extend("resp_a", Tokens{9});
+    Tokens expected = tokens;
+    expected.push_back(9);
+    CHECK(place.read().at(0).tokens == expected);
+  }
+}
+
+TEST_CASE("answer journal: links, directories, foreign names and half-written files are not followed") {
+  const Place place;
+  const auto outside = place.root.path() / "outside";
+  write(outside, "secret");
+  std::filesystem::create_symlink(outside, place.file("resp_link"));
+  std::filesystem::create_directory(place.file("resp_directory"));
+  write(place.file("resp x"), "x");
+  REQUIRE(!AnswerJournal(place.directory).begin(an_answer("resp_a")));
+  std::filesystem::copy_file(place.file("resp_a"), place.file("resp_copy"));  // says another id
+  write(place.file("resp_half").string() + ".new", "half");
+  const auto found = place.read();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].id == "resp_a");
+  CHECK(bytes_of(outside) == "secret");
+  CHECK(!std::filesystem::exists(place.file("resp_half").string() + ".new"));
+  CHECK(AnswerJournal(place.directory).begin(an_answer("../resp")).has_value());
+}
+
+TEST_CASE("answer journal: it takes no more than it may, and room comes back") {
+  const Place place;
+  AnswerJournal journal(place.directory, {.max_answers = 2, .max_bytes = 100'000});
+  REQUIRE(!journal.begin(an_answer("resp_a")));
+  REQUIRE(!journal.begin(an_answer("resp_b")));
+  const auto refused = journal.begin(an_answer("resp_c"));
+  REQUIRE(refused);
+  CHECK(refused->fault == StoreFault::kFull);
+  journal.end("resp_a");
+  auto large = an_answer("resp_c");
+  large.body.assign(200'000, 'x');
+  CHECK(journal.begin(large).has_value());
+  CHECK(!journal.begin(an_answer("resp_c")).has_value());
+}
