@@ -29,14 +29,17 @@ struct AdmissionTicket {
   SequenceId sequence = 0;
   ModelIndex model = 0;
   std::vector<std::int32_t> prompt;
+  // The beginning of the answer, which an earlier process has drawn: these tokens are
+  // reported anew when the sequence first runs, and it goes on behind them.
+  std::vector<std::int32_t> drawn;
   SamplingParameters sampling;
   std::optional<std::uint32_t> max_tokens;
   std::uint32_t min_tokens = 0;
   std::vector<std::int32_t> end_tokens;        // end the sequence when drawn
   std::vector<std::int32_t> suppressed_early;  // not drawn before min_tokens
   std::vector<TokenBias> biased;               // each id once, at most kMaxBiases
-  // A guided sequence: its first token is one of these, and each further one is drawn when
-  // AllowTokens has said of which. Null: any token, always.
+  // A guided sequence: its first token is one of these, and each further one, or the one
+  // behind `drawn`, is drawn when AllowTokens has said of which. Null: any token, always.
   std::shared_ptr<const TokenMask> allowed_first;
   // With a repetition penalty: the prompt's token ids, each once, ascending.
   std::vector<std::int32_t> repeated_prompt;

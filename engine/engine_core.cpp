@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -101,7 +102,7 @@ EngineCore::SequenceIndex EngineCore::add(std::shared_ptr<const AdmissionTicket>
   sequence.scores_prompt = ticket->scores_prompt;
   sequence.wants_logprobs = ticket->sampling.wants_logprobs();
   sequence.is_guided = ticket->allowed_first != nullptr;
-  sequence.allowed = ticket->allowed_first;
+  if (ticket->drawn.empty()) sequence.allowed = ticket->allowed_first;
   const std::size_t num_end_tokens = ticket->end_tokens.size();
   sequence.num_end_tokens = static_cast<std::uint8_t>(std::min(num_end_tokens, Sequence::kFewEndTokens + 1));
   if (num_end_tokens <= Sequence::kFewEndTokens)
@@ -155,11 +156,33 @@ bool EngineCore::check(SequenceIndex index) {
     release(index);
     return false;
   }
-  sequence.progress = SequenceProgress(num_prompt, max_total + (sequence.is_only_scored ? 1 : 0),
+  const std::uint32_t num_drawn = take_drawn(sequence, max_total - num_prompt);
+  sequence.progress = SequenceProgress(num_prompt + num_drawn, max_total + (sequence.is_only_scored ? 1 : 0),
                                        options_.serving.max_in_flight);
-  if (sequence.is_guided) sequence.progress.draw_by_permission();
+  if (sequence.is_guided) sequence.progress.draw_by_permission(num_drawn == 0);
   if (ticket.scores_prompt) sequence.progress.score_known();
   return true;
+}
+
+// The last token that it may have is drawn again, which ends it. How many it has.
+std::uint32_t EngineCore::take_drawn(Sequence& sequence, std::uint32_t max_tokens) const {
+  const auto& drawn = sequence.ticket->drawn;
+  if (drawn.empty() || !keeps_tokens_) return 0;
+  const std::size_t number = std::min<std::size_t>(drawn.size(), max_tokens - 1);
+  for (const std::int32_t token : std::span(drawn).first(number)) {
+    sequence.tokens.push_back(token);
+    if (sequence.penalized) sequence.penalized->add(token);
+  }
+  return static_cast<std::uint32_t>(number);
+}
+
+// What an earlier process has drawn, as if it had just come.
+void EngineCore::report_drawn(const Sequence& sequence) {
+  for (std::uint32_t i = 0; i < sequence.num_generated(); ++i)
+    emit(sequence.id, NewToken{.token = sequence.tokens[sequence.num_prompt + i],
+                               .index = i + 1,
+                               .cached_tokens = sequence.cached_tokens,
+                               .started = sequence.started});
 }
 
 void EngineCore::fail(SequenceIndex index, SequenceFailure failure, std::string message,
@@ -291,13 +314,14 @@ void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reserva
                          .sources = sources,
                          .worker = worker_id,
                          .epoch = worker.health.epoch};
-  if (!sequence.has_started) {
-    sequence.has_started = true;
+  const bool is_first_start = !std::exchange(sequence.has_started, true);
+  if (is_first_start) {
     sequence.started = now_;
-    sequence.cached_tokens = found;
+    sequence.cached_tokens = std::min(found, sequence.num_prompt);
     output.queue_time = now_ - sequence.arrived;
   }
   emit(sequence.id, output);
+  if (is_first_start) report_drawn(sequence);
 }
 
 void EngineCore::preempt(SequenceIndex index) {

@@ -154,6 +154,8 @@ class EngineCore {
   SequenceIndex add(std::shared_ptr<const AdmissionTicket> ticket);
   Verdict check(const AdmissionTicket& ticket) const;
   static std::optional<SequenceFailed> refusal_in(const Verdict& verdict);
+  std::uint32_t take_drawn(Sequence& sequence, std::uint32_t max_tokens) const;
+  void report_drawn(const Sequence& sequence);
   bool check(SequenceIndex index);
   void fail(SequenceIndex index, SequenceFailure failure, std::string message,
             std::optional<std::string> field = std::nullopt);

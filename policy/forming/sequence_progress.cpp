@@ -86,8 +86,9 @@ void SequenceProgress::completed(const SequenceStep& step) {
   num_known_ += 1;
 }
 
-void SequenceProgress::draw_by_permission() {
+void SequenceProgress::draw_by_permission(bool may_draw) {
   draws_by_permission_ = true;
+  may_draw_ = may_draw;
   max_pending_ = 1;
 }
 

@@ -68,8 +68,8 @@ class SequenceProgress {
 
   // Wanted of all known tokens: how likely each was after those in front of it.
   void score_known() { score_end_ = num_known_ - 1; }
-  // From now on it draws by permission, and has one.
-  void draw_by_permission();
+  // From now on it draws by permission, and has one or not.
+  void draw_by_permission(bool may_draw = true);
   void permit_draw() { may_draw_ = true; }
   // Tokens that may come from a cache: the next ones' scores are known.
   std::uint32_t num_reusable() const { return num_scored_ < score_end_ ? num_scored_ : num_known_; }
