@@ -78,7 +78,7 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   if (!is_run) request.wants_vector = kind != ModelKind::kGenerative;  // encoded as its inputs are
   DoorPass pass = start.refusal ? nullptr : environment_->door->enter(request.flow);
   if (!pass && !start.refusal) start.refusal = overload();
-  start.drawn_seed = draw_seed();
+  start.drawn_seed = request.background ? request.background->seed : draw_seed();
   start.request = std::make_shared<const GenerationRequest>(std::move(request));
   start.stream = std::make_shared<ResponseStream>(id, std::move(sink), environment_->registry,
                                                   environment_->board, environment_->metrics);

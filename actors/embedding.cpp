@@ -56,6 +56,7 @@ RequestActor::behavior_type make_embedding(EmbeddingState::Self self, Environmen
       [](const NewToken&) {},
       [self](const Encoded& encoded) { self->state.take_vector(encoded); },
       [](const ResponseSaved&) {},
+      [](const RequestJournaled&) {},
       [self](const RequestFailed& failed) { self->state.fail(failed.error, failed.sequence); },
   };
 }

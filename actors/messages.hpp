@@ -19,6 +19,7 @@
 #include "engine/command.hpp"
 #include "engine/event.hpp"
 #include "engine/sequence_output.hpp"
+#include "store/answer_journal.hpp"
 
 namespace troupe {
 
@@ -41,6 +42,20 @@ struct SaveResponse {
 };
 struct ResponseSaved {
   std::optional<ApiError> error;  // none: it is on the disk
+};
+// Of a request in the background (store/answer_journal.hpp).
+struct JournalRequest {
+  std::shared_ptr<const JournaledAnswer> answer;
+};
+struct RequestJournaled {
+  std::optional<ApiError> error;  // none: it is on the disk
+};
+struct JournalTokens {
+  std::string response;
+  std::vector<std::int32_t> tokens;
+};
+struct EndJournal {
+  std::string response;
 };
 
 // engine → response store

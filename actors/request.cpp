@@ -19,6 +19,15 @@ namespace {
 // Encoding this much text takes a few hundred microseconds.
 constexpr std::size_t kShortPromptBytes = 4096;
 
+// A page of KV: what a later process computes again is not much more.
+constexpr std::size_t kJournaledAtOnce = 32;
+
+// What is wrong is not the request: by this process or the next one.
+bool may_be_asked_again(ApiErrorKind kind) {
+  return kind == ApiErrorKind::kOverloaded || kind == ApiErrorKind::kWaitedTooLong ||
+         kind == ApiErrorKind::kDisplaced || kind == ApiErrorKind::kUnavailable;
+}
+
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 std::vector<std::int32_t> each_once(std::vector<std::int32_t> tokens) {
@@ -44,6 +53,7 @@ RequestActor::behavior_type make_request(RequestState::Self self, Environment en
       [self](const SequenceStopped& message) { self->state.take_stopped(message); },
       [self](const NewToken& token) { self->state.take_token(token); },
       [](const Encoded&) {},  // of an embedding request's sequences (actors/embedding.hpp)
+      [self](const RequestJournaled& journaled) { self->state.take_journaled(journaled); },
       [self](const ResponseSaved& saved) { self->state.take_saved(saved); },
       [self](const RequestFailed& failed) { self->state.fail(failed.error); },
   };
@@ -77,6 +87,55 @@ void RequestState::begin_request() {
     return fail(nothing_is_kept(ApiErrorKind::kInvalidRequest, "store"));
   if (!find_guide()) return;
   if (turn && turn->is_stored && peers_.store) kept_.emplace(start_.request);
+  start_.request->background ? enter_journal() : find_conversation();
+}
+
+// Before its client hears that it was taken. A later process finds it there.
+void RequestState::enter_journal() {
+  const BackgroundRun& run = *start_.request->background;
+  if (run.is_journaled) return take_journaled({});
+  const GenerationRequest& request = *start_.request;
+  count_in(&environment_->board->num_in_store);
+  self_->send(
+      peers_.store,
+      JournalRequest{std::make_shared<const JournaledAnswer>(JournaledAnswer{.id = request.id,
+                                                                             .tenant = request.tenant,
+                                                                             .flow = request.flow,
+                                                                             .created = request.turn->created,
+                                                                             .seed = run.seed,
+                                                                             .body = run.body})});
+}
+
+void RequestState::take_journaled(const RequestJournaled& journaled) {
+  if (start_.stream->is_over()) return leave_journal();
+  if (journaled.error) return fail(*journaled.error);
+  start_.stream->note_journaled();
+  find_conversation();
+}
+
+// The last token.
+bool RequestState::is_of_earlier_process() const {
+  const auto& run = start_.request->background;
+  return run && usage_.completion_tokens <= run->tokens.size();
+}
+
+void RequestState::journal_token(std::int32_t token) {
+  if (is_of_earlier_process()) return;
+  unjournaled_.push_back(token);
+  if (unjournaled_.size() >= kJournaledAtOnce) flush_journal();
+}
+
+void RequestState::flush_journal() {
+  if (unjournaled_.empty()) return;
+  self_->send(peers_.store, JournalTokens{start_.request->id, std::exchange(unjournaled_, {})});
+}
+
+void RequestState::leave_journal() {
+  if (start_.request->background && peers_.store) self_->send(peers_.store, EndJournal{start_.request->id});
+}
+
+void RequestState::find_conversation() {
+  const auto& turn = start_.request->turn;
   if (!turn || turn->previous.empty()) return encode(nullptr);
   if (!peers_.store)
     return fail(nothing_is_kept(ApiErrorKind::kPreviousResponseNotFound, "previous_response_id"));
@@ -202,6 +261,8 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
   ticket.prompt = std::move(tokens);
   ticket.sampling = request.sampling;
   if (!request.has_seed && request.sampling.seed == 0) ticket.sampling.seed = start_.drawn_seed;
+  // Log-probabilities are known of no token but those that are drawn here.
+  if (request.background && !request.sampling.wants_logprobs()) ticket.drawn = request.background->tokens;
   ticket.max_tokens = request.max_tokens;
   ticket.cache_salt = request.cache_salt;
   ticket.flow = request.flow;
@@ -284,6 +345,7 @@ void RequestState::take_token(const NewToken& token) {
     usage_.cached_tokens = token.cached_tokens;
     observe_token(self_->clock().now(), token.started);
     if (kept_ && token.end != SequenceEnd::kEndToken) kept_->add_token(token.token);
+    if (start_.request->background && token.end != SequenceEnd::kEndToken) journal_token(token.token);
     if (record_ && token.end != SequenceEnd::kEndToken) record_->add_token(token.token);
   }
   if (!follows_form(token))
@@ -429,6 +491,7 @@ void RequestState::conclude() {
   observe_end(self_->clock().now());
   end_trace({.reason = finished_->reason, .error = {}, .usage = usage_});
   finished_->timings = trace_->timings();
+  leave_journal();
   start_.stream->finish(std::move(*finished_));
   leave();
 }
@@ -467,12 +530,15 @@ void RequestState::cancel() {
                          .stop_token = {},
                          .usage = usage_,
                          .timings = trace_->timings()});
+  // The next process goes on where this one ends.
+  environment_->board->state() == EngineState::kDraining ? flush_journal() : leave_journal();
   leave();
 }
 
 void RequestState::fail(const ApiError& error) {
   if (start_.stream->is_over()) return;
   end_trace({.reason = FinishReason::kError, .error = error, .usage = usage_});
+  if (!may_be_asked_again(error.kind)) leave_journal();
   start_.stream->fail(error);
   leave();
 }
@@ -514,7 +580,8 @@ void RequestState::observe_history(const EncodedPrompt& prompt) {
 void RequestState::observe_token(TimePoint now, TimePoint started) {
   Metrics& metrics = environment_->metrics;
   trace_->take_token(now);
-  metrics.generation_tokens.add();
+  const bool is_drawn_now = !is_of_earlier_process();
+  if (is_drawn_now) metrics.generation_tokens.add();
   if (usage_.completion_tokens == 1) {
     metrics.time_to_first_token.observe(seconds(now - start_.arrived));
     metrics.prefill_time.observe(seconds(now - started));
@@ -523,7 +590,7 @@ void RequestState::observe_token(TimePoint now, TimePoint started) {
     metrics.computed_prompt_tokens.add(usage_.prompt_tokens - usage_.cached_tokens);
     started_ = started;
     first_token_ = now;
-  } else {
+  } else if (is_drawn_now) {
     metrics.inter_token_latency.observe(seconds(now - last_token_));
   }
   last_token_ = now;

@@ -68,6 +68,7 @@ class RequestState {
   void take_started(const SequenceStarted& message);
   void take_stopped(const SequenceStopped& message) { trace_->take_stopped(message); }
   void take_token(const NewToken& token);
+  void take_journaled(const RequestJournaled& journaled);
   void take_saved(const ResponseSaved& saved);
   void fail(const ApiError& error);
 
@@ -77,6 +78,12 @@ class RequestState {
   const ServedModel& model() const { return environment_->models[start_.request->model].served; }
   bool find_guide();
   bool find_call_guide(const std::vector<std::int32_t>& prompt);
+  void enter_journal();
+  bool is_of_earlier_process() const;
+  void journal_token(std::int32_t token);
+  void flush_journal();
+  void leave_journal();
+  void find_conversation();
   void encode(std::shared_ptr<const Conversation> conversation);
   void encode_elsewhere(std::size_t num_bytes, std::shared_ptr<const Conversation> conversation);
   void stop_encoding();
@@ -124,6 +131,7 @@ class RequestState {
   std::optional<RequestTrace> trace_;          // from the beginning
   std::optional<KeptTurn> kept_;               // of a turn that is to be stored
   std::optional<AnswerRecord> record_;         // of a chat, for its next turn
+  std::vector<std::int32_t> unjournaled_;      // tokens of an answer in the background
   std::optional<Finished> finished_;           // all was generated; it may still have to be stored
   Usage usage_;
   bool is_with_scheduler_ = false;

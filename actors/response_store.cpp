@@ -66,6 +66,11 @@ ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self s
         self->send(caf::actor_cast<RequestActor>(self->current_sender()), self->state.read(message));
       },
       [self](const SaveResponse& message) { self->state.save(message); },
+      [self](const JournalRequest& message) {
+        self->send(caf::actor_cast<RequestActor>(self->current_sender()), self->state.journal(message));
+      },
+      [self](const JournalTokens& message) { self->state.journal(message); },
+      [self](const EndJournal& message) { self->state.end_journal(message); },
       [self](const AnswerQuery& message) { self->state.answer(message); },
       [self](const OpenStore&) { self->state.open(); },
       [self](const CommitResponses&) { self->state.commit(); },
@@ -82,6 +87,7 @@ void ResponseStoreState::initialize(Self self, Environment environment, Schedule
   environment_ = std::move(environment);
   scheduler_ = std::move(scheduler);
   tier_ = std::move(tier);
+  journal_.emplace(environment_->options.store.directory);
   environment_->board->store_state = StoreState::kOpening;
   self_->send(self_, OpenStore{});
 }
@@ -219,6 +225,22 @@ std::vector<std::optional<StoreError>> ResponseStoreState::write() {
 void ResponseStoreState::ask_for_room() {
   if (!std::exchange(is_room_asked_for_, true)) self_->send(tier_, MakeRoom{});
 }
+
+// A store that takes no answer takes no promise of one.
+RequestJournaled ResponseStoreState::journal(const JournalRequest& message) {
+  if (store() == nullptr) return {.error = to_api_error("stored", *problem_)};
+  if (has_sync_failed_)
+    return {.error =
+                to_api_error("stored", {.fault = StoreFault::kReadOnly, .message = "a sync has failed"})};
+  if (const auto error = journal_->begin(*message.answer)) return {.error = to_api_error("stored", *error)};
+  return {};
+}
+
+void ResponseStoreState::journal(const JournalTokens& message) {
+  journal_->extend(message.response, message.tokens);
+}
+
+void ResponseStoreState::end_journal(const EndJournal& message) { journal_->end(message.response); }
 
 void ResponseStoreState::answer(const AnswerQuery& message) {
   const StoreQuery& query = message.query;

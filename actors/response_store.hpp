@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owns the store of responses, which blocks on the disk: on a thread of its own.
+// Owns the store of responses and the journal of those in the background, which block on
+// the disk: on a thread of its own.
 // Responses that come while others are being written go to the disk together.
 // A store that can't be opened is tried again when it is next needed; until
 // then each request for it fails. On a full disk KV gives way once, and the write
@@ -17,6 +18,7 @@
 
 #include "actors/actor_rules.hpp"
 #include "actors/message_types.hpp"
+#include "store/answer_journal.hpp"
 #include "store/conversation_store.hpp"
 
 namespace troupe {
@@ -50,6 +52,9 @@ class ResponseStoreState {
   void save(const SaveResponse& message);
   void commit();
   void take_room();  // KV has given way
+  RequestJournaled journal(const JournalRequest& message);
+  void journal(const JournalTokens& message);
+  void end_journal(const EndJournal& message);
   void answer(const AnswerQuery& message);
   void overwrite_removed();
   void purge();
@@ -77,6 +82,7 @@ class ResponseStoreState {
   SchedulerActor scheduler_;  // is told of conversations that are over
   CacheTierActor tier_;       // makes room on the disk
   std::unique_ptr<CensusEntry> census_;
+  std::optional<AnswerJournal> journal_;
   std::optional<ConversationStore> store_;
   std::optional<StoreError> problem_;  // why there is none
   bool was_broken_ = false;            // when it was last open

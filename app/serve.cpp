@@ -27,6 +27,7 @@
 #include "http/server/listening_socket.hpp"
 #include "http/server/loading_responder.hpp"
 #include "http/server/server.hpp"
+#include "store/answer_journal.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
@@ -42,6 +43,7 @@ constexpr seconds kFlushTime{5};               // of that, for KV on its way to 
 constexpr seconds kStopTime{5};                // for actors and their threads to end
 constexpr milliseconds kStopTimeAtStart{100};  // a device that is being made is not waited for
 constexpr seconds kTimeForLastLines{1};
+constexpr std::uint32_t kMostFutileStarts = 3;  // of a response that may be what ends the server
 
 ServerOptions server_options(const Options& options) {
   ServerOptions server;
@@ -199,6 +201,26 @@ void keep_pages(std::vector<LoadedModel>& models, const StateDirectory* director
   }
 }
 
+// Responses in the background that the process before this one did not finish.
+std::vector<InterruptedAnswer> interrupted_answers(const std::shared_ptr<const StateDirectory>& directory) {
+  std::vector<InterruptedAnswer> interrupted;
+  if (!directory) return interrupted;
+  AnswerJournal journal(directory);
+  for (JournaledAnswer& answer : journal.read()) {
+    const bool is_given_up = answer.num_futile_starts >= kMostFutileStarts;
+    if (is_given_up) journal.end(answer.id);
+    interrupted.push_back({.id = std::move(answer.id),
+                           .tenant = std::move(answer.tenant),
+                           .flow = std::move(answer.flow),
+                           .created = answer.created,
+                           .seed = answer.seed,
+                           .body = std::move(answer.body),
+                           .tokens = std::move(answer.tokens),
+                           .is_given_up = is_given_up});
+  }
+  return interrupted;
+}
+
 }  // namespace
 
 int run_serve(const Options& options, EndingSignals& signals) {
@@ -225,6 +247,7 @@ int run_serve(const Options& options, EndingSignals& signals) {
   EngineOptions engine_settings = engine_options(models.front().options);
   keep_pages(models, state_directory.get(), engine_settings.cache);
   engine_settings.store.directory = state_directory;
+  for_server.interrupted = interrupted_answers(state_directory);
   std::vector<ServedModelInfo> infos;
   std::vector<EngineModel> engine_models;
   for (const auto& model : models) {

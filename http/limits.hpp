@@ -56,6 +56,10 @@ struct Limits {
   std::uint64_t keepalive_idle_s = 15;
   std::uint64_t keepalive_interval_s = 5;
   std::uint64_t keepalive_probes = 3;
+  // answers that go on without their clients
+  std::uint64_t max_detached_answers = 1'000;
+  std::uint64_t max_detached_bytes = 256 * 1024 * 1024;
+  std::uint64_t detached_keep_ms = 300'000;
 };
 
 struct LimitEntry {
@@ -141,6 +145,12 @@ inline constexpr std::array kLimitTable = {
                "with the probes below: a dead peer is known within 30 s"},
     LimitEntry{"keepalive_probes", &Limits::keepalive_probes, "probes",
                "one lost packet is no reason to hang up"},
+    LimitEntry{"max_detached_answers", &Limits::max_detached_answers, "answers",
+               "in the background, or streams that can be taken up again"},
+    LimitEntry{"max_detached_bytes", &Limits::max_detached_bytes, "bytes",
+               "of their events; the oldest that have ended make room"},
+    LimitEntry{"detached_keep_ms", &Limits::detached_keep_ms, "ms",
+               "after its end, or since a stream's last client went; nobody comes back later"},
 };
 
 }  // namespace troupe

@@ -80,6 +80,16 @@ struct OutputForm {
   std::string field = {};  // of the request, for errors
 };
 
+// A request that is answered whether its client stays or not, by the next process if this
+// one ends.
+struct BackgroundRun {
+  std::string body;           // the client's JSON: a later process reads it again
+  std::uint64_t seed = 0;     // of its draws, if the client gave none
+  bool is_journaled = false;  // found in the journal; if not, it is written there first
+  // The answer's beginning, as an earlier process drew it.
+  std::vector<std::int32_t> tokens = {};
+};
+
 // The use that a request has for its prompt.
 enum class PromptUse : std::uint8_t {
   kRun,     // an answer to it
@@ -111,6 +121,7 @@ struct GenerationRequest {
   bool echo = false;
   std::string cache_salt;                        // KV pages are shared only between requests with the same
   std::shared_ptr<const ConversationTurn> turn;  // null: a request by itself
+  std::shared_ptr<const BackgroundRun> background = {};  // null: it ends with its client
   RequestOrigin origin;
   PromptUse use = PromptUse::kRun;
   // Answers that its client asked for, of which this is one; 0: another one said so already.
@@ -147,6 +158,8 @@ struct RequestTimings {
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled, kError };
 
+// Of a request in the background: it is in the journal, so it will be answered.
+struct Journaled {};
 // The request was tokenized, validated, and has got its first turn: before, a refusal
 // is all of the answer; from here on errors are in-band. Exactly one terminal event
 // (Finished or Failed) ends every request.
@@ -221,7 +234,8 @@ struct EncodedText {
   std::vector<std::string> token_texts;  // as the vocabulary spells them, if they are wanted
 };
 
-using ResponseEvent = std::variant<Accepted, TextDelta, Finished, Failed, StoreAnswer, Embedded, EncodedText>;
+using ResponseEvent =
+    std::variant<Accepted, TextDelta, Finished, Failed, StoreAnswer, Embedded, EncodedText, Journaled>;
 
 // Nothing comes after it.
 inline bool is_terminal(const ResponseEvent& event) {

@@ -30,6 +30,8 @@ ResponseStream::~ResponseStream() {
   }
 }
 
+void ResponseStream::note_journaled() { sink_->deliver(Journaled{}); }
+
 void ResponseStream::accept(std::uint32_t prompt_tokens) {
   is_accepted_ = true;
   sink_->deliver(Accepted{prompt_tokens});

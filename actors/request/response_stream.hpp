@@ -29,6 +29,7 @@ class ResponseStream {
   // The pass is held until the scheduler knows of the request, or it has ended.
   void hold(DoorPass pass) { pass_ = std::move(pass); }
   void mark_admitted() { pass_.reset(); }
+  void note_journaled();
   void accept(std::uint32_t prompt_tokens);
   void add_text(TextDelta delta);
   void finish(Finished finished);

@@ -8,12 +8,17 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kReadOnly = "GET, HEAD, OPTIONS";
+constexpr std::string_view kGetOnly = "GET, OPTIONS";
 constexpr std::string_view kPostOnly = "POST, OPTIONS";
 constexpr std::string_view kReadOrDelete = "GET, HEAD, DELETE, OPTIONS";
 constexpr std::string_view kModelPrefix = "/v1/models/";
 constexpr std::string_view kResponsePrefix = "/v1/responses/";
 constexpr std::string_view kPagePrefix = "/page/";
 constexpr std::string_view kInputItemsSuffix = "/input_items";
+constexpr std::string_view kCancelSuffix = "/cancel";
+constexpr std::string_view kStreamSuffix = "/stream";
+constexpr std::string_view kChatPrefix = "/v1/chat/completions/";
+constexpr std::string_view kCompletionPrefix = "/v1/completions/";
 
 constexpr RouteMatch entry(Route route, std::string_view name, std::string_view allow,
                            Audience audience = Audience::kClients) {
@@ -58,8 +63,17 @@ RouteMatch match_response(std::string_view path) {
   auto items = entry(Route::kInputItems, "/v1/responses/{id}/input_items", kReadOnly);
   if (path.ends_with(kInputItemsSuffix))
     return match_with_id(path.substr(0, path.size() - kInputItemsSuffix.size()), kResponsePrefix, items);
+  auto cancel = entry(Route::kCancelResponse, "/v1/responses/{id}/cancel", kPostOnly);
+  if (path.ends_with(kCancelSuffix))
+    return match_with_id(path.substr(0, path.size() - kCancelSuffix.size()), kResponsePrefix, cancel);
   if (path.find('/', kResponsePrefix.size()) != std::string_view::npos) return {};
   return match_with_id(path, kResponsePrefix, entry(Route::kResponse, "/v1/responses/{id}", kReadOrDelete));
+}
+
+RouteMatch match_stream(std::string_view path, std::string_view prefix, std::string_view name) {
+  if (!path.ends_with(kStreamSuffix)) return {};
+  path.remove_suffix(kStreamSuffix.size());
+  return match_with_id(path, prefix, entry(Route::kAnswerStream, name, kGetOnly));
 }
 
 RouteMatch match_path(std::string_view path) {
@@ -67,6 +81,10 @@ RouteMatch match_path(std::string_view path) {
     if (path == route.name) return route;
   }
   if (path.starts_with(kResponsePrefix)) return match_response(path);
+  if (path.starts_with(kChatPrefix))
+    return match_stream(path, kChatPrefix, "/v1/chat/completions/{id}/stream");
+  if (path.starts_with(kCompletionPrefix))
+    return match_stream(path, kCompletionPrefix, "/v1/completions/{id}/stream");
   if (path.starts_with(kPagePrefix))
     return match_with_id(path, kPagePrefix,
                          entry(Route::kPage, "/page/{file}", kReadOnly, Audience::kBrowsers));

@@ -8,6 +8,7 @@
 
 #include "actors/request/stored_items.hpp"
 #include "http/api/answers/engine_status_json.hpp"
+#include "http/api/answers/event_page.hpp"
 #include "http/api/answers/response_json.hpp"
 #include "http/api/answers/response_object.hpp"
 #include "http/api/answers/vectors/score_json.hpp"
@@ -195,6 +196,8 @@ Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch&
     case Route::kTokenize:
     case Route::kDetokenize: return tokens(request, route.route, tenant);
     case Route::kResponse:
+    case Route::kCancelResponse:
+    case Route::kAnswerStream:
     case Route::kInputItems: return stored(request, route, tenant);
     case Route::kModels: return Reply{.body = model_list_json(models_.all())};
     case Route::kModel: return model(route.rest);
@@ -331,6 +334,9 @@ Service::Handled Service::generation(const HttpRequest& request, ResponseShape s
   auto parsed = parser_of(shape)(request.body, models_, options_.limits);
   if (const auto* error = std::get_if<ApiError>(&parsed)) return refuse_body(*error);
   auto& generation = std::get<ApiRequest>(parsed);
+  if (generation.generation.background)
+    generation.generation.background =
+        std::make_shared<const BackgroundRun>(BackgroundRun{.body = request.body, .seed = system_random()});
   complete(generation, tenant);
   return std::move(generation);
 }
@@ -368,6 +374,24 @@ void Service::complete(ApiRequest& request, const std::string& tenant) {
   generation.turn = std::move(turn);
 }
 
+std::variant<ApiRequest, ApiError> Service::request_of(const InterruptedAnswer& answer) const {
+  auto parsed = parse_responses_request(answer.body, models_, options_.limits);
+  auto* request = std::get_if<ApiRequest>(&parsed);
+  if (request == nullptr) return parsed;
+  GenerationRequest& generation = request->generation;
+  generation.id = answer.id;
+  generation.tenant = answer.tenant;
+  generation.flow = answer.flow;
+  generation.cache_salt = salt_of(answer.tenant, generation.cache_salt);
+  auto turn = std::make_shared<ConversationTurn>(*generation.turn);
+  turn->created = answer.created;
+  generation.turn = std::move(turn);
+  generation.background = std::make_shared<const BackgroundRun>(
+      BackgroundRun{.body = answer.body, .seed = answer.seed, .is_journaled = true, .tokens = answer.tokens});
+  generation.origin.request_id = "req-" + hex_of(system_random());
+  return parsed;
+}
+
 Service::Handled Service::stored(const HttpRequest& request, const RouteMatch& route,
                                  const std::string& tenant) const {
   if (!is_id(route.rest)) return error_reply(nothing_here(request.target));
@@ -383,6 +407,15 @@ Service::Handled Service::stored(const HttpRequest& request, const RouteMatch& r
     const auto page = parse_item_page(route.query);
     if (const auto* error = std::get_if<ApiError>(&page)) return error_reply(to_http_error(*error));
     stored.page = std::get<ItemPage>(page);
+  } else if (route.route == Route::kCancelResponse) {
+    stored.answer = StoredRequest::Answer::kCancelled;
+  } else {
+    const auto events = parse_event_page(route.query, request.last_event_id);
+    if (const auto* error = std::get_if<ApiError>(&events)) return error_reply(to_http_error(*error));
+    const auto& page = std::get<EventPage>(events);
+    if ((page.is_stream && request.method == "GET") || route.route == Route::kAnswerStream)
+      stored.answer = StoredRequest::Answer::kEvents;
+    stored.after = page.after;
   }
   return stored;
 }

@@ -25,10 +25,13 @@ namespace troupe {
 
 // A question for the store, and what is to be made of its answer.
 struct StoredRequest {
-  enum class Answer : std::uint8_t { kResponse, kInputItems, kDeleted };
+  // kCancelled: the response, which runs no longer; kEvents: its stream, of an answer that
+  // goes on without its clients.
+  enum class Answer : std::uint8_t { kResponse, kInputItems, kDeleted, kCancelled, kEvents };
   StoreQuery query;
   Answer answer = Answer::kResponse;
   ItemPage page = {};
+  std::int64_t after = -1;  // of kEvents: the last event that the client has; -1: none
 };
 
 class Service {
@@ -38,6 +41,10 @@ class Service {
   // A request for a model comes back with its id set.
   using Handled = std::variant<Reply, ApiRequest, ApiEmbeddingRequest, ApiTokenRequest, StoredRequest>;
   Handled handle(const HttpRequest& request, const RouteMatch& asked, Door door);
+
+  // The request that was interrupted, to be gone on with; an error if it can't be answered
+  // any more, as when its model is gone.
+  std::variant<ApiRequest, ApiError> request_of(const InterruptedAnswer& answer) const;
 
   // The fields of the answer that follow from the request.
   ResponseContext context_for(const HttpRequest& request, const RequestOrigin& origin);

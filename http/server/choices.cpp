@@ -27,6 +27,13 @@ Choices::Choices(Engine& engine, const MakeStream& make_stream, std::size_t numb
   for (std::uint32_t i = 0; i < number; ++i) choices_.push_back({.stream = make_stream(i)});
 }
 
+Choices::Choices(Engine& engine, std::shared_ptr<ClientStream> stream,
+                 std::shared_ptr<DetachedAnswer> followed)
+    : engine_(engine), followed_(std::move(followed)) {
+  choices_.push_back({.stream = std::move(stream)});
+  followed_->follow(choices_.front().stream);
+}
+
 void Choices::start(std::vector<GenerationRequest> requests) {
   num_prompts_ = requests.size();
   is_waiting_.assign(num_prompts_, num_each() > 1);
@@ -75,8 +82,10 @@ Finished Choices::total(std::uint32_t last) const {
 }
 
 void Choices::take_all() {
-  for (const Choice& choice : choices_)
-    if (choice.stream->take_all()) engine_.resume(choice.id);
+  for (const Choice& choice : choices_) {
+    if (!choice.stream->take_all()) continue;
+    followed_ ? followed_->go_on(*choice.stream) : engine_.resume(choice.id);
+  }
 }
 
 void Choices::cancel() {

@@ -13,6 +13,7 @@
 
 #include "actors/engine.hpp"
 #include "http/server/client_stream.hpp"
+#include "http/server/detached_answer.hpp"
 #include "telemetry/tracing/trace_context.hpp"
 
 namespace troupe {
@@ -28,6 +29,8 @@ class Choices {
   using MakeStream = std::function<std::shared_ptr<ClientStream>(std::uint32_t index)>;
 
   Choices(Engine& engine, const MakeStream& make_stream, std::size_t number);
+  // The only one goes on without this client, which follows it.
+  Choices(Engine& engine, std::shared_ptr<ClientStream> stream, std::shared_ptr<DetachedAnswer> followed);
 
   // Each request is a prompt's first answer; there are as many others for each that the
   // number of choices is `requests` times a whole number.
@@ -36,6 +39,7 @@ class Choices {
   void start(const std::function<RequestId(std::shared_ptr<ClientStream>)>& submit);
 
   std::span<const Choice> all() const { return choices_; }
+  const DetachedAnswer* followed() const { return followed_.get(); }  // null: none
   bool has(const ClientStream& stream) const;
   // An answer has tokens, or has ended: those that waited for it are started.
   void note_progress(std::uint32_t index);
@@ -57,6 +61,7 @@ class Choices {
 
   Engine& engine_;
   std::vector<Choice> choices_;
+  std::shared_ptr<DetachedAnswer> followed_;
   std::size_t num_prompts_ = 1;
   std::vector<GenerationRequest> waiting_;  // by prompt: the request of its other answers
   std::vector<bool> is_waiting_;            // by prompt

@@ -238,6 +238,9 @@ void Connection::start_draining() {
 
 void Connection::abort_answer() {
   if (!generation_) return;
+  // It is no end: the client takes the answer up where it was.
+  if (const auto* followed = generation_->choices.followed(); followed && followed->about().is_background)
+    return close();
   generation_->choices.cancel();
   answer_error(http_error(503, "the server is shutting down"));
   flush();

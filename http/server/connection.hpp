@@ -79,6 +79,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::shared_ptr<const ConversationTurn> turn = {};
     std::unique_ptr<StreamWriter> writer = {};
     Usage usage = {};
+    std::int64_t after = -1;  // of an answer that is followed: the last event that the client has
   };
 
   // reading
@@ -97,6 +98,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool begin_inference();
   void expect_answer(Delivery delivery, std::size_t num_choices = 1);
   void start_generation(ApiRequest request);
+  void start_detached(ApiRequest request);
+  void follow(const std::shared_ptr<DetachedAnswer>& answer, bool is_stream, std::int64_t after);
+  bool answer_detached(const StoredRequest& request);
   void start_embedding(ApiEmbeddingRequest request);
   void start_tokens(ApiTokenRequest request);
   void complete(std::string& flow, RequestOrigin& origin, bool is_stream);
@@ -105,6 +109,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void begin_stream();
   void on_delta(ClientStream& stream, TextDelta delta);
   void on_finished(std::uint32_t choice, const Finished& finished);
+  Reply detached_reply(const DetachedAnswer& answer) const;
   Reply whole_answer(const Finished& finished) const;
   Reply whole_choices(const Finished& finished) const;
   // Queues what the writer of the stream has left, behind what it appended.

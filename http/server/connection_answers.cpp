@@ -136,6 +136,7 @@ void Connection::expect_answer(Delivery delivery, std::size_t num_choices) {
 }
 
 void Connection::start_generation(ApiRequest request) {
+  if (request.is_resumable || request.generation.background) return start_detached(std::move(request));
   if (!begin_inference()) return;
   const std::size_t num_choices = request.num_choices * (1 + request.more_prompts.size());
   // With several the io thread hears when one has begun, which others wait for.
@@ -150,6 +151,83 @@ void Connection::start_generation(ApiRequest request) {
   for (GenerationRequest& each : requests) complete(each.flow, each.origin, generation_->request.stream);
   for (std::size_t i = 1; i < requests.size(); ++i) requests[i].origin = branch_of(first.origin);
   generation_->choices.start(std::move(requests));
+}
+
+// A drain waits for streams alone: the next process goes on with what is in the background.
+void Connection::start_detached(ApiRequest request) {
+  const bool is_background = request.generation.background != nullptr;
+  if (!begin_inference()) return;
+  if (is_background) {
+    shard_.answers().remove();
+    exchange_->is_generation = false;
+  }
+  GenerationRequest generation = std::move(take_requests(request).front());
+  complete(generation.flow, generation.origin, request.stream);
+  const bool is_stream = request.stream;
+  DetachedAnswer::About about{.id = generation.id,
+                              .tenant = generation.tenant,
+                              .model = generation.model,
+                              .created = generation.turn ? generation.turn->created : unix_seconds(),
+                              .turn = generation.turn,
+                              .is_background = is_background};
+  about.request = std::move(request);
+  const auto answer = shard_.detached().start(std::move(about), std::move(generation));
+  if (!answer)
+    return answer_error(to_http_error({.kind = ApiErrorKind::kOverloaded,
+                                       .message = "The server keeps as many answers as it may that go on "
+                                                  "without their clients; try again later."}));
+  follow(answer, is_stream, -1);
+}
+
+// Without a stream: until it is sure that the answer will come.
+void Connection::follow(const std::shared_ptr<DetachedAnswer>& answer, bool is_stream, std::int64_t after) {
+  const DetachedAnswer::About& about = answer->about();
+  auto stream = std::make_shared<ClientStream>(shard_.outbox(), this, Delivery::kEvents,
+                                               service_.metrics().sse_backlog);
+  phase_ = Phase::kGenerating;
+  generation_ = std::make_unique<Generation>(
+      Generation{.choices = Choices(service_.engine(), std::move(stream), answer),
+                 .model = about.model,
+                 .response_id = about.id,
+                 .created = about.created,
+                 .request = about.request,
+                 .turn = about.turn,
+                 .after = after});
+  generation_->request.stream = is_stream;
+}
+
+// False: the store is to be asked.
+bool Connection::answer_detached(const StoredRequest& request) {
+  const auto& query = request.query;
+  const auto found = shard_.detached().find(query.tenant, query.response);
+  using Answer = StoredRequest::Answer;
+  if (!found) {
+    if (request.answer != Answer::kEvents) return false;
+    answer_error(to_http_error(
+        {.kind = ApiErrorKind::kResponseNotFound,
+         .message = "No events of '" + query.response +
+                    "' are kept: they are, for some minutes, of "
+                    "responses with background and of streams with stream_options.resumable."}));
+    return true;
+  }
+  if (request.answer == Answer::kEvents) {
+    follow(found, true, request.after);
+    return true;
+  }
+  const bool is_of_chat = !found->about().turn;
+  if (is_of_chat || request.answer == Answer::kInputItems) return false;
+  const auto look = found->look();
+  const bool is_stored = look.finished && look.finished->is_stored;
+  if (request.answer == Answer::kDeleted) {
+    found->cancel();
+    shard_.detached().forget(query.response);
+    if (!is_stored) answer(Reply{.body = deleted_json(query.response)});
+    return !is_stored;
+  }
+  if (request.answer == Answer::kCancelled) found->cancel();
+  if (is_stored) return false;
+  answer(detached_reply(*found));
+  return true;
 }
 
 void Connection::start_embedding(ApiEmbeddingRequest request) {
@@ -191,6 +269,7 @@ std::string Connection::client_network() const {
 }
 
 void Connection::look_up(StoredRequest request) {
+  if (answer_detached(request)) return;
   expect_answer(Delivery::kWhole);
   StoreQuery query = request.query;
   stored_ = std::move(request);
@@ -208,7 +287,12 @@ void Connection::on_event(ClientStream& stream, ResponseEvent event) {
     is_dirty_ = true;
     shard_.flush_later(shared_from_this());
   }
-  if (const auto* accepted = std::get_if<Accepted>(&event)) {
+  if (std::holds_alternative<Journaled>(event)) {
+    if (generation_->request.stream) return begin_stream();
+    Reply reply = detached_reply(*generation_->choices.followed());
+    end_generation();
+    answer(std::move(reply));
+  } else if (const auto* accepted = std::get_if<Accepted>(&event)) {
     generation_->usage.prompt_tokens = accepted->prompt_tokens;
     if (phase_ == Phase::kGenerating && generation_->request.stream) begin_stream();
   } else if (auto* delta = std::get_if<TextDelta>(&event)) {
@@ -259,11 +343,15 @@ EventFraming Connection::framing() const {
 std::unique_ptr<StreamWriter> Connection::make_writer() const {
   const ApiRequest& request = generation_->request;
   if (generation_->turn)
-    return std::make_unique<ResponseEventWriter>(identity(), generation_->turn, framing());
+    return std::make_unique<ResponseEventWriter>(identity(), generation_->turn, framing(),
+                                                 generation_->after);
   if (request.shape == ResponseShape::kMessage)
     return std::make_unique<MessageEventWriter>(identity(), exchange_->context.request_id, framing());
-  return std::make_unique<SseWriter>(identity(), framing(), request.include_usage,
-                                     request.continuous_usage_stats);
+  return std::make_unique<SseWriter>(identity(), framing(),
+                                     SseOptions{.include_usage = request.include_usage,
+                                                .continuous_usage_stats = request.continuous_usage_stats,
+                                                .has_ids = request.is_resumable,
+                                                .after = generation_->after});
 }
 
 void Connection::on_delta(ClientStream& stream, TextDelta delta) {
@@ -279,7 +367,8 @@ void Connection::on_delta(ClientStream& stream, TextDelta delta) {
 }
 
 void Connection::on_finished(std::uint32_t choice, const Finished& finished) {
-  if (finished.reason == FinishReason::kCancelled) {
+  const bool is_cancelled_response = generation_->choices.followed() && generation_->turn;
+  if (finished.reason == FinishReason::kCancelled && !is_cancelled_response) {
     return answer_error(http_error(503, "the server is shutting down"));
   }
   if (finished.reason == FinishReason::kError) {
@@ -301,6 +390,43 @@ void Connection::on_finished(std::uint32_t choice, const Finished& finished) {
   queue_long_event();
   exchange_->is_answered = true;
   end_generation();
+}
+
+// Of a response, as it is now.
+Reply Connection::detached_reply(const DetachedAnswer& answer) const {
+  const DetachedAnswer::About& about = answer.about();
+  struct Kept {
+    DetachedAnswer::Look look;
+    std::shared_ptr<const ConversationTurn> turn;
+    HttpError error;
+  };
+  const auto kept = std::make_shared<Kept>(Kept{.look = answer.look(), .turn = about.turn, .error = {}});
+  const DetachedAnswer::Look& look = kept->look;
+  kept->look.items.name_calls(about.turn->tool_names);
+  ResponseView view{.id = about.id,
+                    .created = about.created,
+                    .model = service_.models()[about.model].name,
+                    .previous = about.turn->previous,
+                    .instructions = about.turn->instructions,
+                    .settings = about.turn->settings,
+                    .status = look.is_queued ? ResponseStatus::kQueued : ResponseStatus::kInProgress,
+                    .is_stored = true,
+                    .answer = &look.items};
+  if (look.is_cancelled) view.status = ResponseStatus::kCancelled;
+  if (look.finished) {
+    view.status = status_of(look.finished->reason);
+    view.usage = &look.finished->usage;
+  }
+  if (look.error) {
+    kept->error = to_http_error(*look.error);
+    view.status = ResponseStatus::kFailed;
+    view.error = &kept->error;
+  }
+  Reply reply;
+  AnswerJson json(reply.body);
+  append_response_object(json, view);
+  if (json.has_gaps()) reply.long_body = json.take(kept);
+  return reply;
 }
 
 Reply Connection::whole_answer(const Finished& finished) const {

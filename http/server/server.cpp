@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
+#include <variant>
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 
 #include "http/routing/service.hpp"
 #include "http/server/answers_under_way.hpp"
+#include "http/server/detached_answers.hpp"
 #include "http/server/listener.hpp"
 #include "http/server/shard.hpp"
+#include "telemetry/log.hpp"
 
 namespace troupe {
 namespace {
@@ -22,6 +26,33 @@ ListeningSocket socket_of(const ServerOptions& options, const std::shared_ptr<Li
                           std::uint16_t port) {
   if (made) return std::move(*made);
   return {options.host, port, options.limits.listen_backlog};
+}
+
+// What can't be done any more is told to who asks for it.
+void take_up(const Service& service, DetachedAnswers& detached, const InterruptedAnswer& answer) {
+  auto request = service.request_of(answer);
+  auto* generation = std::get_if<ApiRequest>(&request);
+  if (generation == nullptr) {
+    log(LogLevel::kWarning, "an interrupted response is given up",
+        {{"response", answer.id}, {"reason", std::get<ApiError>(request).message}});
+    return;
+  }
+  GenerationRequest own = std::exchange(generation->generation, {});
+  DetachedAnswer::About about{.request = std::move(*generation),
+                              .id = answer.id,
+                              .tenant = answer.tenant,
+                              .model = own.model,
+                              .created = answer.created,
+                              .turn = own.turn,
+                              .is_background = true};
+  if (!answer.is_given_up) {
+    log(LogLevel::kInfo, "an interrupted response goes on",
+        {{"response", answer.id}, {"num_tokens", answer.tokens.size()}});
+    detached.start(std::move(about), std::move(own));
+    return;
+  }
+  detached.fail(std::move(about), {.kind = ApiErrorKind::kInternal,
+                                   .message = "The server ended again and again while it worked on this."});
 }
 
 }  // namespace
@@ -40,12 +71,16 @@ void check_exposure(const ServerOptions& options) {
 struct Server::Implementation {
   Implementation(Engine& engine, Metrics& metrics, std::vector<ServedModelInfo> models_,
                  ServerOptions options_)
-      : models(std::move(models_)), options(std::move(options_)), service(engine, metrics, models, options) {}
+      : models(std::move(models_)),
+        options(std::move(options_)),
+        service(engine, metrics, models, options),
+        detached(engine, options.limits, metrics) {}
 
   const ServedModels models;
   const ServerOptions options;
   Service service;
   AnswersUnderWay answers;
+  DetachedAnswers detached;
   std::vector<std::unique_ptr<Shard>> shards;
   std::unique_ptr<Listener> listener, metrics_listener;
 };
@@ -61,10 +96,13 @@ void Server::start() {
   check_exposure(self.options);
   for (std::uint32_t i = 0; i < std::max(1U, self.options.io_threads); ++i) {
     self.shards.push_back(std::make_unique<Shard>(
-        self.service, self.answers, [&self](const boost::asio::ip::address& address, Door door) {
+        self.service, self.answers, self.detached,
+        [&self](const boost::asio::ip::address& address, Door door) {
           (door == Door::kMetrics ? self.metrics_listener : self.listener)->release(address, door);
         }));
   }
+  for (const InterruptedAnswer& answer : self.options.interrupted)
+    take_up(self.service, self.detached, answer);
   try {
     const auto listen = [&self](ListeningSocket socket, Door door) {
       return std::make_unique<Listener>(std::move(socket), door, self.options.limits, self.shards);

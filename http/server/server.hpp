@@ -44,6 +44,16 @@ struct ApiKey {
   KeyDigest key;
 };
 
+// A response in the background that an earlier process did not finish.
+struct InterruptedAnswer {
+  std::string id, tenant, flow;
+  std::int64_t created = 0;               // Unix seconds
+  std::uint64_t seed = 0;                 // of its draws
+  std::string body = {};                  // the client's JSON
+  std::vector<std::int32_t> tokens = {};  // as they were drawn
+  bool is_given_up = false;               // it has ended process after process
+};
+
 struct ServerOptions {
   std::string host = "127.0.0.1";  // an address, no name
   std::uint16_t port = 8000;       // 0: any free one
@@ -69,6 +79,7 @@ struct ServerOptions {
   // Listens on host and port already; the server takes it over. Null: start() makes it.
   std::shared_ptr<ListeningSocket> socket;
   std::shared_ptr<ListeningSocket> metrics_socket;  // the same of metrics_port
+  std::vector<InterruptedAnswer> interrupted;       // start() takes them up
 };
 
 // Throws std::runtime_error if the options would open the server to the network

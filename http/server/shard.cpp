@@ -25,9 +25,10 @@ std::chrono::milliseconds tick_period(const Limits& limits) {
 
 }  // namespace
 
-Shard::Shard(Service& service, AnswersUnderWay& answers, OnClosed on_closed)
+Shard::Shard(Service& service, AnswersUnderWay& answers, DetachedAnswers& detached, OnClosed on_closed)
     : service_(service),
       answers_(answers),
+      detached_(detached),
       on_closed_(std::move(on_closed)),
       io_(1),
       outbox_(std::make_shared<Outbox>([this] {
@@ -112,6 +113,7 @@ void Shard::on_bell() {
 void Shard::tick() {
   const auto now = Connection::Clock::now();
   for_each([now](Connection& connection) { connection.check_deadlines(now); });
+  detached_.tick(now);
   timer_.expires_after(tick_period_);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) tick();

@@ -17,6 +17,7 @@
 
 #include "http/server/answers_under_way.hpp"
 #include "http/server/connection.hpp"
+#include "http/server/detached_answers.hpp"
 #include "http/server/outbox.hpp"
 
 namespace troupe {
@@ -26,7 +27,7 @@ class Shard {
   // on_closed: told, on the io thread, of each connection closed.
   using OnClosed = std::function<void(const boost::asio::ip::address&, Door)>;
 
-  Shard(Service& service, AnswersUnderWay& answers, OnClosed on_closed);
+  Shard(Service& service, AnswersUnderWay& answers, DetachedAnswers& detached, OnClosed on_closed);
   ~Shard();
 
   boost::asio::io_context& io() { return io_; }
@@ -44,6 +45,7 @@ class Shard {
   // The io thread, for connections.
   Service& service() { return service_; }
   AnswersUnderWay& answers() { return answers_; }
+  DetachedAnswers& detached() { return detached_; }
   const std::shared_ptr<Outbox>& outbox() { return outbox_; }
   std::array<char, 64 * 1024>& scratch() { return scratch_; }
   void flush_later(std::shared_ptr<Connection> connection);
@@ -61,6 +63,7 @@ class Shard {
 
   Service& service_;
   AnswersUnderWay& answers_;
+  DetachedAnswers& detached_;
   OnClosed on_closed_;
   boost::asio::io_context io_;
   // Shared with streams that the engine may keep longer than the server lives.

@@ -31,6 +31,8 @@ std::size_t EventFramer::begin(std::string& out) const {
 
 void EventFramer::end(std::string& out, std::size_t start) const {
   if (framing_ != EventFraming::kChunked) return;
+  // A chunk of nothing would end the body.
+  if (out.size() == start + kChunkSizePlaceholder.size()) return out.resize(start);
   constexpr std::string_view kHex = "0123456789abcdef";
   std::size_t size = out.size() - start - kChunkSizePlaceholder.size();
   const std::size_t num_digits = std::max(kChunkSizeDigits, num_hex_digits(size));

@@ -25,7 +25,7 @@ class EventFramer {
  public:
   explicit EventFramer(EventFraming framing) : framing_(framing) {}
 
-  // Around one or more events; end() takes what begin() gave.
+  // Around any number of events; end() takes what begin() gave.
   std::size_t begin(std::string& out) const;
   void end(std::string& out, std::size_t start) const;
   void end_body(std::string& out) const;

@@ -83,6 +83,7 @@ struct RequestParser::Implementation {
     request.content_type = header.value("Content-Type");
     request.accept = header.value("Accept");
     request.if_none_match = header.value("If-None-Match");
+    request.last_event_id = header.value("Last-Event-ID");
     request.origin = header.value("Origin");
     request.request_id = header.value("X-Request-Id");
     request.cors_headers = header.value("Access-Control-Request-Headers");

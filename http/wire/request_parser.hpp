@@ -22,7 +22,7 @@ struct HttpRequest {
   bool keep_alive = true;
   // empty if absent
   std::string host, authorization, api_key, content_type, accept, origin, request_id, cors_headers,
-      if_none_match;
+      if_none_match, last_event_id;
   std::string traceparent, tracestate;
   std::string body;
 };

@@ -409,6 +409,8 @@ void Metrics::define_the_rest() {
 
   connections = make.gauge("troupe_http_connections", "Open client connections.");
   sse_streams = make.gauge("troupe_http_sse_streams", "Open event streams.");
+  detached_answers = make.gauge("troupe_http_detached_answers",
+                                "Answers that are kept for clients to come back to, running or ended.");
   sse_backlog = make.gauge("troupe_http_sse_backlog_bytes",
                            "Bytes for event streams that their clients have not taken.");
   const auto responses = [&](const std::string& status) {

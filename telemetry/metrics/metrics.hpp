@@ -154,6 +154,7 @@ class Metrics {
 
   // http
   Gauge connections, sse_streams;
+  Gauge detached_answers;
   Gauge sse_backlog;                     // bytes delivered to streams that their clients have not taken
   Counter http_2xx, http_4xx, http_5xx;  // http_responses_total{class}
   Counter client_disconnects, sse_events, sse_wakeups;

@@ -54,6 +54,7 @@ class SimClient final : public ResponseSink, public std::enable_shared_from_this
   void take(const StoreAnswer&) { violate("an answer of the store"); }
   void take(const Embedded&) { violate("vectors"); }
   void take(const EncodedText&) { violate("tokens"); }
+  void take(const Journaled&) { violate("journaled"); }
   void read_later();
   void check_tokens();
   void violate(const std::string& what);

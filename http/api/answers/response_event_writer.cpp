@@ -14,10 +14,12 @@ using Kind = AnswerItem::Kind;
 }  // namespace
 
 ResponseEventWriter::ResponseEventWriter(const ResponseIdentity& identity,
-                                         std::shared_ptr<const ConversationTurn> turn, EventFraming framing)
+                                         std::shared_ptr<const ConversationTurn> turn, EventFraming framing,
+                                         std::int64_t after)
     : identity_(identity),
       answer_(std::make_shared<Answer>(Answer{.turn = std::move(turn)})),
-      framer_(framing) {}
+      framer_(framing),
+      after_(after) {}
 
 void ResponseEventWriter::begin(std::string& out, const Usage&) {
   const std::size_t start = framer_.begin(out);
@@ -103,11 +105,12 @@ void ResponseEventWriter::close_item(AnswerJson& json, ResponseStatus status) {
 
 void ResponseEventWriter::close_text(AnswerJson& json, const AnswerItem& item) {
   std::string& out = json.out();
-  open_event(out, "response.output_text.done");
-  append_place(out);
-  out += ",\"text\":";
-  json.text(item.text);
-  out += ",\"logprobs\":[]}\n\n";
+  if (open_event(out, "response.output_text.done")) {
+    append_place(out);
+    out += ",\"text\":";
+    json.text(item.text);
+    out += ",\"logprobs\":[]}\n\n";
+  }
   part_event(json, "response.content_part.done", item.text);
 }
 
@@ -152,17 +155,20 @@ ResponseView ResponseEventWriter::view(ResponseStatus status) const {
           .is_stored = answer_->turn->is_stored};
 }
 
-void ResponseEventWriter::open_event(std::string& out, std::string_view type) {
+bool ResponseEventWriter::open_event(std::string& out, std::string_view type) {
+  const std::int64_t number = next_number_++;
+  if (number <= after_) return false;
   out.append("event: ").append(type).append("\ndata: {\"type\":\"").append(type);
   out += "\",\"sequence_number\":";
-  append_json_integer(out, next_number_++);
+  append_json_integer(out, number);
   out += ",";
+  return true;
 }
 
 void ResponseEventWriter::response_event(AnswerJson& json, std::string_view type,
                                          const ResponseView& response) {
   std::string& out = json.out();
-  open_event(out, type);
+  if (!open_event(out, type)) return;
   out += "\"response\":";
   append_response_object(json, response);
   out += "}\n\n";
@@ -171,7 +177,7 @@ void ResponseEventWriter::response_event(AnswerJson& json, std::string_view type
 void ResponseEventWriter::text_delta(AnswerJson& json, std::string_view text,
                                      std::span<const AnswerToken> tokens) {
   std::string& out = json.out();
-  open_event(out, "response.output_text.delta");
+  if (!open_event(out, "response.output_text.delta")) return;
   append_place(out);
   out += ",\"delta\":";
   json.text(text);
@@ -182,7 +188,7 @@ void ResponseEventWriter::text_delta(AnswerJson& json, std::string_view text,
 
 void ResponseEventWriter::plain_delta(AnswerJson& json, std::string_view type, std::string_view text) {
   std::string& out = json.out();
-  open_event(out, type);
+  if (!open_event(out, type)) return;
   append_place(out);
   out += ",\"delta\":";
   json.text(text);
@@ -192,7 +198,7 @@ void ResponseEventWriter::plain_delta(AnswerJson& json, std::string_view type, s
 void ResponseEventWriter::done_event(AnswerJson& json, std::string_view type, std::string_view member) {
   std::string& out = json.out();
   const AnswerItem& item = *last_item().item;
-  open_event(out, type);
+  if (!open_event(out, type)) return;
   append_place(out);
   if (item.kind == Kind::kCall) {
     out += ",\"name\":";
@@ -209,7 +215,7 @@ void ResponseEventWriter::item_event(AnswerJson& json, std::string_view type, Re
   auto item = last_item();
   item.status = status;
   item.has_content = has_content;
-  open_event(out, type);
+  if (!open_event(out, type)) return;
   out += "\"output_index\":";
   append_json_integer(out, static_cast<std::int64_t>(item.index));
   out += ",\"item\":";
@@ -219,7 +225,7 @@ void ResponseEventWriter::item_event(AnswerJson& json, std::string_view type, Re
 
 void ResponseEventWriter::part_event(AnswerJson& json, std::string_view type, std::string_view text) {
   std::string& out = json.out();
-  open_event(out, type);
+  if (!open_event(out, type)) return;
   append_place(out);
   out += ",\"part\":";
   append_output_text(json, text);

@@ -3,7 +3,7 @@
 // number and type:
 //
 //   created -> in_progress -> (output_item.added -> ITEM -> output_item.done)*
-//     -> completed | incomplete
+//     -> completed | incomplete | cancelled
 //   … -> failed                          instead of the rest
 //
 // The events of an item of the answer:
@@ -32,9 +32,10 @@ namespace troupe {
 
 class ResponseEventWriter final : public StreamWriter {
  public:
-  // identity's views must outlive the writer.
+  // identity's views must outlive the writer. after: events up to this number are left
+  // out, which the client has; -1: none.
   ResponseEventWriter(const ResponseIdentity& identity, std::shared_ptr<const ConversationTurn> turn,
-                      EventFraming framing);
+                      EventFraming framing, std::int64_t after = -1);
 
   void begin(std::string& out, const Usage& usage) override;
   void delta(std::string& out, const TextDelta& delta) override;
@@ -44,8 +45,9 @@ class ResponseEventWriter final : public StreamWriter {
 
  private:
   ResponseView view(ResponseStatus status) const;
-  // event: …, and its payload up to where its own members begin.
-  void open_event(std::string& out, std::string_view type);
+  // event: …, and its payload up to where its own members begin. False: the event is
+  // left out, and counted.
+  [[nodiscard]] bool open_event(std::string& out, std::string_view type);
   void response_event(AnswerJson& json, std::string_view type, const ResponseView& response);
   void add_piece(AnswerJson& json, const AnswerPiece& piece, std::span<const AnswerToken> tokens);
   // About the last item:
@@ -72,6 +74,7 @@ class ResponseEventWriter final : public StreamWriter {
   const ResponseIdentity identity_;
   const std::shared_ptr<Answer> answer_;
   EventFramer framer_;
+  const std::int64_t after_;
   std::int64_t next_number_ = 0;
 };
 

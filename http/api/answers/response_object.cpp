@@ -118,15 +118,18 @@ void append_output(AnswerJson& json, const ResponseView& response) {
 
 std::string_view name_of(ResponseStatus status) {
   switch (status) {
+    case ResponseStatus::kQueued: return "queued";
     case ResponseStatus::kInProgress: return "in_progress";
     case ResponseStatus::kCompleted: return "completed";
     case ResponseStatus::kIncomplete: return "incomplete";
+    case ResponseStatus::kCancelled: return "cancelled";
     case ResponseStatus::kFailed: break;
   }
   return "failed";
 }
 
 ResponseStatus status_of(FinishReason reason) {
+  if (reason == FinishReason::kCancelled) return ResponseStatus::kCancelled;
   return reason == FinishReason::kStop ? ResponseStatus::kCompleted : ResponseStatus::kIncomplete;
 }
 
@@ -149,7 +152,9 @@ void append_response_object(AnswerJson& json, const ResponseView& response) {
   append_json_string(out, response.id);
   out += ",\"object\":\"response\",\"created_at\":";
   append_json_integer(out, response.created);
-  out.append(",\"status\":\"").append(name_of(response.status)).append("\",\"background\":false,\"error\":");
+  out.append(",\"status\":\"").append(name_of(response.status)).append("\"");
+  if (!response.settings.ends_with(kBackgroundMember)) out += ",\"background\":false";
+  out += ",\"error\":";
   if (response.error != nullptr) {
     append_response_error(out, *response.error);
   } else {
@@ -208,8 +213,9 @@ void append_output_item(AnswerJson& json, const OutputItemView& view) {
   out += "{\"id\":";
   append_json_string(out, item_id(view));
   out.append(",\"type\":\"").append(type_of(*view.item)).append("\",\"status\":\"");
-  // An item has no "failed".
-  out += view.status == ResponseStatus::kFailed ? name_of(ResponseStatus::kIncomplete) : name_of(view.status);
+  // An item has no "failed" and no "cancelled".
+  const bool is_cut = view.status == ResponseStatus::kFailed || view.status == ResponseStatus::kCancelled;
+  out += name_of(is_cut ? ResponseStatus::kIncomplete : view.status);
   out += "\",";
   switch (view.item->kind) {
     case AnswerItem::Kind::kReasoning: append_reasoning_members(json, view); break;

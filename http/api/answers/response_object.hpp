@@ -16,7 +16,17 @@
 
 namespace troupe {
 
-enum class ResponseStatus : std::uint8_t { kInProgress, kCompleted, kIncomplete, kFailed };
+enum class ResponseStatus : std::uint8_t {
+  kQueued,
+  kInProgress,
+  kCompleted,
+  kIncomplete,
+  kCancelled,
+  kFailed
+};
+
+// The last of ConversationTurn::settings of a response in the background.
+inline constexpr std::string_view kBackgroundMember = ",\"background\":true";
 
 // Views and pointers into what outlives it.
 struct ResponseView {
@@ -34,7 +44,7 @@ struct ResponseView {
 };
 
 std::string_view name_of(ResponseStatus status);
-// kStop completes a response, kLength leaves it incomplete.
+// kStop completes a response, kLength leaves it incomplete, kCancelled cancelled.
 ResponseStatus status_of(FinishReason reason);
 ResponseView view_of(const StoredResponse& response, const AnswerItems& answer, const Usage& usage);
 

@@ -6,13 +6,13 @@
 #include "http/json/json_text.hpp"
 
 namespace troupe {
-SseWriter::SseWriter(const ResponseIdentity& identity, EventFraming framing, bool include_usage,
-                     bool continuous_usage_stats)
+
+SseWriter::SseWriter(const ResponseIdentity& identity, EventFraming framing, const SseOptions& options)
     : framer_(framing),
       shape_(identity.shape),
       is_chat_(identity.shape == ResponseShape::kChat),
-      include_usage_(include_usage),
-      continuous_usage_stats_(continuous_usage_stats) {
+      options_(options),
+      id_("id: " + std::string(identity.id) + ":") {
   head_ = "data: {\"id\":";
   append_json_string(head_, identity.id);
   head_ += is_chat_ ? ",\"object\":\"chat.completion.chunk\"" : ",\"object\":\"text_completion\"";
@@ -30,9 +30,20 @@ void SseWriter::choose(std::uint32_t choice) {
   before_text_ = before_choice_ + (is_chat_ ? "\"delta\":{\"content\":" : "\"text\":");
 }
 
+bool SseWriter::open_event(std::string& out) {
+  if (!options_.has_ids) return true;
+  const std::int64_t number = next_number_++;
+  if (number <= options_.after) return false;
+  out += id_;
+  append_json_integer(out, number);
+  out += '\n';
+  return true;
+}
+
 void SseWriter::begin(std::string& out, const Usage& usage) {
   if (!is_chat_) return;
   const std::size_t start = framer_.begin(out);
+  if (!open_event(out)) return framer_.end(out, start);
   out += before_choice_;
   out +=
       "\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"
@@ -55,8 +66,9 @@ void SseWriter::delta(std::string& out, const TextDelta& given) {
   long_event_ = framer_.end(out, start, json, kept, false);
 }
 
-void SseWriter::append_reasoning(AnswerJson& json, const TextDelta& delta) const {
+void SseWriter::append_reasoning(AnswerJson& json, const TextDelta& delta) {
   std::string& out = json.out();
+  if (!open_event(out)) return;
   out += before_choice_;
   out += "\"delta\":{\"reasoning_content\":";
   json.text(delta.reasoning);
@@ -66,8 +78,9 @@ void SseWriter::append_reasoning(AnswerJson& json, const TextDelta& delta) const
 }
 
 // A call's first chunk has all but its arguments; clients join what follows.
-void SseWriter::append_call(AnswerJson& json, const CallDelta& call, const Usage& usage) const {
+void SseWriter::append_call(AnswerJson& json, const CallDelta& call, const Usage& usage) {
   std::string& out = json.out();
+  if (!open_event(out)) return;
   out += before_choice_;
   out += "\"delta\":{\"tool_calls\":[{\"index\":";
   append_json_integer(out, call.index);
@@ -89,8 +102,9 @@ void SseWriter::append_call(AnswerJson& json, const CallDelta& call, const Usage
   out += "}\n\n";
 }
 
-void SseWriter::append_text(AnswerJson& json, const TextDelta& delta) const {
+void SseWriter::append_text(AnswerJson& json, const TextDelta& delta) {
   std::string& out = json.out();
+  if (!open_event(out)) return;
   out += before_text_;
   json.text(delta.text);
   out += after_text_;
@@ -106,6 +120,7 @@ void SseWriter::append_text(AnswerJson& json, const TextDelta& delta) const {
 
 void SseWriter::append_finish_chunk(std::string& out, const Finished& finished,
                                     const RequestTimings* timings) {
+  if (!open_event(out)) return;
   out += before_choice_;
   out += is_chat_ ? "\"delta\":{},\"logprobs\":null," : "\"text\":\"\",\"logprobs\":null,";
   append_finish(out, finished);
@@ -124,33 +139,35 @@ void SseWriter::finish_choice(std::string& out, const Finished& finished) {
 void SseWriter::finish(std::string& out, const Finished& finished) {
   const std::size_t start = framer_.begin(out);
   // Timings are in whichever chunk is the last.
-  append_finish_chunk(out, finished, include_usage_ ? nullptr : &finished.timings);
-  if (include_usage_) {
+  append_finish_chunk(out, finished, options_.include_usage ? nullptr : &finished.timings);
+  if (options_.include_usage && open_event(out)) {
     out += head_;
     out += "],\"usage\":";
     append_usage(out, finished.usage);
     append_timings_member(out, finished.timings, finished.usage);
     out += "}\n\n";
   }
-  out += "data: [DONE]\n\n";
+  if (open_event(out)) out += "data: [DONE]\n\n";
   framer_.end(out, start);
   framer_.end_body(out);
 }
 
 void SseWriter::error(std::string& out, const HttpError& error) {
   const std::size_t start = framer_.begin(out);
-  out += "data: ";
-  out += error_json(error);
-  out += "\n\n";
+  if (open_event(out)) {
+    out += "data: ";
+    out += error_json(error);
+    out += "\n\n";
+  }
   framer_.end(out, start);
   framer_.end_body(out);
 }
 
 void SseWriter::append_usage_member(std::string& out, const Usage& usage) const {
-  if (continuous_usage_stats_) {
+  if (options_.continuous_usage_stats) {
     out += ",\"usage\":";
     append_usage(out, usage);
-  } else if (include_usage_) {
+  } else if (options_.include_usage) {
     out += ",\"usage\":null";
   }
 }

@@ -6,6 +6,8 @@
 //   role -> delta* -> finish -> [usage] -> done          a chat
 //           a delta's reasoning, text and calls are chunks of their own
 //           delta* -> finish -> [usage] -> done          a text completion
+//
+// Of an answer that can be taken up again each event has an id, "ID:NUMBER" from 0 on.
 #pragma once
 
 #include <string>
@@ -17,10 +19,16 @@
 
 namespace troupe {
 
+struct SseOptions {
+  bool include_usage = false;
+  bool continuous_usage_stats = false;
+  bool has_ids = false;
+  std::int64_t after = -1;  // with has_ids: events up to this number are left out
+};
+
 class SseWriter final : public StreamWriter {
  public:
-  SseWriter(const ResponseIdentity& identity, EventFraming framing, bool include_usage,
-            bool continuous_usage_stats);
+  SseWriter(const ResponseIdentity& identity, EventFraming framing, const SseOptions& options);
 
   void choose(std::uint32_t choice) override;
   // Its finish chunk.
@@ -35,17 +43,20 @@ class SseWriter final : public StreamWriter {
   void heartbeat(std::string& out) override { framer_.heartbeat(out); }
 
  private:
-  void append_text(AnswerJson& json, const TextDelta& delta) const;
-  void append_reasoning(AnswerJson& json, const TextDelta& delta) const;
-  void append_call(AnswerJson& json, const CallDelta& call, const Usage& usage) const;
+  // False: the event is left out, and counted.
+  [[nodiscard]] bool open_event(std::string& out);
+  void append_text(AnswerJson& json, const TextDelta& delta);
+  void append_reasoning(AnswerJson& json, const TextDelta& delta);
+  void append_call(AnswerJson& json, const CallDelta& call, const Usage& usage);
   void append_usage_member(std::string& out, const Usage& usage) const;
   void append_finish_chunk(std::string& out, const Finished& finished, const RequestTimings* timings);
 
   EventFramer framer_;
   ResponseShape shape_;
   bool is_chat_;
-  bool include_usage_;
-  bool continuous_usage_stats_;
+  const SseOptions options_;
+  std::string id_;  // id: ID:
+  std::int64_t next_number_ = 0;
   std::string head_;             // data: {"id":…,"model":…,"choices":[
   std::string before_choice_;    // and {"index":0,
   std::string before_text_;      // {"index":0,"delta":{"content":  or  {"index":0,"text":

@@ -62,6 +62,8 @@ void read_prompts(FieldReader& fields, const Limits& limits, ApiRequest& request
   std::visit([&](auto& first) { request.generation.prompt = std::move(first); }, prompts.front());
   prompts.erase(prompts.begin());
   request.more_prompts = std::move(prompts);
+  if (request.is_resumable && !request.more_prompts.empty())
+    fields.fail("stream_options.resumable", " must be false with several prompts");
 }
 
 }  // namespace

@@ -115,6 +115,11 @@ void read_streaming(FieldReader& fields, ApiRequest& request) {
   FieldReader options(value->get_object(), "stream_options.");
   request.include_usage = options.boolean("include_usage").value_or(false);
   request.continuous_usage_stats = options.boolean("continuous_usage_stats").value_or(false);
+  request.is_resumable = options.boolean("resumable").value_or(false);
+  const bool is_view = request.shape == ResponseShape::kResponse || request.shape == ResponseShape::kMessage;
+  if (request.is_resumable && is_view)
+    options.fail("resumable", " is for chats and completions; a response is created with background");
+  if (request.is_resumable && !request.stream) options.fail("resumable", " needs stream");
   fields.adopt(options);
 }
 
@@ -123,6 +128,8 @@ void read_choices(FieldReader& fields, const Limits& limits, ApiRequest& request
   if (request.shape != ResponseShape::kChat && request.shape != ResponseShape::kCompletion) return;
   const auto number = fields.integer("n", 1, static_cast<std::int64_t>(limits.max_choices));
   request.num_choices = static_cast<std::uint32_t>(number.value_or(1));
+  if (request.is_resumable && request.num_choices > 1)
+    fields.fail("stream_options.resumable", " must be false with n > 1");
 }
 
 // Sampling, lengths, stops, streaming.

@@ -23,11 +23,12 @@ namespace troupe {
 enum class ResponseShape : std::uint8_t { kChat, kCompletion, kResponse, kMessage };
 
 struct ApiRequest {
-  GenerationRequest generation;  // without its id
+  GenerationRequest generation;  // without its id; BackgroundRun without its body
   ResponseShape shape = ResponseShape::kChat;
   bool stream = false;
   bool include_usage = false;           // a last chunk with the usage and no choices
   bool continuous_usage_stats = false;  // the usage so far in every chunk
+  bool is_resumable = false;            // a stream: goes on without its client, who may come back
   bool wants_logprobs = false;          // generation.sampling says how many
   std::uint32_t num_choices = 1;        // answers to each prompt
   // Completions: prompts behind generation.prompt, each with answers of its own.

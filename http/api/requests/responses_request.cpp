@@ -9,6 +9,7 @@
 #include <boost/json/value.hpp>
 
 #include "actors/request/stored_items.hpp"
+#include "http/api/answers/response_object.hpp"
 #include "http/api/requests/generation_fields.hpp"
 #include "http/api/requests/message_fields.hpp"
 #include "http/api/requests/openai_api.hpp"
@@ -149,6 +150,14 @@ void read_turn(FieldReader& fields, ConversationTurn& turn) {
   turn.must_be_stored = store.value_or(false);
 }
 
+// It is answered also if its client goes, so it has to be kept.
+void read_background(FieldReader& fields, GenerationRequest& generation, ConversationTurn& turn) {
+  if (!fields.boolean("background").value_or(false)) return;
+  if (!turn.is_stored) return fields.fail("background", " must be false with \"store\": false");
+  turn.must_be_stored = true;
+  generation.background = std::make_shared<const BackgroundRun>();
+}
+
 }  // namespace
 
 std::variant<ApiRequest, ApiError> parse_responses_request(std::string_view body, const ServedModels& models,
@@ -162,8 +171,10 @@ std::variant<ApiRequest, ApiError> parse_responses_request(std::string_view body
         turn.tool_names = read_tools(fields, ToolShape::kFlat, limits, prompt);
         check_demand_alone(fields, request.generation);
         read_turn(fields, turn);
+        read_background(fields, request.generation, turn);
         turn.settings =
             tool_choice_json(prompt, turn.tool_names) + "," + settings_json(fields, request.generation);
+        if (request.generation.background) turn.settings += kBackgroundMember;
         request.generation.turn = std::make_shared<const ConversationTurn>(std::move(turn));
       });
 }

@@ -81,7 +81,6 @@ constexpr std::array kUnsupportedInCompletions = {
 };
 
 constexpr std::array kUnsupportedInResponses = {
-    UnsupportedField{"background", is_false, "false"},
     UnsupportedField{"n", is_one, "1"},
     UnsupportedField{"conversation", is_never, "null; use previous_response_id"},
     UnsupportedField{"max_tokens", is_never, "max_output_tokens"},

@@ -135,7 +135,7 @@ TEST_CASE("responses request: text.format says which form the answer has") {
 
 TEST_CASE("responses request: what would change the meaning is refused by name, what would not is taken") {
   for (const auto& [field, value] : {std::pair{"truncation", R"("auto")"},
-                                     {"background", "true"},
+                                     {"background", R"(true,"store":false)"},
                                      {"conversation", R"("conv_1")"},
                                      {"max_tool_calls", "1"},
                                      {"include", R"(["file_search_call.results"])"},

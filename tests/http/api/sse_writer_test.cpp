@@ -24,7 +24,7 @@ constexpr std::string_view kUsageJson =
 }  // namespace
 
 TEST_CASE("sse: the bytes of a whole chat stream") {
-  SseWriter writer(kChat, EventFraming::kPlain, false, false);
+  SseWriter writer(kChat, EventFraming::kPlain, {});
   std::string out;
   writer.begin(out, {});
   writer.delta(out, {.text = "a\"\n", .usage = kUsage});
@@ -45,7 +45,7 @@ TEST_CASE("sse: the bytes of a whole chat stream") {
 }
 
 TEST_CASE("sse: reasoning, text and calls of one delta are chunks of their own, in this order") {
-  SseWriter writer(kChat, EventFraming::kPlain, false, false);
+  SseWriter writer(kChat, EventFraming::kPlain, {});
   std::string out;
   writer.delta(out, {.text = "t",
                      .usage = kUsage,
@@ -66,7 +66,7 @@ TEST_CASE("sse: reasoning, text and calls of one delta are chunks of their own, 
 }
 
 TEST_CASE("sse: long arguments are written as the client takes them") {
-  SseWriter writer(kChat, EventFraming::kPlain, false, false);
+  SseWriter writer(kChat, EventFraming::kPlain, {});
   std::string out;
   writer.delta(out,
                {.text = "",
@@ -80,7 +80,7 @@ TEST_CASE("sse: long arguments are written as the client takes them") {
 
 TEST_CASE("sse: an answer that ended with calls says so, unless it was cut off") {
   for (const bool is_cut : {false, true}) {
-    SseWriter writer(kChat, EventFraming::kPlain, false, false);
+    SseWriter writer(kChat, EventFraming::kPlain, {});
     std::string out;
     Finished finished = kStop;
     if (is_cut) finished.reason = FinishReason::kLength;
@@ -92,7 +92,7 @@ TEST_CASE("sse: an answer that ended with calls says so, unless it was cut off")
 }
 
 TEST_CASE("sse: the bytes of a whole completion stream") {
-  SseWriter writer(kText, EventFraming::kPlain, false, false);
+  SseWriter writer(kText, EventFraming::kPlain, {});
   std::string out;
   writer.begin(out, {});
   writer.delta(out, {.text = "x", .usage = kUsage});
@@ -109,7 +109,7 @@ TEST_CASE("sse: the bytes of a whole completion stream") {
 }
 
 TEST_CASE("sse: with include_usage every chunk has usage null and the last one has no choices") {
-  SseWriter writer(kChat, EventFraming::kPlain, true, false);
+  SseWriter writer(kChat, EventFraming::kPlain, {.include_usage = true});
   std::string out;
   writer.begin(out, {});
   writer.delta(out, {.text = "x", .usage = kUsage});
@@ -122,7 +122,7 @@ TEST_CASE("sse: with include_usage every chunk has usage null and the last one h
 }
 
 TEST_CASE("sse: continuous usage statistics are in every chunk") {
-  SseWriter writer(kChat, EventFraming::kPlain, true, true);
+  SseWriter writer(kChat, EventFraming::kPlain, {.include_usage = true, .continuous_usage_stats = true});
   std::string out;
   writer.begin(out, {.prompt_tokens = 3});
   writer.delta(out, {.text = "x", .usage = kUsage});
@@ -136,7 +136,7 @@ TEST_CASE("sse: continuous usage statistics are in every chunk") {
 }
 
 TEST_CASE("sse: what stopped the answer is told") {
-  SseWriter writer(kChat, EventFraming::kPlain, false, false);
+  SseWriter writer(kChat, EventFraming::kPlain, {});
   std::string by_string, by_token;
   writer.finish(by_string,
                 {.reason = FinishReason::kStop, .stop_string = "\n", .stop_token = {}, .usage = {}});
@@ -146,7 +146,7 @@ TEST_CASE("sse: what stopped the answer is told") {
 }
 
 TEST_CASE("sse: an error is one event with OpenAI's error object and no [DONE]") {
-  SseWriter writer(kChat, EventFraming::kPlain, true, false);
+  SseWriter writer(kChat, EventFraming::kPlain, {.include_usage = true});
   std::string out;
   writer.error(out, http_error(500, "broken\n"));
   CHECK(out == R"(data: {"error":{"message":"broken\n","type":"server_error","param":null,"code":null}})"
@@ -154,8 +154,8 @@ TEST_CASE("sse: an error is one event with OpenAI's error object and no [DONE]")
 }
 
 TEST_CASE("sse: each event is one HTTP chunk whose length is right") {
-  SseWriter plain(kChat, EventFraming::kPlain, true, false);
-  SseWriter chunked(kChat, EventFraming::kChunked, true, false);
+  SseWriter plain(kChat, EventFraming::kPlain, {.include_usage = true});
+  SseWriter chunked(kChat, EventFraming::kChunked, {.include_usage = true});
   const auto write = [](SseWriter& writer) {
     std::string out;
     writer.begin(out, {});
@@ -198,7 +198,7 @@ TEST_CASE("sse: timings are in the last chunk, be it the finish or the usage") {
   Finished finished = kStop;
   finished.timings.total = std::chrono::milliseconds(5);
   for (const bool include_usage : {false, true}) {
-    SseWriter writer(kChat, EventFraming::kPlain, include_usage, false);
+    SseWriter writer(kChat, EventFraming::kPlain, {.include_usage = include_usage});
     std::string out;
     writer.finish(out, finished);
     const auto data = test::sse_data(out);
@@ -211,15 +211,13 @@ TEST_CASE("sse: timings are in the last chunk, be it the finish or the usage") {
 TEST_CASE("sse: log-probabilities are in the chunk with their text") {
   const std::vector<AnswerToken> tokens = {{.token = {.text = "a", .bytes = "a", .logprob = -0.5F}}};
   std::string chat, text;
-  SseWriter(kChat, EventFraming::kPlain, false, false)
-      .delta(chat, {.text = "a", .usage = kUsage, .tokens = tokens});
+  SseWriter(kChat, EventFraming::kPlain, {}).delta(chat, {.text = "a", .usage = kUsage, .tokens = tokens});
   CHECK(chat ==
         std::string(kChatHead) +
             R"({"index":0,"delta":{"content":"a"},"logprobs":{"content":[{"token":"a","logprob":-0.5,)"
             R"("bytes":[97],"top_logprobs":[]}],"refusal":null},"finish_reason":null}]})"
             "\n\n");
-  SseWriter(kText, EventFraming::kPlain, false, false)
-      .delta(text, {.text = "a", .usage = kUsage, .tokens = tokens});
+  SseWriter(kText, EventFraming::kPlain, {}).delta(text, {.text = "a", .usage = kUsage, .tokens = tokens});
   CHECK(text.find(R"("text":"a","logprobs":{"text_offset":[0],"token_logprobs":[-0.5],"tokens":["a"],)"
                   R"("top_logprobs":[{"a":-0.5}]},"finish_reason":null}]})") != std::string::npos);
 }
