@@ -18,7 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 const char* const kName = "read-time.tmp";
 constexpr std::uint64_t kMostBytes = 8 << 20;
-constexpr std::uint64_t kFewestPages = 4, kMostPages = 32;
+constexpr std::uint64_t kFewestPages = 4;
+constexpr std::uint64_t kMostPages = 32;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
