@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/support/sanitizers.hpp"
+
 using namespace troupe;
 
 namespace {
@@ -40,7 +42,8 @@ enum class Extent { kUpToTheLimit, kWhole };
 
 void expect_no_violation(const SmallWorldSettings& settings, std::size_t max_states,
                          Extent extent = Extent::kUpToTheLimit) {
-  const ExploreLimits limits = limits_of(max_states);
+  const ExploreLimits limits =
+      limits_of(extent == Extent::kWhole ? max_states : test::fewer_if_sanitized(max_states));
   const Exploration found = explore(settings, limits);
   MESSAGE(settings.name << ": " << found.report());
   CHECK(found.violation.empty());

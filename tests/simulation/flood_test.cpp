@@ -16,6 +16,7 @@
 #include "policy/admitting/yielding.hpp"
 #include "telemetry/log.hpp"
 #include "tests/simulation/sim_world.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace troupe::sim {
 namespace {
@@ -211,7 +212,7 @@ class Flood {
 TEST_CASE("flood: every request of the other flow is let in, and its first token comes in bounded time") {
   configure_logging(LogLevel::kOff, LogFormat::kText);
   std::uint64_t longest_wait = 0, num_displaced = 0, num_preemptions = 0;
-  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::fewer_if_sanitized(120); ++seed) {
     CAPTURE(seed);
     Flood flood(seed);
     flood.run();

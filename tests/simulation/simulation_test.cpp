@@ -13,6 +13,7 @@
 #include <string>
 
 #include "telemetry/log.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace troupe::sim {
 namespace {
@@ -78,7 +79,8 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
     configure_logging(LogLevel::kInfo, LogFormat::kText);
     check_seed(*seed, totals);
   } else {
-    const std::uint64_t num_seeds = number_from("TROUPE_SIM_SEEDS").value_or(kSeedsInEveryRun);
+    const std::uint64_t num_seeds =
+        number_from("TROUPE_SIM_SEEDS").value_or(test::fewer_if_sanitized(kSeedsInEveryRun));
     const std::uint64_t first = number_from("TROUPE_SIM_FIRST_SEED").value_or(0);
     for (std::uint64_t seed = first; seed < first + num_seeds; ++seed) check_seed(seed, totals);
     if (num_seeds >= kSeedsInEveryRun) {

@@ -3,6 +3,8 @@
 // sanitizer: GCC says so by a macro, Clang by a feature.
 #pragma once
 
+#include <cstdint>
+
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define TROUPE_ASAN
@@ -14,3 +16,17 @@
 #elif defined(__SANITIZE_THREAD__)
 #define TROUPE_TSAN
 #endif
+
+namespace troupe::test {
+
+// Of the seeds or states that a release build goes through, so many are enough where each
+// takes several times as long and the fault looked for is one of memory.
+constexpr std::uint64_t fewer_if_sanitized(std::uint64_t number) {
+#if defined(TROUPE_ASAN) || defined(TROUPE_TSAN)
+  return number / 4;
+#else
+  return number;
+#endif
+}
+
+}  // namespace troupe::test

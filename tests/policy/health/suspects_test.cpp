@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "tests/support/sanitizers.hpp"
+
 namespace troupe {
 namespace {
 
@@ -293,7 +295,7 @@ class SmallServer {
 
 TEST_CASE("suspects: whoever kills is found in two deaths, and nobody else is taken for it") {
   std::uint32_t most_poisoned = 0;
-  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::fewer_if_sanitized(3000); ++seed) {
     CAPTURE(seed);
     SmallServer server(seed);
     server.run();
@@ -308,7 +310,7 @@ TEST_CASE("suspects: whoever kills is found in two deaths, and nobody else is ta
 TEST_CASE("suspects: while one who is innocent is answered, three deaths at most are not forgiven") {
   std::size_t most_unforgiven = 0;
   std::uint32_t most_deaths = 0;
-  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::fewer_if_sanitized(3000); ++seed) {
     CAPTURE(seed);
     SmallServer server(seed, true);
     server.run();
