@@ -93,6 +93,15 @@ SequenceId CoreWorld::admit_guided(std::vector<std::int32_t> prompt, std::uint32
   return admit(std::move(ticket));
 }
 
+SequenceId CoreWorld::admit_drawn(std::uint32_t num_drawn, std::uint32_t max_tokens, bool guided) {
+  AdmissionTicket ticket;
+  ticket.prompt = counting(1, 5);
+  ticket.drawn = counting(100, num_drawn);
+  ticket.max_tokens = max_tokens;
+  if (guided) ticket.allowed_first = mask_of(0);
+  return admit(std::move(ticket));
+}
+
 SequenceId CoreWorld::admit(AdmissionTicket ticket) {
   ticket.sequence = ++last_sequence_;
   hand(Admit{.ticket = std::make_shared<const AdmissionTicket>(std::move(ticket))});

@@ -36,6 +36,8 @@ class CoreWorld {
   void lose_worker(WorkerId worker);
   SequenceId admit(std::vector<std::int32_t> prompt, std::uint32_t max_tokens);
   SequenceId admit_guided(std::vector<std::int32_t> prompt, std::uint32_t max_tokens);
+  // It goes on behind as many tokens as this. guided: so, too.
+  SequenceId admit_drawn(std::uint32_t num_drawn, std::uint32_t max_tokens, bool guided = false);
   // A mask of one token for the sequence's next one.
   void allow(SequenceId id, std::uint32_t num_generated);
   void finish_batch(WorkerId worker);

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/engine/core_world.hpp"
 
 using namespace troupe;
@@ -186,6 +188,43 @@ void check_mask(CoreWorld& world, SequenceId id, std::uint32_t num_generated) {
 }
 
 }  // namespace
+
+TEST_CASE("core: tokens that were drawn before are reported when it first runs, and it goes on behind them") {
+  for (std::uint32_t num_drawn = 0; num_drawn <= 8; ++num_drawn) {
+    CAPTURE(num_drawn);
+    CoreWorld world;
+    const auto id = world.admit_drawn(num_drawn, 8);
+    CHECK(world.answer(id).tokens.empty());  // no worker is there
+    world.start_worker(0);
+    CHECK(world.answer(id).tokens == counting(100, std::min(num_drawn, 7U)));
+    world.start_worker(1);
+    world.finish_batch(0);
+    world.lose_worker(0);
+    world.finish_all();
+    CHECK(world.answer(id).tokens == counting(100, 8));
+    CHECK(world.answer(id).has_ended);
+    CHECK(world.core().pages().counts().running == 0);
+  }
+}
+
+TEST_CASE("core: a guided sequence whose beginning was drawn waits to hear of what follows it") {
+  CoreWorld world;
+  world.start_worker(0);
+  const auto id = world.admit_drawn(2, 4, true);
+  CHECK(world.answer(id).tokens == counting(100, 2));
+  world.finish_all();
+  CHECK(world.answer(id).tokens == counting(100, 2));
+  world.allow(id, 1);  // of the first of them: nothing comes of it
+  world.finish_all();
+  CHECK(world.answer(id).tokens == counting(100, 2));
+  world.allow(id, 2);
+  world.finish_all();
+  CHECK(world.answer(id).tokens == counting(100, 3));
+  world.allow(id, 3);
+  world.finish_all();
+  CHECK(world.answer(id).tokens == counting(100, 4));
+  CHECK(world.answer(id).has_ended);
+}
 
 TEST_CASE("core: a guided sequence draws a token when it is known of which, never before") {
   CoreWorld world;
