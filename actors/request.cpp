@@ -87,10 +87,15 @@ void RequestState::begin_request() {
     return fail(nothing_is_kept(ApiErrorKind::kInvalidRequest, "store"));
   if (!find_guide()) return;
   if (turn && turn->is_stored && peers_.store) kept_.emplace(start_.request);
-  start_.request->background ? enter_journal() : find_conversation();
+  if (!turn || turn->previous.empty()) return encode(nullptr);
+  if (!peers_.store)
+    return fail(nothing_is_kept(ApiErrorKind::kPreviousResponseNotFound, "previous_response_id"));
+  count_in(&environment_->board->num_in_store);
+  self_->send(peers_.store, ReadConversation{start_.request->tenant, turn->previous});
 }
 
-// Before its client hears that it was taken. A later process finds it there.
+// When nothing is known to be wrong with it, and before its client hears that it was taken.
+// A later process finds it there.
 void RequestState::enter_journal() {
   const BackgroundRun& run = *start_.request->background;
   if (run.is_journaled) return take_journaled({});
@@ -109,8 +114,9 @@ void RequestState::enter_journal() {
 void RequestState::take_journaled(const RequestJournaled& journaled) {
   if (start_.stream->is_over()) return leave_journal();
   if (journaled.error) return fail(*journaled.error);
+  count_in(nullptr);
   start_.stream->note_journaled();
-  find_conversation();
+  ask_for_admission();
 }
 
 // The last token.
@@ -132,15 +138,6 @@ void RequestState::flush_journal() {
 
 void RequestState::leave_journal() {
   if (start_.request->background && peers_.store) self_->send(peers_.store, EndJournal{start_.request->id});
-}
-
-void RequestState::find_conversation() {
-  const auto& turn = start_.request->turn;
-  if (!turn || turn->previous.empty()) return encode(nullptr);
-  if (!peers_.store)
-    return fail(nothing_is_kept(ApiErrorKind::kPreviousResponseNotFound, "previous_response_id"));
-  count_in(&environment_->board->num_in_store);
-  self_->send(peers_.store, ReadConversation{start_.request->tenant, turn->previous});
 }
 
 // False: the form can't be followed, and the request has failed.
@@ -238,6 +235,10 @@ void RequestState::admit(EncodedPrompt prompt) {
     record_.emplace(std::move(*prompt.parts), start_.request->tenant);
   }
   ticket_ = std::make_shared<const AdmissionTicket>(make_ticket(std::move(prompt.tokens)));
+  start_.request->background ? enter_journal() : ask_for_admission();
+}
+
+void RequestState::ask_for_admission() {
   is_with_scheduler_ = true;
   self_->send(peers_.scheduler, Admit{ticket_});
 }

@@ -83,11 +83,11 @@ class RequestState {
   void journal_token(std::int32_t token);
   void flush_journal();
   void leave_journal();
-  void find_conversation();
   void encode(std::shared_ptr<const Conversation> conversation);
   void encode_elsewhere(std::size_t num_bytes, std::shared_ptr<const Conversation> conversation);
   void stop_encoding();
   void admit(EncodedPrompt prompt);
+  void ask_for_admission();
   void answer_encoded(std::vector<std::int32_t> tokens);
   AdmissionTicket make_ticket(std::vector<std::int32_t> tokens) const;
   void accept();
