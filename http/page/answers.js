@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // One answer, streamed: from the server's kept conversations (/v1/responses), or without
 // them (/v1/chat/completions).
-import { ApiError, streamEvents } from "./api.js";
+import { ApiError, followEvents, streamEvents } from "./api.js";
+
+const MS_BEFORE_RETURN = 1000;
+const RETURNS = 300;  // of one answer, without an event between them
+const ENDS = new Set(["response.completed", "response.incomplete"]);
 
 // asked: { model, system, settings, messages, previous, keeps }; messages are those after the
-// response `previous`. Yields { text }, { reasoning } and at the end
-// { end: { id, isStored, isCut, tokens, rate } }.
+// response `previous`. Yields { begun: id } of a response that goes on without the page,
+// { text }, { reasoning } and at the end { end: { id, isStored, isCut, tokens, rate } }.
 export function answer(asked, signal) {
   return asked.keeps ? keptAnswer(asked, signal) : plainAnswer(asked, signal);
 }
@@ -16,26 +20,54 @@ function sampling(settings, maxTokens) {
 }
 
 async function* keptAnswer({ model, system, settings, messages, previous }, signal) {
-  const body = { model, stream: true, input: messages, ...sampling(settings, "max_output_tokens") };
+  const body = { model, stream: true, background: true, input: messages, ...sampling(settings, "max_output_tokens") };
   if (system) body.instructions = system;
   if (previous) body.previous_response_id = previous;
-  for await (const event of streamEvents("/v1/responses", body, signal)) {
-    if (event.type === "response.output_text.delta") yield { text: event.delta };
-    if (event.type === "response.reasoning_text.delta") yield { reasoning: event.delta };
-    if (event.type === "error") throw new ApiError(200, event.error ?? event);
-    if (event.type === "response.failed") throw new ApiError(200, event.response.error);
-    if (event.type === "response.completed" || event.type === "response.incomplete") {
-      const { response } = event;
-      yield {
-        end: {
-          id: response.id, isStored: response.store === true, isCut: event.type === "response.incomplete",
-          tokens: response.usage?.output_tokens, rate: response.timings?.tokens_per_second,
-        },
-      };
-      return;
+  yield* persistent(streamEvents("/v1/responses", body, signal), null, signal);
+}
+
+// An answer that was begun before the page was loaded anew, from its beginning.
+export const begunAnswer = (id, signal) => persistent(followEvents(id, -1, signal), id, signal);
+
+// Comes back where it was when the connection or the server ends.
+async function* persistent(events, id, signal) {
+  let last = -1;
+  for (let returns = 0; returns <= RETURNS; ++returns) {
+    try {
+      for await (const event of events) {
+        last = event.sequence_number ?? last;
+        returns = 0;
+        if (event.type === "response.created") yield { begun: id = event.response.id };
+        else yield* pieces(event);
+        if (ENDS.has(event.type)) return;
+      }
+    } catch (error) {
+      const mayReturn = !(error instanceof ApiError) || error.status === 503;
+      if (!id || signal.aborted || !mayReturn) throw error;
     }
+    if (!id) break;
+    await new Promise((done) => setTimeout(done, MS_BEFORE_RETURN));
+    signal.throwIfAborted();
+    events = followEvents(id, last, signal);
   }
   throw new Error("the connection ended before the answer did");
+}
+
+function* pieces(event) {
+  if (event.type === "response.output_text.delta") yield { text: event.delta };
+  if (event.type === "response.reasoning_text.delta") yield { reasoning: event.delta };
+  if (event.type === "error") throw new ApiError(200, event.error ?? event);
+  if (event.type === "response.failed") throw new ApiError(200, event.response.error);
+  if (event.type === "response.cancelled") throw new ApiError(200, { message: "the answer was stopped elsewhere" });
+  if (event.type === "response.completed" || event.type === "response.incomplete") {
+    const { response } = event;
+    yield {
+      end: {
+        id: response.id, isStored: response.store === true, isCut: event.type === "response.incomplete",
+        tokens: response.usage?.output_tokens, rate: response.timings?.tokens_per_second,
+      },
+    };
+  }
 }
 
 async function* plainAnswer({ model, system, settings, messages }, signal) {

@@ -28,9 +28,16 @@ async function send(path, { method = "GET", body, signal, asks = true } = {}) {
 export const getJson = async (path) => (await send(path)).json();
 export const getText = async (path, asks) => (await send(path, { asks })).text();
 export const remove = (path) => send(path, { method: "DELETE" });
+export const cancelResponse = (id) => send(`/v1/responses/${id}/cancel`, { method: "POST" });
 
 export async function* streamEvents(path, body, signal) {
   yield* readEvents(await send(path, { method: "POST", body, signal }));
+}
+
+// The events of a response in the background behind number `after`.
+export async function* followEvents(id, after, signal) {
+  const behind = after < 0 ? "" : `&starting_after=${after}`;
+  yield* readEvents(await send(`/v1/responses/${id}?stream=true${behind}`, { signal }));
 }
 
 // Which models generate text, and whether the server keeps conversations.

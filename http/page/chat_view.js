@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chat: a list of conversations, the turns of one, and where the next one is written.
-import { answer, splitReasoning } from "./answers.js";
-import { describeServer } from "./api.js";
+import { answer, begunAnswer, splitReasoning } from "./answers.js";
+import { cancelResponse, describeServer } from "./api.js";
 import {
   addTurn, ancestors, deleteConversation, listConversations, loadTexts, newConversation, openConversation, pathOf, promptOf,
   saveConversation, select, siblings,
@@ -69,6 +69,8 @@ export class ChatView {
     this.conversation = conversation;
     history.replaceState(null, "", `#chat/${id}`);
     this.show();
+    for (const turn of Object.values(conversation.turns))
+      if (turn.status === "running" && !this.running.has(turn.id)) this.follow(conversation, turn, this.returnTo);
     await this.load();
     return true;
   }
@@ -155,17 +157,25 @@ export class ChatView {
     if (this.shownRun()) return notify("Stop the answer first.");
     const { conversation } = this;
     const turn = addTurn(conversation, parent, question, byId("model").value);
+    history.replaceState(null, "", `#chat/${conversation.id}`);
+    this.show();
+    await this.follow(conversation, turn, this.run);
+  }
+
+  // Until the answer ends, which is by `run` or a failure of it.
+  async follow(conversation, turn, run) {
     const controller = new AbortController();
     this.running.set(turn.id, { conversation, controller });
     this.save(conversation);
-    history.replaceState(null, "", `#chat/${conversation.id}`);
-    this.show();
+    this.showState();
     try {
-      await this.run(conversation, turn, controller.signal);
+      await run.call(this, conversation, turn, controller.signal);
     } catch (error) {
       turn.status = controller.signal.aborted ? "stopped" : "failed";
       if (!controller.signal.aborted) turn.problem = error.message;
+      else if (turn.begun) cancelResponse(turn.begun).catch(() => {});  // it is over, or the server is
     }
+    delete turn.begun;
     this.running.delete(turn.id);
     byId("heard").textContent = ENDS[turn.status];
     this.save(conversation);
@@ -191,8 +201,29 @@ export class ChatView {
     if (!keeps) await loadTexts(ancestors(conversation, turn));
     const { messages, previous } = promptOf(conversation, turn, keeps, ({ answer: text }) => splitReasoning(text ?? "").text);
     const asked = { model: turn.model, system: conversation.system, settings: settings(), messages, previous, keeps };
+    await this.write(answer(asked, signal), conversation, turn);
+  }
+
+  // The page was loaded anew while the server answered.
+  async returnTo(conversation, turn, signal) {
+    turn.answer = turn.reasoning = "";
+    try {
+      await this.write(begunAnswer(turn.begun, signal), conversation, turn);
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      // Its events are gone; if it was completed it is stored.
+      Object.assign(turn, { status: "completed", responseId: turn.begun, isStored: true, answer: undefined });
+      await loadTexts([turn]);
+    }
+  }
+
+  async write(pieces, conversation, turn) {
     let shown = 0;
-    for await (const piece of answer(asked, signal)) {
+    for await (const piece of pieces) {
+      if (piece.begun && piece.begun !== turn.begun) {
+        turn.begun = piece.begun;
+        this.save(conversation);
+      }
       turn.answer += piece.text ?? "";
       turn.reasoning += piece.reasoning ?? "";
       if (piece.end) this.finish(turn, piece.end);

@@ -28,7 +28,7 @@ export const newConversation = (system = "") => ({ id: newId(), title: "", syste
 export function openConversation(id) {
   const conversation = read(nameOf(id), null);
   for (const turn of Object.values(conversation?.turns ?? {}))
-    if (turn.status === "running") turn.status = "stopped";  // the page was closed
+    if (turn.status === "running" && !turn.begun) turn.status = "stopped";  // the page was closed
   return conversation;
 }
 
@@ -47,8 +47,9 @@ export function saveConversation(conversation) {
 // Of the server too; throws and keeps it if the server can't.
 export async function deleteConversation(id) {
   for (const turn of Object.values(openConversation(id)?.turns ?? {})) {
-    if (!turn.responseId) continue;
-    await remove(`/v1/responses/${turn.responseId}`).catch((error) => {
+    const response = turn.responseId ?? turn.begun;
+    if (!response) continue;
+    await remove(`/v1/responses/${response}`).catch((error) => {
       if (error.status !== 404) throw error;
     });
   }

@@ -32,7 +32,12 @@ class Server:
     def __init__(self, command, port, path, log, environment=None, seconds=60):
         self.url = f"http://127.0.0.1:{port}"
         self.log = log
-        with open(log, "w", encoding="utf-8") as output:
+        self.start = lambda: self.run(command, path, environment, seconds)
+        pathlib.Path(log).write_text("", encoding="utf-8")
+        self.start()
+
+    def run(self, command, path, environment, seconds):
+        with open(self.log, "a", encoding="utf-8") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT,
                                             env={**os.environ, **(environment or {})})
         try:
@@ -40,6 +45,11 @@ class Server:
         except BaseException:
             self.stop()
             raise
+
+    def kill_and_start_again(self):
+        self.process.kill()
+        self.process.wait()
+        self.start()
 
     def wait_until_ready(self, path, seconds):
         deadline = time.monotonic() + seconds

@@ -86,10 +86,15 @@ class ChatPage:
         self.page.keyboard.press("Enter")
         return self.wait_for_end()
 
-    def ask_and_stop(self, text):
-        """Stops with the keyboard as soon as some of the answer is to be seen."""
+    def ask_and_see_some(self, text):
+        """Until some of an answer that counts is to be seen."""
         number = len(self.answers()) + 1
         self.type(text)
         self.wait_until(lambda: len(self.answers()) >= number and re.search(r"\d, \d", self.answers()[-1]))
+        return self.answers()[-1]
+
+    def ask_and_stop(self, text):
+        """Stops with the keyboard as soon as some of the answer is to be seen."""
+        self.ask_and_see_some(text)
         self.page.keyboard.press("Escape")
         return self.wait_for_end()

@@ -55,6 +55,7 @@ def chat_with_store(check, browser, troupe, results):
     chat.page.reload()
     chat.wait_for_turns(2)
     check((chat.questions(), chat.answers()) == before, f"after a reload -> {chat.answers()}")
+    interrupted_answers(check, chat, troupe)
     branches(check, chat, troupe)
     chat.shoot("branches")
     forgotten_turn(check, chat, troupe)
@@ -62,6 +63,26 @@ def chat_with_store(check, browser, troupe, results):
     check(not chat.foreign, f"nothing is asked of other hosts: {chat.foreign}")
     check(not chat.complaints, f"the browser does not complain: {chat.complaints}")
     return chat
+
+
+def interrupted_answers(check, chat, troupe):
+    """The page is loaded anew in mid-answer, and the server is killed in mid-answer; in a chat of their own."""
+    chat.page.keyboard.press("Alt+n")
+    whole = ", ".join(str(number) for number in range(1, 91))
+    with troupe.slowed():
+        seen = chat.ask_and_see_some("Count from 1 to 90.")
+        chat.page.reload()
+        chat.wait_until(lambda: chat.answers() and len(chat.answers()[-1]) > len(seen))
+        chat.shoot("loaded-anew")
+    check(whole in chat.wait_for_end(), f"the page was loaded anew at {seen[-20:]!r} -> {chat.answers()[-1][-20:]!r}")
+    with troupe.slowed():
+        seen = chat.ask_and_see_some("Count from 1 to 90.")
+    was_running = chat.page.locator("#stop").is_visible()
+    troupe.kill_and_start_again()
+    check(was_running and whole in chat.wait_for_end(), f"the server was killed at {seen[-20:]!r} -> {chat.answers()[-1][-20:]!r}")
+    chat.page.locator("#conversations button").first.click()
+    chat.page.locator("#conversations a").last.click()
+    chat.wait_for_turns(2)
 
 
 def branches(check, chat, troupe):
