@@ -21,8 +21,8 @@ class ChatPage:
         self.page.on("dialog", self.accept)
 
     def note(self, line):
-        """Refusals of the API are the page's to tell of; the browser notes them too."""
-        if line.type == "error" and "/v1/" not in line.location["url"]:
+        """Refusals of the API, and a server that starts, are the page's to tell of; the browser notes them too."""
+        if line.type == "error" and "/v1/" not in line.location["url"] and " 503 " not in line.text:
             self.complaints.append(line.text)
 
     def accept(self, dialog):
