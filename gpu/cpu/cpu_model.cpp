@@ -85,8 +85,7 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
                   std::min(plan.settings.num_slots, plan.settings.max_batch_tokens)};
   const Program largest = plan.network->build_program(0, plan.largest, plan.compute_type);
   const std::uint64_t weight_bytes = cpu_weight_bytes(*plan.store, *plan.network, weight_settings(plan));
-  const std::uint64_t table_bytes =
-      pages ? std::uint64_t{plan.settings.context_length} * shapes.head_dim * sizeof(float) : 0;
+  const std::uint64_t table_bytes = pages ? rotary_table_bytes(shapes, plan.settings.context_length) : 0;
   plan.memory =
       plan_memory({.weight_bytes = weight_bytes,
                    .table_bytes = table_bytes,
@@ -113,12 +112,11 @@ std::shared_ptr<const CpuModel> load_cpu_model(const CpuModelPlan& plan) {
                  .largest = plan.largest,
                  .memory = plan.memory,
                  .weights = nullptr,
-                 .rotary = nullptr};
+                 .rotary = {}};
   model.weights =
       std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan), threads);
   if (has_pages(*plan.network)) {
-    model.rotary = std::make_shared<const RotaryTable>(
-        rotary_parameters(plan.network->shapes(), plan.settings.context_length));
+    model.rotary = rotary_tables(plan.network->shapes(), plan.settings.context_length);
   }
   return std::make_shared<const CpuModel>(std::move(model));
 }

@@ -58,7 +58,7 @@ struct CpuModel {
   ProgramShape largest;  // for ProgramCache, too
   MemoryPlan memory;
   std::shared_ptr<const CpuWeights> weights;
-  std::shared_ptr<const RotaryTable> rotary;  // null: no KV pages
+  RotaryTables rotary;  // none: no KV pages
 
   // The one cell that a network has today.
   CellType cell() const { return network->cells().front(); }

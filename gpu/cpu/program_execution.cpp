@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gpu/cpu/kernels/activation.hpp"
+#include "gpu/cpu/kernels/addition.hpp"
 #include "gpu/cpu/kernels/attention/self_attention.hpp"
 #include "gpu/cpu/kernels/gated_activation.hpp"
 #include "gpu/cpu/kernels/head_norm.hpp"
@@ -17,6 +18,7 @@
 #include "gpu/cpu/kernels/pooling.hpp"
 #include "gpu/cpu/kernels/rms_norm.hpp"
 #include "gpu/cpu/kernels/row_copy.hpp"
+#include "gpu/cpu/kernels/soft_cap.hpp"
 
 namespace troupe {
 namespace {
@@ -65,7 +67,7 @@ const float* ProgramRunner::Execution::vector(TensorId id) const {
   return bound_.vectors[id]->data();
 }
 
-void ProgramRunner::Execution::execute(const Embed&, const Operator& op) {
+void ProgramRunner::Execution::execute(const Embed& embed, const Operator& op) {
   const CpuTable* table = bound_.tables[op.inputs.at(0)];
   if (table == nullptr) refuse("embed needs a table");
   const TensorId x = op.outputs.at(0);
@@ -76,7 +78,8 @@ void ProgramRunner::Execution::execute(const Embed&, const Operator& op) {
                                  .token_ids = runner_.token_ids_,
                                  .x = floats(x),
                                  .x_stride = columns(x),
-                                 .width = columns(x)};
+                                 .width = columns(x),
+                                 .scale = embed.scale};
   run_tasks(arguments, embed_num_tasks(arguments), embed_run_task);
 }
 
@@ -150,11 +153,13 @@ void ProgramRunner::Execution::wait_for_kv(std::uint32_t layer) const {
 void ProgramRunner::Execution::execute(const RotaryAppendKv& rotary, const Operator& op) {
   wait_for_kv(rotary.layer);
   const TensorId qkv = op.inputs.at(0);
+  const RotaryTable* table = rotary.is_local ? runner_.rotary_.local.get() : runner_.rotary_.all.get();
+  if (rotary.rotates && table == nullptr) refuse("the device has no table of this rotation");
   const RotaryAppendKvArguments arguments{.qkv = floats(qkv),
                                           .qkv_stride = columns(qkv),
                                           .places = runner_.places_,
                                           .num_heads = runner_.settings_.num_heads,
-                                          .table = rotary.rotates ? runner_.rotary_.get() : nullptr,
+                                          .table = rotary.rotates ? table : nullptr,
                                           .kv_pool = runner_.kv_pool_.get(),
                                           .layout = runner_.settings_.kv_layout,
                                           .layer = rotary.layer};
@@ -166,6 +171,7 @@ void ProgramRunner::Execution::execute(const PagedAttention& attention, const Op
   const TensorId qkv = op.inputs.at(0);
   const TensorId attended = op.outputs.at(0);
   const auto& layout = runner_.settings_.kv_layout;
+  const float usual_scale = 1.0F / std::sqrt(static_cast<float>(layout.head_dim));
   const PagedAttentionArguments arguments{.blocks = runner_.attention_blocks_,
                                           .page_table = batch_.page_table.data(),
                                           .kv_pool = runner_.kv_pool_.get(),
@@ -178,14 +184,16 @@ void ProgramRunner::Execution::execute(const PagedAttention& attention, const Op
                                           .attended_type = type(attended),
                                           .attended_stride = columns(attended),
                                           .window = attention.window,
-                                          .scale = 1.0F / std::sqrt(static_cast<float>(layout.head_dim))};
+                                          .scale = attention.scale != 0.0F ? attention.scale : usual_scale,
+                                          .soft_cap = attention.soft_cap};
   run_tasks(arguments, paged_attention_num_tasks(arguments), paged_attention_run_task);
 }
 
-void ProgramRunner::Execution::execute(const GatedActivation&, const Operator& op) {
+void ProgramRunner::Execution::execute(const GatedActivation& gated, const Operator& op) {
   const TensorId gate_up = op.inputs.at(0);
   const TensorId h = op.outputs.at(0);
-  const GatedActivationArguments arguments{.gate_up = floats(gate_up),
+  const GatedActivationArguments arguments{.activation = gated.activation,
+                                           .gate_up = floats(gate_up),
                                            .gate_up_stride = columns(gate_up),
                                            .h = address(h),
                                            .h_type = type(h),
@@ -211,6 +219,12 @@ void ProgramRunner::Execution::execute(const GatherRows&, const Operator& op) {
   run_tasks(arguments, gather_rows_num_tasks(arguments), gather_rows_run_task);
 }
 
+void ProgramRunner::Execution::execute(const SoftCap& soft_cap, const Operator& op) {
+  const TensorId x = op.inputs.at(0);
+  const SoftCapArguments arguments{.x = floats(x), .num_elements = rows(x) * columns(x), .cap = soft_cap.cap};
+  run_tasks(arguments, soft_cap_num_tasks(arguments), soft_cap_run_task);
+}
+
 void ProgramRunner::Execution::execute(const Sample&, const Operator& op) {
   const TensorId logits = op.inputs.at(0);
   const std::size_t num_rows = runner_.output_rows_.size();
@@ -225,6 +239,13 @@ void ProgramRunner::Execution::execute(const Sample&, const Operator& op) {
                                   .token_ids = runner_.sampled_.data(),
                                   .logprobs = runner_.logprobs_.data()};
   run_tasks(arguments, sample_num_tasks(arguments), sample_run_task);
+}
+
+void ProgramRunner::Execution::execute(const Add&, const Operator& op) {
+  const TensorId x = op.inputs.at(0);
+  const AdditionArguments arguments{
+      .x = floats(x), .y = floats(op.inputs.at(1)), .num_elements = rows(x) * columns(x)};
+  run_tasks(arguments, addition_num_tasks(arguments), addition_run_task);
 }
 
 EmbeddingTable ProgramRunner::Execution::table(TensorId id) const {

@@ -63,7 +63,9 @@ class ProgramRunner::Execution {
   void execute(const PagedAttention&, const Operator& op);
   void execute(const GatedActivation&, const Operator& op);
   void execute(const GatherRows&, const Operator& op);
+  void execute(const SoftCap& soft_cap, const Operator& op);
   void execute(const Sample&, const Operator& op);
+  void execute(const Add&, const Operator& op);
   void execute(const EmbedPositions&, const Operator& op);
   void execute(const LayerNorm&, const Operator& op);
   void execute(const Activate&, const Operator& op);

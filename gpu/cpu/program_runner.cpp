@@ -21,8 +21,7 @@ constexpr std::size_t kMaxBoundPrograms = 512;
 }  // namespace
 
 ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const CpuWeights> weights,
-                             std::shared_ptr<const RotaryTable> rotary, const Program& largest,
-                             ThreadPool& threads)
+                             RotaryTables rotary, const Program& largest, ThreadPool& threads)
     : settings_(std::move(settings)),
       weights_(std::move(weights)),
       rotary_(std::move(rotary)),
@@ -105,6 +104,9 @@ void ProgramRunner::prepare_pages(const Batch& batch) {
                   [](const SampleRow& sampled) { return sampled.parameters.wants_logprobs(); });
   if (has_logprobs) logprobs_.resize(sample_rows_.size());
   place_tokens(batch.slices, batch.page_table, places_);
+  positions_.clear();
+  for (const TokenPlace& place : places_) positions_.push_back(place.position);
+  types_.clear();
   attention_blocks_ = plan_attention(batch.slices, settings_.num_heads, settings_.kv_layout.num_kv_heads);
 }
 

@@ -51,9 +51,9 @@ struct ProgramRunnerSettings {
 // Not thread-safe: one thread calls run().
 class ProgramRunner {
  public:
-  // `largest` fixes the arena; weights and table must fit the programs to come.
+  // `largest` fixes the arena; weights and tables must fit the programs to come.
   ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const CpuWeights> weights,
-                std::shared_ptr<const RotaryTable> rotary, const Program& largest, ThreadPool& threads);
+                RotaryTables rotary, const Program& largest, ThreadPool& threads);
   ~ProgramRunner();
 
   // The result of a batch, but for its times. Tokens: one a slice, -1 where none
@@ -84,7 +84,7 @@ class ProgramRunner {
 
   ProgramRunnerSettings settings_;
   std::shared_ptr<const CpuWeights> weights_;
-  std::shared_ptr<const RotaryTable> rotary_;
+  RotaryTables rotary_;
   ThreadPool& threads_;
   Arena arena_;
   PageMemory kv_pool_;
@@ -106,7 +106,7 @@ class ProgramRunner {
   std::vector<TokenLogprobs> logprobs_;  // by output row; empty: nobody asked
   std::vector<BatchRows> ranges_;        // of slices of a stateless cell, in order
   std::vector<BatchRows> longest_first_;
-  std::vector<std::uint32_t> positions_;  // of tokens in their slice
+  std::vector<std::uint32_t> positions_;  // of tokens in their text
   std::vector<std::uint8_t> types_;       // of tokens: 1 in a second text
   std::vector<float> vectors_;            // [slices, vector_size]
 };

@@ -210,8 +210,17 @@ void refuse_unsupported(const Program& program) {
   for (const Operator& op : program.operators) {
     const auto* rotary = std::get_if<RotaryAppendKv>(&op.kind);
     const auto* attention = std::get_if<PagedAttention>(&op.kind);
+    const auto* embed = std::get_if<Embed>(&op.kind);
+    const auto* gated = std::get_if<GatedActivation>(&op.kind);
+    if (std::holds_alternative<Add>(op.kind)) refuse(kNoGpt);
     if (rotary != nullptr && !rotary->rotates) refuse(kNoUnrotatedLayers);
+    if (rotary != nullptr && rotary->is_local) refuse(kNoLocalRotation);
     if (attention != nullptr && attention->window != 0) refuse(kNoWindows);
+    if (attention != nullptr && attention->soft_cap != 0.0F) refuse(kNoSoftCaps);
+    if (std::holds_alternative<SoftCap>(op.kind)) refuse(kNoSoftCaps);
+    if (attention != nullptr && attention->scale != 0.0F) refuse(kNoOtherScales);
+    if (embed != nullptr && embed->scale != 1.0F) refuse(kNoOtherScales);
+    if (gated != nullptr && gated->activation != Activation::kSilu) refuse(kNoGatedGelu);
   }
 }
 

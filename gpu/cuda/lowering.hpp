@@ -94,6 +94,13 @@ inline constexpr const char* kNoUnrotatedLayers =
     "the CUDA device rotates the keys of every layer, this model's have none in some";
 inline constexpr const char* kNoPartialRotation =
     "the CUDA device rotates whole heads only (no partial_rotary_factor) yet";
+inline constexpr const char* kNoLocalRotation =
+    "the CUDA device rotates the keys of all layers alike, this model's by two bases";
+inline constexpr const char* kNoSoftCaps = "the CUDA device has no soft caps of scores and logits yet";
+inline constexpr const char* kNoOtherScales =
+    "the CUDA device multiplies neither embeddings nor scores by a number of the model's own yet";
+inline constexpr const char* kNoGatedGelu = "the CUDA device gates by SiLU only yet";
+inline constexpr const char* kNoGpt = "the CUDA device has no decoders with layer norms (GPT) yet";
 inline constexpr const char* kNoEncoders = "the CUDA device has no encoder cells yet";
 
 struct LoweredProgram {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "gpu/data_type.hpp"
 #include "gpu/operators/rotary_table.hpp"
@@ -17,13 +18,16 @@ struct ModelShapes {
   std::uint32_t num_kv_heads = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t vocabulary_size = 0;
-  std::uint32_t context_length = 0;  // tokens of the longest sequence
-  RotaryParameters rotary = {};      // without max_positions; rotary_dim 0: all of a head
+  std::uint32_t context_length = 0;                   // tokens of the longest sequence
+  RotaryParameters rotary = {};                       // without max_positions; rotary_dim 0: all of a head
+  std::optional<RotaryParameters> local_rotary = {};  // of layers with a rotation of their own
 };
 
 KvLayout kv_layout_of(const ModelShapes& shapes, DataType type, std::uint32_t num_pages);
 
 // For positions [0, context_length).
 RotaryParameters rotary_parameters(const ModelShapes& shapes, std::uint32_t context_length);
+RotaryTables rotary_tables(const ModelShapes& shapes, std::uint32_t context_length);
+std::uint64_t rotary_table_bytes(const ModelShapes& shapes, std::uint32_t context_length);
 
 }  // namespace troupe

@@ -12,6 +12,7 @@ enum class Activation : std::uint8_t {
   kGeluTanh,  // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
   kRelu,      // max(x, 0)
   kTanh,
+  kSilu,  // x / (1 + exp(-x))
 };
 
 }  // namespace troupe

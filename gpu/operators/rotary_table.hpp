@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace troupe {
@@ -45,6 +46,12 @@ class RotaryTable {
   std::size_t rotary_dim_ = 0;
   std::size_t max_positions_ = 0;
   std::vector<float> values_;
+};
+
+// The tables of a model; null: no layer rotates by it.
+struct RotaryTables {
+  std::shared_ptr<const RotaryTable> all;    // of all layers
+  std::shared_ptr<const RotaryTable> local;  // but for those that have one of their own
 };
 
 }  // namespace troupe

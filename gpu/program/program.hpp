@@ -42,8 +42,11 @@ struct TensorSpec {
   std::uint32_t columns = 0;
 };
 
-// inputs {embedding [vocabulary, hidden]}, outputs {x [tokens, hidden]}
-struct Embed {};
+// x = scale * the row of each token. inputs {embedding [vocabulary, hidden]}, outputs {x
+// [tokens, hidden]}
+struct Embed {
+  float scale = 1.0F;
+};
 
 // inputs {x, weight [1, hidden]} or {x, weight, residual}; outputs {normed} or
 // {normed, x}: with a residual, x += residual is written back first.
@@ -66,6 +69,7 @@ struct HeadNorm {
 struct RotaryAppendKv {
   std::uint32_t layer = 0;
   bool rotates = true;
+  bool is_local = false;  // by ModelShapes::local_rotary
 };
 
 // Causal attention of every query token over the pages of its own sequence,
@@ -74,24 +78,31 @@ struct RotaryAppendKv {
 struct PagedAttention {
   std::uint32_t layer = 0;
   std::uint32_t window = 0;  // a token sees so many, itself and those before it; 0: all
+  float scale = 0.0F;        // of scores; 0: 1 / sqrt(head_dim)
+  float soft_cap = 0.0F;     // scaled scores s become soft_cap * tanh(s / soft_cap); 0: they stay
 };
 
-// silu(gate) * up. inputs {gate_up [tokens, 2 * width]: gate first}, outputs
+// activation(gate) * up. inputs {gate_up [tokens, 2 * width]: gate first}, outputs
 // {h [tokens, width]}.
-struct GatedActivation {};
+struct GatedActivation {
+  Activation activation = Activation::kSilu;  // or kGeluTanh
+};
 
 // Keeps the rows that are sampled. inputs {x} or {x, residual}; outputs
 // {rows [output rows, hidden]} = x (+ residual).
 struct GatherRows {};
 
+// x = cap * tanh(x / cap), in place. inputs {x [rows, width]}, f32.
+struct SoftCap {
+  float cap = 1.0F;
+};
+
 // Draws one token a row from logits [output rows, vocabulary], writes it to
 // the batch's result and to the sequence's slot.
 struct Sample {};
 
-// Operators of encoders, whose slices are whole sequences:
-
-// x = word + type + position; a token's position is its index in its slice, its type 0,
-// or 1 from the slice's second_text on (0 where there is one type only). inputs {words
+// x = word + type + position; an encoder's token has the position of its index in its slice, and
+// the type 0, or 1 from the slice's second_text on (0 where there is one type only). inputs {words
 // [vocabulary, width], positions [positions, width]} and perhaps {types [types, width]},
 // outputs {x [tokens, width]}
 struct EmbedPositions {
@@ -111,6 +122,11 @@ struct Activate {
   Activation activation = Activation::kGelu;
 };
 
+// x += y. inputs {x, y}, f32 of the same shape, outputs {x}
+struct Add {};
+
+// Operators of encoders, whose slices are whole sequences:
+
 // Attention of every token to all tokens of its slice. inputs {qkv [tokens, 3 heads *
 // head_dim]}, outputs {attended [tokens, heads * head_dim]}.
 struct SelfAttention {};
@@ -125,9 +141,9 @@ struct Pool {
 // Each slice's row to the batch's result. inputs {rows [slices, width]}
 struct WriteVectors {};
 
-using OperatorKind =
-    std::variant<Embed, RmsNorm, Matmul, HeadNorm, RotaryAppendKv, PagedAttention, GatedActivation,
-                 GatherRows, Sample, EmbedPositions, LayerNorm, Activate, SelfAttention, Pool, WriteVectors>;
+using OperatorKind = std::variant<Embed, RmsNorm, Matmul, HeadNorm, RotaryAppendKv, PagedAttention,
+                                  GatedActivation, GatherRows, SoftCap, Sample, Add, EmbedPositions,
+                                  LayerNorm, Activate, SelfAttention, Pool, WriteVectors>;
 
 struct Operator {
   OperatorKind kind;

@@ -29,7 +29,11 @@ void embed_positions_run_task(const EmbedPositionsArguments& arguments, std::siz
   for (std::size_t row = task * kRowsOfTask; row < last; ++row) {
     float* x = arguments.x + row * width;
     const auto id = static_cast<std::size_t>(arguments.token_ids[row]);
-    kernels.to_f32(arguments.words.type, row_of(arguments.words, id, width), x, width);
+    if (arguments.token_ids[row] < 0 || id >= arguments.words.num_rows) {
+      std::fill_n(x, width, 0.0F);
+    } else {
+      kernels.to_f32(arguments.words.type, row_of(arguments.words, id, width), x, width);
+    }
     if (arguments.types.num_rows > 0) {
       const std::size_t type = arguments.token_types.empty() ? 0 : arguments.token_types[row];
       const auto* of_type = row_of(arguments.types, std::min(type, arguments.types.num_rows - 1), width);

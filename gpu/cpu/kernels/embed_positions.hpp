@@ -22,7 +22,7 @@ struct EmbeddingTable {
 struct EmbedPositionsArguments {
   EmbeddingTable words, positions;
   EmbeddingTable types = {};                       // no rows: none
-  std::span<const std::int32_t> token_ids;         // all in words
+  std::span<const std::int32_t> token_ids;         // an id outside words gives a word of zeros
   std::span<const std::uint32_t> token_positions;  // as many; with first_position all in positions
   std::span<const std::uint8_t> token_types = {};  // as many, or none: 0; beyond the table: its last
   std::uint32_t first_position = 0;                // the row of position 0

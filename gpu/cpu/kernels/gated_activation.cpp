@@ -20,7 +20,7 @@ void gated_activation_run_task(const GatedActivationArguments& arguments, std::s
   for (std::size_t row = task * kRowsOfTask; row < last; ++row) {
     const float* gate = arguments.gate_up + row * arguments.gate_up_stride;
     kernels.activate(
-        gate, gate + arguments.width,
+        arguments.activation, gate, gate + arguments.width,
         static_cast<std::byte*>(arguments.h) + row * arguments.h_stride * size_of(arguments.h_type),
         arguments.h_type, arguments.width);
   }

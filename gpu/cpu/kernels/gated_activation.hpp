@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// h = silu(gate) * up, silu(v) = v / (1 + exp(-v)).
+// h = activation(gate) * up.
 #pragma once
 
 #include <cstddef>
 
 #include "gpu/cpu/kernels/isa.hpp"
 #include "gpu/data_type.hpp"
+#include "gpu/operators/activation.hpp"
 
 namespace troupe {
 
 struct GatedActivationArguments {
-  const float* gate_up = nullptr;  // [num_rows, 2 * width]: gate first
+  Activation activation = Activation::kSilu;  // or kGeluTanh
+  const float* gate_up = nullptr;             // [num_rows, 2 * width]: gate first
   std::size_t gate_up_stride = 0;
   void* h = nullptr;                 // [num_rows, width]
   DataType h_type = DataType::kF32;  // kF32 or kBF16

@@ -47,6 +47,7 @@ struct AttentionWork {
   std::size_t page_stride = 0;           // bytes between two pages' blocks
   KvLayout layout;
   float scale = 0.0F;
+  float soft_cap = 0.0F;  // 0: none
   void* attended = nullptr;
   DataType attended_type = DataType::kF32;
   std::size_t attended_stride = 0;
@@ -119,10 +120,14 @@ struct KernelTable {
   void (*attend)(const AttentionWork& work);
   void (*rotate_and_append)(const RotaryWork& work);
   void (*normalize)(const RmsNormRow& row);
-  void (*activate)(const float* gate, const float* up, void* h, DataType h_type, std::size_t width);
+  // kSilu or kGeluTanh
+  void (*activate)(Activation activation, const float* gate, const float* up, void* h, DataType h_type,
+                   std::size_t width);
   void (*add)(const float* x, const float* y, float* sum, std::size_t width);
   void (*normalize_layer)(const LayerNormRow& row);
   void (*activate_row)(Activation activation, const float* x, void* h, DataType h_type, std::size_t width);
+  // x = cap * tanh(x / cap)
+  void (*soft_cap)(float cap, float* x, std::size_t width);
   // sum += row
   void (*add_row)(DataType type, const void* row, float* sum, std::size_t width);
   void (*pack_head)(const HeadToPack& head);

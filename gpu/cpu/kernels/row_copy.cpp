@@ -30,6 +30,8 @@ void embed_run_task(const EmbedArguments& arguments, std::size_t task) {
                    static_cast<const std::byte*>(arguments.table) +
                        id * arguments.table_stride * size_of(arguments.table_type),
                    x, arguments.width);
+    if (arguments.scale == 1.0F) continue;
+    for (std::size_t i = 0; i < arguments.width; ++i) x[i] *= arguments.scale;
   }
 }
 

@@ -21,6 +21,7 @@ struct EmbedArguments {
   float* x = nullptr;                       // [tokens, width]
   std::size_t x_stride = 0;
   std::size_t width = 0;
+  float scale = 1.0F;  // of each element
   Isa isa = best_isa();
 };
 

@@ -62,6 +62,7 @@ void paged_attention_run_task(const PagedAttentionArguments& arguments, std::siz
           .page_stride = kv_block_offset(layout, arguments.layer, 1, kv_head) - page_zero,
           .layout = layout,
           .scale = arguments.scale,
+          .soft_cap = arguments.soft_cap,
           .attended = static_cast<std::byte*>(arguments.attended) + output * size_of(arguments.attended_type),
           .attended_type = arguments.attended_type,
           .attended_stride = arguments.attended_stride,

@@ -52,6 +52,7 @@ struct PagedAttentionArguments {
   std::size_t attended_stride = 0;
   std::size_t window = 0;  // a token sees so many, itself the last one; 0: all before it
   float scale = 0.0F;      // 1 / sqrt(head_dim) as a rule
+  float soft_cap = 0.0F;   // scaled scores s become soft_cap * tanh(s / soft_cap); 0: they stay
   Isa isa = best_isa();
 };
 

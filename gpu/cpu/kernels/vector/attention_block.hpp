@@ -12,6 +12,7 @@
 #pragma once
 
 #include "gpu/cpu/kernels/kernel_table.hpp"
+#include "gpu/cpu/kernels/vector/activation_kernels.hpp"
 #include "gpu/cpu/kernels/vector/matmul_tile.hpp"
 
 namespace troupe {
@@ -166,7 +167,7 @@ void score_page(const KvLayout& layout, const PageView& page, AttentionRows& sta
 }
 
 // Turns scores into weights and rescales what was summed before.
-inline void update_softmax(AttentionRows& state, std::size_t row, std::size_t num_columns) {
+inline void update_softmax(AttentionRows& state, std::size_t row, std::size_t num_columns, float soft_cap) {
   const VecF minus_infinity = broadcast(-__builtin_inff());
   float* scores = state.scores + row * kKvPageTokens;
   if (state.hidden[row] >= state.visible[row]) {  // nothing is seen: weights of zero change no sum
@@ -181,7 +182,9 @@ inline void update_softmax(AttentionRows& state, std::size_t row, std::size_t nu
 #pragma GCC unroll 8
   for (int v = 0; v < kPanelVectors; ++v) {
     const VecI token = kLaneIndex + static_cast<std::int32_t>(v * kLanes);
-    masked[v] = ((token >= hidden) & (token < visible)) ? load(scores + v * kLanes) : minus_infinity;
+    VecF score = load(scores + v * kLanes);
+    if (soft_cap != 0.0F) score = capped(score, soft_cap);
+    masked[v] = ((token >= hidden) & (token < visible)) ? score : minus_infinity;
     highest = maximum(masked[v], highest);
   }
   highest = max_in_all_lanes(highest);
@@ -225,8 +228,8 @@ void add_values(const KvLayout& layout, const PageView& page, AttentionRows& sta
 }
 
 template <DataType kType>
-void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows& state,
-                    std::size_t num_rows) {
+void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows& state, std::size_t num_rows,
+                    float soft_cap) {
   PageView view = page;
   std::size_t row = 0;
   while (state.visible[row] == 0) ++row;  // the last row sees a token of every page
@@ -234,7 +237,7 @@ void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows&
     const std::size_t rows = num_rows - row < kAttentionTileRows ? num_rows - row : kAttentionTileRows;
     score_page<kType>(layout, view, state, row, rows);
     for (std::size_t r = row; r < row + rows; ++r) {
-      update_softmax(state, r, padded_head_dim(layout.head_dim));
+      update_softmax(state, r, padded_head_dim(layout.head_dim), soft_cap);
     }
     // All rows see what the first one sees; the rest is done row by row.
     const std::size_t shared = state.visible[row];
@@ -318,7 +321,8 @@ void attend_rows(const AttentionWork& work, std::size_t first_head, std::size_t 
       const std::size_t seen = work.window != 0 && end > work.window ? end - work.window : 0;
       state.hidden[row] = seen > begin ? seen - begin : 0;
     }
-    attend_to_page<kType>(work.layout, view_page(work, index, num_pages), state, tokens * heads);
+    attend_to_page<kType>(work.layout, view_page(work, index, num_pages), state, tokens * heads,
+                          work.soft_cap);
   }
   store_results(work, first_head, heads, first_token, tokens, state);
 }

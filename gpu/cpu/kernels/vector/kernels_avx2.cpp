@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels for one instruction set; its flags are in CMakeLists.txt.
+#include "gpu/cpu/kernels/vector/activation_kernels.hpp"
 #include "gpu/cpu/kernels/vector/attention_block.hpp"
 #include "gpu/cpu/kernels/vector/encoder_kernels.hpp"
 #include "gpu/cpu/kernels/vector/quantize_block.hpp"
@@ -21,6 +22,7 @@ const KernelTable kAvx2Kernels = {
     .add = add,
     .normalize_layer = normalize_layer,
     .activate_row = activate_row,
+    .soft_cap = soft_cap,
     .add_row = add_row,
     .pack_head = pack_head,
     .pool = pool,

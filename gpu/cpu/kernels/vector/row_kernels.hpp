@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that works on one row at a time: conversions, norm, activation,
-// rotary, sums, and the vector part of sampling.
+// Most of what works on one row at a time: conversions, norm, rotary, sums, and the
+// vector part of sampling.
 #pragma once
 
 #include "gpu/cpu/kernels/kernel_table.hpp"
@@ -109,15 +109,6 @@ inline void normalize(const RmsNormRow& row) {
     const std::size_t lanes = row.width - i < kLanes ? row.width - i : kLanes;
     const VecF value = load_lanes(row.x + i, lanes) * scale * load_lanes(row.weight + i, lanes);
     store_row(row.normed_type, row.normed, i, value, lanes);
-  }
-}
-
-inline void activate(const float* gate, const float* up, void* h, DataType h_type, std::size_t width) {
-  for (std::size_t i = 0; i < width; i += kLanes) {
-    const std::size_t lanes = width - i < kLanes ? width - i : kLanes;
-    const VecF g = load_lanes(gate + i, lanes);
-    const VecF value = g / (exponential(-g) + 1.0F) * load_lanes(up + i, lanes);
-    store_row(h_type, h, i, value, lanes);
   }
 }
 

@@ -35,12 +35,13 @@ double expected_of(Activation activation, double x) {
       return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
     case Activation::kRelu: return std::max(x, 0.0);
     case Activation::kTanh: return std::tanh(x);
+    case Activation::kSilu: return x / (1.0 + std::exp(-x));
   }
   return NAN;
 }
 
-constexpr Activation kAll[] = {Activation::kNone, Activation::kGelu, Activation::kGeluTanh, Activation::kRelu,
-                               Activation::kTanh};
+constexpr Activation kAll[] = {Activation::kNone, Activation::kGelu, Activation::kGeluTanh,
+                               Activation::kRelu, Activation::kTanh, Activation::kSilu};
 
 }  // namespace
 

@@ -44,6 +44,22 @@ TEST_CASE("embed_positions: word, first type and position are added, in any type
   }
 }
 
+TEST_CASE("embed_positions: a token outside the vocabulary has a position and nothing else") {
+  const auto words = random_values(3 * 19, 1), places = random_values(2 * 19, 2);
+  const std::vector<std::int32_t> ids = {-1, 3};
+  const std::vector<std::uint32_t> positions = {0, 1};
+  std::vector<float> x(2 * 19);
+  const EmbedPositionsArguments arguments{.words = {words.data(), DataType::kF32, 3},
+                                          .positions = {places.data(), DataType::kF32, 2},
+                                          .token_ids = ids,
+                                          .token_positions = positions,
+                                          .x = x.data(),
+                                          .width = 19};
+  for (std::size_t task = 0; task < embed_positions_num_tasks(arguments); ++task)
+    embed_positions_run_task(arguments, task);
+  CHECK(x == places);
+}
+
 TEST_CASE("embed_positions: a token's type and the first position's row count, and types may be missing") {
   const std::size_t width = 19;
   const auto words = random_values(3 * width, 1), places = random_values(7 * width, 2),

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -52,6 +53,31 @@ TEST_CASE("activation: silu(gate) * up equals f64 within 5e-7 relative") {
             REQUIRE(std::abs(h[row * width + i] - expected) <= 5e-7 * std::abs(expected) + 1e-37);
           }
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("activation: tanh-GELU of gate, times up, equals f64 within 5e-7") {
+  const std::size_t width = 173, rows = 5;
+  const auto gate_up = random_values(rows * 2 * width, 1, 3.0F);
+  for (const Isa isa : supported_isas()) {
+    std::vector<float> h(rows * width);
+    run({.activation = Activation::kGeluTanh,
+         .gate_up = gate_up.data(),
+         .gate_up_stride = 2 * width,
+         .h = h.data(),
+         .h_stride = width,
+         .num_rows = rows,
+         .width = width,
+         .isa = isa});
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t i = 0; i < width; ++i) {
+        const double gate = gate_up[row * 2 * width + i], up = gate_up[row * 2 * width + width + i];
+        const double inner = std::sqrt(2.0 / std::acos(-1.0)) * (gate + 0.044715 * gate * gate * gate);
+        const double expected = 0.5 * gate * (1.0 + std::tanh(inner)) * up;
+        REQUIRE(std::abs(h[row * width + i] - expected) <=
+                5e-7 * std::max(1.0, std::abs(gate)) * std::max(1.0, std::abs(up)));
       }
     }
   }

@@ -19,6 +19,7 @@ struct Shape {
   std::size_t heads, kv_heads, head_dim;
   DataType type;
   std::size_t window = 0;
+  float soft_cap = 0.0F;
 };
 
 struct Free {
@@ -107,6 +108,7 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
                                           .attended_stride = width,
                                           .window = shape.window,
                                           .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
+                                          .soft_cap = shape.soft_cap,
                                           .isa = isa};
   for (std::size_t task = paged_attention_num_tasks(arguments); task-- > 0;) {
     paged_attention_run_task(arguments, task);
@@ -141,7 +143,7 @@ std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::siz
     const float* key = pool.keys[s].data() + t * pool.width() + kv_head * shape.head_dim;
     double score = 0.0;
     for (std::size_t d = 0; d < shape.head_dim; ++d) score += double{scaled[d]} * key[d];
-    weights[t] = score;
+    weights[t] = shape.soft_cap == 0.0F ? score : shape.soft_cap * std::tanh(score / shape.soft_cap);
     highest = std::max(highest, weights[t]);
   }
   for (std::size_t t = first; t <= position; ++t) total += weights[t] = std::exp(weights[t] - highest);
@@ -195,13 +197,16 @@ TEST_CASE("attention: prefill and decode together equal f64 within 2e-5") {
   }
 }
 
-TEST_CASE("attention: with a window, rows equal f64 within 2e-5, with the same bits in chunks") {
+TEST_CASE("attention: with windows and soft caps, rows equal f64 within 2e-5, with the same bits in chunks") {
+  const std::pair<std::size_t, float> variants[] = {{1, 0.0F},  {5, 0.0F},   {32, 0.0F}, {33, 0.0F},
+                                                    {70, 0.0F}, {200, 0.0F}, {0, 0.5F},  {33, 3.0F}};
   for (const Isa isa : supported_isas()) {
     for (const DataType type : {DataType::kF32, DataType::kBF16}) {
-      for (const std::size_t window : {1, 5, 32, 33, 70, 200}) {
+      for (const auto& [window, soft_cap] : variants) {
         CAPTURE(name_of(isa));
         CAPTURE(window);
-        const Shape shape{6, 2, 24, type, window};
+        CAPTURE(soft_cap);
+        const Shape shape{6, 2, 24, type, window, soft_cap};
         const std::size_t width = shape.heads * shape.head_dim, length = 150;
         Pool pool(shape, {length});
         pool.append(0, 0, length);

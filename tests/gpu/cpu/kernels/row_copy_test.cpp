@@ -36,6 +36,26 @@ TEST_CASE("embed: copies rows of the table, zeros for an id outside of it") {
   CHECK(embed_num_tasks({}) == 0);
 }
 
+TEST_CASE("embed: a scale multiplies every element") {
+  const auto table = random_values(3 * 21, 1);
+  const std::vector<std::int32_t> ids{2, 0, -1};
+  std::vector<float> x(ids.size() * 21, -1.0F);
+  const EmbedArguments arguments{.table = table.data(),
+                                 .table_stride = 21,
+                                 .vocabulary = 3,
+                                 .token_ids = ids,
+                                 .x = x.data(),
+                                 .x_stride = 21,
+                                 .width = 21,
+                                 .scale = 5.65625F};
+  for (std::size_t task = 0; task < embed_num_tasks(arguments); ++task) embed_run_task(arguments, task);
+  for (std::size_t i = 0; i < 21; ++i) {
+    CHECK(x[i] == table[2 * 21 + i] * 5.65625F);
+    CHECK(x[21 + i] == table[i] * 5.65625F);
+    CHECK(x[2 * 21 + i] == 0.0F);
+  }
+}
+
 TEST_CASE("gather: picks rows and adds the residual") {
   const std::size_t width = 37;
   const auto x = random_values(40 * width, 1);

@@ -94,6 +94,31 @@ TEST_CASE("lowering: windows, layers without positions and rotation of part of a
   CHECK_THROWS_WITH(cuda::plan_cuda_model(settings), doctest::Contains(cuda::kNoPartialRotation));
 }
 
+TEST_CASE("lowering: every part that Gemma has beyond a Llama is refused by name") {
+  ModelConfig config = llama_100m();
+  const Program good = LlamaNetwork(config).build_program(0, {8, 1}, DataType::kBF16);
+  const auto refusal_of = [&](auto kind, const auto& change) {
+    Program program = good;
+    for (Operator& op : program.operators)
+      if (auto* found = std::get_if<decltype(kind)>(&op.kind)) change(*found);
+    return [program] { cuda::lower(program, DataType::kBF16); };
+  };
+  CHECK_THROWS_WITH(refusal_of(Embed{}, [](Embed& embed) { embed.scale = 2.0F; })(),
+                    doctest::Contains(cuda::kNoOtherScales));
+  CHECK_THROWS_WITH(refusal_of(PagedAttention{}, [](PagedAttention& of) { of.scale = 2.0F; })(),
+                    doctest::Contains(cuda::kNoOtherScales));
+  CHECK_THROWS_WITH(refusal_of(PagedAttention{}, [](PagedAttention& of) { of.soft_cap = 2.0F; })(),
+                    doctest::Contains(cuda::kNoSoftCaps));
+  CHECK_THROWS_WITH(refusal_of(RotaryAppendKv{}, [](RotaryAppendKv& of) { of.is_local = true; })(),
+                    doctest::Contains(cuda::kNoLocalRotation));
+  CHECK_THROWS_WITH(
+      refusal_of(GatedActivation{}, [](GatedActivation& of) { of.activation = Activation::kGeluTanh; })(),
+      doctest::Contains(cuda::kNoGatedGelu));
+  Program capped = good;
+  capped.operators.insert(capped.operators.end() - 1, {SoftCap{30.0F}, capped.operators.back().inputs, {}});
+  CHECK_THROWS_WITH(cuda::lower(capped, DataType::kBF16), doctest::Contains(cuda::kNoSoftCaps));
+}
+
 TEST_CASE("lowering: an encoder is refused by name, before anything runs") {
   const TemporaryDirectory directory;
   ModelConfig config;
