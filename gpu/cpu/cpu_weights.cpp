@@ -43,6 +43,9 @@ std::vector<float> load_vector(const WeightSpec& spec, const std::vector<WeightE
     convert_to_f32(source.type(), source.data(), values.data() + filled, source.num_elements());
     filled += source.num_elements();
   }
+  if (spec.added != 0.0F) {
+    for (float& value : values) value += spec.added;
+  }
   return values;
 }
 

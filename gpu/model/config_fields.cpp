@@ -22,6 +22,8 @@ const json* ConfigFields::find(const char* name) const {
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
 
+bool ConfigFields::has(const char* name) const { return object_.contains(name); }
+
 std::optional<std::uint32_t> ConfigFields::count(const char* name, std::uint32_t max) const {
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;

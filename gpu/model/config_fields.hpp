@@ -31,6 +31,7 @@ class ConfigFields {
   [[noreturn]] void refuse(const std::string& reason) const;
 
   const nlohmann::json* find(const char* name) const;  // null: absent
+  bool has(const char* name) const;                    // be it null
   // From 1 to max.
   std::optional<std::uint32_t> count(const char* name, std::uint32_t max) const;
   std::uint32_t required_count(const char* name, std::uint32_t max) const;

@@ -13,6 +13,8 @@ constexpr FamilyNames kFamilies[] = {
     {Family::kQwen3, "Qwen3ForCausalLM", "qwen3", "qwen3"},
     {Family::kPhi3, "Phi3ForCausalLM", "phi3", "phi3"},
     {Family::kSmolLm3, "SmolLM3ForCausalLM", "smollm3", "smollm3"},
+    {Family::kGemma2, "Gemma2ForCausalLM", "gemma2", "gemma2"},
+    {Family::kGemma3, "Gemma3ForCausalLM", "gemma3_text", "gemma3"},
     {Family::kBert, "BertModel", "bert", ""},
     {Family::kBert, "RobertaModel", "roberta", ""},
     {Family::kBert, "XLMRobertaModel", "xlm-roberta", ""},

@@ -9,7 +9,17 @@
 
 namespace troupe {
 
-enum class Family : std::uint8_t { kLlama, kMistral, kQwen2, kQwen3, kPhi3, kSmolLm3, kBert };
+enum class Family : std::uint8_t {
+  kLlama,
+  kMistral,
+  kQwen2,
+  kQwen3,
+  kPhi3,
+  kSmolLm3,
+  kGemma2,
+  kGemma3,
+  kBert
+};
 
 struct FamilyNames {
   Family family;

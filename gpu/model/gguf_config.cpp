@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpu/model/families.hpp"
+#include "gpu/model/gemma_config.hpp"
 
 namespace troupe {
 namespace {
@@ -42,6 +43,20 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kLayerTe
     {"ffn_up", "mlp.up_proj"},
     {"ffn_down", "mlp.down_proj"},
 }};
+
+// Names that stand for something else in one architecture.
+struct OtherName {
+  std::string_view architecture, ours, theirs;
+};
+constexpr OtherName kOtherNames[] = {
+    {kPhi3, "ffn_up", "mlp.gate_up_proj"},  // one matrix, in which gate's rows are the first
+    {"gemma2", "ffn_norm", "pre_feedforward_layernorm"},
+    {"gemma2", "post_attention_norm", "post_attention_layernorm"},
+    {"gemma2", "post_ffw_norm", "post_feedforward_layernorm"},
+    {"gemma3", "ffn_norm", "pre_feedforward_layernorm"},
+    {"gemma3", "post_attention_norm", "post_attention_layernorm"},
+    {"gemma3", "post_ffw_norm", "post_feedforward_layernorm"},
+};
 
 // Keys of the file's architecture: "llama.block_count".
 class ArchitectureKeys {
@@ -102,7 +117,8 @@ std::uint64_t vocabulary_size(const GgufFile& file, const ArchitectureKeys& keys
 }
 
 // Features that would change the numbers and that no code here computes.
-void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, std::uint64_t head_dim) {
+void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, Family family,
+                        std::uint64_t head_dim) {
   if (keys.count("expert_count").value_or(0) > 0) {
     file.refuse("a mixture of experts (" + keys.key("expert_count") + ") is not supported");
   }
@@ -115,7 +131,7 @@ void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, std:
     file.refuse(keys.key("rope.dimension_count") + " other than the heads' " + std::to_string(head_dim) +
                 " is not supported");
   }
-  if (keys.count("attention.sliding_window").value_or(0) > 0 && keys.name() != kPhi3) {
+  if (keys.count("attention.sliding_window").value_or(0) > 0 && keys.name() != kPhi3 && !is_gemma(family)) {
     file.refuse(keys.key("attention.sliding_window") + " is not supported");
   }
 }
@@ -159,12 +175,31 @@ json rope_scaling_of(const GgufFile& file, const ArchitectureKeys& keys) {
   return rope;
 }
 
-// Null: none. Older files of Phi-3 with a context of 4096 leave theirs out.
+// Null: none, or as the family's configuration has it. Older files of Phi-3 with a context of 4096 leave
+// theirs out.
 json sliding_window_of(const ArchitectureKeys& keys) {
-  if (keys.name() != kPhi3) return nullptr;
   const auto window = keys.count("attention.sliding_window");
+  if (keys.name() != kPhi3) return window ? json(*window) : json(nullptr);
   if (!window) return keys.required_count("context_length") == 4096 ? json(2047) : json(nullptr);
   return *window == 0 ? json(nullptr) : json(*window);
+}
+
+// The largest models alone, which are known by their layers, divide scores by another number than the root
+// of a head's width.
+void add_gemma(const ArchitectureKeys& keys, Family family, std::uint64_t head_dim, json& document) {
+  const std::uint64_t largest = family == Family::kGemma2 ? 46 : 62;
+  document["query_pre_attn_scalar"] =
+      keys.required_count("block_count") == largest
+          ? keys.required_count("embedding_length") / keys.required_count("attention.head_count")
+          : head_dim;
+  const auto copy = [&](const char* suffix, const char* name) {
+    if (const auto value = keys.number(suffix)) document[name] = *value;
+  };
+  copy("attn_logit_softcapping", "attn_logit_softcapping");
+  copy("final_logit_softcapping", "final_logit_softcapping");
+  copy("rope.freq_base_swa", "rope_local_base_freq");
+  if (const auto interval = keys.count("attention.sliding_window_pattern"))
+    document["sliding_window_pattern"] = *interval;
 }
 
 void add_token(const GgufFile& file, const char* key, json& tokens) {
@@ -202,7 +237,7 @@ json gguf_config_document(const GgufFile& file) {
                 known_gguf_architectures() + " are)");
   }
   const std::uint64_t head_dim = head_dim_of(file, keys);
-  refuse_unsupported(file, keys, head_dim);
+  refuse_unsupported(file, keys, family->family, head_dim);
   const auto epsilon = keys.number("attention.layer_norm_rms_epsilon");
   if (!epsilon) file.refuse(keys.key("attention.layer_norm_rms_epsilon") + " is missing");
   const std::uint64_t num_heads = keys.required_count("attention.head_count");
@@ -211,7 +246,7 @@ json gguf_config_document(const GgufFile& file) {
   const bool is_f32 = embedding != nullptr && embedding->entry.type_name() == "F32";
   json bos = json::array();
   add_token(file, "tokenizer.ggml.bos_token_id", bos);
-  return {
+  json document = {
       {"architectures", json::array({std::string(family->architecture)})},
       {"hidden_size", keys.required_count("embedding_length")},
       {"intermediate_size", keys.required_count("feed_forward_length")},
@@ -233,6 +268,8 @@ json gguf_config_document(const GgufFile& file) {
       {"bos_token_id", std::move(bos)},
       {"eos_token_id", ending_tokens(file)},
       {"torch_dtype", is_f32 ? "float32" : "bfloat16"}};
+  if (is_gemma(family->family)) add_gemma(keys, family->family, head_dim, document);
+  return document;
 }
 
 json gguf_generation_document(const GgufFile& file) {
@@ -274,11 +311,14 @@ std::string hugging_face_name(std::string_view tensor, std::string_view architec
   if (!module.starts_with(kLayer) || number_end == std::string_view::npos) return std::string(tensor);
   const std::string number(module.substr(kLayer.size(), number_end - kLayer.size()));
   module.remove_prefix(number_end + 1);
-  // One matrix, in which gate's rows are the first.
-  if (architecture == kPhi3 && module == "ffn_up")
-    return "model.layers." + number + ".mlp.gate_up_proj" + suffix;
+  const auto known_as = [&](std::string_view theirs) {
+    return "model.layers." + number + "." + std::string(theirs) + suffix;
+  };
+  for (const OtherName& other : kOtherNames) {
+    if (architecture == other.architecture && module == other.ours) return known_as(other.theirs);
+  }
   for (const auto& [ours, theirs] : kLayerTensors) {
-    if (module == ours) return "model.layers." + number + "." + std::string(theirs) + suffix;
+    if (module == ours) return known_as(theirs);
   }
   return std::string(tensor);
 }

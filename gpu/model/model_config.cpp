@@ -5,6 +5,7 @@
 
 #include "gpu/model/config_fields.hpp"
 #include "gpu/model/families.hpp"
+#include "gpu/model/gemma_config.hpp"
 #include "gpu/model/gguf_config.hpp"
 #include "gpu/model/gguf_file.hpp"
 #include "gpu/model/json_file.hpp"
@@ -39,17 +40,18 @@ const FamilyNames& read_family(const ConfigFields& fields) {
 }
 
 // Features that would change the numbers and that no code here computes.
-void refuse_unsupported(const ConfigFields& fields) {
+void refuse_unsupported(const ConfigFields& fields, Family family) {
   if (fields.find("quantization_config") != nullptr) {
     fields.refuse("quantized weights (quantization_config) are not supported");
   }
+  if (is_gemma(family)) return;  // whose activation has another field
   const auto activation = fields.text("hidden_act").value_or("silu");
   if (activation != "silu" && activation != "swish") {
     fields.refuse("hidden_act \"" + activation.substr(0, 48) + "\" is not supported (silu is)");
   }
 }
 
-void read_sizes(const ConfigFields& fields, ModelConfig& config) {
+void read_sizes(const ConfigFields& fields, Family family, ModelConfig& config) {
   config.hidden_size = fields.required_count("hidden_size", kMaxWidth);
   config.intermediate_size = fields.required_count("intermediate_size", kMaxWidth);
   config.num_layers = fields.required_count("num_hidden_layers", kMaxLayers);
@@ -63,6 +65,8 @@ void read_sizes(const ConfigFields& fields, ModelConfig& config) {
   }
   if (const auto head_dim = fields.count("head_dim", kMaxWidth)) {
     config.head_dim = *head_dim;
+  } else if (is_gemma(family)) {
+    config.head_dim = 256;  // whatever the width
   } else {
     if (config.hidden_size % config.num_heads != 0) {
       fields.refuse("hidden_size " + std::to_string(config.hidden_size) +
@@ -96,15 +100,19 @@ const json* layer_list(const ConfigFields& fields, const char* name, const Model
   return list;
 }
 
-// By "layer_types", else all layers of a family or those from "max_window_layers" on.
+// By "layer_types", else all layers of a family, those from "max_window_layers" on or by a pattern.
 void read_sliding_window(const ConfigFields& fields, Family family, ModelConfig& config) {
+  const bool is_of_gemma = is_gemma(family);
   const bool is_qwen = family == Family::kQwen2 || family == Family::kQwen3;
   const bool may_slide =
-      family == Family::kMistral || family == Family::kPhi3 ||
+      family == Family::kMistral || family == Family::kPhi3 || is_of_gemma ||
       ((is_qwen || family == Family::kSmolLm3) && fields.flag("use_sliding_window", false));
-  const auto window = fields.count("sliding_window", kMaxContext);
-  if (!may_slide || !window || *window >= config.context_length) return;
-  config.sliding_window = *window;
+  auto window = fields.count("sliding_window", kMaxContext);
+  if (is_of_gemma && !window) window = 4096;
+  if (!may_slide || !window) return;
+  if (*window < config.context_length) config.sliding_window = *window;
+  // Gemma's layers that slide differ in more than the window.
+  if (config.sliding_window == 0 && !is_of_gemma) return;
   if (const json* types = layer_list(fields, "layer_types", config)) {
     for (const json& type : *types) {
       if (type != "sliding_attention" && type != "full_attention") {
@@ -119,6 +127,11 @@ void read_sliding_window(const ConfigFields& fields, Family family, ModelConfig&
       config.is_sliding.push_back(layer >= first);
   } else if (family == Family::kSmolLm3) {
     for (const bool is_rotated : config.is_rotated) config.is_sliding.push_back(!is_rotated);
+  } else if (is_of_gemma) {
+    const auto interval =
+        family == Family::kGemma2 ? 2U : fields.count("sliding_window_pattern", kMaxLayers).value_or(6);
+    for (std::uint32_t layer = 0; layer < config.num_layers; ++layer)
+      config.is_sliding.push_back((layer + 1) % interval != 0);
   }
 }
 
@@ -160,23 +173,30 @@ void read_tokens(const ConfigFields& fields, const char* name, std::uint32_t voc
   }
 }
 
+float usual_theta(Family family) {
+  if (family == Family::kGemma3) return 1e6F;
+  return family == Family::kSmolLm3 ? 2e6F : 10000.0F;
+}
+
 ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& file) {
   ModelConfig config;
   const FamilyNames& names = read_family(fields);
   config.architecture = names.architecture;
-  refuse_unsupported(fields);
-  read_sizes(fields, config);
+  refuse_unsupported(fields, names.family);
+  read_sizes(fields, names.family, config);
   if (names.family == Family::kSmolLm3) read_rotated_layers(fields, config);
   read_sliding_window(fields, names.family, config);
-  read_rope(fields, file, names.family == Family::kSmolLm3 ? 2e6F : 10000.0F, config);
+  read_rope(fields, file, usual_theta(names.family), config);
+  if (is_gemma(names.family)) config.gemma = read_gemma(fields, file, names.family);
   config.norm_epsilon = fields.number("rms_norm_eps", 0.0F, 1.0F).value_or(1e-6F);
-  config.tied_embeddings = fields.flag("tie_word_embeddings", names.family == Family::kSmolLm3);
+  config.tied_embeddings =
+      fields.flag("tie_word_embeddings", names.family == Family::kSmolLm3 || is_gemma(names.family));
   // Qwen2's configuration does not name the biases that it always has.
   const bool is_qwen2 = names.family == Family::kQwen2;
   config.attention_bias = is_qwen2 || fields.flag("attention_bias", false);
   config.qkv_bias_only = is_qwen2;
   config.fused_projections = names.family == Family::kPhi3;
-  config.head_norms = names.family == Family::kQwen3;
+  config.head_norms = names.family == Family::kQwen3 || names.family == Family::kGemma3;
   config.mlp_bias = fields.flag("mlp_bias", false);
   config.weight_type = fields.weight_type();
 
@@ -211,6 +231,7 @@ ModelConfig load_gguf_config(const std::filesystem::path& path) {
   const json document = gguf_config_document(file);
   ModelConfig config = read_decoder_config(ConfigFields(document, translated(path)), translated(path));
   config.rope_divisors = gguf_rope_divisors(file, config.head_dim);
+  if (config.gemma) config.gemma->lacks_one = false;
   return config;
 }
 

@@ -57,6 +57,15 @@ struct EncoderConfig {
   std::optional<ClassifierConfig> classifier = {};  // in place of pooling
 };
 
+// Configuration that only Gemma 2 and 3 have.
+struct GemmaConfig {
+  float query_scalar = 256.0F;  // scores are products over its root (query_pre_attn_scalar)
+  float attention_cap = 0.0F;   // soft caps of scores and logits; 0: none
+  float logit_cap = 0.0F;
+  std::optional<float> local_theta = {};  // base of the layers that slide; none: rope_theta
+  bool lacks_one = true;                  // the files' norm weights are less by 1 than what is multiplied
+};
+
 // In an encoder's, rope_*, tied_embeddings, *_bias and the tokens mean nothing.
 struct ModelConfig {
   std::string architecture;  // "LlamaForCausalLM"
@@ -84,7 +93,8 @@ struct ModelConfig {
   bool head_norms = false;                // of queries and keys, before they are rotated
   DataType weight_type = DataType::kF32;  // torch_dtype / dtype
   std::optional<std::int32_t> bos_token;
-  std::vector<std::int32_t> eos_tokens;       // config.json and generation_config.json, joined
+  std::vector<std::int32_t> eos_tokens;  // config.json and generation_config.json, joined
+  std::optional<GemmaConfig> gemma = {};
   std::optional<EncoderConfig> encoder = {};  // none: a decoder
 
   std::uint32_t query_width() const { return num_heads * head_dim; }

@@ -114,6 +114,7 @@ void read_rope(const ConfigFields& fields, const std::string& file, float defaul
   const json* object = fields.find("rope_parameters");
   if (object == nullptr) object = fields.find("rope_scaling");
   if (object == nullptr) return;
+  if (object->is_object() && object->contains("full_attention")) object = &(*object)["full_attention"];
   const ConfigFields rope(*object, file + ": the rope scaling");
   config.rope_theta = rope.number("rope_theta", 1.0F, kMaxTheta).value_or(config.rope_theta);
   read_partial(rope, config);

@@ -11,7 +11,8 @@
 namespace troupe {
 
 // Reads "rope_scaling" with "type" as its older spelling, or "rope_parameters" of newer files,
-// which hold rope_theta too. Needs head_dim and context_length. Throws std::runtime_error.
+// which hold rope_theta too, perhaps for each kind of layer: those of full attention count. Needs head_dim
+// and context_length. Throws std::runtime_error.
 void read_rope(const ConfigFields& fields, const std::string& file, float default_theta, ModelConfig& config);
 
 }  // namespace troupe

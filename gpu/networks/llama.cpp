@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/networks/decoder_shapes.hpp"
 #include "gpu/networks/program_writer.hpp"
-#include "gpu/networks/rotary_config.hpp"
 
 namespace troupe {
 namespace {
@@ -96,15 +96,7 @@ class LlamaProgram {
 
 LlamaNetwork::LlamaNetwork(ModelConfig config) : config_(std::move(config)) {}
 
-ModelShapes LlamaNetwork::shapes() const {
-  return {.num_layers = config_.num_layers,
-          .num_heads = config_.num_heads,
-          .num_kv_heads = config_.num_kv_heads,
-          .head_dim = config_.head_dim,
-          .vocabulary_size = config_.vocabulary_size,
-          .context_length = config_.context_length,
-          .rotary = rotary_of(config_)};
-}
+ModelShapes LlamaNetwork::shapes() const { return decoder_shapes(config_); }
 
 std::vector<CellType> LlamaNetwork::cells() const { return {{.name = "decoder_step"}}; }
 

@@ -7,6 +7,7 @@
 #include "gpu/model/families.hpp"
 #include "gpu/model/model_config.hpp"
 #include "gpu/networks/bert.hpp"
+#include "gpu/networks/gemma.hpp"
 #include "gpu/networks/llama.hpp"
 
 namespace troupe {
@@ -31,8 +32,12 @@ std::unique_ptr<Network> make_network(const ModelConfig& config) {
   if (names == nullptr) {
     throw std::runtime_error("the architecture \"" + config.architecture + "\" is not supported");
   }
-  if (names->family == Family::kBert) return std::make_unique<BertNetwork>(config);
-  return std::make_unique<LlamaNetwork>(config);  // or what differs from it by its configuration alone
+  switch (names->family) {
+    case Family::kBert: return std::make_unique<BertNetwork>(config);
+    case Family::kGemma2:
+    case Family::kGemma3: return std::make_unique<GemmaNetwork>(config);
+    default: return std::make_unique<LlamaNetwork>(config);  // or what differs by its configuration alone
+  }
 }
 
 }  // namespace troupe

@@ -28,6 +28,7 @@ struct WeightSpec {
   bool is_matrix = false;         // a Matmul operand: devices may pack it
   bool is_table = false;          // rows are looked up: a matrix in the files, even of one row
   std::string other_prefix = {};  // in the files, sources may have it in front of their names
+  float added = 0.0F;             // a vector's elements are those of the files plus this
 
   bool is_vector() const { return rows == 1 && !is_table && !is_matrix; }
 };

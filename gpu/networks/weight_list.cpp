@@ -17,12 +17,14 @@ void WeightList::add_table(const std::string& name, const std::string& source, s
                     .other_prefix = other_prefix_});
 }
 
-void WeightList::add_vector(const std::string& name, std::vector<std::string> sources, std::uint32_t width) {
+void WeightList::add_vector(const std::string& name, std::vector<std::string> sources, std::uint32_t width,
+                            float added) {
   specs_.push_back({.name = name,
                     .sources = std::move(sources),
                     .rows = 1,
                     .columns = width,
-                    .other_prefix = other_prefix_});
+                    .other_prefix = other_prefix_,
+                    .added = added});
 }
 
 void WeightList::add_matrix(const std::string& name, std::vector<std::string> sources, std::uint32_t rows,

@@ -16,7 +16,9 @@ class WeightList {
 
   void add_table(const std::string& name, const std::string& source, std::uint32_t rows,
                  std::uint32_t columns);
-  void add_vector(const std::string& name, std::vector<std::string> sources, std::uint32_t width);
+  // added: as in WeightSpec.
+  void add_vector(const std::string& name, std::vector<std::string> sources, std::uint32_t width,
+                  float added = 0.0F);
   void add_matrix(const std::string& name, std::vector<std::string> sources, std::uint32_t rows,
                   std::uint32_t columns);
   // The .weight of one module, or of several stacked by rows, and with a bias the

@@ -115,6 +115,39 @@ TEST_CASE("gguf config: rope scaling, divisors and a head of its own are seen") 
   for (std::size_t i = 0; i < 8; ++i) CHECK(divided[i] == doctest::Approx(whole[i] / (1.0 + i)));
 }
 
+TEST_CASE("gguf config: Gemma's keys, and what the format leaves out of them") {
+  ModelConfig stated = tiny_llama();
+  stated.head_dim = 16;
+  stated.num_layers = 7;
+  stated.sliding_window = 8;
+  const auto read = [&](const char* architecture, const Change& change) {
+    stated.architecture = architecture;
+    stated.gemma = GemmaConfig{};
+    GgufWriter writer;
+    test::add_llama_keys(writer, stated);
+    change(writer);
+    const TemporaryDirectory directory;
+    return load_model_config(directory.write("m.gguf", writer.file()));
+  };
+  const ModelConfig second = read("Gemma2ForCausalLM", [](GgufWriter& writer) {
+    writer.add_float("gemma2.final_logit_softcapping", 20.0F);
+  });
+  CHECK_FALSE(second.gemma->lacks_one);
+  CHECK(second.gemma->query_scalar == 16.0F);
+  CHECK(second.gemma->attention_cap == 50.0F);
+  CHECK(second.gemma->logit_cap == 20.0F);
+  CHECK(second.sliding_window == 8);
+  CHECK(second.is_sliding == std::vector<bool>{true, false, true, false, true, false, true});
+  const ModelConfig third = read("Gemma3ForCausalLM", [](GgufWriter& writer) {
+    writer.add("gemma3.attention.sliding_window_pattern", 3);
+  });
+  CHECK(third.gemma->local_theta == 10000.0F);
+  CHECK(third.is_sliding == std::vector<bool>{true, true, false, true, true, false, true});
+  stated.num_layers = 62;
+  CHECK(read("Gemma3ForCausalLM", [](GgufWriter&) {}).gemma->query_scalar ==
+        static_cast<float>(stated.hidden_size / stated.num_heads));
+}
+
 TEST_CASE("gguf config: what is not supported or makes no sense is refused by its key") {
   struct Case {
     const char* says;
@@ -146,10 +179,9 @@ TEST_CASE("gguf config: what is not supported or makes no sense is refused by it
   }
   GgufWriter other;
   other.add_text("general.architecture", "mamba");
-  CHECK(
-      refusal_of(other.file())
-          .find("the architecture \"mamba\" is not supported (llama, qwen2, qwen3, phi3 and smollm3 are)") !=
-      std::string::npos);
+  CHECK(refusal_of(other.file())
+            .find("the architecture \"mamba\" is not supported (llama, qwen2, qwen3, phi3, smollm3, gemma2 "
+                  "and gemma3 are)") != std::string::npos);
   CHECK(refusal_of(GgufWriter().file()).find("has no general.architecture") != std::string::npos);
   ModelConfig config = tiny_llama();
   const auto refusal = [&] {
@@ -209,6 +241,10 @@ TEST_CASE("gguf config: tensors have Hugging Face's names, others keep theirs") 
   CHECK(hugging_face_name("output.weight") == "lm_head.weight");
   CHECK(hugging_face_name("blk.17.ffn_norm.weight") == "model.layers.17.post_attention_layernorm.weight");
   CHECK(hugging_face_name("blk.0.attn_q.bias") == "model.layers.0.self_attn.q_proj.bias");
+  CHECK(hugging_face_name("blk.2.ffn_norm.weight", "gemma3") ==
+        "model.layers.2.pre_feedforward_layernorm.weight");
+  CHECK(hugging_face_name("blk.2.post_ffw_norm.weight", "gemma2") ==
+        "model.layers.2.post_feedforward_layernorm.weight");
   for (const char* other :
        {"rope_freqs.weight", "blk.0.ssm_a", "blk.", "blk.0", "x", "blk.1.attn_sinks.weight"})
     CHECK(hugging_face_name(other) == other);

@@ -142,4 +142,12 @@ TEST_CASE("families: SmolLM3, with layers that have no positions, is that of tra
   check_family("smollm3");
 }
 
+TEST_CASE("families: Gemma 2, with soft caps and windows in every other layer, is that of transformers") {
+  check_family("gemma2");
+}
+
+TEST_CASE("families: Gemma 3, with two rotary bases and norms of heads, is that of transformers") {
+  check_family("gemma3");
+}
+
 }  // namespace troupe

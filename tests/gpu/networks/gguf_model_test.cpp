@@ -99,6 +99,21 @@ TEST_CASE(
   check_alike(config, BlockFormat::kQ4_K, DataType::kF32);
 }
 
+TEST_CASE("gguf model: Gemma 2 and 3 have norms of 1 + w, names of their own and windows by a pattern") {
+  ModelConfig config = wide_llama();
+  config.tied_embeddings = true;
+  config.sliding_window = 4;
+  config.architecture = "Gemma2ForCausalLM";
+  config.gemma = GemmaConfig{.query_scalar = 64, .attention_cap = 2, .logit_cap = 1};
+  check_alike(config, BlockFormat::kQ4_K, DataType::kF32);
+  config.architecture = "Gemma3ForCausalLM";
+  config.num_layers = 6;
+  config.rope_theta = 1e6F;
+  config.head_norms = true;
+  config.gemma = GemmaConfig{.query_scalar = 64, .logit_cap = 1, .local_theta = 5000};
+  check_alike(config, BlockFormat::kQ8_0, DataType::kBF16);
+}
+
 TEST_CASE("gguf model: SmolLM3 has its rows in pairs and no positions in its fourth layer") {
   ModelConfig config = wide_llama();
   config.architecture = "SmolLM3ForCausalLM";

@@ -53,6 +53,10 @@ std::vector<TensorShape> llama_tensors(const ModelConfig& config) {
                                      {layer + "mlp.gate_proj.weight", {inner, hidden}},
                                      {layer + "mlp.up_proj.weight", {inner, hidden}}});
     }
+    if (config.gemma) {
+      tensors.push_back({layer + "pre_feedforward_layernorm.weight", {hidden}});
+      tensors.push_back({layer + "post_feedforward_layernorm.weight", {hidden}});
+    }
     if (config.head_norms) {
       tensors.push_back({layer + "self_attn.q_norm.weight", {config.head_dim}});
       tensors.push_back({layer + "self_attn.k_norm.weight", {config.head_dim}});
@@ -155,21 +159,28 @@ void write_plain_model(const std::filesystem::path& directory, const ModelConfig
   std::filesystem::create_directories(directory);
   const std::uint32_t rotary_dim = config.rotary_dim == 0 ? config.head_dim : config.rotary_dim;
   const json window = config.sliding_window == 0 ? json(nullptr) : json(config.sliding_window);
-  const json document = {{"architectures", json::array({config.architecture})},
-                         {"partial_rotary_factor", double{1} * rotary_dim / config.head_dim},
-                         {"sliding_window", window},
-                         {"hidden_size", config.hidden_size},
-                         {"intermediate_size", config.intermediate_size},
-                         {"num_hidden_layers", config.num_layers},
-                         {"num_attention_heads", config.num_heads},
-                         {"num_key_value_heads", config.num_kv_heads},
-                         {"head_dim", config.head_dim},
-                         {"vocab_size", config.vocabulary_size},
-                         {"max_position_embeddings", config.context_length},
-                         {"rms_norm_eps", config.norm_epsilon},
-                         {"rope_theta", config.rope_theta},
-                         {"attention_bias", config.attention_bias},
-                         {"tie_word_embeddings", config.tied_embeddings}};
+  json document = {{"architectures", json::array({config.architecture})},
+                   {"partial_rotary_factor", double{1} * rotary_dim / config.head_dim},
+                   {"sliding_window", window},
+                   {"hidden_size", config.hidden_size},
+                   {"intermediate_size", config.intermediate_size},
+                   {"num_hidden_layers", config.num_layers},
+                   {"num_attention_heads", config.num_heads},
+                   {"num_key_value_heads", config.num_kv_heads},
+                   {"head_dim", config.head_dim},
+                   {"vocab_size", config.vocabulary_size},
+                   {"max_position_embeddings", config.context_length},
+                   {"rms_norm_eps", config.norm_epsilon},
+                   {"rope_theta", config.rope_theta},
+                   {"attention_bias", config.attention_bias},
+                   {"tie_word_embeddings", config.tied_embeddings}};
+  if (config.gemma) {
+    const auto cap = [](float value) { return value == 0.0F ? json(nullptr) : json(value); };
+    document["query_pre_attn_scalar"] = config.gemma->query_scalar;
+    document["attn_logit_softcapping"] = cap(config.gemma->attention_cap);
+    document["final_logit_softcapping"] = cap(config.gemma->logit_cap);
+    if (config.gemma->local_theta) document["rope_local_base_freq"] = *config.gemma->local_theta;
+  }
   write_file(directory / "config.json", document.dump());
   json header = json::object();
   std::string data;
@@ -198,6 +209,14 @@ void add_llama_keys(GgufWriter& writer, const ModelConfig& config) {
              config.rotary_dim == 0 ? config.head_dim : config.rotary_dim);
   if (config.sliding_window != 0)
     writer.add(architecture + ".attention.sliding_window", config.sliding_window);
+  if (config.gemma) {
+    if (config.gemma->attention_cap != 0.0F)
+      writer.add_float(architecture + ".attn_logit_softcapping", config.gemma->attention_cap);
+    if (config.gemma->logit_cap != 0.0F)
+      writer.add_float(architecture + ".final_logit_softcapping", config.gemma->logit_cap);
+    if (config.gemma->local_theta)
+      writer.add_float(architecture + ".rope.freq_base_swa", *config.gemma->local_theta);
+  }
   writer.add(architecture + ".vocab_size", config.vocabulary_size);
   writer.add_float(architecture + ".rope.freq_base", config.rope_theta);
   writer.add_float(architecture + ".attention.layer_norm_rms_epsilon", config.norm_epsilon);
@@ -214,7 +233,7 @@ std::string in_gguf_order(const std::string& rows, std::size_t num_rows, std::si
   return ordered;
 }
 
-std::string gguf_name(const std::string& name) {
+std::string gguf_name(const std::string& name, const ModelConfig& config) {
   static const std::map<std::string, std::string> kNames = {{"model.embed_tokens", "token_embd"},
                                                             {"model.norm", "output_norm"},
                                                             {"lm_head", "output"},
@@ -239,8 +258,28 @@ std::string gguf_name(const std::string& name) {
     prefix = "blk." + module.substr(layers.size(), end - layers.size()) + ".";
     module = module.substr(end + 1);
   }
+  static const std::map<std::string, std::string> kOfGemma = {
+      {"post_attention_layernorm", "post_attention_norm"},
+      {"pre_feedforward_layernorm", "ffn_norm"},
+      {"post_feedforward_layernorm", "post_ffw_norm"}};
+  if (const auto found = kOfGemma.find(module); config.gemma && found != kOfGemma.end())
+    return prefix + found->second + name.substr(dot);
   return prefix + kNames.at(module) + name.substr(dot);
 }
+
+namespace {
+
+// A norm of Gemma: the file has v = 1 + w, rounded, and the directory w = v - 1, which is exact.
+void split_norm(std::string& bytes, std::vector<float>& values) {
+  bytes.clear();
+  for (float& value : values) {
+    const float sum = 1.0F + value;
+    bytes += gguf_f32(sum);
+    value = sum - 1.0F;
+  }
+}
+
+}  // namespace
 
 bool is_rotated(const std::string& name) {
   return name.find(".q_proj") != std::string::npos || name.find(".k_proj") != std::string::npos;
@@ -256,11 +295,12 @@ void write_twins(const std::filesystem::path& gguf, const std::filesystem::path&
     std::size_t count = 1;
     for (const auto dimension : shape) count *= dimension;
     const BlockFormat of_tensor = shape.size() == 1 ? BlockFormat::kF32 : format;
-    const std::string bytes = random_blocks(of_tensor, count, random);
+    std::string bytes = random_blocks(of_tensor, count, random);
     std::vector<float> values = opened(of_tensor, bytes);
+    if (config.gemma && name.ends_with("norm.weight")) split_norm(bytes, values);
     plain.push_back({name, shape, std::move(values)});
     writer.add_tensor(
-        gguf_name(name), {shape.rbegin(), shape.rend()}, of_tensor,
+        gguf_name(name, config), {shape.rbegin(), shape.rend()}, of_tensor,
         is_rotated(name) && has_pairs(config) ? in_gguf_order(bytes, shape[0], config.head_dim) : bytes);
   }
   write_file(gguf, writer.file());
@@ -281,7 +321,7 @@ void convert_to_gguf(const std::filesystem::path& directory, const std::filesyst
     if (view.type != DataType::kBF16) throw std::runtime_error(name + " is not BF16");
     std::string bytes(reinterpret_cast<const char*>(view.bytes.data()), view.bytes.size());
     if (is_rotated(name)) bytes = in_gguf_order(bytes, shape[0], config.head_dim);
-    writer.add_tensor(gguf_name(name), {shape.rbegin(), shape.rend()}, BlockFormat::kBF16, bytes);
+    writer.add_tensor(gguf_name(name, config), {shape.rbegin(), shape.rend()}, BlockFormat::kBF16, bytes);
   }
   write_file(gguf, writer.file());
 }

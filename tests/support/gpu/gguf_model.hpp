@@ -31,8 +31,8 @@ void add_llama_keys(GgufWriter& writer, const ModelConfig& config);
 // r of a head is row r/2 of its first half if r is even, of its second half if it is odd.
 std::string in_gguf_order(const std::string& rows, std::size_t num_rows, std::size_t head_dim);
 
-// "model.layers.0.mlp.up_proj.weight" is "blk.0.ffn_up.weight".
-std::string gguf_name(const std::string& name);
+// "model.layers.0.mlp.up_proj.weight" is "blk.0.ffn_up.weight"; some names are a family's own.
+std::string gguf_name(const std::string& name, const ModelConfig& config);
 // Queries or keys, whose rows are reordered.
 bool is_rotated(const std::string& name);
 

@@ -202,6 +202,27 @@ TEST_CASE("tokenizer: characters outside the vocabulary become their bytes' toke
         std::vector<std::string>{"\u2581", "<0xC3>", "<0xBC>"});
 }
 
+// Expected are the tokens of Hugging Face's tokenizers.
+TEST_CASE("tokenizer: as Gemma's files have it, spaces are marked and nothing is put in front") {
+  json tokenizer = fixture("sentencepiece");
+  const json space = {{"String", " "}};
+  tokenizer["normalizer"] = {{"type", "Replace"}, {"pattern", space}, {"content", "\u2581"}};
+  tokenizer["pre_tokenizer"] = {
+      {"type", "Split"}, {"pattern", space}, {"behavior", "MergedWithPrevious"}, {"invert", false}};
+  tokenizer["decoder"]["decoders"].erase(3);  // which strips a space in front
+  const auto loaded = load_json(tokenizer);
+  using Strings = std::vector<std::string>;
+  const std::pair<std::string, Strings> cases[] = {
+      {"the cat", {"the", "\u2581", "<0x63>", "<0x61>", "t"}},
+      {" the  the", {"\u2581the", "\u2581", "\u2581the"}},
+      {"a\u00fcb\nthe 12",
+       {"<0x61>", "<0xC3>", "<0xBC>", "<0x62>", "<0x0A>", "the", "\u2581", "<0x31>", "<0x32>"}}};
+  for (const auto& [text, expected] : cases) {
+    CHECK(contents(*loaded, loaded->encode(text)) == expected);
+    CHECK(loaded->decode(loaded->encode(text)) == text);
+  }
+}
+
 TEST_CASE("tokenizer: without byte tokens unknown characters are fused into one") {
   json tokenizer = fixture("sentencepiece");
   tokenizer["model"]["byte_fallback"] = false;

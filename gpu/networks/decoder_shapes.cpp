@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/networks/rotary_config.hpp"
+#include "gpu/networks/decoder_shapes.hpp"
 
 namespace troupe {
 namespace {
@@ -10,8 +10,6 @@ RotaryScaling scaling_of(const std::string& type) {
   if (type == "yarn") return RotaryScaling::kYarn;
   return RotaryScaling::kNone;  // longrope: divisors are all of it
 }
-
-}  // namespace
 
 RotaryParameters rotary_of(const ModelConfig& config) {
   RotaryParameters parameters{
@@ -30,6 +28,18 @@ RotaryParameters rotary_of(const ModelConfig& config) {
   if (!scaling.short_divisors.empty()) parameters.divisors = scaling.short_divisors;
   parameters.long_divisors = scaling.long_divisors;
   return parameters;
+}
+
+}  // namespace
+
+ModelShapes decoder_shapes(const ModelConfig& config) {
+  return {.num_layers = config.num_layers,
+          .num_heads = config.num_heads,
+          .num_kv_heads = config.num_kv_heads,
+          .head_dim = config.head_dim,
+          .vocabulary_size = config.vocabulary_size,
+          .context_length = config.context_length,
+          .rotary = rotary_of(config)};
 }
 
 }  // namespace troupe

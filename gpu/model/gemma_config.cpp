@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/model/gemma_config.hpp"
+
+namespace troupe {
+namespace {
+
+using nlohmann::json;
+
+// null switches it off.
+float read_cap(const ConfigFields& fields, const char* name, float otherwise) {
+  if (!fields.has(name)) return otherwise;
+  return fields.number(name, 1e-3F, 1e6F).value_or(0.0F);
+}
+
+// Of newer files in an object for each kind of layer, of older ones in a field.
+float read_local_theta(const ConfigFields& fields, const std::string& file) {
+  constexpr float kUsual = 10000.0F;
+  const json* kinds = fields.find("rope_parameters");
+  const bool has_local = kinds != nullptr && kinds->is_object() && kinds->contains("sliding_attention");
+  if (!has_local) return fields.number("rope_local_base_freq", 1.0F, 1e12F).value_or(kUsual);
+  const ConfigFields local((*kinds)["sliding_attention"], file + ": the rope scaling of sliding_attention");
+  if (const auto type = local.text("rope_type"); type && *type != "default")
+    local.refuse("type \"" + type->substr(0, 48) + "\" is not supported (default is)");
+  return local.number("rope_theta", 1.0F, 1e12F).value_or(kUsual);
+}
+
+}  // namespace
+
+GemmaConfig read_gemma(const ConfigFields& fields, const std::string& file, Family family) {
+  const auto activation = fields.text("hidden_activation").value_or("gelu_pytorch_tanh");
+  if (activation != "gelu_pytorch_tanh") {
+    fields.refuse("hidden_activation \"" + activation.substr(0, 48) +
+                  "\" is not supported (gelu_pytorch_tanh is)");
+  }
+  if (fields.flag("use_bidirectional_attention", false))
+    fields.refuse("attention to later tokens (use_bidirectional_attention) is not supported");
+  const bool is_second = family == Family::kGemma2;
+  GemmaConfig gemma;
+  gemma.query_scalar = fields.number("query_pre_attn_scalar", 1e-3F, 1e6F).value_or(256.0F);
+  gemma.attention_cap = read_cap(fields, "attn_logit_softcapping", is_second ? 50.0F : 0.0F);
+  gemma.logit_cap = read_cap(fields, "final_logit_softcapping", is_second ? 30.0F : 0.0F);
+  if (!is_second) gemma.local_theta = read_local_theta(fields, file);
+  return gemma;
+}
+
+}  // namespace troupe
