@@ -69,6 +69,16 @@ std::optional<std::string> ConfigFields::text(const char* name) const {
   return value->get<std::string>();
 }
 
+Activation ConfigFields::activation(const char* name, const char* otherwise) const {
+  const auto stated = text(name).value_or(otherwise);
+  if (stated == "gelu") return Activation::kGelu;
+  if (stated == "gelu_new" || stated == "gelu_pytorch_tanh" || stated == "gelu_fast")
+    return Activation::kGeluTanh;
+  if (stated == "relu") return Activation::kRelu;
+  refuse(std::string(name) + " \"" + stated.substr(0, 48) +
+         "\" is not supported (gelu, gelu_new and relu are)");
+}
+
 DataType ConfigFields::weight_type() const {
   auto type = text("dtype");
   if (!type) type = text("torch_dtype");

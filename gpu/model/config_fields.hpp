@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu/data_type.hpp"
+#include "gpu/operators/activation.hpp"
 
 namespace troupe {
 
@@ -38,6 +39,7 @@ class ConfigFields {
   std::optional<float> number(const char* name, float min, float max) const;
   bool flag(const char* name, bool otherwise) const;
   std::optional<std::string> text(const char* name) const;
+  Activation activation(const char* name, const char* otherwise) const;
   DataType weight_type() const;  // of "dtype" or "torch_dtype"
 
   // At most 48 bytes.

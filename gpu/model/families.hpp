@@ -18,6 +18,8 @@ enum class Family : std::uint8_t {
   kSmolLm3,
   kGemma2,
   kGemma3,
+  kGpt2,
+  kGptNeoX,
   kBert
 };
 

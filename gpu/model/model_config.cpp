@@ -8,6 +8,7 @@
 #include "gpu/model/gemma_config.hpp"
 #include "gpu/model/gguf_config.hpp"
 #include "gpu/model/gguf_file.hpp"
+#include "gpu/model/gpt_config.hpp"
 #include "gpu/model/json_file.hpp"
 #include "gpu/model/rope_config.hpp"
 #include "gpu/networks/bert_config.hpp"
@@ -44,21 +45,40 @@ void refuse_unsupported(const ConfigFields& fields, Family family) {
   if (fields.find("quantization_config") != nullptr) {
     fields.refuse("quantized weights (quantization_config) are not supported");
   }
-  if (is_gemma(family)) return;  // whose activation has another field
+  if (is_gemma(family) || is_gpt(family)) return;  // which read their own
   const auto activation = fields.text("hidden_act").value_or("silu");
   if (activation != "silu" && activation != "swish") {
     fields.refuse("hidden_act \"" + activation.substr(0, 48) + "\" is not supported (silu is)");
   }
 }
 
+struct SizeNames {
+  const char *hidden = "hidden_size", *intermediate = "intermediate_size", *layers = "num_hidden_layers",
+             *heads = "num_attention_heads", *context = "max_position_embeddings";
+};
+
+// GPT-2 has names of its own, beside which transformers takes those of the others.
+SizeNames size_names(const ConfigFields& fields, Family family) {
+  if (family != Family::kGpt2 || fields.has("hidden_size")) return {};
+  return {"n_embd", "n_inner", "n_layer", "n_head", "n_positions"};
+}
+
+std::uint32_t read_intermediate_size(const ConfigFields& fields, Family family, const char* name,
+                                     std::uint32_t hidden) {
+  if (family == Family::kGpt2) return fields.count(name, kMaxWidth).value_or(4 * hidden);
+  return fields.required_count(name, kMaxWidth);
+}
+
 void read_sizes(const ConfigFields& fields, Family family, ModelConfig& config) {
-  config.hidden_size = fields.required_count("hidden_size", kMaxWidth);
-  config.intermediate_size = fields.required_count("intermediate_size", kMaxWidth);
-  config.num_layers = fields.required_count("num_hidden_layers", kMaxLayers);
-  config.num_heads = fields.required_count("num_attention_heads", kMaxHeads);
+  const SizeNames names = size_names(fields, family);
+  config.hidden_size = fields.required_count(names.hidden, kMaxWidth);
+  config.intermediate_size = read_intermediate_size(fields, family, names.intermediate, config.hidden_size);
+  config.num_layers = fields.required_count(names.layers, kMaxLayers);
+  config.num_heads = fields.required_count(names.heads, kMaxHeads);
   config.num_kv_heads = fields.count("num_key_value_heads", kMaxHeads).value_or(config.num_heads);
   config.vocabulary_size = fields.required_count("vocab_size", kMaxVocabulary);
-  config.context_length = fields.count("max_position_embeddings", kMaxContext).value_or(2048);
+  config.context_length =
+      fields.count(names.context, kMaxContext).value_or(family == Family::kGpt2 ? 1024 : 2048);
   if (config.num_heads % config.num_kv_heads != 0) {
     fields.refuse("num_attention_heads " + std::to_string(config.num_heads) +
                   " is no multiple of num_key_value_heads " + std::to_string(config.num_kv_heads));
@@ -69,9 +89,8 @@ void read_sizes(const ConfigFields& fields, Family family, ModelConfig& config) 
     config.head_dim = 256;  // whatever the width
   } else {
     if (config.hidden_size % config.num_heads != 0) {
-      fields.refuse("hidden_size " + std::to_string(config.hidden_size) +
-                    " is no multiple of num_attention_heads " + std::to_string(config.num_heads) +
-                    " and head_dim is not given");
+      fields.refuse(names.hidden + (" " + std::to_string(config.hidden_size)) + " is no multiple of " +
+                    names.heads + " " + std::to_string(config.num_heads) + " and head_dim is not given");
     }
     config.head_dim = config.hidden_size / config.num_heads;
   }
@@ -173,9 +192,14 @@ void read_tokens(const ConfigFields& fields, const char* name, std::uint32_t voc
   }
 }
 
-float usual_theta(Family family) {
-  if (family == Family::kGemma3) return 1e6F;
-  return family == Family::kSmolLm3 ? 2e6F : 10000.0F;
+RopeDefaults rope_defaults(Family family) {
+  if (family == Family::kGemma3) return {.theta = 1e6F};
+  if (family == Family::kSmolLm3) return {.theta = 2e6F};
+  return {.part = family == Family::kGptNeoX ? 0.25F : 1.0F};
+}
+
+bool ties_embeddings(Family family) {
+  return family == Family::kSmolLm3 || is_gemma(family) || family == Family::kGpt2;
 }
 
 ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& file) {
@@ -186,11 +210,10 @@ ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& f
   read_sizes(fields, names.family, config);
   if (names.family == Family::kSmolLm3) read_rotated_layers(fields, config);
   read_sliding_window(fields, names.family, config);
-  read_rope(fields, file, usual_theta(names.family), config);
+  read_rope(fields, file, rope_defaults(names.family), config);
   if (is_gemma(names.family)) config.gemma = read_gemma(fields, file, names.family);
   config.norm_epsilon = fields.number("rms_norm_eps", 0.0F, 1.0F).value_or(1e-6F);
-  config.tied_embeddings =
-      fields.flag("tie_word_embeddings", names.family == Family::kSmolLm3 || is_gemma(names.family));
+  config.tied_embeddings = fields.flag("tie_word_embeddings", ties_embeddings(names.family));
   // Qwen2's configuration does not name the biases that it always has.
   const bool is_qwen2 = names.family == Family::kQwen2;
   config.attention_bias = is_qwen2 || fields.flag("attention_bias", false);
@@ -198,6 +221,7 @@ ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& f
   config.fused_projections = names.family == Family::kPhi3;
   config.head_norms = names.family == Family::kQwen3 || names.family == Family::kGemma3;
   config.mlp_bias = fields.flag("mlp_bias", false);
+  if (is_gpt(names.family)) read_gpt(fields, names.family, config);
   config.weight_type = fields.weight_type();
 
   std::vector<std::int32_t> bos;

@@ -66,6 +66,14 @@ struct GemmaConfig {
   bool lacks_one = true;                  // the files' norm weights are less by 1 than what is multiplied
 };
 
+// Configuration that only GPT-2 and GPT-NeoX have.
+struct GptConfig {
+  Activation activation = Activation::kGelu;
+  bool is_parallel = false;         // attention and feed-forward of a layer read the same x
+  bool has_position_table = false;  // GPT-2, where nothing is rotated
+  bool divides_by_layer = false;  // scores of layer i are divided by i + 1 (scale_attn_by_inverse_layer_idx)
+};
+
 // In an encoder's, rope_*, tied_embeddings, *_bias and the tokens mean nothing.
 struct ModelConfig {
   std::string architecture;  // "LlamaForCausalLM"
@@ -95,6 +103,7 @@ struct ModelConfig {
   std::optional<std::int32_t> bos_token;
   std::vector<std::int32_t> eos_tokens;  // config.json and generation_config.json, joined
   std::optional<GemmaConfig> gemma = {};
+  std::optional<GptConfig> gpt = {};
   std::optional<EncoderConfig> encoder = {};  // none: a decoder
 
   std::uint32_t query_width() const { return num_heads * head_dim; }

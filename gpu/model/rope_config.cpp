@@ -95,7 +95,8 @@ void read_longrope(const ConfigFields& fields, const ConfigFields& rope, const M
 }
 
 void read_partial(const ConfigFields& fields, ModelConfig& config) {
-  const auto part = fields.number("partial_rotary_factor", 0.0F, 1.0F);
+  auto part = fields.number("partial_rotary_factor", 0.0F, 1.0F);
+  if (!part) part = fields.number("rotary_pct", 0.0F, 1.0F);  // GPT-NeoX's name
   if (!part) return;
   config.rotary_dim = static_cast<std::uint32_t>(static_cast<float>(config.head_dim) * *part);
   if (config.rotary_dim == 0 || config.rotary_dim % 2 != 0) {
@@ -106,10 +107,12 @@ void read_partial(const ConfigFields& fields, ModelConfig& config) {
 
 }  // namespace
 
-void read_rope(const ConfigFields& fields, const std::string& file, float default_theta,
+void read_rope(const ConfigFields& fields, const std::string& file, RopeDefaults defaults,
                ModelConfig& config) {
-  config.rope_theta = fields.number("rope_theta", 1.0F, kMaxTheta).value_or(default_theta);
-  config.rotary_dim = config.head_dim;
+  auto theta = fields.number("rope_theta", 1.0F, kMaxTheta);
+  if (!theta) theta = fields.number("rotary_emb_base", 1.0F, kMaxTheta);  // GPT-NeoX's name
+  config.rope_theta = theta.value_or(defaults.theta);
+  config.rotary_dim = static_cast<std::uint32_t>(static_cast<float>(config.head_dim) * defaults.part);
   read_partial(fields, config);
   const json* object = fields.find("rope_parameters");
   if (object == nullptr) object = fields.find("rope_scaling");

@@ -10,9 +10,16 @@
 
 namespace troupe {
 
+// A family's values where a file says nothing.
+struct RopeDefaults {
+  float theta = 10000.0F;
+  float part = 1.0F;  // of a head
+};
+
 // Reads "rope_scaling" with "type" as its older spelling, or "rope_parameters" of newer files,
 // which hold rope_theta too, perhaps for each kind of layer: those of full attention count. Needs head_dim
 // and context_length. Throws std::runtime_error.
-void read_rope(const ConfigFields& fields, const std::string& file, float default_theta, ModelConfig& config);
+void read_rope(const ConfigFields& fields, const std::string& file, RopeDefaults defaults,
+               ModelConfig& config);
 
 }  // namespace troupe

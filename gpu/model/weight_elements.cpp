@@ -14,7 +14,8 @@ constexpr std::size_t kElementsATask = std::size_t{1} << 18;
 WeightElements::WeightElements(const WeightView& view, const RunTasks& run_tasks) : view_(view) {
   for (std::size_t i = 0; i < view.shape.size(); ++i) {
     // A vector in another order is a row an element.
-    const bool is_row = i + 1 < view.shape.size() || (view.shape.size() == 1 && view.paired_rows != 0);
+    const bool is_reordered = view.paired_rows != 0 || view.order == FileOrder::kHeadByHead;
+    const bool is_row = i + 1 < view.shape.size() || (view.shape.size() == 1 && is_reordered);
     (is_row ? num_rows_ : row_elements_) *= view.shape[i];
   }
   if (is_as_in_file() || num_elements() == 0) return;
@@ -33,10 +34,20 @@ void WeightElements::run_in_turn(std::size_t num_tasks, const std::function<void
 // A safetensors header of odd length leaves its data misaligned; kernels read elements.
 bool WeightElements::is_as_in_file() const {
   const auto address = reinterpret_cast<std::uintptr_t>(view_.bytes.data());
-  return !view_.blocks && view_.paired_rows == 0 && address % size_of(view_.type) == 0;
+  return !view_.blocks && view_.paired_rows == 0 && view_.order == FileOrder::kAsRead &&
+         address % size_of(view_.type) == 0;
+}
+
+void WeightElements::copy_column(std::size_t row) {
+  const std::size_t element = size_of(type());
+  for (std::size_t i = 0; i < row_elements_; ++i) {
+    std::memcpy(copy_.data() + (row * row_elements_ + i) * element,
+                view_.bytes.data() + (i * num_rows_ + row) * element, element);
+  }
 }
 
 void WeightElements::copy_row(std::size_t row) {
+  if (view_.order == FileOrder::kTransposed) return copy_column(row);
   const std::size_t row_bytes = view_.bytes.size() / num_rows_;
   const auto source = view_.bytes.subspan(view_.row_in_file(row) * row_bytes, row_bytes);
   std::byte* target = copy_.data() + row * row_elements_ * size_of(view_.type);

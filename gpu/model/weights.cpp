@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "gpu/model/gguf_config.hpp"
 #include "gpu/model/json_file.hpp"
@@ -92,6 +93,10 @@ std::string expected(const WeightSpec& spec) {
 }  // namespace
 
 std::uint64_t WeightView::row_in_file(std::uint64_t row) const {
+  if (order == FileOrder::kHeadByHead) {
+    const std::uint64_t part_rows = shape[0] / 3, in_part = row % part_rows;
+    return (in_part / head_dim * 3 + row / part_rows) * head_dim + in_part % head_dim;
+  }
   if (paired_rows == 0) return row;
   const std::uint64_t in_head = row % paired_rows, half = paired_rows / 2;
   return row - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
@@ -225,7 +230,10 @@ std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec&
     const bool has_prefix =
         !spec.other_prefix.empty() && !store.has(source) && store.has(spec.other_prefix + source);
     views.push_back(store.find(has_prefix ? spec.other_prefix + source : source));
-    const auto& shape = views.back().shape;
+    auto& shape = views.back().shape;
+    if (spec.order == FileOrder::kTransposed && shape.size() == 2) std::swap(shape[0], shape[1]);
+    views.back().order = spec.order;
+    views.back().head_dim = spec.head_dim;
     const bool fits = is_vector ? shape.size() == 1 : shape.size() == 2 && shape[1] == spec.columns;
     // No overflow: a shape's product was checked against the file's size.
     stacked += fits ? shape[0] : 0;

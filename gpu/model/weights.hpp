@@ -34,6 +34,9 @@ struct WeightView {
   // Rows of a head that lie in pairs (i, i + d/2); 0: the file has the network's order.
   std::uint32_t paired_rows = 0;
 
+  FileOrder order = FileOrder::kAsRead;  // with shape as the network has it
+  std::uint32_t head_dim = 0;            // for kHeadByHead
+
   // Where the network's row is in the file. Elements of a vector count as rows.
   std::uint64_t row_in_file(std::uint64_t row) const;
   // The file's precision in a plain type: networks of quantized weights compute in bf16

@@ -76,13 +76,7 @@ void refuse_unsupported(const ConfigFields& fields) {
 
 Activation read_activation(const ConfigFields& fields, const EncoderArchitecture& architecture) {
   const char* field = field_names(architecture.family).activation;
-  const auto name =
-      fields.text(field).value_or(architecture.family == EncoderFamily::kAlbert ? "gelu_new" : "gelu");
-  if (name == "gelu") return Activation::kGelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::kGeluTanh;
-  if (name == "relu") return Activation::kRelu;
-  fields.refuse(std::string(field) + " \"" + name.substr(0, 48) +
-                "\" is not supported (gelu, gelu_new and relu are)");
+  return fields.activation(field, architecture.family == EncoderFamily::kAlbert ? "gelu_new" : "gelu");
 }
 
 void read_sizes(const ConfigFields& fields, const FieldNames& names, ModelConfig& config) {

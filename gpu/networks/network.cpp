@@ -8,6 +8,7 @@
 #include "gpu/model/model_config.hpp"
 #include "gpu/networks/bert.hpp"
 #include "gpu/networks/gemma.hpp"
+#include "gpu/networks/gpt.hpp"
 #include "gpu/networks/llama.hpp"
 
 namespace troupe {
@@ -36,6 +37,8 @@ std::unique_ptr<Network> make_network(const ModelConfig& config) {
     case Family::kBert: return std::make_unique<BertNetwork>(config);
     case Family::kGemma2:
     case Family::kGemma3: return std::make_unique<GemmaNetwork>(config);
+    case Family::kGpt2:
+    case Family::kGptNeoX: return std::make_unique<GptNetwork>(config);
     default: return std::make_unique<LlamaNetwork>(config);  // or what differs by its configuration alone
   }
 }

@@ -18,6 +18,13 @@ namespace troupe {
 
 struct ModelConfig;
 
+// Where files have a weight's elements, if not where programs have them.
+enum class FileOrder : std::uint8_t {
+  kAsRead,
+  kTransposed,  // [columns, rows]
+  kHeadByHead,  // rows of queries, keys and values, a head's beside each other; programs: all queries first
+};
+
 // A weight as programs see it: the rows of one or more tensors of the model's
 // files, stacked (query, key and value projections become one matrix).
 struct WeightSpec {
@@ -29,6 +36,8 @@ struct WeightSpec {
   bool is_table = false;          // rows are looked up: a matrix in the files, even of one row
   std::string other_prefix = {};  // in the files, sources may have it in front of their names
   float added = 0.0F;             // a vector's elements are those of the files plus this
+  FileOrder order = FileOrder::kAsRead;
+  std::uint32_t head_dim = 0;  // rows of a head, for kHeadByHead
 
   bool is_vector() const { return rows == 1 && !is_table && !is_matrix; }
 };

@@ -185,7 +185,7 @@ TEST_CASE("model config: what is not supported is refused in one sentence") {
     const char* reason;
   };
   const Case cases[] = {
-      {"architectures", {"GPT2LMHeadModel"}, "GPT2LMHeadModel\" is not supported"},
+      {"architectures", {"OPTForCausalLM"}, "OPTForCausalLM\" is not supported"},
       {"architectures", json::array(), "architectures"},
       {"architectures", 3, "architectures"},
       {"hidden_act", "gelu", "hidden_act \"gelu\" is not supported"},

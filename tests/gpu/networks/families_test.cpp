@@ -150,4 +150,13 @@ TEST_CASE("families: Gemma 3, with two rotary bases and norms of heads, is that 
   check_family("gemma3");
 }
 
+TEST_CASE("families: GPT-2, with a table of positions and transposed matrices, is that of transformers") {
+  check_family("gpt2");
+}
+
+TEST_CASE("families: GPT-NeoX, whose blocks read the same x or follow each other, is that of transformers") {
+  check_family("gpt_neox");
+  check_family("gpt_neox_serial");
+}
+
 }  // namespace troupe

@@ -8,6 +8,7 @@
 
 #include "gpu/cuda/cuda_model.hpp"
 #include "gpu/model/random_model.hpp"
+#include "gpu/networks/gpt.hpp"
 #include "gpu/networks/llama.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -117,6 +118,17 @@ TEST_CASE("lowering: every part that Gemma has beyond a Llama is refused by name
   Program capped = good;
   capped.operators.insert(capped.operators.end() - 1, {SoftCap{30.0F}, capped.operators.back().inputs, {}});
   CHECK_THROWS_WITH(cuda::lower(capped, DataType::kBF16), doctest::Contains(cuda::kNoSoftCaps));
+}
+
+TEST_CASE("lowering: a GPT is refused by name") {
+  ModelConfig config = llama_100m();
+  config.num_kv_heads = config.num_heads;
+  config.attention_bias = true;
+  config.gpt = GptConfig{};
+  for (const std::uint32_t num_tokens : {8U, 200U})
+    CHECK_THROWS_WITH(
+        cuda::lower(GptNetwork(config).build_program(0, {num_tokens, 1}, DataType::kBF16), DataType::kBF16),
+        doctest::Contains(cuda::kNoGpt));
 }
 
 TEST_CASE("lowering: an encoder is refused by name, before anything runs") {

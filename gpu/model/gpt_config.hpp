@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fields of config.json that only GPT-2 and GPT-NeoX have.
+#pragma once
+
+#include "gpu/model/config_fields.hpp"
+#include "gpu/model/families.hpp"
+#include "gpu/model/model_config.hpp"
+
+namespace troupe {
+
+inline bool is_gpt(Family family) { return family == Family::kGpt2 || family == Family::kGptNeoX; }
+
+// Beside `gpt` also norm_epsilon and the biases. Throws std::runtime_error.
+void read_gpt(const ConfigFields& fields, Family family, ModelConfig& config);
+
+}  // namespace troupe
