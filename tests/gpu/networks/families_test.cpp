@@ -115,7 +115,7 @@ void check_family(const std::string& family, std::uint32_t context_length = 0) {
   // A first token is drawn from the same text whatever the numbers' precision.
   run.type = DataType::kBF16;
   const Answers rounded = answers_of(family, expectations, run);
-  CHECK(difference(rounded.logits.at(1), expectations[1].logits, 1) < 0.05);
+  CHECK(difference(rounded.logits.at(1), expectations[1].logits, 1) < 0.02);
   run.type = DataType::kF32;
   run.quantization = Quantization::kQ8;
   const Answers quantized = answers_of(family, expectations, run);
