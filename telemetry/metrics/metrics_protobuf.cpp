@@ -3,7 +3,7 @@
 
 #include <prometheus/metric_family.h>
 
-#include "telemetry/metrics/protobuf_writer.hpp"
+#include "telemetry/protobuf_writer.hpp"
 
 namespace troupe {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "protobuf_reader.hpp"
+#include "tests/support/observability/protobuf_reader.hpp"
 
 using namespace troupe;
 using namespace troupe::test;

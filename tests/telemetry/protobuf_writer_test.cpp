@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "telemetry/metrics/protobuf_writer.hpp"
+#include "telemetry/protobuf_writer.hpp"
 
 #include <doctest/doctest.h>
 
 #include <limits>
 #include <vector>
 
-#include "protobuf_reader.hpp"
+#include "tests/support/observability/protobuf_reader.hpp"
 
 using namespace troupe;
 using namespace troupe::test;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "telemetry/metrics/protobuf_writer.hpp"
+#include "telemetry/protobuf_writer.hpp"
 
 #include <bit>
 
