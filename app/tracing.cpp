@@ -5,14 +5,17 @@
 
 #include <array>
 #include <cstdlib>
+#include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "app/options/configuration_error.hpp"
 #include "telemetry/log.hpp"
-#include "telemetry/tracing/otlp_exporter.hpp"
+#include "telemetry/tracing/otlp_environment.hpp"
 #include "telemetry/tracing/otlp_file_exporter.hpp"
+#include "telemetry/tracing/otlp_http_exporter.hpp"
 #include "telemetry/tracing/semantic_conventions.hpp"
 
 namespace troupe {
@@ -25,19 +28,15 @@ std::string host_name() {
 }
 
 // OpenTelemetry's own variables count where nothing else was said.
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
+std::string variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
   return value == nullptr ? "" : value;
 }
 
-// Empty: none.
-std::string endpoint_url(const Options& options) {
-  if (!options.trace_endpoint.empty()) return options.trace_endpoint;
-  const std::string traces = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-  if (!traces.empty()) return traces;
-  std::string base = variable("OTEL_EXPORTER_OTLP_ENDPOINT");
-  while (base.ends_with('/')) base.pop_back();
-  return base.empty() ? "" : base + "/v1/traces";
+// nullopt: none.
+std::optional<OtlpEndpoint> endpoint_of(const Options& options) {
+  if (options.trace_endpoint.empty()) return otlp_endpoint_of(variable);
+  return from_option("--trace-endpoint", [&] { return parse_otlp_endpoint(options.trace_endpoint); });
 }
 
 std::string service_name(const Options& options) {
@@ -55,11 +54,23 @@ TraceSource source_of(const Options& options) {
                    {semconv::kServiceInstanceId, host + ":" + std::to_string(::getpid())}}};
 }
 
-std::unique_ptr<SpanExporter> exporter_to(const std::string& url, const Options& options) {
-  OtlpEndpoint endpoint = parse_otlp_endpoint(url);
+std::unique_ptr<SpanExporter> exporter_to(OtlpEndpoint endpoint, const Options& options) {
+  OtlpHttpOptions http = otlp_options_of(variable);
   log(LogLevel::kInfo, "traces go to a collector",
-      {{"host", endpoint.host}, {"port", unsigned{endpoint.port}}, {"by", otlp_exporter_name()}});
-  return make_otlp_exporter(std::move(endpoint), source_of(options));
+      {{"host", endpoint.host},
+       {"port", unsigned{endpoint.port}},
+       {"format", http.format == OtlpFormat::kJson ? "json" : "protobuf"}});
+  return std::make_unique<OtlpHttpExporter>(std::move(endpoint), source_of(options), std::move(http));
+}
+
+// Of what OpenTelemetry's variables say; their names are in the text.
+std::unique_ptr<SpanExporter> make_collector_exporter(const Options& options) {
+  try {
+    auto endpoint = endpoint_of(options);
+    return endpoint ? exporter_to(std::move(*endpoint), options) : nullptr;
+  } catch (const std::exception& error) {
+    throw ConfigurationError(error.what());
+  }
 }
 
 }  // namespace
@@ -71,8 +82,7 @@ std::vector<std::unique_ptr<SpanExporter>> make_exporters(const Options& options
       return std::make_unique<OtlpFileExporter>(options.trace_file, options.trace_file_bytes,
                                                 source_of(options));
     }));
-  if (const std::string url = endpoint_url(options); !url.empty())
-    exporters.push_back(from_option("--trace-endpoint", [&] { return exporter_to(url, options); }));
+  if (auto exporter = make_collector_exporter(options)) exporters.push_back(std::move(exporter));
   return exporters;
 }
 

@@ -8,7 +8,8 @@ find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(SQLite3 3.40 REQUIRED)
-find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto SSL)
+find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
@@ -40,24 +41,3 @@ add_library(troupe_boost INTERFACE)
 target_link_libraries(troupe_boost INTERFACE Boost::headers Threads::Threads)
 target_compile_definitions(troupe_boost INTERFACE
   BOOST_JSON_NO_LIB BOOST_CONTAINER_NO_LIB BOOST_ASIO_NO_DEPRECATED)
-
-# Optional (scripts/serve --with-otel installs it, from bookworm-backports). Its
-# CMake package asks for gRPC and protobuf headers that the one exporter we link
-# does not need.
-option(TROUPE_OPENTELEMETRY "Send traces through the OpenTelemetry SDK if it is installed" ON)
-find_library(OTLP_HTTP_LIBRARY opentelemetry_exporter_otlp_http)
-find_path(OTLP_HTTP_INCLUDE_DIR opentelemetry/exporters/otlp/otlp_http_exporter.h)
-find_path(ABSEIL_INCLUDE_DIR absl/base/config.h)
-if(TROUPE_OPENTELEMETRY AND OTLP_HTTP_LIBRARY AND OTLP_HTTP_INCLUDE_DIR AND ABSEIL_INCLUDE_DIR)
-  cmake_path(GET OTLP_HTTP_LIBRARY PARENT_PATH OTEL_LIBRARY_DIR)
-  add_library(otel::sdk INTERFACE IMPORTED GLOBAL)
-  target_include_directories(otel::sdk SYSTEM INTERFACE ${OTLP_HTTP_INCLUDE_DIR} ${ABSEIL_INCLUDE_DIR})
-  # As the libraries were built.
-  target_compile_definitions(otel::sdk INTERFACE HAVE_ABSEIL OPENTELEMETRY_ABI_VERSION_NO=1)
-  target_link_directories(otel::sdk INTERFACE ${OTEL_LIBRARY_DIR})
-  target_link_libraries(otel::sdk INTERFACE opentelemetry_exporter_otlp_http
-    opentelemetry_exporter_otlp_http_client opentelemetry_otlp_recordable
-    opentelemetry_trace opentelemetry_resources opentelemetry_common opentelemetry_version
-    absl_bad_variant_access)
-  message(STATUS "Traces go through the OpenTelemetry SDK (${OTLP_HTTP_LIBRARY})")
-endif()

@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-enum WireType : std::uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2 };
+enum WireType : std::uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
 
 void append_varint(std::string& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7F) | 0x80);
@@ -15,6 +15,10 @@ void append_varint(std::string& out, std::uint64_t value) {
 
 void append_tag(std::string& out, std::uint32_t field, WireType type) {
   append_varint(out, (std::uint64_t{field} << 3) | type);
+}
+
+void append_fixed(std::string& out, std::uint64_t value, int num_bytes) {
+  for (int byte = 0; byte < num_bytes; ++byte, value >>= 8) out += static_cast<char>(value & 0xFF);
 }
 
 // Small numbers stay short, whatever their sign.
@@ -36,26 +40,51 @@ void ProtobufWriter::add_int32(std::uint32_t field, std::int32_t value) {
 
 void ProtobufWriter::add_sint32(std::uint32_t field, std::int32_t value) { add_uint64(field, zigzag(value)); }
 
-void ProtobufWriter::add_double(std::uint32_t field, double value) {
-  auto bits = std::bit_cast<std::uint64_t>(value);
-  if (bits == 0) return;
+void ProtobufWriter::add_fixed32(std::uint32_t field, std::uint32_t value) {
+  if (value == 0) return;
+  append_tag(bytes_, field, kFixed32);
+  append_fixed(bytes_, value, 4);
+}
+
+void ProtobufWriter::add_fixed64(std::uint32_t field, std::uint64_t value) {
+  if (value == 0) return;
   append_tag(bytes_, field, kFixed64);
-  for (int byte = 0; byte < 8; ++byte, bits >>= 8) bytes_ += static_cast<char>(bits & 0xFF);
+  append_fixed(bytes_, value, 8);
+}
+
+void ProtobufWriter::add_double(std::uint32_t field, double value) {
+  add_fixed64(field, std::bit_cast<std::uint64_t>(value));
 }
 
 void ProtobufWriter::add_string(std::uint32_t field, std::string_view text) {
-  if (!text.empty()) add_bytes(field, text);
+  if (!text.empty()) append_delimited(field, text);
 }
 
 void ProtobufWriter::add_packed_sint64(std::uint32_t field, std::span<const std::int64_t> values) {
   if (values.empty()) return;
   std::string packed;
   for (const std::int64_t value : values) append_varint(packed, zigzag(value));
-  add_bytes(field, packed);
+  append_delimited(field, packed);
 }
 
 void ProtobufWriter::add_message(std::uint32_t field, const ProtobufWriter& message) {
-  add_bytes(field, message.bytes_);
+  append_delimited(field, message.bytes_);
+}
+
+void ProtobufWriter::add_choice(std::uint32_t field, bool value) { add_choice(field, std::int64_t{value}); }
+
+void ProtobufWriter::add_choice(std::uint32_t field, std::int64_t value) {
+  append_tag(bytes_, field, kVarint);
+  append_varint(bytes_, static_cast<std::uint64_t>(value));
+}
+
+void ProtobufWriter::add_choice(std::uint32_t field, double value) {
+  append_tag(bytes_, field, kFixed64);
+  append_fixed(bytes_, std::bit_cast<std::uint64_t>(value), 8);
+}
+
+void ProtobufWriter::add_choice(std::uint32_t field, const std::string& text) {
+  append_delimited(field, text);
 }
 
 void ProtobufWriter::append_delimited_to(std::string& out) const {
@@ -63,7 +92,7 @@ void ProtobufWriter::append_delimited_to(std::string& out) const {
   out += bytes_;
 }
 
-void ProtobufWriter::add_bytes(std::uint32_t field, std::string_view bytes) {
+void ProtobufWriter::append_delimited(std::uint32_t field, std::string_view bytes) {
   append_tag(bytes_, field, kLengthDelimited);
   append_varint(bytes_, bytes.size());
   bytes_ += bytes;

@@ -62,4 +62,15 @@ void append_quoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
+std::string as_utf8(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t size = character_bytes(text);
+    out += size == 0 ? kReplacement : text.substr(0, size);
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  return out;
+}
+
 }  // namespace troupe

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/tracing/http_poster.hpp"
 
-#include <charconv>
 #include <future>
 #include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+
+#include "telemetry/tracing/retry_after.hpp"
+#include "telemetry/tracing/tls_client.hpp"
 
 namespace troupe {
 namespace {
@@ -57,80 +59,125 @@ std::future<Addresses> resolve(const std::string& host, std::uint16_t port) {
   return future;
 }
 
-std::uint32_t parse_seconds(boost::beast::string_view text) {
-  std::uint32_t seconds = 0;
-  std::from_chars(text.data(), text.data() + text.size(), seconds);
-  return seconds;
+// A connection, under TLS where there is a context for it.
+struct Connection {
+  Connection(asio::io_context& io, asio::ssl::context* context) : tcp(io) {
+    if (context) tls.emplace(tcp, *context);
+  }
+  // operation: takes either stream.
+  template <class Operation>
+  void run(Operation operation) {
+    if (tls) {
+      operation(*tls);
+    } else {
+      operation(tcp);
+    }
+  }
+
+  boost::beast::tcp_stream tcp;
+  std::optional<asio::ssl::stream<boost::beast::tcp_stream&>> tls;
+};
+
+std::string host_header(const OtlpEndpoint& endpoint) {
+  const bool is_v6 = endpoint.host.find(':') != std::string::npos;
+  const std::string host = is_v6 ? "[" + endpoint.host + "]" : endpoint.host;
+  return host + ":" + std::to_string(endpoint.port);
 }
 
 }  // namespace
 
 struct HttpPoster::Implementation {
+  using Clock = std::chrono::steady_clock;
   using Parser = beast_http::response_parser<beast_http::string_body>;
   using TimeLimit = std::function<TimePoint()>;
 
-  std::string host;
-  std::uint16_t port;
-  std::string path;
-  asio::io_context io{1};
-  std::optional<boost::beast::tcp_stream> stream;  // connected
+  Implementation(const OtlpEndpoint& endpoint_, std::vector<PostedHeader> headers_,
+                 const std::string& trusted_certificates)
+      : endpoint(endpoint_), headers(std::move(headers_)) {
+    if (endpoint.is_https) tls.emplace(make_tls_client(trusted_certificates).release());  // it owns that now
+  }
 
-  PostedAnswer post(const std::string& json, const TimeLimit& limit) {
-    const bool was_connected = stream.has_value();
-    PostedAnswer answer = post_once(json, limit);
+  const OtlpEndpoint endpoint;
+  const std::vector<PostedHeader> headers;
+  std::optional<asio::ssl::context> tls;
+  asio::io_context io{1};
+  std::optional<Connection> connection;  // connected
+
+  PostedAnswer post(const std::string& body, const TimeLimit& limit) {
+    const bool was_connected = connection.has_value();
+    PostedAnswer answer = post_once(body, limit);
     // The other side may close an idle connection at any time.
-    if (answer.status == 0 && was_connected && Clock::now() < limit()) answer = post_once(json, limit);
+    if (answer.status == 0 && was_connected && Clock::now() < limit()) answer = post_once(body, limit);
     return answer;
   }
 
-  PostedAnswer post_once(const std::string& json, const TimeLimit& limit) {
-    error_code error;
-    if (!stream) {
+  PostedAnswer post_once(const std::string& body, const TimeLimit& limit) {
+    if (!connection) {
       const std::string problem = connect(limit);
       if (!problem.empty()) return failure("can't connect: " + problem);
     }
-    beast_http::request<beast_http::string_body> request(beast_http::verb::post, path, 11);
-    request.set(beast_http::field::host, host + ":" + std::to_string(port));
+    beast_http::request<beast_http::string_body> request(beast_http::verb::post, endpoint.path, 11);
     request.set(beast_http::field::user_agent, "troupe");
-    request.set(beast_http::field::content_type, "application/json");
-    request.body() = json;
+    for (const auto& header : headers) request.set(header.name, header.value);
+    request.set(beast_http::field::host, host_header(endpoint));
+    request.body() = body;
     request.prepare_payload();
-    error = wait(limit, [&](auto done) { beast_http::async_write(*stream, request, done); });
+    error_code error = wait(limit, [&](auto done) {
+      connection->run([&](auto& stream) { beast_http::async_write(stream, request, done); });
+    });
     if (error) return failure("sending failed: " + error.message());
 
     Parser parser;
     parser.body_limit(kMaxAnswerBytes);
     parser.header_limit(kMaxHeaderBytes);
     boost::beast::flat_buffer buffer(kMaxAnswerBytes);
-    error = wait(limit, [&](auto done) { beast_http::async_read(*stream, buffer, parser, done); });
+    error = wait(limit, [&](auto done) {
+      connection->run([&](auto& stream) { beast_http::async_read(stream, buffer, parser, done); });
+    });
     if (error) return failure("no answer: " + error.message());
     auto response = parser.release();
-    if (!response.keep_alive()) stream.reset();
+    if (!response.keep_alive()) connection.reset();
+    const auto retry_after = response[beast_http::field::retry_after];
     return {.status = response.result_int(),
             .error = {},
-            .retry_after_s = parse_seconds(response[beast_http::field::retry_after]),
+            .retry_after =
+                parse_retry_after({retry_after.data(), retry_after.size()}, std::chrono::system_clock::now()),
             .body = std::move(response.body())};
   }
 
   PostedAnswer failure(std::string why) {
-    stream.reset();
-    return {.status = 0, .error = std::move(why), .retry_after_s = 0, .body = {}};
+    connection.reset();
+    return {.status = 0, .error = std::move(why), .retry_after = {}, .body = {}};
   }
 
   // Empty if it worked.
   std::string connect(const TimeLimit& limit) {
-    auto resolving = resolve(host, port);
+    const std::string& host = endpoint.host;
+    auto resolving = resolve(host, endpoint.port);
     while (resolving.wait_for(kSlice) != std::future_status::ready)
       if (Clock::now() >= limit()) return "the name " + host + " takes too long to resolve";
     const Addresses addresses = resolving.get();
     if (!addresses.error.empty()) return host + ": " + addresses.error;
-    stream.emplace(io);
+    connection.emplace(io, tls ? &*tls : nullptr);
     const error_code error = wait(limit, [&](auto done) {
-      stream->async_connect(addresses.endpoints,
-                            [done](error_code result, const tcp::endpoint&) mutable { done(result, 0); });
+      connection->tcp.async_connect(
+          addresses.endpoints, [done](error_code result, const tcp::endpoint&) mutable { done(result, 0); });
     });
-    if (error) stream.reset();
-    return error ? error.message() : "";
+    return error ? error.message() : shake_hands(limit);
+  }
+
+  // Empty if it worked, or if there is no TLS.
+  std::string shake_hands(const TimeLimit& limit) {
+    if (!connection->tls) return "";
+    auto& stream = *connection->tls;
+    expect_host(stream.native_handle(), endpoint.host);
+    const error_code error = wait(limit, [&](auto done) {
+      stream.async_handshake(asio::ssl::stream_base::client,
+                             [done](error_code result) mutable { done(result, 0); });
+    });
+    if (!error) return "";
+    const std::string problem = certificate_problem(stream.native_handle());
+    return problem.empty() ? error.message() : problem;
   }
 
   // Runs one operation to its end, which the time limit brings about if nothing else does.
@@ -144,24 +191,19 @@ struct HttpPoster::Implementation {
       io.run_one_for(kSlice);
       if (result || is_late || Clock::now() < limit()) continue;
       is_late = true;
-      stream->close();  // ends the operation
+      connection->tcp.close();  // ends the operation
     }
     return is_late ? make_error_code(boost::system::errc::timed_out) : *result;
   }
-
-  using Clock = std::chrono::steady_clock;
 };
 
-HttpPoster::HttpPoster(std::string host, std::uint16_t port, std::string path)
-    : implementation_(std::make_unique<Implementation>()) {
-  implementation_->host = std::move(host);
-  implementation_->port = port;
-  implementation_->path = std::move(path);
-}
+HttpPoster::HttpPoster(const OtlpEndpoint& endpoint, std::vector<PostedHeader> headers,
+                       const std::string& trusted_certificates)
+    : implementation_(std::make_unique<Implementation>(endpoint, std::move(headers), trusted_certificates)) {}
 HttpPoster::~HttpPoster() = default;
 
-PostedAnswer HttpPoster::post(const std::string& json, const std::function<TimePoint()>& time_limit) {
-  return implementation_->post(json, time_limit);
+PostedAnswer HttpPoster::post(const std::string& body, const std::function<TimePoint()>& time_limit) {
+  return implementation_->post(body, time_limit);
 }
 
 }  // namespace troupe

@@ -8,8 +8,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view kTracesPath = "/v1/traces";
 constexpr std::uint16_t kOtlpPort = 4318;
+constexpr std::uint16_t kHttpsPort = 443;  // where services listen; a collector's URL has its port
 
 [[noreturn]] void refuse(std::string_view url, std::string_view why) {
   throw std::runtime_error("expected a collector's URL such as http://localhost:4318, got '" +
@@ -28,14 +28,15 @@ std::uint16_t parse_port(std::string_view text, std::string_view url) {
 
 }  // namespace
 
-OtlpEndpoint parse_otlp_endpoint(std::string_view url) {
+OtlpEndpoint parse_otlp_endpoint(std::string_view url, std::string_view default_path) {
   OtlpEndpoint endpoint;
   endpoint.port = kOtlpPort;
-  endpoint.path = kTracesPath;
+  endpoint.path = default_path;
   std::string_view rest = url;
   if (!std::all_of(url.begin(), url.end(), is_visible)) refuse(url, "it has blanks or controls in it");
   if (rest.starts_with("https://")) {
     endpoint.is_https = true;
+    endpoint.port = kHttpsPort;
     rest.remove_prefix(8);
   } else if (rest.starts_with("http://")) {
     rest.remove_prefix(7);

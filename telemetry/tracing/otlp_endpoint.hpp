@@ -16,9 +16,9 @@ struct OtlpEndpoint {
   std::string path;
 };
 
-// "http://localhost:4318", "http://[::1]:4318/custom/path": without a path,
-// /v1/traces. The default port is 4318. Throws std::runtime_error that says what
-// was expected and what came.
-OtlpEndpoint parse_otlp_endpoint(std::string_view url);
+// "http://localhost:4318", "http://[::1]:4318/custom/path", "https://host". The port
+// is 4318 where the URL has none, and 443 for https. default_path: where the URL has
+// no path. Throws std::runtime_error that says what was expected and what came.
+OtlpEndpoint parse_otlp_endpoint(std::string_view url, std::string_view default_path = "/v1/traces");
 
 }  // namespace troupe

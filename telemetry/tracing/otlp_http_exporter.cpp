@@ -2,14 +2,16 @@
 #include "telemetry/tracing/otlp_http_exporter.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 
+#include "telemetry/gzip.hpp"
+#include "telemetry/system_random.hpp"
 #include "telemetry/tracing/export_complaint.hpp"
-#include "telemetry/tracing/http_poster.hpp"
+#include "telemetry/tracing/otlp_answer.hpp"
 #include "telemetry/tracing/otlp_json.hpp"
+#include "telemetry/tracing/otlp_protobuf.hpp"
 
 namespace troupe {
 namespace {
@@ -24,28 +26,45 @@ bool may_be_tried_again(unsigned status) {
   return status == 0 || status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-// {"partialSuccess":{"rejectedSpans":"3"}}: taken, but for some.
-std::size_t count_rejected(const std::string& body) {
-  const auto parsed = nlohmann::json::parse(body, nullptr, false);
-  const auto at = nlohmann::json::json_pointer("/partialSuccess/rejectedSpans");
-  if (!parsed.is_object() || !parsed.contains(at)) return 0;
-  const auto& rejected = parsed.at(at);
-  if (rejected.is_number_unsigned()) return rejected.get<std::size_t>();
-  if (!rejected.is_string()) return 0;
-  return static_cast<std::size_t>(std::strtoull(rejected.get<std::string>().c_str(), nullptr, 10));
+// Half of it to all of it, so that servers that lost a collector together do not
+// come back together.
+milliseconds jittered(milliseconds pause) {
+  const auto half = static_cast<std::uint64_t>(pause.count()) / 2;
+  return milliseconds(static_cast<std::uint64_t>(pause.count()) - system_random() % (half + 1));
+}
+
+using Writer = std::variant<OtlpProtobuf, OtlpJson>;
+
+Writer make_writer(OtlpFormat format, const TraceSource& source) {
+  if (format == OtlpFormat::kJson) return OtlpJson(source);
+  return OtlpProtobuf(source);
+}
+
+std::vector<PostedHeader> headers_of(const OtlpHttpOptions& options) {
+  std::vector<PostedHeader> headers = options.headers;
+  const bool is_json = options.format == OtlpFormat::kJson;
+  headers.push_back({"Content-Type", is_json ? "application/json" : "application/x-protobuf"});
+  if (options.is_gzipped) headers.push_back({"Content-Encoding", "gzip"});
+  return headers;
 }
 
 }  // namespace
 
 struct OtlpHttpExporter::Implementation {
   Implementation(OtlpEndpoint endpoint, const TraceSource& source, OtlpHttpOptions options_)
-      : options(options_),
-        json(source),
-        poster(endpoint.host, endpoint.port, endpoint.path),
+      : options(std::move(options_)),
+        writer(make_writer(options.format, source)),
+        poster(endpoint, headers_of(options), options.trusted_certificates),
         complaint(endpoint.url) {}
 
+  std::string body_of(const std::vector<SpanTree>& trees) const {
+    std::string body = std::visit([&](const auto& format) { return format.request_of(trees); }, writer);
+    return options.is_gzipped ? gzipped(body) : body;
+  }
+
   PostedAnswer attempt(const std::string& body, const ExportDeadline& deadline) {
-    const auto end = Clock::now() + options.attempt_timeout;
+    const bool has_limit = options.attempt_timeout.count() > 0;
+    const auto end = has_limit ? Clock::now() + options.attempt_timeout : Clock::time_point::max();
     return poster.post(body, [&] { return std::min(end, deadline.get()); });
   }
 
@@ -64,34 +83,33 @@ struct OtlpHttpExporter::Implementation {
     for (int num_attempts = 1;; ++num_attempts) {
       PostedAnswer answer = attempt(body, deadline);
       if (!may_be_tried_again(answer.status) || num_attempts == options.max_attempts) return answer;
-      const milliseconds asked =
-          std::min<milliseconds>(std::chrono::seconds(answer.retry_after_s), kLongestPause);
-      if (!pause(std::max(next_pause, asked), deadline)) return answer;
+      const milliseconds asked = std::min<milliseconds>(answer.retry_after, kLongestPause);
+      if (!pause(std::max(jittered(next_pause), asked), deadline)) return answer;
       next_pause *= 2;
     }
   }
 
   const OtlpHttpOptions options;
-  const OtlpJson json;
+  const Writer writer;
   HttpPoster poster;
   ExportComplaint complaint;
 };
 
 OtlpHttpExporter::OtlpHttpExporter(OtlpEndpoint endpoint, const TraceSource& source, OtlpHttpOptions options)
-    : implementation_(std::make_unique<Implementation>(std::move(endpoint), source, options)) {}
+    : implementation_(std::make_unique<Implementation>(std::move(endpoint), source, std::move(options))) {}
 OtlpHttpExporter::~OtlpHttpExporter() = default;
 
 std::size_t OtlpHttpExporter::send(const std::vector<SpanTree>& trees, const ExportDeadline& deadline) {
   Implementation& self = *implementation_;
   const std::size_t num_spans = count_spans(trees);
   try {
-    const PostedAnswer answer = self.deliver(self.json.request_of(trees), deadline);
+    const PostedAnswer answer = self.deliver(self.body_of(trees), deadline);
     if (answer.status < 200 || answer.status > 299) {
       self.complaint.note_failure(answer.status == 0 ? answer.error
                                                      : "status " + std::to_string(answer.status));
       return 0;
     }
-    const std::size_t num_rejected = std::min(count_rejected(answer.body), num_spans);
+    const std::size_t num_rejected = std::min<std::size_t>(count_rejected_spans(answer.body), num_spans);
     if (num_rejected > 0) {
       self.complaint.note_failure("the collector rejected " + std::to_string(num_rejected) + " spans");
     } else {

@@ -1,27 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces to a collector, as OTLP/HTTP with JSON bodies: our own sender, for
-// builds without the OpenTelemetry SDK. By OTLP's rules 429, 502, 503, 504 and
-// lost connections are tried again after a growing pause, everything else is not.
+// Traces to a collector, as OTLP over HTTP or HTTPS. By OTLP's rules 429, 502, 503,
+// 504 and lost connections are tried again after a growing pause, everything else
+// is not.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "telemetry/tracing/http_poster.hpp"
 #include "telemetry/tracing/otlp_endpoint.hpp"
 #include "telemetry/tracing/span_exporter.hpp"
 
 namespace troupe {
 
+enum class OtlpFormat : std::uint8_t { kProtobuf, kJson };
+
 struct OtlpHttpOptions {
-  std::chrono::milliseconds attempt_timeout{5000};  // connect, send and read the answer
-  std::chrono::milliseconds first_pause{250};       // doubled after each attempt
-  int max_attempts = 4;                             // for a batch
+  OtlpFormat format = OtlpFormat::kProtobuf;
+  bool is_gzipped = false;
+  std::vector<PostedHeader> headers = {};            // in addition to the format's
+  std::string trusted_certificates = {};             // a PEM file; empty: the system's
+  std::chrono::milliseconds attempt_timeout{10000};  // connect, send and read the answer; 0: none
+  std::chrono::milliseconds first_pause{250};        // doubled after each attempt
+  int max_attempts = 4;                              // for a batch
 };
 
 class OtlpHttpExporter final : public SpanExporter {
  public:
-  // endpoint: not https. Nothing is connected yet.
+  // Nothing is connected yet. Throws std::runtime_error if the certificates can't
+  // be read.
   OtlpHttpExporter(OtlpEndpoint endpoint, const TraceSource& source, OtlpHttpOptions options = {});
   ~OtlpHttpExporter() override;
 

@@ -158,7 +158,7 @@ def known_options(command, programs):
         named = words[1] if len(words) > 1 and words[1] in subcommands(programs[base]) else None
         return options_of(programs[base], named) if named else options_of(programs[base])
     if base == "serve":
-        return options_of(programs["troupe"], "serve") | {"--with-otel"}
+        return options_of(programs["troupe"], "serve")
     script = ROOT / (words[1] if base == "python3" and len(words) > 1 else words[0])
     return script_options(script) if is_script(script) else None
 

@@ -57,6 +57,22 @@ TEST_CASE("protobuf: defaults cost nothing, an empty message is there all the sa
   CHECK(around.bytes() == "\x12\0"s);
 }
 
+TEST_CASE("protobuf: fixed numbers have their bytes from the least on") {
+  ProtobufWriter message;
+  message.add_fixed32(16, 1);
+  message.add_fixed64(7, 0x0102030405060708);
+  CHECK(message.bytes() == "\x85\x01\x01\0\0\0\x39\x08\x07\x06\x05\x04\x03\x02\x01"s);
+}
+
+TEST_CASE("protobuf: the member of a oneof is there though it has its default") {
+  ProtobufWriter message;
+  message.add_choice(1, std::string());
+  message.add_choice(2, false);
+  message.add_choice(3, std::int64_t{0});
+  message.add_choice(4, 0.0);
+  CHECK(message.bytes() == "\x0a\0\x10\0\x18\0\x21\0\0\0\0\0\0\0\0"s);
+}
+
 TEST_CASE("protobuf: messages in a stream have their length in front") {
   ProtobufWriter message;
   message.add_string(1, std::string(200, 'x'));

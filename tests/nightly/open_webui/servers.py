@@ -97,11 +97,11 @@ class Server:
         self.stop()
 
 
-def start_troupe(program, model, directory, log):
+def start_troupe(program, model, directory, log, flags=(), environment=None):
     port = free_port()
     return Server([program, "serve", "--model", model, "--model-name", "troupe-demo", "--port", str(port),
-                   "--memory", "512MiB", "--store-directory", str(directory), "--log-level", "debug"],
-                  port, "/ready", log)
+                   "--memory", "512MiB", "--store-directory", str(directory), "--log-level", "debug", *flags],
+                  port, "/ready", log, environment)
 
 
 def start_open_webui(venv, troupe, directory, log):

@@ -32,6 +32,16 @@ inline std::string_view take_bytes(std::string_view& bytes, std::uint64_t size) 
   return part;
 }
 
+inline std::uint64_t take_fixed(std::string_view& bytes, std::uint64_t size) {
+  std::uint64_t value = 0;
+  int shift = 0;
+  for (const char c : take_bytes(bytes, size)) {
+    value |= std::uint64_t{static_cast<unsigned char>(c)} << shift;
+    shift += 8;
+  }
+  return value;
+}
+
 inline std::int64_t unzigzag(std::uint64_t value) {
   return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
 }
@@ -44,25 +54,21 @@ class ProtobufMessage {
       const auto field = static_cast<int>(tag >> 3);
       switch (tag & 7) {
         case 0: numbers_[field].push_back(take_varint(bytes)); break;
-        case 1: {
-          std::uint64_t bits = 0;
-          int shift = 0;
-          for (const char c : take_bytes(bytes, 8)) {
-            bits |= std::uint64_t{static_cast<unsigned char>(c)} << shift;
-            shift += 8;
-          }
-          doubles_[field].push_back(std::bit_cast<double>(bits));
-          break;
-        }
+        case 1: fixed_[field].push_back(take_fixed(bytes, 8)); break;
         case 2: strings_[field].emplace_back(take_bytes(bytes, take_varint(bytes))); break;
+        case 5: fixed_[field].push_back(take_fixed(bytes, 4)); break;
         default: throw std::runtime_error("protobuf: a wire type that nobody uses");
       }
     }
   }
 
+  bool has(int field) const {
+    return numbers_.contains(field) || fixed_.contains(field) || strings_.contains(field);
+  }
   // Absent fields have their default.
   std::uint64_t number(int field) const { return numbers_.contains(field) ? numbers_.at(field).back() : 0; }
-  double real(int field) const { return doubles_.contains(field) ? doubles_.at(field).back() : 0; }
+  std::uint64_t fixed(int field) const { return fixed_.contains(field) ? fixed_.at(field).back() : 0; }
+  double real(int field) const { return std::bit_cast<double>(fixed(field)); }
   std::string text(int field) const { return strings_.contains(field) ? strings_.at(field).back() : ""; }
   std::vector<ProtobufMessage> messages(int field) const {
     std::vector<ProtobufMessage> parts;
@@ -79,7 +85,7 @@ class ProtobufMessage {
 
  private:
   std::map<int, std::vector<std::uint64_t>> numbers_;
-  std::map<int, std::vector<double>> doubles_;
+  std::map<int, std::vector<std::uint64_t>> fixed_;  // of four or eight bytes
   std::map<int, std::vector<std::string>> strings_;
 };
 

@@ -8,8 +8,10 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "telemetry/tracing/retry_after.hpp"
 #include "tests/support/observability/otlp_sink.hpp"
 
 namespace troupe {
@@ -21,7 +23,7 @@ using test::OtlpSink;
 using Clock = std::chrono::steady_clock;
 
 // Patient where it must not give up, quick where it waits between attempts.
-constexpr OtlpHttpOptions kOptions{
+const OtlpHttpOptions kOptions{
     .attempt_timeout = seconds(20), .first_pause = milliseconds(1), .max_attempts = 3};
 
 std::vector<SpanTree> three_spans() {
@@ -40,6 +42,47 @@ TEST_CASE("otlp http: spans arrive at /v1/traces, over one connection") {
   CHECK(sink.spans().size() == 15);
   CHECK(sink.last_path() == "/v1/traces");
   CHECK(sink.num_connections() == 1);
+}
+
+TEST_CASE("otlp http: a body is protobuf, or JSON if asked for, and says which it is") {
+  for (const auto& [format, type] : {std::pair(OtlpFormat::kProtobuf, "application/x-protobuf"),
+                                     std::pair(OtlpFormat::kJson, "application/json")}) {
+    CAPTURE(type);
+    OtlpSink sink;
+    OtlpHttpOptions options = kOptions;
+    options.format = format;
+    CHECK(exporter_to(sink, options).send(three_spans(), {}) == 3);
+    CHECK(sink.last_header("Content-Type") == type);
+    CHECK(sink.last_header("Content-Encoding") == "");
+    REQUIRE(sink.spans().size() == 3);
+    CHECK(sink.spans()[2].name == "span");
+  }
+}
+
+TEST_CASE("otlp http: a compressed body is smaller and holds the same spans") {
+  OtlpSink sink;
+  OtlpHttpOptions options = kOptions;
+  const auto length = [&] { return std::stoul(sink.last_header("Content-Length")); };
+  CHECK(exporter_to(sink, options).send(three_spans(), {}) == 3);
+  const auto plain_length = length();
+  options.is_gzipped = true;
+  CHECK(exporter_to(sink, options).send(three_spans(), {}) == 3);
+  CHECK(sink.last_header("Content-Encoding") == "gzip");
+  CHECK(length() < plain_length);
+  CHECK(sink.spans().size() == 6);
+}
+
+TEST_CASE("otlp http: headers go with every body, and may name the sender") {
+  OtlpSink sink;
+  OtlpHttpOptions options = kOptions;
+  options.headers = {{"Authorization", "Bearer key"}, {"User-Agent", "mine"}};
+  auto exporter = exporter_to(sink, options);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(exporter.send(three_spans(), {}) == 3);
+    CHECK(sink.last_header("Authorization") == "Bearer key");
+    CHECK(sink.last_header("User-Agent") == "mine");
+    CHECK(sink.last_header("Host") == "127.0.0.1:" + std::to_string(sink.port()));
+  }
 }
 
 TEST_CASE("otlp http: a collector that is busy or restarting is asked again") {
@@ -73,6 +116,19 @@ TEST_CASE("otlp http: Retry-After is waited for") {
   const auto start = Clock::now();
   CHECK(exporter_to(sink).send(three_spans(), {}) == 3);
   CHECK(Clock::now() - start >= seconds(1));
+}
+
+TEST_CASE("retry after: seconds, or the time to a date, and nothing else") {
+  using std::chrono::system_clock;
+  const auto now = system_clock::from_time_t(784111777);  // Sun, 06 Nov 1994 08:49:37 GMT
+  CHECK(parse_retry_after("120", now) == seconds(120));
+  CHECK(parse_retry_after("Sun, 06 Nov 1994 08:50:00 GMT", now) == seconds(23));
+  CHECK(parse_retry_after("Sun, 06 Nov 1994 08:49:38 GMT", now - milliseconds(500)) == seconds(2));
+  for (const char* nothing : {"", "0", "-5", "12x", "99999999999999999999", "Sun, 06 Nov 1994 08:49:00 GMT",
+                              "Sun, 06 Foo 1994 08:50:00 GMT", "tomorrow"}) {
+    CAPTURE(nothing);
+    CHECK(parse_retry_after(nothing, now) == seconds(0));
+  }
 }
 
 TEST_CASE("otlp http: spans that the collector rejects are not counted as delivered") {
@@ -139,6 +195,11 @@ TEST_CASE("otlp http: an attempt has a time limit of its own") {
   CHECK(sink.num_requests() == 2);
 }
 
+TEST_CASE("otlp http: without a limit an attempt waits for its answer") {
+  OtlpSink sink;
+  CHECK(exporter_to(sink, {.attempt_timeout = milliseconds(0)}).send(three_spans(), {}) == 3);
+}
+
 TEST_CASE("otlp endpoint: what people write is understood") {
   const auto plain = parse_otlp_endpoint("http://localhost:4318");
   CHECK(plain.host == "localhost");
@@ -147,7 +208,10 @@ TEST_CASE("otlp endpoint: what people write is understood") {
   CHECK(parse_otlp_endpoint("http://collector").port == 4318);
   CHECK(parse_otlp_endpoint("http://collector/").path == "/v1/traces");
   CHECK(parse_otlp_endpoint("http://collector/otlp/traces").path == "/otlp/traces");
-  CHECK(parse_otlp_endpoint("https://collector:443").is_https);
+  CHECK(parse_otlp_endpoint("http://collector", "/").path == "/");
+  CHECK(parse_otlp_endpoint("https://collector:4318").is_https);
+  CHECK(parse_otlp_endpoint("https://collector:4318").port == 4318);
+  CHECK(parse_otlp_endpoint("https://collector").port == 443);
   const auto v6 = parse_otlp_endpoint("http://[::1]:14318/x");
   CHECK(v6.host == "::1");
   CHECK(v6.port == 14318);
