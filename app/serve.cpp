@@ -232,7 +232,7 @@ int run_serve(const Options& options, EndingSignals& signals) {
   check_model_directory(options);
   check_model_name(options);
   check_cuda_settings(options);
-  auto exporters = make_exporters(options);
+  auto tracing = prepare_tracing(options);
   ServerOptions for_server = checked_server_options(options);
   const auto state_directory = open_state_directory(options);
   LoadingResponder responder(*for_server.socket, for_server.metrics_socket.get());
@@ -242,7 +242,7 @@ int run_serve(const Options& options, EndingSignals& signals) {
   Metrics metrics(
       joined_names(models),
       {.version = TROUPE_VERSION, .vllm_names = options.vllm_names, .context_length = longest_context});
-  const auto tracer = make_tracer(options, metrics, std::move(exporters));
+  const auto tracer = make_tracer(std::move(tracing), metrics);
   for_server.tracer = tracer.get();
   EngineOptions engine_settings = engine_options(models.front().options);
   keep_pages(models, state_directory.get(), engine_settings.cache);

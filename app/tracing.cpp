@@ -63,38 +63,51 @@ std::unique_ptr<SpanExporter> exporter_to(OtlpEndpoint endpoint, const Options& 
   return std::make_unique<OtlpHttpExporter>(std::move(endpoint), source_of(options), std::move(http));
 }
 
-// Of what OpenTelemetry's variables say; their names are in the text.
-std::unique_ptr<SpanExporter> make_collector_exporter(const Options& options) {
+// For readers of variables, whose names are in the texts of their errors.
+template <class Read>
+auto from_variables(Read read) {
   try {
-    auto endpoint = endpoint_of(options);
-    return endpoint ? exporter_to(std::move(*endpoint), options) : nullptr;
+    return read();
   } catch (const std::exception& error) {
     throw ConfigurationError(error.what());
   }
 }
 
-}  // namespace
-
-std::vector<std::unique_ptr<SpanExporter>> make_exporters(const Options& options) {
-  std::vector<std::unique_ptr<SpanExporter>> exporters;
-  if (!options.trace_file.empty())
-    exporters.push_back(from_option("--trace-file", [&] {
-      return std::make_unique<OtlpFileExporter>(options.trace_file, options.trace_file_bytes,
-                                                source_of(options));
-    }));
-  if (auto exporter = make_collector_exporter(options)) exporters.push_back(std::move(exporter));
-  return exporters;
+// Null: nobody asked for one.
+std::unique_ptr<SpanExporter> make_collector_exporter(const Options& options) {
+  return from_variables([&]() -> std::unique_ptr<SpanExporter> {
+    auto endpoint = endpoint_of(options);
+    return endpoint ? exporter_to(std::move(*endpoint), options) : nullptr;
+  });
 }
 
-std::unique_ptr<Tracer> make_tracer(const Options& options, Metrics& metrics,
-                                    std::vector<std::unique_ptr<SpanExporter>> exporters) {
-  if (exporters.empty()) return nullptr;
+TracerOptions tracer_options(const Options& options) {
   TracerOptions tracer;
   tracer.sample_ratio = options.trace_sample_ratio;
   tracer.keep_slower_than = std::chrono::milliseconds(options.trace_keep_slower_than_ms);
   tracer.max_iterations_per_second = static_cast<std::uint32_t>(options.trace_max_iterations_per_second);
   tracer.pipeline.max_queued_spans = options.trace_max_queued_spans;
-  return std::make_unique<Tracer>(tracer, metrics, std::move(exporters));
+  return tracer;
+}
+
+}  // namespace
+
+PreparedTracing prepare_tracing(const Options& options) {
+  PreparedTracing prepared{.options = tracer_options(options), .destinations = {}};
+  if (!options.trace_file.empty())
+    prepared.destinations.push_back({.exporter = from_option("--trace-file", [&] {
+                                       return std::make_unique<OtlpFileExporter>(
+                                           options.trace_file, options.trace_file_bytes, source_of(options));
+                                     })});
+  if (auto exporter = make_collector_exporter(options))
+    prepared.destinations.push_back(
+        {.exporter = std::move(exporter), .takes_iterations = options.trace_exports_iterations});
+  return prepared;
+}
+
+std::unique_ptr<Tracer> make_tracer(PreparedTracing prepared, Metrics& metrics) {
+  if (prepared.destinations.empty()) return nullptr;
+  return std::make_unique<Tracer>(prepared.options, metrics, std::move(prepared.destinations));
 }
 
 }  // namespace troupe

@@ -7,17 +7,18 @@
 
 #include "app/options/options.hpp"
 #include "telemetry/metrics/metrics.hpp"
-#include "telemetry/tracing/span_exporter.hpp"
 #include "telemetry/tracing/tracer.hpp"
 
 namespace troupe {
 
-// Where traces go: none, one or both of a file and an endpoint. Throws
-// ConfigurationError if what is asked for can't be had.
-std::vector<std::unique_ptr<SpanExporter>> make_exporters(const Options& options);
+struct PreparedTracing {
+  TracerOptions options;
+  std::vector<TraceDestination> destinations;  // none, one or both of a file and an endpoint
+};
+// Throws ConfigurationError if what is asked for, by options or variables, can't be had.
+PreparedTracing prepare_tracing(const Options& options);
 
-// Null without exporters.
-std::unique_ptr<Tracer> make_tracer(const Options& options, Metrics& metrics,
-                                    std::vector<std::unique_ptr<SpanExporter>> exporters);
+// Null without destinations.
+std::unique_ptr<Tracer> make_tracer(PreparedTracing prepared, Metrics& metrics);
 
 }  // namespace troupe

@@ -51,9 +51,7 @@ void record_iteration(Tracer& tracer, const IterationLinks& links, const Iterati
     span.status_message = "the worker died";
     span.attributes.push_back({semconv::kErrorType, std::string(semconv::kWorkerLostEvent)});
   }
-  std::vector<Span> spans;
-  spans.push_back(std::move(span));
-  tracer.record(std::move(spans));
+  tracer.record_iteration(std::move(span));
 }
 
 }  // namespace troupe

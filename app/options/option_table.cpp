@@ -189,7 +189,7 @@ Entries log_options() {
 Entries tracing_options() {
   return {
       {"tracing.endpoint", "--trace-endpoint",
-       "OTLP/HTTP collector, http://host:4318 (also OTEL_EXPORTER_OTLP_ENDPOINT)",
+       "OTLP/HTTP collector, http://host:4318 or https (also OTEL_EXPORTER_OTLP_ENDPOINT)",
        &Options::trace_endpoint},
       {"tracing.file", "--trace-file",
        "write traces to this file as OTLP JSON lines, for `troupe trace`",
@@ -206,6 +206,9 @@ Entries tracing_options() {
       {"tracing.max_iterations_per_second", "--trace-max-iterations-per-second",
        "spans of batches; a faster device's further batches leave none",
        &Options::trace_max_iterations_per_second, 0, 1'000'000},
+      {"tracing.export_iterations", "--trace-export-iterations",
+       "send spans of batches to the collector too, not only to the file",
+       &Options::trace_exports_iterations},
       {"tracing.max_queued_spans", "--trace-max-queued-spans",
        "spans kept for a slow collector; more are dropped",
        &Options::trace_max_queued_spans, 256, 1 << 20},

@@ -82,6 +82,7 @@ struct Options {
   double trace_sample_ratio = 1.0;
   std::uint64_t trace_keep_slower_than_ms = 0;  // 0: only failed ones
   std::uint64_t trace_max_iterations_per_second = 250;
+  bool trace_exports_iterations = false;  // to the endpoint too
   std::uint64_t trace_max_queued_spans = 8192;
   std::string trace_service_name;  // empty: "troupe"
 };

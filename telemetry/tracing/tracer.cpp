@@ -24,17 +24,25 @@ std::int64_t offset_to_wall_time() {
 
 }  // namespace
 
-Tracer::Tracer(TracerOptions options, Metrics& metrics, std::vector<std::unique_ptr<SpanExporter>> exporters)
+Tracer::Tracer(TracerOptions options, Metrics& metrics, std::vector<TraceDestination> destinations)
     : options_(options), offset_nanoseconds_(offset_to_wall_time()) {
   const SpanCounters counters{.exported = metrics.trace_spans_exported,
                               .dropped_queue_full = metrics.trace_spans_dropped_queue_full,
                               .dropped_export_failed = metrics.trace_spans_dropped_export_failed,
                               .dropped_shutdown = metrics.trace_spans_dropped_shutdown};
-  for (auto& exporter : exporters)
-    pipelines_.push_back(std::make_unique<SpanPipeline>(std::move(exporter), options_.pipeline, counters));
+  for (auto& destination : destinations)
+    pipelines_.push_back({.spans = std::make_unique<SpanPipeline>(std::move(destination.exporter),
+                                                                  options_.pipeline, counters),
+                          .takes_iterations = destination.takes_iterations});
 }
 
 Tracer::~Tracer() { stop(kFarewell); }
+
+std::uint32_t Tracer::max_iterations_per_second() const {
+  const bool is_taken = std::any_of(pipelines_.begin(), pipelines_.end(),
+                                    [](const Pipeline& pipeline) { return pipeline.takes_iterations; });
+  return is_taken ? options_.max_iterations_per_second : 0;
+}
 
 TraceContext Tracer::next_root() {
   const TraceId trace = draw_trace_id();
@@ -48,7 +56,13 @@ std::int64_t Tracer::unix_nanoseconds(TimePoint time) const {
 void Tracer::record(std::vector<Span> spans) {
   if (spans.empty()) return;
   const auto tree = std::make_shared<const std::vector<Span>>(std::move(spans));
-  for (const auto& pipeline : pipelines_) pipeline->offer(tree);
+  for (const auto& pipeline : pipelines_) pipeline.spans->offer(tree);
+}
+
+void Tracer::record_iteration(Span span) {
+  const auto tree = std::make_shared<const std::vector<Span>>(1, std::move(span));
+  for (const auto& pipeline : pipelines_)
+    if (pipeline.takes_iterations) pipeline.spans->offer(tree);
 }
 
 void Tracer::stop(std::chrono::milliseconds deadline) {
@@ -56,7 +70,7 @@ void Tracer::stop(std::chrono::milliseconds deadline) {
   for (const auto& pipeline : pipelines_) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    pipeline->stop(std::max(left, std::chrono::milliseconds(0)));
+    pipeline.spans->stop(std::max(left, std::chrono::milliseconds(0)));
   }
 }
 

@@ -26,12 +26,19 @@ struct TracerOptions {
   SpanPipelineOptions pipeline = {};
 };
 
+// Where spans go. Iterations leave hundreds a second, however little is asked: a file
+// takes them, a dashboard only where they are wanted.
+struct TraceDestination {
+  std::unique_ptr<SpanExporter> exporter;
+  bool takes_iterations = true;
+};
+
 // Any thread.
 class Tracer {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  Tracer(TracerOptions options, Metrics& metrics, std::vector<std::unique_ptr<SpanExporter>> exporters);
+  Tracer(TracerOptions options, Metrics& metrics, std::vector<TraceDestination> destinations);
   ~Tracer();  // stop(), with two seconds
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
@@ -41,20 +48,27 @@ class Tracer {
   bool is_slow(std::chrono::nanoseconds time) const {
     return options_.keep_slower_than.count() > 0 && time > options_.keep_slower_than;
   }
-  std::uint32_t max_iterations_per_second() const { return options_.max_iterations_per_second; }
+  // 0 where no destination takes them.
+  std::uint32_t max_iterations_per_second() const;
   TraceContext next_root();
   std::int64_t unix_nanoseconds(TimePoint time) const;
 
   // Never blocks. Spans that the queues can't take are dropped and counted.
   void record(std::vector<Span> spans);
+  void record_iteration(Span span);
 
   // Sends what is queued for so long at most. One thread; once.
   void stop(std::chrono::milliseconds deadline);
 
  private:
+  struct Pipeline {
+    std::unique_ptr<SpanPipeline> spans;
+    bool takes_iterations = true;
+  };
+
   const TracerOptions options_;
   const std::int64_t offset_nanoseconds_;
-  std::vector<std::unique_ptr<SpanPipeline>> pipelines_;
+  std::vector<Pipeline> pipelines_;
 };
 
 }  // namespace troupe

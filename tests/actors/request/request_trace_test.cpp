@@ -38,10 +38,10 @@ class KeepingExporter final : public SpanExporter {
 class TracedWorld {
  public:
   explicit TracedWorld(sim::SimSettings settings = sim::small_settings(), TracerOptions options = {}) {
-    std::vector<std::unique_ptr<SpanExporter>> exporters;
-    exporters.push_back(std::make_unique<KeepingExporter>(trees_));
+    std::vector<TraceDestination> destinations;
+    destinations.push_back({.exporter = std::make_unique<KeepingExporter>(trees_)});
     options.pipeline.max_queued_spans = 1 << 20;
-    tracer_ = std::make_unique<Tracer>(options, metrics_, std::move(exporters));
+    tracer_ = std::make_unique<Tracer>(options, metrics_, std::move(destinations));
     settings.tracer = tracer_.get();
     world_ = std::make_unique<sim::SimWorld>(std::move(settings));
   }

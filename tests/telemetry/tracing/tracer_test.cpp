@@ -81,9 +81,9 @@ Counts counts(const Metrics& metrics) {
 
 struct Rig {
   explicit Rig(SpanPipelineOptions pipeline = {}) {
-    std::vector<std::unique_ptr<SpanExporter>> exporters;
-    exporters.push_back(std::make_unique<CollectingExporter>(collector));
-    tracer = std::make_unique<Tracer>(TracerOptions{.pipeline = pipeline}, metrics, std::move(exporters));
+    std::vector<TraceDestination> destinations;
+    destinations.push_back({.exporter = std::make_unique<CollectingExporter>(collector)});
+    tracer = std::make_unique<Tracer>(TracerOptions{.pipeline = pipeline}, metrics, std::move(destinations));
   }
   std::shared_ptr<Collector> collector = std::make_shared<Collector>();
   Metrics metrics{"m"};
@@ -170,6 +170,35 @@ TEST_CASE("tracer: slow is what takes longer than the limit, and nothing without
   CHECK_FALSE(limited.is_slow(milliseconds(10)));
   const Tracer unlimited({}, metrics, {});
   CHECK_FALSE(unlimited.is_slow(std::chrono::hours(1)));
+}
+
+TEST_CASE("tracer: spans of iterations go where they are taken, all others everywhere") {
+  const auto file = std::make_shared<Collector>(), dashboard = std::make_shared<Collector>();
+  Metrics metrics("m");
+  std::vector<TraceDestination> destinations;
+  destinations.push_back({.exporter = std::make_unique<CollectingExporter>(file)});
+  destinations.push_back(
+      {.exporter = std::make_unique<CollectingExporter>(dashboard), .takes_iterations = false});
+  Tracer tracer({}, metrics, std::move(destinations));
+  tracer.record(spans(2, "request"));
+  tracer.record_iteration({.name = "iteration", .context = {}});
+  tracer.stop(std::chrono::seconds(10));
+  CHECK(file->names == std::vector<std::string>{"request", "request", "iteration"});
+  CHECK(dashboard->names == std::vector<std::string>{"request", "request"});
+  CHECK(counts(metrics).exported == 5);
+}
+
+TEST_CASE("tracer: no iterations are wanted where no destination takes them") {
+  Metrics metrics("m");
+  const auto limit = [&](bool takes_iterations) {
+    std::vector<TraceDestination> destinations;
+    destinations.push_back({.exporter = std::make_unique<CollectingExporter>(std::make_shared<Collector>()),
+                            .takes_iterations = takes_iterations});
+    return Tracer({.max_iterations_per_second = 7}, metrics, std::move(destinations))
+        .max_iterations_per_second();
+  };
+  CHECK(limit(true) == 7);
+  CHECK(limit(false) == 0);
 }
 
 TEST_CASE("tracer: a trace of our own is sampled by the ratio") {

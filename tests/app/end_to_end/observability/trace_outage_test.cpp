@@ -51,7 +51,8 @@ TEST_CASE("trace outage: a collector that is down costs spans, not answers") {
     const OtlpSink gone;
     url = gone.url();
   }
-  ServerProcess server(noop_flags({"--trace-endpoint", url, "--trace-max-queued-spans", "256"}));
+  ServerProcess server(
+      noop_flags({"--trace-endpoint", url, "--trace-max-queued-spans", "256", "--trace-export-iterations"}));
   ask(server.port(), 50);
   CHECK(ServerMetrics(server.port()).series("troupe_trace_spans_exported_total") == 0);
   CHECK(num_dropped(server.port(), "queue_full") > 0);  // 50 requests are 250 spans and 1000 iterations
@@ -79,7 +80,8 @@ TEST_CASE(
     "trace outage: a collector that never answers fills the queue, no more, and does not delay the end") {
   OtlpSink sink;
   sink.answer_otherwise({.says_nothing = true});
-  ServerProcess server(noop_flags({"--trace-endpoint", sink.url(), "--trace-max-queued-spans", "512"}));
+  ServerProcess server(noop_flags(
+      {"--trace-endpoint", sink.url(), "--trace-max-queued-spans", "512", "--trace-export-iterations"}));
   ask(server.port(), 1);
   REQUIRE(sink.wait_for_requests(1));  // it waits for that one from now on
   ask(server.port(), 60);
@@ -95,7 +97,7 @@ TEST_CASE("trace outage: when the collector is back, so are the spans") {
   OtlpSink sink;
   sink.answer_next({{.status = 503}, {.hangs_up = true}});
   ServerProcess server(noop_flags({"--trace-endpoint", sink.url()}));
-  // What was sent meanwhile may be lost: the SDK tries a batch once, our sender again.
+  // A batch is sent again until it arrives; the queue keeps what comes meanwhile.
   for (int attempt = 0; attempt < 10'000 && sink.spans().empty(); ++attempt) ask(server.port(), 1);
   CHECK_FALSE(trees_of(sink.spans()).empty());
   server.signal(SIGTERM);
@@ -125,6 +127,18 @@ TEST_CASE("trace outage: an endpoint or a file that can't be is named at the sta
   CHECK(
       no_url.output.find("expected a collector's URL such as http://localhost:4318, got 'localhost:4318'") !=
       std::string::npos);
+  const auto no_certificates =
+      run_command({"/usr/bin/env", "OTEL_EXPORTER_OTLP_CERTIFICATE=/nowhere/ca.pem", TROUPE_BINARY, "serve",
+                   "--port", "0", "--model", TROUPE_SOURCE_DIR "/models/demo", "--device", "noop",
+                   "--trace-endpoint", "https://localhost"});
+  CHECK(no_certificates.exit_status == 78);
+  CHECK(no_certificates.output.find("trusted certificates, got '/nowhere/ca.pem'") != std::string::npos);
+  const auto no_grpc = run_command({"/usr/bin/env", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", TROUPE_BINARY,
+                                    "serve", "--port", "0", "--model", TROUPE_SOURCE_DIR "/models/demo",
+                                    "--device", "noop", "--trace-endpoint", "http://localhost"});
+  CHECK(no_grpc.exit_status == 78);
+  CHECK(no_grpc.output.find("OTEL_EXPORTER_OTLP_PROTOCOL: expected http/protobuf or http/json") !=
+        std::string::npos);
   const auto no_file = refusal("--trace-file", "/nowhere/traces.jsonl");
   CHECK(no_file.exit_status == 78);
   CHECK(no_file.output.find("--trace-file: ") != std::string::npos);

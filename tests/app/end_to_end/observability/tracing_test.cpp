@@ -11,10 +11,13 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/support/eventually.hpp"
@@ -22,6 +25,7 @@
 #include "tests/support/http/http_client.hpp"
 #include "tests/support/observability/otlp_sink.hpp"
 #include "tests/support/observability/server_metrics.hpp"
+#include "tests/support/observability/test_certificate.hpp"
 #include "tests/support/observability/trace_tree.hpp"
 #include "tests/support/process/server_process.hpp"
 
@@ -38,14 +42,31 @@ std::string traceparent(const std::string& flags) {
   return "traceparent: 00-" + kTraceId + "-" + kCaller + "-" + flags + "\r\n";
 }
 
+const std::vector<std::string> kDemoFlags = {
+    "--model", TROUPE_SOURCE_DIR "/models/demo", "--log-level", "error", "--memory", "64MiB"};
+
 std::vector<std::string> flags_for(const OtlpSink& sink, std::vector<std::string> more = {}) {
-  std::vector<std::string> flags = {"--model",          TROUPE_SOURCE_DIR "/models/demo",
-                                    "--log-level",      "error",
-                                    "--memory",         "64MiB",
-                                    "--trace-endpoint", sink.url()};
+  std::vector<std::string> flags = kDemoFlags;
+  flags.insert(flags.end(), {"--trace-endpoint", sink.url()});
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
+
+// Variables that servers started meanwhile see.
+class Variables {
+ public:
+  explicit Variables(std::map<std::string, std::string> values) : values_(std::move(values)) {
+    for (const auto& [name, value] : values_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Variables() {
+    for (const auto& [name, value] : values_) ::unsetenv(name.c_str());
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+ private:
+  std::map<std::string, std::string> values_;
+};
 
 json body_of(const std::string& question, bool stream = false) {
   return {{"model", "demo"},
@@ -133,7 +154,7 @@ TEST_CASE("tracing: a streamed request continues its caller's trace and tells wh
 
 TEST_CASE("tracing: iterations are roots of their own that link to the requests they advanced") {
   const OtlpSink sink;
-  ServerProcess server(flags_for(sink));
+  ServerProcess server(flags_for(sink, {"--trace-export-iterations"}));
   REQUIRE(http_post(server.port(), kChat, body_of("Count from 3 to 7.").dump()).status == 200);
   const auto trees = trees_at_end(server, sink);
   REQUIRE(trees.size() == 1);
@@ -157,6 +178,36 @@ TEST_CASE("tracing: iterations are roots of their own that link to the requests 
   }
   CHECK(prefill_tokens == 11);
   CHECK(iterations.front().end <= trees[0].phase("prefill").end);
+}
+
+TEST_CASE("tracing: iterations go to the file, and to a collector only if asked for") {
+  const OtlpSink sink;
+  const TemporaryFile file;
+  ServerProcess server(flags_for(sink, {"--trace-file", file.path().string()}));
+  REQUIRE(http_post(server.port(), kChat, body_of("Count from 3 to 7.").dump()).status == 200);
+  CHECK(trees_at_end(server, sink).size() == 1);
+  CHECK(iterations_of(sink.spans()).empty());
+  const auto in_file = read_spans(file.path().string());
+  CHECK(trees_of(in_file).size() == 1);
+  CHECK(iterations_of(in_file).size() >= 10);
+}
+
+TEST_CASE("tracing: a collector under TLS gets compressed traces with the headers that it asks for") {
+  const TestCertificate certificate("IP:127.0.0.1");
+  OtlpSink sink(certificate);
+  const Variables variables({{"OTEL_EXPORTER_OTLP_ENDPOINT", sink.url()},
+                             {"OTEL_EXPORTER_OTLP_CERTIFICATE", certificate.certificate_path()},
+                             {"OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"},
+                             {"OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20key"}});
+  ServerProcess server(kDemoFlags);
+  REQUIRE(http_post(server.port(), kChat, body_of("Count from 3 to 7.").dump()).status == 200);
+  const auto trees = trees_at_end(server, sink);
+  REQUIRE(trees.size() == 1);
+  CHECK(problems_of(trees[0]) == "");
+  CHECK(sink.last_path() == "/v1/traces");
+  CHECK(sink.last_header("Content-Type") == "application/x-protobuf");
+  CHECK(sink.last_header("Content-Encoding") == "gzip");
+  CHECK(sink.last_header("Authorization") == "Bearer key");
 }
 
 TEST_CASE("tracing: a request without a caller begins a trace; a text completion says what it is") {
