@@ -434,6 +434,7 @@ void RequestState::deliver_split(std::string text, std::vector<AnswerToken> toke
 }
 
 void RequestState::add_to_answer(TextDelta delta) {
+  trace_->take_text(delta.text);
   if (kept_) kept_->add(delta);
   if (record_) {
     record_->add_text(delta.text);

@@ -13,6 +13,7 @@
 
 #include "app/options/configuration_error.hpp"
 #include "telemetry/log.hpp"
+#include "telemetry/tracing/genai_environment.hpp"
 #include "telemetry/tracing/otlp_environment.hpp"
 #include "telemetry/tracing/otlp_file_exporter.hpp"
 #include "telemetry/tracing/otlp_http_exporter.hpp"
@@ -86,6 +87,8 @@ TracerOptions tracer_options(const Options& options) {
   tracer.sample_ratio = options.trace_sample_ratio;
   tracer.keep_slower_than = std::chrono::milliseconds(options.trace_keep_slower_than_ms);
   tracer.max_iterations_per_second = static_cast<std::uint32_t>(options.trace_max_iterations_per_second);
+  tracer.writes_old_names = writes_old_genai_names(variable);
+  tracer.captures_content = from_variables([] { return captures_genai_content(variable); });
   tracer.pipeline.max_queued_spans = options.trace_max_queued_spans;
   return tracer;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/request/captured_content.hpp"
 #include "actors/request/request_trace.hpp"
 #include "telemetry/tracing/semantic_conventions.hpp"
 #include "telemetry/tracing/trace_context.hpp"
@@ -46,10 +47,11 @@ void add_http(std::vector<SpanAttribute>& attributes, const RequestTrace& trace)
     attributes.push_back({semconv::kHttpResponseStatusCode, integer(*status)});
 }
 
-void add_request(std::vector<SpanAttribute>& attributes, const GenerationRequest& request,
-                 std::string_view model) {
+void add_request(std::vector<SpanAttribute>& attributes, const RequestTrace& trace, std::string_view model) {
+  const GenerationRequest& request = trace.request();
   attributes.push_back({semconv::kOperationName, text(operation_of(request))});
   attributes.push_back({semconv::kProviderName, text(semconv::kTroupe)});
+  if (trace.tracer()->writes_old_names()) attributes.push_back({semconv::kOldSystem, text(semconv::kTroupe)});
   attributes.push_back({semconv::kRequestModel, text(model)});
   attributes.push_back({semconv::kRequestStream, request.origin.is_stream});
   if (request.max_tokens) attributes.push_back({semconv::kRequestMaxTokens, integer(*request.max_tokens)});
@@ -80,6 +82,17 @@ void add_response(std::vector<SpanAttribute>& attributes, const RequestTrace& tr
   attributes.push_back({semconv::kUsageCachedTokens, integer(outcome.usage.cached_tokens)});
 }
 
+void add_content(std::vector<SpanAttribute>& attributes, const RequestTrace& trace) {
+  if (auto messages = input_messages(trace.request()); !messages.empty())
+    attributes.push_back({semconv::kInputMessages, std::move(messages)});
+  if (trace.answer().empty()) return;
+  const FinishReason reason = trace.outcome().reason;
+  const std::string_view name = reason == FinishReason::kStop     ? "stop"
+                                : reason == FinishReason::kLength ? "length"
+                                                                  : "error";
+  attributes.push_back({semconv::kOutputMessages, output_messages(trace.answer(), name)});
+}
+
 Span root_span(const RequestTrace& trace, std::string_view model) {
   const GenerationRequest& request = trace.request();
   Span root;
@@ -90,8 +103,9 @@ Span root_span(const RequestTrace& trace, std::string_view model) {
   root.kind = SpanKind::kServer;
   root.start_unix_nanoseconds = trace.tracer()->unix_nanoseconds(trace.received());
   root.end_unix_nanoseconds = trace.tracer()->unix_nanoseconds(trace.ended());
-  add_request(root.attributes, request, model);
+  add_request(root.attributes, trace, model);
   add_response(root.attributes, trace, model);
+  if (trace.tracer()->captures_content()) add_content(root.attributes, trace);
   add_http(root.attributes, trace);
   for (const EventRecord& event : trace.events())
     root.events.push_back(

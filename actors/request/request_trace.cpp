@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/request/captured_content.hpp"
 #include "telemetry/tracing/semantic_conventions.hpp"
 
 namespace troupe {
@@ -85,6 +86,11 @@ void RequestTrace::begin_decoding(TimePoint now) {
   if (first_token_) return;
   first_token_ = now;
   note(semconv::kFirstTokenEvent, now);
+}
+
+void RequestTrace::take_text(std::string_view text) {
+  if (tracer_ == nullptr || !tracer_->captures_content()) return;
+  answer_ += text.substr(0, kMaxCapturedBytes - std::min(answer_.size(), kMaxCapturedBytes));
 }
 
 void RequestTrace::end(TimePoint now, RequestOutcome outcome) {

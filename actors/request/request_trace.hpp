@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -73,6 +74,8 @@ class RequestTrace {
       begin_decoding(now);
     }
   }
+  // Text of the answer: kept where the tracer captures contents, up to a bound.
+  void take_text(std::string_view text);
   // All is generated; what follows is nobody's phase.
   void begin_saving(TimePoint now) { enter(RequestPhase::kNone, now); }
   void mark_accepted() { is_accepted_ = true; }
@@ -94,6 +97,7 @@ class RequestTrace {
   const std::vector<PhaseRecord>& phases() const { return phases_; }
   const std::vector<EventRecord>& events() const { return events_; }
   std::uint32_t num_dropped_events() const { return num_dropped_events_; }
+  const std::string& answer() const { return answer_; }
 
  private:
   void enter(RequestPhase phase, TimePoint time);
@@ -117,6 +121,7 @@ class RequestTrace {
   std::vector<PhaseRecord> phases_;  // empty without a tracer
   std::vector<EventRecord> events_;
   std::uint32_t num_dropped_events_ = 0;
+  std::string answer_;
 };
 
 // The status the client got, as far as the engine knows: nothing if it left

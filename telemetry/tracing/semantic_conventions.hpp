@@ -28,6 +28,7 @@ inline constexpr std::string_view kErrorType = "error.type";
 // gen_ai
 inline constexpr std::string_view kOperationName = "gen_ai.operation.name";
 inline constexpr std::string_view kProviderName = "gen_ai.provider.name";
+inline constexpr std::string_view kOldSystem = "gen_ai.system";  // kProviderName until v1.36
 inline constexpr std::string_view kRequestModel = "gen_ai.request.model";
 inline constexpr std::string_view kRequestMaxTokens = "gen_ai.request.max_tokens";
 inline constexpr std::string_view kRequestTemperature = "gen_ai.request.temperature";
@@ -42,6 +43,10 @@ inline constexpr std::string_view kResponseTimeToFirstChunk = "gen_ai.response.t
 inline constexpr std::string_view kUsageInputTokens = "gen_ai.usage.input_tokens";
 inline constexpr std::string_view kUsageOutputTokens = "gen_ai.usage.output_tokens";
 inline constexpr std::string_view kUsageCachedTokens = "gen_ai.usage.cache_read.input_tokens";
+
+// only where contents are captured
+inline constexpr std::string_view kInputMessages = "gen_ai.input.messages";
+inline constexpr std::string_view kOutputMessages = "gen_ai.output.messages";
 
 inline constexpr std::string_view kChat = "chat";
 inline constexpr std::string_view kTextCompletion = "text_completion";

@@ -23,6 +23,10 @@ struct TracerOptions {
   std::chrono::nanoseconds keep_slower_than{0};
   // Spans of iterations; a batch beyond leaves none.
   std::uint32_t max_iterations_per_second = 250;
+  // Beside today's names of OpenTelemetry's GenAI conventions those that they replaced.
+  bool writes_old_names = true;
+  // Prompts and answers in the spans of requests; else they are nowhere in them.
+  bool captures_content = false;
   SpanPipelineOptions pipeline = {};
 };
 
@@ -48,6 +52,8 @@ class Tracer {
   bool is_slow(std::chrono::nanoseconds time) const {
     return options_.keep_slower_than.count() > 0 && time > options_.keep_slower_than;
   }
+  bool writes_old_names() const { return options_.writes_old_names; }
+  bool captures_content() const { return options_.captures_content; }
   // 0 where no destination takes them.
   std::uint32_t max_iterations_per_second() const;
   TraceContext next_root();

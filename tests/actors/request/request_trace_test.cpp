@@ -119,6 +119,50 @@ TEST_CASE("request trace: waiting, pages, prompt and answer follow each other") 
   CHECK(attribute<std::int64_t>(requests[0]->front(), "gen_ai.usage.output_tokens") == 20);
 }
 
+bool has_attribute(const Span& span, std::string_view key) {
+  return std::any_of(span.attributes.begin(), span.attributes.end(),
+                     [&](const auto& attribute) { return attribute.key == key; });
+}
+
+TEST_CASE("request trace: the provider has its old name too, unless only today's are asked for") {
+  for (const bool writes_old_names : {true, false}) {
+    TracedWorld traced(sim::small_settings(), {.writes_old_names = writes_old_names});
+    submit(traced.world(), letters("prompt", 2));
+    REQUIRE(traced.world().run());
+    const auto requests = traced.requests();
+    REQUIRE(requests.size() == 1);
+    CHECK(attribute<std::string>(requests[0]->front(), "gen_ai.provider.name") == "troupe");
+    CHECK(has_attribute(requests[0]->front(), "gen_ai.system") == writes_old_names);
+  }
+}
+
+TEST_CASE("request trace: prompt and answer are in it only where contents are captured") {
+  for (const bool captures : {false, true}) {
+    TracedWorld traced(sim::small_settings(), {.captures_content = captures});
+    const auto client = submit(traced.world(), letters("hidden", 5));
+    REQUIRE(traced.world().run());
+    const std::string answer = client->text();
+    REQUIRE(answer.size() >= 5);
+    const auto requests = traced.requests();
+    REQUIRE(requests.size() == 1);
+    const Span& root = requests[0]->front();
+    if (captures) {
+      CHECK(attribute<std::string>(root, "gen_ai.input.messages") ==
+            R"([{"parts":[{"content":"hidden","type":"text"}],"role":"user"}])");
+      CHECK(attribute<std::string>(root, "gen_ai.output.messages") ==
+            R"([{"finish_reason":"length","parts":[{"content":")" + answer +
+                R"(","type":"text"}],"role":"assistant"}])");
+      continue;
+    }
+    for (const Span& span : *requests[0])
+      for (const auto& attribute : span.attributes) {
+        const auto* text = std::get_if<std::string>(&attribute.value);
+        CHECK_FALSE(
+            (text && (text->find("hidden") != std::string::npos || text->find(answer) != std::string::npos)));
+      }
+  }
+}
+
 TEST_CASE(
     "request trace: a worker that dies is an event, and the request waits, prefills and decodes again") {
   TracedWorld traced;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces of a few chats go to a real Phoenix, as it comes, and are read back through its API:
-trees, kinds, token counts. What it has is left in spans.json, and a picture where there is chromium."""
+trees, kinds, token counts, and contents where they are captured. Its spans are left in spans.json,
+and a picture where there is chromium."""
 import argparse
 import json
 import pathlib
@@ -116,6 +117,25 @@ def shoot(phoenix, trace, results):
                    check=False, timeout=120, capture_output=True)
 
 
+def serve_chat(options, phoenix, name, variables):
+    """A server whose traces go to Phoenix, and a chat with it; the usage of each turn."""
+    results = pathlib.Path(options.results)
+    with tempfile.TemporaryDirectory() as directory, \
+            start_troupe(options.troupe, options.model, directory, results / f"{name}.log",
+                         ["--trace-endpoint", phoenix.url], variables) as troupe:
+        return chat(troupe)
+
+
+def check_content(spans):
+    """Of a chat whose contents were captured: its last turn shows all that was said."""
+    roots = sorted((span for span in spans if span["parent_id"] is None), key=lambda span: span["start_time"])
+    attributes = roots[-1]["attributes"]
+    asked = [attributes.get(f"llm.input_messages.{2 * turn}.message.content") for turn in range(len(TURNS))]
+    answer = attributes.get("llm.output_messages.0.message.content", "")
+    good = check(asked == TURNS, f"asked, where it is captured: {asked}")
+    return good & check("Ada" in answer, f"and answered: {answer!r}")
+
+
 def main():
     arguments = argparse.ArgumentParser()
     for name in ("--venv", "--results", "--troupe", "--model"):
@@ -124,15 +144,18 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers end too
     results = pathlib.Path(options.results)
     with tempfile.TemporaryDirectory() as name, \
-            start_phoenix(options.venv, f"{name}/phoenix", results / "phoenix.log") as phoenix, \
-            start_troupe(options.troupe, options.model, f"{name}/troupe", results / "troupe.log",
-                         ["--trace-endpoint", phoenix.url], {"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}) as troupe:
-        usages = chat(troupe)
-        spans = wait_for_spans(phoenix, len(usages) * (1 + len(PHASES)))
+            start_phoenix(options.venv, f"{name}/phoenix", results / "phoenix.log") as phoenix:
+        usages = serve_chat(options, phoenix, "troupe", {"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"})
+        num_spans = len(usages) * (1 + len(PHASES))
+        spans = wait_for_spans(phoenix, num_spans)
         (results / "spans.json").write_text(json.dumps(spans, indent=1), encoding="utf-8")
         good = check_spans(spans, usages)
+        good &= check(not any(turn in json.dumps(spans) for turn in TURNS), "nothing that was asked is in a span")
         if spans:
             shoot(phoenix, spans[0]["context"]["trace_id"], results)
+        serve_chat(options, phoenix, "troupe-captured",
+                   {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only"})
+        good &= check_content(wait_for_spans(phoenix, 2 * num_spans))
     return 0 if good else 1
 
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/tracing/genai_environment.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+bool writes_old_genai_names(const VariableReader& read) {
+  const std::string list = read("OTEL_SEMCONV_STABILITY_OPT_IN");
+  for (std::string_view rest = list; !rest.empty();) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    std::string_view entry = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    while (entry.starts_with(' ')) entry.remove_prefix(1);
+    while (entry.ends_with(' ')) entry.remove_suffix(1);
+    if (entry == "gen_ai_latest_experimental") return false;
+  }
+  return true;
+}
+
+bool captures_genai_content(const VariableReader& read) {
+  const std::string name = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+  const std::string value = read(name);
+  std::string lower = value;
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (lower.empty() || lower == "false" || lower == "no_content") return false;
+  if (lower == "true" || lower == "span_only" || lower == "span_and_event") return true;
+  throw std::runtime_error(name + ": expected span_only or no_content, true or false, got '" + value + "'");
+}
+
+}  // namespace troupe
