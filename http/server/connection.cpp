@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 
 #include "http/server/shard.hpp"
@@ -42,7 +41,7 @@ Connection::~Connection() = default;
 
 void Connection::start() {
   error_code error;
-  socket_.non_blocking(true, error);
+  socket_.start(error);
   if (error) return close();
   wait_readable();
 }
@@ -54,7 +53,7 @@ void Connection::start() {
 void Connection::wait_readable() {
   if (is_waiting_readable_ || input_ended_ || phase_ == Phase::kClosed) return;
   is_waiting_readable_ = true;
-  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](const error_code& error) {
+  socket_.wait_to_read([self = shared_from_this()](const error_code& error) {
     self->is_waiting_readable_ = false;
     if (!error) self->read_available();
   });
@@ -64,8 +63,8 @@ void Connection::read_available() {
   auto& scratch = shard_.scratch();
   for (int i = 0; i < kMaxReadsPerTurn && phase_ != Phase::kClosed; ++i) {
     error_code error;
-    const std::size_t size = socket_.read_some(asio::buffer(scratch), error);
-    if (error == asio::error::would_block || error == asio::error::try_again) break;
+    const std::size_t size = socket_.read_some(scratch, error);
+    if (is_would_block(error)) break;
     if (error == asio::error::eof) return on_end_of_input();
     if (error) return on_client_gone();
     on_bytes({scratch.data(), size});
@@ -143,8 +142,8 @@ void Connection::write_out() {
     if (i == kMaxWritesPerTurn) return wait_writable();
     const std::string_view bytes = out_.next();
     error_code error;
-    const std::size_t size = socket_.write_some(asio::buffer(bytes.data(), bytes.size()), error);
-    if (error == asio::error::would_block || error == asio::error::try_again) return wait_writable();
+    const std::size_t size = socket_.write_some(bytes, error);
+    if (is_would_block(error)) return wait_writable();
     if (error) return on_client_gone();
     out_.sent(size);
   }
@@ -152,7 +151,7 @@ void Connection::write_out() {
 
 void Connection::wait_writable() {
   is_waiting_writable_ = true;
-  socket_.async_wait(asio::ip::tcp::socket::wait_write, [self = shared_from_this()](const error_code& error) {
+  socket_.wait_to_write([self = shared_from_this()](const error_code& error) {
     self->is_waiting_writable_ = false;
     if (!error) self->flush();
   });
@@ -173,8 +172,7 @@ void Connection::settle() {
 void Connection::linger() {
   phase_ = Phase::kLingering;
   linger_since_ = Clock::now();
-  error_code ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);  // may be gone already
+  socket_.end_output();
   if (input_ended_) close();
 }
 
@@ -258,8 +256,7 @@ void Connection::close() {
   if (generation_) end_generation();
   phase_ = Phase::kClosed;
   if (exchange_) end_exchange();
-  error_code ignored;  // nothing is left to be done about it
-  socket_.close(ignored);
+  socket_.close();
   shard_.forget(this);
 }
 

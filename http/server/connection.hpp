@@ -21,6 +21,7 @@
 #include "http/api/answers/stream_writer.hpp"
 #include "http/routing/service.hpp"
 #include "http/server/choices.hpp"
+#include "http/server/client_socket.hpp"
 #include "http/server/client_stream.hpp"
 #include "http/wire/outgoing_bytes.hpp"
 #include "http/wire/request_parser.hpp"
@@ -134,7 +135,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Service& service_;
   const Limits& limits_;
   const Door door_;
-  boost::asio::ip::tcp::socket socket_;
+  ClientSocket socket_;
   RequestParser parser_;
   Phase phase_ = Phase::kReading;
 

@@ -12,15 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 
 #include "http/api/answers/error_response.hpp"
 #include "http/routing/router.hpp"
+#include "http/server/client_socket.hpp"
 #include "http/wire/response_writer.hpp"
 
 namespace troupe {
@@ -54,58 +52,74 @@ std::string answer_to(std::string_view header) {
   return bytes;
 }
 
+// Of the responder's thread, for whatever it reads.
+using Scratch = std::array<char, 16 * 1024>;
+
 // One connection: reads a header, answers, and reads on until the client has
 // gone, since a reset might destroy the answer on its way.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  explicit Session(tcp::socket socket) : socket_(std::move(socket)), timer_(socket_.get_executor()) {}
+  Session(tcp::socket socket, Scratch& scratch)
+      : timer_(socket.get_executor()), socket_(std::move(socket)), scratch_(scratch) {}
 
   void start() {
     timer_.expires_after(kSessionTime);
     timer_.async_wait([self = shared_from_this()](const error_code& error) {
       if (!error) self->close();
     });
-    asio::async_read_until(socket_, asio::dynamic_buffer(header_, kMaxHeaderBytes), "\r\n\r\n",
-                           [self = shared_from_this()](const error_code&, std::size_t) { self->answer(); });
+    error_code error;
+    socket_.start(error);
+    error ? close() : wait_to_read();
   }
 
   // Without waiting for more.
-  void hurry() {
-    if (is_answered_) return close();
-    error_code ignored;  // it is gone then
-    socket_.cancel(ignored);
-  }
+  void hurry() { is_answered_ ? close() : answer(); }
 
  private:
+  void wait_to_read() {
+    socket_.wait_to_read([self = shared_from_this()](const error_code& error) {
+      if (!error) self->read();
+    });
+  }
+
+  void read() {
+    error_code error;
+    const std::size_t size = socket_.read_some(scratch_, error);
+    if (error && !is_would_block(error)) {
+      hurry();
+    } else if (!is_answered_) {
+      header_.append(scratch_.data(), size);
+      if (header_.size() >= kMaxHeaderBytes || header_.find("\r\n\r\n") != std::string::npos) answer();
+    }
+    wait_to_read();
+  }
+
   void answer() {
     is_answered_ = true;
     if (header_.find("\r\n") == std::string::npos) return close();
     bytes_ = answer_to(header_);
-    asio::async_write(socket_, asio::buffer(bytes_),
-                      [self = shared_from_this()](const error_code& error, std::size_t) {
-                        error_code ignored;  // reading will tell
-                        self->socket_.shutdown(tcp::socket::shutdown_send, ignored);
-                        error ? self->close() : self->drain();
-                      });
+    write();
   }
 
-  void drain() {
-    socket_.async_read_some(asio::buffer(scratch_),
-                            [self = shared_from_this()](const error_code& error, std::size_t) {
-                              error ? self->close() : self->drain();
-                            });
+  void write() {
+    error_code error;
+    while (!bytes_.empty() && !error) bytes_.erase(0, socket_.write_some(bytes_, error));
+    if (!error) return socket_.end_output();
+    if (!is_would_block(error)) return close();
+    socket_.wait_to_write([self = shared_from_this()](const error_code& failure) {
+      if (!failure) self->write();
+    });
   }
 
   void close() {
     timer_.cancel();
-    error_code ignored;  // there is nothing left to do for it
-    socket_.close(ignored);
+    socket_.close();
   }
 
-  tcp::socket socket_;
   asio::steady_timer timer_;
+  ClientSocket socket_;
+  Scratch& scratch_;
   std::string header_, bytes_;
-  std::array<char, 4096> scratch_{};
   bool is_answered_ = false;
 };
 
@@ -113,8 +127,8 @@ class Session : public std::enable_shared_from_this<Session> {
 // other's alone.
 class Entrance {
  public:
-  Entrance(asio::io_context& io, const ListeningSocket& socket)
-      : acceptor_(io, socket.protocol(), socket.duplicate()) {}
+  Entrance(asio::io_context& io, const ListeningSocket& socket, Scratch& scratch)
+      : scratch_(scratch), acceptor_(io, socket.protocol(), socket.duplicate()) {}
 
   void accept() {
     acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
@@ -122,7 +136,7 @@ class Entrance {
       if (error && error != asio::error::connection_aborted) return;
       std::erase_if(sessions_, [](const auto& session) { return session.expired(); });
       if (!error && sessions_.size() < kMaxSessions) {
-        const auto session = std::make_shared<Session>(std::move(socket));
+        const auto session = std::make_shared<Session>(std::move(socket), scratch_);
         sessions_.push_back(session);
         session->start();
       }
@@ -142,6 +156,7 @@ class Entrance {
   }
 
  private:
+  Scratch& scratch_;
   tcp::acceptor acceptor_;
   std::vector<std::weak_ptr<Session>> sessions_;
 };
@@ -150,8 +165,8 @@ class Entrance {
 
 struct LoadingResponder::Implementation {
   Implementation(const ListeningSocket& api, const ListeningSocket* metrics) {
-    entrances.emplace_back(io, api);
-    if (metrics != nullptr) entrances.emplace_back(io, *metrics);
+    entrances.emplace_back(io, api, scratch);
+    if (metrics != nullptr) entrances.emplace_back(io, *metrics, scratch);
   }
 
   void finish() {
@@ -161,6 +176,7 @@ struct LoadingResponder::Implementation {
   }
 
   asio::io_context io{1};
+  Scratch scratch{};
   std::list<Entrance> entrances;  // which stay where they are
   std::thread thread;
 };
