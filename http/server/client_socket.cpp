@@ -4,24 +4,40 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 
+#include "http/tls/tls_identity.hpp"
+
 namespace troupe {
 
 namespace asio = boost::asio;
 
+ClientSocket::ClientSocket(Tcp::socket socket, const TlsIdentity* identity)
+    : socket_(std::move(socket)),
+      tls_(identity != nullptr ? identity->begin_session(socket_.native_handle()) : nullptr) {}
+
 std::size_t ClientSocket::read_some(std::span<char> bytes, ErrorCode& error) {
+  if (tls_) return tls_->read_some(bytes, error);
   return socket_.read_some(asio::buffer(bytes.data(), bytes.size()), error);
 }
 
 std::size_t ClientSocket::write_some(std::string_view bytes, ErrorCode& error) {
+  if (tls_) return tls_->write_some(bytes, error);
   return socket_.write_some(asio::buffer(bytes.data(), bytes.size()), error);
 }
 
-void ClientSocket::end_output() {
+bool ClientSocket::end_output() {
+  if (tls_ && !tls_->say_goodbye()) return false;
   ErrorCode ignored;  // it may be gone already
   socket_.shutdown(Tcp::socket::shutdown_send, ignored);
+  return true;
 }
 
 void ClientSocket::close() {
+  if (tls_) tls_->say_goodbye();
+  abort();
+}
+
+void ClientSocket::abort() {
+  tls_.reset();       // first: the descriptor may be another's soon
   ErrorCode ignored;  // nothing is left to be done about it
   socket_.close(ignored);
 }

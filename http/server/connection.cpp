@@ -8,6 +8,7 @@
 #include <boost/asio/error.hpp>
 
 #include "http/server/shard.hpp"
+#include "telemetry/log.hpp"
 #include "telemetry/metrics/metrics.hpp"
 
 namespace troupe {
@@ -33,7 +34,7 @@ Connection::Connection(Shard& shard, asio::ip::tcp::socket socket, Door door)
       service_(shard.service()),
       limits_(shard.service().options().limits),
       door_(door),
-      socket_(std::move(socket)),
+      socket_(std::move(socket), shard.service().options().tls.get()),
       parser_(limits_),
       idle_since_(Clock::now()) {}
 
@@ -66,7 +67,7 @@ void Connection::read_available() {
     const std::size_t size = socket_.read_some(scratch, error);
     if (is_would_block(error)) break;
     if (error == asio::error::eof) return on_end_of_input();
-    if (error) return on_client_gone();
+    if (error) return socket_.is_in_handshake() ? on_failed_handshake(error) : on_client_gone();
     on_bytes({scratch.data(), size});
     if (size < scratch.size()) break;  // waiting tells whether there is more
   }
@@ -87,6 +88,23 @@ void Connection::on_end_of_input() {
   input_ended_ = true;
   if (generation_ || !exchange_) return on_client_gone();
   exchange_->context.keep_alive = false;  // the rest of the answer may still be wanted
+}
+
+// What came is no TLS, or none that both know. A client that speaks HTTP is told so in
+// its own words, others had an alert.
+void Connection::on_failed_handshake(const error_code& error) {
+  log(LogLevel::kDebug, "TLS handshake failed", {{"reason", error.message()}});
+  socket_.give_up_tls();
+  if (TlsSession::is_plain_http(error)) {
+    request_since_ = Clock::now();
+    HttpError refusal = http_error(400, "this port speaks TLS: call it by https://");
+    refusal.close = true;
+    answer_error(std::move(refusal));
+    settle();
+  } else {
+    linger();
+  }
+  wait_readable();
 }
 
 void Connection::note_begin_of_request() {
@@ -128,6 +146,7 @@ void Connection::serve() {
 void Connection::flush() {
   is_dirty_ = false;
   if (phase_ == Phase::kClosed) return;
+  if (phase_ == Phase::kLingering) return end_output();
   write_out();
   settle();
   serve();
@@ -172,7 +191,11 @@ void Connection::settle() {
 void Connection::linger() {
   phase_ = Phase::kLingering;
   linger_since_ = Clock::now();
-  socket_.end_output();
+  end_output();
+}
+
+void Connection::end_output() {
+  if (!socket_.end_output()) return wait_writable();
   if (input_ended_) close();
 }
 
@@ -206,7 +229,8 @@ void Connection::check_deadlines(Clock::time_point now) {
 void Connection::check_request_deadlines(Clock::time_point now) {
   if (door_ == Door::kReserve && has_passed(now, idle_since_, limits_.reserve_timeout_ms)) return close();
   if (!has_request_begun_) {
-    if (has_passed(now, idle_since_, limits_.idle_timeout_ms)) close();
+    const auto limit = socket_.is_in_handshake() ? limits_.header_timeout_ms : limits_.idle_timeout_ms;
+    if (has_passed(now, idle_since_, limit)) close();
     return;
   }
   std::string_view late;
@@ -255,8 +279,12 @@ void Connection::close() {
   const auto self = shared_from_this();
   if (generation_) end_generation();
   phase_ = Phase::kClosed;
-  if (exchange_) end_exchange();
-  socket_.close();
+  if (exchange_) {
+    end_exchange();
+    socket_.abort();
+  } else {
+    socket_.close();
+  }
   shard_.forget(this);
 }
 

@@ -88,6 +88,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_available();
   void on_bytes(std::string_view bytes);
   void on_end_of_input();
+  void on_failed_handshake(const boost::system::error_code& error);
   void note_begin_of_request();
   void serve();
 
@@ -125,6 +126,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_writable();
   void settle();
   void linger();
+  void end_output();
 
   // leaving
   void on_client_gone();

@@ -53,14 +53,14 @@ std::string answer_to(std::string_view header) {
 }
 
 // Of the responder's thread, for whatever it reads.
-using Scratch = std::array<char, 16 * 1024>;
+using Scratch = std::array<char, ClientSocket::kMinReadBytes>;
 
 // One connection: reads a header, answers, and reads on until the client has
 // gone, since a reset might destroy the answer on its way.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(tcp::socket socket, Scratch& scratch)
-      : timer_(socket.get_executor()), socket_(std::move(socket)), scratch_(scratch) {}
+  Session(tcp::socket socket, const TlsIdentity* tls, Scratch& scratch)
+      : timer_(socket.get_executor()), socket_(std::move(socket), tls), scratch_(scratch) {}
 
   void start() {
     timer_.expires_after(kSessionTime);
@@ -86,12 +86,19 @@ class Session : public std::enable_shared_from_this<Session> {
     error_code error;
     const std::size_t size = socket_.read_some(scratch_, error);
     if (error && !is_would_block(error)) {
-      hurry();
+      socket_.is_in_handshake() ? give_up() : hurry();
     } else if (!is_answered_) {
       header_.append(scratch_.data(), size);
       if (header_.size() >= kMaxHeaderBytes || header_.find("\r\n\r\n") != std::string::npos) answer();
     }
     wait_to_read();
+  }
+
+  // The handshake failed: whatever it was has its alert, and gets no answer.
+  void give_up() {
+    is_answered_ = true;
+    socket_.give_up_tls();
+    write();
   }
 
   void answer() {
@@ -104,8 +111,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void write() {
     error_code error;
     while (!bytes_.empty() && !error) bytes_.erase(0, socket_.write_some(bytes_, error));
-    if (!error) return socket_.end_output();
-    if (!is_would_block(error)) return close();
+    if (!error && socket_.end_output()) return;
+    if (error && !is_would_block(error)) return close();
     socket_.wait_to_write([self = shared_from_this()](const error_code& failure) {
       if (!failure) self->write();
     });
@@ -127,8 +134,8 @@ class Session : public std::enable_shared_from_this<Session> {
 // other's alone.
 class Entrance {
  public:
-  Entrance(asio::io_context& io, const ListeningSocket& socket, Scratch& scratch)
-      : scratch_(scratch), acceptor_(io, socket.protocol(), socket.duplicate()) {}
+  Entrance(asio::io_context& io, const ListeningSocket& socket, const TlsIdentity* tls, Scratch& scratch)
+      : tls_(tls), scratch_(scratch), acceptor_(io, socket.protocol(), socket.duplicate()) {}
 
   void accept() {
     acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
@@ -136,7 +143,7 @@ class Entrance {
       if (error && error != asio::error::connection_aborted) return;
       std::erase_if(sessions_, [](const auto& session) { return session.expired(); });
       if (!error && sessions_.size() < kMaxSessions) {
-        const auto session = std::make_shared<Session>(std::move(socket), scratch_);
+        const auto session = std::make_shared<Session>(std::move(socket), tls_, scratch_);
         sessions_.push_back(session);
         session->start();
       }
@@ -156,6 +163,7 @@ class Entrance {
   }
 
  private:
+  const TlsIdentity* tls_;
   Scratch& scratch_;
   tcp::acceptor acceptor_;
   std::vector<std::weak_ptr<Session>> sessions_;
@@ -164,9 +172,9 @@ class Entrance {
 }  // namespace
 
 struct LoadingResponder::Implementation {
-  Implementation(const ListeningSocket& api, const ListeningSocket* metrics) {
-    entrances.emplace_back(io, api, scratch);
-    if (metrics != nullptr) entrances.emplace_back(io, *metrics, scratch);
+  Implementation(const ListeningSocket& api, const ListeningSocket* metrics, const TlsIdentity* tls) {
+    entrances.emplace_back(io, api, tls, scratch);
+    if (metrics != nullptr) entrances.emplace_back(io, *metrics, tls, scratch);
   }
 
   void finish() {
@@ -181,8 +189,9 @@ struct LoadingResponder::Implementation {
   std::thread thread;
 };
 
-LoadingResponder::LoadingResponder(const ListeningSocket& api, const ListeningSocket* metrics)
-    : implementation_(std::make_unique<Implementation>(api, metrics)) {
+LoadingResponder::LoadingResponder(const ListeningSocket& api, const ListeningSocket* metrics,
+                                   const TlsIdentity* tls)
+    : implementation_(std::make_unique<Implementation>(api, metrics, tls)) {
   Implementation& self = *implementation_;
   for (auto& entrance : self.entrances) entrance.accept();
   self.thread = std::thread([&self] { self.io.run(); });

@@ -10,11 +10,14 @@
 
 namespace troupe {
 
+class TlsIdentity;
+
 class LoadingResponder {
  public:
-  // The sockets stay the caller's. metrics: null if there is none. Throws
-  // std::system_error.
-  LoadingResponder(const ListeningSocket& api, const ListeningSocket* metrics);
+  // The sockets stay the caller's. metrics: null if there is none. tls: null without TLS; must
+  // outlive this. Throws std::system_error.
+  LoadingResponder(const ListeningSocket& api, const ListeningSocket* metrics,
+                   const TlsIdentity* tls = nullptr);
   // The server accepts from now on. Connections that this one has accepted get their
   // answers still, as long as it exists. Returns when it accepts no more.
   void stop_accepting();

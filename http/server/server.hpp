@@ -22,6 +22,7 @@ namespace troupe {
 class Engine;
 class ListeningSocket;
 class Metrics;
+class TlsIdentity;
 class Tracer;
 
 // One answered request, for the access log. Never any content: what a client
@@ -69,6 +70,8 @@ struct ServerOptions {
   // loopback ones and the address listened on, and for no others. Empty with
   // allow_public_without_key: for any, except on the port for metrics.
   std::vector<std::string> allowed_hosts;
+  // With it all ports speak TLS and nothing else. Null: plain HTTP.
+  std::shared_ptr<const TlsIdentity> tls;
   bool has_page = true;             // the web page at /
   std::string version = "unknown";  // of troupe, for /version
   Limits limits;

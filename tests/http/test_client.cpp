@@ -56,7 +56,7 @@ TestClient::TestClient(TestClient&& other) noexcept
 
 bool TestClient::send(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = send_some(bytes);
     if (sent <= 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
@@ -66,10 +66,18 @@ bool TestClient::send(std::string_view bytes) {
 std::string TestClient::read_some(std::chrono::milliseconds at_most) {
   if (!buffer_.empty()) return std::exchange(buffer_, {});
   pollfd waiting{.fd = socket_, .events = POLLIN, .revents = 0};
-  if (::poll(&waiting, 1, static_cast<int>(at_most.count())) <= 0) return {};
+  if (!holds_some() && ::poll(&waiting, 1, static_cast<int>(at_most.count())) <= 0) return {};
   std::array<char, 16384> bytes;
-  const ssize_t size = ::recv(socket_, bytes.data(), bytes.size(), 0);
+  const ssize_t size = receive_some(bytes);
   return size > 0 ? std::string(bytes.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+ssize_t TestClient::send_some(std::string_view bytes) {
+  return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
+ssize_t TestClient::receive_some(std::span<char> bytes) {
+  return ::recv(socket_, bytes.data(), bytes.size(), 0);
 }
 
 bool TestClient::fill() {

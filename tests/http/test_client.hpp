@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A blocking client on loopback that sees and sends raw bytes.
+// A blocking client on loopback that sees and sends raw bytes, unless a class made of
+// it carries them otherwise.
 #pragma once
+
+#include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +25,7 @@ struct TestResponse {
 class TestClient {
  public:
   explicit TestClient(std::uint16_t port, int receive_buffer_bytes = 0);
-  ~TestClient();
+  virtual ~TestClient();
   TestClient(TestClient&& other) noexcept;
   TestClient(const TestClient&) = delete;
   TestClient& operator=(const TestClient&) = delete;
@@ -40,6 +44,14 @@ class TestClient {
   void half_close();
   void reset();  // RST
   void close();
+
+ protected:
+  // How many bytes went or came; 0 or less: none ever will.
+  virtual ssize_t send_some(std::string_view bytes);
+  virtual ssize_t receive_some(std::span<char> bytes);
+  // Something that came is not in the socket any more, but not received yet.
+  virtual bool holds_some() { return false; }
+  int socket() const { return socket_; }
 
  private:
   bool fill();

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include "tests/http/test_client.hpp"
+#include "tests/http/tls/test_identity.hpp"
+#include "tests/http/tls/tls_client.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -48,4 +50,19 @@ TEST_CASE("loading responder: both ports' connections wait for the server once i
   const LoadingResponder second(api, &metrics);
   CHECK(to_api.read_response().status == 200);
   CHECK(to_metrics.read_response().status == 200);
+}
+
+TEST_CASE("loading responder: with TLS clients are answered in it, and others are closed") {
+  const ListeningSocket api("127.0.0.1", 0, 16);
+  const TestCertificate certificate("loading");
+  const TestIdentity identity(certificate);
+  const LoadingResponder responder(api, nullptr, (*identity).get());
+  TlsClient client(api.port(), {.trusted = certificate.pem()});
+  client.send(get_request("/live"));
+  CHECK(client.read_response().status == 200);
+  CHECK(client.read_to_end().empty());
+  CHECK(client.was_told_of_end());
+  TestClient plain(api.port());
+  plain.send(get_request("/live"));
+  CHECK(plain.read_to_end().empty());
 }

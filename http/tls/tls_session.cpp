@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/tls/tls_session.hpp"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <stdexcept>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/ssl/error.hpp>
+
+namespace troupe {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr int kMaxWriteBytes = TlsSession::kMaxRecordBytes;
+
+int send_without_signal(BIO* bio, const char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  const int socket = static_cast<int>(BIO_get_fd(bio, nullptr));
+  const auto sent = static_cast<int>(::send(socket, bytes, static_cast<std::size_t>(size), MSG_NOSIGNAL));
+  if (sent <= 0 && BIO_sock_should_retry(sent) != 0) BIO_set_retry_write(bio);
+  return sent;
+}
+
+// OpenSSL's sockets, but for the signal that writing to a client that left would raise.
+const BIO_METHOD* socket_method() {
+  static const BIO_METHOD* const method = [] {
+    const BIO_METHOD* socket = BIO_s_socket();
+    BIO_METHOD* own = BIO_meth_new(BIO_TYPE_SOCKET, "socket without signals");
+    if (own == nullptr) throw std::runtime_error("OpenSSL: no memory for a kind of socket");
+    BIO_meth_set_write(own, send_without_signal);
+    BIO_meth_set_read(own, BIO_meth_get_read(socket));
+    BIO_meth_set_ctrl(own, BIO_meth_get_ctrl(socket));
+    BIO_meth_set_create(own, BIO_meth_get_create(socket));
+    BIO_meth_set_destroy(own, BIO_meth_get_destroy(socket));
+    return own;
+  }();
+  return method;
+}
+
+}  // namespace
+
+void TlsSession::Free::operator()(ssl_st* ssl) const { SSL_free(ssl); }
+
+TlsSession::TlsSession(ssl_ctx_st* context, int socket) : ssl_(SSL_new(context)) {
+  BIO* bio = ssl_ ? BIO_new(socket_method()) : nullptr;
+  if (bio == nullptr) throw std::runtime_error("OpenSSL: no memory for a session");
+  BIO_set_fd(bio, socket, BIO_NOCLOSE);
+  SSL_set_bio(ssl_.get(), bio, bio);
+  SSL_set_accept_state(ssl_.get());
+}
+
+TlsSession::~TlsSession() = default;
+
+std::size_t TlsSession::read_some(std::span<char> bytes, error_code& error) {
+  ERR_clear_error();  // whatever this thread did before
+  std::size_t size = 0;
+  const int result = SSL_read_ex(ssl_.get(), bytes.data(), bytes.size(), &size);
+  error = error_of(result);
+  reads_wait_to_write_ = SSL_want_write(ssl_.get());
+  return size;
+}
+
+std::size_t TlsSession::write_some(std::string_view bytes, error_code& error) {
+  ERR_clear_error();
+  std::size_t size = 0;
+  const int result =
+      SSL_write_ex(ssl_.get(), bytes.data(), std::min<std::size_t>(bytes.size(), kMaxWriteBytes), &size);
+  error = error_of(result);
+  writes_wait_to_read_ = SSL_want_read(ssl_.get());
+  return size;
+}
+
+error_code TlsSession::error_of(int result) {
+  const int system_error = errno;
+  if (!is_established_) is_established_ = SSL_is_init_finished(ssl_.get()) != 0;
+  if (result > 0) return {};
+  switch (SSL_get_error(ssl_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE: return asio::error::would_block;
+    case SSL_ERROR_ZERO_RETURN: return asio::error::eof;
+    case SSL_ERROR_SYSCALL:
+      is_broken_ = true;
+      if (system_error == 0) return asio::error::eof;
+      return {system_error, boost::system::system_category()};
+    default:
+      is_broken_ = true;
+      const auto reason = static_cast<int>(ERR_peek_error());
+      return reason == 0 ? error_code(asio::error::connection_aborted)
+                         : error_code(reason, asio::error::get_ssl_category());
+  }
+}
+
+bool TlsSession::say_goodbye() {
+  if (!is_established_ || is_broken_ || has_said_goodbye_) return true;
+  ERR_clear_error();
+  const int result = SSL_shutdown(ssl_.get());
+  if (result < 0 && SSL_get_error(ssl_.get(), result) == SSL_ERROR_WANT_WRITE) return false;
+  has_said_goodbye_ = true;
+  return true;
+}
+
+bool TlsSession::is_plain_http(const error_code& error) {
+  if (error.category() != asio::error::get_ssl_category()) return false;
+  const int reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));
+  return reason == SSL_R_HTTP_REQUEST || reason == SSL_R_HTTPS_PROXY_REQUEST;
+}
+
+}  // namespace troupe
