@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <utility>
 
 #include "telemetry/log.hpp"
 
@@ -20,7 +21,18 @@ sigset_t ending_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   return signals;
+}
+
+// In this thread, with what others than us have said should be done (nohup).
+void do_what_hangups_do() {
+  sigset_t hangup;
+  sigemptyset(&hangup);
+  sigaddset(&hangup, SIGHUP);
+  ::pthread_sigmask(SIG_UNBLOCK, &hangup, nullptr);
+  ::raise(SIGHUP);
+  ::pthread_sigmask(SIG_BLOCK, &hangup, nullptr);
 }
 
 }  // namespace
@@ -43,6 +55,16 @@ bool EndingSignals::wait(std::chrono::milliseconds time) {
   return came_.wait_for(lock, time, [this] { return has_come_; });
 }
 
+void EndingSignals::keep_hangups() {
+  const std::lock_guard lock(mutex_);
+  keeps_hangups_ = true;
+}
+
+bool EndingSignals::take_hangup() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(has_hangup_, false);
+}
+
 void EndingSignals::give_up_after(std::chrono::milliseconds time) {
   const std::lock_guard lock(mutex_);
   give_up_ = std::chrono::steady_clock::now() + time;
@@ -51,7 +73,12 @@ void EndingSignals::give_up_after(std::chrono::milliseconds time) {
 void EndingSignals::take(const std::stop_token& stop) {
   const sigset_t signals = ending_signals();
   while (!stop.stop_requested()) {
-    if (::sigtimedwait(&signals, nullptr, &kLookInterval) > 0) take_one();
+    const int number = ::sigtimedwait(&signals, nullptr, &kLookInterval);
+    if (number == SIGHUP) {
+      take_one_hangup();
+    } else if (number > 0) {
+      take_one();
+    }
     if (is_time_over()) ::_exit(0);
   }
 }
@@ -66,6 +93,15 @@ void EndingSignals::take_one() {
   }
   has_come_ = true;
   came_.notify_all();
+}
+
+void EndingSignals::take_one_hangup() {
+  const std::lock_guard lock(mutex_);
+  if (keeps_hangups_) {
+    has_hangup_ = true;
+  } else {
+    do_what_hangups_do();
+  }
 }
 
 bool EndingSignals::is_time_over() {

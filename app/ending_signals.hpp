@@ -6,6 +6,8 @@
 //   first signal, while loading   exit 0 at once: nothing was begun yet
 //   first signal, while serving   wait() says so: the server drains
 //   second signal                 exit 130 at once
+//
+// SIGHUP ends the process as it ends others, unless keep_hangups() was called.
 #pragma once
 
 #include <chrono>
@@ -30,18 +32,26 @@ class EndingSignals {
   // True if the first signal has come, within the time.
   bool wait(std::chrono::milliseconds time);
 
+  // From now on SIGHUP asks for files to be read anew, and take_hangup() tells of it.
+  void keep_hangups();
+  // True if one has come since the last call.
+  bool take_hangup();
+
   // A process that still runs after that time ends with status 0 on the spot.
   void give_up_after(std::chrono::milliseconds time);
 
  private:
   void take(const std::stop_token& stop);
   void take_one();
+  void take_one_hangup();
   bool is_time_over();
 
   std::mutex mutex_;
   std::condition_variable came_;
   bool is_serving_ = false;
   bool has_come_ = false;
+  bool keeps_hangups_ = false;
+  bool has_hangup_ = false;
   std::optional<std::chrono::steady_clock::time_point> give_up_;
   std::jthread thread_;  // last: it uses what is above
 };

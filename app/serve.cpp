@@ -23,6 +23,7 @@
 #include "app/options/configuration_error.hpp"
 #include "app/options/option_checks.hpp"
 #include "app/state.hpp"
+#include "app/tls.hpp"
 #include "app/tracing.hpp"
 #include "http/server/listening_socket.hpp"
 #include "http/server/loading_responder.hpp"
@@ -108,7 +109,8 @@ void say_ready(const Options& options, const std::vector<LoadedModel>& models, s
                double start_seconds) {
   const bool is_v6 = options.host.find(':') != std::string::npos;
   const std::string host = is_v6 ? "[" + options.host + "]" : options.host;
-  const std::string address = "http://" + host + ":" + std::to_string(port);
+  const std::string scheme = options.tls_certificate.empty() ? "http://" : "https://";
+  const std::string address = scheme + host + ":" + std::to_string(port);
   const bool is_open = options.api_key.empty() && options.api_keys_file.empty();
   const std::string key = is_open ? "" : " -H 'Authorization: Bearer KEY'";
   std::printf("%s is ready at %s (%.2f s). Try:\n\n", joined_names(models).c_str(), address.c_str(),
@@ -172,11 +174,13 @@ int leave(Engine& engine, int status, milliseconds time) {
   std::_Exit(status);
 }
 
-// Until it is told to end, or the engine fails. The status to end with.
-int serve(Server& server, Engine& engine, EndingSignals& signals, seconds drain_time) {
+// Until it is told to end, or the engine fails. tls: null without. The status to end with.
+int serve(Server& server, Engine& engine, EndingSignals& signals, TlsIdentity* tls, seconds drain_time) {
   while (engine.status().state != EngineState::kFailed) {
     engine.watch();
-    if (!signals.wait(kLookInterval)) continue;
+    const bool is_to_end = signals.wait(kLookInterval);
+    if (tls && signals.take_hangup()) reload_tls_identity(*tls);
+    if (!is_to_end) continue;
     drain(server, engine, signals, drain_time);
     log(LogLevel::kInfo, "stopped");
     return leave(engine, 0, kStopTime);
@@ -233,9 +237,12 @@ int run_serve(const Options& options, EndingSignals& signals) {
   check_model_name(options);
   check_cuda_settings(options);
   auto tracing = prepare_tracing(options);
+  const auto tls = from_option("--tls-certificate, --tls-key", [&] { return load_tls_identity(options); });
+  if (tls) signals.keep_hangups();
   ServerOptions for_server = checked_server_options(options);
+  for_server.tls = tls;
   const auto state_directory = open_state_directory(options);
-  LoadingResponder responder(*for_server.socket, for_server.metrics_socket.get());
+  LoadingResponder responder(*for_server.socket, for_server.metrics_socket.get(), tls.get());
   auto models = load_models(options);
   std::uint32_t longest_context = 0;
   for (const auto& model : models) longest_context = std::max(longest_context, model.context_length);
@@ -273,7 +280,7 @@ int run_serve(const Options& options, EndingSignals& signals) {
   if (server.metrics_port() != 0)
     log(LogLevel::kInfo, "metrics are served", {{"host", options.host}, {"port", server.metrics_port()}});
   say_ready(options, models, server.port(), std::chrono::duration<double>(start_time).count());
-  return serve(server, engine, signals, seconds(options.drain_seconds));
+  return serve(server, engine, signals, tls.get(), seconds(options.drain_seconds));
 }
 
 }  // namespace troupe

@@ -31,6 +31,8 @@ struct Options {
   std::string api_key;
   std::string api_keys_file;       // empty: none
   std::uint64_t metrics_port = 0;  // 0: none
+  std::string tls_certificate;     // empty: no TLS
+  std::string tls_key;
   std::string cors_origins;
   std::string allowed_hosts;
   bool allow_open_network = false;
