@@ -242,7 +242,8 @@ int run_serve(const Options& options, EndingSignals& signals) {
   ServerOptions for_server = checked_server_options(options);
   for_server.tls = tls;
   const auto state_directory = open_state_directory(options);
-  LoadingResponder responder(*for_server.socket, for_server.metrics_socket.get(), tls.get());
+  LoadingResponder responder(*for_server.socket, for_server.metrics_socket.get(), for_server.ollama_socket.get(),
+                             tls.get());
   auto models = load_models(options);
   std::uint32_t longest_context = 0;
   for (const auto& model : models) longest_context = std::max(longest_context, model.context_length);

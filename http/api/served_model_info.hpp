@@ -28,6 +28,21 @@ enum class ModelTask : std::uint8_t {
   kScore,  // how well two texts go together: cosines of vectors, or a classifier of one label
 };
 
+// Facts about a model's files and its memory, which Ollama's API tells. Read only where
+// that is served.
+struct ModelFacts {
+  std::string format = {};       // "safetensors" or "gguf"
+  std::string family = {};       // "llama"
+  std::string weight_type = {};  // of most weights, as they are run: "BF16"
+  std::uint64_t num_parameters = 0;
+  std::uint32_t width = 0, num_layers = 0;
+  std::uint64_t size_bytes = 0;    // of the files
+  std::uint64_t memory_bytes = 0;  // of the device, as planned
+  bool is_on_gpu = false;
+  std::string digest = {};    // 64 hex digits that change with the names and sizes of the files
+  std::int64_t modified = 0;  // Unix seconds
+};
+
 struct ServedModelInfo {
   std::string name;
   ModelKind kind = ModelKind::kGenerative;
@@ -38,6 +53,9 @@ struct ServedModelInfo {
   SentencePrompts prompts = {};          // of kEmbedding
   std::vector<std::string> labels = {};  // of kClassifying
   bool has_independent_labels = false;   // so, too: any number of them may hold
+  // A chat model's template: calls are understood in its answers; it knows reasoning.
+  bool calls_tools = false, reasons = false;
+  ModelFacts facts = {};
 };
 
 inline bool can(const ServedModelInfo& model, ModelTask task) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <ctime>
 #include <system_error>
 
 namespace troupe {
@@ -68,6 +69,14 @@ void append_json_number(std::string& out, double number) {
     return;
   }
   out.append(digits.data(), end);
+}
+
+void append_json_time(std::string& out, std::int64_t unix_seconds) {
+  const std::time_t time = unix_seconds;
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  std::array<char, 40> text{};
+  out.append(text.data(), std::strftime(text.data(), text.size(), "\"%Y-%m-%dT%H:%M:%SZ\"", &parts));
 }
 
 void append_json_float(std::string& out, float number) {

@@ -19,6 +19,9 @@ void append_json_integer(std::string& out, std::int64_t number);
 // With three digits after the point; null if it is not finite.
 void append_json_number(std::string& out, double number);
 
+// RFC 3339 in UTC, with quotes: "2026-11-23T15:04:05Z".
+void append_json_time(std::string& out, std::int64_t unix_seconds);
+
 // The shortest digits that mean this number; it must be finite.
 void append_json_float(std::string& out, float number);
 

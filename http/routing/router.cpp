@@ -51,6 +51,18 @@ constexpr std::array kRoutes = {
     entry(Route::kPage, "/", kReadOnly, Audience::kBrowsers),
 };
 
+constexpr std::array kOllamaRoutes = {
+    entry(Route::kOllamaRoot, "/", kReadOnly, Audience::kAnybody),
+    entry(Route::kOllamaVersion, "/api/version", kReadOnly),
+    entry(Route::kOllamaTags, "/api/tags", kReadOnly),
+    entry(Route::kOllamaRunning, "/api/ps", kReadOnly),
+    entry(Route::kOllamaShow, "/api/show", kPostOnly),
+    entry(Route::kOllamaChat, "/api/chat", kPostOnly),
+    entry(Route::kOllamaGenerate, "/api/generate", kPostOnly),
+    entry(Route::kOllamaEmbed, "/api/embed", kPostOnly),
+    entry(Route::kOllamaEmbeddings, "/api/embeddings", kPostOnly),
+};
+
 // Of the path of something with an id; nothing if the id would be empty.
 RouteMatch match_with_id(std::string_view path, std::string_view prefix, RouteMatch match) {
   if (!path.starts_with(prefix) || path.size() == prefix.size()) return {};
@@ -76,7 +88,12 @@ RouteMatch match_stream(std::string_view path, std::string_view prefix, std::str
   return match_with_id(path, prefix, entry(Route::kAnswerStream, name, kGetOnly));
 }
 
-RouteMatch match_path(std::string_view path) {
+RouteMatch match_path(std::string_view path, Door door) {
+  if (door == Door::kOllama) {
+    for (const auto& route : kOllamaRoutes) {
+      if (path == route.name) return route;
+    }
+  }
   for (const auto& route : kRoutes) {
     if (path == route.name) return route;
   }
@@ -93,9 +110,9 @@ RouteMatch match_path(std::string_view path) {
 
 }  // namespace
 
-RouteMatch match_route(std::string_view target) {
+RouteMatch match_route(std::string_view target, Door door) {
   const std::size_t end = std::min(target.find('?'), target.size());
-  RouteMatch match = match_path(target.substr(0, end));
+  RouteMatch match = match_path(target.substr(0, end), door);
   match.query = target.substr(std::min(end + 1, target.size()));
   return match;
 }
@@ -104,9 +121,16 @@ bool is_served(const RouteMatch& match, Door door) {
   switch (door) {
     case Door::kApi: return true;
     case Door::kMetrics: return is_probe(match);
+    case Door::kOllama: return match.audience != Audience::kBrowsers;
     case Door::kReserve: break;
   }
   return match.audience == Audience::kAnybody;
+}
+
+ApiStyle style_of(const RouteMatch& match, Door door) {
+  if (match.route == Route::kMessages || match.route == Route::kCountTokens) return ApiStyle::kAnthropic;
+  const bool is_ollama = door == Door::kOllama && !match.name.starts_with("/v1/");
+  return is_ollama ? ApiStyle::kOllama : ApiStyle::kOpenAi;
 }
 
 bool needs_key(const RouteMatch& match, Door door) {

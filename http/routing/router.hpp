@@ -34,6 +34,16 @@ enum class Route : std::uint8_t {
   kMetrics,
   kVersion,
   kPage,
+  // Ollama's API, behind its own door only
+  kOllamaRoot,
+  kOllamaVersion,
+  kOllamaTags,
+  kOllamaRunning,
+  kOllamaShow,
+  kOllamaChat,
+  kOllamaGenerate,
+  kOllamaEmbed,
+  kOllamaEmbeddings,  // its old form
   kUnknown,
 };
 
@@ -50,7 +60,13 @@ enum class Door : std::uint8_t {
   kApi,
   kMetrics,  // the port for metrics: for operators and anybody
   kReserve,  // kept back when connections are full: for probes only
+  kOllama,   // the port for Ollama's API: that, and all of kApi but the web page
 };
+// Doors of a few connections each, of which the quietest leaves when one is wanted.
+constexpr bool is_small(Door door) { return door == Door::kMetrics || door == Door::kReserve; }
+
+// The API whose shape an answer's error has.
+enum class ApiStyle : std::uint8_t { kOpenAi, kAnthropic, kOllama };
 
 struct RouteMatch {
   Route route = Route::kUnknown;
@@ -62,8 +78,10 @@ struct RouteMatch {
 };
 
 // target: a request target in origin form, which the match refers to.
-RouteMatch match_route(std::string_view target);
+RouteMatch match_route(std::string_view target, Door door = Door::kApi);
 bool is_served(const RouteMatch& match, Door door);
+// Also of what is not served.
+ApiStyle style_of(const RouteMatch& match, Door door);
 // Where the server has keys.
 bool needs_key(const RouteMatch& match, Door door);
 bool is_probe(const RouteMatch& match);  // of health or metrics

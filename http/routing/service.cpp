@@ -9,6 +9,8 @@
 #include "actors/request/stored_items.hpp"
 #include "http/api/answers/engine_status_json.hpp"
 #include "http/api/answers/event_page.hpp"
+#include "http/api/answers/ollama/ollama_json.hpp"
+#include "http/api/answers/ollama/ollama_models.hpp"
 #include "http/api/answers/response_json.hpp"
 #include "http/api/answers/response_object.hpp"
 #include "http/api/answers/vectors/score_json.hpp"
@@ -33,12 +35,17 @@ bool is_json(std::string_view content_type) {
   return equal_ignoring_case(type, "application/json");
 }
 
+bool is_ollama_inference(Route route) {
+  return route == Route::kOllamaChat || route == Route::kOllamaGenerate || route == Route::kOllamaEmbed ||
+         route == Route::kOllamaEmbeddings;
+}
+
 // Requests that a model runs for.
 bool is_inference(Route route) {
   return route == Route::kChatCompletions || route == Route::kCompletions || route == Route::kResponses ||
          route == Route::kMessages || route == Route::kCountTokens || route == Route::kEmbeddings ||
          route == Route::kClassify || route == Route::kScore || route == Route::kRerank ||
-         route == Route::kTokenize || route == Route::kDetokenize;
+         route == Route::kTokenize || route == Route::kDetokenize || is_ollama_inference(route);
 }
 
 auto parser_of(ResponseShape shape) {
@@ -46,6 +53,8 @@ auto parser_of(ResponseShape shape) {
     case ResponseShape::kChat: return parse_chat_request;
     case ResponseShape::kCompletion: return parse_completion_request;
     case ResponseShape::kMessage: return parse_messages_request;
+    case ResponseShape::kOllamaChat: return parse_ollama_chat_request;
+    case ResponseShape::kOllamaGenerate: return parse_ollama_generate_request;
     case ResponseShape::kResponse: break;
   }
   return parse_responses_request;
@@ -56,6 +65,8 @@ std::string_view id_prefix(ResponseShape shape) {
     case ResponseShape::kChat: return "chatcmpl-";
     case ResponseShape::kCompletion: return "cmpl-";
     case ResponseShape::kMessage: return "msg_";
+    case ResponseShape::kOllamaChat:
+    case ResponseShape::kOllamaGenerate: return "ollama-";
     case ResponseShape::kResponse: break;
   }
   return "resp_";
@@ -66,6 +77,8 @@ auto vector_parser_of(Route route) {
     case Route::kClassify: return parse_classify_request;
     case Route::kScore: return parse_score_request;
     case Route::kRerank: return parse_rerank_request;
+    case Route::kOllamaEmbed: return parse_ollama_embed_request;
+    case Route::kOllamaEmbeddings: return parse_ollama_embeddings_request;
     default: return parse_embedding_request;
   }
 }
@@ -75,9 +88,15 @@ std::string_view id_prefix(VectorUse use) {
     case VectorUse::kClasses: return "classify-";
     case VectorUse::kScores: return "score-";
     case VectorUse::kRanks: return "rerank-";
+    case VectorUse::kOllamaVectors:
+    case VectorUse::kOllamaVector:
     case VectorUse::kEmbeddings: break;
   }
   return "embd-";
+}
+
+bool gives_vectors(VectorUse use) {
+  return use == VectorUse::kEmbeddings || use == VectorUse::kOllamaVectors || use == VectorUse::kOllamaVector;
 }
 
 std::int64_t unix_seconds() {
@@ -131,6 +150,8 @@ HttpError nothing_here(std::string_view target) {
   std::string message = "there is nothing at " + shown(path);
   const std::string below = "/v1" + std::string(path);
   if (match_route(below).route != Route::kUnknown) message += "; try " + shown(below);
+  if (match_route(path).route == Route::kUnknown && match_route(path, Door::kOllama).route != Route::kUnknown)
+    message += "; Ollama's API has a port of its own: --ollama-port";
   return http_error(404, std::move(message));
 }
 
@@ -184,14 +205,25 @@ Service::Handled Service::handle(const HttpRequest& request, const RouteMatch& a
 Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch& route,
                                    const std::string& tenant) {
   switch (route.route) {
-    case Route::kChatCompletions: return generation(request, ResponseShape::kChat, tenant);
-    case Route::kCompletions: return generation(request, ResponseShape::kCompletion, tenant);
-    case Route::kResponses: return generation(request, ResponseShape::kResponse, tenant);
+    case Route::kChatCompletions: return generation(request, route.route, ResponseShape::kChat, tenant);
+    case Route::kCompletions: return generation(request, route.route, ResponseShape::kCompletion, tenant);
+    case Route::kResponses: return generation(request, route.route, ResponseShape::kResponse, tenant);
     case Route::kEmbeddings:
     case Route::kClassify:
     case Route::kScore:
-    case Route::kRerank: return embedding(request, route.route, tenant);
-    case Route::kMessages: return generation(request, ResponseShape::kMessage, tenant);
+    case Route::kRerank:
+    case Route::kOllamaEmbed:
+    case Route::kOllamaEmbeddings: return embedding(request, route.route, tenant);
+    case Route::kOllamaChat: return generation(request, route.route, ResponseShape::kOllamaChat, tenant);
+    case Route::kOllamaGenerate:
+      return generation(request, route.route, ResponseShape::kOllamaGenerate, tenant);
+    case Route::kOllamaRoot:
+      return Reply{.content_type = "text/plain; charset=utf-8", .body = "Ollama is running"};
+    case Route::kOllamaVersion: return Reply{.body = "{\"version\":" + json_string(kOllamaVersion) + "}"};
+    case Route::kOllamaTags: return Reply{.body = ollama_tags_json(models_)};
+    case Route::kOllamaRunning: return Reply{.body = ollama_running_json(models_)};
+    case Route::kOllamaShow: return show(request.body);
+    case Route::kMessages: return generation(request, route.route, ResponseShape::kMessage, tenant);
     case Route::kCountTokens:
     case Route::kTokenize:
     case Route::kDetokenize: return tokens(request, route.route, tenant);
@@ -313,12 +345,13 @@ Reply Service::preflight(const HttpRequest& request, const RouteMatch& route) co
 }
 
 // What is wrong with the request for a model before its body is read.
-std::optional<Reply> Service::refuse_inference(const HttpRequest& request) const {
+std::optional<Reply> Service::refuse_inference(const HttpRequest& request, Route route) const {
   if (is_draining_) {
     metrics_.refused_draining.add();
     return unavailable("the server is shutting down");
   }
-  if (is_json(request.content_type)) return std::nullopt;
+  // Ollama's documents ask with curl -d, which says that JSON is a form.
+  if (is_ollama_inference(route) || is_json(request.content_type)) return std::nullopt;
   metrics_.refused_invalid.add();
   return error_reply(http_error(415, "send JSON, with Content-Type: application/json"));
 }
@@ -328,24 +361,32 @@ Reply Service::refuse_body(const ApiError& error) const {
   return error_reply(to_http_error(error));
 }
 
-Service::Handled Service::generation(const HttpRequest& request, ResponseShape shape,
+Service::Handled Service::generation(const HttpRequest& request, Route route, ResponseShape shape,
                                      const std::string& tenant) {
-  if (auto refusal = refuse_inference(request)) return std::move(*refusal);
+  if (auto refusal = refuse_inference(request, route)) return std::move(*refusal);
   auto parsed = parser_of(shape)(request.body, models_, options_.limits);
   if (const auto* error = std::get_if<ApiError>(&parsed)) return refuse_body(*error);
   auto& generation = std::get<ApiRequest>(parsed);
   if (generation.generation.background)
     generation.generation.background =
         std::make_shared<const BackgroundRun>(BackgroundRun{.body = request.body, .seed = system_random()});
+  if (generation.only_loads)
+    return Reply{
+        .body = ollama_loaded_json(
+            {.id = {}, .created = unix_seconds(), .model = generation.called_model, .shape = shape})};
   complete(generation, tenant);
   return std::move(generation);
 }
 
 Service::Handled Service::embedding(const HttpRequest& request, Route route, const std::string& tenant) {
-  if (auto refusal = refuse_inference(request)) return std::move(*refusal);
+  if (auto refusal = refuse_inference(request, route)) return std::move(*refusal);
   auto parsed = vector_parser_of(route)(request.body, models_, options_.limits);
   if (const auto* error = std::get_if<ApiError>(&parsed)) return refuse_body(*error);
   auto& embedding = std::get<ApiEmbeddingRequest>(parsed);
+  if (embedding.only_loads) {
+    const ServedModelInfo& model = models_[embedding.embedding.model];
+    return embedding_reply(std::move(embedding), model, {}, {});
+  }
   embedding.id = embedding.embedding.id = draw_id(id_prefix(embedding.use));
   embedding.created = unix_seconds();
   embedding.embedding.tenant = embedding.embedding.flow = tenant;
@@ -353,7 +394,7 @@ Service::Handled Service::embedding(const HttpRequest& request, Route route, con
 }
 
 Service::Handled Service::tokens(const HttpRequest& request, Route route, const std::string& tenant) {
-  if (auto refusal = refuse_inference(request)) return std::move(*refusal);
+  if (auto refusal = refuse_inference(request, route)) return std::move(*refusal);
   auto parsed = token_parser_of(route)(request.body, models_, options_.limits);
   if (const auto* error = std::get_if<ApiError>(&parsed)) return refuse_body(*error);
   auto& tokens = std::get<ApiTokenRequest>(parsed);
@@ -428,6 +469,12 @@ Reply Service::model(std::string_view id) const {
   return error_reply(error);
 }
 
+Reply Service::show(std::string_view body) const {
+  const auto parsed = parse_ollama_show_request(body, models_, options_.limits);
+  if (const auto* error = std::get_if<ApiError>(&parsed)) return error_reply(to_http_error(*error));
+  return Reply{.body = ollama_show_json(models_[std::get<ModelIndex>(parsed)])};
+}
+
 Reply Service::page(const HttpRequest& request, const RouteMatch& route) const {
   auto reply = page_reply(route.rest, request.if_none_match);
   return reply ? std::move(*reply) : error_reply(nothing_here(request.target));
@@ -497,7 +544,7 @@ Reply stored_reply(const StoredRequest& request, const StoreAnswer& answer) {
 
 namespace {
 
-// Of all uses but kEmbeddings.
+// Of classes, scores and ranks.
 Reply score_reply(ApiEmbeddingRequest request, const ServedModelInfo& model, const Embedded& answer) {
   Reply reply;
   AnswerJson json(reply.body);
@@ -509,8 +556,7 @@ Reply score_reply(ApiEmbeddingRequest request, const ServedModelInfo& model, con
   switch (owner->request.use) {
     case VectorUse::kClasses: append_classes(json, owner->request, model, answer); break;
     case VectorUse::kScores: append_scores(json, owner->request, model, answer); break;
-    case VectorUse::kRanks:
-    case VectorUse::kEmbeddings: append_ranks(json, owner->request, model, answer); break;
+    default: append_ranks(json, owner->request, model, answer);
   }
   if (json.has_gaps()) reply.long_body = json.take(owner);
   return reply;
@@ -518,11 +564,12 @@ Reply score_reply(ApiEmbeddingRequest request, const ServedModelInfo& model, con
 
 }  // namespace
 
-Reply embedding_reply(ApiEmbeddingRequest request, const ServedModelInfo& model, Embedded answer) {
+Reply embedding_reply(ApiEmbeddingRequest request, const ServedModelInfo& model, Embedded answer,
+                      std::chrono::nanoseconds duration) {
   // JSON has no other numbers.
   if (!std::all_of(answer.vectors.begin(), answer.vectors.end(), [](float x) { return std::isfinite(x); }))
     return error_reply(http_error(500, "the model gave vectors that are not finite"));
-  if (request.use != VectorUse::kEmbeddings) return score_reply(std::move(request), model, answer);
+  if (!gives_vectors(request.use)) return score_reply(std::move(request), model, answer);
   const auto owner = std::make_shared<const Embedded>(std::move(answer));
   const auto& vectors = owner->vectors;
   const EmbeddingView view{
@@ -532,7 +579,13 @@ Reply embedding_reply(ApiEmbeddingRequest request, const ServedModelInfo& model,
       .format = request.format};
   Reply reply{.is_counted = false};
   AnswerJson json(reply.body);
-  append_embedding_list(json, model.name, view, owner->prompt_tokens);
+  if (request.use == VectorUse::kOllamaVectors) {
+    append_ollama_vectors(json, request.called_model, view, owner->prompt_tokens, duration);
+  } else if (request.use == VectorUse::kOllamaVector) {
+    append_ollama_vector(reply.body, view);
+  } else {
+    append_embedding_list(json, model.name, view, owner->prompt_tokens);
+  }
   if (json.has_gaps()) reply.long_body = json.take(owner);
   return reply;
 }

@@ -68,14 +68,15 @@ class Service {
   void note_foreign_page(std::string_view origin);
   Reply preflight(const HttpRequest& request, const RouteMatch& route) const;
   Handled dispatch(const HttpRequest& request, const RouteMatch& route, const std::string& tenant);
-  std::optional<Reply> refuse_inference(const HttpRequest& request) const;
+  std::optional<Reply> refuse_inference(const HttpRequest& request, Route route) const;
   Reply refuse_body(const ApiError& error) const;
-  Handled generation(const HttpRequest& request, ResponseShape shape, const std::string& tenant);
+  Handled generation(const HttpRequest& request, Route route, ResponseShape shape, const std::string& tenant);
   Handled embedding(const HttpRequest& request, Route route, const std::string& tenant);
   Handled tokens(const HttpRequest& request, Route route, const std::string& tenant);
   void complete(ApiRequest& request, const std::string& tenant);
   Handled stored(const HttpRequest& request, const RouteMatch& route, const std::string& tenant) const;
   Reply model(std::string_view id) const;
+  Reply show(std::string_view body) const;
   // A stranger has no key where there are some.
   Reply health(bool is_stranger) const;
   bool is_ready(const EngineStatus& status) const;
@@ -94,7 +95,9 @@ class Service {
 
 Reply error_reply(const HttpError& error);
 Reply stored_reply(const StoredRequest& request, const StoreAnswer& answer);
-// request: without its inputs. An error if the vectors are no numbers.
-Reply embedding_reply(ApiEmbeddingRequest request, const ServedModelInfo& model, Embedded answer);
+// request: without its inputs; duration: since its first byte came. An error if the vectors are no
+// numbers.
+Reply embedding_reply(ApiEmbeddingRequest request, const ServedModelInfo& model, Embedded answer,
+                      std::chrono::nanoseconds duration);
 
 }  // namespace troupe

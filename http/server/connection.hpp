@@ -97,6 +97,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void open_exchange(const HttpRequest& request);
   void answer(Reply reply);
   void answer_error(HttpError error);  // in whatever phase of the answer
+  void restyle_error(Reply& reply) const;
   bool begin_inference();
   void expect_answer(Delivery delivery, std::size_t num_choices = 1);
   void start_generation(ApiRequest request);
@@ -114,6 +115,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Reply detached_reply(const DetachedAnswer& answer) const;
   Reply whole_answer(const Finished& finished) const;
   Reply whole_choices(const Finished& finished) const;
+  Reply whole_ollama_answer(const Finished& finished) const;
   // Queues what the writer of the stream has left, behind what it appended.
   void queue_long_event();
   EventFraming framing() const;  // of bodies whose length is not known

@@ -9,6 +9,7 @@
 
 #include "http/api/answers/message_event_writer.hpp"
 #include "http/api/answers/message_json.hpp"
+#include "http/api/answers/ollama/ollama_writer.hpp"
 #include "http/api/answers/response_event_writer.hpp"
 #include "http/api/answers/response_object.hpp"
 #include "http/api/answers/sse_writer.hpp"
@@ -48,9 +49,6 @@ RequestOrigin branch_of(const RequestOrigin& origin) {
   return branch;
 }
 
-// Anthropic's API, whose errors have a shape of their own.
-bool is_of_messages(Route route) { return route == Route::kMessages || route == Route::kCountTokens; }
-
 }  // namespace
 
 void Connection::begin_exchange(HttpRequest request) {
@@ -72,7 +70,7 @@ void Connection::begin_exchange(HttpRequest request) {
 }
 
 void Connection::open_exchange(const HttpRequest& request) {
-  const RouteMatch route = match_route(request.target);
+  const RouteMatch route = match_route(request.target, door_);
   RequestOrigin origin = service_.origin_of(request, route, request_since_);
   ResponseContext context = service_.context_for(request, origin);
   exchange_ = Exchange{.route = route,
@@ -83,8 +81,7 @@ void Connection::open_exchange(const HttpRequest& request) {
 }
 
 void Connection::answer(Reply reply) {
-  if (reply.error && is_of_messages(exchange_->route.route))
-    reply.body = message_error_json(*reply.error, exchange_->context.request_id);
+  if (reply.error) restyle_error(reply);
   const bool is_chunked = reply.long_body && !reply.is_counted;
   if (is_chunked && exchange_->context.is_http_1_0)
     exchange_->context.keep_alive = false;  // ends with the body
@@ -98,6 +95,17 @@ void Connection::answer(Reply reply) {
   Metrics& metrics = service_.metrics();
   (reply.status < 400 ? metrics.http_2xx : reply.status < 500 ? metrics.http_4xx : metrics.http_5xx).add();
   write_out();
+}
+
+// In the shape of the API that was asked; it comes in OpenAI's.
+void Connection::restyle_error(Reply& reply) const {
+  switch (style_of(exchange_->route, door_)) {
+    case ApiStyle::kOpenAi: return;
+    case ApiStyle::kAnthropic:
+      reply.body = message_error_json(*reply.error, exchange_->context.request_id);
+      return;
+    case ApiStyle::kOllama: reply.body = ollama_error_json(*reply.error);
+  }
 }
 
 void Connection::answer_error(HttpError error) {
@@ -302,8 +310,9 @@ void Connection::on_event(ClientStream& stream, ResponseEvent event) {
   } else if (const auto* failed = std::get_if<Failed>(&event)) {
     answer_error(to_http_error(failed->error));
   } else if (auto* embedded = std::get_if<Embedded>(&event)) {
-    Reply reply = embedding_reply(*std::exchange(embedding_, std::nullopt),
-                                  service_.models()[generation_->model], std::move(*embedded));
+    Reply reply =
+        embedding_reply(*std::exchange(embedding_, std::nullopt), service_.models()[generation_->model],
+                        std::move(*embedded), Clock::now() - exchange_->started);
     end_generation();
     answer(std::move(reply));
   } else if (const auto* encoded = std::get_if<EncodedText>(&event)) {
@@ -324,7 +333,8 @@ void Connection::begin_stream() {
   exchange_->status = 200;
   service_.metrics().http_2xx.add();
   service_.metrics().sse_streams.add(1);
-  append_stream_head(out_.tail(), exchange_->context);
+  append_stream_head(out_.tail(), exchange_->context,
+                     is_ollama(generation_->request.shape) ? kJsonLines : kEventStream);
   for (std::uint32_t i = 0; i < generation_->choices.all().size(); ++i) {
     generation_->writer->choose(i);
     generation_->writer->begin(out_.tail(), generation_->usage);
@@ -347,6 +357,7 @@ std::unique_ptr<StreamWriter> Connection::make_writer() const {
                                                  generation_->after);
   if (request.shape == ResponseShape::kMessage)
     return std::make_unique<MessageEventWriter>(identity(), exchange_->context.request_id, framing());
+  if (is_ollama(request.shape)) return std::make_unique<OllamaWriter>(identity(), framing());
   return std::make_unique<SseWriter>(identity(), framing(),
                                      SseOptions{.include_usage = request.include_usage,
                                                 .continuous_usage_stats = request.continuous_usage_stats,
@@ -433,6 +444,7 @@ Reply Connection::whole_answer(const Finished& finished) const {
   const ApiRequest& request = generation_->request;
   if (request.shape == ResponseShape::kChat || request.shape == ResponseShape::kCompletion)
     return whole_choices(finished);
+  if (is_ollama(request.shape)) return whole_ollama_answer(finished);
   // Keeps alive what a long answer refers to.
   struct Kept {
     AnswerItems answer;
@@ -483,6 +495,21 @@ Reply Connection::whole_choices(const Finished& finished) const {
   return reply;
 }
 
+Reply Connection::whole_ollama_answer(const Finished& finished) const {
+  // Keeps alive what a long answer refers to.
+  const auto kept =
+      std::make_shared<const JoinedAnswer>(joined(generation_->choices.all().front().stream->take_answer()));
+  Reply reply;
+  AnswerJson json(reply.body);
+  reply.body += ollama_head(identity());
+  append_ollama_portion(
+      json, generation_->request.shape,
+      {.text = kept->text, .reasoning = kept->reasoning, .calls = kept->calls, .tokens = kept->tokens});
+  append_ollama_end(reply.body, finished);
+  if (json.has_gaps()) reply.long_body = json.take(kept);
+  return reply;
+}
+
 void Connection::end_generation() {
   if (phase_ == Phase::kStreaming) service_.metrics().sse_streams.add(-1);
   generation_->choices.cancel();
@@ -522,7 +549,8 @@ void Connection::end_exchange() {
 ResponseIdentity Connection::identity() const {
   return {.id = generation_->response_id,
           .created = generation_->created,
-          .model = service_.models()[generation_->model].name,
+          .model = is_ollama(generation_->request.shape) ? generation_->request.called_model
+                                                         : service_.models()[generation_->model].name,
           .shape = generation_->request.shape};
 }
 

@@ -38,14 +38,16 @@ ConnectionRoom room_for(const Limits& limits, Door door) {
 }  // namespace
 
 Listener::Listener(ListeningSocket socket, Door door, const Limits& limits,
-                   const std::vector<std::unique_ptr<Shard>>& shards)
+                   const std::vector<std::unique_ptr<Shard>>& shards, const Listener* beside)
     : door_(door),
       limits_(limits),
       shards_(shards),
       acceptor_(shards.front()->io(), socket.protocol(), socket.release()),
       retry_timer_(shards.front()->io()),
       port_(socket.port()),
-      counter_(room_for(limits, door), limits.max_connections_per_address) {}
+      counter_(beside != nullptr ? beside->counter_
+                                 : std::make_shared<ConnectionCounter>(room_for(limits, door),
+                                                                       limits.max_connections_per_address)) {}
 
 void Listener::start() {
   asio::post(shards_.front()->io(), [this] { accept(); });
@@ -53,8 +55,8 @@ void Listener::start() {
 
 void Listener::release(const asio::ip::address& address, Door door) {
   asio::dispatch(shards_.front()->io(), [this, address, door] {
-    counter_.release(address, door == Door::kReserve ? ConnectionCounter::Place::kReserve
-                                                     : ConnectionCounter::Place::kNormal);
+    counter_->release(address, door == Door::kReserve ? ConnectionCounter::Place::kReserve
+                                                      : ConnectionCounter::Place::kNormal);
   });
 }
 
@@ -87,20 +89,20 @@ void Listener::on_accepted(tcp::socket socket) {
   try {
     apply_socket_options(socket.native_handle(), limits_);
   } catch (const std::system_error&) {
-    return counter_.release(address, place);  // the peer is gone already
+    return counter_->release(address, place);  // the peer is gone already
   }
   if (place == Place::kReserve) return adopt_for_probe(std::move(socket), address);
   shards_[next_shard_]->adopt(std::move(socket), address, door_);
-  if (door_ == Door::kApi) next_shard_ = (next_shard_ + 1) % shards_.size();
+  if (!is_small(door_)) next_shard_ = (next_shard_ + 1) % shards_.size();
 }
 
 // The quietest connection of a full reserve or of the full port for metrics makes
 // room for what may be a probe or a scraper.
 Listener::Place Listener::admit(const asio::ip::address& address) {
-  const Place place = counter_.admit(address);
+  const Place place = counter_->admit(address);
   if (place != Place::kCrowded) return place;
   shards_.front()->close_quietest(door_ == Door::kMetrics ? Door::kMetrics : Door::kReserve);
-  return counter_.admit(address);
+  return counter_->admit(address);
 }
 
 // The reserve lives on this thread, where one of it can be closed at once.
@@ -110,7 +112,7 @@ void Listener::adopt_for_probe(tcp::socket socket, const asio::ip::address& addr
   const auto protocol = socket.local_endpoint(error).protocol();
   tcp::socket moved(front.io());
   if (!error) moved.assign(protocol, socket.release(error), error);
-  if (error) return counter_.release(address, Place::kReserve);
+  if (error) return counter_->release(address, Place::kReserve);
   front.adopt(std::move(moved), address, Door::kReserve);
 }
 

@@ -22,9 +22,10 @@ namespace troupe {
 
 class Listener {
  public:
-  // door: kApi or kMetrics.
+  // door: kApi, kOllama or kMetrics. beside: a listener whose room this one shares, so that limits are of
+  // both together; null: it has its own.
   Listener(ListeningSocket socket, Door door, const Limits& limits,
-           const std::vector<std::unique_ptr<Shard>>& shards);
+           const std::vector<std::unique_ptr<Shard>>& shards, const Listener* beside = nullptr);
 
   std::uint16_t port() const { return port_; }
   void start();
@@ -48,7 +49,7 @@ class Listener {
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer retry_timer_;
   std::uint16_t port_ = 0;
-  ConnectionCounter counter_;  // the first shard's thread
+  const std::shared_ptr<ConnectionCounter> counter_;  // the first shard's thread
   std::size_t next_shard_ = 0;
   bool is_accepting_ = false;
 };

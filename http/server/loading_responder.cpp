@@ -17,6 +17,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "http/api/answers/error_response.hpp"
+#include "http/api/answers/ollama/ollama_json.hpp"
 #include "http/routing/router.hpp"
 #include "http/server/client_socket.hpp"
 #include "http/wire/response_writer.hpp"
@@ -33,14 +34,18 @@ constexpr std::size_t kMaxSessions = 256;
 constexpr std::chrono::seconds kSessionTime{5};
 
 // The answer to a request of which at least the first line is there.
-std::string answer_to(std::string_view header) {
+std::string answer_to(std::string_view header, Door door) {
   const std::string_view line = header.substr(0, header.find("\r\n"));
   const std::size_t blank = std::min(line.find(' '), line.size());
   const std::string_view method = line.substr(0, blank);
   const std::string_view rest = line.substr(std::min(blank + 1, line.size()));
-  const Route route = match_route(rest.substr(0, rest.find(' '))).route;
+  const RouteMatch match = match_route(rest.substr(0, rest.find(' ')), door);
+  const Route route = match.route;
   const HttpError loading = http_error(503, "the server is loading its model");
-  Reply reply{.status = 503, .body = error_json(loading), .retry_after_s = loading.retry_after_s};
+  const bool is_ollama = style_of(match, door) == ApiStyle::kOllama;
+  Reply reply{.status = 503,
+              .body = is_ollama ? ollama_error_json(loading) : error_json(loading),
+              .retry_after_s = loading.retry_after_s};
   if (route == Route::kHealth || route == Route::kReady) reply.body = "{\"status\":\"loading\"}";
   if (route == Route::kLive || route == Route::kPing) reply = {.body = "{\"status\":\"ok\"}"};
   ResponseContext context;
@@ -59,8 +64,8 @@ using Scratch = std::array<char, ClientSocket::kMinReadBytes>;
 // gone, since a reset might destroy the answer on its way.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(tcp::socket socket, const TlsIdentity* tls, Scratch& scratch)
-      : timer_(socket.get_executor()), socket_(std::move(socket), tls), scratch_(scratch) {}
+  Session(tcp::socket socket, Door door, const TlsIdentity* tls, Scratch& scratch)
+      : door_(door), timer_(socket.get_executor()), socket_(std::move(socket), tls), scratch_(scratch) {}
 
   void start() {
     timer_.expires_after(kSessionTime);
@@ -104,7 +109,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void answer() {
     is_answered_ = true;
     if (header_.find("\r\n") == std::string::npos) return close();
-    bytes_ = answer_to(header_);
+    bytes_ = answer_to(header_, door_);
     write();
   }
 
@@ -123,6 +128,7 @@ class Session : public std::enable_shared_from_this<Session> {
     socket_.close();
   }
 
+  const Door door_;
   asio::steady_timer timer_;
   ClientSocket socket_;
   Scratch& scratch_;
@@ -134,8 +140,9 @@ class Session : public std::enable_shared_from_this<Session> {
 // other's alone.
 class Entrance {
  public:
-  Entrance(asio::io_context& io, const ListeningSocket& socket, const TlsIdentity* tls, Scratch& scratch)
-      : tls_(tls), scratch_(scratch), acceptor_(io, socket.protocol(), socket.duplicate()) {}
+  Entrance(asio::io_context& io, const ListeningSocket& socket, Door door, const TlsIdentity* tls,
+           Scratch& scratch)
+      : tls_(tls), scratch_(scratch), acceptor_(io, socket.protocol(), socket.duplicate()), door_(door) {}
 
   void accept() {
     acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
@@ -143,7 +150,7 @@ class Entrance {
       if (error && error != asio::error::connection_aborted) return;
       std::erase_if(sessions_, [](const auto& session) { return session.expired(); });
       if (!error && sessions_.size() < kMaxSessions) {
-        const auto session = std::make_shared<Session>(std::move(socket), tls_, scratch_);
+        const auto session = std::make_shared<Session>(std::move(socket), door_, tls_, scratch_);
         sessions_.push_back(session);
         session->start();
       }
@@ -166,15 +173,18 @@ class Entrance {
   const TlsIdentity* tls_;
   Scratch& scratch_;
   tcp::acceptor acceptor_;
+  const Door door_;
   std::vector<std::weak_ptr<Session>> sessions_;
 };
 
 }  // namespace
 
 struct LoadingResponder::Implementation {
-  Implementation(const ListeningSocket& api, const ListeningSocket* metrics, const TlsIdentity* tls) {
-    entrances.emplace_back(io, api, tls, scratch);
-    if (metrics != nullptr) entrances.emplace_back(io, *metrics, tls, scratch);
+  Implementation(const ListeningSocket& api, const ListeningSocket* metrics, const ListeningSocket* ollama,
+                 const TlsIdentity* tls) {
+    entrances.emplace_back(io, api, Door::kApi, tls, scratch);
+    if (metrics != nullptr) entrances.emplace_back(io, *metrics, Door::kMetrics, tls, scratch);
+    if (ollama != nullptr) entrances.emplace_back(io, *ollama, Door::kOllama, tls, scratch);
   }
 
   void finish() {
@@ -190,8 +200,8 @@ struct LoadingResponder::Implementation {
 };
 
 LoadingResponder::LoadingResponder(const ListeningSocket& api, const ListeningSocket* metrics,
-                                   const TlsIdentity* tls)
-    : implementation_(std::make_unique<Implementation>(api, metrics, tls)) {
+                                   const ListeningSocket* ollama, const TlsIdentity* tls)
+    : implementation_(std::make_unique<Implementation>(api, metrics, ollama, tls)) {
   Implementation& self = *implementation_;
   for (auto& entrance : self.entrances) entrance.accept();
   self.thread = std::thread([&self] { self.io.run(); });

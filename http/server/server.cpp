@@ -82,7 +82,7 @@ struct Server::Implementation {
   AnswersUnderWay answers;
   DetachedAnswers detached;
   std::vector<std::unique_ptr<Shard>> shards;
-  std::unique_ptr<Listener> listener, metrics_listener;
+  std::unique_ptr<Listener> listener, ollama_listener, metrics_listener;
 };
 
 Server::Server(Engine& engine, Metrics& metrics, std::vector<ServedModelInfo> models, ServerOptions options)
@@ -104,20 +104,26 @@ void Server::start() {
   for (const InterruptedAnswer& answer : self.options.interrupted)
     take_up(self.service, self.detached, answer);
   try {
-    const auto listen = [&self](ListeningSocket socket, Door door) {
-      return std::make_unique<Listener>(std::move(socket), door, self.options.limits, self.shards);
+    const auto listen = [&self](ListeningSocket socket, Door door, const Listener* beside = nullptr) {
+      return std::make_unique<Listener>(std::move(socket), door, self.options.limits, self.shards, beside);
     };
     self.listener = listen(socket_of(self.options, self.options.socket, self.options.port), Door::kApi);
+    if (self.options.ollama_port)
+      self.ollama_listener =
+          listen(socket_of(self.options, self.options.ollama_socket, *self.options.ollama_port),
+                 Door::kOllama, self.listener.get());
     if (self.options.metrics_port)
       self.metrics_listener = listen(
           socket_of(self.options, self.options.metrics_socket, *self.options.metrics_port), Door::kMetrics);
   } catch (...) {
     self.listener.reset();
+    self.ollama_listener.reset();
     self.shards.clear();
     throw;
   }
   for (const auto& shard : self.shards) shard->start();
   self.listener->start();
+  if (self.ollama_listener) self.ollama_listener->start();
   if (self.metrics_listener) self.metrics_listener->start();
 }
 
@@ -127,6 +133,10 @@ std::uint16_t Server::port() const {
 
 std::uint16_t Server::metrics_port() const {
   return implementation_->metrics_listener ? implementation_->metrics_listener->port() : 0;
+}
+
+std::uint16_t Server::ollama_port() const {
+  return implementation_->ollama_listener ? implementation_->ollama_listener->port() : 0;
 }
 
 void Server::drain(std::chrono::milliseconds deadline) {
@@ -145,12 +155,14 @@ void Server::stop() {
     if (*shard == self.shards.front()) {
       boost::asio::post((*shard)->io(), [&self] {
         self.listener->close();
+        if (self.ollama_listener) self.ollama_listener->close();
         if (self.metrics_listener) self.metrics_listener->close();
       });
     }
     (*shard)->stop();
   }
   self.listener.reset();
+  self.ollama_listener.reset();
   self.metrics_listener.reset();
   self.shards.clear();
 }

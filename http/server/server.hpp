@@ -65,6 +65,9 @@ struct ServerOptions {
   // /metrics, /version and the probes are served there without a key, on the
   // same host; nothing else is. 0: any free port. Absent: there is none.
   std::optional<std::uint16_t> metrics_port;
+  // Ollama's API is served there, on the same host and as the rest is here. 0: any free port. Absent: it
+  // is not served.
+  std::optional<std::uint16_t> ollama_port;
   std::vector<std::string> cors_origins;  // is_origin(): exact, or "*"
   // is_host(). Where no key is asked for, requests for these hosts are answered, for
   // loopback ones and the address listened on, and for no others. Empty with
@@ -82,6 +85,7 @@ struct ServerOptions {
   // Listens on host and port already; the server takes it over. Null: start() makes it.
   std::shared_ptr<ListeningSocket> socket;
   std::shared_ptr<ListeningSocket> metrics_socket;  // the same of metrics_port
+  std::shared_ptr<ListeningSocket> ollama_socket;   // and of ollama_port
   std::vector<InterruptedAnswer> interrupted;       // start() takes them up
 };
 
@@ -107,6 +111,8 @@ class Server {
   std::uint16_t port() const;
   // That of metrics; 0: there is none.
   std::uint16_t metrics_port() const;
+  // That of Ollama's API; 0: there is none.
+  std::uint16_t ollama_port() const;
 
   // Stops serving politely: /ready says 503 at once, new generation requests
   // get 503, idle connections are closed, answers under way may finish. The

@@ -48,7 +48,7 @@ void Shard::start() {
 void Shard::adopt(boost::asio::ip::tcp::socket socket, boost::asio::ip::address address, Door door) {
   boost::asio::dispatch(io_, [this, socket = std::move(socket), address, door]() mutable {
     auto connection = std::make_shared<Connection>(*this, std::move(socket), door);
-    if (door != Door::kApi) of_small_doors_.push_back(connection.get());
+    if (is_small(door)) of_small_doors_.push_back(connection.get());
     connections_.emplace(connection.get(), Member{connection, address});
     service_.metrics().connections.add(1);
     connection->start();

@@ -97,8 +97,8 @@ void append_reply(std::string& out, const ResponseContext& context, const Reply&
   if (!context.is_head && has_body(reply.status)) out.append(reply.body);
 }
 
-void append_stream_head(std::string& out, const ResponseContext& context) {
-  append_head(out, context, 200, "text/event-stream; charset=utf-8");
+void append_stream_head(std::string& out, const ResponseContext& context, std::string_view content_type) {
+  append_head(out, context, 200, content_type);
   append_field(out, "Cache-Control", "no-store");
   append_field(out, "X-Accel-Buffering", "no");
   if (!context.is_http_1_0) append_field(out, "Transfer-Encoding", "chunked");

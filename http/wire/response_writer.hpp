@@ -40,8 +40,10 @@ struct Reply {
 
 void append_reply(std::string& out, const ResponseContext& context, const Reply& reply);
 
-// The head of an SSE stream; its body is chunked unless the client speaks 1.0.
-void append_stream_head(std::string& out, const ResponseContext& context);
+// The head of a stream of events or lines; its body is chunked unless the client speaks 1.0.
+inline constexpr std::string_view kEventStream = "text/event-stream; charset=utf-8";
+inline constexpr std::string_view kJsonLines = "application/x-ndjson";
+void append_stream_head(std::string& out, const ResponseContext& context, std::string_view content_type);
 
 // A client's id if it is 1 to 64 of [A-Za-z0-9_-], longer ones cut; else empty.
 std::string checked_request_id(std::string_view id, std::size_t max_bytes);

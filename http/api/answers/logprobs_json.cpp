@@ -108,6 +108,8 @@ LogprobsLayout logprobs_layout(ResponseShape shape) {
     case ResponseShape::kChat: return {.lists = kContentOfChat, .end = ",\"refusal\":null}"};
     case ResponseShape::kCompletion: return {.lists = kParallelLists, .end = "}"};
     case ResponseShape::kMessage:  // has none
+    case ResponseShape::kOllamaChat:
+    case ResponseShape::kOllamaGenerate:
     case ResponseShape::kResponse: break;
   }
   return {.lists = kContent, .end = ""};

@@ -21,7 +21,7 @@ enum class LogprobsList : std::uint8_t { kContent, kTextOffsets, kTokenLogprobs,
 // Completions:  {"text_offset":[…],"token_logprobs":[…],"tokens":[…],"top_logprobs":[{…},…]}, where
 //               the last tell of the chosen token, too; of a prompt's first token nothing is
 //               known: null
-// Responses:    the list of a chat's content
+// Responses:    the list of a chat's content; so Ollama's
 void append_logprobs(std::string& out, ResponseShape shape, std::span<const AnswerToken> tokens);
 
 // The same in parts, for lists that are too long to be written at once: each

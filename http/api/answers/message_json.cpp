@@ -5,9 +5,7 @@
 #include <charconv>
 #include <utility>
 
-#include <boost/json/parse.hpp>
-#include <boost/json/value.hpp>
-
+#include "http/api/answers/call_input.hpp"
 #include "http/json/json_text.hpp"
 #include "text/stable_hash.hpp"
 
@@ -23,22 +21,6 @@ std::string_view error_type(unsigned status) {
     case 429: return "rate_limit_error";
     case 503: return "overloaded_error";
     default: return status < 500 ? "invalid_request_error" : "api_error";
-  }
-}
-
-// As the model wrote it, if it is an object.
-void append_input(AnswerJson& json, const std::string& arguments) {
-  boost::system::error_code error;
-  const auto value = boost::json::parse(arguments, error);
-  std::string& out = json.out();
-  if (!error && value.is_object()) {
-    out += arguments;
-  } else if (arguments.empty()) {
-    out += "{}";
-  } else {
-    out += "{\"INVALID_JSON\":";
-    json.text(arguments);
-    out += "}";
   }
 }
 
@@ -61,7 +43,7 @@ void append_block(AnswerJson& json, const AnswerItem& item) {
       out += ",\"name\":";
       append_json_string(out, item.name);
       out += ",\"input\":";
-      append_input(json, item.text);
+      append_call_input(json, item.text);
   }
   out += '}';
 }

@@ -22,8 +22,7 @@ void append_message_usage(std::string& out, const Usage& usage);
 // "stop_reason":…,"stop_sequence":…
 void append_message_stop(std::string& out, const Finished& finished);
 
-// The content is a block for each item. A call's input is an object: arguments that are none, since
-// the answer was cut off or the model wrote something else, are its member INVALID_JSON, as text.
+// The content is a block for each item. A call's input is an object (call_input.hpp).
 void append_message(AnswerJson& json, const ResponseIdentity& identity, const AnswerItems& answer,
                     const Finished& finished);
 // Thoughts come with a signature, which clients hand back; here it is a hash that nothing depends on.

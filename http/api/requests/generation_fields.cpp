@@ -72,15 +72,7 @@ void add_stop(FieldReader& fields, std::string_view name, const Limits& limits, 
 }
 
 void read_stops(FieldReader& fields, const Limits& limits, ResponseShape shape, GenerationRequest& request) {
-  const std::string_view name = shape == ResponseShape::kMessage ? "stop_sequences" : "stop";
-  if (const auto* stop = fields.find(name); stop != nullptr && !stop->is_array()) {
-    add_stop(fields, name, limits, *stop, request.stop);
-  } else if (stop != nullptr) {
-    if (stop->get_array().size() > limits.max_stop_strings) {
-      fields.fail(name, "a list of at most " + std::to_string(limits.max_stop_strings) + " strings", *stop);
-    }
-    for (const auto& entry : stop->get_array()) add_stop(fields, name, limits, entry, request.stop);
-  }
+  read_stop_strings(fields, shape == ResponseShape::kMessage ? "stop_sequences" : "stop", limits, request);
   const auto* ids = fields.find("stop_token_ids");
   const std::string expectation =
       "a list of at most " + std::to_string(limits.max_stop_token_ids) + " token ids";
@@ -136,6 +128,7 @@ void read_choices(FieldReader& fields, const Limits& limits, ApiRequest& request
 void read_common_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request) {
   GenerationRequest& generation = request.generation;
   read_sampling_fields(fields, settings, request);
+  read_logprob_fields(fields, request);
   read_lengths(fields, settings, request);
   read_stops(fields, settings.limits, request.shape, generation);
   read_streaming(fields, request);
@@ -148,6 +141,17 @@ void read_common_fields(FieldReader& fields, const ParseSettings& settings, ApiR
 }
 
 }  // namespace
+
+void read_stop_strings(FieldReader& fields, std::string_view name, const Limits& limits,
+                       GenerationRequest& request) {
+  const auto* stop = fields.find(name);
+  if (stop == nullptr) return;
+  if (!stop->is_array()) return add_stop(fields, name, limits, *stop, request.stop);
+  if (stop->get_array().size() > limits.max_stop_strings) {
+    fields.fail(name, "a list of at most " + std::to_string(limits.max_stop_strings) + " strings", *stop);
+  }
+  for (const auto& entry : stop->get_array()) add_stop(fields, name, limits, entry, request.stop);
+}
 
 std::variant<ApiRequest, ApiError> parse_generation_request(std::string_view body, const ServedModels& models,
                                                             const Limits& limits, ResponseShape shape,

@@ -28,5 +28,10 @@ std::variant<ApiRequest, ApiError> parse_generation_request(std::string_view bod
 
 // The common fields that are about drawing tokens.
 void read_sampling_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request);
+// The fields that ask how likely the tokens were.
+void read_logprob_fields(FieldReader& fields, ApiRequest& request);
+// The texts that end an answer, in the field `name`: a string or a list.
+void read_stop_strings(FieldReader& fields, std::string_view name, const Limits& limits,
+                       GenerationRequest& request);
 
 }  // namespace troupe

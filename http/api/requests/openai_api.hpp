@@ -19,8 +19,18 @@
 
 namespace troupe {
 
-// kMessage: Anthropic's, a view of the same request.
-enum class ResponseShape : std::uint8_t { kChat, kCompletion, kResponse, kMessage };
+// kMessage: Anthropic's, a view of the same request; so are Ollama's.
+enum class ResponseShape : std::uint8_t {
+  kChat,
+  kCompletion,
+  kResponse,
+  kMessage,
+  kOllamaChat,
+  kOllamaGenerate,
+};
+constexpr bool is_ollama(ResponseShape shape) {
+  return shape == ResponseShape::kOllamaChat || shape == ResponseShape::kOllamaGenerate;
+}
 
 struct ApiRequest {
   GenerationRequest generation;  // without its id; BackgroundRun without its body
@@ -33,23 +43,37 @@ struct ApiRequest {
   std::uint32_t num_choices = 1;        // answers to each prompt
   // Completions: prompts behind generation.prompt, each with answers of its own.
   std::vector<std::variant<TextPrompt, TokenPrompt>> more_prompts = {};
+  // Ollama's.
+  std::string called_model = {};  // the model's name as the client says it, which answers repeat
+  bool only_loads = false;        // there is no prompt: the model is to be loaded, which it is
 };
 
 enum class EmbeddingFormat : std::uint8_t {
   kFloat,   // a list of numbers
   kBase64,  // of their bytes: little-endian binary32
+  kBare,    // a list of numbers without an object around it, as Ollama has it
 };
 
 // The answer that is made of vectors.
-enum class VectorUse : std::uint8_t { kEmbeddings, kClasses, kScores, kRanks };
+enum class VectorUse : std::uint8_t {
+  kEmbeddings,
+  kClasses,
+  kScores,
+  kRanks,
+  kOllamaVectors,
+  kOllamaVector,  // of its old endpoint: the only one
+};
 
 struct ApiEmbeddingRequest {
   EmbeddingRequest embedding = {};  // without its id
   VectorUse use = VectorUse::kEmbeddings;
-  // kEmbeddings only.
+  // Vectors.
   EmbeddingFormat format = EmbeddingFormat::kFloat;
   std::uint32_t dimensions = 0;  // the first ones of each vector; 0: all
-  // The others.
+  // Ollama's, as of ApiRequest.
+  std::string called_model = {};
+  bool only_loads = false;
+  // Classes, scores and ranks.
   std::string id = {};          // "score-…", as in the engine
   std::int64_t created = 0;     // Unix seconds
   bool activates = true;        // a classifier's numbers become probabilities
@@ -78,6 +102,22 @@ std::variant<ApiRequest, ApiError> parse_messages_request(std::string_view body,
 std::variant<ApiTokenRequest, ApiError> parse_count_tokens_request(std::string_view body,
                                                                    const ServedModels& models,
                                                                    const Limits& limits);
+// Bodies of Ollama's API.
+std::variant<ApiRequest, ApiError> parse_ollama_chat_request(std::string_view body,
+                                                             const ServedModels& models,
+                                                             const Limits& limits);
+std::variant<ApiRequest, ApiError> parse_ollama_generate_request(std::string_view body,
+                                                                 const ServedModels& models,
+                                                                 const Limits& limits);
+std::variant<ApiEmbeddingRequest, ApiError> parse_ollama_embed_request(std::string_view body,
+                                                                       const ServedModels& models,
+                                                                       const Limits& limits);
+std::variant<ApiEmbeddingRequest, ApiError> parse_ollama_embeddings_request(std::string_view body,
+                                                                            const ServedModels& models,
+                                                                            const Limits& limits);
+std::variant<ModelIndex, ApiError> parse_ollama_show_request(std::string_view body,
+                                                             const ServedModels& models,
+                                                             const Limits& limits);
 std::variant<ApiEmbeddingRequest, ApiError> parse_embedding_request(std::string_view body,
                                                                     const ServedModels& models,
                                                                     const Limits& limits);

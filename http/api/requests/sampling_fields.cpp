@@ -41,14 +41,13 @@ void read_cuts(FieldReader& fields, const ParseSettings& settings, GenerationReq
   sampling.seed = seed.value_or(0);
 }
 
-void read_penalties(FieldReader& fields, SamplingParameters& sampling) {
+void read_penalties(FieldReader& fields, std::string_view repetition_name, SamplingParameters& sampling) {
   sampling.presence_penalty = static_cast<float>(fields.number("presence_penalty", -2.0, 2.0).value_or(0.0));
   sampling.frequency_penalty =
       static_cast<float>(fields.number("frequency_penalty", -2.0, 2.0).value_or(0.0));
-  const auto repetition = fields.number("repetition_penalty", 0.0, kMaxRepetitionPenalty);
+  const auto repetition = fields.number(repetition_name, 0.0, kMaxRepetitionPenalty);
   sampling.repetition_penalty = static_cast<float>(repetition.value_or(1.0));
-  if (!(sampling.repetition_penalty > 0.0F))
-    fields.fail("repetition_penalty", " must be greater than 0, got 0");
+  if (!(sampling.repetition_penalty > 0.0F)) fields.fail(repetition_name, " must be greater than 0, got 0");
 }
 
 std::optional<std::int32_t> id_in(std::string_view text) {
@@ -117,22 +116,31 @@ std::optional<std::int64_t> read_response_logprobs(FieldReader& fields) {
   return wanted;
 }
 
-void read_logprobs(FieldReader& fields, ApiRequest& request) {
-  if (request.shape == ResponseShape::kMessage) return;  // that API has none
-  const auto top = request.shape == ResponseShape::kChat         ? read_chat_logprobs(fields)
-                   : request.shape == ResponseShape::kCompletion ? read_completion_logprobs(fields)
-                                                                 : read_response_logprobs(fields);
-  request.wants_logprobs = top.has_value();
-  if (top) request.generation.sampling.top_logprobs = static_cast<std::int32_t>(*top);
+std::optional<std::int64_t> read_logprobs(FieldReader& fields, ResponseShape shape) {
+  switch (shape) {
+    case ResponseShape::kChat:
+    case ResponseShape::kOllamaChat:
+    case ResponseShape::kOllamaGenerate: return read_chat_logprobs(fields);
+    case ResponseShape::kCompletion: return read_completion_logprobs(fields);
+    case ResponseShape::kResponse: return read_response_logprobs(fields);
+    case ResponseShape::kMessage: break;
+  }
+  return std::nullopt;  // that API has none
 }
 
 }  // namespace
 
 void read_sampling_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request) {
   read_cuts(fields, settings, request.generation);
-  read_penalties(fields, request.generation.sampling);
+  read_penalties(fields, is_ollama(request.shape) ? "repeat_penalty" : "repetition_penalty",
+                 request.generation.sampling);
   read_biases(fields, request.generation.biased);
-  read_logprobs(fields, request);
+}
+
+void read_logprob_fields(FieldReader& fields, ApiRequest& request) {
+  const auto top = read_logprobs(fields, request.shape);
+  request.wants_logprobs = top.has_value();
+  if (top) request.generation.sampling.top_logprobs = static_cast<std::int32_t>(*top);
 }
 
 }  // namespace troupe

@@ -330,7 +330,14 @@ std::string read_called_name(FieldReader& fields) {
   return name.value_or("");
 }
 
-ToolCall read_call(FieldReader& call) {
+// "{}" if there are none.
+std::string read_object(FieldReader& fields, std::string_view name) {
+  const auto* value = fields.find(name);
+  if (value != nullptr && !value->is_object()) fields.fail(name, "an object", *value);
+  return value == nullptr || fields.error() ? "{}" : json::serialize(*value);
+}
+
+ToolCall read_call(FieldReader& call, CallShape shape) {
   ToolCall out{.id = read_call_id(call, "id")};
   read_type(call, "calls");
   const auto* value = call.find("function");
@@ -342,7 +349,8 @@ ToolCall read_call(FieldReader& call) {
   if (call.error()) return out;
   FieldReader function(value->get_object(), call.full_name("function") + ".");
   out.name = read_called_name(function);
-  out.arguments = function.string("arguments").value_or("");
+  out.arguments = shape == CallShape::kObjectArguments ? read_object(function, "arguments")
+                                                       : function.string("arguments").value_or("");
   call.adopt(function);
   return out;
 }
@@ -392,7 +400,7 @@ std::string tool_choice_json(const ChatPrompt& prompt, const ToolNames& names) {
   return out + (prompt.takes_one_call ? ",\"parallel_tool_calls\":false" : ",\"parallel_tool_calls\":true");
 }
 
-void read_tool_calls(FieldReader& message, const Limits& limits, ChatMessage& out) {
+void read_tool_calls(FieldReader& message, const Limits& limits, ChatMessage& out, CallShape shape) {
   const auto* value = message.find("tool_calls");
   if (value == nullptr || (value->is_array() && value->get_array().empty())) return;
   if (out.role != "assistant") message.fail("tool_calls", " are for messages of the assistant only");
@@ -407,7 +415,7 @@ void read_tool_calls(FieldReader& message, const Limits& limits, ChatMessage& ou
       break;
     }
     FieldReader call(list[i].get_object(), message.full_name(name) + ".");
-    out.tool_calls.push_back(read_call(call));
+    out.tool_calls.push_back(read_call(call, shape));
     message.adopt(call);
   }
 }
@@ -441,9 +449,7 @@ ToolCall read_call_block(FieldReader& block) {
   ToolCall call{.id = read_call_id(block, "id")};
   if (call.id.empty()) block.fail("id", " is required");
   call.name = read_called_name(block);
-  const auto* input = block.find("input");
-  if (input != nullptr && !input->is_object()) block.fail("input", "an object", *input);
-  call.arguments = input == nullptr || block.error() ? "{}" : json::serialize(*input);
+  call.arguments = read_object(block, "input");
   return call;
 }
 

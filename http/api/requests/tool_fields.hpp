@@ -27,8 +27,10 @@ void check_demand_alone(FieldReader& fields, const GenerationRequest& request);
 // The choice as a response repeats it, as JSON members.
 std::string tool_choice_json(const ChatPrompt& prompt, const ToolNames& names);
 
-// tool_calls of an assistant's message.
-void read_tool_calls(FieldReader& message, const Limits& limits, ChatMessage& out);
+// tool_calls of an assistant's message. Arguments are JSON as a text, or with Ollama's shape an object.
+enum class CallShape : std::uint8_t { kTextArguments, kObjectArguments };
+void read_tool_calls(FieldReader& message, const Limits& limits, ChatMessage& out,
+                     CallShape shape = CallShape::kTextArguments);
 
 // The id of a call, or a tool's name beside it: short, since templates may show it.
 std::string read_call_id(FieldReader& fields, const char* name);

@@ -102,6 +102,24 @@ constexpr std::array kUnsupportedInMessages = {
     UnsupportedField{"stop", is_empty, "null; use stop_sequences"},
 };
 
+bool is_zero(const json::value& value) { return value.is_number() && value.to_number<double>() == 0; }
+
+constexpr std::array kUnsupportedInOllama = {
+    UnsupportedField{"context", is_empty, "an empty list; use /api/chat"},
+    UnsupportedField{"images", is_empty, "an empty list"},
+    UnsupportedField{"shift", is_false, "false: an answer ends where the context does"},
+    UnsupportedField{"suffix", is_empty, "null"},
+    UnsupportedField{"template", is_empty, "null"},
+    UnsupportedField{"truncate", is_false, "false: a prompt that is too long is refused"},
+};
+
+constexpr std::array kUnsupportedOllamaOptions = {
+    UnsupportedField{"mirostat", is_zero, "0"},
+    UnsupportedField{"penalize_newline", is_true, "true"},
+    UnsupportedField{"tfs_z", is_one, "1"},
+    UnsupportedField{"typical_p", is_one, "1"},
+};
+
 bool is_little_endian(const json::value& value) {
   return value.is_string() && (value.get_string() == "little" || value.get_string() == "native");
 }
@@ -146,6 +164,7 @@ void refuse(FieldReader& fields, const std::array<UnsupportedField, kSize>& unsu
 }  // namespace
 
 void refuse_unsupported_fields(FieldReader& fields, ResponseShape shape) {
+  if (is_ollama(shape)) return refuse(fields, kUnsupportedInOllama);
   refuse(fields, kUnsupportedEverywhere);
   switch (shape) {
     case ResponseShape::kChat:
@@ -154,8 +173,12 @@ void refuse_unsupported_fields(FieldReader& fields, ResponseShape shape) {
     case ResponseShape::kCompletion: return refuse(fields, kUnsupportedInCompletions);
     case ResponseShape::kResponse: return refuse(fields, kUnsupportedInResponses);
     case ResponseShape::kMessage: return refuse(fields, kUnsupportedInMessages);
+    case ResponseShape::kOllamaChat:
+    case ResponseShape::kOllamaGenerate: break;  // above
   }
 }
+
+void refuse_unsupported_ollama_options(FieldReader& options) { refuse(options, kUnsupportedOllamaOptions); }
 
 void refuse_unsupported_template_fields(FieldReader& fields) { refuse(fields, kUnsupportedInTemplates); }
 

@@ -9,6 +9,8 @@
 namespace troupe {
 
 void refuse_unsupported_fields(FieldReader& fields, ResponseShape shape);
+// The object `options` of Ollama's.
+void refuse_unsupported_ollama_options(FieldReader& options);
 void refuse_unsupported_embedding_fields(FieldReader& fields);
 // For requests for classes, scores and ranks.
 void refuse_unsupported_score_fields(FieldReader& fields);

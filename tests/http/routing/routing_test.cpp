@@ -68,6 +68,27 @@ TEST_CASE("router: what is served through which door") {
     CHECK(!is_served(match_route(path), Door::kReserve));
 }
 
+TEST_CASE("router: Ollama's paths are behind their own door, with all others but the page") {
+  for (const std::string_view path : {"/api/version", "/api/tags", "/api/ps", "/api/show", "/api/chat",
+                                      "/api/generate", "/api/embed", "/api/embeddings"}) {
+    CAPTURE(std::string(path));
+    CHECK(match_route(path, Door::kOllama).name == path);
+    CHECK(is_served(match_route(path, Door::kOllama), Door::kOllama));
+    CHECK(needs_key(match_route(path, Door::kOllama), Door::kOllama));
+    CHECK(style_of(match_route(path, Door::kOllama), Door::kOllama) == ApiStyle::kOllama);
+    for (const Door door : {Door::kApi, Door::kMetrics, Door::kReserve})
+      CHECK(match_route(path, door).route == Route::kUnknown);
+  }
+  CHECK(match_route("/", Door::kOllama).route == Route::kOllamaRoot);
+  CHECK(!needs_key(match_route("/", Door::kOllama), Door::kOllama));
+  CHECK(is_served(match_route("/v1/models", Door::kOllama), Door::kOllama));
+  CHECK(!is_served(match_route("/page/a.js", Door::kOllama), Door::kOllama));
+  CHECK(style_of(match_route("/v1/models", Door::kOllama), Door::kOllama) == ApiStyle::kOpenAi);
+  CHECK(style_of(match_route("/v1/messages", Door::kOllama), Door::kOllama) == ApiStyle::kAnthropic);
+  CHECK(style_of(match_route("/nothing", Door::kOllama), Door::kOllama) == ApiStyle::kOllama);
+  CHECK(style_of(match_route("/nothing"), Door::kApi) == ApiStyle::kOpenAi);
+}
+
 TEST_CASE("router: methods") {
   CHECK(is_allowed(match_route("/v1/completions"), "POST"));
   CHECK(!is_allowed(match_route("/v1/completions"), "GET"));

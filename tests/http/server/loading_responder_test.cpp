@@ -40,6 +40,16 @@ TEST_CASE("loading responder: the port for metrics may be missing") {
   CHECK(ask(api, "/live").status == 200);
 }
 
+TEST_CASE("loading responder: clients of Ollama get errors in its shape") {
+  const ListeningSocket api("127.0.0.1", 0, 16), ollama("127.0.0.1", 0, 16);
+  const LoadingResponder responder(api, nullptr, &ollama);
+  const auto refused = ask(ollama, "/api/tags");
+  CHECK(refused.status == 503);
+  CHECK(refused.body == R"({"error":"the server is loading its model"})");
+  CHECK(ask(ollama, "/v1/models").body.find(R"("message":"the server is loading its model")") !=
+        std::string::npos);
+}
+
 TEST_CASE("loading responder: both ports' connections wait for the server once it accepts no more") {
   const ListeningSocket api("127.0.0.1", 0, 16), metrics("127.0.0.1", 0, 16);
   LoadingResponder first(api, &metrics);
@@ -56,7 +66,7 @@ TEST_CASE("loading responder: with TLS clients are answered in it, and others ar
   const ListeningSocket api("127.0.0.1", 0, 16);
   const TestCertificate certificate("loading");
   const TestIdentity identity(certificate);
-  const LoadingResponder responder(api, nullptr, (*identity).get());
+  const LoadingResponder responder(api, nullptr, nullptr, (*identity).get());
   TlsClient client(api.port(), {.trusted = certificate.pem()});
   client.send(get_request("/live"));
   CHECK(client.read_response().status == 200);

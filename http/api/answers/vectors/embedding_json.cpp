@@ -49,6 +49,7 @@ void append_embedding(std::string& out, const EmbeddingView& view, std::size_t i
   std::span<const float> vector = view.vectors.subspan(index * view.size, view.dimensions);
   std::vector<float> unit;
   if (view.dimensions < view.size) vector = unit = shortened(vector);
+  if (view.format == EmbeddingFormat::kBare) return append_numbers(out, vector);
   out += "{\"object\":\"embedding\",\"index\":";
   append_json_integer(out, static_cast<std::int64_t>(index));
   out += ",\"embedding\":";

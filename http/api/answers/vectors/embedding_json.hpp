@@ -23,7 +23,7 @@ struct EmbeddingView {
   std::size_t num_vectors() const { return size == 0 ? 0 : vectors.size() / size; }
 };
 
-// {"object":"embedding","index":…,"embedding":…}
+// {"object":"embedding","index":…,"embedding":…}, or of kBare the numbers alone
 void append_embedding(std::string& out, const EmbeddingView& view, std::size_t index);
 
 }  // namespace troupe
