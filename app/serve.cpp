@@ -18,6 +18,7 @@
 #include "app/descriptor_limit.hpp"
 #include "app/loading/backend_choice.hpp"
 #include "app/loading/disk_cache.hpp"
+#include "app/loading/model_facts.hpp"
 #include "app/loading/model_set.hpp"
 #include "app/options/command_line.hpp"
 #include "app/options/configuration_error.hpp"
@@ -56,6 +57,7 @@ ServerOptions server_options(const Options& options) {
   server.cors_origins = split_at_commas(options.cors_origins);
   server.allowed_hosts = split_at_commas(options.allowed_hosts);
   if (options.metrics_port != 0) server.metrics_port = static_cast<std::uint16_t>(options.metrics_port);
+  if (options.ollama_port != 0) server.ollama_port = static_cast<std::uint16_t>(options.ollama_port);
   server.has_page = options.page;
   server.version = version_text();
   server.limits.max_body_bytes = options.max_body_bytes;
@@ -86,6 +88,11 @@ ServedModelInfo served_model_info(const LoadedModel& model) {
   }
   info.created = static_cast<std::int64_t>(std::time(nullptr));
   info.context_length = model.context_length;
+  if (model.served.chat_template) {
+    const AnswerFormat& format = model.served.chat_template->answer_format();
+    info.calls_tools = format.calls.has_value();
+    info.reasons = format.reasoning.exists();
+  }
   const auto defaults = load_generation_defaults(model.options.models.front().dir);
   info.defaults.temperature = defaults.temperature.value_or(info.defaults.temperature);
   info.defaults.top_p = defaults.top_p.value_or(info.defaults.top_p);
@@ -136,6 +143,11 @@ ServerOptions checked_server_options(const Options& options) {
   if (server.metrics_port)
     server.metrics_socket = from_option("--host, --metrics-port", [&] {
       return std::make_shared<ListeningSocket>(server.host, *server.metrics_port,
+                                               server.limits.listen_backlog);
+    });
+  if (server.ollama_port)
+    server.ollama_socket = from_option("--host, --ollama-port", [&] {
+      return std::make_shared<ListeningSocket>(server.host, *server.ollama_port,
                                                server.limits.listen_backlog);
     });
   log(LogLevel::kInfo, "listening", {{"host", server.host}, {"port", server.socket->port()}});
@@ -242,8 +254,8 @@ int run_serve(const Options& options, EndingSignals& signals) {
   ServerOptions for_server = checked_server_options(options);
   for_server.tls = tls;
   const auto state_directory = open_state_directory(options);
-  LoadingResponder responder(*for_server.socket, for_server.metrics_socket.get(), for_server.ollama_socket.get(),
-                             tls.get());
+  LoadingResponder responder(*for_server.socket, for_server.metrics_socket.get(),
+                             for_server.ollama_socket.get(), tls.get());
   auto models = load_models(options);
   std::uint32_t longest_context = 0;
   for (const auto& model : models) longest_context = std::max(longest_context, model.context_length);
@@ -260,6 +272,7 @@ int run_serve(const Options& options, EndingSignals& signals) {
   std::vector<EngineModel> engine_models;
   for (const auto& model : models) {
     infos.push_back(served_model_info(model));
+    if (options.ollama_port != 0) infos.back().facts = model_facts(model);
     engine_models.push_back({.served = model.served, .make_device = model.make_device});
   }
   signals.begin_serving();
@@ -280,6 +293,9 @@ int run_serve(const Options& options, EndingSignals& signals) {
        {"port", server.port()}});
   if (server.metrics_port() != 0)
     log(LogLevel::kInfo, "metrics are served", {{"host", options.host}, {"port", server.metrics_port()}});
+  if (server.ollama_port() != 0)
+    log(LogLevel::kInfo, "clients of Ollama are served",
+        {{"host", options.host}, {"port", server.ollama_port()}});
   say_ready(options, models, server.port(), std::chrono::duration<double>(start_time).count());
   return serve(server, engine, signals, tls.get(), seconds(options.drain_seconds));
 }

@@ -53,6 +53,8 @@ Entries server_options() {
       {"server.metrics_port", "--metrics-port",
        "a second port for /metrics, /version and the probes, without a key; 0 for none",
        &Options::metrics_port, 0, 65535},
+      {"server.ollama_port", "--ollama-port",
+       "a further port for clients of Ollama, whose own is 11434; 0 for none", &Options::ollama_port, 0, 65535},
       {"server.tls_certificate", "--tls-certificate",
        "speak TLS on all ports: the certificate and those that vouch for it, PEM; read anew on SIGHUP",
        &Options::tls_certificate, 0, 0, {}, Unit::kPath},

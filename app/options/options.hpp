@@ -31,6 +31,7 @@ struct Options {
   std::string api_key;
   std::string api_keys_file;       // empty: none
   std::uint64_t metrics_port = 0;  // 0: none
+  std::uint64_t ollama_port = 0;   // 0: none
   std::string tls_certificate;     // empty: no TLS
   std::string tls_key;
   std::string cors_origins;

@@ -2,12 +2,15 @@
 // The real server through its several APIs: the same answer, the same counts.
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/support/http/chat.hpp"
+#include "tests/support/http/free_port.hpp"
 #include "tests/support/http/http_client.hpp"
 #include "tests/support/process/server_process.hpp"
 
@@ -21,10 +24,13 @@ ServerProcess demo_server() {
       {"--model", TROUPE_SOURCE_DIR "/models/demo", "--memory", "256MiB", "--log-level", "warning"});
 }
 
-json ask(const ServerProcess& server, const std::string& path, const json& body) {
-  const auto answer = http_post(server.port(), path, body.dump());
+json ask(std::uint16_t port, const std::string& path, const json& body) {
+  const auto answer = http_post(port, path, body.dump());
   REQUIRE_MESSAGE(answer.status == 200, answer.body);
   return json::parse(answer.body);
+}
+json ask(const ServerProcess& server, const std::string& path, const json& body) {
+  return ask(server.port(), path, body);
 }
 
 }  // namespace
@@ -44,6 +50,47 @@ TEST_CASE("several APIs: a message is the chat's answer, and tells what the cach
   CHECK(again["usage"]["cache_read_input_tokens"] == num_prompt - 1);
   CHECK(again["usage"]["input_tokens"] == 1);
   CHECK(message["usage"]["output_tokens"] == chat["usage"]["completion_tokens"]);
+}
+
+TEST_CASE("several APIs: Ollama's port gives the chat's answer, whole and in lines, with true times") {
+  const auto ollama_port = free_port();
+  const ServerProcess server({"--model", TROUPE_SOURCE_DIR "/models/demo", "--memory", "256MiB",
+                              "--log-level", "warning", "--ollama-port", std::to_string(ollama_port)});
+  const json messages = user_asks("Count from 3 to 20.");
+  const auto chat = ask(server, "/v1/chat/completions", {{"messages", messages}, {"temperature", 0}});
+  json body = {{"model", "demo:latest"}, {"messages", messages}, {"options", {{"temperature", 0}}}};
+  const auto streamed = http_post(ollama_port, "/api/chat", body.dump());
+  CHECK(streamed.status == 200);
+  std::string text;
+  json last;
+  std::istringstream lines(streamed.body);
+  for (std::string line; std::getline(lines, line);) {
+    last = json::parse(line);
+    text += last["message"]["content"].get<std::string>();
+  }
+  CHECK(text == content_of(chat));
+  body["stream"] = false;
+  const auto whole = ask(ollama_port, "/api/chat", body);
+  CHECK(whole["message"]["content"] == text);
+  CHECK(ask(ollama_port, "/api/generate",
+            {{"prompt", "Count from 3 to 20."},
+             {"stream", false},
+             {"options", {{"temperature", 0}}}})["response"] == text);
+  for (const json& end : {last, whole}) {
+    CHECK(end["done_reason"] == "stop");
+    CHECK(end["prompt_eval_count"] == chat["usage"]["prompt_tokens"]);
+    CHECK(end["eval_count"] == chat["usage"]["completion_tokens"]);
+    CHECK(end["eval_duration"] > 0);
+    CHECK(end["prompt_eval_duration"] > 0);
+    CHECK(end["total_duration"] >=
+          end["eval_duration"].get<std::int64_t>() + end["prompt_eval_duration"].get<std::int64_t>());
+  }
+  const auto tags = json::parse(http_get(ollama_port, "/api/tags").body)["models"];
+  REQUIRE(tags.size() == 1);
+  CHECK(tags[0]["name"] == "demo:latest");
+  CHECK(tags[0]["details"]["family"] == "llama");
+  CHECK(tags[0]["size"] > 1'000'000);
+  CHECK(http_get(server.port(), "/api/tags").status == 404);
 }
 
 TEST_CASE("several APIs: tokens are counted as the answer's usage counts them") {

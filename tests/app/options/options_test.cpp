@@ -50,6 +50,12 @@ TEST_CASE("options: a flag beats the environment, which beats the file, which be
   CHECK(options.serving.max_in_flight == Options{}.serving.max_in_flight);
 }
 
+TEST_CASE("options: Ollama's API is served only where a port is named for it") {
+  CHECK(Options{}.ollama_port == 0);
+  CHECK(resolve_options(of_flags({{"--ollama-port", "11434"}})).ollama_port == 11434);
+  CHECK(contains(refusal(of_flags({{"--ollama-port", "65536"}})), "--ollama-port"));
+}
+
 TEST_CASE("options: a GPU is asked for by its number") {
   for (const auto* device : {"auto", "cuda", "cuda:0", "cuda:12", "cuda:all", "cpu", "noop"})
     CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--device", device}}}).device == device);
