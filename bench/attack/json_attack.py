@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import socket
 import tempfile
 import time
 
@@ -15,14 +16,24 @@ from target import NOOP, Target
 AT_ONCE = 32
 MOST_GROWTH = 256 << 20  # bytes of resident memory, at the peak
 MOST_SECONDS = 2  # for the slowest answer
+# Members of which an answer has one; Ollama's have the last four.
+WHOLE = ("object", "type", "count", "prompt", "message", "response", "embeddings", "details")
 
 
 def run(settings, report):
     with tempfile.TemporaryDirectory(prefix="attack-") as store:
-        options = [*NOOP, "--store-directory", store, "--model-name", "demo"]
+        ollama_port = free_port()
+        options = [*NOOP, "--store-directory", store, "--model-name", "demo", "--ollama-port", ollama_port]
         with Target(settings.troupe, options) as server:
+            server.ollama_port = ollama_port
             asyncio.run(attack(settings, report, server))
             report.check("the server is alive", server.is_alive, server.is_alive)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 async def attack(settings, report, server):
@@ -46,7 +57,7 @@ async def attack(settings, report, server):
 
 async def check(report, server, what, inputs):
     with Watch(server.pid) as watch:
-        found = await client.gather(AT_ONCE, [problem_of(server.port, *one) for one in inputs])
+        found = await client.gather(AT_ONCE, [problem_of(server, *one) for one in inputs])
     problems = [
         f"{method} {path} {(body or b'')[:70]!r}: {problem}"
         for (method, path, body), (problem, _, _) in zip(inputs, found) if problem
@@ -58,8 +69,9 @@ async def check(report, server, what, inputs):
     report.time(f"{what}: time of an answer", in_ms(times), max(times) < MOST_SECONDS, f"max < {MOST_SECONDS} s", watch)
 
 
-async def problem_of(port, method, path, body):
+async def problem_of(server, method, path, body):
     """What is wrong with the answer, its status, and its time in seconds."""
+    port = server.ollama_port if path.startswith("/api/") else server.port
     began = time.perf_counter()
     try:
         answer = await client.ask(port, method, path, body)
@@ -76,11 +88,15 @@ def fault_of(answer, method):
         return ""
     if answer.headers["content-type"].startswith("text/event-stream"):
         return fault_of_stream(answer.body.decode())
+    if answer.headers["content-type"] == "application/x-ndjson":
+        last = [json.loads(line) for line in answer.body.splitlines()][-1]
+        return "" if last.get("done") or last.get("error") else f"not ended: {last}"
     content = answer.json()
-    if answer.status >= 400 and not content["error"]["message"]:
-        return "no message"
-    is_whole = any(content.get(name) is not None for name in ("object", "type", "count", "prompt"))
-    return "" if answer.status >= 400 or is_whole else "no object"
+    if answer.status >= 400:
+        error = content["error"]
+        return "" if (error if isinstance(error, str) else error["message"]) else "no message"
+    is_whole = any(content.get(name) is not None for name in WHOLE)
+    return "" if is_whole else "no object"
 
 
 def fault_of_stream(text):

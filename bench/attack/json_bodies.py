@@ -15,18 +15,23 @@ VALID = {
     "/v1/rerank": {"query": "Spell?", "documents": ["cat", "dog"]},
     "/v1/score": {"text_1": "cat", "text_2": ["cat", "dog"]},
     "/v1/classify": {"input": "Spell the word cat."},
+    # Ollama's, on a port of their own.
+    "/api/chat": {"model": "demo", "messages": [MESSAGE], "options": {"num_predict": 4}},
+    "/api/generate": {"model": "demo", "prompt": "Spell the word cat.", "options": {"num_predict": 4}},
+    "/api/embed": {"input": "Spell the word cat."},
+    "/api/show": {"model": "demo"},
 }
 GENERATING = ["/v1/chat/completions", "/v1/completions", "/v1/responses"]
 # Fields that some endpoint knows, whatever it does with them.
 FIELDS = """
 add_generation_prompt add_special_tokens allowed_token_ids audio background bad_words best_of cache_salt chat_template
-chat_template_kwargs continue_final_message conversation dimensions documents echo encoding_format frequency_penalty
-function_call functions grammar guided_choice guided_json guided_regex ignore_eos include include_stop_str_in_output
-input instructions json_schema query raw_scores return_documents text_1 text_2 top_n truncate use_activation length_penalty logit_bias logits_processors logprobs max_completion_tokens
+chat_template_kwargs context continue_final_message conversation dimensions documents echo encoding_format format frequency_penalty
+function_call functions grammar guided_choice guided_json guided_regex ignore_eos images include include_stop_str_in_output
+input instructions json_schema keep_alive mirostat num_ctx num_predict options query raw raw_scores return_documents text_1 text_2 top_n truncate use_activation length_penalty logit_bias logits_processors logprobs max_completion_tokens
 max_output_tokens max_tokens max_tool_calls messages metadata min_p min_tokens modalities model n output_config
 parallel_tool_calls presence_penalty previous_response_id prompt prompt_embeds prompt_logprobs reasoning
-repetition_penalty response_format return_token_ids return_token_strs seed skip_special_tokens stop stop_sequences
-stop_token_ids store stream stream_options structured_outputs suffix system temperature text thinking tokens
+repeat_last_n repeat_penalty repetition_penalty response_format return_token_ids return_token_strs seed skip_special_tokens stop stop_sequences
+stop_token_ids store stream stream_options structured_outputs suffix system temperature template text think thinking tokens
 tool_choice tools top_k top_logprobs top_p truncate_prompt_tokens truncation use_beam_search user
 web_search_options""".split()
 NUMBERS = [
@@ -42,6 +47,7 @@ STRINGS = [
 STRUCTURES = [
     None, True, False, [], {}, [[]], [None], [1], ["a"], ["a"] * 5, [""] * 4, [0] * 65, {"type": "text"},
     {"format": {"type": "text"}}, {"include_usage": True}, {"include_usage": 1}, {"a": "b"},
+    {"num_predict": 1, "temperature": 0, "stop": ["a"], "seed": -1}, {"num_predict": 0}, {"repeat_last_n": 64},
     {str(i): "x"
      for i in range(17)}, {"k" * 65: "v"}, {"50256": 100}, [{"type": "text", "text": "a"}],
     [{"type": "input_text", "text": "a"}], [{"type": "image_url", "image_url": {"url": "x"}}], [MESSAGE], [MESSAGE] * 3,
@@ -93,7 +99,8 @@ def broken(data, rng):
 def with_text(text):
     """Each endpoint's body with this JSON text in place of the prompt's string."""
     for path, body in VALID.items():
-        field = {"/v1/chat/completions": "content", "/v1/completions": "prompt"}.get(path, "input")
+        field = {"/v1/chat/completions": "content", "/v1/completions": "prompt", "/api/chat": "content",
+                 "/api/generate": "prompt"}.get(path, "input")
         yield path, json.dumps(body).encode().replace(f'"{field}": "Spell the word cat."'.encode(),
                                                       f'"{field}": '.encode() + text)
 
