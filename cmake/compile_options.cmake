@@ -40,7 +40,8 @@ function(troupe_sanitized_optimization name)
 endfunction()
 
 # Compiles the target's sources in groups, as one file each: a quarter of the time where
-# reading headers is what takes it.
+# reading headers is what takes it. A build sorts them anew when one of them or of their
+# headers has changed, and configures again if other groups came out.
 function(troupe_unite name)
   get_target_property(all_sources ${name} SOURCES)
   list(FILTER all_sources INCLUDE REGEX "\\.cpp$")
@@ -48,20 +49,25 @@ function(troupe_unite name)
   foreach(source ${all_sources})
     cmake_path(IS_PREFIX CMAKE_BINARY_DIR "${source}" is_generated)
     if(NOT is_generated)
+      cmake_path(ABSOLUTE_PATH source NORMALIZE)
       list(APPEND sources ${source})
     endif()
   endforeach()
-  execute_process(
-    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py
-            ${PROJECT_SOURCE_DIR} 10 ${sources}
-    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
-    OUTPUT_VARIABLE lines OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  string(REPLACE "\n" ";" lines "${lines}")
+  set(groups ${CMAKE_CURRENT_BINARY_DIR}/${name}_groups.txt)
+  set(sort_into_groups ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py
+    ${PROJECT_SOURCE_DIR} 10 ${groups} ${sources})
+  execute_process(COMMAND ${sort_into_groups} COMMAND_ERROR_IS_FATAL ANY)
+  file(STRINGS ${groups} lines)
   foreach(line ${lines})
     string(REGEX MATCH "^([0-9]+) (.*)$" line "${line}")
     set_source_files_properties(${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP group_${CMAKE_MATCH_1})
   endforeach()
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  add_custom_command(OUTPUT ${groups} COMMAND ${sort_into_groups} VERBATIM
+    DEPENDS ${sources} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py DEPFILE ${groups}.d
+    COMMENT "Sorting the sources of ${name} into groups")
+  target_sources(${name} PRIVATE ${groups})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${groups})
 endfunction()
 
 # A static library of one folder; SHARED: it is also linked into libraries that are

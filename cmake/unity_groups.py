@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sorts C++ sources into groups that can be compiled as one file each.
 
-    unity_groups.py ROOT LARGEST SOURCE ...      prints "GROUP SOURCE" a line
+    unity_groups.py ROOT LARGEST OUTPUT SOURCE ...
+
+writes "GROUP SOURCE" a line, if that is not what OUTPUT says already, and OUTPUT.d: every
+file that was read, as rules of make.
 
 Files of one group share one unnamed namespace, so none may declare, for itself, a name
 that another declares, or that a header of ours declares which only the other includes.
@@ -152,12 +155,22 @@ def groups_of(tree: Tree, sources: list[pathlib.Path], largest: int) -> list[lis
     return groups
 
 
+def write_if_other(path: pathlib.Path, text: str) -> None:
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
-    root, largest, *names = sys.argv[1:]
+    root, largest, output, *names = sys.argv[1:]
     tree = Tree(pathlib.Path(root))
-    for number, group in enumerate(groups_of(tree, [pathlib.Path(name) for name in names], int(largest))):
-        for source in group:
-            print(number, source)
+    sources = [pathlib.Path(name).absolute() for name in names]
+    lines = []
+    for number, group in enumerate(groups_of(tree, sources, int(largest))):
+        lines += [f"{number} {source}\n" for source in group]
+    write_if_other(pathlib.Path(output), "".join(lines))
+    read = sorted({*sources, *(header for source in sources for header in tree.headers(source))})
+    write_if_other(pathlib.Path(output + ".d"), f"{output}: " + " ".join(map(str, read)) + "\n")
 
 
 if __name__ == "__main__":
