@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/build: when it configures, and what it says of settings that are lost by it. cmake and ninja are twins."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/build"
+
+CMAKE = """#!/bin/sh
+echo "$@" >>calls
+mkdir -p build/release
+echo "TROUPE_CUDA:BOOL=ON" >build/release/CMakeCache.txt
+touch build/release/build.ninja
+"""
+
+
+class Configuring(unittest.TestCase):
+    def setUp(self):
+        self.place = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.place)
+        self.write("scripts/build", SCRIPT.read_text(encoding="utf-8"))
+        self.write("scripts/install-packages", "#!/bin/sh\n")
+        self.write("twins/cmake", CMAKE)
+        self.write("twins/ninja", "#!/bin/sh\n")
+        self.write("CMakePresets.json", "{}", age=100)
+
+    def write(self, name, text, age=0):
+        file = self.place / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o755)
+        os.utime(file, (1_700_000_000 - age,) * 2)
+
+    def build(self):
+        environment = {**os.environ, "PATH": f"{self.place}/twins:{os.environ['PATH']}"}
+        result = subprocess.run([self.place / "scripts/build", "release"], cwd=self.place, env=environment,
+                                capture_output=True, text=True, check=True)
+        calls = self.place / "calls"
+        return result.stderr, calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
+
+    def test_a_new_directory_is_configured_once(self):
+        self.build()
+        said, calls = self.build()
+        self.assertEqual(calls, ["--fresh --preset release"])
+        self.assertNotIn("lost", said)
+
+    def test_a_directory_that_somebody_configured_is_taken_as_it_is(self):
+        self.write("build/release/CMakeCache.txt", "TROUPE_CUDA:BOOL=OFF\n")
+        self.write("build/release/build.ninja", "")
+        self.assertEqual(self.build()[1], [])
+
+    def test_newer_presets_are_applied_and_settings_lost_by_it_are_named(self):
+        self.write("build/release/CMakeCache.txt", "TROUPE_CUDA:BOOL=OFF\nTROUPE_CUDA_OF:INTERNAL=1\n", age=200)
+        self.write("build/release/build.ninja", "", age=200)
+        said, calls = self.build()
+        self.assertEqual(calls, ["--fresh --preset release"])
+        self.assertIn("cmake --preset release '-DTROUPE_CUDA:BOOL=OFF'\033", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
