@@ -17,13 +17,22 @@ void fuzz_http_fields(std::string_view bytes);
 void fuzz_chat_body(std::string_view bytes);
 void fuzz_completion_body(std::string_view bytes);
 void fuzz_responses_body(std::string_view bytes);
+void fuzz_messages_body(std::string_view bytes);
+void fuzz_token_body(std::string_view bytes);
 void fuzz_embedding_body(std::string_view bytes);
+void fuzz_score_body(std::string_view bytes);
 // text/
 void fuzz_tokenizer_file(std::string_view bytes);
+void fuzz_gguf_vocabulary(std::string_view bytes);
 void fuzz_chat_template(std::string_view bytes);
+void fuzz_gbnf_grammar(std::string_view bytes);
+void fuzz_regex_grammar(std::string_view bytes);
+void fuzz_schema_grammar(std::string_view bytes);
 // gpu/
 void fuzz_safetensors(std::string_view bytes);
 void fuzz_model_config(std::string_view bytes);
+void fuzz_gguf_header(std::string_view bytes);
+void fuzz_gguf_file(std::string_view bytes);
 void fuzz_wire_to_worker(std::string_view bytes);
 void fuzz_wire_to_server(std::string_view bytes);
 // store/
@@ -48,18 +57,39 @@ struct FuzzTarget {
 };
 
 inline constexpr std::array kFuzzTargets = {
-    FuzzTarget{"http_request", fuzz_http_request},     FuzzTarget{"http_fields", fuzz_http_fields},
-    FuzzTarget{"chat_body", fuzz_chat_body},           FuzzTarget{"completion_body", fuzz_completion_body},
-    FuzzTarget{"responses_body", fuzz_responses_body}, FuzzTarget{"embedding_body", fuzz_embedding_body},
-    FuzzTarget{"tokenizer_file", fuzz_tokenizer_file}, FuzzTarget{"chat_template", fuzz_chat_template},
-    FuzzTarget{"safetensors", fuzz_safetensors},       FuzzTarget{"model_config", fuzz_model_config},
-    FuzzTarget{"wire_to_worker", fuzz_wire_to_worker}, FuzzTarget{"wire_to_server", fuzz_wire_to_server},
-    FuzzTarget{"page_file", fuzz_page_file},           FuzzTarget{"server_toml", fuzz_server_toml},
-    FuzzTarget{"span_file", fuzz_span_file},           FuzzTarget{"experiment_toml", fuzz_experiment_toml},
-    FuzzTarget{"sse_stream", fuzz_sse_stream},         FuzzTarget{"load_answer", fuzz_load_answer},
-    FuzzTarget{"metrics_text", fuzz_metrics_text},     FuzzTarget{"azure_trace", fuzz_azure_trace},
-    FuzzTarget{"burstgpt_trace", fuzz_burstgpt_trace}, FuzzTarget{"mooncake_trace", fuzz_mooncake_trace},
-    FuzzTarget{"sharegpt_file", fuzz_sharegpt_file},   FuzzTarget{"plan_file", fuzz_plan_file},
+    FuzzTarget{"http_request", fuzz_http_request},
+    FuzzTarget{"http_fields", fuzz_http_fields},
+    FuzzTarget{"chat_body", fuzz_chat_body},
+    FuzzTarget{"completion_body", fuzz_completion_body},
+    FuzzTarget{"responses_body", fuzz_responses_body},
+    FuzzTarget{"messages_body", fuzz_messages_body},
+    FuzzTarget{"token_body", fuzz_token_body},
+    FuzzTarget{"embedding_body", fuzz_embedding_body},
+    FuzzTarget{"score_body", fuzz_score_body},
+    FuzzTarget{"tokenizer_file", fuzz_tokenizer_file},
+    FuzzTarget{"gguf_vocabulary", fuzz_gguf_vocabulary},
+    FuzzTarget{"chat_template", fuzz_chat_template},
+    FuzzTarget{"gbnf_grammar", fuzz_gbnf_grammar},
+    FuzzTarget{"regex_grammar", fuzz_regex_grammar},
+    FuzzTarget{"schema_grammar", fuzz_schema_grammar},
+    FuzzTarget{"safetensors", fuzz_safetensors},
+    FuzzTarget{"model_config", fuzz_model_config},
+    FuzzTarget{"gguf_header", fuzz_gguf_header},
+    FuzzTarget{"gguf_file", fuzz_gguf_file},
+    FuzzTarget{"wire_to_worker", fuzz_wire_to_worker},
+    FuzzTarget{"wire_to_server", fuzz_wire_to_server},
+    FuzzTarget{"page_file", fuzz_page_file},
+    FuzzTarget{"server_toml", fuzz_server_toml},
+    FuzzTarget{"span_file", fuzz_span_file},
+    FuzzTarget{"experiment_toml", fuzz_experiment_toml},
+    FuzzTarget{"sse_stream", fuzz_sse_stream},
+    FuzzTarget{"load_answer", fuzz_load_answer},
+    FuzzTarget{"metrics_text", fuzz_metrics_text},
+    FuzzTarget{"azure_trace", fuzz_azure_trace},
+    FuzzTarget{"burstgpt_trace", fuzz_burstgpt_trace},
+    FuzzTarget{"mooncake_trace", fuzz_mooncake_trace},
+    FuzzTarget{"sharegpt_file", fuzz_sharegpt_file},
+    FuzzTarget{"plan_file", fuzz_plan_file},
 };
 
 }  // namespace troupe::fuzz

@@ -2,7 +2,6 @@
 // Files of a stranger's model directory beside those of text/: the header of
 // safetensors, config.json and generation_config.json.
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -12,6 +11,7 @@
 #include "gpu/model/safetensors.hpp"
 #include "tests/fuzz/fuzz_targets.hpp"
 #include "tests/fuzz/property.hpp"
+#include "tests/fuzz/targets/config_checks.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe::fuzz {
@@ -32,19 +32,6 @@ void check_entries(const std::vector<SafetensorsEntry>& entries, std::size_t fil
     num_bytes += entry.size_bytes;
   }
   require(num_bytes <= file_bytes, "tensors share bytes");
-}
-
-void check_config(const ModelConfig& config) {
-  require(config.hidden_size > 0 && config.num_layers > 0 && config.vocabulary_size > 0 &&
-              config.context_length > 0,
-          "a size is 0");
-  require(config.num_heads > 0 && config.num_kv_heads > 0 && config.num_heads % config.num_kv_heads == 0,
-          "heads don't divide");
-  require(config.head_dim > 0 && config.head_dim <= 256, "the size of a head is out of range");
-  require(std::isfinite(config.norm_epsilon) && std::isfinite(config.rope_theta), "a number is not finite");
-  for (const std::int32_t token : config.eos_tokens)
-    require(token >= 0 && static_cast<std::uint32_t>(token) < config.vocabulary_size,
-            "an end token is beyond the vocabulary");
 }
 
 }  // namespace
@@ -70,9 +57,7 @@ void fuzz_model_config(std::string_view bytes) {
     require(std::string_view(error.what()).starts_with(directory.path().string()), "a refusal names no file");
   }
   try {
-    const GenerationDefaults defaults = load_generation_defaults(directory.path());
-    require(defaults.temperature.value_or(0) >= 0, "a temperature is negative");
-    require(defaults.top_k.value_or(0) >= 0, "a count is negative");
+    check_defaults(load_generation_defaults(directory.path()));
   } catch (const std::runtime_error&) {
   }
 }
