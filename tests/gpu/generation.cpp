@@ -14,7 +14,7 @@ namespace {
 
 struct Sequence {
   std::uint64_t id = 0;
-  const GenerationRequest* request = nullptr;
+  const DirectRequest* request = nullptr;
   std::vector<PageId> pages;
   std::uint32_t num_prefilled = 0;
   std::uint32_t num_sampled = 0;
@@ -29,7 +29,7 @@ struct InFlight {
 
 class Generation {
  public:
-  Generation(Device& device, ProgramCache& programs, const std::vector<GenerationRequest>& requests,
+  Generation(Device& device, ProgramCache& programs, const std::vector<DirectRequest>& requests,
              const GenerationSettings& settings)
       : device_(device), programs_(programs), settings_(settings), random_(settings.seed) {
     give_out_pages(requests);
@@ -46,7 +46,7 @@ class Generation {
   }
 
  private:
-  void give_out_pages(const std::vector<GenerationRequest>& requests) {
+  void give_out_pages(const std::vector<DirectRequest>& requests) {
     const auto& description = device_.description();
     std::vector<PageId> free(description.num_pages);
     std::iota(free.begin(), free.end(), 0U);
@@ -178,7 +178,7 @@ LogitsHook capture_logits(CapturedLogits& captured) {
 }
 
 std::vector<std::vector<std::int32_t>> generate(Device& device, ProgramCache& programs,
-                                                const std::vector<GenerationRequest>& requests,
+                                                const std::vector<DirectRequest>& requests,
                                                 const GenerationSettings& settings) {
   return Generation(device, programs, requests, settings).run();
 }

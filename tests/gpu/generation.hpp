@@ -17,7 +17,8 @@
 
 namespace troupe {
 
-struct GenerationRequest {
+// A prompt, and how many tokens are to follow.
+struct DirectRequest {
   std::vector<std::int32_t> prompt;
   std::uint32_t num_new = 1;
   SamplingParameters sampling{.temperature = 0.0F};
@@ -40,7 +41,7 @@ LogitsHook capture_logits(CapturedLogits& captured);
 
 // Throws std::runtime_error if a batch fails.
 std::vector<std::vector<std::int32_t>> generate(Device& device, ProgramCache& programs,
-                                                const std::vector<GenerationRequest>& requests,
+                                                const std::vector<DirectRequest>& requests,
                                                 const GenerationSettings& settings = {});
 
 // A prompt at once, each token asking how likely the next one is, in slot 0 from page

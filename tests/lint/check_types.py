@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Finds types of one qualified name that are defined in two files.
+"""Finds types of one qualified name that are defined in two files, of tests or not.
 
 The linker keeps one of each inline function, a destructor say, whichever type it was
 written for; no compiler sees both.
@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "cmake"))
 from unity_groups import DIRECTIVE, NOT_CODE  # noqa: E402
 
-FOLDERS = ("actors", "app", "bench", "engine", "gpu", "http", "loadgen", "policy", "store", "telemetry", "text")
+FOLDERS = ("actors", "app", "bench", "engine", "gpu", "http", "loadgen", "policy", "store", "telemetry", "tests", "text")
 SCOPE = re.compile(r"^(?:inline\s+)?namespace\s*([\w:]*)$")
 TYPE = re.compile(r"^(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+class)?)\s+(?:alignas\(\w+\)\s*)?(\w+)(?!\s*::)(?:\s+final)?\s*(?::[^:].*)?$", re.S)
 

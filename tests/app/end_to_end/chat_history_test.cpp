@@ -28,7 +28,7 @@ constexpr const char* kCallTemplate =
     "{% for c in m.tool_calls %}{{ c.function | tojson }}{% if not loop.last %}, {% endif %}{% endfor %}]"
     "{% endif %}<|end|>{% endfor %}{% if add_generation_prompt %}assistant:<|say|>{% endif %}";
 constexpr const char* kAnswer = "It was a dark and stormy night; the rain fell in torrents.";
-const std::vector<ScriptedAnswer> kAnswers = {{"<|say|>", {{kAnswer}}}};
+const std::vector<CuedAnswer> kAnswers = {{"<|say|>", {{kAnswer}}}};
 
 struct Turn {
   json message;
@@ -38,7 +38,7 @@ struct Turn {
 class HistoryServer {
  public:
   explicit HistoryServer(std::vector<std::string> flags = {}, const std::string& chat_template = kTemplate,
-                         const std::vector<ScriptedAnswer>& answers = kAnswers)
+                         const std::vector<CuedAnswer>& answers = kAnswers)
       : server_((write_scripted_model(directory_, chat_template, answers),
                  with(std::move(flags), {"--model", directory_.path().string(), "--memory", "256MiB",
                                          "--log-level", "warning"}))) {}

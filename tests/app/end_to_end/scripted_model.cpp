@@ -57,7 +57,7 @@ std::string unused_piece(const std::set<std::string>& used, std::string_view tex
   throw std::runtime_error("no piece is left for " + std::string(text));
 }
 
-Vocabulary vocabulary_of(const std::vector<ScriptedAnswer>& answers) {
+Vocabulary vocabulary_of(const std::vector<CuedAnswer>& answers) {
   std::vector<std::vector<std::string>> chains;
   Vocabulary out;
   out.special = {kEnd};
@@ -182,7 +182,7 @@ std::string weights_of(const Vocabulary& vocabulary) {
 }  // namespace
 
 void write_scripted_model(const TemporaryDirectory& directory, const std::string& chat_template,
-                          const std::vector<ScriptedAnswer>& answers) {
+                          const std::vector<CuedAnswer>& answers) {
   const auto vocabulary = vocabulary_of(answers);
   const json config = {{"architectures", {"LlamaForCausalLM"}},
                        {"model_type", "llama"},

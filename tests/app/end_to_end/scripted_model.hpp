@@ -16,13 +16,13 @@ struct ScriptedPart {
 };
 
 // Said behind the special token `cue`, up to the end token.
-struct ScriptedAnswer {
+struct CuedAnswer {
   std::string cue;
   std::vector<ScriptedPart> parts;
 };
 
 // The cues are tokens of the vocabulary; a token of plain text has two bytes or more.
 void write_scripted_model(const TemporaryDirectory& directory, const std::string& chat_template,
-                          const std::vector<ScriptedAnswer>& answers);
+                          const std::vector<CuedAnswer>& answers);
 
 }  // namespace troupe::test

@@ -95,7 +95,7 @@ std::unique_ptr<ChildDevice> make_device(Worker worker, std::shared_ptr<HostPage
                                        std::move(give_back));
 }
 
-std::vector<GenerationRequest> some_requests() {
+std::vector<DirectRequest> some_requests() {
   return {{.prompt = {3, 4, 5}, .num_new = 12},
           {.prompt = {7, 1, 9, 9, 2, 30}, .num_new = 20, .first_iteration = 2},
           {.prompt = {50}, .num_new = 9, .sampling = {.temperature = 1.0F, .seed = 5}}};

@@ -107,8 +107,8 @@ TEST_CASE("cpu cores: a device's batch runs when it is its turn") {
 TEST_CASE("cpu cores: a decoder and an encoder on the same threads give what each gives alone") {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), tiny_llama(), 1);
-  const std::vector<GenerationRequest> requests = {{.prompt = {3, 4, 5}, .num_new = 30},
-                                                   {.prompt = {50}, .num_new = 40}};
+  const std::vector<DirectRequest> requests = {{.prompt = {3, 4, 5}, .num_new = 30},
+                                               {.prompt = {50}, .num_new = 40}};
   const std::vector<Text> texts = {random_texts(1, 1)[0], {4, 5}};
   struct Answers {
     std::vector<std::vector<std::int32_t>> tokens;

@@ -71,7 +71,7 @@ TEST_CASE("cpu device: a batch that does not fit fails alone") {
 TEST_CASE("cpu device: penalties are the same however many batches are in flight") {
   CpuDevice device(tiny_model());
   ProgramCache programs = make_programs();
-  std::vector<GenerationRequest> requests;
+  std::vector<DirectRequest> requests;
   for (std::uint32_t i = 0; i < 6; ++i) {
     requests.push_back({.prompt = {3, 4, 5, 3},
                         .num_new = 40,
@@ -132,7 +132,7 @@ TEST_CASE("cpu device: a prompt is scored token by token, and the slot knows wha
   std::vector<std::vector<std::int32_t>> plain;
   {
     CpuDevice device(tiny_model(), {.on_logits = capture_logits(captured)});
-    std::vector<GenerationRequest> beginnings;
+    std::vector<DirectRequest> beginnings;
     for (std::size_t i = 1; i <= prompt.size(); ++i)
       beginnings.push_back({.prompt = {prompt.begin(), prompt.begin() + static_cast<int>(i)}, .num_new = 2});
     plain = generate(device, programs, beginnings);
@@ -274,10 +274,9 @@ TEST_CASE("cpu device: it can go at any moment, and the next one gives the same 
 TEST_CASE("cpu device: the same seed and position draw the same token again") {
   CpuDevice device(tiny_model());
   ProgramCache programs = make_programs();
-  GenerationRequest request{
-      .prompt = {1, 2, 3}, .num_new = 40, .sampling = {.temperature = 1.2F, .seed = 99}};
+  DirectRequest request{.prompt = {1, 2, 3}, .num_new = 40, .sampling = {.temperature = 1.2F, .seed = 99}};
   const auto whole = generate(device, programs, {request})[0];
-  GenerationRequest resumed = request;
+  DirectRequest resumed = request;
   resumed.prompt.insert(resumed.prompt.end(), whole.begin(), whole.begin() + 15);
   resumed.num_new = 25;
   const auto rest = generate(device, programs, {resumed})[0];

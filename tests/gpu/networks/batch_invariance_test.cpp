@@ -61,7 +61,7 @@ struct Outcome {
 };
 
 // What becomes of the first request.
-Outcome run(const std::shared_ptr<const CpuModel>& model, const std::vector<GenerationRequest>& requests,
+Outcome run(const std::shared_ptr<const CpuModel>& model, const std::vector<DirectRequest>& requests,
             const GenerationSettings& settings) {
   CapturedLogits captured;
   CpuDevice device(model, {.on_logits = capture_logits(captured), .poison_memory = true});
@@ -82,8 +82,8 @@ std::size_t num_different_rows(const Outcome& a, const Outcome& b) {
   return count;
 }
 
-GenerationRequest random_request(std::mt19937& random, std::uint32_t vocabulary) {
-  GenerationRequest request;
+DirectRequest random_request(std::mt19937& random, std::uint32_t vocabulary) {
+  DirectRequest request;
   request.prompt.resize(1 + random() % 90);
   for (auto& token : request.prompt) token = static_cast<std::int32_t>(random() % vocabulary);
   request.num_new = 1 + random() % 40;
@@ -102,7 +102,7 @@ void check_invariance(const ModelConfig& config, DataType compute_type,
   std::mt19937 random(5);
   for (const float temperature : {0.0F, 0.9F}) {
     CAPTURE(temperature);
-    GenerationRequest first = random_request(random, config.vocabulary_size);
+    DirectRequest first = random_request(random, config.vocabulary_size);
     first.prompt.resize(77, 5);
     first.num_new = 30;
     first.first_iteration = 0;
@@ -110,7 +110,7 @@ void check_invariance(const ModelConfig& config, DataType compute_type,
     const Outcome alone = run(model, {first}, {});
     for (std::uint32_t seed = 1; seed <= 4; ++seed) {
       CAPTURE(seed);
-      std::vector<GenerationRequest> requests = {first};
+      std::vector<DirectRequest> requests = {first};
       const std::size_t company = seed == 1 ? 0 : 31;
       while (requests.size() <= company) {
         requests.push_back(random_request(random, config.vocabulary_size));

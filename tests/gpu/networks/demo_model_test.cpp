@@ -128,7 +128,7 @@ TEST_CASE("demo model: the greedy continuation is the reference's") {
       plan_cpu_model(kSource / "models/demo", {.compute_type = DataType::kF32, .num_threads = 2}));
   CpuDevice device(model);
   ProgramCache programs(model->network, model->compute_type, model->largest);
-  std::vector<GenerationRequest> requests;
+  std::vector<DirectRequest> requests;
   std::vector<std::vector<std::int32_t>> expected;
   for (int i = 0; fixture.find("prompt_" + std::to_string(i) + ".tokens") != nullptr; ++i) {
     const std::string name = "prompt_" + std::to_string(i) + ".";

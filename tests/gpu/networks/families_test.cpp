@@ -71,7 +71,7 @@ Answers answers_of(const std::string& family, const std::vector<Expectation>& ex
   Answers answers;
   CpuDevice device(model, {.on_logits = capture_logits(answers.logits), .poison_memory = true});
   ProgramCache programs(model->network, model->compute_type, model->largest);
-  std::vector<GenerationRequest> requests;
+  std::vector<DirectRequest> requests;
   for (const Expectation& expectation : expectations)
     requests.push_back({.prompt = expectation.prompt,
                         .num_new = static_cast<std::uint32_t>(expectation.greedy.size()),

@@ -61,9 +61,9 @@ struct Stories {
         programs(model->network, model->compute_type, model->largest) {}
 };
 
-std::vector<GenerationRequest> random_company(std::size_t count, std::uint32_t seed) {
+std::vector<DirectRequest> random_company(std::size_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
-  std::vector<GenerationRequest> requests(count);
+  std::vector<DirectRequest> requests(count);
   for (auto& request : requests) {
     request.prompt.resize(1 + random() % 100);
     for (auto& token : request.prompt) token = static_cast<std::int32_t>(3 + random() % 509);
@@ -95,7 +95,7 @@ TEST_CASE("stories260K: chunks, company, pages and batches in flight change no t
     // The first `known` tokens are given as a prompt, the rest must follow.
     const std::uint32_t known = 30 * seed;
     auto requests = random_company(seed % 2 == 0 ? 31 : 5, seed);
-    GenerationRequest request{.prompt = {1}, .num_new = 200 - known};
+    DirectRequest request{.prompt = {1}, .num_new = 200 - known};
     request.prompt.insert(request.prompt.end(), alone.begin(), alone.begin() + known);
     requests.insert(requests.begin(), request);
     const auto tokens =

@@ -30,7 +30,7 @@ const std::string kCalls =
     "{% elif last.content == 'one' %}<|one|>{% else %}<|hello|>{% endif %}{% endif %}";
 const std::string kThinks = "{# </think> #}";
 
-const std::vector<ScriptedAnswer> kAnswers = {
+const std::vector<CuedAnswer> kAnswers = {
     {"<|one|>",
      {{"<think>\nHow odd.\n</think>\n\nI look."},
       {"[CALLS]", true},
@@ -46,7 +46,7 @@ constexpr const char* kPlainTemplate =
     "{% for m in messages %}{{ m.role }}:{{ m.content }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|done|>' if 'patched' in messages[-1].content else '<|two|>' }}"
     "{% endif %}";
-const std::vector<ScriptedAnswer> kPlainAnswers = {
+const std::vector<CuedAnswer> kPlainAnswers = {
     {"<|two|>",
      {{"<tool_call>\n{\"name\": \"patch\", \"arguments\": {\"input\": \"a\\nb\"}}\n</tool_call>\n"
        "<tool_call>{\"name\":\"maps__find\",\"arguments\":{\"city\":\"Rome\"}}</tool_call>"}}},
@@ -54,7 +54,7 @@ const std::vector<ScriptedAnswer> kPlainAnswers = {
 
 class ScriptedServer {
  public:
-  ScriptedServer(const std::string& chat_template, const std::vector<ScriptedAnswer>& answers)
+  ScriptedServer(const std::string& chat_template, const std::vector<CuedAnswer>& answers)
       : server_((write_scripted_model(directory_, chat_template, answers),
                  std::vector<std::string>{"--model", directory_.path().string(), "--memory", "256MiB",
                                           "--log-level", "warning", "--store-directory",

@@ -28,7 +28,7 @@ constexpr const char* kMistralTemplate =
     "{% if messages[-1].role == 'tool' %}<|answer|>{% elif said == 'one' %}<|one|>"
     "{% elif said == 'think' %}<|think|>{% else %}<|hello|>{% endif %}{% endif %}{# </think> #}";
 
-const std::vector<ScriptedAnswer> kMistralAnswers = {
+const std::vector<CuedAnswer> kMistralAnswers = {
     {"<|one|>",
      {{"I look."},
       {"[CALLS]", true},
@@ -42,7 +42,7 @@ constexpr const char* kPlainTemplate =
     "{% for m in messages %}{{ m.role }}:{{ m.content }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|broken|>' if 'broken' in messages[-1].content else '<|two|>' }}"
     "{% endif %}";
-const std::vector<ScriptedAnswer> kPlainAnswers = {
+const std::vector<CuedAnswer> kPlainAnswers = {
     {"<|two|>",
      {{"<tool_call>\n{\"name\": \"clock\", \"arguments\": {}}\n</tool_call>\n"
        "<tool_call>{\"name\":\"map\",\"arguments\":{\"city\":\"Rome\"}}</tool_call>"}}},
@@ -58,7 +58,7 @@ const json kTools = {tool("clock"), tool("map")};
 
 class ScriptedServer {
  public:
-  ScriptedServer(const std::string& chat_template, const std::vector<ScriptedAnswer>& answers)
+  ScriptedServer(const std::string& chat_template, const std::vector<CuedAnswer>& answers)
       : server_((write_scripted_model(directory_, chat_template, answers),
                  std::vector<std::string>{"--model", directory_.path().string(), "--memory", "256MiB",
                                           "--log-level", "warning"})) {}

@@ -16,11 +16,11 @@
 namespace troupe {
 namespace {
 
-std::vector<GenerationRequest> requests_of_many_lengths(std::uint32_t vocabulary) {
+std::vector<DirectRequest> requests_of_many_lengths(std::uint32_t vocabulary) {
   std::mt19937 random(7);
-  std::vector<GenerationRequest> requests;
+  std::vector<DirectRequest> requests;
   for (const std::uint32_t length : {1U, 5U, 31U, 32U, 33U, 70U}) {
-    GenerationRequest request;
+    DirectRequest request;
     request.num_new = 4;
     for (std::uint32_t i = 0; i < length; ++i)
       request.prompt.push_back(static_cast<std::int32_t>(random() % vocabulary));
@@ -48,7 +48,7 @@ struct Answers {
   CapturedLogits logits;
 };
 
-Answers on_gpu(const SmallModel& model) {
+Answers on_gpu(const SmallCudaModel& model) {
   Answers answers;
   cuda::CudaDevice device(model.get(), {.on_logits = capture_logits(answers.logits)});
   ProgramCache programs = model.programs();
@@ -56,7 +56,7 @@ Answers on_gpu(const SmallModel& model) {
   return answers;
 }
 
-Answers on_cpu(const SmallModel& model, DataType type) {
+Answers on_cpu(const SmallCudaModel& model, DataType type) {
   Answers answers;
   const auto cpu_model = model.on_cpu(type);
   CpuDevice device(cpu_model, {.on_logits = capture_logits(answers.logits)});
@@ -83,7 +83,7 @@ Batch slices_between(std::span<const std::uint32_t> starts) {
 }  // namespace
 
 TEST_CASE("cuda device: in f32 logits and tokens are the host's") {
-  const SmallModel model(small_settings(DataType::kF32));
+  const SmallCudaModel model(small_settings(DataType::kF32));
   const Answers gpu = on_gpu(model);
   const Answers host = on_cpu(model, DataType::kF32);
   CHECK(gpu.tokens == host.tokens);
@@ -94,19 +94,19 @@ TEST_CASE("cuda device: norms of query and key heads are the host's") {
   ModelConfig config = small_llama();
   config.architecture = "Qwen3ForCausalLM";
   config.head_norms = true;
-  const SmallModel model(small_settings(DataType::kF32), config);
+  const SmallCudaModel model(small_settings(DataType::kF32), config);
   const Answers gpu = on_gpu(model);
   const Answers host = on_cpu(model, DataType::kF32);
   CHECK(gpu.tokens == host.tokens);
   CHECK(difference(gpu.logits, host.logits) < 5e-3);
-  const SmallModel bf16(small_settings(DataType::kBF16), config);
+  const SmallCudaModel bf16(small_settings(DataType::kBF16), config);
   const double of_host = difference(on_cpu(bf16, DataType::kBF16).logits, host.logits);
   CHECK(difference(on_gpu(bf16).logits, host.logits) < 2 * of_host);
 }
 
 // The host's arithmetic is one way of rounding, the GPU's another.
 TEST_CASE("cuda device: in 16 bits logits are as near to those of f32 as the host's are") {
-  const SmallModel bf16(small_settings(DataType::kBF16));
+  const SmallCudaModel bf16(small_settings(DataType::kBF16));
   const Answers exact = on_cpu(bf16, DataType::kF32);
   const double of_host = difference(on_cpu(bf16, DataType::kBF16).logits, exact.logits);
   CHECK(difference(on_gpu(bf16).logits, exact.logits) < 1.5 * of_host);
@@ -116,16 +116,16 @@ TEST_CASE("cuda device: in f16 logits are nearer to those of f32 than in bf16") 
   Answers exact;
   double of_bf16 = 0;
   {
-    const SmallModel bf16(small_settings(DataType::kBF16));
+    const SmallCudaModel bf16(small_settings(DataType::kBF16));
     exact = on_cpu(bf16, DataType::kF32);
     of_bf16 = difference(on_gpu(bf16).logits, exact.logits);
   }
-  const SmallModel f16(small_settings(DataType::kF16));
+  const SmallCudaModel f16(small_settings(DataType::kF16));
   CHECK(difference(on_gpu(f16).logits, exact.logits) < of_bf16);
 }
 
 TEST_CASE("cuda device: graphs and batches in flight change no token") {
-  const SmallModel model(small_settings(DataType::kBF16));
+  const SmallCudaModel model(small_settings(DataType::kBF16));
   const auto requests = requests_of_many_lengths(100);
   std::vector<std::vector<std::int32_t>> plain;
   {
@@ -145,8 +145,8 @@ TEST_CASE("cuda device: graphs and batches in flight change no token") {
 }
 
 TEST_CASE("cuda device: penalties are the host's, with graphs and batches in flight as well") {
-  const SmallModel model(small_settings(DataType::kF32));
-  std::vector<GenerationRequest> requests;
+  const SmallCudaModel model(small_settings(DataType::kF32));
+  std::vector<DirectRequest> requests;
   for (std::uint32_t i = 0; i < 4; ++i) {
     requests.push_back({.prompt = {3, 4, 5, 3},
                         .num_new = 12,
@@ -171,7 +171,7 @@ TEST_CASE("cuda device: penalties are the host's, with graphs and batches in fli
 }
 
 TEST_CASE("cuda device: log-probabilities are there for the slices that ask") {
-  const SmallModel model(small_settings(DataType::kF32));
+  const SmallCudaModel model(small_settings(DataType::kF32));
   CapturedLogits captured;
   cuda::CudaDevice device(model.get(), {.on_logits = capture_logits(captured)});
   ProgramCache programs = model.programs();
@@ -201,7 +201,7 @@ TEST_CASE("cuda device: log-probabilities are there for the slices that ask") {
 }
 
 TEST_CASE("cuda device: the time of a batch runs from its own first kernel") {
-  const SmallModel model(small_settings(DataType::kBF16));
+  const SmallCudaModel model(small_settings(DataType::kBF16));
   cuda::CudaDevice device(model.get());
   ProgramCache programs = model.programs();
   Batch batch{.id = 1, .slices = {}, .token_ids = {3}, .page_table = {0}};
@@ -229,7 +229,7 @@ TEST_CASE("cuda device: a lone slot's sequence with many holes is computed in on
   settings.max_batch_tokens = 160;
   ModelConfig config = small_llama();
   config.num_kv_heads = config.num_heads;  // a page's tokens do not fill a tile
-  const SmallModel model(settings, config);
+  const SmallCudaModel model(settings, config);
   const auto last_token = [&](std::size_t slices_of_batch) {
     const auto last_of = [&](std::size_t first) {
       return first == 0 ? 1 : std::min(first + slices_of_batch, starts.size() - 1);
@@ -258,7 +258,7 @@ TEST_CASE("cuda device: a batch beyond the plan's partial rows is refused") {
   settings.max_batch_tokens = 160;
   ModelConfig config = small_llama();
   config.context_length = 2048;
-  const SmallModel model(settings, config);
+  const SmallCudaModel model(settings, config);
   std::vector<std::uint32_t> starts;
   for (std::uint32_t start = 1800; start <= 1960; start += 4) starts.push_back(start);
   auto batch = std::make_shared<Batch>(slices_between(starts));
@@ -272,7 +272,7 @@ TEST_CASE("cuda device: a batch beyond the plan's partial rows is refused") {
 }
 
 TEST_CASE("cuda device: a prompt is scored token by token as on the host, and the slot goes on") {
-  const SmallModel model(small_settings(DataType::kF32));
+  const SmallCudaModel model(small_settings(DataType::kF32));
   const std::vector<std::int32_t> prompt = {3, 14, 15, 92, 65, 35, 89};
   const auto run = [&](Device& device, ProgramCache programs) {
     const auto batch = std::make_shared<Batch>(scoring_batch(prompt, device.description().page_size, 3));

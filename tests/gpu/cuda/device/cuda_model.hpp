@@ -49,9 +49,9 @@ inline BackendSettings small_settings(DataType type) {
 }
 
 // Memory of the device goes before the runtime.
-class SmallModel {
+class SmallCudaModel {
  public:
-  explicit SmallModel(const BackendSettings& settings, const ModelConfig& config = small_llama())
+  explicit SmallCudaModel(const BackendSettings& settings, const ModelConfig& config = small_llama())
       : settings_(settings) {
     write_random_llama(directory_.path(), config, 1);
     settings_.model_dir = directory_.path();

@@ -27,7 +27,7 @@ Batch short_prompt(std::uint64_t id) {
 }  // namespace
 
 TEST_CASE("cuda device: a batch that does not fit fails alone") {
-  const SmallModel model(small_settings(DataType::kBF16));
+  const SmallCudaModel model(small_settings(DataType::kBF16));
   cuda::CudaDevice device(model.get());
   ProgramCache programs = model.programs();
   const auto program = programs.find(0, 3, 1);
@@ -60,7 +60,7 @@ TEST_CASE("cuda device: any sequence alone may list all that it can have") {
   config.context_length = 17'000;
   config.num_layers = 1;
   settings.max_pages = 600;
-  const SmallModel model(settings, config);
+  const SmallCudaModel model(settings, config);
   CHECK(cuda::CudaDevice(model.get()).description().max_penalized_tokens == 17'000);
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("cuda device: after an error of the GPU every batch fails, whatever wa
     for (const std::uint64_t operation : {1U, 2U, 7U, 12U}) {
       auto settings = small_settings(DataType::kBF16);
       settings.completion = signal;
-      const SmallModel model(settings);
+      const SmallCudaModel model(settings);
       {
         cuda::CudaDevice device(model.get());
         std::atomic<int> calls{0};
@@ -111,7 +111,7 @@ TEST_CASE("cuda device: a GPU that is too small is refused with numbers") {
 }
 
 TEST_CASE("cuda device: it takes no more memory than was planned") {
-  const SmallModel model(small_settings(DataType::kBF16));
+  const SmallCudaModel model(small_settings(DataType::kBF16));
   std::size_t free_before = 0, free_now = 0, total = 0;
   REQUIRE(cudaMemGetInfo(&free_before, &total) == cudaSuccess);
   const auto& plan = model.get()->plan;
@@ -121,9 +121,9 @@ TEST_CASE("cuda device: it takes no more memory than was planned") {
   {
     cuda::CudaDevice device(model.get());
     ProgramCache programs = model.programs();
-    std::vector<GenerationRequest> requests;
+    std::vector<DirectRequest> requests;
     for (std::int32_t i = 0; i < 8; ++i) {
-      GenerationRequest request;
+      DirectRequest request;
       request.prompt.assign(static_cast<std::size_t>(1 + 9 * i), i);
       request.num_new = 6;
       requests.push_back(request);
@@ -137,7 +137,7 @@ TEST_CASE("cuda device: it takes no more memory than was planned") {
 }
 
 TEST_CASE("cuda device: it can go with batches in flight, and the next one gives the same tokens") {
-  const SmallModel model(small_settings(DataType::kBF16));
+  const SmallCudaModel model(small_settings(DataType::kBF16));
   ProgramCache programs = model.programs();
   const auto program = programs.find(0, 3, 1);
   std::vector<std::int32_t> tokens;
@@ -152,13 +152,13 @@ TEST_CASE("cuda device: it can go with batches in flight, and the next one gives
 }
 
 TEST_CASE("cuda device: what it made goes with it") {
-  const SmallModel model(small_settings(DataType::kBF16));
+  const SmallCudaModel model(small_settings(DataType::kBF16));
   const auto host_pages = model.make_host_pages(2);
   const auto before = simt::live_objects();
   {
     cuda::CudaDevice device(model.get(), {.host_pages = host_pages});
     ProgramCache programs = model.programs();
-    GenerationRequest request;
+    DirectRequest request;
     request.prompt = {1, 2, 3};
     request.num_new = 6;
     (void)generate(device, programs, {request}, {.in_flight = 2});
@@ -174,10 +174,10 @@ TEST_CASE("cuda device: all three ways to see a batch end give the same tokens")
        {CompletionSignal::kPolledWord, CompletionSignal::kHostFunction, CompletionSignal::kEvent}) {
     auto settings = small_settings(DataType::kBF16);
     settings.completion = signal;
-    const SmallModel model(settings);
+    const SmallCudaModel model(settings);
     cuda::CudaDevice device(model.get());
     ProgramCache programs = model.programs();
-    GenerationRequest request;
+    DirectRequest request;
     request.prompt = {1, 2, 3};
     request.num_new = 6;
     answers.push_back(generate(device, programs, {request}, {.in_flight = 2}));

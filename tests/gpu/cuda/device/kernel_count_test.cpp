@@ -16,7 +16,7 @@ std::uint64_t kernels_of_step(std::uint32_t num_layers, std::uint32_t num_stream
   ModelConfig config = small_llama();
   config.num_layers = num_layers;
   config.context_length = 1024;
-  const SmallModel model(small_settings(DataType::kBF16), config);
+  const SmallCudaModel model(small_settings(DataType::kBF16), config);
   cuda::CudaDevice device(model.get());
   ProgramCache programs = model.programs();
   const std::uint32_t num_pages = context_length / 32 + 1;

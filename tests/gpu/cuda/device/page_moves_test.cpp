@@ -31,7 +31,7 @@ Batch advance(std::uint32_t slot, std::uint32_t known, std::uint32_t end, std::v
 
 class Session {
  public:
-  Session(const SmallModel& model, std::shared_ptr<HostPages> host_pages)
+  Session(const SmallCudaModel& model, std::shared_ptr<HostPages> host_pages)
       : programs_(model.programs()), device_(model.get(), {.host_pages = std::move(host_pages)}) {}
 
   Ticket submit(Batch batch) {
@@ -51,7 +51,7 @@ class Session {
 // Two pages and a bit of context.
 constexpr std::uint32_t kLength = 70;
 
-std::int32_t expected_token(const SmallModel& model, std::uint32_t slot) {
+std::int32_t expected_token(const SmallCudaModel& model, std::uint32_t slot) {
   Session session(model, nullptr);
   return session.run(advance(slot, 0, kLength, {0, 1, 2})).tokens.at(0);
 }
@@ -59,7 +59,7 @@ std::int32_t expected_token(const SmallModel& model, std::uint32_t slot) {
 }  // namespace
 
 TEST_CASE("page swapper: a page comes back from the host, whatever the streams' order") {
-  const SmallModel model(small_settings(DataType::kBF16));
+  const SmallCudaModel model(small_settings(DataType::kBF16));
   const std::int32_t expected = expected_token(model, 0);
   for (const std::uint64_t seed : {0U, 1U, 2U, 3U, 4U}) {
     set_stream_order(seed);
@@ -87,7 +87,7 @@ TEST_CASE("page swapper: a page comes back from the host, whatever the streams' 
 }
 
 TEST_CASE("page swapper: what is not there, or not intact, voids the slices that read it") {
-  const SmallModel model(small_settings(DataType::kBF16));
+  const SmallCudaModel model(small_settings(DataType::kBF16));
   const auto host_pages = model.make_host_pages(4);
   Session session(model, host_pages);
   Batch first = advance(0, 0, kLength, {0, 1, 2});
@@ -122,7 +122,7 @@ TEST_CASE("page swapper: what is not there, or not intact, voids the slices that
 }
 
 TEST_CASE("page swapper: a captured decode step waits for its pages as well") {
-  const SmallModel model(small_settings(DataType::kBF16));
+  const SmallCudaModel model(small_settings(DataType::kBF16));
   for (const std::uint64_t seed : {0U, 1U, 2U, 3U}) {
     set_stream_order(seed);
     Session session(model, model.make_host_pages(2));
@@ -143,7 +143,7 @@ TEST_CASE("page swapper: a captured decode step waits for its pages as well") {
 }
 
 TEST_CASE("page swapper: moves to nowhere fail their batch alone") {
-  const SmallModel model(small_settings(DataType::kBF16));
+  const SmallCudaModel model(small_settings(DataType::kBF16));
   Session session(model, model.make_host_pages(2));
   Batch bad = advance(0, 0, 5, {0});
   bad.moves = {{.device_page = 1, .host_page = 2, .generation = 1}};
@@ -155,7 +155,7 @@ TEST_CASE("page swapper: moves to nowhere fail their batch alone") {
 }
 
 TEST_CASE("page swapper: what a device stored, the next one finds") {
-  const SmallModel model(small_settings(DataType::kF32));
+  const SmallCudaModel model(small_settings(DataType::kF32));
   const std::int32_t expected = expected_token(model, 0);
   const auto host_pages = model.make_host_pages(2);
   {
@@ -176,7 +176,7 @@ TEST_CASE("page swapper: what a device stored, the next one finds") {
 // Loaded, stored elsewhere and loaded over, all of one batch: each must wait for
 // the one before, on two streams.
 TEST_CASE("page swapper: a page that is loaded, stored and loaded again is stored in between") {
-  const SmallModel model(small_settings(DataType::kF32));
+  const SmallCudaModel model(small_settings(DataType::kF32));
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     set_stream_order(seed);
     Session session(model, model.make_host_pages(4));
@@ -212,7 +212,7 @@ TEST_CASE("page swapper: a page that is loaded, stored and loaded again is store
 TEST_CASE("page swapper: random moves of many batches in flight give what moves one by one give") {
   auto settings = small_settings(DataType::kF32);
   settings.max_in_flight = 4;
-  const SmallModel model(settings);
+  const SmallCudaModel model(settings);
   constexpr std::uint32_t kDevicePages = 6, kHostPages = 3;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     set_stream_order(seed);

@@ -43,12 +43,12 @@ TEST_CASE("product setup: what was measured at one start is used at the next") {
   const TemporaryDirectory directory;
   cuda::ProductChoices first;
   {
-    const SmallModel model(settings_in(directory));
+    const SmallCudaModel model(settings_in(directory));
     CHECK(model.news() == "");
     first = model.get()->products;
     CHECK(!first.empty());
   }
-  const SmallModel model(settings_in(directory));
+  const SmallCudaModel model(settings_in(directory));
   CHECK(model.news() == "");
   for (const auto& [shape, choice] : first) CHECK(model.get()->products.at(shape) == choice);
 }
@@ -57,7 +57,7 @@ TEST_CASE("product setup: what another worker measures meanwhile is waited for, 
   const TemporaryDirectory directory;
   cuda::ProductChoices first;
   {
-    const SmallModel model(settings_in(directory));
+    const SmallCudaModel model(settings_in(directory));
     first = model.get()->products;
   }
   const auto file = directory.path() / "product-choices.json", aside = directory.path() / "aside";
@@ -71,7 +71,7 @@ TEST_CASE("product setup: what another worker measures meanwhile is waited for, 
     std::filesystem::rename(aside, file);
     ::close(lock);
   });
-  const SmallModel model(settings_in(directory));
+  const SmallCudaModel model(settings_in(directory));
   other.join();
   CHECK(was_waited_for);
   CHECK(model.news() == "");
@@ -81,20 +81,20 @@ TEST_CASE("product setup: what another worker measures meanwhile is waited for, 
 TEST_CASE("product setup: a damaged file costs a measurement and says so") {
   const TemporaryDirectory directory;
   std::ofstream(directory.path() / "product-choices.json") << "{\"format\": ";
-  const SmallModel model(settings_in(directory));
+  const SmallCudaModel model(settings_in(directory));
   CHECK(model.news() != "");
   CHECK(!model.get()->products.empty());
 }
 
 TEST_CASE("product setup: without a directory nothing is measured") {
-  const SmallModel plain(small_settings(DataType::kBF16));
+  const SmallCudaModel plain(small_settings(DataType::kBF16));
   CHECK(plain.get()->products.empty());
 }
 
 TEST_CASE("product setup: a directory that is not there is no reason not to start") {
   auto settings = small_settings(DataType::kBF16);
   settings.product_choices = "/nowhere/at/all";
-  const SmallModel model(settings);
+  const SmallCudaModel model(settings);
   CHECK(model.news().find("/nowhere/at/all") != std::string::npos);
 }
 
