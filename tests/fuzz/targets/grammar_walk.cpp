@@ -18,6 +18,7 @@ constexpr TokenId kNumBytes = 256;
 constexpr TokenId kEnd = 298;
 constexpr TokenId kNamed = 299;
 constexpr std::size_t kMostTokens = 64;
+constexpr std::size_t kTokensAForcedCheck = 8;  // which follows thousands of bytes
 // Positions: an answer that needs more is too ambiguous, and limits decide about it.
 constexpr std::uint64_t kMostWork = GrammarStates::kMaxStepWork - 5'000;
 
@@ -57,7 +58,7 @@ class Walk {
     const std::vector<TokenId> allowed = checked_tokens();
     if (is_too_ambiguous()) return false;
     require(!allowed.empty() || names_tokens_, "an answer was led to where it can't go on");
-    check_forced(allowed);
+    if (num_tokens_++ % kTokensAForcedCheck == 0) check_forced(allowed);
     if (allowed.empty()) return false;
     const TokenId token = allowed[choice % allowed.size()];
     require(matcher_.accept(token), "a token is refused that is allowed");
@@ -140,6 +141,7 @@ class Walk {
   GrammarMatcher matcher_;
   GrammarStates states_;  // beside those of the matcher, which it shares and replaces
   State state_;
+  std::size_t num_tokens_ = 0;
   std::string text_;
   bool has_text_alone_ = true;
 };
