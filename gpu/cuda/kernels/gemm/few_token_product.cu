@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/kernels/gemm/few_token_product.hpp"
+
 #include <stdexcept>
 #include <string>
 
 #include "gpu/cuda/kernels/gemm/few_token_product.cuh"
-#include "gpu/cuda/kernels/gemm/few_token_product.hpp"
 
 namespace troupe::cuda {
 namespace {

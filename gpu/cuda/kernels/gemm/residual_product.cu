@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/gemm/few_token_product.cuh"
 #include "gpu/cuda/kernels/gemm/residual_product.hpp"
+
+#include "gpu/cuda/kernels/gemm/few_token_product.cuh"
 
 namespace troupe::cuda {
 namespace {
