@@ -5,8 +5,12 @@
 #include <array>
 #include <cctype>
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include <openssl/evp.h>
 

@@ -2,6 +2,7 @@
 #include "http/api/answers/call_input.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
@@ -13,9 +14,8 @@ void append_call_input(AnswerJson& json, const std::string& arguments) {
   const auto value = boost::json::parse(arguments, error);
   std::string& out = json.out();
   if (!error && value.is_object()) {
-    const auto is_line_break = [](char c) {
-      return c == '\n' || c == '\r';
-    };  // between tokens: none is in a string
+    // Line breaks are between tokens: none is in a string.
+    const auto is_line_break = [](char c) { return c == '\n' || c == '\r'; };
     std::replace_copy_if(arguments.begin(), arguments.end(), std::back_inserter(out), is_line_break, ' ');
   } else if (arguments.empty()) {
     out += "{}";

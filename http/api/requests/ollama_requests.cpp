@@ -4,8 +4,12 @@
 // without a prompt asks for the model to be loaded, which it is.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <boost/json/array.hpp>

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "actors/request/generation_request.hpp"
 #include "http/api/answers/answer_json.hpp"

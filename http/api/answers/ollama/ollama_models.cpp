@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "http/json/json_text.hpp"

@@ -7,7 +7,9 @@
 // A call comes whole, when it is: clients take its arguments as an object.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "actors/request/answer_items.hpp"
