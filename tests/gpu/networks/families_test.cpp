@@ -95,7 +95,7 @@ double difference(const std::vector<std::vector<float>>& rows, const std::vector
 }
 
 // Prompts at once and alone, and in chunks beside each other with batches in flight.
-void check_family(const std::string& family, std::uint32_t context_length = 0) {
+void check_family(const std::string& family, std::uint32_t context_length = 0, double bf16_limit = 0.02) {
   CAPTURE(family);
   const auto expectations = read_expectations(family);
   Run run{.context_length = context_length};
@@ -115,7 +115,7 @@ void check_family(const std::string& family, std::uint32_t context_length = 0) {
   // A first token is drawn from the same text whatever the numbers' precision.
   run.type = DataType::kBF16;
   const Answers rounded = answers_of(family, expectations, run);
-  CHECK(difference(rounded.logits.at(1), expectations[1].logits, 1) < 0.02);
+  CHECK(difference(rounded.logits.at(1), expectations[1].logits, 1) < bf16_limit);
   run.type = DataType::kF32;
   run.quantization = Quantization::kQ8;
   const Answers quantized = answers_of(family, expectations, run);
@@ -126,7 +126,9 @@ void check_family(const std::string& family, std::uint32_t context_length = 0) {
 
 TEST_CASE("families: Qwen3 is that of transformers") { check_family("qwen3"); }
 
-TEST_CASE("families: a Llama with YaRN is that of transformers") { check_family("llama_yarn"); }
+TEST_CASE("families: a Llama with YaRN is that of transformers") {
+  check_family("llama_yarn", 0, 0.03);  // queries and keys are magnified, and with them what is rounded
+}
 
 TEST_CASE("families: Phi-3, which rotates half of a head, is that of transformers") { check_family("phi3"); }
 
