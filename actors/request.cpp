@@ -344,7 +344,7 @@ void RequestState::take_token(const NewToken& token) {
   if (token.token >= 0) {
     usage_.completion_tokens += 1;
     usage_.cached_tokens = token.cached_tokens;
-    observe_token(self_->clock().now(), token.started);
+    observe_token(self_->clock().now(), token);
     if (kept_ && token.end != SequenceEnd::kEndToken) kept_->add_token(token.token);
     if (start_.request->background && token.end != SequenceEnd::kEndToken) journal_token(token.token);
     if (record_ && token.end != SequenceEnd::kEndToken) record_->add_token(token.token);
@@ -579,14 +579,14 @@ void RequestState::observe_history(const EncodedPrompt& prompt) {
   }
 }
 
-void RequestState::observe_token(TimePoint now, TimePoint started) {
+void RequestState::observe_token(TimePoint now, const NewToken& token) {
   Metrics& metrics = environment_->metrics;
-  trace_->take_token(now);
+  trace_->take_token(now, token.batches);
   const bool is_drawn_now = !is_of_earlier_process();
   if (is_drawn_now) metrics.generation_tokens.add();
   if (usage_.completion_tokens == 1) {
     metrics.time_to_first_token.observe(seconds(now - start_.arrived));
-    metrics.prefill_time.observe(seconds(now - started));
+    metrics.prefill_time.observe(seconds(now - token.started));
     metrics.prompt_tokens.add(usage_.prompt_tokens);
     metrics.cached_prompt_tokens.add(usage_.cached_tokens);
     metrics.computed_prompt_tokens.add(usage_.prompt_tokens - usage_.cached_tokens);

@@ -108,7 +108,7 @@ class RequestState {
   void pause_if_unread();
   void remember_turn();
   void observe_history(const EncodedPrompt& prompt);
-  void observe_token(TimePoint now, TimePoint started);
+  void observe_token(TimePoint now, const NewToken& token);
   void observe_end(TimePoint now);
   void set_paused(bool paused);
   void count_in(std::atomic<std::uint32_t>* number);

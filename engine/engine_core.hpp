@@ -197,7 +197,7 @@ class EngineCore {
   std::vector<SequenceIndex> choose_participants(const Worker& worker) const;
   Flight take_off(Worker& worker, const std::vector<SequenceIndex>& participants,
                   const std::vector<BatchShare>& shares, SubmitBatch& command);
-  void absorb(WorkerId id, const Flight& flight, const BatchResult& result);
+  void absorb(WorkerId id, const Flight& flight, const BatchResult& result, std::chrono::nanoseconds time);
   void absorb_scores(SequenceIndex index, const SliceResults& slices);
   bool absorb_token(SequenceIndex index, const SliceResults& slices);
   bool commit_tail(const Sequence& sequence);

@@ -194,13 +194,16 @@ void EngineCore::take(const BatchDone& event) {
   if (!flight) return;
   Worker& worker = workers_[event.worker];
   worker.health.finish(flight->owed(), now_);
+  const auto time = now_ - std::max(flight->submitted, worker.health.last_done);
   report_iteration(event.worker, worker, *flight, &event.result);
-  absorb(event.worker, *flight, event.result);
+  absorb(event.worker, *flight, event.result, time);
   worker.is_admission_blocked = worker.is_extension_blocked = false;
   advance();
 }
 
-void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& result) {
+// time: of the batch, on the device.
+void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& result,
+                        std::chrono::nanoseconds time) {
   if (!result.failed_loads.empty()) {
     pages_.void_contents(result.failed_loads);
     out_->push_back(PagesNotIntact{.generations = result.failed_loads});
@@ -223,6 +226,7 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
       continue;
     }
     sequence->progress.completed(entry.step);
+    sequence->batches += {.num_batches = 1, .num_sequences = flight.entries.size(), .time = time};
     suspects_.computed(entry.id, entry.step.context_length + entry.step.num_tokens);
     has_committed = commit_pages(*sequence, entry.step) || has_committed;
     if (entry.step.scores) {
@@ -281,7 +285,8 @@ bool EngineCore::absorb_token(SequenceIndex index, const SliceResults& slices) {
   NewToken output{.token = token,
                   .index = sequence.num_generated(),
                   .cached_tokens = sequence.cached_tokens,
-                  .started = sequence.started};
+                  .started = sequence.started,
+                  .batches = sequence.batches};
   const TokenLogprobs* logprobs = slices.logprobs(0);
   if (logprobs && sequence.wants_logprobs) output.logprobs = std::make_shared<const TokenLogprobs>(*logprobs);
   if (sequence.scores_prompt && sequence.num_generated() == 1)

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/admission_ticket.hpp"
+#include "engine/sequence_output.hpp"
 #include "engine/token_counts.hpp"
 #include "gpu/program/batch.hpp"
 #include "policy/admitting/fair_queue.hpp"
@@ -56,6 +57,7 @@ struct Sequence {
   std::uint64_t last_batch = 0;      // the last it was in, or before which it began to run
   std::vector<std::int32_t> tokens;  // prompt, then completion
   std::uint32_t cached_tokens = 0;   // of the prompt, when it first ran
+  BatchTally batches;                // completed ones
   // While it runs:
   WorkerId worker = 0;
   LeaseId lease = 0;

@@ -59,6 +59,25 @@ struct SequenceStopped {
   bool is_paused = false;  // it waits for its client, not for its turn
 };
 
+// Batches that a sequence was in, from its begin on.
+struct BatchTally {
+  std::uint32_t num_batches = 0;
+  std::uint64_t num_sequences = 0;   // summed over these batches, the sequence itself included
+  std::chrono::nanoseconds time{0};  // of these batches, on the device
+
+  BatchTally& operator+=(const BatchTally& more) {
+    num_batches += more.num_batches;
+    num_sequences += more.num_sequences;
+    time += more.time;
+    return *this;
+  }
+  BatchTally operator-(const BatchTally& earlier) const {
+    return {.num_batches = num_batches - earlier.num_batches,
+            .num_sequences = num_sequences - earlier.num_sequences,
+            .time = time - earlier.time};
+  }
+};
+
 enum class SequenceEnd : std::uint8_t { kNotYet, kEndToken, kLength };
 struct NewToken {
   std::int32_t token = -1;  // -1: none came with the end
@@ -66,6 +85,7 @@ struct NewToken {
   std::uint32_t cached_tokens = 0;
   SequenceEnd end = SequenceEnd::kNotYet;
   std::chrono::steady_clock::time_point started = {};  // when its first turn came
+  BatchTally batches = {};                             // up to the one that drew it
   std::shared_ptr<const TokenLogprobs> logprobs = {};  // null: not asked for
   // Once, if they were asked for: the prompt's, from its second token on.
   std::shared_ptr<const std::vector<TokenLogprobs>> prompt_logprobs = {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The spans of a request, made when it has ended.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -118,6 +119,19 @@ Span root_span(const RequestTrace& trace, std::string_view model) {
   return root;
 }
 
+// What iterations would tell of the phase: how much company there was, and how long
+// the sequence was in none of the batches.
+void add_batches(std::vector<SpanAttribute>& attributes, const PhaseRecord& record) {
+  const BatchTally& batches = record.batches;
+  if (batches.num_batches == 0) return;
+  const double mean = static_cast<double>(batches.num_sequences) / batches.num_batches;
+  const auto waited = std::max(record.end - record.start - batches.time, std::chrono::nanoseconds(0));
+  attributes.push_back({semconv::kNumBatches, integer(batches.num_batches)});
+  attributes.push_back({semconv::kMeanBatchSequences, mean});
+  attributes.push_back({semconv::kBatchSeconds, seconds(batches.time)});
+  attributes.push_back({semconv::kWaitSeconds, seconds(waited)});
+}
+
 Span phase_span(const RequestTrace& trace, const PhaseRecord& record) {
   Span span;
   span.name = text(name_of(record.phase));
@@ -131,6 +145,7 @@ Span phase_span(const RequestTrace& trace, const PhaseRecord& record) {
   span.attributes.push_back({semconv::kRun, std::int64_t{record.run}});
   span.attributes.push_back({semconv::kWorker, integer(record.started.worker)});
   span.attributes.push_back({semconv::kEpoch, integer(record.started.epoch)});
+  add_batches(span.attributes, record);
   if (record.phase != RequestPhase::kPrefill) return span;
   const SequenceStarted& started = record.started;
   span.attributes.push_back({semconv::kCachedTokens, integer(started.cached_tokens)});

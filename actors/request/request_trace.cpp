@@ -105,11 +105,16 @@ void RequestTrace::enter(RequestPhase phase, TimePoint time) {
   if (auto* spent = time_of(timings_, phase_)) {
     *spent += time - phase_start_;
     if (tracer_ && phases_.size() < kMaxPhases)
-      phases_.push_back(
-          {.phase = phase_, .run = run_, .start = phase_start_, .end = time, .started = started_});
+      phases_.push_back({.phase = phase_,
+                         .run = run_,
+                         .start = phase_start_,
+                         .end = time,
+                         .started = started_,
+                         .batches = batches_ - phase_start_batches_});
   }
   phase_ = phase;
   phase_start_ = time;
+  phase_start_batches_ = batches_;
 }
 
 void RequestTrace::note(std::string_view event, TimePoint time) {

@@ -42,7 +42,9 @@ struct PhaseRecord {
   RequestPhase phase = RequestPhase::kNone;
   std::uint32_t run = 1;
   TimePoint start, end;
-  SequenceStarted started;  // of prefill and decode: what the run began with
+  // Prefill and decode have these: the begin of their run, and the phase's batches.
+  SequenceStarted started;
+  BatchTally batches;
 };
 
 struct EventRecord {
@@ -67,7 +69,9 @@ class RequestTrace {
   void begin_waiting(TimePoint now) { enter(RequestPhase::kQueue, now); }
   void take_started(const SequenceStarted& message);
   void take_stopped(const SequenceStopped& message);
-  void take_token(TimePoint now) {
+  // batches: of the sequence, so far.
+  void take_token(TimePoint now, const BatchTally& batches) {
+    batches_ = batches;
     if (phase_ == RequestPhase::kDecode) {
       timings_.decoded_tokens += 1;
     } else {
@@ -113,6 +117,7 @@ class RequestTrace {
   TimePoint phase_start_;
   std::uint32_t run_ = 1;
   SequenceStarted started_;
+  BatchTally batches_, phase_start_batches_;
   std::optional<StopReason> stopped_;  // why it is not running, once it was
   bool is_accepted_ = false;
   std::optional<TimePoint> first_token_, ended_;

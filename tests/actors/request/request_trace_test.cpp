@@ -124,6 +124,30 @@ bool has_attribute(const Span& span, std::string_view key) {
                      [&](const auto& attribute) { return attribute.key == key; });
 }
 
+TEST_CASE("request trace: prefill and decode tell of their batches: number, company, time in none of them") {
+  TracedWorld traced;
+  for (std::uint64_t seed = 0; seed < 2; ++seed) submit(traced.world(), letters("prompt", 20, seed));
+  REQUIRE(traced.world().run());
+  const auto requests = traced.requests();
+  REQUIRE(requests.size() == 2);
+  for (const auto& tree : requests) {
+    CHECK_FALSE(has_attribute((*tree)[1], "troupe.batches"));
+    const Span &prefill = (*tree)[3], &decode = (*tree)[4];
+    CHECK(attribute<std::int64_t>(prefill, "troupe.batches") == 1);
+    CHECK(attribute<std::int64_t>(decode, "troupe.batches") == 19);  // a token each, but for the first
+    CHECK(attribute<double>(decode, "troupe.batches.mean_sequences") > 1);
+    CHECK(attribute<double>(decode, "troupe.batches.mean_sequences") <= 2);
+    for (const Span* phase : {&prefill, &decode}) {
+      const double batches = attribute<double>(*phase, "troupe.batches.seconds");
+      const double waited = attribute<double>(*phase, "troupe.wait_seconds");
+      const auto nanoseconds = phase->end_unix_nanoseconds - phase->start_unix_nanoseconds;
+      CHECK(batches > 0);
+      CHECK(waited >= 0);
+      CHECK(batches + waited >= static_cast<double>(nanoseconds) * 1e-9 - 1e-9);
+    }
+  }
+}
+
 TEST_CASE("request trace: the provider has its old name too, unless only today's are asked for") {
   for (const bool writes_old_names : {true, false}) {
     TracedWorld traced(sim::small_settings(), {.writes_old_names = writes_old_names});
