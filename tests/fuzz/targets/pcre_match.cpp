@@ -30,7 +30,10 @@ bool is_read_alike(std::string_view pattern) {
     const bool opens_class = c == '^' && i > 0 && pattern[i - 1] == '[';
     if (!is_plain && !opens_class) return false;
   }
-  return pattern.find("(?") == pattern.npos && pattern.find("{,") == pattern.npos;
+  // PCRE repeats an empty class not even zero times.
+  for (const std::string_view other : {"(?", "{,", "[]"})
+    if (pattern.find(other) != pattern.npos) return false;
+  return true;
 }
 
 }  // namespace
