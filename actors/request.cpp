@@ -590,7 +590,7 @@ void RequestState::observe_token(TimePoint now, const NewToken& token) {
     metrics.prompt_tokens.add(usage_.prompt_tokens);
     metrics.cached_prompt_tokens.add(usage_.cached_tokens);
     metrics.computed_prompt_tokens.add(usage_.prompt_tokens - usage_.cached_tokens);
-    started_ = started;
+    started_ = token.started;
     first_token_ = now;
   } else if (is_drawn_now) {
     metrics.inter_token_latency.observe(seconds(now - last_token_));
