@@ -58,7 +58,7 @@ TestCertificate::TestCertificate(const std::string& name, const CertificateOptio
   X509_NAME_add_entry_by_txt(X509_get_subject_name(own), "CN", MBSTRING_ASC, text, -1, -1, 0);
   X509_set_issuer_name(own, X509_get_subject_name(above));
   add_extension(own, above, NID_basic_constraints, "critical,CA:TRUE");
-  add_extension(own, above, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");
+  add_extension(own, above, NID_subject_alt_name, options.servers.c_str());
   EVP_PKEY* const signer = issuer != nullptr ? issuer->key_.get() : key_.get();
   require(X509_sign(own, signer, EVP_sha256()) > 0, "signature");
 }

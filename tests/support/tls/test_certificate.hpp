@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates of localhost and 127.0.0.1, made when a test wants them.
+// Certificates, made when a test wants them.
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,7 @@ enum class KeyKind { kEllipticCurve, kSmallRsa };
 struct CertificateOptions {
   std::chrono::hours begins{-24}, ends{24 * 30};  // from now
   KeyKind key = KeyKind::kEllipticCurve;
+  std::string servers = "DNS:localhost,IP:127.0.0.1";
 };
 
 class TestCertificate {

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "tests/support/observability/otlp_sink.hpp"
-#include "tests/support/observability/test_certificate.hpp"
+#include "tests/support/tls/certificate_files.hpp"
 
 namespace troupe {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::CertificateFiles;
 using test::OtlpSink;
-using test::TestCertificate;
 
 OtlpHttpOptions trusting(const std::string& certificates) {
   return {.trusted_certificates = certificates,
@@ -39,7 +39,7 @@ std::size_t send_to(const std::string& url, const OtlpHttpOptions& options) {
 }
 
 TEST_CASE("otlp https: spans arrive at a collector whose certificate is trusted and for its address") {
-  const TestCertificate certificate("IP:127.0.0.1");
+  const CertificateFiles certificate("IP:127.0.0.1");
   OtlpSink sink(certificate);
   OtlpHttpExporter exporter(parse_otlp_endpoint(sink.url()), {}, trusting(certificate.certificate_path()));
   for (int i = 0; i < 3; ++i) CHECK(exporter.send(one_span(), {}) == 1);
@@ -48,7 +48,7 @@ TEST_CASE("otlp https: spans arrive at a collector whose certificate is trusted 
 }
 
 TEST_CASE("otlp https: a name is verified like an address") {
-  const TestCertificate certificate("DNS:localhost");
+  const CertificateFiles certificate("DNS:localhost");
   const OtlpSink sink(certificate);
   const auto options = trusting(certificate.certificate_path());
   CHECK(send_to("https://localhost:" + std::to_string(sink.port()), options) == 1);
@@ -57,10 +57,11 @@ TEST_CASE("otlp https: a name is verified like an address") {
 }
 
 TEST_CASE("otlp https: nothing is sent to a collector with another's, an old or an unknown certificate") {
-  const TestCertificate others("DNS:other.example"), old("IP:127.0.0.1", 0), unknown("IP:127.0.0.1");
-  const TestCertificate trusted("IP:127.0.0.1");
+  const CertificateFiles others("DNS:other.example"), old("IP:127.0.0.1", std::chrono::hours(-1)),
+      unknown("IP:127.0.0.1");
+  const CertificateFiles trusted("IP:127.0.0.1");
   struct Case {
-    const TestCertificate& shown;
+    const CertificateFiles& shown;
     std::string trusted;
   };
   for (const auto& wrong : {Case{others, others.certificate_path()}, Case{old, old.certificate_path()},
@@ -74,7 +75,7 @@ TEST_CASE("otlp https: nothing is sent to a collector with another's, an old or 
 }
 
 TEST_CASE("otlp https: a collector that speaks no TLS, or hangs up, is a failure and no crash") {
-  const TestCertificate certificate("IP:127.0.0.1");
+  const CertificateFiles certificate("IP:127.0.0.1");
   const OtlpSink plain;  // waits for the end of a request that never comes
   OtlpHttpOptions quick = trusting("");
   quick.attempt_timeout = milliseconds(100);
@@ -86,7 +87,7 @@ TEST_CASE("otlp https: a collector that speaks no TLS, or hangs up, is a failure
 }
 
 TEST_CASE("otlp https: a collector that never answers is given up at the limit, and asked again") {
-  const TestCertificate certificate("IP:127.0.0.1");
+  const CertificateFiles certificate("IP:127.0.0.1");
   OtlpSink sink(certificate);
   sink.answer_next({{.says_nothing = true}});
   auto options = trusting(certificate.certificate_path());
@@ -96,7 +97,7 @@ TEST_CASE("otlp https: a collector that never answers is given up at the limit, 
 }
 
 TEST_CASE("otlp https: a connection closed between two batches costs neither of them") {
-  const TestCertificate certificate("IP:127.0.0.1");
+  const CertificateFiles certificate("IP:127.0.0.1");
   OtlpSink sink(certificate);
   sink.answer_next({{.headers = "Connection: close\r\n"}, {.status = 200}, {.hangs_up = true}});
   OtlpHttpExporter exporter(parse_otlp_endpoint(sink.url()), {}, trusting(certificate.certificate_path()));

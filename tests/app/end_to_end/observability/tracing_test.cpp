@@ -25,9 +25,9 @@
 #include "tests/support/http/http_client.hpp"
 #include "tests/support/observability/otlp_sink.hpp"
 #include "tests/support/observability/server_metrics.hpp"
-#include "tests/support/observability/test_certificate.hpp"
 #include "tests/support/observability/trace_tree.hpp"
 #include "tests/support/process/server_process.hpp"
+#include "tests/support/tls/certificate_files.hpp"
 
 using namespace troupe::test;
 using nlohmann::json;
@@ -193,7 +193,7 @@ TEST_CASE("tracing: iterations go to the file, and to a collector only if asked 
 }
 
 TEST_CASE("tracing: a collector under TLS gets compressed traces with the headers that it asks for") {
-  const TestCertificate certificate("IP:127.0.0.1");
+  const CertificateFiles certificate("IP:127.0.0.1");
   OtlpSink sink(certificate);
   const Variables variables({{"OTEL_EXPORTER_OTLP_ENDPOINT", sink.url()},
                              {"OTEL_EXPORTER_OTLP_CERTIFICATE", certificate.certificate_path()},
