@@ -126,6 +126,10 @@ void ActorEngine::launch(RequestId id, const RequestActor& actor) {
                                  {.kind = ApiErrorKind::kUnavailable, .message = "The engine has failed."});
 }
 
+void ActorEngine::end_journal(std::string response) {
+  if (actors_.store) caf::anon_send(actors_.store, EndJournal{std::move(response)});
+}
+
 void ActorEngine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
   auto reply = std::make_shared<StoreReply>(std::move(sink));
   if (!actors_.store) return reply->fail(nothing_is_kept(ApiErrorKind::kResponseNotFound));

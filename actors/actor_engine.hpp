@@ -39,6 +39,7 @@ class ActorEngine {
 
   RequestId embed(EmbeddingRequest request, std::shared_ptr<ResponseSink> sink);
   RequestId submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
+  void end_journal(std::string response);
   void look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink);
   void cancel(RequestId id) { environment_->registry->cancel(id); }
   void resume(RequestId id) { environment_->registry->resume(id); }

@@ -94,6 +94,8 @@ RequestId Engine::embed(EmbeddingRequest request, std::shared_ptr<ResponseSink> 
   return implementation_->engine->embed(std::move(request), std::move(sink));
 }
 
+void Engine::end_journal(std::string response) { implementation_->engine->end_journal(std::move(response)); }
+
 void Engine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
   implementation_->engine->look_up(std::move(query), std::move(sink));
 }

@@ -160,6 +160,10 @@ class Engine {
   // before this returns.
   void look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink);
 
+  // A response in the background that nobody wants any more, and that no request runs:
+  // no later process takes it up.
+  void end_journal(std::string response);
+
   // Gives up everything the request holds, in whatever state it is. Its
   // terminal event is Finished{kCancelled} unless it had ended already.
   void cancel(RequestId id);

@@ -43,15 +43,19 @@ struct SaveResponse {
 struct ResponseSaved {
   std::optional<ApiError> error;  // none: it is on the disk
 };
-// Of a request in the background (store/answer_journal.hpp).
+// A request in the background enters the journal (store/answer_journal.hpp).
 struct JournalRequest {
   std::shared_ptr<const JournaledAnswer> answer;
 };
 struct RequestJournaled {
   std::optional<ApiError> error;  // none: it is on the disk
 };
+struct JournalStart {  // it runs
+  std::string response;
+};
 struct JournalTokens {
   std::string response;
+  std::uint64_t first = 0;  // their place in the answer
   std::vector<std::int32_t> tokens;
 };
 struct EndJournal {

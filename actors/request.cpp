@@ -8,6 +8,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/request/conversation_prompt.hpp"
 #include "actors/request/prompt_encoding.hpp"
 #include "actors/request/request_log.hpp"
 #include "actors/response_store.hpp"
@@ -25,7 +26,8 @@ constexpr std::size_t kJournaledAtOnce = 32;
 // What is wrong is not the request: by this process or the next one.
 bool may_be_asked_again(ApiErrorKind kind) {
   return kind == ApiErrorKind::kOverloaded || kind == ApiErrorKind::kWaitedTooLong ||
-         kind == ApiErrorKind::kDisplaced || kind == ApiErrorKind::kUnavailable;
+         kind == ApiErrorKind::kDisplaced || kind == ApiErrorKind::kUnavailable ||
+         kind == ApiErrorKind::kStoreFull || kind == ApiErrorKind::kStoreFailed;
 }
 
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
@@ -101,14 +103,14 @@ void RequestState::enter_journal() {
   if (run.is_journaled) return take_journaled({});
   const GenerationRequest& request = *start_.request;
   count_in(&environment_->board->num_in_store);
-  self_->send(
-      peers_.store,
-      JournalRequest{std::make_shared<const JournaledAnswer>(JournaledAnswer{.id = request.id,
-                                                                             .tenant = request.tenant,
-                                                                             .flow = request.flow,
-                                                                             .created = request.turn->created,
-                                                                             .seed = run.seed,
-                                                                             .body = run.body})});
+  self_->send(peers_.store, JournalRequest{std::make_shared<const JournaledAnswer>(
+                                JournaledAnswer{.id = request.id,
+                                                .tenant = request.tenant,
+                                                .flow = request.flow,
+                                                .created = request.turn->created,
+                                                .seed = run.seed,
+                                                .vocabulary = journaled_vocabulary(),
+                                                .body = run.body})});
 }
 
 void RequestState::take_journaled(const RequestJournaled& journaled) {
@@ -122,7 +124,7 @@ void RequestState::take_journaled(const RequestJournaled& journaled) {
 // The last token.
 bool RequestState::is_of_earlier_process() const {
   const auto& run = start_.request->background;
-  return run && usage_.completion_tokens <= run->tokens.size();
+  return run && usage_.completion_tokens <= ticket_->drawn.size();
 }
 
 void RequestState::journal_token(std::int32_t token) {
@@ -132,8 +134,10 @@ void RequestState::journal_token(std::int32_t token) {
 }
 
 void RequestState::flush_journal() {
-  if (unjournaled_.empty()) return;
-  self_->send(peers_.store, JournalTokens{start_.request->id, std::exchange(unjournaled_, {})});
+  const std::uint64_t first = usage_.completion_tokens - unjournaled_.size();
+  self_->send(peers_.store,
+              JournalTokens{
+                  .response = start_.request->id, .first = first, .tokens = std::exchange(unjournaled_, {})});
 }
 
 void RequestState::leave_journal() {
@@ -263,7 +267,9 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
   ticket.sampling = request.sampling;
   if (!request.has_seed && request.sampling.seed == 0) ticket.sampling.seed = start_.drawn_seed;
   // Log-probabilities are known of no token but those that are drawn here.
-  if (request.background && !request.sampling.wants_logprobs()) ticket.drawn = request.background->tokens;
+  if (request.background && !request.sampling.wants_logprobs() &&
+      request.background->vocabulary == journaled_vocabulary())
+    ticket.drawn = request.background->tokens;
   ticket.max_tokens = request.max_tokens;
   ticket.cache_salt = request.cache_salt;
   ticket.flow = request.flow;
@@ -297,7 +303,13 @@ void RequestState::take_admission() {
   if (start_.request->sampling.wants_logprobs()) answer_tokens_.emplace(*model().tokenizer);
 }
 
+std::uint64_t RequestState::journaled_vocabulary() const {
+  return tokens_origin(model(), std::get<ChatPrompt>(start_.request->prompt).tools);
+}
+
 void RequestState::take_started(const SequenceStarted& message) {
+  if (start_.request->background && !trace_->is_accepted())
+    self_->send(peers_.store, JournalStart{start_.request->id});
   trace_->take_started(message);
   if (!start_.stream->is_over()) accept();
 }
@@ -526,6 +538,8 @@ void RequestState::count_in(std::atomic<std::uint32_t>* number) {
 
 void RequestState::cancel() {
   if (start_.stream->is_over()) return;
+  // All of it is with the store, which can't be told to forget it before it has it.
+  if (start_.request->background && finished_) return;
   end_trace({.reason = FinishReason::kCancelled, .error = {}, .usage = usage_});
   start_.stream->finish({.reason = FinishReason::kCancelled,
                          .stop_string = {},
@@ -533,7 +547,8 @@ void RequestState::cancel() {
                          .usage = usage_,
                          .timings = trace_->timings()});
   // The next process goes on where this one ends.
-  environment_->board->state() == EngineState::kDraining ? flush_journal() : leave_journal();
+  const bool goes_on = start_.request->background && environment_->board->state() == EngineState::kDraining;
+  goes_on ? flush_journal() : leave_journal();
   leave();
 }
 

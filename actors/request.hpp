@@ -79,6 +79,7 @@ class RequestState {
   bool find_guide();
   bool find_call_guide(const std::vector<std::int32_t>& prompt);
   void enter_journal();
+  std::uint64_t journaled_vocabulary() const;
   bool is_of_earlier_process() const;
   void journal_token(std::int32_t token);
   void flush_journal();

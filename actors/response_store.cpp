@@ -69,6 +69,7 @@ ResponseStoreActor::behavior_type make_response_store(ResponseStoreState::Self s
       [self](const JournalRequest& message) {
         self->send(caf::actor_cast<RequestActor>(self->current_sender()), self->state.journal(message));
       },
+      [self](const JournalStart& message) { self->state.journal(message); },
       [self](const JournalTokens& message) { self->state.journal(message); },
       [self](const EndJournal& message) { self->state.end_journal(message); },
       [self](const AnswerQuery& message) { self->state.answer(message); },
@@ -236,8 +237,10 @@ RequestJournaled ResponseStoreState::journal(const JournalRequest& message) {
   return {};
 }
 
+void ResponseStoreState::journal(const JournalStart& message) { journal_->mark_start(message.response); }
+
 void ResponseStoreState::journal(const JournalTokens& message) {
-  journal_->extend(message.response, message.tokens);
+  journal_->extend(message.response, message.first, message.tokens);
 }
 
 void ResponseStoreState::end_journal(const EndJournal& message) { journal_->end(message.response); }

@@ -53,6 +53,7 @@ class ResponseStoreState {
   void commit();
   void take_room();  // KV has given way
   RequestJournaled journal(const JournalRequest& message);
+  void journal(const JournalStart& message);
   void journal(const JournalTokens& message);
   void end_journal(const EndJournal& message);
   void answer(const AnswerQuery& message);

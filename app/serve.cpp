@@ -232,6 +232,7 @@ std::vector<InterruptedAnswer> interrupted_answers(const std::shared_ptr<const S
                            .seed = answer.seed,
                            .body = std::move(answer.body),
                            .tokens = std::move(answer.tokens),
+                           .vocabulary = answer.vocabulary,
                            .is_given_up = is_given_up});
   }
   return interrupted;

@@ -102,7 +102,6 @@ EngineCore::SequenceIndex EngineCore::add(std::shared_ptr<const AdmissionTicket>
   sequence.scores_prompt = ticket->scores_prompt;
   sequence.wants_logprobs = ticket->sampling.wants_logprobs();
   sequence.is_guided = ticket->allowed_first != nullptr;
-  if (ticket->drawn.empty()) sequence.allowed = ticket->allowed_first;
   const std::size_t num_end_tokens = ticket->end_tokens.size();
   sequence.num_end_tokens = static_cast<std::uint8_t>(std::min(num_end_tokens, Sequence::kFewEndTokens + 1));
   if (num_end_tokens <= Sequence::kFewEndTokens)
@@ -159,21 +158,26 @@ bool EngineCore::check(SequenceIndex index) {
   const std::uint32_t num_drawn = take_drawn(sequence, max_total - num_prompt);
   sequence.progress = SequenceProgress(num_prompt + num_drawn, max_total + (sequence.is_only_scored ? 1 : 0),
                                        options_.serving.max_in_flight);
+  if (num_drawn == 0) sequence.allowed = ticket.allowed_first;
   if (sequence.is_guided) sequence.progress.draw_by_permission(num_drawn == 0);
   if (ticket.scores_prompt) sequence.progress.score_known();
   return true;
 }
 
-// The last token that it may have is drawn again, which ends it. How many it has.
+// The last token that it may have is drawn again, which ends it; one that is none, and those
+// behind it, too. How many it has.
 std::uint32_t EngineCore::take_drawn(Sequence& sequence, std::uint32_t max_tokens) const {
   const auto& drawn = sequence.ticket->drawn;
   if (drawn.empty() || !keeps_tokens_) return 0;
-  const std::size_t number = std::min<std::size_t>(drawn.size(), max_tokens - 1);
-  for (const std::int32_t token : std::span(drawn).first(number)) {
+  std::uint32_t number = 0;
+  for (const std::int32_t token :
+       std::span(drawn).first(std::min<std::size_t>(drawn.size(), max_tokens - 1))) {
+    if (token < 0 || static_cast<std::uint32_t>(token) >= limits_->vocabulary_size) break;
     sequence.tokens.push_back(token);
     if (sequence.penalized) sequence.penalized->add(token);
+    number += 1;
   }
-  return static_cast<std::uint32_t>(number);
+  return number;
 }
 
 // What an earlier process has drawn, as if it had just come.

@@ -80,9 +80,8 @@ StoreError error_of(int error, std::string_view what) {
 // Its size; nullopt: no plain file of ours.
 std::optional<std::uint64_t> plain_size(int file) {
   struct stat status {};
-  const bool is_plain = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
-                        status.st_uid == ::geteuid();
-  if (!is_plain) return std::nullopt;
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != ::geteuid())
+    return std::nullopt;
   return static_cast<std::uint64_t>(status.st_size);
 }
 
@@ -174,19 +173,44 @@ std::string contents_of(const JournaledAnswer& answer) {
   std::string out;
   put(out, answer.created);
   put(out, answer.seed);
+  put(out, answer.vocabulary);
   for (const auto* text : {&answer.id, &answer.tenant, &answer.flow, &answer.body}) put_text(out, *text);
   return out;
 }
 
 bool read_request(std::string_view in, JournaledAnswer& answer) {
-  return take(in, answer.created) && take(in, answer.seed) && take_text(in, answer.id) &&
-         take_text(in, answer.tenant) && take_text(in, answer.flow) && take_text(in, answer.body) &&
-         in.empty();
+  return take(in, answer.created) && take(in, answer.seed) && take(in, answer.vocabulary) &&
+         take_text(in, answer.id) && take_text(in, answer.tenant) && take_text(in, answer.flow) &&
+         take_text(in, answer.body) && in.empty();
 }
 
-void add_tokens(std::string_view contents, std::vector<std::int32_t>& tokens) {
+// False: they do not follow those that are there, so some between were not written.
+bool add_tokens(std::string_view contents, std::vector<std::int32_t>& tokens) {
+  std::uint64_t first = 0;
+  if (!take(contents, first) || first != tokens.size()) return false;
   std::int32_t token = 0;
   while (take(contents, token)) tokens.push_back(token);
+  return true;
+}
+
+// Of the bytes of a file of this name, up to `end`: what is behind is of no use, and would
+// hide what comes later. nullopt: it is damaged from its beginning.
+std::optional<JournaledAnswer> answer_in(std::string_view bytes, std::string_view name, std::uint64_t& end) {
+  end = 0;
+  JournaledAnswer answer;
+  const auto request = next_block(bytes, end);
+  const bool is_whole = request && request->kind == BlockKind::kRequest &&
+                        read_request(request->contents, answer) && file_name(answer.id) == name;
+  if (!is_whole) return std::nullopt;
+  for (std::uint64_t place = end; const auto next = next_block(bytes, place); end = place) {
+    if (next->kind == BlockKind::kTokens) {
+      if (!add_tokens(next->contents, answer.tokens)) break;
+      answer.num_futile_starts = 0;
+    } else {
+      answer.num_futile_starts += 1;
+    }
+  }
+  return answer;
 }
 
 }  // namespace
@@ -227,47 +251,23 @@ void AnswerJournal::count() {
   }
 }
 
-std::optional<JournaledAnswer> AnswerJournal::read_file(const std::string& name) const {
-  const File file(
-      ::openat(directory_->descriptor(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (!file.is_open()) return std::nullopt;
-  const auto size = plain_size(file.get());
-  if (!size || *size > kMaxFileBytes) return std::nullopt;
-  const auto bytes = read_all(file.get(), *size);
-  if (!bytes) return std::nullopt;
-  std::uint64_t place = 0;
-  JournaledAnswer answer;
-  const auto request = next_block(*bytes, place);
-  if (!request || request->kind != BlockKind::kRequest || !read_request(request->contents, answer) ||
-      file_name(answer.id) != name)
-    return std::nullopt;
-  std::uint64_t end = place;
-  while (const auto next = next_block(*bytes, place)) {
-    end = place;
-    if (next->kind == BlockKind::kTokens) {
-      add_tokens(next->contents, answer.tokens);
-      answer.num_futile_starts = 0;
-    } else {
-      answer.num_futile_starts += 1;
-    }
-  }
-  // Half a block would hide those behind it.
-  if (::ftruncate(file.get(), static_cast<off_t>(end)) != 0 || ::lseek(file.get(), 0, SEEK_END) < 0)
-    return std::nullopt;
-  if (write_all(file.get(), block(BlockKind::kStart, end, {})) != 0)
-    log(LogLevel::kWarning, "a journaled answer could not be marked as taken up", {{"response", answer.id}});
-  return answer;
-}
-
 std::vector<JournaledAnswer> AnswerJournal::read() {
   std::vector<JournaledAnswer> answers;
   for (const std::string& name : names()) {
-    if (auto answer = read_file(name)) {
+    const File file(
+        ::openat(directory_->descriptor(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    const auto size = file.is_open() ? plain_size(file.get()) : std::nullopt;
+    const auto bytes = size && *size <= kMaxFileBytes ? read_all(file.get(), *size) : std::nullopt;
+    std::uint64_t end = 0;
+    auto answer = bytes ? answer_in(*bytes, name, end) : std::nullopt;
+    if (bytes && !answer) {
+      log(LogLevel::kWarning, "a journaled answer is damaged, and is given up", {{"file", name}});
+      ::unlinkat(directory_->descriptor(), name.c_str(), 0);
+    } else if (!bytes || (end < *size && ::ftruncate(file.get(), static_cast<off_t>(end)) != 0)) {
+      log(LogLevel::kWarning, "a journaled answer can't be read now", {{"file", name}});
+    } else {
       answers.push_back(std::move(*answer));
-      continue;
     }
-    log(LogLevel::kWarning, "a journaled answer can't be read, and is given up", {{"file", name}});
-    ::unlinkat(directory_->descriptor(), name.c_str(), 0);
   }
   std::sort(answers.begin(), answers.end(), [](const JournaledAnswer& a, const JournaledAnswer& b) {
     return std::tie(a.created, a.id) < std::tie(b.created, b.id);
@@ -281,7 +281,8 @@ std::optional<StoreError> AnswerJournal::begin(const JournaledAnswer& answer) {
   if (!is_id(answer.id))
     return StoreError{.fault = StoreFault::kUnusable, .message = "a journal needs an id"};
   const std::string bytes = block(BlockKind::kRequest, 0, contents_of(answer));
-  if (num_answers_ >= limits_.max_answers || num_bytes_ + bytes.size() > limits_.max_bytes)
+  if (num_answers_ >= limits_.max_answers || num_bytes_ + bytes.size() > limits_.max_bytes ||
+      bytes.size() > kMaxFileBytes / 2)
     return StoreError{.fault = StoreFault::kFull, .message = "the journal of answers is full"};
   const std::string name = file_name(answer.id);
   const std::string half_written = name + std::string(kHalfWritten);
@@ -306,19 +307,31 @@ std::optional<StoreError> AnswerJournal::begin(const JournaledAnswer& answer) {
   return std::nullopt;
 }
 
-void AnswerJournal::extend(std::string_view id, std::span<const std::int32_t> tokens) {
+void AnswerJournal::mark_start(std::string_view id) {
+  append(id, static_cast<std::uint32_t>(BlockKind::kStart), {});
+}
+
+void AnswerJournal::extend(std::string_view id, std::uint64_t first, std::span<const std::int32_t> tokens) {
+  std::string contents;
+  put(contents, first);
+  contents.append(reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes());
+  append(id, static_cast<std::uint32_t>(BlockKind::kTokens), contents);
+}
+
+void AnswerJournal::append(std::string_view id, std::uint32_t kind, std::string_view contents) {
   if (!is_id(id)) return;
   const File file(::openat(directory_->descriptor(), file_name(id).c_str(),
                            O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   const auto size = file.is_open() ? plain_size(file.get()) : std::nullopt;
   if (!size) return;
-  const auto* contents = reinterpret_cast<const char*>(tokens.data());
-  const std::string bytes = block(BlockKind::kTokens, *size, {contents, tokens.size_bytes()});
+  const std::string bytes = block(static_cast<BlockKind>(kind), *size, contents);
   if (*size + bytes.size() > kMaxFileBytes) return;
-  // A part of a block would hide those behind it.
-  if (write_all(file.get(), bytes) != 0 && ::ftruncate(file.get(), static_cast<off_t>(*size)) != 0)
+  if (write_all(file.get(), bytes) == 0) {
+    num_bytes_ += bytes.size();
+  } else if (::ftruncate(file.get(), static_cast<off_t>(*size)) != 0) {
+    // Half a block hides those behind it.
     log(LogLevel::kWarning, "the journal of an answer has a gap", {{"response", id}});
-  num_bytes_ += bytes.size();
+  }
 }
 
 // Zeros first: the request is nobody's business any more.
@@ -337,10 +350,13 @@ void AnswerJournal::end(std::string_view id) {
       if (write_all(file.get(), some) != 0) break;
       left -= some.size();
     }
+    // Pages of a file without a name need never reach the disk.
+    ::fdatasync(file.get());
     num_answers_ -= std::min<std::size_t>(num_answers_, 1);
     num_bytes_ -= std::min(num_bytes_, *size);
   }
   ::unlinkat(directory_->descriptor(), name.c_str(), 0);
+  ::fsync(directory_->descriptor());
 }
 
 }  // namespace troupe

@@ -30,10 +30,12 @@ struct JournaledAnswer {
   std::string flow = {};
   std::int64_t created = 0;  // Unix seconds
   std::uint64_t seed = 0;    // of its draws
-  std::string body = {};     // the client's JSON
+  // tokens_origin() of its model: the tokens are of no use to another.
+  std::uint64_t vocabulary = 0;
+  std::string body = {};  // the client's JSON
   // As they were drawn; without the one that ended it.
   std::vector<std::int32_t> tokens = {};
-  // Processes that took it up since its last token, and ended.
+  // Processes that ran it since its last token, and ended.
   std::uint32_t num_futile_starts = 0;
   bool operator==(const JournaledAnswer&) const = default;
 };
@@ -47,18 +49,23 @@ class AnswerJournal {
  public:
   explicit AnswerJournal(std::shared_ptr<const StateDirectory> directory, AnswerJournalLimits limits = {});
 
-  // All that is there, the oldest first, and notes that a process takes them up. Files
-  // that can't be read are removed, and the log says so.
+  // All that is there, the oldest first. A file that is damaged from its beginning is
+  // removed, one that can't be opened or read is left; the log says so.
   std::vector<JournaledAnswer> read();
 
   // Its tokens are not written. kFull: the limits, or the disk.
   std::optional<StoreError> begin(const JournaledAnswer& answer);
-  // What fails is not written, which costs time only. Unknown ids are ignored.
-  void extend(std::string_view id, std::span<const std::int32_t> tokens);
+  // This process runs it.
+  void mark_start(std::string_view id);
+  // first: the place of the first one in the answer. If writing fails, these and those behind
+  // them are not used, which costs time only. Unknown ids are ignored. No tokens: the process
+  // ends in order.
+  void extend(std::string_view id, std::uint64_t first, std::span<const std::int32_t> tokens);
+  // When this returns, neither the request nor its file is on the disk, if that does its part.
   void end(std::string_view id);
 
  private:
-  std::optional<JournaledAnswer> read_file(const std::string& name) const;
+  void append(std::string_view id, std::uint32_t kind, std::string_view contents);
   std::vector<std::string> names() const;
   void count();
 

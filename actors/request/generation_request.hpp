@@ -86,8 +86,10 @@ struct BackgroundRun {
   std::string body;           // the client's JSON: a later process reads it again
   std::uint64_t seed = 0;     // of its draws, if the client gave none
   bool is_journaled = false;  // found in the journal; if not, it is written there first
-  // The answer's beginning, as an earlier process drew it.
+  // The answer's beginning, as an earlier process drew it, and with which tokenizer
+  // (tokens_origin()).
   std::vector<std::int32_t> tokens = {};
+  std::uint64_t vocabulary = 0;
 };
 
 // The use that a request has for its prompt.
@@ -158,7 +160,7 @@ struct RequestTimings {
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled, kError };
 
-// Of a request in the background: it is in the journal, so it will be answered.
+// A request in the background is in the journal, so it will be answered.
 struct Journaled {};
 // The request was tokenized, validated, and has got its first turn: before, a refusal
 // is all of the answer; from here on errors are in-band. Exactly one terminal event

@@ -427,8 +427,12 @@ std::variant<ApiRequest, ApiError> Service::request_of(const InterruptedAnswer& 
   auto turn = std::make_shared<ConversationTurn>(*generation.turn);
   turn->created = answer.created;
   generation.turn = std::move(turn);
-  generation.background = std::make_shared<const BackgroundRun>(
-      BackgroundRun{.body = answer.body, .seed = answer.seed, .is_journaled = true, .tokens = answer.tokens});
+  generation.background =
+      std::make_shared<const BackgroundRun>(BackgroundRun{.body = answer.body,
+                                                          .seed = answer.seed,
+                                                          .is_journaled = true,
+                                                          .tokens = answer.tokens,
+                                                          .vocabulary = answer.vocabulary});
   generation.origin.request_id = "req-" + hex_of(system_random());
   return parsed;
 }

@@ -31,7 +31,8 @@ struct StoredRequest {
   StoreQuery query;
   Answer answer = Answer::kResponse;
   ItemPage page = {};
-  std::int64_t after = -1;  // of kEvents: the last event that the client has; -1: none
+  bool may_be_missing = false;  // of kDeleted: it has just been cancelled
+  std::int64_t after = -1;      // of kEvents: the last event that the client has; -1: none
 };
 
 class Service {

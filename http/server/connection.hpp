@@ -104,6 +104,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start_detached(ApiRequest request);
   void follow(const std::shared_ptr<DetachedAnswer>& answer, bool is_stream, std::int64_t after);
   bool answer_detached(const StoredRequest& request);
+  void answer_ended();
+  void ask_store(StoredRequest request);
   void start_embedding(ApiEmbeddingRequest request);
   void start_tokens(ApiTokenRequest request);
   void complete(std::string& flow, RequestOrigin& origin, bool is_stream);

@@ -49,6 +49,11 @@ RequestOrigin branch_of(const RequestOrigin& origin) {
   return branch;
 }
 
+bool is_in_store(const DetachedAnswer& answer) {
+  const auto look = answer.look();
+  return look.finished && look.finished->is_stored;
+}
+
 }  // namespace
 
 void Connection::begin_exchange(HttpRequest request) {
@@ -161,19 +166,18 @@ void Connection::start_generation(ApiRequest request) {
   generation_->choices.start(std::move(requests));
 }
 
-// A drain waits for streams alone: the next process goes on with what is in the background.
+// Its drain waits for it by itself, or leaves it to the next process.
 void Connection::start_detached(ApiRequest request) {
   const bool is_background = request.generation.background != nullptr;
   if (!begin_inference()) return;
-  if (is_background) {
-    shard_.answers().remove();
-    exchange_->is_generation = false;
-  }
+  shard_.answers().remove();
+  exchange_->is_generation = false;
   GenerationRequest generation = std::move(take_requests(request).front());
   complete(generation.flow, generation.origin, request.stream);
   const bool is_stream = request.stream;
   DetachedAnswer::About about{.id = generation.id,
                               .tenant = generation.tenant,
+                              .flow = generation.flow,
                               .model = generation.model,
                               .created = generation.turn ? generation.turn->created : unix_seconds(),
                               .turn = generation.turn,
@@ -224,18 +228,29 @@ bool Connection::answer_detached(const StoredRequest& request) {
   }
   const bool is_of_chat = !found->about().turn;
   if (is_of_chat || request.answer == Answer::kInputItems) return false;
-  const auto look = found->look();
-  const bool is_stored = look.finished && look.finished->is_stored;
-  if (request.answer == Answer::kDeleted) {
-    found->cancel();
-    shard_.detached().forget(query.response);
-    if (!is_stored) answer(Reply{.body = deleted_json(query.response)});
-    return !is_stored;
+  if (request.answer == Answer::kResponse) {
+    if (is_in_store(*found)) return false;
+    answer(detached_reply(*found));
+    return true;
   }
-  if (request.answer == Answer::kCancelled) found->cancel();
-  if (is_stored) return false;
-  answer(detached_reply(*found));
+  // Its end tells what has become of it: it may have been on its way to the store.
+  found->cancel();
+  follow(found, false, -1);
+  stored_ = request;
   return true;
+}
+
+void Connection::answer_ended() {
+  StoredRequest request = *std::exchange(stored_, std::nullopt);
+  const auto ended = shard_.detached().find(request.query.tenant, request.query.response);
+  end_generation();
+  if (request.answer == StoredRequest::Answer::kDeleted) {
+    shard_.detached().forget(request.query.response);
+    request.may_be_missing = true;
+    return ask_store(std::move(request));
+  }
+  if (!ended || is_in_store(*ended)) return ask_store(std::move(request));
+  answer(detached_reply(*ended));
 }
 
 void Connection::start_embedding(ApiEmbeddingRequest request) {
@@ -277,7 +292,10 @@ std::string Connection::client_network() const {
 }
 
 void Connection::look_up(StoredRequest request) {
-  if (answer_detached(request)) return;
+  if (!answer_detached(request)) ask_store(std::move(request));
+}
+
+void Connection::ask_store(StoredRequest request) {
   expect_answer(Delivery::kWhole);
   StoreQuery query = request.query;
   stored_ = std::move(request);
@@ -295,6 +313,10 @@ void Connection::on_event(ClientStream& stream, ResponseEvent event) {
     is_dirty_ = true;
     shard_.flush_later(shared_from_this());
   }
+  if (stored_ && generation_->choices.followed()) {
+    if (is_terminal(event)) answer_ended();
+    return;
+  }
   if (std::holds_alternative<Journaled>(event)) {
     if (generation_->request.stream) return begin_stream();
     Reply reply = detached_reply(*generation_->choices.followed());
@@ -308,6 +330,11 @@ void Connection::on_event(ClientStream& stream, ResponseEvent event) {
   } else if (const auto* finished = std::get_if<Finished>(&event)) {
     on_finished(stream.choice(), *finished);
   } else if (const auto* failed = std::get_if<Failed>(&event)) {
+    if (stored_ && stored_->may_be_missing && failed->error.kind == ApiErrorKind::kResponseNotFound) {
+      Reply reply{.body = deleted_json(stored_->query.response)};
+      end_generation();
+      return answer(std::move(reply));
+    }
     answer_error(to_http_error(failed->error));
   } else if (auto* embedded = std::get_if<Embedded>(&event)) {
     Reply reply =
@@ -380,7 +407,9 @@ void Connection::on_delta(ClientStream& stream, TextDelta delta) {
 void Connection::on_finished(std::uint32_t choice, const Finished& finished) {
   const bool is_cancelled_response = generation_->choices.followed() && generation_->turn;
   if (finished.reason == FinishReason::kCancelled && !is_cancelled_response) {
-    return answer_error(http_error(503, "the server is shutting down"));
+    const bool was_left = generation_->choices.followed() && !service_.is_draining();
+    return answer_error(http_error(
+        503, was_left ? "the answer was ended, since nobody followed it" : "the server is shutting down"));
   }
   if (finished.reason == FinishReason::kError) {
     return answer_error(http_error(500, "the generation failed"));

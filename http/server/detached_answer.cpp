@@ -13,7 +13,8 @@ constexpr std::chrono::seconds kBeforeAskingAgain{1};
 
 bool is_for_want_of_room(ApiErrorKind kind) {
   return kind == ApiErrorKind::kOverloaded || kind == ApiErrorKind::kWaitedTooLong ||
-         kind == ApiErrorKind::kDisplaced || kind == ApiErrorKind::kUnavailable;
+         kind == ApiErrorKind::kDisplaced || kind == ApiErrorKind::kUnavailable ||
+         kind == ApiErrorKind::kStoreFull || kind == ApiErrorKind::kStoreFailed;
 }
 
 std::size_t size_of(const ResponseEvent& event) {
@@ -38,12 +39,19 @@ void DetachedAnswer::submit(GenerationRequest request) {
   ask();
 }
 
+void DetachedAnswer::fail(ApiError error) {
+  const std::lock_guard lock(mutex_);
+  keep(Journaled{});
+  keep(Failed{std::move(error)});
+}
+
 // The engine may deliver before submit() returns.
 void DetachedAnswer::ask() {
   GenerationRequest request;
   {
     const std::lock_guard lock(mutex_);
     if (is_cancelled_ || has_ended_) return;
+    ask_again_.reset();
     request = about_.is_background ? request_ : std::exchange(request_, {});
   }
   const RequestId id = engine_.submit(std::move(request), shared_from_this());
@@ -58,11 +66,16 @@ void DetachedAnswer::ask() {
 
 void DetachedAnswer::deliver(ResponseEvent event) {
   const std::lock_guard lock(mutex_);
-  if (has_ended_) return;
-  if (may_ask_again(event)) {
-    ask_again_ = Clock::now() + kBeforeAskingAgain;
-    return;
+  if (has_ended_ || goes_on_elsewhere(event)) return;
+  if (const auto* failed = std::get_if<Failed>(&event); failed != nullptr && may_ask_again(failed->error)) {
+    if (!is_cancelled_) {
+      ask_again_ = Clock::now() + kBeforeAskingAgain;
+      return;
+    }
+    is_journal_to_end_ = true;
+    event = Finished{.reason = FinishReason::kCancelled, .stop_string = {}, .stop_token = {}, .usage = {}};
   }
+  if (is_cancelled_) is_journal_to_end_ = is_terminal(event);  // whoever else was about to
   if (std::holds_alternative<Journaled>(event)) {
     if (!events_.empty()) return;  // of a request that was asked again
     auto run = std::make_shared<BackgroundRun>(*request_.background);
@@ -74,10 +87,18 @@ void DetachedAnswer::deliver(ResponseEvent event) {
   std::erase_if(followers_, [](const Follower& follower) { return follower.stream.expired(); });
 }
 
-bool DetachedAnswer::may_ask_again(const ResponseEvent& event) const {
+bool DetachedAnswer::may_ask_again(const ApiError& error) const {
+  return look_.is_queued && request_.background && request_.background->is_journaled &&
+         is_for_want_of_room(error.kind);
+}
+
+// The engine ends: nobody has cancelled it.
+bool DetachedAnswer::goes_on_elsewhere(const ResponseEvent& event) const {
+  if (!about_.is_background || is_cancelled_ || events_.empty()) return false;
+  const auto* finished = std::get_if<Finished>(&event);
   const auto* failed = std::get_if<Failed>(&event);
-  return failed != nullptr && look_.is_queued && !is_cancelled_ && request_.background &&
-         request_.background->is_journaled && is_for_want_of_room(failed->error.kind);
+  return (finished != nullptr && finished->reason == FinishReason::kCancelled) ||
+         (failed != nullptr && !look_.is_queued && failed->error.kind == ApiErrorKind::kUnavailable);
 }
 
 void DetachedAnswer::keep(ResponseEvent event) {
@@ -93,7 +114,10 @@ void DetachedAnswer::keep(ResponseEvent event) {
     look_.error = failed->error;
   }
   has_ended_ = is_terminal(event);
-  if (has_ended_) last_needed_ = Clock::now();
+  if (has_ended_) {
+    last_needed_ = ended_at_ = Clock::now();
+    under_way_.reset();
+  }
   num_bytes_ += 2 * size_of(event);  // with look_.items
   if (!look_.is_queued) request_ = {};
   events_.push_back(std::move(event));
@@ -129,21 +153,29 @@ void DetachedAnswer::cancel() {
   {
     const std::lock_guard lock(mutex_);
     if (has_ended_ || std::exchange(is_cancelled_, true)) return;
-    look_.is_cancelled = true;
-    look_.is_queued = false;
     // Nothing is under way that could say so.
     if (std::exchange(ask_again_, std::nullopt)) {
+      is_journal_to_end_ = true;
       keep(Finished{.reason = FinishReason::kCancelled, .stop_string = {}, .stop_token = {}, .usage = {}});
       for (Follower& follower : followers_) pump(follower);
-      return;
     }
     id = request_id_;
   }
   if (id != 0) engine_.cancel(id);
+  end_journal();
+}
+
+void DetachedAnswer::end_journal() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(is_journal_to_end_, false)) return;
+  }
+  engine_.end_journal(about_.id);
 }
 
 bool DetachedAnswer::tend(Clock::time_point now, std::chrono::milliseconds keep) {
   bool asks = false;
+  bool was_refused = false;
   bool is_abandoned = false;
   {
     const std::lock_guard lock(mutex_);
@@ -153,24 +185,26 @@ bool DetachedAnswer::tend(Clock::time_point now, std::chrono::milliseconds keep)
       if (has_ended_) return false;
       is_abandoned = true;
     }
-    if (ask_again_ && now >= *ask_again_) {
-      ask_again_.reset();
-      asks = true;
-    }
+    asks = ask_again_ && now >= *ask_again_;
+    // Its client was told at once, and knows no id.
+    was_refused = about_.is_background && has_ended_ && std::holds_alternative<Failed>(events_.front());
   }
+  if (was_refused) return false;
+  end_journal();
   if (is_abandoned) cancel();
   if (asks) ask();
   return true;
 }
 
-bool DetachedAnswer::has_ended() const {
+std::optional<DetachedAnswer::Clock::time_point> DetachedAnswer::ended() const {
   const std::lock_guard lock(mutex_);
-  return has_ended_;
+  if (!has_ended_) return std::nullopt;
+  return ended_at_;
 }
 
 std::size_t DetachedAnswer::num_bytes() const {
   const std::lock_guard lock(mutex_);
-  return num_bytes_;
+  return num_bytes_ + (request_.background ? request_.background->body.size() : 0);
 }
 
 }  // namespace troupe

@@ -5,7 +5,8 @@
 // follows the last event it has.
 //
 // A request in the background that is in the journal and refused for want of room is asked
-// again until there is some. All methods may be called from any thread.
+// again until there is some. One that this process can't finish, since it ends, has no end
+// here: the next process goes on. All methods may be called from any thread.
 #pragma once
 
 #include <chrono>
@@ -30,7 +31,7 @@ class DetachedAnswer final : public ResponseSink, public std::enable_shared_from
 
   struct About {
     ApiRequest request = {};  // without its prompts
-    std::string id, tenant;
+    std::string id, tenant, flow;
     ModelIndex model = 0;
     std::int64_t created = 0;                           // Unix seconds
     std::shared_ptr<const ConversationTurn> turn = {};  // null: a chat or a completion
@@ -39,17 +40,20 @@ class DetachedAnswer final : public ResponseSink, public std::enable_shared_from
   struct Look {
     AnswerItems items = {};  // so far
     Usage usage = {};
-    bool is_queued = false;     // nothing of it has run yet
-    bool is_cancelled = false;  // or about to be
+    bool is_queued = false;  // nothing of it has run yet
+    bool is_cancelled = false;
     std::optional<Finished> finished = {};
     std::optional<ApiError> error = {};
   };
 
-  // The engine must outlive every call but deliver().
-  DetachedAnswer(Engine& engine, About about) : engine_(engine), about_(std::move(about)) {}
+  // The engine must outlive every call but deliver(). under_way: let go of at the end.
+  DetachedAnswer(Engine& engine, About about, std::shared_ptr<const void> under_way = nullptr)
+      : engine_(engine), about_(std::move(about)), under_way_(std::move(under_way)) {}
 
   const About& about() const { return about_; }
   void submit(GenerationRequest request);
+  // In place of that: there is no answer, for those who ask.
+  void fail(ApiError error);
 
   void deliver(ResponseEvent event) override;
   // Nobody is waited for.
@@ -62,12 +66,13 @@ class DetachedAnswer final : public ResponseSink, public std::enable_shared_from
   void go_on(const ClientStream& stream);
 
   Look look() const;
+  // A terminal event follows: that it was cancelled, or that it was all there already.
   void cancel();
   // A request that was refused is submitted again when its time has come. False: nobody
   // needs the answer any more, since `keep` has passed.
   bool tend(Clock::time_point now, std::chrono::milliseconds keep);
-  bool has_ended() const;
-  std::size_t num_bytes() const;  // of the events
+  std::optional<Clock::time_point> ended() const;
+  std::size_t num_bytes() const;  // of the events, and of the request until it runs
 
  private:
   struct Follower {
@@ -75,10 +80,12 @@ class DetachedAnswer final : public ResponseSink, public std::enable_shared_from
     std::size_t next = 0;  // of events_
   };
 
-  bool may_ask_again(const ResponseEvent& event) const;
+  bool may_ask_again(const ApiError& error) const;
+  bool goes_on_elsewhere(const ResponseEvent& event) const;
   void keep(ResponseEvent event);
   void pump(Follower& follower);
   void ask();
+  void end_journal();
 
   Engine& engine_;
   const About about_;
@@ -91,6 +98,9 @@ class DetachedAnswer final : public ResponseSink, public std::enable_shared_from
   std::vector<Follower> followers_;
   bool has_ended_ = false;
   bool is_cancelled_ = false;
+  bool is_journal_to_end_ = false;  // of a request that no actor runs
+  std::shared_ptr<const void> under_way_;
+  Clock::time_point ended_at_ = {};
   std::optional<Clock::time_point> ask_again_;
   Clock::time_point last_needed_ = Clock::now();  // running in the background, or followed
 };

@@ -17,9 +17,14 @@ std::shared_ptr<DetachedAnswer> DetachedAnswers::start(DetachedAnswer::About abo
   std::shared_ptr<DetachedAnswer> answer;
   {
     const std::lock_guard lock(mutex_);
-    if (!make_room()) return nullptr;
+    if (!make_room(about.flow)) return nullptr;
+    std::shared_ptr<const void> place;
+    if (!about.is_background) {
+      under_way_->add();
+      place = {nullptr, [under_way = under_way_](const void*) { under_way->remove(); }};
+    }
     const std::string id = about.id;
-    answer = std::make_shared<DetachedAnswer>(engine_, std::move(about));
+    answer = std::make_shared<DetachedAnswer>(engine_, std::move(about), std::move(place));
     answers_.emplace(id, answer);
     publish();
   }
@@ -29,29 +34,43 @@ std::shared_ptr<DetachedAnswer> DetachedAnswers::start(DetachedAnswer::About abo
 
 void DetachedAnswers::fail(DetachedAnswer::About about, ApiError error) {
   const auto answer = std::make_shared<DetachedAnswer>(engine_, std::move(about));
-  answer->deliver(Failed{std::move(error)});
+  answer->fail(std::move(error));
   const std::lock_guard lock(mutex_);
   answers_.emplace(answer->about().id, answer);
   publish();
 }
 
-// Looks at all of them, which are few.
-bool DetachedAnswers::make_room() {
-  std::size_t num_bytes = 0;
-  for (const auto& [id, answer] : answers_) num_bytes += answer->num_bytes();
-  const auto is_full = [&] {
-    return answers_.size() >= limits_.max_detached_answers || num_bytes > limits_.max_detached_bytes;
+// Looks at all of them, which are few. Nothing goes if that would not be enough.
+bool DetachedAnswers::make_room(const std::string& flow) {
+  struct Size {
+    std::uint64_t number = 0, bytes = 0;
   };
-  while (is_full()) {
-    auto oldest = answers_.end();
-    for (auto it = answers_.begin(); it != answers_.end(); ++it) {
-      if (!it->second->has_ended()) continue;
-      if (oldest == answers_.end() || it->second->about().created < oldest->second->about().created)
-        oldest = it;
+  Size running, own;
+  std::vector<std::pair<DetachedAnswer::Clock::time_point, Answers::iterator>> over;
+  Size ended;
+  for (auto it = answers_.begin(); it != answers_.end(); ++it) {
+    const DetachedAnswer& answer = *it->second;
+    const std::uint64_t bytes = answer.num_bytes();
+    if (const auto when = answer.ended()) {
+      over.emplace_back(*when, it);
+      ended = {ended.number + 1, ended.bytes + bytes};
+      continue;
     }
-    if (oldest == answers_.end()) return false;
-    num_bytes -= oldest->second->num_bytes();
-    answers_.erase(oldest);
+    running = {running.number + 1, running.bytes + bytes};
+    if (answer.about().flow == flow) own = {own.number + 1, own.bytes + bytes};
+  }
+  const auto is_in = [&](const Size& most) {
+    return own.number + running.number < most.number && own.bytes + running.bytes < most.bytes;
+  };
+  const Size most{limits_.max_detached_answers, limits_.max_detached_bytes};
+  if (!is_in(most)) return false;
+  std::sort(over.begin(), over.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [when, it] : over) {
+    const bool has_room =
+        running.number + ended.number < most.number && running.bytes + ended.bytes < most.bytes;
+    if (has_room) break;
+    ended = {ended.number - 1, ended.bytes - std::min(ended.bytes, it->second->num_bytes())};
+    answers_.erase(it);
   }
   return true;
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "http/limits.hpp"
+#include "http/server/answers_under_way.hpp"
 #include "http/server/detached_answer.hpp"
 #include "telemetry/metrics/metrics.hpp"
 
@@ -18,11 +19,14 @@ namespace troupe {
 
 class DetachedAnswers {
  public:
-  // The engine must outlive the answers, the limits and metrics this.
-  DetachedAnswers(Engine& engine, const Limits& limits, Metrics& metrics)
-      : engine_(engine), limits_(limits), metrics_(metrics) {}
+  // The engine must outlive the answers, the limits and metrics this. under_way: a drain
+  // waits for streams, and leaves what is in the background to the next process.
+  DetachedAnswers(Engine& engine, const Limits& limits, Metrics& metrics,
+                  std::shared_ptr<AnswersUnderWay> under_way)
+      : engine_(engine), limits_(limits), metrics_(metrics), under_way_(std::move(under_way)) {}
 
-  // Null: there is no room. Answers that have ended make some, the oldest first.
+  // Null: there is no room. Answers that have ended make some, those first that ended first.
+  // A flow may have as much as is still free, so that one alone gets half.
   std::shared_ptr<DetachedAnswer> start(DetachedAnswer::About about, GenerationRequest request);
   // One that is not even begun; it is there to be asked for.
   void fail(DetachedAnswer::About about, ApiError error);
@@ -33,14 +37,17 @@ class DetachedAnswers {
   void tick(DetachedAnswer::Clock::time_point now);
 
  private:
-  bool make_room();
+  using Answers = std::map<std::string, std::shared_ptr<DetachedAnswer>, std::less<>>;
+
+  bool make_room(const std::string& flow);
   void publish();
 
   Engine& engine_;
   const Limits& limits_;
   Metrics& metrics_;
   mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<DetachedAnswer>, std::less<>> answers_;
+  const std::shared_ptr<AnswersUnderWay> under_way_;
+  Answers answers_;
   DetachedAnswer::Clock::time_point next_tick_ = {};
 };
 

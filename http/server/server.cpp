@@ -20,6 +20,9 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::milliseconds kTimeToSayGoodbye{1000};
+// In place of those of a request that can't be read any more.
+constexpr std::string_view kUnknownSettings =
+    R"("tool_choice":"auto","parallel_tool_calls":true,"metadata":{},"background":true)";
 
 // made: null, or the one that listens already.
 ListeningSocket socket_of(const ServerOptions& options, const std::shared_ptr<ListeningSocket>& made,
@@ -28,31 +31,37 @@ ListeningSocket socket_of(const ServerOptions& options, const std::shared_ptr<Li
   return {options.host, port, options.limits.listen_backlog};
 }
 
-// What can't be done any more is told to who asks for it.
+// What can't be done is told to who asks for it. Its journal stays: with its model it may be
+// possible again.
 void take_up(const Service& service, DetachedAnswers& detached, const InterruptedAnswer& answer) {
-  auto request = service.request_of(answer);
-  auto* generation = std::get_if<ApiRequest>(&request);
-  if (generation == nullptr) {
-    log(LogLevel::kWarning, "an interrupted response is given up",
-        {{"response", answer.id}, {"reason", std::get<ApiError>(request).message}});
-    return;
-  }
-  GenerationRequest own = std::exchange(generation->generation, {});
-  DetachedAnswer::About about{.request = std::move(*generation),
-                              .id = answer.id,
+  DetachedAnswer::About about{.id = answer.id,
                               .tenant = answer.tenant,
-                              .model = own.model,
+                              .flow = answer.flow,
                               .created = answer.created,
-                              .turn = own.turn,
+                              .turn = std::make_shared<const ConversationTurn>(ConversationTurn{
+                                  .created = answer.created, .settings = std::string(kUnknownSettings)}),
                               .is_background = true};
-  if (!answer.is_given_up) {
-    log(LogLevel::kInfo, "an interrupted response goes on",
-        {{"response", answer.id}, {"num_tokens", answer.tokens.size()}});
-    detached.start(std::move(about), std::move(own));
-    return;
+  auto request = service.request_of(answer);
+  if (const auto* error = std::get_if<ApiError>(&request)) {
+    log(LogLevel::kWarning, "an interrupted response can't be gone on with",
+        {{"response", answer.id}, {"reason", error->message}});
+    return detached.fail(std::move(about), *error);
   }
-  detached.fail(std::move(about), {.kind = ApiErrorKind::kInternal,
-                                   .message = "The server ended again and again while it worked on this."});
+  auto& generation = std::get<ApiRequest>(request);
+  GenerationRequest own = std::exchange(generation.generation, {});
+  about.request = std::move(generation);
+  about.model = own.model;
+  about.turn = own.turn;
+  if (answer.is_given_up)
+    return detached.fail(std::move(about),
+                         {.kind = ApiErrorKind::kInternal,
+                          .message = "The server ended again and again while it worked on this."});
+  log(LogLevel::kInfo, "an interrupted response goes on",
+      {{"response", answer.id}, {"num_tokens", answer.tokens.size()}});
+  const DetachedAnswer::About known = about;
+  if (!detached.start(std::move(about), std::move(own)))
+    detached.fail(known, {.kind = ApiErrorKind::kOverloaded,
+                          .message = "The server has no room for this response until its next start."});
 }
 
 }  // namespace
@@ -74,12 +83,12 @@ struct Server::Implementation {
       : models(std::move(models_)),
         options(std::move(options_)),
         service(engine, metrics, models, options),
-        detached(engine, options.limits, metrics) {}
+        detached(engine, options.limits, metrics, answers) {}
 
   const ServedModels models;
-  const ServerOptions options;
+  ServerOptions options;
   Service service;
-  AnswersUnderWay answers;
+  const std::shared_ptr<AnswersUnderWay> answers = std::make_shared<AnswersUnderWay>();
   DetachedAnswers detached;
   std::vector<std::unique_ptr<Shard>> shards;
   std::unique_ptr<Listener> listener, ollama_listener, metrics_listener;
@@ -96,12 +105,12 @@ void Server::start() {
   check_exposure(self.options);
   for (std::uint32_t i = 0; i < std::max(1U, self.options.io_threads); ++i) {
     self.shards.push_back(std::make_unique<Shard>(
-        self.service, self.answers, self.detached,
+        self.service, *self.answers, self.detached,
         [&self](const boost::asio::ip::address& address, Door door) {
           (door == Door::kMetrics ? self.metrics_listener : self.listener)->release(address, door);
         }));
   }
-  for (const InterruptedAnswer& answer : self.options.interrupted)
+  for (const InterruptedAnswer& answer : std::exchange(self.options.interrupted, {}))
     take_up(self.service, self.detached, answer);
   try {
     const auto listen = [&self](ListeningSocket socket, Door door, const Listener* beside = nullptr) {
@@ -143,9 +152,9 @@ void Server::drain(std::chrono::milliseconds deadline) {
   Implementation& self = *implementation_;
   self.service.start_draining();
   for (const auto& shard : self.shards) shard->drain();
-  if (self.answers.wait_for_none(deadline)) return;
+  if (self.answers->wait_for_none(deadline)) return;
   for (const auto& shard : self.shards) shard->abort_answers();
-  self.answers.wait_for_none(kTimeToSayGoodbye);
+  self.answers->wait_for_none(kTimeToSayGoodbye);
 }
 
 void Server::stop() {

@@ -52,6 +52,7 @@ struct InterruptedAnswer {
   std::uint64_t seed = 0;                 // of its draws
   std::string body = {};                  // the client's JSON
   std::vector<std::int32_t> tokens = {};  // as they were drawn
+  std::uint64_t vocabulary = 0;           // BackgroundRun's
   bool is_given_up = false;               // it has ended process after process
 };
 

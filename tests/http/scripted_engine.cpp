@@ -97,6 +97,16 @@ RequestId EngineScript::add(Submitted submitted) {
   if (on_submit) on_submit(id);
   return id;
 }
+void EngineScript::end_journal(std::string response) {
+  const std::lock_guard lock(mutex_);
+  ended_journals_.insert(std::move(response));
+}
+
+bool EngineScript::has_ended_journal(const std::string& response) {
+  const std::lock_guard lock(mutex_);
+  return ended_journals_.contains(response);
+}
+
 void EngineScript::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
   const std::lock_guard lock(mutex_);
   const auto found = stored.find(query.response);
@@ -138,6 +148,8 @@ RequestId Engine::submit(GenerationRequest request, std::shared_ptr<ResponseSink
 RequestId Engine::embed(EmbeddingRequest request, std::shared_ptr<ResponseSink> sink) {
   return script_of(*this).embed(std::move(request), std::move(sink));
 }
+void Engine::end_journal(std::string response) { script_of(*this).end_journal(std::move(response)); }
+
 void Engine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {
   script_of(*this).look_up(std::move(query), std::move(sink));
 }

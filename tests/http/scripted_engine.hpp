@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "actors/engine.hpp"
@@ -36,11 +38,13 @@ class EngineScript {
   void answer(RequestId id, const std::vector<std::string>& texts, FinishReason reason = FinishReason::kStop);
   Submitted submitted(RequestId id);
   std::size_t num_submitted();
+  bool has_ended_journal(const std::string& response);
   std::size_t num_unfinished();  // neither ended nor cancelled
 
   // What the store holds, by id; what is not there is answered by Failed.
   std::map<std::string, StoredResponse> stored;
 
+  void end_journal(std::string response);
   void look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink);
   RequestId submit(GenerationRequest request, std::shared_ptr<ResponseSink> sink);
   RequestId embed(EmbeddingRequest request, std::shared_ptr<ResponseSink> sink);
@@ -54,6 +58,7 @@ class EngineScript {
   std::mutex mutex_;
   std::map<RequestId, Submitted> requests_;
   std::map<RequestId, bool> ended_;
+  std::set<std::string> ended_journals_;
 };
 
 // The script of an engine made here.

@@ -25,6 +25,7 @@ JournaledAnswer an_answer(const std::string& id, std::int64_t created = 5) {
           .flow = "127.0.0.0",
           .created = created,
           .seed = 0xDEADBEEF12345678,
+          .vocabulary = 77,
           .body = std::string("{\"input\":\"\0\"}", 13)};
 }
 
@@ -55,9 +56,9 @@ TEST_CASE("answer journal: the next process finds the request and its tokens, un
   const auto second = an_answer("resp_b", 8);
   REQUIRE(!journal.begin(first));
   REQUIRE(!journal.begin(second));
-  journal.extend("resp_a", Tokens{1, 2, 3});
-  journal.extend("resp_a", Tokens{-4});
-  journal.extend("resp_unknown", Tokens{5});
+  journal.extend("resp_a", 0, Tokens{1, 2, 3});
+  journal.extend("resp_a", 3, Tokens{-4});
+  journal.extend("resp_unknown", 0, Tokens{5});
   auto answers = place.read();
   REQUIRE(answers.size() == 2);
   CHECK(answers[0] == second);  // the older one
@@ -73,15 +74,46 @@ TEST_CASE("answer journal: the next process finds the request and its tokens, un
   CHECK(answers[0].id == "resp_a");
 }
 
-TEST_CASE("answer journal: processes that took it up and added nothing are counted") {
+TEST_CASE("answer journal: processes that ran it and added nothing are counted, unless they ended in order") {
   const Place place;
   AnswerJournal journal(place.directory);
   REQUIRE(!journal.begin(an_answer("resp_a")));
-  for (std::uint32_t i = 0; i < 3; ++i) CHECK(place.read().at(0).num_futile_starts == i);
-  journal.extend("resp_a", Tokens{7});
   CHECK(place.read().at(0).num_futile_starts == 0);
-  CHECK(place.read().at(0).num_futile_starts == 1);
+  CHECK(place.read().at(0).num_futile_starts == 0);  // it was looked at, not run
+  for (std::uint32_t i = 1; i < 4; ++i) {
+    journal.mark_start("resp_a");
+    CHECK(place.read().at(0).num_futile_starts == i);
+  }
+  journal.extend("resp_a", 0, Tokens{7});
+  CHECK(place.read().at(0).num_futile_starts == 0);
+  journal.mark_start("resp_a");
+  journal.extend("resp_a", 1, Tokens{});
+  CHECK(place.read().at(0).num_futile_starts == 0);
   CHECK(place.read().at(0).tokens == Tokens{7});
+}
+
+TEST_CASE("answer journal: tokens behind some that were not written are not used, and can be written again") {
+  const Place place;
+  AnswerJournal journal(place.directory);
+  REQUIRE(!journal.begin(an_answer("resp_a")));
+  journal.extend("resp_a", 0, Tokens{1, 2});
+  journal.extend("resp_a", 4, Tokens{5, 6});  // 3 and 4 did not get there
+  journal.extend("resp_a", 6, Tokens{7});
+  CHECK(place.read().at(0).tokens == Tokens{1, 2});
+  journal.extend("resp_a", 2, Tokens{3, 4});
+  CHECK(place.read().at(0).tokens == Tokens{1, 2, 3, 4});
+}
+
+TEST_CASE("answer journal: a file with another name is read and ended all the same") {
+  const Place place;
+  AnswerJournal journal(place.directory);
+  REQUIRE(!journal.begin(an_answer("resp_a")));
+  std::filesystem::create_hard_link(place.file("resp_a"), place.root.path() / "backup");
+  journal.extend("resp_a", 0, Tokens{1});
+  CHECK(place.read().at(0).tokens == Tokens{1});
+  journal.end("resp_a");
+  CHECK(place.read().empty());
+  CHECK(bytes_of(place.root.path() / "backup").find("input") == std::string::npos);
 }
 
 TEST_CASE(
@@ -91,8 +123,8 @@ TEST_CASE(
   REQUIRE(!AnswerJournal(place.directory).begin(answer));
   const std::size_t num_request_bytes = bytes_of(place.file("resp_a")).size();
   AnswerJournal journal(place.directory);
-  journal.extend("resp_a", Tokens{1, 2});
-  journal.extend("resp_a", Tokens{3});
+  journal.extend("resp_a", 0, Tokens{1, 2});
+  journal.extend("resp_a", 2, Tokens{3});
   const std::string whole = bytes_of(place.file("resp_a"));
   std::mt19937 random(1);
   for (std::size_t i = 0; i < 2 * whole.size(); ++i) {
@@ -115,7 +147,7 @@ TEST_CASE(
     CHECK(found[0].body == answer.body);
     const Tokens& tokens = found[0].tokens;
     CHECK((tokens.empty() || tokens == Tokens{1, 2}));
-    AnswerJournal(place.directory).extend("resp_a", Tokens{9});
+    AnswerJournal(place.directory).extend("resp_a", tokens.size(), Tokens{9});
     Tokens expected = tokens;
     expected.push_back(9);
     CHECK(place.read().at(0).tokens == expected);

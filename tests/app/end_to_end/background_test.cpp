@@ -5,9 +5,11 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -132,7 +134,7 @@ TEST_CASE(
     CHECK(text_at_end(server, id) == undisturbed);
     CHECK(eventually([&] { return num_journals(place) == 0; }));
   }
-  CHECK(num_interrupted > 6);
+  CHECK(num_interrupted > 0);
 }
 
 TEST_CASE("background: events behind a number are those of an undisturbed run, also after a kill") {
@@ -230,13 +232,75 @@ TEST_CASE("background: a conversation goes on from it, and one that was cancelle
     CHECK(look(server, second)["background"] == true);
     cancelled = begin(server, a_request(1));
     const auto answer = http_post(server.port(), "/v1/responses/" + cancelled + "/cancel", "");
-    CHECK(json::parse(answer.body)["status"] == "cancelled");
+    REQUIRE(json::parse(answer.body)["status"] == "cancelled");  // 600 tokens take longer
     CHECK(eventually([&] { return num_journals(place) == 0; }));
     server.signal(SIGKILL);
     server.wait();
   }
   const ServerProcess server(flags_of(place));
   CHECK(http_get(server.port(), "/v1/responses/" + cancelled).status == 404);
+}
+
+TEST_CASE("background: a draw without a seed of the client's is the same after a kill") {
+  const TemporaryDirectory place;
+  json body = a_request(1);
+  body.erase("seed");
+  std::string id, before;
+  {
+    ServerProcess server(flags_of(place));
+    id = begin(server, body);
+    REQUIRE(eventually([&] { return (before = text_of(look(server, id))).size() > 30; }));
+    server.signal(SIGKILL);
+    server.wait();
+  }
+  const ServerProcess server(flags_of(place));
+  CHECK(text_at_end(server, id).starts_with(before));
+}
+
+TEST_CASE("background: deleted at any moment, it is gone, also for the next process") {
+  const TemporaryDirectory place;
+  std::vector<std::string> ids;
+  std::mt19937 random(7);
+  {
+    ServerProcess server(flags_of(place));
+    for (int i = 0; i < 40; ++i) {
+      const auto id = begin(server, {{"input", "Hello."}, {"background", true}, {"temperature", 0}});
+      ids.push_back(id);
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 12));
+      const auto answer = http_send(server.port(), "DELETE", "/v1/responses/" + id);
+      CHECK(answer.status == 200);
+      CHECK(http_get(server.port(), "/v1/responses/" + id).status == 404);
+    }
+    CHECK(eventually([&] { return num_journals(place) == 0; }));
+    server.signal(SIGKILL);
+    server.wait();
+  }
+  const ServerProcess server(flags_of(place));
+  for (const auto& id : ids) CHECK(http_get(server.port(), "/v1/responses/" + id).status == 404);
+}
+
+TEST_CASE("background: clients that look while the server ends hear of no end") {
+  const TemporaryDirectory place;
+  std::string id;
+  {
+    ServerProcess server(flags_of(place));
+    id = begin(server, a_request(6));
+    REQUIRE(eventually([&] { return text_of(look(server, id)).size() > 20; }));
+    server.signal(SIGTERM);
+    for (;;) {
+      try {
+        const auto answer = http_get(server.port(), "/v1/responses/" + id);
+        if (answer.status != 200) break;
+        CHECK(json::parse(answer.body)["status"] != "cancelled");
+        CHECK(json::parse(answer.body)["status"] != "failed");
+      } catch (const std::exception&) {
+        break;  // it is gone
+      }
+    }
+    CHECK(server.wait() == 0);
+  }
+  const ServerProcess server(flags_of(place));
+  text_at_end(server, id);
 }
 
 TEST_CASE("background: without a store it is refused") {

@@ -70,7 +70,7 @@ std::vector<double> logprobs_here(const std::vector<std::int32_t>& prompt) {
   {
     CpuDevice device(model, {.on_logits = capture_logits(captured)});
     ProgramCache programs(model->network, model->compute_type, model->largest);
-    std::vector<GenerationRequest> beginnings;
+    std::vector<DirectRequest> beginnings;
     for (std::size_t i = 1; i < prompt.size(); ++i)
       beginnings.push_back({.prompt = {prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(i)}});
     generate(device, programs, beginnings);

@@ -139,9 +139,9 @@ TEST_CASE("endpoints: errors have one shape and the right status") {
   check_error(wrong_method, 405, "method_not_allowed");
   CHECK(wrong_method.field("Allow") == "POST, OPTIONS");
   CHECK(wrong_method.body.find("/v1/chat/completions takes POST, OPTIONS, not GET") != std::string::npos);
-  const TestResponse no_path = ask(server, post_request("/v1/responses/resp_1/cancel", "{}"));
+  const TestResponse no_path = ask(server, post_request("/v1/responses/resp_1/stop", "{}"));
   check_error(no_path, 404, "not_found");
-  CHECK(no_path.body.find("nothing at /v1/responses/resp_1/cancel") != std::string::npos);
+  CHECK(no_path.body.find("nothing at /v1/responses/resp_1/stop") != std::string::npos);
   check_error(ask(server, "BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n"), 501, "not_implemented");
   check_error(ask(server, "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"),
               415, "unsupported_media_type");

@@ -46,7 +46,7 @@ TEST_CASE("router: no other spelling of a path is the path, and unknown ones are
   for (const std::string_view path :
        {"", "//", "/page", "/page/", "//v1/models", "/v1//models", "/V1/models", "/v1/%6dodels",
         "/v1/models/", "/health/", "/./health", "/v1/../health", "/health%00", "/v1/chat/completions/",
-        "v1/models", "/v1/responses/resp_1/cancel", "/v1/responses/resp_1/"}) {
+        "v1/models", "/v1/responses/resp_1/stop", "/v1/responses/resp_1/"}) {
     CAPTURE(std::string(path));
     CHECK(match_route(path).route == Route::kUnknown);
     CHECK(match_route(path).audience == Audience::kClients);

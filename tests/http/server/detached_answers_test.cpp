@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -47,6 +48,14 @@ Finished stored_end() {
           .stop_token = {},
           .usage = {.prompt_tokens = 3, .completion_tokens = 2},
           .is_stored = true};
+}
+
+Finished cancelled_end() {
+  return {.reason = FinishReason::kCancelled, .stop_string = {}, .stop_token = {}, .usage = {}};
+}
+
+std::string delete_request(const std::string& id) {
+  return "DELETE /v1/responses/" + id + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
 }
 
 // Begins one, and lets the script journal it. Its id.
@@ -129,7 +138,7 @@ TEST_CASE("background: a client that goes away cancels nothing; a stream is take
   }
 }
 
-TEST_CASE("background: cancelled once or twice, queued or running, it says so and its stream ends") {
+TEST_CASE("background: a cancel is answered at its end, and its stream ends") {
   RunningServer server;
   EngineScript& script = server.script();
   const std::string id = begin(server, 1);
@@ -138,16 +147,58 @@ TEST_CASE("background: cancelled once or twice, queued or running, it says so an
   TestClient follower(server.port());
   follower.send(get_request("/v1/responses/" + id + "?stream=true"));
   follower.read_until("\"delta\":\"on\"");
-  for (int i = 0; i < 2; ++i)
-    CHECK(object_of(ask(server, post_request("/v1/responses/" + id + "/cancel", ""))).at("status") ==
-          "cancelled");
+  TestClient canceller(server.port());
+  canceller.send(post_request("/v1/responses/" + id + "/cancel", ""));
   CHECK(script.wait_until_cancelled(1));
-  script.deliver(
-      1, Finished{.reason = FinishReason::kCancelled, .stop_string = {}, .stop_token = {}, .usage = {}});
-  const std::string end = follower.read_until("0\r\n\r\n");
-  CHECK(end.find("event: response.cancelled") != std::string::npos);
+  CHECK(response_of(server, id).at("status") == "in_progress");
+  script.deliver(1, cancelled_end());
+  CHECK(object_of(canceller.read_response()).at("status") == "cancelled");
+  CHECK(follower.read_until("0\r\n\r\n").find("event: response.cancelled") != std::string::npos);
+  CHECK(object_of(ask(server, post_request("/v1/responses/" + id + "/cancel", ""))).at("status") ==
+        "cancelled");
   CHECK(response_of(server, id).at("status") == "cancelled");
+  CHECK(eventually([&] { return script.has_ended_journal(id); }));
   CHECK(ask(server, post_request("/v1/responses/resp_unknown/cancel", "")).status == 404);
+}
+
+TEST_CASE("background: a cancel or a delete that comes too late finds the response stored") {
+  for (const bool deletes : {false, true}) {
+    RunningServer server;
+    EngineScript& script = server.script();
+    const std::string id = begin(server, 1);
+    script.deliver(1, Accepted{.prompt_tokens = 3});
+    TestClient client(server.port());
+    client.send(deletes ? delete_request(id) : post_request("/v1/responses/" + id + "/cancel", ""));
+    CHECK(script.wait_until_cancelled(1));
+    script.stored[id] = {.id = id, .model = "demo", .settings = R"("tool_choice":"auto")", .output = "Hello"};
+    script.deliver(1, stored_end());
+    const auto object = object_of(client.read_response());
+    if (deletes)
+      CHECK(object.at("deleted") == true);
+    else
+      CHECK(object.at("status") == "completed");
+  }
+}
+
+TEST_CASE("background: cancelled while it waits to be asked again, it leaves the journal") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  const std::string id = begin(server, 1);
+  script.deliver(1, Failed{{.kind = ApiErrorKind::kWaitedTooLong, .message = "too long"}});
+  CHECK(object_of(ask(server, post_request("/v1/responses/" + id + "/cancel", ""))).at("status") ==
+        "cancelled");
+  CHECK(script.has_ended_journal(id));
+  CHECK(script.num_submitted() == 1);
+}
+
+TEST_CASE("background: an engine that ends has no end of it") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  const std::string id = begin(server, 1);
+  script.deliver(1, Accepted{.prompt_tokens = 3});
+  script.deliver(1, cancelled_end());  // as a drain does
+  CHECK(response_of(server, id).at("status") == "in_progress");
+  CHECK(!script.has_ended_journal(id));
 }
 
 TEST_CASE(
@@ -198,9 +249,11 @@ TEST_CASE("background: it needs the store, and others can't find it") {
 TEST_CASE("background: deleted, it runs no longer and is not there") {
   RunningServer server;
   const std::string id = begin(server, 1);
-  const auto deleted = ask(server, "DELETE /v1/responses/" + id + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  CHECK(object_of(deleted).at("deleted") == true);
+  TestClient client(server.port());
+  client.send(delete_request(id));
   CHECK(server.script().wait_until_cancelled(1));
+  server.script().deliver(1, cancelled_end());
+  CHECK(object_of(client.read_response()).at("deleted") == true);
   CHECK(ask(server, get_request("/v1/responses/" + id)).status == 404);
 }
 
@@ -250,8 +303,11 @@ TEST_CASE("background: what an earlier process did not finish is taken up, or gi
   CHECK(request.turn->previous == "resp_0");
   server.script().deliver(1, Journaled{});
   CHECK(response_of(server, "resp_1").at("created_at") == 1700000000);
-  CHECK(response_of(server, "resp_2").at("status") == "failed");
-  CHECK(ask(server, get_request("/v1/responses/resp_3")).status == 404);
+  for (const std::string id : {"resp_2", "resp_3"}) {
+    CHECK(response_of(server, id).at("status") == "failed");
+    const auto stream = ask(server, get_request("/v1/responses/" + id + "?stream=true"));
+    CHECK(stream.body.find("event: response.failed") != std::string::npos);
+  }
 }
 
 TEST_CASE("resumable: a chat's stream has ids, goes on without its client, and is taken up behind one") {
@@ -311,14 +367,34 @@ TEST_CASE("resumable: refused by name where it can't be") {
   }
 }
 
-TEST_CASE(
-    "detached answers: with as many as there may be, those that have ended make room, else none is taken") {
-  RunningServer server([](ServerOptions& options) { options.limits.max_detached_answers = 2; });
+TEST_CASE("detached answers: those that have ended make room, and nobody takes all of it") {
+  RunningServer server([](ServerOptions& options) { options.limits.max_detached_answers = 4; });
   const std::string first = begin(server, 1);
   begin(server, 2);
-  CHECK(ask(server, background()).status == 429);
+  CHECK(ask(server, background()).status == 429);  // half is one network's
   server.script().deliver(1, Accepted{.prompt_tokens = 3});
   server.script().deliver(1, stored_end());
-  begin(server, 3);
-  CHECK(server.metric("troupe_http_detached_answers") == "2");
+  for (RequestId next = 3; next < 7; ++next) {
+    begin(server, next);
+    server.script().deliver(next, Accepted{.prompt_tokens = 3});
+    server.script().deliver(next, stored_end());
+  }
+  CHECK(server.metric("troupe_http_detached_answers") == "4");
+}
+
+TEST_CASE("detached answers: a drain waits for a stream whose client is away") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  {
+    TestClient client(server.port());
+    client.send(post_request("/v1/chat/completions", kResumable));
+    script.deliver(script.wait_for_request(1), Accepted{.prompt_tokens = 3});
+    client.read_until("assistant");
+  }
+  std::thread drain([&] { server.server().drain(std::chrono::seconds(20)); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // more often than not it waits by then
+  CHECK(!script.submitted(1).is_cancelled);
+  script.deliver(1, Finished{});
+  drain.join();
+  CHECK(!script.submitted(1).is_cancelled);
 }

@@ -106,7 +106,7 @@ class OtlpSink::Stream {
 
 void OtlpSink::TlsContextDeleter::operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
 
-OtlpSink::OtlpSink(const TestCertificate& certificate) : OtlpSink() {
+OtlpSink::OtlpSink(const CertificateFiles& certificate) : OtlpSink() {
   std::signal(SIGPIPE, SIG_IGN);  // SSL_write can't be told to do without
   const std::lock_guard lock(mutex_);
   tls_.reset(SSL_CTX_new(TLS_server_method()));

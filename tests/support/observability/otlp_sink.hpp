@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "tests/support/observability/received_span.hpp"
-#include "tests/support/observability/test_certificate.hpp"
+#include "tests/support/tls/certificate_files.hpp"
 
 struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 
@@ -36,7 +36,7 @@ struct SinkAnswer {
 class OtlpSink {
  public:
   OtlpSink();
-  explicit OtlpSink(const TestCertificate& certificate);  // https
+  explicit OtlpSink(const CertificateFiles& certificate);  // https
   ~OtlpSink();
   OtlpSink(const OtlpSink&) = delete;
   OtlpSink& operator=(const OtlpSink&) = delete;
