@@ -42,7 +42,8 @@ endfunction()
 
 # Compiles the target's sources in groups, as one file each: a quarter of the time where
 # reading headers is what takes it. A build sorts them anew when one of them or of their
-# headers has changed, and configures again if other groups came out.
+# headers has changed, and configures again if other groups came out. Sources are inputs
+# by the depfile alone: one that is deleted there is no error before CMake has reread its lists.
 function(troupe_unite name)
   get_target_property(all_sources ${name} SOURCES)
   list(FILTER all_sources INCLUDE REGEX "\\.cpp$")
@@ -65,7 +66,7 @@ function(troupe_unite name)
   endforeach()
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   add_custom_command(OUTPUT ${groups} COMMAND ${sort_into_groups} VERBATIM
-    DEPENDS ${sources} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py DEPFILE ${groups}.d
+    DEPENDS ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py DEPFILE ${groups}.d
     COMMENT "Sorting the sources of ${name} into groups")
   target_sources(${name} PRIVATE ${groups})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${groups})

@@ -164,7 +164,8 @@ def write_if_other(path: pathlib.Path, text: str) -> None:
 def main() -> None:
     root, largest, output, *names = sys.argv[1:]
     tree = Tree(pathlib.Path(root))
-    sources = [pathlib.Path(name).absolute() for name in names]
+    # A source that was deleted is still listed: a build sorts before CMake rereads its lists.
+    sources = [path for path in (pathlib.Path(name).absolute() for name in names) if path.is_file()]
     lines = []
     for number, group in enumerate(groups_of(tree, sources, int(largest))):
         lines += [f"{number} {source}\n" for source in group]
