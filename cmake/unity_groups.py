@@ -161,6 +161,10 @@ def write_if_other(path: pathlib.Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def in_rule(path: object) -> str:
+    return str(path).replace(" ", "\\ ").replace("$", "$$")
+
+
 def main() -> None:
     root, largest, output, *names = sys.argv[1:]
     tree = Tree(pathlib.Path(root))
@@ -171,7 +175,7 @@ def main() -> None:
         lines += [f"{number} {source}\n" for source in group]
     write_if_other(pathlib.Path(output), "".join(lines))
     read = sorted({*sources, *(header for source in sources for header in tree.headers(source))})
-    write_if_other(pathlib.Path(output + ".d"), f"{output}: " + " ".join(map(str, read)) + "\n")
+    write_if_other(pathlib.Path(output + ".d"), f"{in_rule(output)}: " + " ".join(map(in_rule, read)) + "\n")
 
 
 if __name__ == "__main__":

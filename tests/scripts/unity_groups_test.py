@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cmake/unity_groups.py in build folders of a small project: CMake and ninja are real, nothing is compiled."""
+"""cmake/unity_groups.py alone, and in build folders of a small project: CMake and ninja are real, nothing is compiled."""
 import os
 import pathlib
 import shutil
@@ -10,6 +10,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "cmake"))
+import unity_groups  # noqa: E402
 
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(small LANGUAGES CXX)
@@ -22,8 +24,9 @@ troupe_unite(small)
 
 class BuildFolder(unittest.TestCase):
     def setUp(self):
-        self.place = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.place)
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        self.place = pathlib.Path(folder, "a clone")
         for name in ("cmake/compile_options.cmake", "cmake/unity_groups.py"):
             self.write(name, (ROOT / name).read_text(encoding="utf-8"))
         self.list_sources("a.cpp", "b.cpp")
@@ -80,6 +83,11 @@ class BuildFolder(unittest.TestCase):
         self.regenerate()
         self.assertEqual(self.groups(), [(0, "a.cpp"), (1, "b.cpp")])
         self.assertIn("no work to do", self.regenerate())
+
+
+class Rules(unittest.TestCase):
+    def test_spaces_and_dollars_are_escaped_as_make_has_them(self):
+        self.assertEqual(unity_groups.in_rule("/a b/$c"), r"/a\ b/$$c")
 
 
 if __name__ == "__main__":
