@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/build: when it configures, and what it says of settings that are lost by it. cmake and ninja are twins."""
+"""scripts/build: when it configures, and what it says of settings that are lost by it. cmake and ninja are twins;
+the twin's presets file is the cache that cmake makes of it."""
 import os
 import pathlib
 import shutil
@@ -13,7 +14,7 @@ SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/build"
 CMAKE = """#!/bin/sh
 echo "$@" >>calls
 mkdir -p build/release
-echo "TROUPE_CUDA:BOOL=ON" >build/release/CMakeCache.txt
+cp CMakePresets.json build/release/CMakeCache.txt
 touch build/release/build.ninja
 """
 
@@ -26,14 +27,17 @@ class Configuring(unittest.TestCase):
         self.write("scripts/install-packages", "#!/bin/sh\n")
         self.write("twins/cmake", CMAKE)
         self.write("twins/ninja", "#!/bin/sh\n")
-        self.write("CMakePresets.json", "{}", age=100)
+        self.write("CMakePresets.json", "TROUPE_CUDA:BOOL=ON\n", age=100)
 
     def write(self, name, text, age=0):
         file = self.place / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         file.chmod(0o755)
-        os.utime(file, (1_700_000_000 - age,) * 2)
+        self.age(name, age)
+
+    def age(self, name, seconds):
+        os.utime(self.place / name, (1_700_000_000 - seconds,) * 2)
 
     def build(self):
         environment = {**os.environ, "PATH": f"{self.place}/twins:{os.environ['PATH']}"}
@@ -59,6 +63,26 @@ class Configuring(unittest.TestCase):
         said, calls = self.build()
         self.assertEqual(calls, ["--fresh --preset release"])
         self.assertIn("cmake --preset release '-DTROUPE_CUDA:BOOL=OFF'\033", said)
+
+    def test_values_of_the_old_presets_are_not_named_as_lost(self):
+        self.write("CMakePresets.json", "TROUPE_UNITY:STRING=TESTS\nCMAKE_BUILD_TYPE:STRING=Debug\n", age=100)
+        self.build()
+        self.write("build/release/CMakeCache.txt",
+                   "TROUPE_UNITY:STRING=TESTS\nCMAKE_BUILD_TYPE:STRING=Debug\nTROUPE_CUDA:BOOL=OFF\n")
+        self.age("build/release/preset-settings", 200)
+        self.write("CMakePresets.json", "TROUPE_UNITY:STRING=ALL\nTROUPE_CUDA:BOOL=ON\n", age=100)
+        said, calls = self.build()
+        self.assertEqual(calls, ["--fresh --preset release"] * 2)
+        self.assertIn("cmake --preset release '-DTROUPE_CUDA:BOOL=OFF'\033", said)
+
+    def test_a_choice_that_the_new_presets_share_is_not_lost(self):
+        self.build()
+        self.write("build/release/CMakeCache.txt", "TROUPE_CUDA:BOOL=OFF\n")
+        self.age("build/release/preset-settings", 200)
+        self.write("CMakePresets.json", "TROUPE_CUDA:BOOL=OFF\n", age=100)
+        said, calls = self.build()
+        self.assertEqual(calls, ["--fresh --preset release"] * 2)
+        self.assertNotIn("lost", said)
 
 
 if __name__ == "__main__":
