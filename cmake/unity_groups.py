@@ -28,13 +28,40 @@ DIRECTIVE = re.compile(r"^\s*#(?:[^\n\\]|\\.|\\\n)*", re.M)
 NAMESPACE = re.compile(r"^(?:inline\s+)?namespace\b(?!.*=)", re.S)
 USING = re.compile(r"^using\s+(?!namespace\b)[^=]*?(\w+)$")
 UNNAMED = re.compile(r"^namespace$")
-MEMBER = re.compile(r"\w>?::~?\w+\s*\(|\boperator\b")
-NO_NAMES = {"TEST_CASE", "TEST_CASE_TEMPLATE", "TEST_SUITE", "bool", "const", "int", "noexcept", "override"}
-# The name that a declaration gives: of a type, an alias, a function or a variable.
-TYPE = re.compile(r"\b(?:struct|class|enum(?:\s+class)?|union|concept)\s+(\w+)")
+NO_NAMES = frozenset(
+    """TEST_CASE TEST_CASE_TEMPLATE TEST_SUITE alignas auto bool char class const constexpr decltype double enum final float int long
+    noexcept override requires short signed static static_assert struct union unsigned void __attribute__""".split()
+)
+# Of a declaration's outside, where brackets are empty (outside_of): attributes, and the names that it gives.
+ATTRIBUTES = r"(?:(?:\[\]|(?:alignas|__attribute__)\s*\(\))\s*)*"
+TEMPLATE = re.compile(r"^(?:template\s*<>\s*)+")
+MEMBER = re.compile(r"[\w>]::~?\w+\s*\(|\boperator\b")
+TYPE = re.compile(r"\b(?:struct|class|enum(?:\s+(?:class|struct))?|union|concept)\s+" + ATTRIBUTES + r"(\w+)(\s+final)?(\s*:(?!:))?")
+FUNCTION = re.compile(r"(?<![:\w])(\w+)\s*\((?!\)\s*[(\[])")
+VARIABLE = re.compile(r"(\w+)\s*(?:\[\]\s*)*$")
+NEXT_DECLARATOR = re.compile(r"^[*&\s]*(?:const\s+)?(\w+)\s*(?:[=({\[]|$)")
+# Of the whole declaration.
 ALIAS = re.compile(r"^(?:template\s*<.*>\s*)?(?:using|namespace)\s+(\w+)\s*=", re.S)
-FUNCTION = re.compile(r"(?<![:\w])(\w+)\s*\(")
-VARIABLE = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|\{|;|$)")
+POINTER = re.compile(r"\(\s*(?:\w+::)*[*&]+\s*(?:const\s+)?(\w+)\s*(?:\[[^\]]*\]|\([^()]*\))*\)\s*[(\[]")
+BINDINGS = re.compile(r"\bauto\s*(?:const\s*)?[&\s]*\[(?!\[)([^\]]*)\]")
+UNSCOPED_ENUM = re.compile(r"^(?:typedef\s+)?enum\b(?!\s+(?:class|struct)\b)")
+ENUMERATOR = re.compile(r"^\s*(\w+)")
+
+
+def outside_of(code: str) -> str:
+    """The code without what its brackets hold. "<" or ">" behind a space is an operator, but for "template <"."""
+    closing = {"(": ")", "[": "]", "{": "}", "<": ">"}
+    outside: list[str] = []
+    ends: list[str] = []  # of the open brackets
+    for before, char, after in zip(" " + code, code, code[1:] + " "):
+        is_operator = char == "<" and before in " <" and after in " <=" or char == ">" and before in " -"
+        if ends and char == ends[-1] and not is_operator:
+            ends.pop()
+        if not ends:
+            outside.append(char)
+        if char in closing and not is_operator:
+            ends.append(closing[char])
+    return "".join(outside)
 
 
 def names_of(declaration: str) -> set[str]:
@@ -42,15 +69,26 @@ def names_of(declaration: str) -> set[str]:
         return {match.group(1)}
     if declaration.startswith("using "):
         return set()
-    names = set(TYPE.findall(declaration))
-    head = declaration.split("=", 1)[0]
-    if MEMBER.search(head):
-        return names - NO_NAMES
-    if match := FUNCTION.search(head):
-        names.add(match.group(1))
-    elif match := VARIABLE.search(head):
-        names.add(match.group(1))
+    first, *others = TEMPLATE.sub("", outside_of(declaration)).split(",")
+    first = re.split("=|->", first, maxsplit=1)[0]
+    names = set(POINTER.findall(declaration))
+    for bindings in BINDINGS.findall(declaration):
+        names |= set(re.findall(r"\w+", bindings))
+    if not names and MEMBER.search(first):
+        return names
+    has_bases = False
+    for name, _, colon in TYPE.findall(first):
+        names.add(name)
+        has_bases = has_bases or bool(colon)
+    if not has_bases:
+        names |= {*FUNCTION.findall(first), *VARIABLE.findall(first)}
+        names |= {match.group(1) for other in others if (match := NEXT_DECLARATOR.match(other))}
     return names - NO_NAMES
+
+
+def enumerators_of(enumeration: str) -> set[str]:
+    body = enumeration.split("{", 1)[1]
+    return {match.group(1) for part in outside_of(body).split(",") if (match := ENUMERATOR.match(part))}
 
 
 @dataclasses.dataclass
@@ -64,26 +102,29 @@ class Names:
 
 def read_names(code: str) -> Names:
     names = Names(set(), set(), set())
-    scopes: list[str] = []  # what each open brace is: "unnamed", "namespace" or "inner"
+    scopes: list[str] = []  # what each open brace is: "unnamed", "namespace", "enum" or "inner"
     start = 0
+    declaration = ""
     for match in re.finditer(r"[{};]", code):
         head = code[start : match.start()].strip()
-        outside = "inner" not in scopes
+        outside = scopes.count("enum") + scopes.count("inner") == 0
         here = names.private if "unnamed" in scopes or head.startswith("static ") else names.shared
+        if outside:  # what comes after a brace may go on: "int a{1}, b{2};"
+            declaration = declaration + "{}" + head if head.startswith((",", ")")) else head
         if match.group() == "}":
-            if scopes:
-                scopes.pop()
+            if scopes and scopes.pop() == "enum":
+                here |= enumerators_of(head)
         elif match.group() == "{":
             if outside and NAMESPACE.match(head):
                 scopes.append("unnamed" if UNNAMED.match(head) else "namespace")
             else:
                 if outside:
-                    here |= names_of(head)
-                scopes.append("inner")
+                    here |= names_of(declaration)
+                scopes.append("enum" if outside and UNSCOPED_ENUM.match(head) else "inner")
         elif outside:
-            here |= names_of(head)
+            here |= names_of(declaration)
             names.used |= set(USING.findall(head))
-        if "inner" not in scopes:
+        if scopes.count("enum") + scopes.count("inner") == 0:
             start = match.end()
     return names
 

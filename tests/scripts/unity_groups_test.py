@@ -85,6 +85,53 @@ class BuildFolder(unittest.TestCase):
         self.assertIn("no work to do", self.regenerate())
 
 
+class Scanner(unittest.TestCase):
+    def assert_names(self, code, *expected):
+        for names in (unity_groups.read_names(f"namespace {{ {code} }}").private, unity_groups.read_names(code).shared):
+            self.assertEqual(names, set(expected), code)
+
+    def test_every_declarator_gives_its_name(self):
+        self.assert_names("int a, b;", "a", "b")
+        self.assert_names("constexpr int kA = 1, kB = 2;", "kA", "kB")
+        self.assert_names("constexpr int kA{1}, kB{2}, *kC = nullptr, kD[2] = {1, 2};", "kA", "kB", "kC", "kD")
+        self.assert_names("const bool kA = 1 < 2, kB = 3 > 2;", "kA", "kB")
+        self.assert_names("struct A { int x, y; } a, *b;", "A", "a", "b")
+
+    def test_commas_within_brackets_separate_no_declarators(self):
+        self.assert_names("const std::map<int, std::pair<int, long>> kA = {{1, {2, 3}}}, kB = f(x, y);", "kA", "kB")
+        self.assert_names("const auto kA = std::pair<A, B>(x, y);", "kA")
+        self.assert_names("std::optional<std::vector<int>> f(A a = {}, B b = {}) { int x, y; }", "f")
+        self.assert_names("template <class T, int N = 3> T f(T a, T b);", "f")
+
+    def test_enumerators_of_unscoped_enums_are_names(self):
+        self.assert_names("enum Color : char { kRed, kGreen = f(1, 2), kBlue = int{3}, };", "Color", "kRed", "kGreen", "kBlue")
+        self.assert_names("enum { kSize = 3 } a;", "kSize", "a")
+        self.assert_names("enum class Color { kRed };", "Color")
+        self.assert_names("enum struct Color { kRed };", "Color")
+        self.assert_names("struct A { enum Color { kRed }; };", "A")
+
+    def test_bindings_are_names(self):
+        self.assert_names("const auto& [a, b] = pair();", "a", "b")
+        self.assert_names("auto [a, b]{pair()};", "a", "b")
+
+    def test_pointers_to_functions_are_names(self):
+        self.assert_names("void (*on_end)(int, int) = nullptr;", "on_end")
+        self.assert_names("int (*const table[2])(int) = {f, g};", "table")
+        self.assert_names("std::function<void()> on_end;", "on_end")
+        self.assert_names("std::function<void(A&, B)> on_end = f, on_start;", "on_end", "on_start")
+
+    def test_types_are_names_and_their_bases_are_not(self):
+        self.assert_names("struct [[nodiscard]] A final : B, C<int> { int x; };", "A")
+        self.assert_names("struct alignas(sizeof(int)) A {};", "A")
+        self.assert_names("typedef struct A { int x; } B;", "A", "B")
+        self.assert_names("using A = std::pair<int, int>;", "A")
+
+    def test_definitions_of_members_are_no_names(self):
+        self.assert_names("Widget::Widget(int a, int b) : a_(a), b_{b}, c_(b) { f(); }")
+        self.assert_names("bool Widget<int>::operator==(const Widget& other) const { return true; }")
+        self.assert_names("bool operator<(const A& a, const A& b);")
+
+
 class Rules(unittest.TestCase):
     def test_spaces_and_dollars_are_escaped_as_make_has_them(self):
         self.assertEqual(unity_groups.in_rule("/a b/$c"), r"/a\ b/$$c")
