@@ -141,7 +141,8 @@ class Tree:
 
     @functools.cache
     def raw_includes(self, path: pathlib.Path) -> frozenset[pathlib.Path]:
-        found = (self.root / name for name in OUR_INCLUDE.findall(path.read_text(encoding="utf-8")))
+        names = OUR_INCLUDE.findall(path.read_text(encoding="utf-8"))
+        found = (place / name for name in names for place in (path.parent, self.root))
         return frozenset(header for header in found if header.is_file())
 
     @functools.cache

@@ -77,6 +77,14 @@ class BuildFolder(unittest.TestCase):
         self.regenerate()
         self.assertEqual(self.groups(), [(0, "a.cpp"), (0, "b.cpp")])
 
+    def test_names_of_a_header_beside_a_source_are_kept_apart(self):
+        self.write("parts/a.cpp", '#include "a.hpp"\n')
+        self.write("parts/a.hpp", "struct A {};\n")
+        self.write("b.cpp", "namespace { int A; }\n")
+        self.list_sources("parts/a.cpp", "b.cpp")
+        self.regenerate()
+        self.assertEqual(self.groups(), [(0, "a.cpp"), (1, "b.cpp")])
+
     def test_a_changed_source_is_sorted_anew_and_once(self):
         self.regenerate()
         self.write("b.cpp", "namespace { int a; }\n")
