@@ -6,10 +6,12 @@ namespace {
 
 using nlohmann::json;
 
-// null switches it off.
+// null switches it off. The kernels' tanh errs by about 6e-8, which a cap of c makes 6e-8 c: a large one is
+// refused.
 float read_cap(const ConfigFields& fields, const char* name, float otherwise) {
   if (!fields.has(name)) return otherwise;
-  return fields.number(name, 1e-3F, 1e6F).value_or(0.0F);
+  constexpr float kMaxCap = 1e4F;
+  return fields.number(name, 1e-3F, kMaxCap).value_or(0.0F);
 }
 
 // Of newer files in an object for each kind of layer, of older ones in a field.

@@ -62,13 +62,13 @@ TEST_CASE("gemma config: what is stated is read, and null switches a cap off") {
   document["sliding_window"] = 64;
   document["query_pre_attn_scalar"] = 144;
   document["attn_logit_softcapping"] = nullptr;
-  document["final_logit_softcapping"] = 20.0;
+  document["final_logit_softcapping"] = 10000.0;
   const ModelConfig config = load(document);
   CHECK(config.head_dim == 32);
   CHECK(config.sliding_window == 64);
   CHECK(config.gemma->query_scalar == 144.0F);
   CHECK(config.gemma->attention_cap == 0.0F);
-  CHECK(config.gemma->logit_cap == 20.0F);
+  CHECK(config.gemma->logit_cap == 10000.0F);
 }
 
 TEST_CASE("gemma config: a window as long as the context is none, but layers still have their own rotation") {
@@ -143,6 +143,8 @@ TEST_CASE("gemma config: what is not supported is refused by name") {
       {"use_bidirectional_attention", true, "(use_bidirectional_attention) is not supported"},
       {"query_pre_attn_scalar", 0, "query_pre_attn_scalar is 0"},
       {"attn_logit_softcapping", -1.0, "attn_logit_softcapping is -1.0"},
+      {"attn_logit_softcapping", 10001.0, "attn_logit_softcapping is 10001.0, expected a number from"},
+      {"final_logit_softcapping", 1e6, "final_logit_softcapping is 1000000.0, expected a number from"},
       {"final_logit_softcapping", "high", "final_logit_softcapping is \"high\""},
       {"rope_local_base_freq", 0.5, "rope_local_base_freq is 0.5"},
       {"rope_parameters", {{"sliding_attention", {{"rope_type", "yarn"}}}}, "\"yarn\" is not supported"},
