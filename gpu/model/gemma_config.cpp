@@ -14,21 +14,37 @@ float read_cap(const ConfigFields& fields, const char* name, float otherwise) {
   return fields.number(name, 1e-3F, kMaxCap).value_or(0.0F);
 }
 
+[[noreturn]] void refuse_partial(const ConfigFields& fields) {
+  fields.refuse("partial_rotary_factor other than 1 is not supported");
+}
+
+// The entry of a kind of layer; both names of the object are in use. Null: none.
+const json* find_rope(const ConfigFields& fields, const char* kind) {
+  for (const char* name : {"rope_parameters", "rope_scaling"}) {
+    const json* kinds = fields.find(name);
+    if (kinds != nullptr && kinds->is_object() && kinds->contains(kind)) return &(*kinds)[kind];
+  }
+  return nullptr;
+}
+
 // Of newer files in an object for each kind of layer, of older ones in a field.
 float read_local_theta(const ConfigFields& fields, const std::string& file) {
   constexpr float kUsual = 10000.0F;
-  const json* kinds = fields.find("rope_parameters");
-  const bool has_local = kinds != nullptr && kinds->is_object() && kinds->contains("sliding_attention");
-  if (!has_local) return fields.number("rope_local_base_freq", 1.0F, 1e12F).value_or(kUsual);
-  const ConfigFields local((*kinds)["sliding_attention"], file + ": the rope scaling of sliding_attention");
-  if (const auto type = local.text("rope_type"); type && *type != "default")
+  const json* rope = find_rope(fields, "sliding_attention");
+  if (rope == nullptr) return fields.number("rope_local_base_freq", 1.0F, 1e12F).value_or(kUsual);
+  const ConfigFields local(*rope, file + ": the rope scaling of sliding_attention");
+  auto type = local.text("rope_type");
+  if (!type) type = local.text("type");
+  if (type && *type != "default")
     local.refuse("type \"" + type->substr(0, 48) + "\" is not supported (default is)");
+  if (local.number("partial_rotary_factor", 0.0F, 1.0F).value_or(1.0F) != 1.0F) refuse_partial(local);
   return local.number("rope_theta", 1.0F, 1e12F).value_or(kUsual);
 }
 
 }  // namespace
 
-GemmaConfig read_gemma(const ConfigFields& fields, const std::string& file, Family family) {
+GemmaConfig read_gemma(const ConfigFields& fields, const std::string& file, Family family,
+                       const ModelConfig& config) {
   const auto activation = fields.text("hidden_activation").value_or("gelu_pytorch_tanh");
   if (activation != "gelu_pytorch_tanh") {
     fields.refuse("hidden_activation \"" + activation.substr(0, 48) +
@@ -36,6 +52,7 @@ GemmaConfig read_gemma(const ConfigFields& fields, const std::string& file, Fami
   }
   if (fields.flag("use_bidirectional_attention", false))
     fields.refuse("attention to later tokens (use_bidirectional_attention) is not supported");
+  if (config.rotary_dim != config.head_dim) refuse_partial(fields);
   const bool is_second = family == Family::kGemma2;
   GemmaConfig gemma;
   gemma.query_scalar = fields.number("query_pre_attn_scalar", 1e-3F, 1e6F).value_or(256.0F);

@@ -12,7 +12,8 @@ namespace troupe {
 
 inline bool is_gemma(Family family) { return family == Family::kGemma2 || family == Family::kGemma3; }
 
-// Throws std::runtime_error.
-GemmaConfig read_gemma(const ConfigFields& fields, const std::string& file, Family family);
+// Needs config's head_dim and rotary_dim. Throws std::runtime_error.
+GemmaConfig read_gemma(const ConfigFields& fields, const std::string& file, Family family,
+                       const ModelConfig& config);
 
 }  // namespace troupe

@@ -211,7 +211,7 @@ ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& f
   if (names.family == Family::kSmolLm3) read_rotated_layers(fields, config);
   read_sliding_window(fields, names.family, config);
   read_rope(fields, file, rope_defaults(names.family), config);
-  if (is_gemma(names.family)) config.gemma = read_gemma(fields, file, names.family);
+  if (is_gemma(names.family)) config.gemma = read_gemma(fields, file, names.family, config);
   config.norm_epsilon = fields.number("rms_norm_eps", 0.0F, 1.0F).value_or(1e-6F);
   config.tied_embeddings = fields.flag("tie_word_embeddings", ties_embeddings(names.family));
   // Qwen2's configuration does not name the biases that it always has.

@@ -94,7 +94,11 @@ TEST_CASE("gemma config: rotations in the spelling of older files and of newer o
   newer["rope_parameters"] = {
       {"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 2e6}}},
       {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 20000.0}}}};
-  for (const json& document : {older, newer}) {
+  json mixed = good_config("Gemma3ForCausalLM");
+  mixed["rope_scaling"] = {
+      {"full_attention", {{"type", "linear"}, {"factor", 8.0}, {"rope_theta", 2e6}}},
+      {"sliding_attention", {{"type", "default"}, {"partial_rotary_factor", 1.0}, {"rope_theta", 20000.0}}}};
+  for (const json& document : {older, newer, mixed}) {
     const ModelConfig config = load(document);
     CHECK(config.rope_theta == 2e6F);
     CHECK(config.rope_scaling->factor == 8.0F);
@@ -149,6 +153,13 @@ TEST_CASE("gemma config: what is not supported is refused by name") {
       {"rope_local_base_freq", 0.5, "rope_local_base_freq is 0.5"},
       {"rope_parameters", {{"sliding_attention", {{"rope_type", "yarn"}}}}, "\"yarn\" is not supported"},
       {"rope_parameters", {{"sliding_attention", 3}}, "sliding_attention: is not a JSON object"},
+      {"rope_scaling", {{"sliding_attention", {{"type", "linear"}}}}, "\"linear\" is not supported"},
+      {"partial_rotary_factor", 0.5, "partial_rotary_factor other than 1 is not supported"},
+      {"rope_parameters", {{"partial_rotary_factor", 0.5}}, "partial_rotary_factor other than 1"},
+      {"rope_scaling", {{"full_attention", {{"partial_rotary_factor", 0.5}}}}, "partial_rotary_factor other"},
+      {"rope_scaling",
+       {{"sliding_attention", {{"partial_rotary_factor", 0.5}}}},
+       "sliding_attention: partial_rotary_factor other than 1"},
       {"layer_types", {"full_attention"}, "layer_types is not a list of num_hidden_layers 7"},
       {"architectures", {"Gemma3ForConditionalGeneration"}, "is not supported"},
   };
