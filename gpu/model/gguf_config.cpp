@@ -176,8 +176,9 @@ json rope_scaling_of(const GgufFile& file, const ArchitectureKeys& keys) {
 }
 
 // Null: none, or as the family's configuration has it. Older files of Phi-3 with a context of 4096 leave
-// theirs out.
+// theirs out; a Gemma 3 without one attends otherwise.
 json sliding_window_of(const ArchitectureKeys& keys) {
+  if (keys.name() == "gemma3") return keys.required_count("attention.sliding_window");
   const auto window = keys.count("attention.sliding_window");
   if (keys.name() != kPhi3) return window ? json(*window) : json(nullptr);
   if (!window) return keys.required_count("context_length") == 4096 ? json(2047) : json(nullptr);

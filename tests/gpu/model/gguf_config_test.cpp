@@ -146,6 +146,10 @@ TEST_CASE("gguf config: Gemma's keys, and what the format leaves out of them") {
   stated.num_layers = 62;
   CHECK(read("Gemma3ForCausalLM", [](GgufWriter&) {}).gemma->query_scalar ==
         static_cast<float>(stated.hidden_size / stated.num_heads));
+  stated.sliding_window = 0;
+  CHECK_THROWS_WITH_AS(read("Gemma3ForCausalLM", [](GgufWriter&) {}),
+                       doctest::Contains("gemma3.attention.sliding_window is missing"), std::runtime_error);
+  CHECK(read("Gemma2ForCausalLM", [](GgufWriter&) {}).is_sliding.size() == 62);
 }
 
 TEST_CASE("gguf config: what is not supported or makes no sense is refused by its key") {
