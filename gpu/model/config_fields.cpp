@@ -41,6 +41,11 @@ std::uint32_t ConfigFields::required_count(const char* name, std::uint32_t max) 
 }
 
 std::optional<float> ConfigFields::number(const char* name, float min, float max) const {
+  const auto value = exact_number(name, min, max);
+  return value ? std::optional(static_cast<float>(*value)) : std::nullopt;
+}
+
+std::optional<double> ConfigFields::exact_number(const char* name, double min, double max) const {
   const json* value = find(name);
   if (value == nullptr) return std::nullopt;
   const double number = value->is_number() ? value->get<double>() : std::nan("");
@@ -48,7 +53,7 @@ std::optional<float> ConfigFields::number(const char* name, float min, float max
     refuse(std::string(name) + " is " + shown(*value) + ", expected a number from " + std::to_string(min) +
            " to " + std::to_string(max));
   }
-  return static_cast<float>(number);
+  return number;
 }
 
 bool ConfigFields::flag(const char* name, bool otherwise) const {

@@ -37,6 +37,7 @@ class ConfigFields {
   std::optional<std::uint32_t> count(const char* name, std::uint32_t max) const;
   std::uint32_t required_count(const char* name, std::uint32_t max) const;
   std::optional<float> number(const char* name, float min, float max) const;
+  std::optional<double> exact_number(const char* name, double min, double max) const;
   bool flag(const char* name, bool otherwise) const;
   std::optional<std::string> text(const char* name) const;
   Activation activation(const char* name, const char* otherwise) const;

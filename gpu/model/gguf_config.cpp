@@ -175,6 +175,12 @@ json rope_scaling_of(const GgufFile& file, const ArchitectureKeys& keys) {
   return rope;
 }
 
+// The least above rotated / head_dim: the product with head_dim, which is cut to an integer, may not fall
+// short of the count.
+double partial_factor(std::uint64_t rotated, std::uint64_t head_dim) {
+  return std::nextafter(static_cast<double>(rotated) / static_cast<double>(head_dim), 1.0);
+}
+
 // Null: none, or as the family's configuration has it. Older files of Phi-3 with a context of 4096 leave
 // theirs out; a Gemma 3 without one attends otherwise.
 json sliding_window_of(const ArchitectureKeys& keys) {
@@ -247,28 +253,27 @@ json gguf_config_document(const GgufFile& file) {
   const bool is_f32 = embedding != nullptr && embedding->entry.type_name() == "F32";
   json bos = json::array();
   add_token(file, "tokenizer.ggml.bos_token_id", bos);
-  json document = {
-      {"architectures", json::array({std::string(family->architecture)})},
-      {"hidden_size", keys.required_count("embedding_length")},
-      {"intermediate_size", keys.required_count("feed_forward_length")},
-      {"num_hidden_layers", keys.required_count("block_count")},
-      {"num_attention_heads", num_heads},
-      {"num_key_value_heads", keys.count("attention.head_count_kv").value_or(num_heads)},
-      {"head_dim", head_dim},
-      {"vocab_size", vocabulary_size(file, keys)},
-      {"max_position_embeddings", keys.required_count("context_length")},
-      {"rms_norm_eps", *epsilon},
-      {"rope_theta", keys.number("rope.freq_base").value_or(10000.0)},
-      {"rope_scaling", rope_scaling_of(file, keys)},
-      {"partial_rotary_factor", static_cast<double>(keys.count("rope.dimension_count").value_or(head_dim)) /
-                                    static_cast<double>(head_dim)},
-      {"sliding_window", sliding_window_of(keys)},
-      {"tie_word_embeddings", !has_output},
-      {"attention_bias", file.find_tensor("blk.0.attn_q.bias") != nullptr},
-      {"mlp_bias", file.find_tensor("blk.0.ffn_down.bias") != nullptr},
-      {"bos_token_id", std::move(bos)},
-      {"eos_token_id", ending_tokens(file)},
-      {"torch_dtype", is_f32 ? "float32" : "bfloat16"}};
+  json document = {{"architectures", json::array({std::string(family->architecture)})},
+                   {"hidden_size", keys.required_count("embedding_length")},
+                   {"intermediate_size", keys.required_count("feed_forward_length")},
+                   {"num_hidden_layers", keys.required_count("block_count")},
+                   {"num_attention_heads", num_heads},
+                   {"num_key_value_heads", keys.count("attention.head_count_kv").value_or(num_heads)},
+                   {"head_dim", head_dim},
+                   {"vocab_size", vocabulary_size(file, keys)},
+                   {"max_position_embeddings", keys.required_count("context_length")},
+                   {"rms_norm_eps", *epsilon},
+                   {"rope_theta", keys.number("rope.freq_base").value_or(10000.0)},
+                   {"rope_scaling", rope_scaling_of(file, keys)},
+                   {"partial_rotary_factor",
+                    partial_factor(keys.count("rope.dimension_count").value_or(head_dim), head_dim)},
+                   {"sliding_window", sliding_window_of(keys)},
+                   {"tie_word_embeddings", !has_output},
+                   {"attention_bias", file.find_tensor("blk.0.attn_q.bias") != nullptr},
+                   {"mlp_bias", file.find_tensor("blk.0.ffn_down.bias") != nullptr},
+                   {"bos_token_id", std::move(bos)},
+                   {"eos_token_id", ending_tokens(file)},
+                   {"torch_dtype", is_f32 ? "float32" : "bfloat16"}};
   if (is_gemma(family->family)) add_gemma(keys, family->family, head_dim, document);
   return document;
 }

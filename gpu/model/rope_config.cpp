@@ -95,10 +95,10 @@ void read_longrope(const ConfigFields& fields, const ConfigFields& rope, const M
 }
 
 void read_partial(const ConfigFields& fields, ModelConfig& config) {
-  auto part = fields.number("partial_rotary_factor", 0.0F, 1.0F);
-  if (!part) part = fields.number("rotary_pct", 0.0F, 1.0F);  // GPT-NeoX's name
+  auto part = fields.exact_number("partial_rotary_factor", 0.0, 1.0);
+  if (!part) part = fields.exact_number("rotary_pct", 0.0, 1.0);  // GPT-NeoX's name
   if (!part) return;
-  config.rotary_dim = static_cast<std::uint32_t>(static_cast<float>(config.head_dim) * *part);
+  config.rotary_dim = static_cast<std::uint32_t>(config.head_dim * *part);  // cut in f64, as Python does
   if (config.rotary_dim == 0 || config.rotary_dim % 2 != 0) {
     fields.refuse("partial_rotary_factor rotates " + std::to_string(config.rotary_dim) + " of " +
                   std::to_string(config.head_dim) + " elements of a head, expected an even number above 0");

@@ -115,6 +115,19 @@ TEST_CASE("gguf config: rope scaling, divisors and a head of its own are seen") 
   for (std::size_t i = 0; i < 8; ++i) CHECK(divided[i] == doctest::Approx(whole[i] / (1.0 + i)));
 }
 
+TEST_CASE("gguf config: exactly the stated elements of a head rotate, also where their part is no number") {
+  ModelConfig stated = tiny_llama();
+  stated.architecture = "Phi3ForCausalLM";
+  for (const auto& [head_dim, rotated] : {std::pair(88U, 30U), std::pair(168U, 102U), std::pair(16U, 16U)}) {
+    stated.head_dim = head_dim;
+    stated.rotary_dim = rotated;
+    GgufWriter writer;
+    test::add_llama_keys(writer, stated);
+    const TemporaryDirectory directory;
+    CHECK(load_model_config(directory.write("m.gguf", writer.file())).rotary_dim == rotated);
+  }
+}
+
 TEST_CASE("gguf config: Gemma's keys, and what the format leaves out of them") {
   ModelConfig stated = tiny_llama();
   stated.head_dim = 16;

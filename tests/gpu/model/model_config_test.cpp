@@ -157,6 +157,15 @@ TEST_CASE("model config: SmolLM3 has no positions in every fourth layer, unless 
                        std::runtime_error);
 }
 
+TEST_CASE("model config: the part of a head that rotates is cut to an integer as in Python") {
+  json config = with("head_dim", 200);
+  config["partial_rotary_factor"] = 0.565;  // 112.99..., and 113 in f32
+  CHECK(load(config).rotary_dim == 112);
+  config["partial_rotary_factor"] = 0.29;  // 57.99..., and 58 in f32
+  CHECK_THROWS_WITH_AS(load(config), doctest::Contains("rotates 57 of 200 elements of a head"),
+                       std::runtime_error);
+}
+
 TEST_CASE("model config: layer_types says which layers slide") {
   json config = with("architectures", {"MistralForCausalLM"});
   config["sliding_window"] = 32;
