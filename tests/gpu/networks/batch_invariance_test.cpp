@@ -8,6 +8,7 @@
 #include <random>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "gpu/model/random_model.hpp"
 #include "tests/gpu/generation.hpp"
@@ -45,6 +46,33 @@ ModelConfig wide_llama() {
   config.tied_embeddings = false;
   return config;
 }
+
+using nlohmann::json;
+
+// A config.json with what both families below have.
+json odd_family(const char* architecture, std::uint32_t num_kv_heads) {
+  return {{"architectures", {architecture}},
+          {"hidden_size", 144},
+          {"intermediate_size", 172},
+          {"num_hidden_layers", 3},
+          {"num_attention_heads", 6},
+          {"num_key_value_heads", num_kv_heads},
+          {"head_dim", 24},
+          {"vocab_size", 301},
+          {"max_position_embeddings", 512}};
+}
+
+// Two layers slide behind the first prompt's length; scores and logits are capped.
+json odd_gemma() {
+  json config = odd_family("Gemma3ForCausalLM", 2);
+  config["sliding_window"] = 40;
+  config["sliding_window_pattern"] = 3;
+  config["attn_logit_softcapping"] = 50.0;
+  config["final_logit_softcapping"] = 30.0;
+  return config;
+}
+
+json odd_gpt() { return odd_family("GPTNeoXForCausalLM", 6); }
 
 std::shared_ptr<const CpuModel> load(const std::filesystem::path& path, DataType compute_type,
                                      Quantization quantization, unsigned num_threads) {
@@ -94,15 +122,13 @@ DirectRequest random_request(std::mt19937& random, std::uint32_t vocabulary) {
   return request;
 }
 
-void check_invariance(const ModelConfig& config, DataType compute_type,
-                      Quantization quantization = Quantization::kNone) {
-  const TemporaryDirectory directory;
-  write_random_llama(directory.path(), config, 3);
+void check_model(const TemporaryDirectory& directory, std::uint32_t vocabulary, DataType compute_type,
+                 Quantization quantization) {
   const auto model = load(directory.path(), compute_type, quantization, 2);
   std::mt19937 random(5);
   for (const float temperature : {0.0F, 0.9F}) {
     CAPTURE(temperature);
-    DirectRequest first = random_request(random, config.vocabulary_size);
+    DirectRequest first = random_request(random, vocabulary);
     first.prompt.resize(77, 5);
     first.num_new = 30;
     first.first_iteration = 0;
@@ -113,7 +139,7 @@ void check_invariance(const ModelConfig& config, DataType compute_type,
       std::vector<DirectRequest> requests = {first};
       const std::size_t company = seed == 1 ? 0 : 31;
       while (requests.size() <= company) {
-        requests.push_back(random_request(random, config.vocabulary_size));
+        requests.push_back(random_request(random, vocabulary));
       }
       const Outcome together =
           run(model, requests, {.seed = seed, .max_chunk = 64, .shuffle = true, .in_flight = seed});
@@ -127,6 +153,23 @@ void check_invariance(const ModelConfig& config, DataType compute_type,
       CHECK(num_different_rows(other, alone) == 0);
     }
   }
+}
+
+void check_invariance(const ModelConfig& config, DataType compute_type,
+                      Quantization quantization = Quantization::kNone) {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), config, 3);
+  check_model(directory, config.vocabulary_size, compute_type, quantization);
+}
+
+void check_invariance(const json& document, DataType compute_type,
+                      Quantization quantization = Quantization::kNone) {
+  const TemporaryDirectory directory;
+  directory.write("config.json", document.dump());
+  const ModelConfig config = load_model_config(directory.path());
+  write_random_llama(directory.path(), config, 3);  // whose tensors are those of any decoder,
+  directory.write("config.json", document.dump());  // but its config.json is a Llama's
+  check_model(directory, config.vocabulary_size, compute_type, quantization);
 }
 
 }  // namespace
@@ -146,6 +189,14 @@ TEST_CASE("batch invariance: f32, wide, weights in 8 bits") {
 }
 TEST_CASE("batch invariance: bf16, wide, weights in 4 bits") {
   check_invariance(wide_llama(), DataType::kBF16, Quantization::kQ4);
+}
+TEST_CASE("batch invariance: f32, Gemma") { check_invariance(odd_gemma(), DataType::kF32); }
+TEST_CASE("batch invariance: bf16, Gemma, weights in 8 bits") {
+  check_invariance(odd_gemma(), DataType::kBF16, Quantization::kQ8);
+}
+TEST_CASE("batch invariance: bf16, GPT-NeoX") { check_invariance(odd_gpt(), DataType::kBF16); }
+TEST_CASE("batch invariance: f32, GPT-NeoX, weights in 8 bits") {
+  check_invariance(odd_gpt(), DataType::kF32, Quantization::kQ8);
 }
 
 }  // namespace troupe

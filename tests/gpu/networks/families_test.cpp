@@ -94,31 +94,35 @@ double difference(const std::vector<std::vector<float>>& rows, const std::vector
   return std::sqrt(squares / reference);
 }
 
-// Prompts at once and alone, and in chunks beside each other with batches in flight.
-void check_family(const std::string& family, std::uint32_t context_length = 0, double bf16_limit = 0.02) {
-  CAPTURE(family);
-  const auto expectations = read_expectations(family);
-  Run run{.context_length = context_length};
+// Alone, and in chunks beside each other with batches in flight: the same bits, which are returned.
+Answers invariant_answers(const std::string& family, const std::vector<Expectation>& expectations, Run run) {
   const Answers first = answers_of(family, {expectations[0]}, run);
   const Answers second = answers_of(family, {expectations[1]}, run);
   run.generation = {.seed = 3, .max_chunk = 20, .shuffle = true, .in_flight = 2};
-  const Answers together = answers_of(family, expectations, run);
-  REQUIRE(expectations[0].greedy.size() >= 64);
-  CHECK(together.tokens == std::vector{expectations[0].greedy, expectations[1].greedy});
-  for (std::size_t i = 0; i < expectations.size(); ++i)
-    CHECK(difference(together.logits.at(i), expectations[i].logits, expectations[i].greedy.size()) < 1e-4);
-  // The same bits alone and in company.
+  Answers together = answers_of(family, expectations, run);
   CHECK(first.tokens[0] == together.tokens[0]);
   CHECK(first.logits.at(0) == together.logits.at(0));
   CHECK(second.tokens[0] == together.tokens[1]);
   CHECK(second.logits.at(0) == together.logits.at(1));
+  return together;
+}
+
+void check_family(const std::string& family, std::uint32_t context_length = 0, double bf16_limit = 0.02) {
+  CAPTURE(family);
+  const auto expectations = read_expectations(family);
+  Run run{.context_length = context_length};
+  const Answers exact = invariant_answers(family, expectations, run);
+  REQUIRE(expectations[0].greedy.size() >= 64);
+  CHECK(exact.tokens == std::vector{expectations[0].greedy, expectations[1].greedy});
+  for (std::size_t i = 0; i < expectations.size(); ++i)
+    CHECK(difference(exact.logits.at(i), expectations[i].logits, expectations[i].greedy.size()) < 1e-4);
   // A first token is drawn from the same text whatever the numbers' precision.
   run.type = DataType::kBF16;
-  const Answers rounded = answers_of(family, expectations, run);
+  const Answers rounded = invariant_answers(family, expectations, run);
   CHECK(difference(rounded.logits.at(1), expectations[1].logits, 1) < bf16_limit);
   run.type = DataType::kF32;
   run.quantization = Quantization::kQ8;
-  const Answers quantized = answers_of(family, expectations, run);
+  const Answers quantized = invariant_answers(family, expectations, run);
   CHECK(difference(quantized.logits.at(1), expectations[1].logits, 1) < 0.05);
 }
 
