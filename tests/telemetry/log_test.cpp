@@ -3,68 +3,21 @@
 
 #include <doctest/doctest.h>
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "telemetry/log_writer.hpp"
+#include "tests/support/observability/logged_lines.hpp"
 
 namespace troupe {
 namespace {
 
 using std::chrono::milliseconds;
-
-class Pipe {
- public:
-  Pipe() {
-    if (::pipe2(ends_.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe failed");
-  }
-  ~Pipe() {
-    ::close(ends_[0]);
-    if (ends_[1] >= 0) ::close(ends_[1]);
-  }
-  int input() const { return ends_[1]; }
-  // All there is, until everybody has closed the input.
-  std::string read_all() {
-    ::close(ends_[1]);
-    ends_[1] = -1;
-    std::string text;
-    std::array<char, 4096> buffer{};
-    for (auto got = ::read(ends_[0], buffer.data(), buffer.size()); got > 0;
-         got = ::read(ends_[0], buffer.data(), buffer.size()))
-      text.append(buffer.data(), static_cast<std::size_t>(got));
-    return text;
-  }
-
- private:
-  std::array<int, 2> ends_{-1, -1};
-};
-
-// What an action writes to standard error, line by line.
-template <class Action>
-std::vector<std::string> logged_by(LogFormat format, Action action) {
-  Pipe pipe;
-  flush_log(std::chrono::seconds(10));
-  const int before = ::dup(STDERR_FILENO);
-  ::dup2(pipe.input(), STDERR_FILENO);
-  configure_logging(LogLevel::kInfo, format);
-  action();
-  const bool is_written = flush_log(std::chrono::seconds(10));
-  ::dup2(before, STDERR_FILENO);
-  ::close(before);
-  configure_logging(LogLevel::kInfo, LogFormat::kText);
-  REQUIRE(is_written);
-  std::vector<std::string> lines;
-  std::istringstream text(pipe.read_all());
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
-}
+using test::logged_by;
+using test::Pipe;
 
 const std::vector<std::string> kHostile = {"two\nlines",
                                            "\"},{\"level\":\"error\"",
