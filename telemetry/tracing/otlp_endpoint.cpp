@@ -11,9 +11,22 @@ namespace {
 constexpr std::uint16_t kOtlpPort = 4318;
 constexpr std::uint16_t kHttpsPort = 443;  // where services listen; a collector's URL has its port
 
+// Keys are in the user's part and in the query, wherever a / or a ? stands in them.
+std::string without_secrets(std::string_view url) {
+  const std::size_t at = url.rfind('@');
+  const std::size_t query = std::min(url.find_first_of("?#"), url.size());
+  const bool has_user = at != std::string_view::npos;
+  if (has_user && query < at) return "***";  // either may be the secret
+  const std::size_t begin = has_user ? at : 0;
+  std::string shown = has_user ? "***" : "";
+  shown += url.substr(begin, query - begin);
+  if (query < url.size()) shown.append(1, url[query]).append("***");
+  return shown;
+}
+
 [[noreturn]] void refuse(std::string_view url, std::string_view why) {
   throw std::runtime_error("expected a collector's URL such as http://localhost:4318, got '" +
-                           std::string(url) + "': " + std::string(why));
+                           without_secrets(url) + "': " + std::string(why));
 }
 
 bool is_visible(char c) { return c > 0x20 && c < 0x7F; }
@@ -27,6 +40,11 @@ std::uint16_t parse_port(std::string_view text, std::string_view url) {
 }
 
 }  // namespace
+
+std::string OtlpEndpoint::origin() const {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return (is_https ? "https://" : "http://") + (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
 
 OtlpEndpoint parse_otlp_endpoint(std::string_view url, std::string_view default_path) {
   OtlpEndpoint endpoint;
@@ -58,8 +76,7 @@ OtlpEndpoint parse_otlp_endpoint(std::string_view url, std::string_view default_
   }
   endpoint.host = bracket > 0 ? authority.substr(1, bracket - 1) : authority;
   if (endpoint.host.empty()) refuse(url, "the host is missing");
-  endpoint.url = (endpoint.is_https ? "https://" : "http://") + std::string(authority) + ":" +
-                 std::to_string(endpoint.port) + endpoint.path;
+  endpoint.url = endpoint.origin() + endpoint.path;
   return endpoint;
 }
 

@@ -55,7 +55,7 @@ struct OtlpHttpExporter::Implementation {
       : options(std::move(options_)),
         writer(make_writer(options.format, source)),
         poster(endpoint, headers_of(options), options.trusted_certificates),
-        complaint(endpoint.url) {}
+        complaint(endpoint.origin()) {}
 
   std::string body_of(const std::vector<SpanTree>& trees) const {
     std::string body = std::visit([&](const auto& format) { return format.request_of(trees); }, writer);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "telemetry/tracing/retry_after.hpp"
+#include "tests/support/observability/logged_lines.hpp"
 #include "tests/support/observability/otlp_sink.hpp"
 
 namespace troupe {
@@ -175,6 +176,16 @@ TEST_CASE("otlp http: nobody listens: the batch is given up, the next one tried 
   CHECK(exporter.send(three_spans(), {}) == 0);
 }
 
+TEST_CASE("otlp http: the log names the collector without its path, which may hold a key") {
+  OtlpSink sink;
+  sink.answer_otherwise({.status = 400});
+  const auto endpoint = parse_otlp_endpoint(sink.url() + "/secret/traces");
+  const auto lines = test::logged_by(
+      LogFormat::kJson, [&] { OtlpHttpExporter(endpoint, {}, kOptions).send(three_spans(), {}); });
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("\"to\":\"" + sink.url() + "\"") != std::string::npos);
+}
+
 TEST_CASE("otlp http: a collector that never answers is given up at the deadline") {
   OtlpSink sink;
   sink.answer_otherwise({.says_nothing = true});
@@ -219,9 +230,9 @@ TEST_CASE("otlp endpoint: what people write is understood") {
 }
 
 TEST_CASE("otlp endpoint: anything else is refused with what was expected and what came") {
-  for (const char* wrong : {"", "localhost:4318", "ftp://host", "http://", "http://:4318", "http://host:0",
-                            "http://host:99999", "http://host:43x", "http://host:", "http://[::1",
-                            "http://user@host", "http://host/a?b", "http://ho st", "http://host\r\nX: y"}) {
+  for (const char* wrong :
+       {"", "localhost:4318", "ftp://host", "http://", "http://:4318", "http://host:0", "http://host:99999",
+        "http://host:43x", "http://host:", "http://[::1", "http://ho st", "http://host\r\nX: y"}) {
     CAPTURE(wrong);
     try {
       parse_otlp_endpoint(wrong);
@@ -231,6 +242,22 @@ TEST_CASE("otlp endpoint: anything else is refused with what was expected and wh
       CHECK(text.find("http://localhost:4318") != std::string::npos);
       CHECK(text.find("got '" + std::string(wrong)) != std::string::npos);
     }
+  }
+}
+
+TEST_CASE("otlp endpoint: a refusal repeats no password and no query") {
+  const std::pair<const char*, const char*> kShown[] = {
+      {"http://user:secret@host/v1", "***@host/v1"},
+      {"http://user:sec/ret@host/v1?a", "***@host/v1?***"},
+      {"http://user:80/sec?ret@host", "***"},
+      {"user:secret@host:4318", "***@host:4318"},
+      {"https://host/v1/traces?key=secret", "https://host/v1/traces?***"},
+      {"http://host/v1#secret", "http://host/v1#***"},
+      {"http://host/v1?key=sec@ret", "***"}};
+  for (const auto& [url, shown] : kShown) {
+    CAPTURE(url);
+    CHECK_THROWS_WITH_AS(parse_otlp_endpoint(url),
+                         doctest::Contains(("got '" + std::string(shown) + "'").c_str()), std::runtime_error);
   }
 }
 
