@@ -70,12 +70,15 @@ OtlpEndpoint parse_otlp_endpoint(std::string_view url, std::string_view default_
   const std::size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;
   if (bracket == std::string_view::npos) refuse(url, "a ] is missing");
   const std::size_t colon = authority.find(':', bracket);
+  if (bracket > 0 && std::min(colon, authority.size()) != bracket + 1)
+    refuse(url, "a port or nothing must follow the ]");
   if (colon != std::string_view::npos) {
     endpoint.port = parse_port(authority.substr(colon + 1), url);
     authority = authority.substr(0, colon);
   }
   endpoint.host = bracket > 0 ? authority.substr(1, bracket - 1) : authority;
   if (endpoint.host.empty()) refuse(url, "the host is missing");
+  if (endpoint.host.find_first_of("?#[]") != std::string::npos) refuse(url, "a host has no ?, #, [ or ]");
   endpoint.url = endpoint.origin() + endpoint.path;
   return endpoint;
 }

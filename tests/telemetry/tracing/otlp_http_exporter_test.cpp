@@ -227,12 +227,14 @@ TEST_CASE("otlp endpoint: what people write is understood") {
   CHECK(v6.host == "::1");
   CHECK(v6.port == 14318);
   CHECK(v6.url == "http://[::1]:14318/x");
+  CHECK(parse_otlp_endpoint("http://[::1]").url == "http://[::1]:4318/v1/traces");
 }
 
 TEST_CASE("otlp endpoint: anything else is refused with what was expected and what came") {
-  for (const char* wrong :
-       {"", "localhost:4318", "ftp://host", "http://", "http://:4318", "http://host:0", "http://host:99999",
-        "http://host:43x", "http://host:", "http://[::1", "http://ho st", "http://host\r\nX: y"}) {
+  for (const char* wrong : {"", "localhost:4318", "ftp://host", "http://", "http://:4318", "http://host:0",
+                            "http://host:99999", "http://host:43x", "http://host:", "http://[::1",
+                            "http://[::1]junk:99", "http://[::1]]", "http://[]:99", "http://[[::1]:99",
+                            "http://ho[st", "http://host]:99", "http://ho st", "http://host\r\nX: y"}) {
     CAPTURE(wrong);
     try {
       parse_otlp_endpoint(wrong);
@@ -252,6 +254,8 @@ TEST_CASE("otlp endpoint: a refusal repeats no password and no query") {
       {"http://user:80/sec?ret@host", "***"},
       {"user:secret@host:4318", "***@host:4318"},
       {"https://host/v1/traces?key=secret", "https://host/v1/traces?***"},
+      {"http://host?key=secret", "http://host?***"},
+      {"http://host#secret", "http://host#***"},
       {"http://host/v1#secret", "http://host/v1#***"},
       {"http://host/v1?key=sec@ret", "***"}};
   for (const auto& [url, shown] : kShown) {
