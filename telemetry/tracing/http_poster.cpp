@@ -29,6 +29,7 @@ using boost::system::error_code;
 
 constexpr std::uint64_t kMaxAnswerBytes = 64 * 1024;
 constexpr std::uint32_t kMaxHeaderBytes = 8 * 1024;
+constexpr int kMaxInterimAnswers = 8;            // 100 Continue and the like, before the real one
 constexpr std::chrono::milliseconds kSlice{20};  // the time limit is looked at so often
 
 struct Addresses {
@@ -88,6 +89,7 @@ std::string host_header(const OtlpEndpoint& endpoint) {
 
 struct HttpPoster::Implementation {
   using Clock = std::chrono::steady_clock;
+  using Response = beast_http::response<beast_http::string_body>;
   using Parser = beast_http::response_parser<beast_http::string_body>;
   using TimeLimit = std::function<TimePoint()>;
 
@@ -127,22 +129,35 @@ struct HttpPoster::Implementation {
     });
     if (error) return failure("sending failed: " + error.message());
 
-    Parser parser;
-    parser.body_limit(kMaxAnswerBytes);
-    parser.header_limit(kMaxHeaderBytes);
-    boost::beast::flat_buffer buffer(kMaxAnswerBytes);
-    error = wait(limit, [&](auto done) {
-      connection->run([&](auto& stream) { beast_http::async_read(stream, buffer, parser, done); });
-    });
+    Response response;
+    error = read_answer(response, limit);
     if (error) return failure("no answer: " + error.message());
-    auto response = parser.release();
-    if (!response.keep_alive()) connection.reset();
     const auto retry_after = response[beast_http::field::retry_after];
     return {.status = response.result_int(),
             .error = {},
             .retry_after =
                 parse_retry_after({retry_after.data(), retry_after.size()}, std::chrono::system_clock::now()),
             .body = std::move(response.body())};
+  }
+
+  // Passes over interim answers. The connection is left only where it is of use again.
+  error_code read_answer(Response& response, const TimeLimit& limit) {
+    boost::beast::flat_buffer buffer(kMaxAnswerBytes);
+    for (int num_interim = 0; num_interim <= kMaxInterimAnswers; ++num_interim) {
+      Parser parser;
+      parser.body_limit(kMaxAnswerBytes);
+      parser.header_limit(kMaxHeaderBytes);
+      const error_code error = wait(limit, [&](auto done) {
+        connection->run([&](auto& stream) { beast_http::async_read(stream, buffer, parser, done); });
+      });
+      if (error) return error;
+      response = parser.release();
+      if (response.result_int() < 200) continue;
+      // Bytes left would be taken for the next request's answer.
+      if (!response.keep_alive() || buffer.size() > 0) connection.reset();
+      return {};
+    }
+    return make_error_code(boost::system::errc::bad_message);
   }
 
   PostedAnswer failure(std::string why) {

@@ -88,10 +88,11 @@ bool is_header_value(std::string_view text) {
   });
 }
 
-// The exporter sets these itself.
+// The exporter sets these itself, or they ask for an answer that it does not understand.
 bool is_ours(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kOurs = {
-      "connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding"};
+  constexpr std::array<std::string_view, 10> kOurs = {
+      "connection", "content-encoding", "content-length",    "content-type", "expect", "host",
+      "te",         "trailer",          "transfer-encoding", "upgrade"};
   std::string lower(name);
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -130,7 +131,7 @@ std::vector<PostedHeader> headers_of(const Setting& setting) {
     if (equals == std::string_view::npos) refuse_headers(setting, position, "there is no =");
     const auto name = trimmed(member.substr(0, equals));
     if (!is_header_name(name)) refuse_headers(setting, position, "the name is none of a header");
-    if (is_ours(name)) refuse_headers(setting, position, "the exporter sets this header itself");
+    if (is_ours(name)) refuse_headers(setting, position, "the exporter alone decides about this header");
     const auto value = percent_decoded(trimmed(member.substr(equals + 1)));
     if (!value) refuse_headers(setting, position, "a % without two hexadecimal digits");
     if (!is_header_value(*value)) refuse_headers(setting, position, "a control character");

@@ -243,8 +243,9 @@ bool OtlpSink::answer(Stream& stream, const Request& request) {
   if (answer.hangs_up) return false;
   if (answer.says_nothing) return true;
   if (!answer.raw.empty()) return stream.send_all(answer.raw) && false;
-  return stream.send_all("HTTP/1.1 " + std::to_string(answer.status) + " Status\r\n" + answer.headers +
-                         "Content-Length: " + std::to_string(answer.body.size()) + "\r\n\r\n" + answer.body);
+  return stream.send_all(answer.before + "HTTP/1.1 " + std::to_string(answer.status) + " Status\r\n" +
+                         answer.headers + "Content-Length: " + std::to_string(answer.body.size()) +
+                         "\r\n\r\n" + answer.body + answer.after);
 }
 
 }  // namespace troupe::test

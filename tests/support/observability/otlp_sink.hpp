@@ -28,6 +28,8 @@ struct SinkAnswer {
   unsigned status = 200;
   std::string body = "";
   std::string headers = {};   // whole lines, with their ends
+  std::string before = {};    // sent ahead of it, as it is
+  std::string after = {};     // sent behind it
   bool says_nothing = false;  // keeps the connection open, and still
   bool hangs_up = false;      // closes it without an answer
   std::string raw = {};       // not empty: sent as it is, and then closed

@@ -157,6 +157,30 @@ TEST_CASE("otlp http: an answer that is no HTTP, or endless, is a failure and no
   }
 }
 
+TEST_CASE("otlp http: interim answers are passed over, but not for ever") {
+  const std::string interim = "HTTP/1.1 100 Continue\r\n\r\n";
+  std::string many;
+  for (int i = 0; i < 9; ++i) many += interim;
+  OtlpSink sink;
+  sink.answer_next({{.before = interim}, {.status = 400}, {.before = interim + interim}});
+  auto exporter = exporter_to(sink);
+  CHECK(exporter.send(three_spans(), {}) == 3);
+  CHECK(exporter.send(three_spans(), {}) == 0);
+  CHECK(exporter.send(three_spans(), {}) == 3);
+  CHECK(sink.num_connections() == 1);
+  sink.answer_otherwise({.before = many});
+  CHECK(exporter.send(three_spans(), {}) == 0);
+}
+
+TEST_CASE("otlp http: an answer that nobody asked for is none to the next batch") {
+  OtlpSink sink;
+  sink.answer_next({{.after = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}, {.status = 400}});
+  auto exporter = exporter_to(sink);
+  CHECK(exporter.send(three_spans(), {}) == 3);
+  CHECK(exporter.send(three_spans(), {}) == 0);
+  CHECK(sink.num_connections() == 2);
+}
+
 TEST_CASE("otlp http: a connection closed between two batches costs neither of them") {
   OtlpSink sink;
   sink.answer_next({{.headers = "Connection: close\r\n"}, {.status = 200}, {.hangs_up = true}});
