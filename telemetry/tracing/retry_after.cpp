@@ -22,8 +22,10 @@ std::chrono::seconds parse_retry_after(std::string_view header, std::chrono::sys
   std::tm date{};
   text >> std::get_time(&date, "%a, %d %b %Y %H:%M:%S GMT");
   if (text.fail()) return std::chrono::seconds(0);
-  const auto time = std::chrono::system_clock::from_time_t(::timegm(&date));
-  return std::max(std::chrono::ceil<std::chrono::seconds>(time - now), std::chrono::seconds(0));
+  // In seconds: a date after 2262 has too many nanoseconds for the clock's type.
+  const std::chrono::seconds time(::timegm(&date));
+  return std::max(time - std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()),
+                  std::chrono::seconds(0));
 }
 
 }  // namespace troupe

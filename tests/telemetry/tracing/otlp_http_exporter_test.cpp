@@ -125,6 +125,7 @@ TEST_CASE("retry after: seconds, or the time to a date, and nothing else") {
   CHECK(parse_retry_after("120", now) == seconds(120));
   CHECK(parse_retry_after("Sun, 06 Nov 1994 08:50:00 GMT", now) == seconds(23));
   CHECK(parse_retry_after("Sun, 06 Nov 1994 08:49:38 GMT", now - milliseconds(500)) == seconds(2));
+  CHECK(parse_retry_after("Fri, 31 Dec 9999 23:59:59 GMT", now) == seconds(253402300799 - 784111777));
   for (const char* nothing : {"", "0", "-5", "12x", "99999999999999999999", "Sun, 06 Nov 1994 08:49:00 GMT",
                               "Sun, 06 Foo 1994 08:50:00 GMT", "tomorrow"}) {
     CAPTURE(nothing);
