@@ -47,7 +47,10 @@ OtlpFileExporter::~OtlpFileExporter() {
 }
 
 void OtlpFileExporter::open() {
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  constexpr int kFlags = O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+  descriptor_ = ::open(path_.c_str(), kFlags, 0600);  // prompts and answers may be in it
+  if (descriptor_ < 0 && errno == ELOOP)
+    throw std::runtime_error("the trace file must not be a symbolic link: " + path_.string());
   if (descriptor_ < 0) throw std::runtime_error("the trace file can't be opened: " + system_error(path_));
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))

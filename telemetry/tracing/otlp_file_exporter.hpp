@@ -14,9 +14,10 @@ namespace troupe {
 
 class OtlpFileExporter final : public SpanExporter {
  public:
-  // Appends to the file. One that has reached max_bytes is renamed to PATH.1
-  // (an older PATH.1 is replaced) and begun anew: at most twice max_bytes stay.
-  // Throws std::runtime_error that names the path if it can't be written.
+  // Appends to the file; one that is made has mode 0600. One that has reached
+  // max_bytes is renamed to PATH.1 (an older PATH.1 is replaced) and begun anew: at
+  // most twice max_bytes stay. Throws std::runtime_error that names the path if it
+  // can't be written or is a symbolic link.
   OtlpFileExporter(std::filesystem::path path, std::uint64_t max_bytes, const TraceSource& source);
   ~OtlpFileExporter() override;
   OtlpFileExporter(const OtlpFileExporter&) = delete;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -82,6 +83,27 @@ TEST_CASE("trace file: a path that can't be written is named with the reason") {
                        std::runtime_error);
   CHECK_THROWS_WITH_AS(OtlpFileExporter("/dev/null", 1000, {}),
                        "the trace file must be a regular file: /dev/null", std::runtime_error);
+}
+
+TEST_CASE("trace file: it is its owner's alone, also after it was begun anew") {
+  const TemporaryFile file;
+  const auto old_mask = ::umask(0);
+  OtlpFileExporter exporter(file.path(), 1, {});
+  const auto permissions = [&] { return std::filesystem::status(file.path()).permissions(); };
+  constexpr auto kOwners = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  CHECK(permissions() == kOwners);
+  for (int i = 0; i < 2; ++i) CHECK(exporter.send(one_span("span"), {}) == 1);
+  ::umask(old_mask);
+  REQUIRE(std::filesystem::exists(file.path().string() + ".1"));
+  CHECK(permissions() == kOwners);
+}
+
+TEST_CASE("trace file: a symbolic link is not followed") {
+  const TemporaryFile file, link;
+  std::filesystem::create_symlink(file.path(), link.path());
+  CHECK_THROWS_WITH_AS(OtlpFileExporter(link.path(), 1000, {}),
+                       ("the trace file must not be a symbolic link: " + link.path().string()).c_str(),
+                       std::runtime_error);
 }
 
 // A limit on file sizes stands for a full disk: write() fails in mid-line.
