@@ -15,6 +15,18 @@ namespace {
 
 constexpr std::string_view kPrefix = "OTEL_EXPORTER_OTLP_";
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+bool is_switched_off(const VariableReader& read) {
+  return lower_case(read("OTEL_SDK_DISABLED")) == "true" ||
+         lower_case(read("OTEL_TRACES_EXPORTER")) == "none";
+}
+
 struct Setting {
   std::string name;  // of the variable
   std::string value;
@@ -93,10 +105,7 @@ bool is_ours(std::string_view name) {
   constexpr std::array<std::string_view, 10> kOurs = {
       "connection", "content-encoding", "content-length",    "content-type", "expect", "host",
       "te",         "trailer",          "transfer-encoding", "upgrade"};
-  std::string lower(name);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return std::find(kOurs.begin(), kOurs.end(), lower) != kOurs.end();
+  return std::find(kOurs.begin(), kOurs.end(), lower_case(name)) != kOurs.end();
 }
 
 // nullopt: a % without two hexadecimal digits.
@@ -149,7 +158,7 @@ std::string without_slashes_behind(std::string url) {
 
 std::optional<OtlpEndpoint> otlp_endpoint_of(const VariableReader& read) {
   const auto setting = setting_of(read, "ENDPOINT");
-  if (!setting) return std::nullopt;
+  if (!setting || is_switched_off(read)) return std::nullopt;
   try {
     if (setting->name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
       return parse_otlp_endpoint(setting->value, "/");

@@ -19,7 +19,8 @@ namespace troupe {
 using VariableReader = std::function<std::string(const std::string& name)>;
 
 // _ENDPOINT: the general one is where all signals go, /v1/traces is added to its
-// path; that of traces is used as it is. nullopt: neither is there.
+// path; that of traces is used as it is. nullopt: neither is there, OTEL_SDK_DISABLED
+// is true, or OTEL_TRACES_EXPORTER is none.
 std::optional<OtlpEndpoint> otlp_endpoint_of(const VariableReader& read);
 
 // _PROTOCOL (http/protobuf, http/json), _COMPRESSION (gzip, none), _HEADERS

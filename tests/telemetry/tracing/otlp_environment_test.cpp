@@ -49,6 +49,17 @@ TEST_CASE("otlp environment: the general endpoint gets the path of traces, their
                 {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://traces/x"}}) == "http://traces:4318/x");
 }
 
+TEST_CASE("otlp environment: there is no endpoint where OpenTelemetry or its traces are switched off") {
+  const auto url_with = [](const std::string& name, const std::string& value) {
+    return url_of({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318"}, {name, value}});
+  };
+  for (const char* off : {"true", "True"}) CHECK(url_with("OTEL_SDK_DISABLED", off) == "none");
+  CHECK(url_with("OTEL_TRACES_EXPORTER", "none") == "none");
+  for (const char* on : {"false", "1", "none"})
+    CHECK(url_with("OTEL_SDK_DISABLED", on) == "http://c:4318/v1/traces");
+  CHECK(url_with("OTEL_TRACES_EXPORTER", "otlp") == "http://c:4318/v1/traces");
+}
+
 TEST_CASE("otlp environment: without variables the specification's defaults hold") {
   const OtlpHttpOptions options = options_of({});
   CHECK(options.format == OtlpFormat::kProtobuf);
