@@ -48,16 +48,17 @@ std::optional<Setting> setting_of(const VariableReader& read, std::string_view w
 }
 
 OtlpFormat format_of(const Setting& setting) {
-  if (setting.value == "http/protobuf") return OtlpFormat::kProtobuf;
-  if (setting.value == "http/json") return OtlpFormat::kJson;
-  if (setting.value == "grpc")
-    refuse(setting, "http/protobuf or http/json (a collector takes these on port 4318)");
+  const std::string value = lower_case(setting.value);
+  if (value == "http/protobuf") return OtlpFormat::kProtobuf;
+  if (value == "http/json") return OtlpFormat::kJson;
+  if (value == "grpc") refuse(setting, "http/protobuf or http/json (a collector takes these on port 4318)");
   refuse(setting, "http/protobuf or http/json");
 }
 
 bool is_gzip(const Setting& setting) {
-  if (setting.value == "gzip") return true;
-  if (setting.value != "none") refuse(setting, "gzip or none");
+  const std::string value = lower_case(setting.value);
+  if (value == "gzip") return true;
+  if (value != "none") refuse(setting, "gzip or none");
   return false;
 }
 

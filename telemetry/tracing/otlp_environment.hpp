@@ -23,9 +23,9 @@ using VariableReader = std::function<std::string(const std::string& name)>;
 // is true, or OTEL_TRACES_EXPORTER is none.
 std::optional<OtlpEndpoint> otlp_endpoint_of(const VariableReader& read);
 
-// _PROTOCOL (http/protobuf, http/json), _COMPRESSION (gzip, none), _HEADERS
-// (name=value,…, percent-encoded), _TIMEOUT (milliseconds, 0: none), _CERTIFICATE (a
-// PEM file).
+// _PROTOCOL (http/protobuf, http/json) and _COMPRESSION (gzip, none), upper or lower
+// case, _HEADERS (name=value,…, percent-encoded), _TIMEOUT (milliseconds, 0: none),
+// _CERTIFICATE (a PEM file).
 OtlpHttpOptions otlp_options_of(const VariableReader& read);
 
 }  // namespace troupe

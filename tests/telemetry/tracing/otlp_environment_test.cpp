@@ -98,6 +98,13 @@ TEST_CASE("otlp environment: each variable counts, and that of traces more") {
   CHECK(options.trusted_certificates == "/traces.pem");
 }
 
+TEST_CASE("otlp environment: protocol and compression are read in any case") {
+  CHECK(options_of({{"OTEL_EXPORTER_OTLP_PROTOCOL", "HTTP/Json"}}).format == OtlpFormat::kJson);
+  CHECK(options_of({{"OTEL_EXPORTER_OTLP_COMPRESSION", "GZIP"}}).is_gzipped);
+  CHECK_FALSE(options_of({{"OTEL_EXPORTER_OTLP_COMPRESSION", "None"}}).is_gzipped);
+  CHECK(refusal_of("OTEL_EXPORTER_OTLP_PROTOCOL", "GRPC").find("port 4318") != std::string::npos);
+}
+
 TEST_CASE("otlp environment: headers are a list with percent-encoded values") {
   const auto headers =
       options_of(
