@@ -88,7 +88,7 @@ TracerOptions tracer_options(const Options& options) {
   tracer.keep_slower_than = std::chrono::milliseconds(options.trace_keep_slower_than_ms);
   tracer.max_iterations_per_second = static_cast<std::uint32_t>(options.trace_max_iterations_per_second);
   tracer.writes_old_names = writes_old_genai_names(variable);
-  tracer.captures_content = from_variables([] { return captures_genai_content(variable); });
+  tracer.captures_content = captures_genai_content(variable);
   tracer.pipeline.max_queued_spans = options.trace_max_queued_spans;
   return tracer;
 }
@@ -96,7 +96,7 @@ TracerOptions tracer_options(const Options& options) {
 }  // namespace
 
 PreparedTracing prepare_tracing(const Options& options) {
-  PreparedTracing prepared{.options = tracer_options(options), .destinations = {}};
+  PreparedTracing prepared;
   if (!options.trace_file.empty())
     prepared.destinations.push_back({.exporter = from_option("--trace-file", [&] {
                                        return std::make_unique<OtlpFileExporter>(
@@ -105,6 +105,7 @@ PreparedTracing prepare_tracing(const Options& options) {
   if (auto exporter = make_collector_exporter(options))
     prepared.destinations.push_back(
         {.exporter = std::move(exporter), .takes_iterations = options.trace_exports_iterations});
+  if (!prepared.destinations.empty()) prepared.options = tracer_options(options);
   return prepared;
 }
 

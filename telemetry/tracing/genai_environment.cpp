@@ -2,9 +2,11 @@
 #include "telemetry/tracing/genai_environment.hpp"
 
 #include <algorithm>
-#include <stdexcept>
+#include <array>
 #include <string>
 #include <string_view>
+
+#include "telemetry/log.hpp"
 
 namespace troupe {
 
@@ -27,9 +29,14 @@ bool captures_genai_content(const VariableReader& read) {
   std::string lower = value;
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  if (lower.empty() || lower == "false" || lower == "no_content") return false;
   if (lower == "true" || lower == "span_only" || lower == "span_and_event") return true;
-  throw std::runtime_error(name + ": expected span_only or no_content, true or false, got '" + value + "'");
+  constexpr std::array<std::string_view, 4> kOff = {"", "false", "no_content", "event_only"};
+  if (std::find(kOff.begin(), kOff.end(), lower) == kOff.end())
+    log(LogLevel::kWarning, "prompts and answers are not captured",
+        {{"variable", name},
+         {"reason", "expected span_only or no_content, true or false"},
+         {"value", value}});
+  return false;
 }
 
 }  // namespace troupe

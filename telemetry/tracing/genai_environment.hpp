@@ -11,9 +11,9 @@ namespace troupe {
 bool writes_old_genai_names(const VariableReader& read);
 
 // OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: true, span_only and
-// span_and_event put prompts and answers into spans; absent, false and no_content do
-// not. Throws std::runtime_error for anything else, event_only too: there is nothing
-// to carry such events.
+// span_and_event put prompts and answers into spans; absent, false, no_content and
+// event_only do not: there are no such events. Nor does anything else, which the log
+// warns of.
 bool captures_genai_content(const VariableReader& read);
 
 }  // namespace troupe

@@ -3,8 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <stdexcept>
 #include <string>
+
+#include "tests/support/observability/logged_lines.hpp"
 
 namespace troupe {
 namespace {
@@ -30,18 +31,19 @@ TEST_CASE("genai environment: old names go where the latest alone are opted in, 
 }
 
 TEST_CASE("genai environment: contents are captured only where a variable says so") {
-  for (const char* off : {"", "false", "False", "no_content", "NO_CONTENT"}) CHECK_FALSE(captures(off));
+  for (const char* off : {"", "false", "False", "no_content", "NO_CONTENT", "event_only"})
+    CHECK_FALSE(captures(off));
   for (const char* on : {"true", "True", "span_only", "SPAN_AND_EVENT"}) CHECK(captures(on));
-  for (const char* wrong : {"yes", "1", "event_only"}) {
-    CAPTURE(wrong);
-    CHECK_THROWS_WITH_AS(
-        captures(wrong),
-        ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: expected span_only or no_content, "
-         "true or false, got '" +
-         std::string(wrong) + "'")
-            .c_str(),
-        std::runtime_error);
+}
+
+TEST_CASE("genai environment: a value that is none of the conventions' is warned of and captures nothing") {
+  for (const char* wrong : {"yes", "1"}) {
+    const auto lines = test::logged_by(LogFormat::kText, [&] { CHECK_FALSE(captures(wrong)); });
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].find("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") != std::string::npos);
+    CHECK(lines[0].find("value=" + std::string(wrong)) != std::string::npos);
   }
+  CHECK(test::logged_by(LogFormat::kText, [] { captures("event_only"); }).empty());
 }
 
 }  // namespace
