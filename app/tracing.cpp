@@ -61,6 +61,9 @@ std::unique_ptr<SpanExporter> exporter_to(OtlpEndpoint endpoint, const Options& 
       {{"host", endpoint.host},
        {"port", unsigned{endpoint.port}},
        {"format", http.format == OtlpFormat::kJson ? "json" : "protobuf"}});
+  if (!http.headers.empty() && endpoint.is_exposed())
+    log(LogLevel::kWarning, "headers of the environment go to the collector without TLS",
+        {{"to", endpoint.origin()}});
   return std::make_unique<OtlpHttpExporter>(std::move(endpoint), source_of(options), std::move(http));
 }
 

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <stdexcept>
 
+#include <boost/asio/ip/address.hpp>
+
 namespace troupe {
 namespace {
 
@@ -44,6 +46,13 @@ std::uint16_t parse_port(std::string_view text, std::string_view url) {
 std::string OtlpEndpoint::origin() const {
   const bool is_v6 = host.find(':') != std::string::npos;
   return (is_https ? "https://" : "http://") + (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+bool OtlpEndpoint::is_exposed() const {
+  boost::system::error_code is_name;
+  const auto address = boost::asio::ip::make_address(host, is_name);
+  const bool is_local = is_name ? host == "localhost" : address.is_loopback();
+  return !is_https && !is_local;
 }
 
 OtlpEndpoint parse_otlp_endpoint(std::string_view url, std::string_view default_path) {

@@ -17,6 +17,9 @@ struct OtlpEndpoint {
 
   // "https://host:443": of the URL what a log may show.
   std::string origin() const;
+  // Headers can be read on the way: no TLS, and a host that is none of this machine's
+  // loopback addresses or localhost.
+  bool is_exposed() const;
 };
 
 // "http://localhost:4318", "http://[::1]:4318/custom/path", "https://host". The port

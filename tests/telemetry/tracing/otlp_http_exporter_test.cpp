@@ -255,6 +255,15 @@ TEST_CASE("otlp endpoint: what people write is understood") {
   CHECK(parse_otlp_endpoint("http://[::1]").url == "http://[::1]:4318/v1/traces");
 }
 
+TEST_CASE("otlp endpoint: clear HTTP to another machine is exposed") {
+  for (const char* exposed :
+       {"http://collector", "http://10.0.0.1:4318", "http://[fe80::1]", "http://127.evil"})
+    CHECK(parse_otlp_endpoint(exposed).is_exposed());
+  for (const char* safe :
+       {"https://collector", "http://localhost", "http://127.0.0.1", "http://127.1.2.3", "http://[::1]"})
+    CHECK_FALSE(parse_otlp_endpoint(safe).is_exposed());
+}
+
 TEST_CASE("otlp endpoint: anything else is refused with what was expected and what came") {
   for (const char* wrong : {"", "localhost:4318", "ftp://host", "http://", "http://:4318", "http://host:0",
                             "http://host:99999", "http://host:43x", "http://host:", "http://[::1",
