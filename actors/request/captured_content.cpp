@@ -11,6 +11,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kFrameBytes = 64;  // about the JSON around an empty message or call
+
 // Text may end in mid-character where it was cut.
 std::string text_of(const json& messages) {
   return messages.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -18,31 +20,44 @@ std::string text_of(const json& messages) {
 
 json text_part(std::string_view text) { return {{"type", "text"}, {"content", text}}; }
 
-json message_json(const ChatMessage& message, std::size_t max_bytes) {
-  json parts = json::array();
-  if (!message.content.empty())
-    parts.push_back(text_part(std::string_view(message.content).substr(0, max_bytes)));
-  for (const ToolCall& call : message.tool_calls)
-    parts.push_back({{"type", "tool_call"},
-                     {"id", call.id},
-                     {"name", call.name},
-                     {"arguments", std::string_view(call.arguments).substr(0, max_bytes)}});
-  return {{"role", message.role}, {"parts", std::move(parts)}};
+// As much of a text as is left.
+std::string_view take(std::string_view text, std::size_t& left) {
+  const std::string_view taken = text.substr(0, left);
+  left -= taken.size();
+  return taken;
 }
 
-std::size_t num_bytes(const ChatMessage& message) {
-  std::size_t bytes = message.content.size();
-  for (const ToolCall& call : message.tool_calls) bytes += call.arguments.size();
-  return bytes;
+// False: there is no room for the frame of a message or of a call.
+bool take_frame(std::size_t& left) {
+  if (left <= kFrameBytes) return false;
+  left -= kFrameBytes;
+  return true;
+}
+
+json call_json(const ToolCall& call, std::size_t& left) {
+  json part = {{"type", "tool_call"}};
+  part["id"] = take(call.id, left);
+  part["name"] = take(call.name, left);
+  part["arguments"] = take(call.arguments, left);
+  return part;
+}
+
+json message_json(const ChatMessage& message, std::size_t& left) {
+  json parts = json::array();
+  const std::string_view role = take(message.role, left);
+  if (!message.content.empty()) parts.push_back(text_part(take(message.content, left)));
+  for (const ToolCall& call : message.tool_calls) {
+    if (!take_frame(left)) break;
+    parts.push_back(call_json(call, left));
+  }
+  return {{"role", role}, {"parts", std::move(parts)}};
 }
 
 json chat_json(const ChatPrompt& chat) {
   std::vector<json> last_first;
   std::size_t left = kMaxCapturedBytes;
-  for (auto message = chat.messages.rbegin(); message != chat.messages.rend() && left > 0; ++message) {
+  for (auto message = chat.messages.rbegin(); message != chat.messages.rend() && take_frame(left); ++message)
     last_first.push_back(message_json(*message, left));
-    left -= std::min(left, num_bytes(*message));
-  }
   std::reverse(last_first.begin(), last_first.end());
   return last_first;
 }

@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-// Most text that is kept of the prompt, and again of the answer.
+// Most text that is kept of the prompt, and again of the answer; of a chat also the
+// JSON around it, before characters are escaped.
 inline constexpr std::size_t kMaxCapturedBytes = 64 * 1024;
 
 // The last messages that fit; the first of these may have lost its end. Empty if the

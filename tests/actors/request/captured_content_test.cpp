@@ -17,6 +17,12 @@ json input_of(ChatPrompt chat) {
   return json::parse(input_messages(request));
 }
 
+std::size_t num_captured_bytes(const ChatPrompt& chat) {
+  GenerationRequest request;
+  request.prompt = chat;
+  return input_messages(request).size();
+}
+
 TEST_CASE("captured content: a chat is its messages, with the calls of tools") {
   ChatMessage call{.role = "assistant"};
   call.tool_calls = {{.id = "call-1", .name = "weather", .arguments = R"({"city":"Ulm"})"}};
@@ -39,7 +45,33 @@ TEST_CASE("captured content: a long chat keeps its end") {
   REQUIRE(messages.size() == 3);
   CHECK(messages[2].at("parts").at(0).at("content") == "last");
   CHECK(messages[1].at("parts").at(0).at("content") == half);
-  CHECK(messages[0].at("parts").at(0).at("content").get<std::string>().size() == half.size() - 4);
+  const std::string cut = messages[0].at("parts").at(0).at("content");
+  CHECK(cut.size() < half.size());
+  CHECK(cut.size() > half.size() - 300);  // roles and frames cost the rest
+}
+
+TEST_CASE("captured content: calls of tools share one bound with all else") {
+  ChatMessage calls{.role = "assistant"};
+  for (int i = 0; i < 15; ++i)
+    calls.tool_calls.push_back({.id = "call", .name = "f", .arguments = std::string(60'000, 'x')});
+  const json parts = input_of({.messages = {calls}}).at(0).at("parts");
+  REQUIRE(parts.size() == 2);
+  CHECK(parts[0].at("arguments").get<std::string>().size() == 60'000);
+  CHECK(num_captured_bytes({.messages = {calls}}) <= kMaxCapturedBytes);
+}
+
+TEST_CASE("captured content: ids, names, roles and empty messages are within the bound too") {
+  const std::string long_text(kMaxCapturedBytes, 'x');
+  ChatMessage id{.role = "assistant"}, name{.role = "assistant"}, empty_calls{.role = "assistant"};
+  id.tool_calls = {{.id = long_text}, {.id = long_text}};
+  name.tool_calls = {{.name = long_text}, {.name = long_text}};
+  empty_calls.tool_calls.resize(10'000);
+  CHECK(num_captured_bytes({.messages = {id, id}}) <= kMaxCapturedBytes);
+  CHECK(num_captured_bytes({.messages = {name, name}}) <= kMaxCapturedBytes);
+  CHECK(num_captured_bytes({.messages = {empty_calls}}) <= kMaxCapturedBytes);
+  CHECK(num_captured_bytes({.messages = {{.role = long_text}, {.role = long_text}}}) <= kMaxCapturedBytes);
+  CHECK(num_captured_bytes({.messages = std::vector<ChatMessage>(10'000, ChatMessage{.role = "user"})}) <=
+        kMaxCapturedBytes);
 }
 
 TEST_CASE("captured content: a text is cut at the bound, also in mid-character, and tokens are none") {
