@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/tracing/span_pipeline.hpp"
 
+#include <string>
 #include <utility>
+#include <variant>
 
 namespace troupe {
 
@@ -11,6 +13,35 @@ std::size_t count_spans(const std::vector<SpanTree>& trees) {
   return count;
 }
 
+namespace {
+
+std::size_t num_bytes(const AttributeValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return text->size();
+  std::size_t bytes = 0;
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value))
+    for (const auto& text : *list) bytes += sizeof text + text.size();
+  return bytes;
+}
+
+std::size_t num_bytes(const std::vector<SpanAttribute>& attributes) {
+  std::size_t bytes = attributes.size() * sizeof(SpanAttribute);
+  for (const auto& attribute : attributes) bytes += num_bytes(attribute.value);
+  return bytes;
+}
+
+// In memory, nearly.
+std::size_t num_bytes(const std::vector<Span>& spans) {
+  std::size_t bytes = spans.size() * sizeof(Span);
+  for (const auto& span : spans) {
+    bytes += span.name.size() + span.tracestate.size() + span.status_message.size();
+    bytes += num_bytes(span.attributes) + span.links.size() * sizeof(TraceContext);
+    for (const auto& event : span.events) bytes += sizeof event + num_bytes(event.attributes);
+  }
+  return bytes;
+}
+
+}  // namespace
+
 SpanPipeline::SpanPipeline(std::unique_ptr<SpanExporter> exporter, SpanPipelineOptions options,
                            SpanCounters counters)
     : exporter_(std::move(exporter)), options_(options), counters_(counters), thread_([this] { run(); }) {}
@@ -19,16 +50,19 @@ SpanPipeline::~SpanPipeline() { stop(std::chrono::milliseconds(0)); }
 
 void SpanPipeline::offer(SpanTree tree) {
   const std::size_t num_spans = tree->size();
+  const std::size_t size_bytes = num_bytes(*tree);
   bool is_batch_full = false;
   {
     const std::lock_guard lock(mutex_);
     if (is_stopping_) return counters_.dropped_shutdown.add(static_cast<double>(num_spans));
-    if (num_queued_spans_ + num_spans > options_.max_queued_spans)
+    if (num_queued_spans_ + num_spans > options_.max_queued_spans ||
+        num_queued_bytes_ + size_bytes > options_.max_queued_bytes)
       return counters_.dropped_queue_full.add(static_cast<double>(num_spans));
-    const bool was_full = num_queued_spans_ >= options_.max_batch_spans;
+    const bool was_full = has_full_batch();
     num_queued_spans_ += num_spans;
-    queue_.push_back(std::move(tree));
-    is_batch_full = !was_full && num_queued_spans_ >= options_.max_batch_spans;
+    num_queued_bytes_ += size_bytes;
+    queue_.push_back({.spans = std::move(tree), .num_bytes = size_bytes});
+    is_batch_full = !was_full && has_full_batch();
   }
   if (is_batch_full) has_work_.notify_one();
 }
@@ -57,21 +91,30 @@ void SpanPipeline::run() {
 std::vector<SpanTree> SpanPipeline::take_batch() {
   std::unique_lock lock(mutex_);
   // Under little load a batch is what one interval brings.
-  const auto is_due = [&] { return is_stopping_ || num_queued_spans_ >= options_.max_batch_spans; };
+  const auto is_due = [&] { return is_stopping_ || has_full_batch(); };
   while (!is_due()) {
     has_work_.wait_for(lock, options_.flush_interval, is_due);
     if (!queue_.empty()) break;
   }
   std::vector<SpanTree> batch;
-  std::size_t num_spans = 0;
-  while (!queue_.empty() &&
-         (batch.empty() || num_spans + queue_.front()->size() <= options_.max_batch_spans)) {
-    num_spans += queue_.front()->size();
-    batch.push_back(std::move(queue_.front()));
+  std::size_t num_spans = 0, size_bytes = 0;
+  while (!queue_.empty()) {
+    QueuedTree& next = queue_.front();
+    const bool fits = num_spans + next.spans->size() <= options_.max_batch_spans &&
+                      size_bytes + next.num_bytes <= options_.max_batch_bytes;
+    if (!fits && !batch.empty()) break;
+    num_spans += next.spans->size();
+    size_bytes += next.num_bytes;
+    batch.push_back(std::move(next.spans));
     queue_.pop_front();
   }
   num_queued_spans_ -= num_spans;
+  num_queued_bytes_ -= size_bytes;
   return batch;
+}
+
+bool SpanPipeline::has_full_batch() const {
+  return num_queued_spans_ >= options_.max_batch_spans || num_queued_bytes_ >= options_.max_batch_bytes;
 }
 
 void SpanPipeline::drop_rest() {
@@ -79,6 +122,7 @@ void SpanPipeline::drop_rest() {
   counters_.dropped_shutdown.add(static_cast<double>(num_queued_spans_));
   queue_.clear();
   num_queued_spans_ = 0;
+  num_queued_bytes_ = 0;
 }
 
 }  // namespace troupe

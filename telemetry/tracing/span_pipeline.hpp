@@ -21,7 +21,9 @@ namespace troupe {
 
 struct SpanPipelineOptions {
   std::size_t max_queued_spans = 8192;
-  std::size_t max_batch_spans = 512;  // at most so many a call, unless one tree has more
+  std::size_t max_queued_bytes = 16 << 20;  // of captured prompts, above all
+  std::size_t max_batch_spans = 512;        // at most so many a call, unless one tree has more
+  std::size_t max_batch_bytes = 2 << 20;    // likewise
   std::chrono::milliseconds flush_interval{500};
 };
 
@@ -42,10 +44,16 @@ class SpanPipeline {
   void stop(std::chrono::milliseconds deadline);
 
  private:
+  struct QueuedTree {
+    SpanTree spans;
+    std::size_t num_bytes;
+  };
+
   void run();
   // Empty when stopped and nothing is left.
   std::vector<SpanTree> take_batch();
   void drop_rest();
+  bool has_full_batch() const;  // under the mutex
 
   const std::unique_ptr<SpanExporter> exporter_;
   const SpanPipelineOptions options_;
@@ -54,8 +62,9 @@ class SpanPipeline {
 
   std::mutex mutex_;
   std::condition_variable has_work_;
-  std::deque<SpanTree> queue_;
+  std::deque<QueuedTree> queue_;
   std::size_t num_queued_spans_ = 0;
+  std::size_t num_queued_bytes_ = 0;
   bool is_stopping_ = false;
 
   std::thread thread_;

@@ -117,6 +117,38 @@ TEST_CASE("tracer: while the collector hangs, no more than the bound is kept and
   CHECK(seen.shutdown == 0);
 }
 
+TEST_CASE("tracer: bytes are bounded like spans, those of a batch too") {
+  const auto span_with = [](const std::string& name, std::size_t bytes) {
+    return std::vector<Span>{
+        {.name = name, .context = {}, .attributes = {{"text", std::string(bytes, 'x')}}}};
+  };
+  Rig rig({.max_queued_bytes = 100'000, .max_batch_bytes = 60'000, .flush_interval = std::chrono::hours(1)});
+  rig.collector->set_open(false);
+  rig.tracer->record(span_with("full batch", 60'000));
+  rig.collector->wait_until_held();
+  for (int i = 0; i < 5; ++i) rig.tracer->record(span_with("kept", 24'000));  // 4 fit
+  rig.tracer->record(spans(1, "small"));
+  rig.collector->set_open(true);
+  rig.tracer->stop(std::chrono::seconds(10));
+  CHECK(rig.collector->names ==
+        std::vector<std::string>{"full batch", "kept", "kept", "kept", "kept", "small"});
+  CHECK(rig.collector->largest_batch == 3);  // two with 24,000, or the last two and the small one
+  CHECK(counts(rig.metrics).queue_full == 1);
+}
+
+TEST_CASE("tracer: texts in lists and events count as bytes") {
+  const std::string long_text(50'000, 'x');
+  const Span with_list{
+      .name = "", .context = {}, .attributes = {{"list", std::vector<std::string>{long_text}}}};
+  const Span with_event{
+      .name = "", .context = {}, .events = {{.name = "event", .attributes = {{"text", long_text}}}}};
+  for (const Span& span : {with_list, with_event}) {
+    Rig rig({.max_queued_bytes = 50'000});
+    rig.tracer->record({span});
+    CHECK(counts(rig.metrics).queue_full == 1);
+  }
+}
+
 TEST_CASE("tracer: spans that could not be delivered are counted, and not tried for ever") {
   Rig rig;
   rig.collector->refuses = true;
