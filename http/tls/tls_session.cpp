@@ -20,6 +20,27 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 constexpr int kMaxWriteBytes = TlsSession::kMaxRecordBytes;
+// From the socket in one call: records without data (as TLS 1.2 has them where a client asks
+// for new keys) are else taken as long as more of them come. More than the largest record.
+constexpr std::size_t kMaxTakenBytes = 2 * TlsSession::kMaxRecordBytes;
+
+// BIO's app data: how much may still be taken in this call.
+int receive_within_bounds(BIO* bio, char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  auto& left = *static_cast<std::size_t*>(BIO_get_app_data(bio));
+  if (left == 0) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  const int socket = static_cast<int>(BIO_get_fd(bio, nullptr));
+  errno = 0;
+  const auto received =
+      static_cast<int>(::recv(socket, bytes, std::min(static_cast<std::size_t>(size), left), 0));
+  if (received > 0) left -= static_cast<std::size_t>(received);
+  if (received < 0 && BIO_sock_should_retry(received) != 0) BIO_set_retry_read(bio);
+  if (received == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+  return received;
+}
 
 int send_without_signal(BIO* bio, const char* bytes, int size) {
   BIO_clear_retry_flags(bio);
@@ -29,14 +50,15 @@ int send_without_signal(BIO* bio, const char* bytes, int size) {
   return sent;
 }
 
-// OpenSSL's sockets, but for the signal that writing to a client that left would raise.
+// OpenSSL's sockets, but without the signal that writing to a client that left would raise,
+// and with a bound on reading.
 const BIO_METHOD* socket_method() {
   static const BIO_METHOD* const method = [] {
     const BIO_METHOD* socket = BIO_s_socket();
-    BIO_METHOD* own = BIO_meth_new(BIO_TYPE_SOCKET, "socket without signals");
+    BIO_METHOD* own = BIO_meth_new(BIO_TYPE_SOCKET, "socket within bounds");
     if (own == nullptr) throw std::runtime_error("OpenSSL: no memory for a kind of socket");
     BIO_meth_set_write(own, send_without_signal);
-    BIO_meth_set_read(own, BIO_meth_get_read(socket));
+    BIO_meth_set_read(own, receive_within_bounds);
     BIO_meth_set_ctrl(own, BIO_meth_get_ctrl(socket));
     BIO_meth_set_create(own, BIO_meth_get_create(socket));
     BIO_meth_set_destroy(own, BIO_meth_get_destroy(socket));
@@ -53,6 +75,7 @@ TlsSession::TlsSession(ssl_ctx_st* context, int socket) : ssl_(SSL_new(context))
   BIO* bio = ssl_ ? BIO_new(socket_method()) : nullptr;
   if (bio == nullptr) throw std::runtime_error("OpenSSL: no memory for a session");
   BIO_set_fd(bio, socket, BIO_NOCLOSE);
+  BIO_set_app_data(bio, &num_left_to_take_);
   SSL_set_bio(ssl_.get(), bio, bio);
   SSL_set_accept_state(ssl_.get());
 }
@@ -61,6 +84,7 @@ TlsSession::~TlsSession() = default;
 
 std::size_t TlsSession::read_some(std::span<char> bytes, error_code& error) {
   ERR_clear_error();  // whatever this thread did before
+  num_left_to_take_ = kMaxTakenBytes;
   std::size_t size = 0;
   const int result = SSL_read_ex(ssl_.get(), bytes.data(), bytes.size(), &size);
   error = error_of(result);
@@ -70,6 +94,7 @@ std::size_t TlsSession::read_some(std::span<char> bytes, error_code& error) {
 
 std::size_t TlsSession::write_some(std::string_view bytes, error_code& error) {
   ERR_clear_error();
+  num_left_to_take_ = kMaxTakenBytes;
   std::size_t size = 0;
   const int result =
       SSL_write_ex(ssl_.get(), bytes.data(), std::min<std::size_t>(bytes.size(), kMaxWriteBytes), &size);

@@ -6,7 +6,7 @@
 // connection has none. Belongs to one thread.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -22,8 +22,8 @@ class TlsSession {
  public:
   using ErrorCode = boost::system::error_code;
 
-  // A read takes a record at most, and leaves none behind in memory that no socket
-  // would tell of, if it has as much room as this.
+  // A read with as much room as this gives the data of one record at most, and leaves none
+  // behind in memory that no socket would tell of.
   static constexpr std::size_t kMaxRecordBytes = 16 * 1024;
 
   // context: how TLS is spoken; kept as long as it is needed. socket: stays the caller's,
@@ -33,7 +33,8 @@ class TlsSession {
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
 
-  // would_block: again when the socket is as the wait for this says. eof: the client sends
+  // would_block: again when the socket is as the wait for this says; more may have come
+  // already, as a record without data (new keys) is a read of its own. eof: the client sends
   // no more, be it that it said so or that it left. Any other error is final; an alert
   // for it, if one is due, has been sent.
   std::size_t read_some(std::span<char> bytes, ErrorCode& error);
@@ -60,6 +61,7 @@ class TlsSession {
 
   ErrorCode error_of(int result);
 
+  std::size_t num_left_to_take_ = 0;  // bytes of the socket, in the call under way
   std::unique_ptr<ssl_st, Free> ssl_;
   bool is_established_ = false;
   bool is_broken_ = false;

@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <string>
+#include <string_view>
 
 #include <boost/asio/error.hpp>
 
@@ -21,6 +23,8 @@ using namespace troupe;
 using namespace troupe::test;
 
 namespace {
+
+constexpr int kMostRounds = 50;  // of a handshake; three do
 
 // Both ends do not block.
 class Pair {
@@ -54,9 +58,23 @@ class Pair {
   const boost::system::error_code& error() const { return error_; }
 
   void shake_hands() {
-    while (SSL_do_handshake(client_.get()) != 1) REQUIRE(read().empty());
-    while (session_->is_in_handshake()) REQUIRE(read().empty());
+    bool is_client_done = false;
+    for (int i = 0; i < kMostRounds && !(is_client_done && !session_->is_in_handshake()); ++i) {
+      is_client_done = is_client_done || SSL_do_handshake(client_.get()) == 1;
+      REQUIRE(read().empty());
+    }
+    REQUIRE(is_client_done);
+    REQUIRE_FALSE(session_->is_in_handshake());
     REQUIRE(client_reads().empty());  // tickets
+  }
+  void send_at_client(std::string_view bytes) const {
+    REQUIRE(::send(ends_[1], bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  }
+  // What the session could read and has not.
+  int num_waiting() const {
+    int number = 0;
+    REQUIRE(::ioctl(ends_[0], FIONREAD, &number) == 0);
+    return number;
   }
   // Bytes that are no TLS, until the client has to read them away.
   std::size_t fill_to_client() const {
@@ -103,6 +121,38 @@ TEST_CASE("TLS session: reads make the handshake, one record is read at a time")
   CHECK(pair.read() == "two");
   CHECK(pair.read().empty());
   CHECK(is_would_block(pair.error()));
+}
+
+TEST_CASE("TLS session: a flood of new keys is not taken in one read") {
+  Pair pair;
+  pair.shake_hands();
+  constexpr int kNumKeys = 50;
+  for (int i = 0; i < kNumKeys; ++i) {
+    REQUIRE(SSL_key_update(pair.client(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1);
+    REQUIRE(SSL_do_handshake(pair.client()) == 1);
+  }
+  SSL_write(pair.client(), "data", 4);
+  for (int i = 0; i < kNumKeys; ++i) {
+    const int before = pair.num_waiting();
+    CHECK(pair.read().empty());
+    CHECK(is_would_block(pair.error()));
+    CHECK(before - pair.num_waiting() < 40);
+  }
+  CHECK(pair.read() == "data");
+}
+
+TEST_CASE("TLS session: a message in many records is not taken in one read") {
+  Pair pair;
+  std::string hello = "\x16\x03\x01";
+  hello += std::string("\x00\x04\x01\x00\x3f\xff", 6);
+  for (int i = 0; i < 8'000; ++i) hello += std::string("\x16\x03\x01\x00\x01x", 6);
+  pair.send_at_client(hello);
+  const int all = pair.num_waiting();
+  CHECK(pair.read().empty());
+  CHECK(is_would_block(pair.error()));
+  CHECK(all - pair.num_waiting() == 32 * 1024);
+  CHECK(pair.read().empty());
+  CHECK(pair.num_waiting() == 0);
 }
 
 TEST_CASE("TLS session: a handshake whose answer does not fit waits to write") {
