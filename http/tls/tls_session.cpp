@@ -24,24 +24,6 @@ constexpr int kMaxWriteBytes = TlsSession::kMaxRecordBytes;
 // for new keys) are else taken as long as more of them come. More than the largest record.
 constexpr std::size_t kMaxTakenBytes = 2 * TlsSession::kMaxRecordBytes;
 
-// BIO's app data: how much may still be taken in this call.
-int receive_within_bounds(BIO* bio, char* bytes, int size) {
-  BIO_clear_retry_flags(bio);
-  auto& left = *static_cast<std::size_t*>(BIO_get_app_data(bio));
-  if (left == 0) {
-    BIO_set_retry_read(bio);
-    return -1;
-  }
-  const int socket = static_cast<int>(BIO_get_fd(bio, nullptr));
-  errno = 0;
-  const auto received =
-      static_cast<int>(::recv(socket, bytes, std::min(static_cast<std::size_t>(size), left), 0));
-  if (received > 0) left -= static_cast<std::size_t>(received);
-  if (received < 0 && BIO_sock_should_retry(received) != 0) BIO_set_retry_read(bio);
-  if (received == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
-  return received;
-}
-
 int send_without_signal(BIO* bio, const char* bytes, int size) {
   BIO_clear_retry_flags(bio);
   const int socket = static_cast<int>(BIO_get_fd(bio, nullptr));
@@ -50,15 +32,32 @@ int send_without_signal(BIO* bio, const char* bytes, int size) {
   return sent;
 }
 
+}  // namespace
+
+void TlsSession::Free::operator()(ssl_st* ssl) const { SSL_free(ssl); }
+
+TlsSession::TlsSession(ssl_ctx_st* context, int socket) : ssl_(SSL_new(context)) {
+  BIO* bio = ssl_ ? BIO_new(socket_method()) : nullptr;
+  if (bio == nullptr || BIO_set_app_data(bio, this) != 1) {
+    BIO_free(bio);
+    throw std::runtime_error("OpenSSL: no memory for a session");
+  }
+  BIO_set_fd(bio, socket, BIO_NOCLOSE);
+  SSL_set_bio(ssl_.get(), bio, bio);
+  SSL_set_accept_state(ssl_.get());
+}
+
+TlsSession::~TlsSession() = default;
+
 // OpenSSL's sockets, but without the signal that writing to a client that left would raise,
-// and with a bound on reading.
-const BIO_METHOD* socket_method() {
+// and with bounds on reading.
+const BIO_METHOD* TlsSession::socket_method() {
   static const BIO_METHOD* const method = [] {
     const BIO_METHOD* socket = BIO_s_socket();
     BIO_METHOD* own = BIO_meth_new(BIO_TYPE_SOCKET, "socket within bounds");
     if (own == nullptr) throw std::runtime_error("OpenSSL: no memory for a kind of socket");
     BIO_meth_set_write(own, send_without_signal);
-    BIO_meth_set_read(own, receive_within_bounds);
+    BIO_meth_set_read(own, receive);
     BIO_meth_set_ctrl(own, BIO_meth_get_ctrl(socket));
     BIO_meth_set_create(own, BIO_meth_get_create(socket));
     BIO_meth_set_destroy(own, BIO_meth_get_destroy(socket));
@@ -67,20 +66,29 @@ const BIO_METHOD* socket_method() {
   return method;
 }
 
-}  // namespace
-
-void TlsSession::Free::operator()(ssl_st* ssl) const { SSL_free(ssl); }
-
-TlsSession::TlsSession(ssl_ctx_st* context, int socket) : ssl_(SSL_new(context)) {
-  BIO* bio = ssl_ ? BIO_new(socket_method()) : nullptr;
-  if (bio == nullptr) throw std::runtime_error("OpenSSL: no memory for a session");
-  BIO_set_fd(bio, socket, BIO_NOCLOSE);
-  BIO_set_app_data(bio, &num_left_to_take_);
-  SSL_set_bio(ssl_.get(), bio, bio);
-  SSL_set_accept_state(ssl_.get());
+// BIO's app data is the session.
+int TlsSession::receive(bio_st* bio, char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  auto& self = *static_cast<TlsSession*>(BIO_get_app_data(bio));
+  if (self.num_left_to_take_ == 0) {
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  const int socket = static_cast<int>(BIO_get_fd(bio, nullptr));
+  errno = 0;
+  const auto received = static_cast<int>(
+      ::recv(socket, bytes, std::min(static_cast<std::size_t>(size), self.num_left_to_take_), 0));
+  if (received == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+  if (received < 0 && BIO_sock_should_retry(received) != 0) BIO_set_retry_read(bio);
+  if (received <= 0) return received;
+  self.num_left_to_take_ -= static_cast<std::size_t>(received);
+  if (!self.is_established_ && !self.guard_.admits({bytes, static_cast<std::size_t>(received)},
+                                                   SSL_version(self.ssl_.get()) != TLS1_2_VERSION)) {
+    errno = EMSGSIZE;
+    return -1;
+  }
+  return received;
 }
-
-TlsSession::~TlsSession() = default;
 
 std::size_t TlsSession::read_some(std::span<char> bytes, error_code& error) {
   ERR_clear_error();  // whatever this thread did before

@@ -13,6 +13,10 @@
 
 #include <boost/system/error_code.hpp>
 
+#include "http/tls/hello_guard.hpp"
+
+struct bio_method_st;
+struct bio_st;
 struct ssl_ctx_st;
 struct ssl_st;
 
@@ -35,8 +39,8 @@ class TlsSession {
 
   // would_block: again when the socket is as the wait for this says; more may have come
   // already, as a record without data (new keys) is a read of its own. eof: the client sends
-  // no more, be it that it said so or that it left. Any other error is final; an alert
-  // for it, if one is due, has been sent.
+  // no more, be it that it said so or that it left. Any other error is final; an alert for it,
+  // if one is due, has been sent. message_size, without one: what it claims is too long (HelloGuard).
   std::size_t read_some(std::span<char> bytes, ErrorCode& error);
   // The same; how many bytes were taken. After would_block the same bytes have to come
   // again in front, at another address if need be and with more behind them.
@@ -60,8 +64,11 @@ class TlsSession {
   };
 
   ErrorCode error_of(int result);
+  static const bio_method_st* socket_method();
+  static int receive(bio_st* bio, char* bytes, int size);
 
   std::size_t num_left_to_take_ = 0;  // bytes of the socket, in the call under way
+  HelloGuard guard_;
   std::unique_ptr<ssl_st, Free> ssl_;
   bool is_established_ = false;
   bool is_broken_ = false;
