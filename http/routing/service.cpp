@@ -493,6 +493,7 @@ Reply Service::health(bool is_stranger) const {
   if (works && heals) return Reply{.body = status_json("ok", status, is_stranger)};
   Reply reply = unavailable("");
   reply.body = status_json(works ? "stuck" : name_of(status.state), status, is_stranger);
+  reply.error.reset();  // a state in every API's shape
   return reply;
 }
 
@@ -508,6 +509,7 @@ Reply Service::readiness(bool is_stranger) const {
   std::string_view why = is_draining_ ? "draining" : name_of(status.state);
   if (!is_draining_ && status.state == EngineState::kReady) why = name_of(status.trouble);
   reply.body = status_json(why, status, is_stranger);
+  reply.error.reset();
   return reply;
 }
 

@@ -518,6 +518,16 @@ TEST_CASE("ollama: a body may call itself a form, as curl's do, and keys hold he
   CHECK(client.read_response().status == 200);
 }
 
+TEST_CASE("ollama: probes tell the state here too, also a bad one") {
+  OllamaServer server;
+  server.script().status.state = EngineState::kFailed;
+  for (const std::string path : {"/ready", "/health"}) {
+    const TestResponse refused = server.ask(get_request(path));
+    CHECK(refused.status == 503);
+    CHECK(json::parse(refused.body).at("status") == "failed");
+  }
+}
+
 TEST_CASE("ollama: both ports share the room for connections") {
   RunningServer server({thinking_model()}, [](ServerOptions& options) {
     options.ollama_port = 0;
