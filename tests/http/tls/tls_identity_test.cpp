@@ -2,6 +2,7 @@
 #include "http/tls/tls_identity.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <stdexcept>
@@ -37,6 +38,8 @@ TEST_CASE("TLS identity: a file that can't be used is named, with the reason") {
   const auto text = place.write("text.pem", "no PEM\n");
   const auto broken = place.write("broken.pem", good.pem().replace(100, 4, "****"));
   const auto broken_chain = place.write("chain.pem", good.pem() + other.pem().replace(100, 4, "****"));
+  const auto fifo = place.path() / "fifo.pem";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   const auto large = place.write("large.pem", std::string((1 << 20) + 1, '\n'));
   struct Row {
     std::filesystem::path certificate, key;
@@ -47,6 +50,8 @@ TEST_CASE("TLS identity: a file that can't be used is named, with the reason") {
       {certificate, missing, "missing.pem", "No such file"},
       {place.path(), key, place.path().string(), "Is a directory"},
       {certificate, place.path(), place.path().string(), "Is a directory"},
+      {fifo, key, "fifo.pem", "expected a regular file"},
+      {certificate, fifo, "fifo.pem", "expected a regular file"},
       {text, key, "text.pem", "expected a certificate in PEM"},
       {certificate, text, "text.pem", "expected a private key in PEM"},
       {key, key, "key.pem", "expected a certificate in PEM"},
