@@ -29,11 +29,12 @@ bool has_passed(Connection::Clock::time_point now, Connection::Clock::time_point
 
 }  // namespace
 
-Connection::Connection(Shard& shard, asio::ip::tcp::socket socket, Door door)
+Connection::Connection(Shard& shard, asio::ip::tcp::socket socket, Door door, Door entrance)
     : shard_(shard),
       service_(shard.service()),
       limits_(shard.service().options().limits),
       door_(door),
+      entrance_(entrance),
       socket_(std::move(socket), shard.service().options().tls.get()),
       parser_(limits_),
       idle_since_(Clock::now()) {}

@@ -34,7 +34,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Connection(Shard& shard, boost::asio::ip::tcp::socket socket, Door door);
+  // entrance: the port's door; door: the same, or kReserve.
+  Connection(Shard& shard, boost::asio::ip::tcp::socket socket, Door door, Door entrance);
   ~Connection();
 
   Door door() const { return door_; }
@@ -141,6 +142,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Service& service_;
   const Limits& limits_;
   const Door door_;
+  const Door entrance_;  // by which routes and the shape of errors are found
   ClientSocket socket_;
   RequestParser parser_;
   Phase phase_ = Phase::kReading;

@@ -75,7 +75,7 @@ void Connection::begin_exchange(HttpRequest request) {
 }
 
 void Connection::open_exchange(const HttpRequest& request) {
-  const RouteMatch route = match_route(request.target, door_);
+  const RouteMatch route = match_route(request.target, entrance_);
   RequestOrigin origin = service_.origin_of(request, route, request_since_);
   ResponseContext context = service_.context_for(request, origin);
   exchange_ = Exchange{.route = route,
@@ -104,7 +104,7 @@ void Connection::answer(Reply reply) {
 
 // In the shape of the API that was asked; it comes in OpenAI's.
 void Connection::restyle_error(Reply& reply) const {
-  switch (style_of(exchange_->route, door_)) {
+  switch (style_of(exchange_->route, entrance_)) {
     case ApiStyle::kOpenAi: return;
     case ApiStyle::kAnthropic:
       reply.body = message_error_json(*reply.error, exchange_->context.request_id);

@@ -92,7 +92,7 @@ void Listener::on_accepted(tcp::socket socket) {
     return counter_->release(address, place);  // the peer is gone already
   }
   if (place == Place::kReserve) return adopt_for_probe(std::move(socket), address);
-  shards_[next_shard_]->adopt(std::move(socket), address, door_);
+  shards_[next_shard_]->adopt(std::move(socket), address, door_, door_);
   if (!is_small(door_)) next_shard_ = (next_shard_ + 1) % shards_.size();
 }
 
@@ -113,7 +113,7 @@ void Listener::adopt_for_probe(tcp::socket socket, const asio::ip::address& addr
   tcp::socket moved(front.io());
   if (!error) moved.assign(protocol, socket.release(error), error);
   if (error) return counter_->release(address, Place::kReserve);
-  front.adopt(std::move(moved), address, Door::kReserve);
+  front.adopt(std::move(moved), address, Door::kReserve, door_);
 }
 
 void Listener::retry_later() {

@@ -45,9 +45,10 @@ void Shard::start() {
   thread_ = std::thread([this] { io_.run(); });
 }
 
-void Shard::adopt(boost::asio::ip::tcp::socket socket, boost::asio::ip::address address, Door door) {
-  boost::asio::dispatch(io_, [this, socket = std::move(socket), address, door]() mutable {
-    auto connection = std::make_shared<Connection>(*this, std::move(socket), door);
+void Shard::adopt(boost::asio::ip::tcp::socket socket, boost::asio::ip::address address, Door door,
+                  Door entrance) {
+  boost::asio::dispatch(io_, [this, socket = std::move(socket), address, door, entrance]() mutable {
+    auto connection = std::make_shared<Connection>(*this, std::move(socket), door, entrance);
     if (is_small(door)) of_small_doors_.push_back(connection.get());
     connections_.emplace(connection.get(), Member{connection, address});
     service_.metrics().connections.add(1);

@@ -34,7 +34,7 @@ class Shard {
   void start();
 
   // Any thread.
-  void adopt(boost::asio::ip::tcp::socket socket, boost::asio::ip::address address, Door door);
+  void adopt(boost::asio::ip::tcp::socket socket, boost::asio::ip::address address, Door door, Door entrance);
   void drain();
   void abort_answers();
   void stop();  // closes everything, joins; not from the io thread
