@@ -59,6 +59,8 @@ class ClientSocket {
 
   // Keys are being agreed on: nothing was read or can be written yet.
   bool is_in_handshake() const { return tls_ && tls_->is_in_handshake(); }
+  // More than what was read has come, but can't be told yet.
+  bool has_part_of_record() const { return tls_ && tls_->has_part_of_record(); }
   // The handshake has failed: bytes go as they are from now on.
   void give_up_tls() { tls_.reset(); }
 

@@ -66,10 +66,14 @@ void Connection::read_available() {
   for (int i = 0; i < kMaxReadsPerTurn && phase_ != Phase::kClosed; ++i) {
     error_code error;
     const std::size_t size = socket_.read_some(scratch, error);
-    if (is_would_block(error)) break;
+    if (is_would_block(error)) {
+      note_part_of_record();
+      break;
+    }
     if (error == asio::error::eof) return on_end_of_input();
     if (error) return socket_.is_in_handshake() ? on_failed_handshake(error) : on_client_gone();
     on_bytes({scratch.data(), size});
+    record_since_.reset();
     if (size < scratch.size()) break;  // waiting tells whether there is more
   }
   wait_readable();
@@ -108,10 +112,19 @@ void Connection::on_failed_handshake(const error_code& error) {
   wait_readable();
 }
 
+// A request begins with the first byte of its first record, not when that can be deciphered.
+void Connection::note_part_of_record() {
+  if (!socket_.has_part_of_record()) {
+    record_since_.reset();
+  } else if (!record_since_) {
+    record_since_ = Clock::now();
+  }
+}
+
 void Connection::note_begin_of_request() {
   if (!has_request_begun_ && parser_.has_started()) {
     has_request_begun_ = true;
-    request_since_ = Clock::now();
+    request_since_ = record_since_.value_or(Clock::now());
   }
   if (!has_body_begun_ && parser_.state() == RequestParser::State::kBody) {
     has_body_begun_ = true;
@@ -231,7 +244,8 @@ void Connection::check_request_deadlines(Clock::time_point now) {
   if (door_ == Door::kReserve && has_passed(now, idle_since_, limits_.reserve_timeout_ms)) return close();
   if (!has_request_begun_) {
     const auto limit = socket_.is_in_handshake() ? limits_.header_timeout_ms : limits_.idle_timeout_ms;
-    if (has_passed(now, idle_since_, limit)) close();
+    const bool is_late = record_since_ && has_passed(now, *record_since_, limits_.header_timeout_ms);
+    if (is_late || has_passed(now, idle_since_, limit)) close();
     return;
   }
   std::string_view late;

@@ -90,6 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_bytes(std::string_view bytes);
   void on_end_of_input();
   void on_failed_handshake(const boost::system::error_code& error);
+  void note_part_of_record();
   void note_begin_of_request();
   void serve();
 
@@ -161,6 +162,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool is_waiting_writable_ = false;
   bool is_dirty_ = false;  // the shard is going to flush
 
+  std::optional<Clock::time_point> record_since_;  // of TLS, whose end has not come
   bool has_request_begun_ = false;
   bool has_body_begun_ = false;
   Clock::time_point idle_since_, request_since_, body_since_, linger_since_;

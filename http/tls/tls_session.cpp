@@ -140,6 +140,11 @@ bool TlsSession::say_goodbye() {
   return true;
 }
 
+// A record is read in two steps, of which the first leaves nothing behind to be pending.
+bool TlsSession::has_part_of_record() const {
+  return SSL_has_pending(ssl_.get()) != 0 || std::string_view(SSL_rstate_string(ssl_.get())) == "RB";
+}
+
 bool TlsSession::is_plain_http(const error_code& error) {
   if (error.category() != asio::error::get_ssl_category()) return false;
   const int reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));

@@ -51,6 +51,8 @@ class TlsSession {
 
   // Nothing has been read yet: keys are still being agreed on.
   bool is_in_handshake() const { return !is_established_; }
+  // The last read ended within a record, of which nothing can be told before its end.
+  bool has_part_of_record() const;
   // Reading waits until the socket can be written to, or the reverse.
   bool reads_wait_to_write() const { return reads_wait_to_write_; }
   bool writes_wait_to_read() const { return writes_wait_to_read_; }

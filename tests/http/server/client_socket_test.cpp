@@ -226,6 +226,22 @@ TEST_CASE("TLS: times of requests are those without it, and a late header is tol
   CHECK(late.was_told_of_end());
 }
 
+TEST_CASE("TLS: a record that does not come to its end has the time of a header") {
+  TlsServer server([](ServerOptions& options) {
+    options.limits.header_timeout_ms = 1'000;
+    options.limits.idle_timeout_ms = 600'000;
+  });
+  const std::string record = "\x17\x03\x03" + std::string("\x01\x00", 2) + "some";
+  for (const std::size_t size : {std::size_t{1}, std::size_t{5}, record.size()}) {
+    TlsClient late = server.client();
+    late.send(get_request("/ping"));
+    CHECK(late.read_response().status == 200);
+    CHECK(late.send_as_it_is(record.substr(0, size)));
+    CHECK(late.read_to_end().empty());
+    CHECK(late.was_told_of_end());
+  }
+}
+
 TEST_CASE("TLS: a client that leaves cancels its answer, whether it says goodbye or not") {
   for (const bool says_goodbye : {true, false}) {
     TlsServer server;

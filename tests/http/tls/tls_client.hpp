@@ -31,6 +31,8 @@ class TlsClient final : public TestClient {
   std::string protocol() const;     // by ALPN; empty: none
   // After the end of what could be read: the server had said that it is the end.
   bool was_told_of_end() const;
+  // Not through the session: bytes of a record, or what is none.
+  bool send_as_it_is(std::string_view bytes) { return TestClient::send_some(bytes) > 0; }
   // Tells the server that nothing follows; reading goes on.
   void say_goodbye();
 
