@@ -102,9 +102,7 @@ void Connection::on_failed_handshake(const error_code& error) {
   socket_.give_up_tls();
   if (TlsSession::is_plain_http(error)) {
     request_since_ = Clock::now();
-    HttpError refusal = http_error(400, "this port speaks TLS: call it by https://");
-    refusal.close = true;
-    answer_error(std::move(refusal));
+    answer_error(needs_tls_error());
     settle();
   } else {
     linger();

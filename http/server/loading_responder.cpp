@@ -33,6 +33,16 @@ constexpr std::size_t kMaxHeaderBytes = 8192;
 constexpr std::size_t kMaxSessions = 256;
 constexpr std::chrono::seconds kSessionTime{5};
 
+std::string bytes_of(const Reply& reply, bool is_head) {
+  ResponseContext context;
+  context.request_id = "loading";
+  context.keep_alive = false;
+  context.is_head = is_head;
+  std::string bytes;
+  append_reply(bytes, context, reply);
+  return bytes;
+}
+
 // The answer to a request of which at least the first line is there.
 std::string answer_to(std::string_view header, Door door) {
   const std::string_view line = header.substr(0, header.find("\r\n"));
@@ -48,13 +58,15 @@ std::string answer_to(std::string_view header, Door door) {
               .retry_after_s = loading.retry_after_s};
   if (route == Route::kHealth || route == Route::kReady) reply.body = "{\"status\":\"loading\"}";
   if (route == Route::kLive || route == Route::kPing) reply = {.body = "{\"status\":\"ok\"}"};
-  ResponseContext context;
-  context.request_id = "loading";
-  context.keep_alive = false;
-  context.is_head = method == "HEAD";
-  std::string bytes;
-  append_reply(bytes, context, reply);
-  return bytes;
+  return bytes_of(reply, method == "HEAD");
+}
+
+// The answer to plain HTTP where TLS is spoken; nothing of the request was read.
+std::string refusal_of_plain_http(Door door) {
+  const HttpError error = needs_tls_error();
+  const bool is_ollama = style_of({}, door) == ApiStyle::kOllama;
+  return bytes_of({.status = error.status, .body = is_ollama ? ollama_error_json(error) : error_json(error)},
+                  false);
 }
 
 // Of the responder's thread, for whatever it reads.
@@ -91,7 +103,7 @@ class Session : public std::enable_shared_from_this<Session> {
     error_code error;
     const std::size_t size = socket_.read_some(scratch_, error);
     if (error && !is_would_block(error)) {
-      socket_.is_in_handshake() ? give_up() : hurry();
+      socket_.is_in_handshake() ? give_up(error) : hurry();
     } else if (!is_answered_) {
       header_.append(scratch_.data(), size);
       if (header_.size() >= kMaxHeaderBytes || header_.find("\r\n\r\n") != std::string::npos) answer();
@@ -99,10 +111,11 @@ class Session : public std::enable_shared_from_this<Session> {
     wait_to_read();
   }
 
-  // The handshake failed: whatever it was has its alert, and gets no answer.
-  void give_up() {
+  // The handshake failed: plain HTTP is told so in its own words, others had an alert.
+  void give_up(const error_code& error) {
     is_answered_ = true;
     socket_.give_up_tls();
+    if (TlsSession::is_plain_http(error)) bytes_ = refusal_of_plain_http(door_);
     write();
   }
 
@@ -125,7 +138,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void close() {
     timer_.cancel();
-    socket_.close();
+    bytes_.empty() ? socket_.close() : socket_.abort();  // half an answer is not told to be whole
   }
 
   const Door door_;

@@ -56,6 +56,12 @@ HttpError no_room_error() {
   return error;
 }
 
+HttpError needs_tls_error() {
+  HttpError error = http_error(400, "this port speaks TLS: call it by https://");
+  error.close = true;
+  return error;
+}
+
 HttpError to_http_error(const ApiError& error) {
   HttpError result = http_error(http_status(error.kind), error.message);
   switch (error.kind) {

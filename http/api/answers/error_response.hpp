@@ -25,6 +25,8 @@ struct HttpError {
 HttpError http_error(unsigned status, std::string message);
 // The answer to anything else on a connection that is only there for probes.
 HttpError no_room_error();
+// The answer to plain HTTP where TLS is spoken.
+HttpError needs_tls_error();
 HttpError to_http_error(const ApiError& error);
 
 // {"error":{"message":…,"type":…,"param":…,"code":…}}

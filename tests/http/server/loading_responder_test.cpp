@@ -62,17 +62,22 @@ TEST_CASE("loading responder: both ports' connections wait for the server once i
   CHECK(to_metrics.read_response().status == 200);
 }
 
-TEST_CASE("loading responder: with TLS clients are answered in it, and others are closed") {
-  const ListeningSocket api("127.0.0.1", 0, 16);
+TEST_CASE("loading responder: with TLS clients are answered in it, and plain HTTP is told so") {
+  const ListeningSocket api("127.0.0.1", 0, 16), ollama("127.0.0.1", 0, 16);
   const TestCertificate certificate("loading");
   const TestIdentity identity(certificate);
-  const LoadingResponder responder(api, nullptr, nullptr, (*identity).get());
+  const LoadingResponder responder(api, nullptr, &ollama, (*identity).get());
   TlsClient client(api.port(), {.trusted = certificate.pem()});
   client.send(get_request("/live"));
   CHECK(client.read_response().status == 200);
   CHECK(client.read_to_end().empty());
   CHECK(client.was_told_of_end());
-  TestClient plain(api.port());
-  plain.send(get_request("/live"));
-  CHECK(plain.read_to_end().empty());
+  const std::string words = "this port speaks TLS: call it by https://";
+  const TestResponse refused = ask(api, "/live");
+  CHECK(refused.status == 400);
+  CHECK(refused.body.find("\"message\":\"" + words + "\"") != std::string::npos);
+  CHECK(ask(ollama, "/live").body == R"({"error":")" + words + "\"}");
+  TestClient other(api.port());
+  other.send("SSH-2.0-client\r\n");
+  CHECK(other.read_to_end().empty());
 }
