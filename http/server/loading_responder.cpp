@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <exception>
 #include <future>
 #include <list>
 #include <string>
@@ -21,6 +22,7 @@
 #include "http/routing/router.hpp"
 #include "http/server/client_socket.hpp"
 #include "http/wire/response_writer.hpp"
+#include "telemetry/log.hpp"
 
 namespace troupe {
 namespace {
@@ -162,11 +164,7 @@ class Entrance {
       // Out of descriptors: the backlog waits for the server.
       if (error && error != asio::error::connection_aborted) return;
       std::erase_if(sessions_, [](const auto& session) { return session.expired(); });
-      if (!error && sessions_.size() < kMaxSessions) {
-        const auto session = std::make_shared<Session>(std::move(socket), door_, tls_, scratch_);
-        sessions_.push_back(session);
-        session->start();
-      }
+      if (!error && sessions_.size() < kMaxSessions) begin(std::move(socket));
       accept();
     });
   }
@@ -183,6 +181,16 @@ class Entrance {
   }
 
  private:
+  void begin(tcp::socket socket) {
+    try {
+      const auto session = std::make_shared<Session>(std::move(socket), door_, tls_, scratch_);
+      sessions_.push_back(session);
+      session->start();
+    } catch (const std::exception& error) {  // memory for its TLS is short
+      log(LogLevel::kWarning, "a connection is given up", {{"reason", error.what()}});
+    }
+  }
+
   const TlsIdentity* tls_;
   Scratch& scratch_;
   tcp::acceptor acceptor_;

@@ -2,10 +2,12 @@
 #include "http/server/shard.hpp"
 
 #include <algorithm>
+#include <exception>
 
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 
+#include "telemetry/log.hpp"
 #include "telemetry/metrics/metrics.hpp"
 
 namespace troupe {
@@ -48,7 +50,13 @@ void Shard::start() {
 void Shard::adopt(boost::asio::ip::tcp::socket socket, boost::asio::ip::address address, Door door,
                   Door entrance) {
   boost::asio::dispatch(io_, [this, socket = std::move(socket), address, door, entrance]() mutable {
-    auto connection = std::make_shared<Connection>(*this, std::move(socket), door, entrance);
+    std::shared_ptr<Connection> connection;
+    try {
+      connection = std::make_shared<Connection>(*this, std::move(socket), door, entrance);
+    } catch (const std::exception& error) {  // memory for its TLS is short
+      log(LogLevel::kWarning, "a connection is given up", {{"reason", error.what()}});
+      return on_closed_(address, door);
+    }
     if (is_small(door)) of_small_doors_.push_back(connection.get());
     connections_.emplace(connection.get(), Member{connection, address});
     service_.metrics().connections.add(1);
