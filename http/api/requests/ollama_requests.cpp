@@ -34,6 +34,9 @@ namespace json = boost::json;
 constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
 constexpr std::array<std::string_view, 1> kTextParts = {"text"};
 constexpr std::array<std::string_view, 4> kThinkLevels = {"low", "medium", "high", "max"};
+// Of Go's durations, one that is another's beginning behind it.
+constexpr std::array<std::string_view, 8> kTimeUnits = {"ns", "us", "\u00b5s", "\u03bcs",
+                                                        "ms", "s",  "m",       "h"};
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 constexpr std::string_view kDefaultTag = ":latest";  // which clients put behind names without one
 
@@ -129,18 +132,46 @@ void read_think(FieldReader& fields, const ServedModelInfo& model) {
                            : " is not supported yet except as true by the model " + json_string(model.name));
 }
 
-bool is_zero_time(const json::value& keep_alive) {
-  const auto* text = keep_alive.if_string();
-  return text != nullptr ? (*text == "0" || *text == "0s" || *text == "0m") : as_integer(keep_alive) == 0;
+// The number that a text begins with, in digits with a point among or around them, taken off the text.
+std::string_view take_decimal(std::string_view& text) {
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::string_view number = text.substr(0, end);
+  const bool has_digit = number.find_first_not_of('.') != std::string_view::npos;
+  if (!has_digit || std::count(number.begin(), number.end(), '.') > 1) return {};
+  text.remove_prefix(end);
+  return number;
+}
+
+// Whether a duration such as "1h30m", "-1s" or "0" is none at all; nullopt: it is no duration.
+std::optional<bool> is_zero_duration(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  if (text == "0") return true;
+  bool is_zero = true;
+  do {
+    const std::string_view number = take_decimal(text);
+    const auto unit = std::find_if(kTimeUnits.begin(), kTimeUnits.end(),
+                                   [&](std::string_view name) { return text.starts_with(name); });
+    if (number.empty() || unit == kTimeUnits.end()) return std::nullopt;
+    text.remove_prefix(unit->size());
+    is_zero = is_zero && number.find_first_not_of("0.") == std::string_view::npos;
+  } while (!text.empty());
+  return is_zero;
+}
+
+// Seconds, or a duration.
+std::optional<bool> is_zero_time(const json::value& keep_alive) {
+  if (const auto* text = keep_alive.if_string()) return is_zero_duration({text->data(), text->size()});
+  if (keep_alive.is_number()) return keep_alive.to_number<double>() == 0;
+  return std::nullopt;
 }
 
 // Models stay loaded whatever it says, but for the question to unload one.
 void read_keep_alive(FieldReader& fields, bool only_loads) {
   const auto* value = fields.find("keep_alive");
   if (value == nullptr) return;
-  if (!value->is_string() && !value->is_number())
-    return fields.fail("keep_alive", "a number of seconds or a duration such as \"5m\"", *value);
-  if (only_loads && is_zero_time(*value))
+  const auto is_zero = is_zero_time(*value);
+  if (!is_zero) return fields.fail("keep_alive", "a number of seconds or a duration such as \"5m\"", *value);
+  if (only_loads && *is_zero)
     fields.fail("keep_alive", " is not supported as 0 without a prompt: models are not unloaded");
 }
 
@@ -204,7 +235,8 @@ bool read_chat(FieldReader& fields, const ParseSettings& settings, ApiRequest& r
 // The text as it is, without a template.
 void read_raw_prompt(FieldReader& fields, std::string text, GenerationRequest& request) {
   if (!fields.string("system").value_or("").empty()) fields.fail("system", " can't be joined with raw");
-  if (fields.boolean("think").value_or(false)) fields.fail("think", " can't be joined with raw");
+  if (const auto* think = fields.find("think"); think != nullptr && *think != false)
+    fields.fail("think", " can't be joined with raw");
   request.prompt = TextPrompt{.text = std::move(text)};
 }
 

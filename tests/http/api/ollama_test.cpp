@@ -221,7 +221,10 @@ TEST_CASE("ollama: without a prompt a model is to be loaded, and can't be unload
   CHECK(accepted(parse_ollama_chat_request, R"({"model":"demo","messages":[]})").only_loads);
   CHECK(generate(R"({"model":"demo","keep_alive":-1})").only_loads);
   CHECK_FALSE(generate(R"({"prompt":"hi","keep_alive":0})").only_loads);
-  for (const std::string keep_alive : {"0", "\"0\"", "\"0s\"", "\"0m\""})
+  for (const std::string keep_alive : {"\"5m\"", "\"1h30m\"", "\"-1s\"", "\"1.5h\"", "\"0h5ms\"", "0.5"})
+    CHECK(generate(R"({"model":"demo","keep_alive":)" + keep_alive + "}").only_loads);
+  for (const std::string keep_alive :
+       {"0", "0.0", "\"0\"", "\"0s\"", "\"0m\"", "\"0h\"", "\"0ms\"", "\"00s\"", "\"-0s\"", "\"0h0.0m\""})
     CHECK(wrong_field(parse_ollama_generate_request, R"({"keep_alive":)" + keep_alive + "}") == "keep_alive");
 }
 
@@ -231,6 +234,12 @@ TEST_CASE("ollama: what is wrong or not supported is named") {
                                      {"format", "\"xml\""},
                                      {"format", "7"},
                                      {"keep_alive", "true"},
+                                     {"keep_alive", "\"banana\""},
+                                     {"keep_alive", "\"\""},
+                                     {"keep_alive", "\"5\""},
+                                     {"keep_alive", "\"5m,\""},
+                                     {"keep_alive", "\".s\""},
+                                     {"keep_alive", "\"1.2.3s\""},
                                      {"truncate", "true"},
                                      {"shift", "true"},
                                      {"template", "\"t\""},
@@ -270,8 +279,10 @@ TEST_CASE("ollama: what is wrong or not supported is named") {
                           (std::string(field) == "prompt" ? "" : std::string(R"("prompt":"a",)")) + "\"" +
                           field + "\":" + value + "}") == field);
   CHECK(wrong_field(parse_ollama_generate_request, R"({"prompt":"a","raw":true,"system":"s"})") == "system");
-  CHECK(wrong_field(parse_ollama_generate_request,
-                    R"({"model":"thinker","prompt":"a","raw":true,"think":true})") == "think");
+  for (const std::string think : {"true", "\"high\"", "\"no level\"", "1"})
+    CHECK(wrong_field(parse_ollama_generate_request,
+                      R"({"model":"thinker","prompt":"a","raw":true,"think":)" + think + "}") == "think");
+  CHECK(generate(R"({"model":"thinker","prompt":"a","raw":true,"think":false})").generation.model == 1);
 }
 
 TEST_CASE("ollama: inputs that are too long lose their end unless the client minds") {
