@@ -34,7 +34,7 @@ namespace json = boost::json;
 constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
 constexpr std::array<std::string_view, 1> kTextParts = {"text"};
 constexpr std::array<std::string_view, 4> kThinkLevels = {"low", "medium", "high", "max"};
-// Of Go's durations, one that is another's beginning behind it.
+// Units of Go's durations; a name that begins another one comes behind it.
 constexpr std::array<std::string_view, 8> kTimeUnits = {"ns", "us", "\u00b5s", "\u03bcs",
                                                         "ms", "s",  "m",       "h"};
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -142,7 +142,7 @@ std::string_view take_decimal(std::string_view& text) {
   return number;
 }
 
-// Whether a duration such as "1h30m", "-1s" or "0" is none at all; nullopt: it is no duration.
+// True: a duration, as "1h30m" or "-1s" is one, that is zero ("0", "0s"); nullopt: no duration.
 std::optional<bool> is_zero_duration(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   if (text == "0") return true;
