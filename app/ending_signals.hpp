@@ -7,7 +7,8 @@
 //   first signal, while serving   wait() says so: the server drains
 //   second signal                 exit 130 at once
 //
-// SIGHUP ends the process as it ends others, unless keep_hangups() was called.
+// SIGHUP ends the process as it ends others, unless keep_hangups() was called: then a
+// terminal that is closed does not end it either.
 #pragma once
 
 #include <chrono>

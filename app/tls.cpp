@@ -4,8 +4,10 @@
 #include <array>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "telemetry/log.hpp"
 
@@ -33,6 +35,17 @@ void note_dates(const TlsIdentity& identity) {
         {{"file", file}, {"not_before", not_before}});
 }
 
+// Others than the owner need no key, and whoever can read it can be this server.
+void note_readers_of_key(const TlsIdentity& identity) {
+  namespace fs = std::filesystem;
+  constexpr fs::perms kOthers = fs::perms::group_all | fs::perms::others_all;
+  std::error_code error;
+  const fs::perms permissions = fs::status(identity.key_file(), error).permissions();
+  if (error || (permissions & kOthers) == fs::perms::none) return;
+  log(LogLevel::kWarning, "the TLS key's file is open to others than its owner",
+      {{"file", identity.key_file().string()}, {"expected", "chmod 600"}});
+}
+
 }  // namespace
 
 std::shared_ptr<TlsIdentity> load_tls_identity(const Options& options) {
@@ -42,6 +55,7 @@ std::shared_ptr<TlsIdentity> load_tls_identity(const Options& options) {
                              std::string(options.tls_key.empty() ? "certificate" : "key"));
   auto identity = std::make_shared<TlsIdentity>(options.tls_certificate, options.tls_key);
   note_dates(*identity);
+  note_readers_of_key(*identity);
   return identity;
 }
 
@@ -49,6 +63,7 @@ void reload_tls_identity(TlsIdentity& identity) {
   try {
     identity.reload();
     note_dates(identity);
+    note_readers_of_key(identity);
   } catch (const std::runtime_error& error) {
     log(LogLevel::kError, "the TLS certificate stays as it was", {{"reason", error.what()}});
   }

@@ -2,6 +2,7 @@
 #include "http/tls/tls_identity.hpp"
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -67,18 +68,31 @@ File open_file(const fs::path& path) {
   return file;
 }
 
-std::string text_of(const fs::path& path) {
-  const File file = open_file(path);
-  std::string text(kMaxFileBytes + 1, '\0');
-  errno = 0;
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get()) != 0) refuse(path, std::generic_category().message(errno));
-  if (text.size() > kMaxFileBytes) refuse(path, "expected a file of PEM, got more than 1 MiB");
-  return text;
-}
+// A file's text, which may be a key: nothing of it stays in memory.
+class SecretText {
+ public:
+  explicit SecretText(const fs::path& path) {
+    const File file = open_file(path);
+    std::setvbuf(file.get(), nullptr, _IONBF, 0);
+    errno = 0;
+    size_ = std::fread(text_.data(), 1, text_.size(), file.get());
+    if (std::ferror(file.get()) != 0) refuse(path, std::generic_category().message(errno));
+    if (size_ > kMaxFileBytes) refuse(path, "expected a file of PEM, got more than 1 MiB");
+  }
+  ~SecretText() { OPENSSL_cleanse(text_.data(), size_); }
+  SecretText(const SecretText&) = delete;
+  SecretText& operator=(const SecretText&) = delete;
 
-Bytes bytes_of(const std::string& text) {
-  Bytes bytes(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+  std::string_view view() const { return std::string_view(text_).substr(0, size_); }
+
+ private:
+  std::string text_ = std::string(kMaxFileBytes + 1, '\0');
+  std::size_t size_ = 0;
+};
+
+// As long as the text is there.
+Bytes bytes_of(const SecretText& text) {
+  Bytes bytes(BIO_new_mem_buf(text.view().data(), static_cast<int>(text.view().size())));
   if (!bytes) throw std::runtime_error("OpenSSL: no memory for a file");
   return bytes;
 }
@@ -90,7 +104,7 @@ int no_passphrase(char*, int, int, void* was_asked) {
 }
 
 void use_certificate(SSL_CTX* context, const fs::path& file) {
-  const std::string text = text_of(file);
+  const SecretText text(file);
   const Bytes bytes = bytes_of(text);
   const Certificate certificate(PEM_read_bio_X509(bytes.get(), nullptr, nullptr, nullptr));
   if (!certificate) refuse(file, "expected a certificate in PEM (" + reason() + ")");
@@ -107,7 +121,7 @@ void use_certificate(SSL_CTX* context, const fs::path& file) {
 }
 
 void use_key(SSL_CTX* context, const fs::path& file, const fs::path& certificate_file) {
-  const std::string text = text_of(file);
+  const SecretText text(file);
   const Bytes bytes = bytes_of(text);
   bool has_passphrase = false;
   const Key key(PEM_read_bio_PrivateKey(bytes.get(), nullptr, no_passphrase, &has_passphrase));

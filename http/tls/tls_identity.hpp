@@ -34,6 +34,7 @@ class TlsIdentity {
   TimePoint not_before() const;
   TimePoint not_after() const;
   const std::filesystem::path& certificate_file() const { return certificate_; }
+  const std::filesystem::path& key_file() const { return key_; }
 
   // A session of the server's side on a socket that does not block. Throws
   // std::runtime_error if memory is short.

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -53,6 +54,9 @@ class TlsProcess {
     place_.write("key.pem", certificate.key_pem());
   }
   void write_certificate(std::string_view text) const { place_.write("certificate.pem", text); }
+  void set_key_permissions(std::filesystem::perms permissions) const {
+    std::filesystem::permissions(place_.path() / "key.pem", permissions);
+  }
   // Asks for the files to be read anew, and waits for what the log says of it.
   void renew(const std::string& event) {
     const auto before = times_in(output(), event);
@@ -112,6 +116,20 @@ TEST_CASE("TLS of a server: a certificate that has expired, or is not valid yet,
                        doctest::Contains("certificate verify failed"), std::runtime_error);
   server.write(early);
   server.renew("the TLS certificate is not valid yet");
+}
+
+TEST_CASE("TLS of a server: a key that others may read is warned of and used") {
+  const TestCertificate certificate("open");
+  TlsProcess server(certificate);
+  const std::string warning = "the TLS key's file is open to others than its owner";
+  const auto before = times_in(server.output(), warning);
+  server.set_key_permissions(std::filesystem::perms(0640));
+  server.renew(warning);
+  CHECK(times_in(server.output(), warning) == before + 1);
+  server.set_key_permissions(std::filesystem::perms(0600));
+  server.renew("TLS certificate read");
+  CHECK(TlsClient(server.port(), {.trusted = certificate.pem()}).server_name() == "open");
+  CHECK(times_in(server.output(), warning) == before + 1);
 }
 
 TEST_CASE("TLS of a server: files that do not do are refused at the start, with option, file and reason") {
