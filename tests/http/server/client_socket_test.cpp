@@ -156,19 +156,35 @@ TEST_CASE("TLS: plain HTTP is told to call by https, and the connection ends") {
   CHECK(server->script().num_submitted() == 0);
 }
 
-TEST_CASE("TLS: what is no handshake is closed, and nothing is left behind") {
+TEST_CASE("TLS: what is no handshake is closed, with an alert if it is TLS, and nothing is left behind") {
   TlsServer server;
   std::string wrong_hello = client_hello();
   wrong_hello[5] = '\x63';  // no such message
-  for (const std::string& bytes :
-       {std::string("SSH-2.0-client\r\n"), std::string(1000, '\0'), std::string(100'000, '\xff'), wrong_hello,
-        std::string("\x16\x03\x01\xff\xff") + std::string(70'000, 'x'),
-        std::string("\x15\x03\x01\x00\x02\x02\x28", 7)}) {
+  struct Row {
+    std::string bytes;
+    int alert;  // 0: none
+  };
+  const std::vector<Row> rows = {
+      {"SSH-2.0-client\r\n", 0},
+      {std::string(1000, '\0'), 0},
+      {std::string(100'000, '\xff'), 0},
+      {wrong_hello, SSL_AD_UNEXPECTED_MESSAGE},
+      {std::string("\x16\x03\x01\xff\xff") + std::string(70'000, 'x'), SSL_AD_RECORD_OVERFLOW},
+      {std::string("\x15\x03\x01\x00\x02\x02\x28", 7), 0},
+      {std::string("\x16\x03\x01\x00\x05\x01\x02\x00\x00\x03", 10), 0},  // a hello of 131 KB
+  };
+  for (const Row& row : rows) {
     TestClient client(server->port());
-    client.send(bytes);
+    client.send(row.bytes);
     client.half_close();
-    CHECK(client.read_to_end().size() < 100);  // an alert at most
+    const std::string answer = client.read_to_end();
+    CAPTURE(row.alert);
     CHECK(client.is_at_end());
+    CHECK(answer.size() == (row.alert == 0 ? 0 : 7));
+    if (row.alert == 0 || answer.size() != 7) continue;
+    CHECK(answer[0] == '\x15');  // an alert,
+    CHECK(answer[5] == '\x02');  // which is fatal
+    CHECK(static_cast<int>(answer[6]) == row.alert);
   }
   CHECK(server.has_no_connection());
 }
