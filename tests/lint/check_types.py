@@ -13,11 +13,12 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "cmake"))
-from unity_groups import DIRECTIVE, NOT_CODE  # noqa: E402
+from unity_groups import ATTRIBUTES, DIRECTIVE, NOT_CODE, outside_of  # noqa: E402
 
 FOLDERS = ("actors", "app", "bench", "engine", "gpu", "http", "loadgen", "policy", "store", "telemetry", "tests", "text")
 SCOPE = re.compile(r"^(?:inline\s+)?namespace\s*([\w:]*)$")
-TYPE = re.compile(r"^(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+class)?)\s+(?:alignas\(\w+\)\s*)?(\w+)(?!\s*::)(?:\s+final)?\s*(?::[^:].*)?$", re.S)
+TYPE = re.compile(r"^(?:template\s*<>\s*)*(?:typedef\s+)?(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+" + ATTRIBUTES
+                  + r"(\w+)(?!\s*::)(?:\s+final)?\s*(?::[^:].*)?$", re.S)
 
 
 def defined_types(code: str):
@@ -34,7 +35,7 @@ def defined_types(code: str):
             if outside and (scope := SCOPE.match(head)):
                 scopes.append(scope.group(1))
             else:
-                if outside and "" not in scopes and (found := TYPE.match(head)):
+                if outside and "" not in scopes and (found := TYPE.match(outside_of(head))):
                     yield "::".join([*scopes, found.group(1)])
                 scopes.append(None)
         if None not in scopes:
