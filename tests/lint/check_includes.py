@@ -57,8 +57,8 @@ def problems_of(root, file):
             other = folder_of(target)
             if other == "tests":
                 yield f"{where}: nothing includes tests/"
-            elif other not in ALLOWED and "/" in target:
-                yield f"{where}: '{target}' is in no known folder"
+            elif other not in ALLOWED:
+                yield f"{where}: '{target}' is in no known folder of the root, which includes are named from"
             elif (other in ALLOWED and other != folder and other not in ALLOWED[folder]
                   and (folder, target) not in SHARED_HEADERS):
                 yield f"{where}: {folder}/ may not include {other}/"
