@@ -3,8 +3,9 @@
 """Checks that every header compiles alone.
 
     check_headers.py                     x.cpp includes x.hpp first: compiling it proves x.hpp
-    check_headers.py --compile BUILD     compiles the headers that no source proves so, as the
-                                         sources of build folder BUILD that include them
+    check_headers.py --compile BUILD     compiles the headers that no source of build folder
+                                         BUILD proves so, as the sources that include them;
+                                         a header that none includes is a problem too
 """
 import argparse
 import concurrent.futures
@@ -59,23 +60,32 @@ def order_problems():
             yield f"{source.relative_to(ROOT)}: its own header does not come first"
 
 
-def unproved_headers():
-    """Sources of tests are compiled in groups, and prove nothing."""
-    proved = {includes(source)[0] for source in files_ending(SOURCES)
-              if includes(source) and not source.is_relative_to(ROOT / "tests")}
+def compiled_sources(build):
+    """Sources that the build compiles, and the compiler's words. A group of sources is one."""
+    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+        source = pathlib.Path(entry["directory"], entry["file"])
+        if source.is_file():  # otherwise it is made by the build
+            yield source, shlex.split(entry["command"])
+
+
+def first_header(source):
+    """The header that a source, or the first of its group, begins with."""
+    while source is not None and source.suffix not in HEADERS:
+        source = next(iter(includes(source)), None)
+    return source
+
+
+def unproved_headers(build):
+    proved = {first_header(source) for source, _ in compiled_sources(build)}
     return [header for header in files_ending(HEADERS) if header not in proved]
 
 
 def compiler_calls(build):
     """How each header is compiled: as the first source that includes it, but for CUDA's compiler."""
     calls = {}
-    for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
-        words = shlex.split(entry["command"])
+    for source, words in compiled_sources(build):
         if any(word.endswith("nvcc") for word in words[:2]):
             continue
-        source = pathlib.Path(entry["directory"], entry["file"])
-        if not source.is_file():
-            continue  # it is made by the build
         end = words.index("-o")
         words = [word for word in words[:end] if not word.endswith("ccache")]
         for header in all_includes(source):
@@ -92,11 +102,14 @@ def compile_alone(header, words):
 
 def compile_problems(build):
     calls = compiler_calls(build)
-    headers = unproved_headers()
+    headers = unproved_headers(build)
     built = [header for header in headers if header in calls]
+    for header in headers:
+        if header not in calls:
+            yield f"{header.relative_to(ROOT)}: no source of {build} includes it"
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         yield from filter(None, threads.map(lambda header: compile_alone(header, calls[header]), built))
-    print(f"{len(built)} headers compiled; in no source of {build}: {len(headers) - len(built)}")
+    print(f"{len(built)} headers compiled")
 
 
 def main():

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The lints themselves: what each finds in code that is not there."""
+import contextlib
+import io
+import json
 import pathlib
 import shutil
 import tempfile
 import unittest
+import unittest.mock
 
+import check_headers
 import check_includes
 import check_types
 
@@ -29,6 +34,46 @@ class Types(unittest.TestCase):
 
     def test_declarations_and_names_of_one_file_alone_are_none(self):
         self.assert_types("struct X; namespace { struct Y {}; } struct X f() { return {}; } struct A::X {};")
+
+
+class Headers(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+        for patch in (unittest.mock.patch.object(check_headers, "ROOT", self.root),
+                      contextlib.redirect_stdout(io.StringIO())):
+            patch.__enter__()
+            self.addCleanup(patch.__exit__, None, None, None)
+        for name in ("x", "y"):
+            self.write(f"gpu/{name}.hpp", "#pragma once\n")
+            self.write(f"gpu/{name}.cpp", f'#include "gpu/{name}.hpp"\n')
+
+    def write(self, name, text):
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def compile(self, *sources):
+        self.write("compile_commands.json", json.dumps(
+            [{"directory": str(self.root), "file": source, "command": f"c++ -I. -o x.o -c {source}"}
+             for source in sources]))
+
+    def unproved(self):
+        return [str(header.relative_to(self.root)) for header in check_headers.unproved_headers(self.root)]
+
+    def test_only_a_source_that_is_compiled_proves_its_header(self):
+        self.compile("gpu/x.cpp", "gpu/made_by_the_build.cpp")
+        self.assertEqual(self.unproved(), ["gpu/y.hpp"])
+
+    def test_a_group_proves_the_header_it_begins_with(self):
+        self.write("group.cxx", f'#include "{self.root}/gpu/y.cpp"\n#include "{self.root}/gpu/x.cpp"\n')
+        self.compile("group.cxx")
+        self.assertEqual(self.unproved(), ["gpu/x.hpp"])
+
+    def test_a_header_that_no_compiled_source_includes_is_a_problem(self):
+        self.compile("gpu/x.cpp")
+        problems = list(check_headers.compile_problems(self.root))
+        self.assertEqual(problems, [f"gpu/y.hpp: no source of {self.root} includes it"])
 
 
 class Includes(unittest.TestCase):
