@@ -58,7 +58,7 @@ json odd_family(const char* architecture, std::uint32_t num_kv_heads) {
           {"num_attention_heads", 6},
           {"num_key_value_heads", num_kv_heads},
           {"head_dim", 24},
-          {"vocab_size", 301},
+          {"vocab_size", 1301},  // few rows of logits are more than a task of the soft cap
           {"max_position_embeddings", 512}};
 }
 
