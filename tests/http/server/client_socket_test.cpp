@@ -170,7 +170,7 @@ TEST_CASE("TLS: what is no handshake is closed, with an alert if it is TLS, and 
       {std::string(100'000, '\xff'), 0},
       {wrong_hello, SSL_AD_UNEXPECTED_MESSAGE},
       {std::string("\x16\x03\x01\xff\xff") + std::string(70'000, 'x'), SSL_AD_RECORD_OVERFLOW},
-      {std::string("\x15\x03\x01\x00\x02\x02\x28", 7), 0},
+      {std::string("\x15\x03\x01\x00\x02\x02\x28", 7), SSL_AD_UNEXPECTED_MESSAGE},
       {std::string("\x16\x03\x01\x00\x05\x01\x02\x00\x00\x03", 10), 0},  // a hello of 131 KB
   };
   for (const Row& row : rows) {
