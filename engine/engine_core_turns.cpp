@@ -146,11 +146,14 @@ bool EngineCore::let_yield(const Worker& worker, SequenceIndex newcomer, Claim c
 }
 
 // Tokens since it began to run that it has not to compute again should it stop now,
-// or that its client has got.
+// or that its client has got. Where it has lost what it had computed before its last stop,
+// it may lose this, too, and only the client's count: two that can't both keep their
+// prompts would else take turns for ever and never draw.
 std::uint32_t EngineCore::num_progressed(const Sequence& sequence, const Worker& worker) const {
   if (sequence.is_paused) return 0;  // it is about to stop anyway
   const std::uint32_t num_drawn = sequence.progress.num_known() - sequence.num_known_at_start;
-  if (!options_.serving.keeps_prefixes()) return num_drawn;
+  const bool has_lost = sequence.num_found_at_start < sequence.num_given_up;
+  if (!options_.serving.keeps_prefixes() || has_lost) return num_drawn;
   const std::uint32_t num_computed = sequence.progress.num_computed();
   const std::uint32_t num_kept = num_computed - num_computed % worker.device.page_size;
   return std::max(num_drawn, num_kept - std::min(num_kept, sequence.num_found_at_start));
