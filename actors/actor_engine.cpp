@@ -127,7 +127,7 @@ void ActorEngine::launch(RequestId id, const RequestActor& actor) {
 }
 
 void ActorEngine::end_journal(std::string response) {
-  if (actors_.store) caf::anon_send(actors_.store, EndJournal{std::move(response)});
+  if (actors_.store) caf::anon_send(actors_.store, EndJournal{.response = std::move(response)});
 }
 
 void ActorEngine::look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink) {

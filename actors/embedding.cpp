@@ -57,6 +57,7 @@ RequestActor::behavior_type make_embedding(EmbeddingState::Self self, Environmen
       [self](const Encoded& encoded) { self->state.take_vector(encoded); },
       [](const ResponseSaved&) {},
       [](const RequestJournaled&) {},
+      [](const JournalEnded&) {},
       [self](const RequestFailed& failed) { self->state.fail(failed.error, failed.sequence); },
   };
 }

@@ -16,7 +16,7 @@
   ADD(BeginRequest) ADD(CancelRequest) ADD(ResumeRequest) ADD(EncodePrompt) ADD(PromptEncoded)   \
   ADD(DropPrompt) ADD(TextEncoded)                                                              \
   ADD(ReadConversation) ADD(ConversationRead) ADD(SaveResponse) ADD(ResponseSaved)               \
-  ADD(JournalRequest) ADD(RequestJournaled) ADD(JournalStart) ADD(JournalTokens) ADD(EndJournal)                   \
+  ADD(JournalRequest) ADD(RequestJournaled) ADD(JournalStart) ADD(JournalTokens) ADD(EndJournal) ADD(JournalEnded)                   \
   ADD(AnswerQuery) ADD(OpenStore) ADD(CommitResponses) ADD(PurgeResponses)                       \
   ADD(OverwriteRemoved) ADD(MakeRoom) ADD(RoomMade)                                              \
   ADD(DiskShort) ADD(DiskMayGrow) ADD(DiskGaveWay)                                               \
@@ -46,7 +46,7 @@ using RequestActor =
     caf::typed_actor<caf::reacts_to<BeginRequest>, caf::reacts_to<CancelRequest>,
                      caf::reacts_to<ResumeRequest>, caf::reacts_to<PromptEncoded>,
                      caf::reacts_to<ConversationRead>, caf::reacts_to<ResponseSaved>,
-                     caf::reacts_to<RequestJournaled>, caf::reacts_to<Admitted>,
+                     caf::reacts_to<RequestJournaled>, caf::reacts_to<JournalEnded>, caf::reacts_to<Admitted>,
                      caf::reacts_to<SequenceStarted>, caf::reacts_to<SequenceStopped>,
                      caf::reacts_to<NewToken>, caf::reacts_to<Encoded>, caf::reacts_to<RequestFailed>>;
 

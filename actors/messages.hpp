@@ -55,12 +55,15 @@ struct JournalStart {  // it runs
 };
 struct JournalTokens {
   std::string response;
+  std::uint64_t vocabulary = 0;
   std::uint64_t first = 0;  // their place in the answer
   std::vector<std::int32_t> tokens;
 };
 struct EndJournal {
   std::string response;
+  bool wants_answer = false;
 };
+struct JournalEnded {};
 
 // engine → response store
 class StoreReply;

@@ -56,6 +56,7 @@ RequestActor::behavior_type make_request(RequestState::Self self, Environment en
       [self](const NewToken& token) { self->state.take_token(token); },
       [](const Encoded&) {},  // of an embedding request's sequences (actors/embedding.hpp)
       [self](const RequestJournaled& journaled) { self->state.take_journaled(journaled); },
+      [self](const JournalEnded&) { self->state.finish_cancelled(); },
       [self](const ResponseSaved& saved) { self->state.take_saved(saved); },
       [self](const RequestFailed& failed) { self->state.fail(failed.error); },
   };
@@ -114,9 +115,10 @@ void RequestState::enter_journal() {
 }
 
 void RequestState::take_journaled(const RequestJournaled& journaled) {
-  if (start_.stream->is_over()) return leave_journal();
+  if (is_over()) return leave_journal();
   if (journaled.error) return fail(*journaled.error);
   count_in(nullptr);
+  is_promised_ = true;
   start_.stream->note_journaled();
   ask_for_admission();
 }
@@ -135,13 +137,15 @@ void RequestState::journal_token(std::int32_t token) {
 
 void RequestState::flush_journal() {
   const std::uint64_t first = usage_.completion_tokens - unjournaled_.size();
-  self_->send(peers_.store,
-              JournalTokens{
-                  .response = start_.request->id, .first = first, .tokens = std::exchange(unjournaled_, {})});
+  self_->send(peers_.store, JournalTokens{.response = start_.request->id,
+                                          .vocabulary = journaled_vocabulary(),
+                                          .first = first,
+                                          .tokens = std::exchange(unjournaled_, {})});
 }
 
 void RequestState::leave_journal() {
-  if (start_.request->background && peers_.store) self_->send(peers_.store, EndJournal{start_.request->id});
+  if (start_.request->background && peers_.store)
+    self_->send(peers_.store, EndJournal{.response = start_.request->id});
 }
 
 // False: the form can't be followed, and the request has failed.
@@ -179,7 +183,7 @@ bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
 }
 
 void RequestState::take_conversation(const ConversationRead& read) {
-  if (start_.stream->is_over()) return;
+  if (is_over()) return;
   if (!read.conversation) return fail(read.error);
   encode(read.conversation);
 }
@@ -222,7 +226,7 @@ void RequestState::stop_encoding() {
 }
 
 void RequestState::take_prompt(const PromptEncoded& encoded) {
-  if (start_.stream->is_over()) return;
+  if (is_over()) return;
   is_abandoned_ = nullptr;
   if (!encoded.prompt) return fail(encoded.error);
   admit(*encoded.prompt);
@@ -290,7 +294,7 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
 }
 
 void RequestState::take_admission() {
-  if (start_.stream->is_over()) return;
+  if (is_over()) return;
   start_.stream->mark_admitted();
   usage_.prompt_tokens = static_cast<std::uint32_t>(ticket_->prompt.size());
   if (const auto reading = answer_reading(model(), *start_.request, ticket_->prompt)) {
@@ -311,7 +315,7 @@ void RequestState::take_started(const SequenceStarted& message) {
   if (start_.request->background && !trace_->is_accepted())
     self_->send(peers_.store, JournalStart{start_.request->id});
   trace_->take_started(message);
-  if (!start_.stream->is_over()) accept();
+  if (!is_over()) accept();
 }
 
 // At the first turn, not before: until then it may still be refused.
@@ -349,7 +353,7 @@ void RequestState::send_scored_echo(const std::vector<TokenLogprobs>& logprobs) 
 }
 
 void RequestState::take_token(const NewToken& token) {
-  if (start_.stream->is_over() || finished_) return;
+  if (is_over() || finished_) return;
   accept();  // one of no tokens has no turn
   if (token.prompt_logprobs) send_scored_echo(*token.prompt_logprobs);
   std::optional<std::size_t> matched_stop;
@@ -495,7 +499,7 @@ void RequestState::save() {
 }
 
 void RequestState::take_saved(const ResponseSaved& saved) {
-  if (start_.stream->is_over()) return;
+  if (is_over()) return;
   if (saved.error && start_.request->turn->must_be_stored) return fail(*saved.error);
   finished_->is_stored = !saved.error;
   conclude();
@@ -536,24 +540,35 @@ void RequestState::count_in(std::atomic<std::uint32_t>* number) {
   if (counted_in_) *counted_in_ += 1;
 }
 
+// A client hears of its cancel when no later process can take the answer up. If this process
+// ends, the next one goes on where it did.
 void RequestState::cancel() {
-  if (start_.stream->is_over()) return;
+  if (is_over()) return;
   // All of it is with the store, which can't be told to forget it before it has it.
   if (start_.request->background && finished_) return;
+  if (!start_.request->background || !peers_.store) return finish_cancelled();
+  stop_encoding();
+  stop_sequence();
+  if (is_promised_ && environment_->board->state() == EngineState::kDraining) {
+    flush_journal();
+    return finish_cancelled();
+  }
+  is_cancelled_ = true;
+  self_->send(peers_.store, EndJournal{.response = start_.request->id, .wants_answer = true});
+}
+
+void RequestState::finish_cancelled() {
   end_trace({.reason = FinishReason::kCancelled, .error = {}, .usage = usage_});
   start_.stream->finish({.reason = FinishReason::kCancelled,
                          .stop_string = {},
                          .stop_token = {},
                          .usage = usage_,
                          .timings = trace_->timings()});
-  // The next process goes on where this one ends.
-  const bool goes_on = start_.request->background && environment_->board->state() == EngineState::kDraining;
-  goes_on ? flush_journal() : leave_journal();
   leave();
 }
 
 void RequestState::fail(const ApiError& error) {
-  if (start_.stream->is_over()) return;
+  if (is_over()) return;
   end_trace({.reason = FinishReason::kError, .error = error, .usage = usage_});
   if (!may_be_asked_again(error.kind)) leave_journal();
   start_.stream->fail(error);

@@ -70,6 +70,7 @@ class RequestState {
   void take_token(const NewToken& token);
   void take_journaled(const RequestJournaled& journaled);
   void take_saved(const ResponseSaved& saved);
+  void finish_cancelled();
   void fail(const ApiError& error);
 
  private:
@@ -78,6 +79,7 @@ class RequestState {
   const ServedModel& model() const { return environment_->models[start_.request->model].served; }
   bool find_guide();
   bool find_call_guide(const std::vector<std::int32_t>& prompt);
+  bool is_over() const { return is_cancelled_ || start_.stream->is_over(); }
   void enter_journal();
   std::uint64_t journaled_vocabulary() const;
   bool is_of_earlier_process() const;
@@ -136,6 +138,8 @@ class RequestState {
   std::optional<Finished> finished_;           // all was generated; it may still have to be stored
   Usage usage_;
   bool is_with_scheduler_ = false;
+  bool is_promised_ = false;   // in the journal, as its client knows
+  bool is_cancelled_ = false;  // and about to leave the journal
   bool is_paused_ = false;
   std::atomic<std::uint32_t>* counted_in_ = nullptr;  // on the board
   TimePoint started_, first_token_, last_token_;

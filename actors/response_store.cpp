@@ -240,10 +240,14 @@ RequestJournaled ResponseStoreState::journal(const JournalRequest& message) {
 void ResponseStoreState::journal(const JournalStart& message) { journal_->mark_start(message.response); }
 
 void ResponseStoreState::journal(const JournalTokens& message) {
-  journal_->extend(message.response, message.first, message.tokens);
+  journal_->extend(message.response, message.vocabulary, message.first, message.tokens);
 }
 
-void ResponseStoreState::end_journal(const EndJournal& message) { journal_->end(message.response); }
+void ResponseStoreState::end_journal(const EndJournal& message) {
+  journal_->end(message.response);
+  if (message.wants_answer)
+    self_->send(caf::actor_cast<RequestActor>(self_->current_sender()), JournalEnded{});
+}
 
 void ResponseStoreState::answer(const AnswerQuery& message) {
   const StoreQuery& query = message.query;

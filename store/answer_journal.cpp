@@ -185,11 +185,18 @@ bool read_request(std::string_view in, JournaledAnswer& answer) {
 }
 
 // False: they do not follow those that are there, so some between were not written.
-bool add_tokens(std::string_view contents, std::vector<std::int32_t>& tokens) {
-  std::uint64_t first = 0;
-  if (!take(contents, first) || first != tokens.size()) return false;
+bool add_tokens(std::string_view contents, JournaledAnswer& answer) {
+  std::uint64_t vocabulary = 0, first = 0;
+  if (!take(contents, vocabulary) || !take(contents, first)) return false;
+  if (contents.empty()) return true;  // a process ended in order
+  if (vocabulary != answer.vocabulary) {
+    answer.tokens.clear();
+    answer.vocabulary = vocabulary;
+  }
+  if (first > answer.tokens.size()) return false;
+  answer.tokens.resize(first);
   std::int32_t token = 0;
-  while (take(contents, token)) tokens.push_back(token);
+  while (take(contents, token)) answer.tokens.push_back(token);
   return true;
 }
 
@@ -204,7 +211,7 @@ std::optional<JournaledAnswer> answer_in(std::string_view bytes, std::string_vie
   if (!is_whole) return std::nullopt;
   for (std::uint64_t place = end; const auto next = next_block(bytes, place); end = place) {
     if (next->kind == BlockKind::kTokens) {
-      if (!add_tokens(next->contents, answer.tokens)) break;
+      if (!add_tokens(next->contents, answer)) break;
       answer.num_futile_starts = 0;
     } else {
       answer.num_futile_starts += 1;
@@ -311,8 +318,10 @@ void AnswerJournal::mark_start(std::string_view id) {
   append(id, static_cast<std::uint32_t>(BlockKind::kStart), {});
 }
 
-void AnswerJournal::extend(std::string_view id, std::uint64_t first, std::span<const std::int32_t> tokens) {
+void AnswerJournal::extend(std::string_view id, std::uint64_t vocabulary, std::uint64_t first,
+                           std::span<const std::int32_t> tokens) {
   std::string contents;
+  put(contents, vocabulary);
   put(contents, first);
   contents.append(reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes());
   append(id, static_cast<std::uint32_t>(BlockKind::kTokens), contents);
@@ -341,19 +350,21 @@ void AnswerJournal::end(std::string_view id) {
   {
     const File file(
         ::openat(directory_->descriptor(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-    const auto size = file.is_open() ? plain_size(file.get()) : std::nullopt;
-    if (!size) return;
+    if (!file.is_open() && errno == ENOENT) return;
+    if (!file.is_open())
+      log(LogLevel::kWarning, "a journaled answer is removed, but not overwritten", {{"response", id}});
+    const auto size = file.is_open() ? plain_size(file.get()).value_or(0) : 0;
     const std::string zeros(kZerosAtOnce, '\0');
-    std::uint64_t left = *size;
+    std::uint64_t left = size;
     while (left > 0) {
       const auto some = std::string_view(zeros).substr(0, std::min<std::uint64_t>(left, zeros.size()));
       if (write_all(file.get(), some) != 0) break;
       left -= some.size();
     }
     // Pages of a file without a name need never reach the disk.
-    ::fdatasync(file.get());
+    if (file.is_open()) ::fdatasync(file.get());
     num_answers_ -= std::min<std::size_t>(num_answers_, 1);
-    num_bytes_ -= std::min(num_bytes_, *size);
+    num_bytes_ -= std::min(num_bytes_, size);
   }
   ::unlinkat(directory_->descriptor(), name.c_str(), 0);
   ::fsync(directory_->descriptor());

@@ -30,7 +30,7 @@ struct JournaledAnswer {
   std::string flow = {};
   std::int64_t created = 0;  // Unix seconds
   std::uint64_t seed = 0;    // of its draws
-  // tokens_origin() of its model: the tokens are of no use to another.
+  // tokens_origin() of the model that drew the tokens, which are of no use to another.
   std::uint64_t vocabulary = 0;
   std::string body = {};  // the client's JSON
   // As they were drawn; without the one that ended it.
@@ -57,10 +57,11 @@ class AnswerJournal {
   std::optional<StoreError> begin(const JournaledAnswer& answer);
   // This process runs it.
   void mark_start(std::string_view id);
-  // first: the place of the first one in the answer. If writing fails, these and those behind
-  // them are not used, which costs time only. Unknown ids are ignored. No tokens: the process
+  // first: the place of the first one in the answer; what was there is replaced. If writing fails, these and
+  // those behind them are not used, which costs time only. Unknown ids are ignored. No tokens: the process
   // ends in order.
-  void extend(std::string_view id, std::uint64_t first, std::span<const std::int32_t> tokens);
+  void extend(std::string_view id, std::uint64_t vocabulary, std::uint64_t first,
+              std::span<const std::int32_t> tokens);
   // When this returns, neither the request nor its file is on the disk, if that does its part.
   void end(std::string_view id);
 

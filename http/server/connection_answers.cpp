@@ -170,8 +170,6 @@ void Connection::start_generation(ApiRequest request) {
 void Connection::start_detached(ApiRequest request) {
   const bool is_background = request.generation.background != nullptr;
   if (!begin_inference()) return;
-  shard_.answers().remove();
-  exchange_->is_generation = false;
   GenerationRequest generation = std::move(take_requests(request).front());
   complete(generation.flow, generation.origin, request.stream);
   const bool is_stream = request.stream;
@@ -184,6 +182,8 @@ void Connection::start_detached(ApiRequest request) {
                               .is_background = is_background};
   about.request = std::move(request);
   const auto answer = shard_.detached().start(std::move(about), std::move(generation));
+  shard_.answers().remove();
+  exchange_->is_generation = false;
   if (!answer)
     return answer_error(to_http_error({.kind = ApiErrorKind::kOverloaded,
                                        .message = "The server keeps as many answers as it may that go on "
@@ -245,6 +245,8 @@ void Connection::answer_ended() {
   const auto ended = shard_.detached().find(request.query.tenant, request.query.response);
   end_generation();
   if (request.answer == StoredRequest::Answer::kDeleted) {
+    service_.engine().end_journal(
+        request.query.response);  // also of one that failed and is to be begun again
     shard_.detached().forget(request.query.response);
     request.may_be_missing = true;
     return ask_store(std::move(request));

@@ -66,7 +66,12 @@ void DetachedAnswer::ask() {
 
 void DetachedAnswer::deliver(ResponseEvent event) {
   const std::lock_guard lock(mutex_);
-  if (has_ended_ || goes_on_elsewhere(event)) return;
+  if (has_ended_ || was_left_) return;
+  if (is_of_engine_that_ends(event)) {
+    was_left_ = !events_.empty() || about_.is_known;
+    if (was_left_) return;
+    event = Failed{{.kind = ApiErrorKind::kUnavailable, .message = "The server is shutting down."}};
+  }
   if (const auto* failed = std::get_if<Failed>(&event); failed != nullptr && may_ask_again(failed->error)) {
     if (!is_cancelled_) {
       ask_again_ = Clock::now() + kBeforeAskingAgain;
@@ -93,8 +98,8 @@ bool DetachedAnswer::may_ask_again(const ApiError& error) const {
 }
 
 // The engine ends: nobody has cancelled it.
-bool DetachedAnswer::goes_on_elsewhere(const ResponseEvent& event) const {
-  if (!about_.is_background || is_cancelled_ || events_.empty()) return false;
+bool DetachedAnswer::is_of_engine_that_ends(const ResponseEvent& event) const {
+  if (!about_.is_background || is_cancelled_) return false;
   const auto* finished = std::get_if<Finished>(&event);
   const auto* failed = std::get_if<Failed>(&event);
   return (finished != nullptr && finished->reason == FinishReason::kCancelled) ||
@@ -154,7 +159,7 @@ void DetachedAnswer::cancel() {
     const std::lock_guard lock(mutex_);
     if (has_ended_ || std::exchange(is_cancelled_, true)) return;
     // Nothing is under way that could say so.
-    if (std::exchange(ask_again_, std::nullopt)) {
+    if (std::exchange(ask_again_, std::nullopt) || std::exchange(was_left_, false)) {
       is_journal_to_end_ = true;
       keep(Finished{.reason = FinishReason::kCancelled, .stop_string = {}, .stop_token = {}, .usage = {}});
       for (Follower& follower : followers_) pump(follower);
@@ -187,7 +192,8 @@ bool DetachedAnswer::tend(Clock::time_point now, std::chrono::milliseconds keep)
     }
     asks = ask_again_ && now >= *ask_again_;
     // Its client was told at once, and knows no id.
-    was_refused = about_.is_background && has_ended_ && std::holds_alternative<Failed>(events_.front());
+    was_refused = about_.is_background && !about_.is_known && has_ended_ &&
+                  std::holds_alternative<Failed>(events_.front());
   }
   if (was_refused) return false;
   end_journal();

@@ -36,6 +36,7 @@ class DetachedAnswer final : public ResponseSink, public std::enable_shared_from
     std::int64_t created = 0;                           // Unix seconds
     std::shared_ptr<const ConversationTurn> turn = {};  // null: a chat or a completion
     bool is_background = false;
+    bool is_known = false;  // to its client, by its id, before it is submitted
   };
   struct Look {
     AnswerItems items = {};  // so far
@@ -81,7 +82,7 @@ class DetachedAnswer final : public ResponseSink, public std::enable_shared_from
   };
 
   bool may_ask_again(const ApiError& error) const;
-  bool goes_on_elsewhere(const ResponseEvent& event) const;
+  bool is_of_engine_that_ends(const ResponseEvent& event) const;
   void keep(ResponseEvent event);
   void pump(Follower& follower);
   void ask();
@@ -98,6 +99,7 @@ class DetachedAnswer final : public ResponseSink, public std::enable_shared_from
   std::vector<Follower> followers_;
   bool has_ended_ = false;
   bool is_cancelled_ = false;
+  bool was_left_ = false;           // to the next process
   bool is_journal_to_end_ = false;  // of a request that no actor runs
   std::shared_ptr<const void> under_way_;
   Clock::time_point ended_at_ = {};

@@ -2,6 +2,7 @@
 #include "http/server/detached_answers.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -46,13 +47,14 @@ bool DetachedAnswers::make_room(const std::string& flow) {
     std::uint64_t number = 0, bytes = 0;
   };
   Size running, own;
-  std::vector<std::pair<DetachedAnswer::Clock::time_point, Answers::iterator>> over;
+  // Its own first, then those that ended first.
+  std::vector<std::tuple<bool, DetachedAnswer::Clock::time_point, Answers::iterator>> over;
   Size ended;
   for (auto it = answers_.begin(); it != answers_.end(); ++it) {
     const DetachedAnswer& answer = *it->second;
     const std::uint64_t bytes = answer.num_bytes();
     if (const auto when = answer.ended()) {
-      over.emplace_back(*when, it);
+      over.emplace_back(answer.about().flow != flow, *when, it);
       ended = {ended.number + 1, ended.bytes + bytes};
       continue;
     }
@@ -64,8 +66,10 @@ bool DetachedAnswers::make_room(const std::string& flow) {
   };
   const Size most{limits_.max_detached_answers, limits_.max_detached_bytes};
   if (!is_in(most)) return false;
-  std::sort(over.begin(), over.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [when, it] : over) {
+  std::sort(over.begin(), over.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+  });
+  for (const auto& [is_others, when, it] : over) {
     const bool has_room =
         running.number + ended.number < most.number && running.bytes + ended.bytes < most.bytes;
     if (has_room) break;
@@ -87,6 +91,16 @@ void DetachedAnswers::forget(std::string_view id) {
   if (found == answers_.end()) return;
   answers_.erase(found);
   publish();
+}
+
+void DetachedAnswers::cancel_streams() {
+  std::vector<std::shared_ptr<DetachedAnswer>> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, answer] : answers_)
+      if (!answer->about().is_background) streams.push_back(answer);
+  }
+  for (const auto& answer : streams) answer->cancel();
 }
 
 void DetachedAnswers::tick(DetachedAnswer::Clock::time_point now) {

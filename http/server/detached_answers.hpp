@@ -33,6 +33,8 @@ class DetachedAnswers {
   // Null: there is none of this tenant.
   std::shared_ptr<DetachedAnswer> find(std::string_view tenant, std::string_view id) const;
   void forget(std::string_view id);
+  // All but those in the background.
+  void cancel_streams();
   // To be called now and then.
   void tick(DetachedAnswer::Clock::time_point now);
 

@@ -40,7 +40,8 @@ void take_up(const Service& service, DetachedAnswers& detached, const Interrupte
                               .created = answer.created,
                               .turn = std::make_shared<const ConversationTurn>(ConversationTurn{
                                   .created = answer.created, .settings = std::string(kUnknownSettings)}),
-                              .is_background = true};
+                              .is_background = true,
+                              .is_known = true};
   auto request = service.request_of(answer);
   if (const auto* error = std::get_if<ApiError>(&request)) {
     log(LogLevel::kWarning, "an interrupted response can't be gone on with",
@@ -154,6 +155,7 @@ void Server::drain(std::chrono::milliseconds deadline) {
   for (const auto& shard : self.shards) shard->drain();
   if (self.answers->wait_for_none(deadline)) return;
   for (const auto& shard : self.shards) shard->abort_answers();
+  self.detached.cancel_streams();
   self.answers->wait_for_none(kTimeToSayGoodbye);
 }
 

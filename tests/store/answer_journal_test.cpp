@@ -56,9 +56,9 @@ TEST_CASE("answer journal: the next process finds the request and its tokens, un
   const auto second = an_answer("resp_b", 8);
   REQUIRE(!journal.begin(first));
   REQUIRE(!journal.begin(second));
-  journal.extend("resp_a", 0, Tokens{1, 2, 3});
-  journal.extend("resp_a", 3, Tokens{-4});
-  journal.extend("resp_unknown", 0, Tokens{5});
+  journal.extend("resp_a", 77, 0, Tokens{1, 2, 3});
+  journal.extend("resp_a", 77, 3, Tokens{-4});
+  journal.extend("resp_unknown", 77, 0, Tokens{5});
   auto answers = place.read();
   REQUIRE(answers.size() == 2);
   CHECK(answers[0] == second);  // the older one
@@ -84,10 +84,10 @@ TEST_CASE("answer journal: processes that ran it and added nothing are counted, 
     journal.mark_start("resp_a");
     CHECK(place.read().at(0).num_futile_starts == i);
   }
-  journal.extend("resp_a", 0, Tokens{7});
+  journal.extend("resp_a", 77, 0, Tokens{7});
   CHECK(place.read().at(0).num_futile_starts == 0);
   journal.mark_start("resp_a");
-  journal.extend("resp_a", 1, Tokens{});
+  journal.extend("resp_a", 77, 1, Tokens{});
   CHECK(place.read().at(0).num_futile_starts == 0);
   CHECK(place.read().at(0).tokens == Tokens{7});
 }
@@ -96,12 +96,26 @@ TEST_CASE("answer journal: tokens behind some that were not written are not used
   const Place place;
   AnswerJournal journal(place.directory);
   REQUIRE(!journal.begin(an_answer("resp_a")));
-  journal.extend("resp_a", 0, Tokens{1, 2});
-  journal.extend("resp_a", 4, Tokens{5, 6});  // 3 and 4 did not get there
-  journal.extend("resp_a", 6, Tokens{7});
+  journal.extend("resp_a", 77, 0, Tokens{1, 2});
+  journal.extend("resp_a", 77, 4, Tokens{5, 6});  // 3 and 4 did not get there
+  journal.extend("resp_a", 77, 6, Tokens{7});
   CHECK(place.read().at(0).tokens == Tokens{1, 2});
-  journal.extend("resp_a", 2, Tokens{3, 4});
+  journal.extend("resp_a", 77, 2, Tokens{3, 4});
   CHECK(place.read().at(0).tokens == Tokens{1, 2, 3, 4});
+}
+
+TEST_CASE("answer journal: tokens can be replaced, and those of another tokenizer replace all") {
+  const Place place;
+  AnswerJournal journal(place.directory);
+  REQUIRE(!journal.begin(an_answer("resp_a")));
+  journal.extend("resp_a", 77, 0, Tokens{1, 2, 3});
+  journal.extend("resp_a", 77, 1, Tokens{2, 3, 4});
+  CHECK(place.read().at(0).tokens == Tokens{1, 2, 3, 4});
+  journal.extend("resp_a", 78, 2, Tokens{9});  // what is in front of it is of the other
+  CHECK(place.read().at(0).tokens.empty());
+  journal.extend("resp_a", 78, 0, Tokens{8});
+  CHECK(place.read().at(0).tokens == Tokens{8});
+  CHECK(place.read().at(0).vocabulary == 78);
 }
 
 TEST_CASE("answer journal: a file with another name is read and ended all the same") {
@@ -109,7 +123,7 @@ TEST_CASE("answer journal: a file with another name is read and ended all the sa
   AnswerJournal journal(place.directory);
   REQUIRE(!journal.begin(an_answer("resp_a")));
   std::filesystem::create_hard_link(place.file("resp_a"), place.root.path() / "backup");
-  journal.extend("resp_a", 0, Tokens{1});
+  journal.extend("resp_a", 77, 0, Tokens{1});
   CHECK(place.read().at(0).tokens == Tokens{1});
   journal.end("resp_a");
   CHECK(place.read().empty());
@@ -123,8 +137,8 @@ TEST_CASE(
   REQUIRE(!AnswerJournal(place.directory).begin(answer));
   const std::size_t num_request_bytes = bytes_of(place.file("resp_a")).size();
   AnswerJournal journal(place.directory);
-  journal.extend("resp_a", 0, Tokens{1, 2});
-  journal.extend("resp_a", 2, Tokens{3});
+  journal.extend("resp_a", 77, 0, Tokens{1, 2});
+  journal.extend("resp_a", 77, 2, Tokens{3});
   const std::string whole = bytes_of(place.file("resp_a"));
   std::mt19937 random(1);
   for (std::size_t i = 0; i < 2 * whole.size(); ++i) {
@@ -147,7 +161,7 @@ TEST_CASE(
     CHECK(found[0].body == answer.body);
     const Tokens& tokens = found[0].tokens;
     CHECK((tokens.empty() || tokens == Tokens{1, 2}));
-    AnswerJournal(place.directory).extend("resp_a", tokens.size(), Tokens{9});
+    AnswerJournal(place.directory).extend("resp_a", 77, tokens.size(), Tokens{9});
     Tokens expected = tokens;
     expected.push_back(9);
     CHECK(place.read().at(0).tokens == expected);

@@ -310,3 +310,42 @@ TEST_CASE("background: without a store it is refused") {
   CHECK(refused.status == 400);
   CHECK(refused.body.find("keeps no responses") != std::string::npos);
 }
+
+TEST_CASE("background: answers that were cancelled are not taken up, however the server ends then") {
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    const TemporaryDirectory place;
+    std::vector<std::string> ids;
+    {
+      ServerProcess server(flags_of(place));
+      for (int i = 0; i < 12; ++i) ids.push_back(begin(server, a_request(1)));
+      for (const auto& id : ids) http_post(server.port(), "/v1/responses/" + id + "/cancel", "");
+      server.signal(signal);
+      server.wait();
+    }
+    const ServerProcess server(flags_of(place));
+    for (const auto& id : ids) {
+      const auto after = http_get(server.port(), "/v1/responses/" + id);  // or it was complete by then
+      CHECK((after.status == 404 || json::parse(after.body)["status"] == "incomplete"));
+    }
+    CHECK(num_journals(place) == 0);
+  }
+}
+
+TEST_CASE("background: restarts in order end no answer, with log-probabilities neither") {
+  const TemporaryDirectory place;
+  std::string id;
+  for (int run = 0; run < 6; ++run) {
+    ServerProcess server(flags_of(place));
+    if (run == 0) {
+      json body = a_request(8);
+      body["include"] = {"message.output_text.logprobs"};
+      body["max_output_tokens"] = 1500;
+      id = begin(server, body);
+    }
+    CHECK(eventually([&] { return !text_of(look(server, id)).empty(); }));
+    server.signal(SIGTERM);
+    CHECK(server.wait() == 0);
+  }
+  const ServerProcess server(flags_of(place));
+  CHECK(look(server, id)["status"] != "failed");
+}
