@@ -68,7 +68,8 @@ function(troupe_unite name)
   add_custom_command(OUTPUT ${groups} COMMAND ${sort_into_groups} VERBATIM
     DEPENDS ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py DEPFILE ${groups}.d
     COMMENT "Sorting the sources of ${name} into groups")
-  target_sources(${name} PRIVATE ${groups})
+  # A target by itself: as a source it would wait for the libraries that this one links.
+  add_custom_target(${name}_groups DEPENDS ${groups})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${groups})
 endfunction()
 
