@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/api/answers/event_page.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string>
+
+#include "http/wire/query_fields.hpp"
 
 namespace troupe {
 namespace {
@@ -32,11 +33,7 @@ std::variant<EventPage, ApiError> parse_event_page(std::string_view query, std::
     page.after = *number;
   }
   while (!query.empty()) {
-    const auto pair = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(pair.size() + 1, query.size()));
-    const auto equals = std::min(pair.find('='), pair.size());
-    const auto key = pair.substr(0, equals);
-    const auto value = pair.substr(std::min(equals + 1, pair.size()));
+    const auto [key, value] = take_query_field(query);
     if (key == "stream") {
       if (value != "true" && value != "false") return invalid("stream must be true or false", "stream");
       page.is_stream = value == "true";

@@ -8,6 +8,7 @@
 #include "actors/request/stored_items.hpp"
 #include "http/api/answers/response_object.hpp"
 #include "http/json/json_text.hpp"
+#include "http/wire/query_fields.hpp"
 
 namespace troupe {
 namespace {
@@ -73,11 +74,7 @@ void append_id(std::string& out, std::string_view name, const StoredResponse& re
 std::variant<ItemPage, ApiError> parse_item_page(std::string_view query) {
   ItemPage page;
   while (!query.empty()) {
-    const auto pair = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(pair.size() + 1, query.size()));
-    const auto equals = std::min(pair.find('='), pair.size());
-    const auto key = pair.substr(0, equals);
-    const auto value = pair.substr(std::min(equals + 1, pair.size()));
+    const auto [key, value] = take_query_field(query);
     if (key == "after") page.after = value;
     if (key == "order") {
       if (value != "asc" && value != "desc") return invalid("order must be asc or desc", "order");
