@@ -23,13 +23,6 @@ constexpr std::size_t kShortPromptBytes = 4096;
 // A page of KV: what a later process computes again is not much more.
 constexpr std::size_t kJournaledAtOnce = 32;
 
-// What is wrong is not the request: by this process or the next one.
-bool may_be_asked_again(ApiErrorKind kind) {
-  return kind == ApiErrorKind::kOverloaded || kind == ApiErrorKind::kWaitedTooLong ||
-         kind == ApiErrorKind::kDisplaced || kind == ApiErrorKind::kUnavailable ||
-         kind == ApiErrorKind::kStoreFull || kind == ApiErrorKind::kStoreFailed;
-}
-
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 std::vector<std::int32_t> each_once(std::vector<std::int32_t> tokens) {

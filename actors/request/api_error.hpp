@@ -62,6 +62,14 @@ constexpr std::string_view name_of(ApiErrorKind kind) {
   return "internal_error";
 }
 
+// The request can be submitted again, by this process or the next one: the server lacks
+// room, its store fails, or it ends.
+constexpr bool may_be_asked_again(ApiErrorKind kind) {
+  return kind == ApiErrorKind::kOverloaded || kind == ApiErrorKind::kWaitedTooLong ||
+         kind == ApiErrorKind::kDisplaced || kind == ApiErrorKind::kUnavailable ||
+         kind == ApiErrorKind::kStoreFull || kind == ApiErrorKind::kStoreFailed;
+}
+
 struct ApiError {
   ApiErrorKind kind = ApiErrorKind::kInternal;
   std::string message;                              // the expected and the actual; safe to show

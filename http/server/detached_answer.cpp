@@ -11,12 +11,6 @@ namespace {
 constexpr std::size_t kReplayedAhead = 64 * 1024;
 constexpr std::chrono::seconds kBeforeAskingAgain{1};
 
-bool is_for_want_of_room(ApiErrorKind kind) {
-  return kind == ApiErrorKind::kOverloaded || kind == ApiErrorKind::kWaitedTooLong ||
-         kind == ApiErrorKind::kDisplaced || kind == ApiErrorKind::kUnavailable ||
-         kind == ApiErrorKind::kStoreFull || kind == ApiErrorKind::kStoreFailed;
-}
-
 std::size_t size_of(const ResponseEvent& event) {
   std::size_t size = sizeof(ResponseEvent);
   const auto* delta = std::get_if<TextDelta>(&event);
@@ -94,7 +88,7 @@ void DetachedAnswer::deliver(ResponseEvent event) {
 
 bool DetachedAnswer::may_ask_again(const ApiError& error) const {
   return look_.is_queued && request_.background && request_.background->is_journaled &&
-         is_for_want_of_room(error.kind);
+         may_be_asked_again(error.kind);
 }
 
 // The engine ends: nobody has cancelled it.
