@@ -3,6 +3,7 @@
 // that are taken up again.
 #include "http/server/detached_answers.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -391,9 +392,13 @@ TEST_CASE("detached answers: a drain waits for a stream whose client is away") {
     script.deliver(script.wait_for_request(1), Accepted{.prompt_tokens = 3});
     client.read_until("assistant");
   }
-  std::thread drain([&] { server.server().drain(std::chrono::seconds(20)); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // more often than not it waits by then
-  CHECK(!script.submitted(1).is_cancelled);
+  std::atomic<bool> has_drained = false;
+  std::thread drain([&] {
+    server.server().drain(std::chrono::seconds(20));
+    has_drained = true;
+  });
+  CHECK(eventually([&] { return ask(server, get_request("/ready")).status == 503; }));
+  CHECK(!has_drained);
   script.deliver(1, Finished{});
   drain.join();
   CHECK(!script.submitted(1).is_cancelled);
