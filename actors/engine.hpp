@@ -160,8 +160,8 @@ class Engine {
   // before this returns.
   void look_up(StoreQuery query, std::shared_ptr<ResponseSink> sink);
 
-  // A response in the background that nobody wants any more, and that no request runs:
-  // no later process takes it up.
+  // Removes a response in the background from the journal, so no later process takes it up.
+  // For one that no request runs.
   void end_journal(std::string response);
 
   // Gives up everything the request holds, in whatever state it is. Its

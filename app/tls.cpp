@@ -35,7 +35,7 @@ void note_dates(const TlsIdentity& identity) {
         {{"file", file}, {"not_before", not_before}});
 }
 
-// Others than the owner need no key, and whoever can read it can be this server.
+// A key that others can read lets them pass for this server.
 void note_readers_of_key(const TlsIdentity& identity) {
   namespace fs = std::filesystem;
   constexpr fs::perms kOthers = fs::perms::group_all | fs::perms::others_all;

@@ -77,7 +77,7 @@ auto from_variables(Read read) {
   }
 }
 
-// Null: nobody asked for one.
+// The exporter to the collector; null if no endpoint is set.
 std::unique_ptr<SpanExporter> make_collector_exporter(const Options& options) {
   return from_variables([&]() -> std::unique_ptr<SpanExporter> {
     auto endpoint = endpoint_of(options);

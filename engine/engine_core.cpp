@@ -180,7 +180,7 @@ std::uint32_t EngineCore::take_drawn(Sequence& sequence, std::uint32_t max_token
   return number;
 }
 
-// What an earlier process has drawn, as if it had just come.
+// Reports the tokens that an earlier process drew, as if they had just come.
 void EngineCore::report_drawn(const Sequence& sequence) {
   for (std::uint32_t i = 0; i < sequence.num_generated(); ++i)
     emit(sequence.id, NewToken{.token = sequence.tokens[sequence.num_prompt + i],

@@ -119,8 +119,8 @@ Span root_span(const RequestTrace& trace, std::string_view model) {
   return root;
 }
 
-// What iterations would tell of the phase: how much company there was, and how long
-// the sequence was in none of the batches.
+// The phase's batches: their number, their mean size, and the time in which the sequence
+// was in none.
 void add_batches(std::vector<SpanAttribute>& attributes, const PhaseRecord& record) {
   const BatchTally& batches = record.batches;
   if (batches.num_batches == 0) return;
