@@ -27,6 +27,12 @@ function(troupe_import target library header)
     INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${${id}_INCLUDE_DIR}
     INTERFACE_LINK_LIBRARIES Threads::Threads)
 endfunction()
+# To ThreadSanitizer the threads of Debian's CAF look like races (scripts/build-instrumented-caf).
+set(instrumented_caf ${PROJECT_SOURCE_DIR}/build/tools/caf-tsan)
+if(TROUPE_SANITIZE STREQUAL "thread" AND EXISTS ${instrumented_caf})
+  list(PREPEND CMAKE_PREFIX_PATH ${instrumented_caf})
+  set(TROUPE_CAF_IS_INSTRUMENTED ON)
+endif()
 troupe_import(caf::core caf_core caf/actor_system.hpp)
 troupe_import(DNNL::dnnl dnnl oneapi/dnnl/dnnl.hpp)
 troupe_import(prometheus-cpp::core prometheus-cpp-core prometheus/registry.h)
