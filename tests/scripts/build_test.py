@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/build: when it configures, and what it says of settings that are lost by it. cmake and ninja are twins;
-the twin's presets file is the cache that cmake makes of it."""
+"""scripts/build: when it configures, what it says of settings that are lost by it, and of how far it is. cmake and
+ninja are twins; the twin's presets file is the cache that cmake makes of it."""
 import os
 import pathlib
+import pty
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +20,15 @@ touch build/release/build.ninja
 """
 
 
-class Configuring(unittest.TestCase):
+NINJA = """#!/bin/sh
+echo "${NINJA_STATUS%%%*}1 4 50.9 Building one"
+echo "one: a warning"
+echo "${NINJA_STATUS%%%*}3 4 210.0 Building three"
+exit $NINJA_EXIT
+"""
+
+
+class Building(unittest.TestCase):
     def setUp(self):
         self.place = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.place)
@@ -83,6 +92,26 @@ class Configuring(unittest.TestCase):
         said, calls = self.build()
         self.assertEqual(calls, ["--fresh --preset release"] * 2)
         self.assertNotIn("lost", said)
+
+    def build_on_a_terminal(self, exit_status):
+        self.write("twins/ninja", NINJA)
+        ours, its = pty.openpty()
+        environment = {**os.environ, "PATH": f"{self.place}/twins:{os.environ['PATH']}", "NINJA_EXIT": str(exit_status)}
+        status = subprocess.run([self.place / "scripts/build", "release"], cwd=self.place, env=environment,
+                                stdout=its, stderr=its, check=False).returncode
+        os.close(its)
+        with os.fdopen(ours, "rb", buffering=0) as terminal:
+            return status, terminal.read(100_000).decode()
+
+    def test_on_a_terminal_a_line_says_how_far_it_is(self):
+        status, shown = self.build_on_a_terminal(0)
+        self.assertEqual(status, 0)
+        self.assertIn("[1 of 4, about 2 min 30 s left]\r\033[Kone: a warning\r\n", shown)
+        self.assertIn("\r\033[K[3 of 4, about 1 min 10 s left]\r\033[K", shown)
+
+    def test_a_failed_build_fails_on_a_terminal(self):
+        self.assertEqual(self.build_on_a_terminal(3)[0], 3)
+        self.assertFalse((self.place / "build/release/built").exists())
 
 
 if __name__ == "__main__":
