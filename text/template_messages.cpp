@@ -46,7 +46,7 @@ TemplateValue arguments_value(const ToolCall& call, const CallForm& form) {
     auto value = parse_client_json(text);
     if (value && std::holds_alternative<TemplateValue::Object>(value->variant())) return std::move(*value);
   }
-  const auto plain = TemplateValue::input(std::string(text));
+  auto plain = TemplateValue::input(std::string(text));
   if (form.needs_object) return TemplateValue::Object{{"arguments", plain}};
   return plain;
 }
