@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// h = activation(gate) * up, in h's type.
+//
+//   inputs {gate_up [rows, 2 * width]: gate first}, outputs {h [rows, width]}
+#pragma once
+
+#include "gpu/operators/activation.hpp"
+
+namespace troupe {
+
+struct GatedActivation {
+  Activation activation = Activation::kSilu;  // or kGeluTanh
+};
+
+}  // namespace troupe

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causal attention of every query token over the pages of its own sequence, prefill and
+// decode alike (Pensieve §3.4, multi-token paged attention); grouped-query heads, softmax
+// in f32. The batch's own keys and values were appended before (rotary_append_kv.hpp).
+// A row's bits do not depend on what else is in the batch.
+//
+//   inputs {qkv: queries are its first columns}, outputs {attended [tokens, heads * head_dim]}
+#pragma once
+
+#include <cstdint>
+
+namespace troupe {
+
+struct PagedAttention {
+  std::uint32_t layer = 0;
+  std::uint32_t window = 0;  // a token sees so many, itself and those before it; 0: all
+  float scale = 0.0F;        // of scores; 0: 1 / sqrt(head_dim)
+  float soft_cap = 0.0F;     // scaled scores s become soft_cap * tanh(s / soft_cap); 0: they stay
+};
+
+}  // namespace troupe
