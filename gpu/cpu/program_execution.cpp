@@ -7,17 +7,19 @@
 #include <stdexcept>
 #include <string>
 
-#include "gpu/cpu/kernels/activation.hpp"
-#include "gpu/cpu/kernels/addition.hpp"
+#include "gpu/cpu/kernels/activate.hpp"
+#include "gpu/cpu/kernels/add.hpp"
 #include "gpu/cpu/kernels/attention/self_attention.hpp"
+#include "gpu/cpu/kernels/embed.hpp"
+#include "gpu/cpu/kernels/embed_positions.hpp"
 #include "gpu/cpu/kernels/gated_activation.hpp"
+#include "gpu/cpu/kernels/gather_rows.hpp"
 #include "gpu/cpu/kernels/head_norm.hpp"
 #include "gpu/cpu/kernels/layer_norm.hpp"
 #include "gpu/cpu/kernels/matmul/matmul.hpp"
 #include "gpu/cpu/kernels/matmul/onednn_matmul.hpp"
-#include "gpu/cpu/kernels/pooling.hpp"
+#include "gpu/cpu/kernels/pool.hpp"
 #include "gpu/cpu/kernels/rms_norm.hpp"
-#include "gpu/cpu/kernels/row_copy.hpp"
 #include "gpu/cpu/kernels/soft_cap.hpp"
 
 namespace troupe {
@@ -243,9 +245,9 @@ void ProgramRunner::Execution::execute(const Sample&, const Operator& op) {
 
 void ProgramRunner::Execution::execute(const Add&, const Operator& op) {
   const TensorId x = op.inputs.at(0);
-  const AdditionArguments arguments{
+  const AddArguments arguments{
       .x = floats(x), .y = floats(op.inputs.at(1)), .num_elements = rows(x) * columns(x)};
-  run_tasks(arguments, addition_num_tasks(arguments), addition_run_task);
+  run_tasks(arguments, add_num_tasks(arguments), add_run_task);
 }
 
 EmbeddingTable ProgramRunner::Execution::table(TensorId id) const {
@@ -288,13 +290,13 @@ void ProgramRunner::Execution::execute(const LayerNorm& norm, const Operator& op
 void ProgramRunner::Execution::execute(const Activate& activate, const Operator& op) {
   const TensorId x = op.inputs.at(0);
   const TensorId h = op.outputs.at(0);
-  const ActivationArguments arguments{.activation = activate.activation,
-                                      .x = floats(x),
-                                      .h = address(h),
-                                      .h_type = type(h),
-                                      .num_rows = rows(x),
-                                      .width = columns(x)};
-  run_tasks(arguments, activation_num_tasks(arguments), activation_run_task);
+  const ActivateArguments arguments{.activation = activate.activation,
+                                    .x = floats(x),
+                                    .h = address(h),
+                                    .h_type = type(h),
+                                    .num_rows = rows(x),
+                                    .width = columns(x)};
+  run_tasks(arguments, activate_num_tasks(arguments), activate_run_task);
 }
 
 // Each thread takes the next task and has scratch memory of its own.
@@ -320,13 +322,13 @@ void ProgramRunner::Execution::execute(const SelfAttention&, const Operator& op)
 void ProgramRunner::Execution::execute(const Pool& pool, const Operator& op) {
   const TensorId x = op.inputs.at(0);
   const std::size_t width = columns(x);
-  const PoolingArguments arguments{.x = floats(x),
-                                   .slices = runner_.ranges_,
-                                   .vectors = op.outputs.empty() ? result(width) : floats(op.outputs[0]),
-                                   .width = width,
-                                   .mode = pool.mode,
-                                   .normalizes = pool.normalizes};
-  run_tasks(arguments, pooling_num_tasks(arguments), pooling_run_task);
+  const PoolArguments arguments{.x = floats(x),
+                                .slices = runner_.ranges_,
+                                .vectors = op.outputs.empty() ? result(width) : floats(op.outputs[0]),
+                                .width = width,
+                                .mode = pool.mode,
+                                .normalizes = pool.normalizes};
+  run_tasks(arguments, pool_num_tasks(arguments), pool_run_task);
 }
 
 void ProgramRunner::Execution::execute(const WriteVectors&, const Operator& op) {

@@ -75,4 +75,17 @@ AttentionPlan plan_attention(std::span<const SequenceSlice> slices, const Attent
   return plan;
 }
 
+std::vector<SelfAttentionTile> plan_self_attention(std::span<const SequenceSlice> slices) {
+  std::vector<SelfAttentionTile> tiles;
+  std::uint32_t first_token = 0;
+  for (const SequenceSlice& slice : slices) {
+    for (std::uint32_t row = 0; row < slice.num_tokens; row += kSelfAttentionRows)
+      tiles.push_back({.first_token = first_token, .num_tokens = slice.num_tokens, .first_row = row});
+    first_token += slice.num_tokens;
+  }
+  std::stable_sort(tiles.begin(), tiles.end(),
+                   [](const auto& left, const auto& right) { return left.num_tokens > right.num_tokens; });
+  return tiles;
+}
+
 }  // namespace troupe::cuda

@@ -63,4 +63,15 @@ struct AttentionLimits {
 // slices like others. Any thread.
 AttentionPlan plan_attention(std::span<const SequenceSlice> slices, const AttentionLimits& limits);
 
+// Some neighbouring query rows of one slice, for attention to both sides.
+inline constexpr std::uint32_t kSelfAttentionRows = 16;
+struct SelfAttentionTile {
+  std::uint32_t first_token = 0;  // of the slice, in the batch
+  std::uint32_t num_tokens = 0;   // of the slice
+  std::uint32_t first_row = 0;    // in the slice; there are kSelfAttentionRows, or what is left
+};
+
+// Tiles of the longest slices come first. Any thread.
+std::vector<SelfAttentionTile> plan_self_attention(std::span<const SequenceSlice> slices);
+
 }  // namespace troupe::cuda

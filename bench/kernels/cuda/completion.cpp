@@ -16,7 +16,7 @@
 
 #include "bench/kernels/cuda/probe_kernels.hpp"
 #include "bench/kernels/cuda/suite.hpp"
-#include "gpu/cuda/kernels/rows/norm.hpp"
+#include "gpu/cuda/kernels/rows/rms_norm.hpp"
 #include "gpu/cuda/kernels/signal.hpp"
 
 namespace troupe::bench {

@@ -8,8 +8,8 @@
 
 #include "bench/kernels/cuda/products.hpp"
 #include "bench/kernels/cuda/suite.hpp"
+#include "gpu/cuda/kernels/rows/copy_rows.hpp"
 #include "gpu/cuda/kernels/rows/recurrent_cell.hpp"
-#include "gpu/cuda/kernels/rows/row_copy.hpp"
 
 namespace troupe::bench {
 namespace {

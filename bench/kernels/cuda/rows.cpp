@@ -3,8 +3,9 @@
 // LayerNorm at TurboTransformers' shapes, whose times are held against torch's
 // (torch_softmax_norm.py), taken in the same way.
 #include "bench/kernels/cuda/suite.hpp"
-#include "gpu/cuda/kernels/rows/activation.hpp"
-#include "gpu/cuda/kernels/rows/norm.hpp"
+#include "gpu/cuda/kernels/rows/gated_activation.hpp"
+#include "gpu/cuda/kernels/rows/layer_norm.hpp"
+#include "gpu/cuda/kernels/rows/rms_norm.hpp"
 #include "gpu/cuda/kernels/rows/softmax.hpp"
 
 namespace troupe::bench {
@@ -82,11 +83,9 @@ void bench_layer_norm(Bench& bench, std::uint32_t batch, std::uint32_t length) {
                      to = device_buffer(std::size_t{rows} * width * 4);
   const double seconds = bench.stopwatch.seconds_of([&](std::size_t) {
     launch_layer_norm({.x = as<float>(x),
-                       .x_stride = width,
                        .weight = as<float>(weight),
                        .bias = as<float>(bias),
-                       .normed = to.get(),
-                       .normed_stride = width,
+                       .normed = as<float>(to),
                        .num_rows = rows,
                        .width = width},
                       bench.stopwatch.stream());

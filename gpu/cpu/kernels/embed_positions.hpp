@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// x = words[token id] + types[type] + positions[position], added in this order; without a
-// table of types, words + positions.
+// EmbedPositions (gpu/operators/embed_positions.hpp) on CPU cores.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// h = activation(gate) * up.
+// GatedActivation (gpu/operators/gated_activation.hpp) on CPU cores.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RMS norm of each query head and each key head of a token, in place: all query heads
-// share one weight, all key heads another. Values are left as they are.
+// HeadNorm (gpu/operators/head_norm.hpp) on CPU cores.
 #pragma once
 
 #include <cstddef>

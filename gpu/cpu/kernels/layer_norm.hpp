@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// normed = (x - mean) / sqrt(variance + epsilon) * weight + bias, a row at a time;
-// with a residual, of x + residual. The variance is that of the population.
+// LayerNorm (gpu/operators/layer_norm.hpp) on CPU cores.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// normed = x / sqrt(mean(x²) + epsilon) * weight; with a residual, x += residual
-// first and x is written back.
+// RmsNorm (gpu/operators/rms_norm.hpp) on CPU cores.
 #pragma once
 
 #include <cstddef>

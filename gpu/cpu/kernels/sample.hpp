@@ -1,16 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws one token id from a row of logits.
-//
-// First biases, the penalties of SamplingParameters, and what must not be drawn. Then
-// temperature 0 is the arg max, ties to the lowest id. Otherwise, as vLLM does
-// it: divide by the temperature; keep the top_k highest (ties to the lowest
-// id); of the softmax of those, keep the smallest set that reaches top_p; of
-// those, what is at least min_p times the highest; renormalise and draw.
-//
-// The uniform number is Philox4x32-10 of (seed, position): the same draw on
-// every machine, instruction set and restart, given the same logits.
-//
-// Log-probabilities are those of the logits as they came.
+// Sample (gpu/operators/sample.hpp) on CPU cores: draws one token id from a row of logits.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// x = cap * tanh(x / cap), in place: what is small stays, nothing exceeds the cap.
+// SoftCap (gpu/operators/soft_cap.hpp) on CPU cores.
 #pragma once
 
 #include <cstddef>

@@ -89,6 +89,12 @@ __device__ __forceinline__ void store_aligned(Short* to, const Eight& e) {
                               pack<Short>(e.v[4], e.v[5]), pack<Short>(e.v[6], e.v[7])));
 }
 
+// sum += part
+__device__ __forceinline__ void add_eight(const Eight& part, Eight& sum) {
+#pragma unroll
+  for (unsigned i = 0; i < kEight; ++i) sum.v[i] += part.v[i];
+}
+
 // True if every row of a matrix begins at a multiple of 16 bytes.
 template <typename T>
 __device__ __forceinline__ bool are_rows_aligned(const T* matrix, std::size_t stride) {

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal attention of every query token of a batch over the KV pages of its own
-// sequence: decode (one token) and prefill (many) in one call, grouped-query
-// heads, online softmax in f32.
-//
-// A row (token, head) walks the pages of its sequence in order and never looks
-// at a token behind its own position, so its result is the same bits whatever
-// else is in the batch and however the prompt was cut into chunks. The keys and
-// values of the batch's own tokens are appended before (rotary_append_kv).
+// PagedAttention (gpu/operators/paged_attention.hpp) on CPU cores: a row (token, head)
+// walks the pages of its sequence in order and never looks behind its own position,
+// however the prompt was cut into chunks.
 //
 // Scores of bf16 keys use vdpbf16ps on kAvx512Bf16, with scaled queries rounded
 // to bf16; everywhere else, and for weights and sums always, it is f32.

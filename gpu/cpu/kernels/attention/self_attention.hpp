@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of every token to all tokens of its own slice, slices of any length
-// side by side without padding; softmax in f32.
-//
-// A task takes one head of one slice: it packs keys and values in the order of KV
-// pages (kv_layout.hpp) into memory of its own, and goes on as paged attention does.
-// So a row's result is the same bits whatever else is in the batch.
+// SelfAttention (gpu/operators/self_attention.hpp) on CPU cores. A task takes one head of
+// one slice: it packs keys and values in the order of KV pages (kv_layout.hpp) into memory
+// of its own, and goes on as paged attention does.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
-#include "gpu/cpu/kernels/batch_rows.hpp"
 #include "gpu/cpu/kernels/isa.hpp"
 #include "gpu/data_type.hpp"
+#include "gpu/operators/batch_rows.hpp"
 
 namespace troupe {
 

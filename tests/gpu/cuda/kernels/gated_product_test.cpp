@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "gpu/cuda/kernels/gemm/few_token_product.hpp"
-#include "gpu/cuda/kernels/rows/activation.hpp"
+#include "gpu/cuda/kernels/rows/gated_activation.hpp"
 #include "tests/gpu/cuda/kernels/few_token_operands.hpp"
 
 using namespace troupe;

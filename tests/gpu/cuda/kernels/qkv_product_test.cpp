@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "gpu/cuda/kernels/attention/rotary.hpp"
+#include "gpu/cuda/kernels/attention/rotary_append_kv.hpp"
 #include "gpu/cuda/kernels/gemm/few_token_product.hpp"
 #include "gpu/operators/rotary_table.hpp"
 #include "tests/gpu/cuda/kernels/few_token_operands.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "gpu/cuda/kernels/gemm/few_token_product.hpp"
-#include "gpu/cuda/kernels/rows/norm.hpp"
+#include "gpu/cuda/kernels/rows/rms_norm.hpp"
 #include "tests/gpu/cuda/kernels/few_token_operands.hpp"
 
 using namespace troupe;

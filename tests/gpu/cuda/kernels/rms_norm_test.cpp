@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/kernels/rows/norm.hpp"
+#include "gpu/cuda/kernels/rows/rms_norm.hpp"
 
 #include <doctest/doctest.h>
 
