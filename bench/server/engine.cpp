@@ -11,12 +11,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "actors/engine.hpp"
 #include "bench/models.hpp"
 #include "bench/networks/direct_loop.hpp"
+#include "bench/server/stream_steps.hpp"
 #include "bench/statistics.hpp"
 #include "gpu/program/planner.hpp"
 
@@ -31,39 +33,41 @@ constexpr int kPairs = 7;
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-// Counts the tokens of all requests and waits for the last to end.
-class CountingSink final : public ResponseSink {
+// When the tokens of a stream came; waits for the last one.
+class TokenTimes final : public ResponseSink {
  public:
   void deliver(ResponseEvent event) override {
     const std::lock_guard lock(mutex_);
-    if (std::holds_alternative<TextDelta>(event) && !has_started_) {
-      has_started_ = true;
-      first_ = Clock::now();
-    }
+    if (const auto* delta = std::get_if<TextDelta>(&event)) add(delta->usage);
+    if (const auto* finished = std::get_if<Finished>(&event)) add(finished->usage);
     if (std::holds_alternative<Finished>(event) || std::holds_alternative<Failed>(event)) {
       has_ended_ = true;
-      last_ = Clock::now();
       ended_.notify_all();
     }
   }
   std::size_t pending_bytes() const noexcept override { return 0; }
-  void wait() {
+  bench::StreamTokens wait() {
     std::unique_lock lock(mutex_);
     ended_.wait(lock, [&] { return has_ended_; });
+    return tokens_;
   }
-  Clock::time_point first() const { return first_; }
-  Clock::time_point last() const { return last_; }
 
  private:
+  void add(const Usage& usage) {
+    const std::uint32_t num_tokens = usage.completion_tokens;
+    if (num_tokens > (tokens_.empty() ? 0 : tokens_.back().num_tokens))
+      tokens_.push_back({.time = Clock::now(), .num_tokens = num_tokens});
+  }
+
   std::mutex mutex_;
   std::condition_variable ended_;
-  bool has_started_ = false, has_ended_ = false;
-  Clock::time_point first_, last_;
+  bool has_ended_ = false;
+  bench::StreamTokens tokens_;
 };
 
-// Seconds an iteration, from when the last stream has begun to when the first ends.
+// Seconds an iteration while all streams run.
 double engine_iteration(Engine& engine, std::uint32_t num_streams, std::uint32_t vocabulary) {
-  std::vector<std::shared_ptr<CountingSink>> sinks;
+  std::vector<std::shared_ptr<TokenTimes>> sinks;
   for (std::uint32_t stream = 0; stream < num_streams; ++stream) {
     GenerationRequest request;
     request.id = "bench";
@@ -74,19 +78,15 @@ double engine_iteration(Engine& engine, std::uint32_t num_streams, std::uint32_t
     request.sampling.temperature = 0;
     request.max_tokens = kSteps;
     request.ignore_eos = true;
-    sinks.push_back(std::make_shared<CountingSink>());
+    sinks.push_back(std::make_shared<TokenTimes>());
     engine.submit(std::move(request), sinks.back());
   }
-  Clock::time_point begun = Clock::time_point::min();
-  Clock::time_point ended = Clock::time_point::max();
+  std::vector<bench::StreamTokens> streams;
   for (const auto& sink : sinks) {
-    sink->wait();
-    begun = std::max(begun, sink->first());
-    ended = std::min(ended, sink->last());
+    streams.push_back(sink->wait());
+    if (streams.back().empty()) throw std::runtime_error("a stream ended without a token");
   }
-  // All streams run side by side between the two moments, kSteps - 1 tokens
-  // after the first one for those that began last.
-  return seconds(ended - begun) / (kSteps - 1);
+  return bench::seconds_per_step(streams);
 }
 
 // Seconds the device has spent on batches so far, from the engine's metrics.
