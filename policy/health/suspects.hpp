@@ -10,8 +10,10 @@
 //                              └── died again, alone, as far as it was then ────► culprit
 //                                  (or alone for the second time)
 //
-// So a request that kills whenever it is run costs two workers, and nobody is
-// failed who did not have a dying worker for himself. A death is explained when
+// A request that kills whenever it is run costs two workers, or three if the first
+// died behind a prefix found in the cache: the trial computes that prefix and dies
+// before the place is reached. No request is failed that did not have a dying worker
+// to itself. A death is explained when
 // its culprit is set apart; it need not count any more once some batches have been
 // done for others, which shows that the request and not the device was to blame.
 // Until then one goes first who is not suspected.

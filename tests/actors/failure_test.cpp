@@ -189,6 +189,27 @@ TEST_CASE("failure: a lone request that kills whatever runs it costs two workers
   }
 }
 
+TEST_CASE("failure: a request that kills whatever runs it costs a third worker after a prefix hit") {
+  for (const bool has_prefix : {false, true}) {
+    sim::SimWorld world(sim::small_settings());
+    if (has_prefix) {
+      submit(world, letters(std::string(40, 'x'), 5));
+      REQUIRE(world.run());
+    }
+    const auto other = submit(world, letters("hello", 60));
+    const auto poison = submit(world, letters(std::string(40, 'x'), 30, 1));
+    world.devices().choose_fault = [id = poison->id()](const Batch& batch, std::uint64_t) {
+      const bool runs_it = std::any_of(batch.slices.begin(), batch.slices.end(),
+                                       [id](const SequenceSlice& slice) { return slice.sequence == id; });
+      return runs_it ? Fault::kBatchError : Fault::kNone;
+    };
+    REQUIRE(world.run());
+    CHECK(other->finished());
+    REQUIRE(poison->error());
+    CHECK(world.devices().num_devices == (has_prefix ? 4 : 3));
+  }
+}
+
 TEST_CASE("failure: after a death each of those in flight is tried alone, then all go on together") {
   sim::SimWorld world(sim::small_settings());
   std::set<std::uint64_t> tried;
