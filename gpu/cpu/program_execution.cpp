@@ -12,10 +12,13 @@
 #include "gpu/cpu/kernels/attention/self_attention.hpp"
 #include "gpu/cpu/kernels/embed.hpp"
 #include "gpu/cpu/kernels/embed_positions.hpp"
+#include "gpu/cpu/kernels/experts/expert_routing.hpp"
+#include "gpu/cpu/kernels/experts/expert_rows.hpp"
 #include "gpu/cpu/kernels/gated_activation.hpp"
 #include "gpu/cpu/kernels/gather_rows.hpp"
 #include "gpu/cpu/kernels/head_norm.hpp"
 #include "gpu/cpu/kernels/layer_norm.hpp"
+#include "gpu/cpu/kernels/matmul/expert_matmul.hpp"
 #include "gpu/cpu/kernels/matmul/matmul.hpp"
 #include "gpu/cpu/kernels/matmul/onednn_matmul.hpp"
 #include "gpu/cpu/kernels/pool.hpp"
@@ -52,6 +55,12 @@ float* ProgramRunner::Execution::floats(TensorId id) const {
   return static_cast<float*>(address(id));
 }
 
+std::int32_t* ProgramRunner::Execution::integers(TensorId id) const {
+  const TensorSpec& tensor = program_.tensors[id];
+  if (tensor.type != DataType::kI32) refuse("tensor \"" + tensor.name + "\" must be i32");
+  return static_cast<std::int32_t*>(address(id));
+}
+
 std::size_t ProgramRunner::Execution::rows(TensorId id) const {
   switch (program_.tensors[id].rows) {
     case RowCount::kOutputRows: return runner_.output_rows_.size();
@@ -59,7 +68,7 @@ std::size_t ProgramRunner::Execution::rows(TensorId id) const {
     case RowCount::kTokens:
     case RowCount::kFixed: break;
   }
-  return runner_.token_ids_.size();
+  return runner_.token_ids_.size() * program_.tensors[id].rows_a_token;
 }
 
 const float* ProgramRunner::Execution::vector(TensorId id) const {
@@ -203,6 +212,67 @@ void ProgramRunner::Execution::execute(const GatedActivation& gated, const Opera
                                            .num_rows = rows(gate_up),
                                            .width = columns(h)};
   run_tasks(arguments, gated_activation_num_tasks(arguments), gated_activation_run_task);
+}
+
+void ProgramRunner::Execution::execute(const RouteExperts& route, const Operator& op) {
+  const TensorId logits = op.inputs.at(0);
+  const TensorId shares = op.outputs.at(0);
+  const RouteExpertsArguments arguments{.logits = floats(logits),
+                                        .num_tokens = rows(logits),
+                                        .num_experts = columns(logits),
+                                        .num_chosen = columns(shares),
+                                        .normalizes = route.normalizes,
+                                        .shares = floats(shares),
+                                        .places = integers(op.outputs.at(1)),
+                                        .bounds = integers(op.outputs.at(2))};
+  run_tasks(arguments, route_experts_num_tasks(arguments), route_experts_run_task);
+  place_choices(arguments);
+}
+
+void ProgramRunner::Execution::execute(const GroupRows&, const Operator& op) {
+  const TensorId x = op.inputs.at(0);
+  const TensorId places = op.inputs.at(1);
+  const GroupRowsArguments arguments{.x = static_cast<const std::byte*>(address(x)),
+                                     .row_bytes = columns(x) * size_of(type(x)),
+                                     .places = integers(places),
+                                     .num_tokens = rows(x),
+                                     .num_chosen = columns(places),
+                                     .grouped = static_cast<std::byte*>(address(op.outputs.at(0)))};
+  run_tasks(arguments, group_rows_num_tasks(arguments), group_rows_run_task);
+}
+
+void ProgramRunner::Execution::execute(const ExpertMatmul&, const Operator& op) {
+  const TensorId a = op.inputs.at(0);
+  const TensorId bounds = op.inputs.at(1);
+  const TensorId c = op.outputs.at(0);
+  const CpuMatrix* weight = bound_.matrices[op.inputs.at(2)];
+  if (weight == nullptr) refuse("the products of experts need a matrix");
+  const ExpertProducts plan =
+      plan_expert_matmul({.weight = &weight->packed,
+                          .num_experts = columns(bounds) - 1,
+                          .bounds = integers(bounds),
+                          .a = address(a),
+                          .a_type = type(a),
+                          .a_stride = columns(a),
+                          .bias = op.inputs.size() > 3 ? vector(op.inputs[3]) : nullptr,
+                          .c = floats(c),
+                          .c_stride = columns(c),
+                          .num_threads = runner_.threads_.num_threads()});
+  run_tasks(plan, expert_matmul_num_tasks(plan), expert_matmul_run_task);
+}
+
+void ProgramRunner::Execution::execute(const CombineExperts&, const Operator& op) {
+  const TensorId grouped = op.inputs.at(0);
+  const TensorId places = op.inputs.at(1);
+  const TensorId sums = op.outputs.at(0);
+  const CombineExpertsArguments arguments{.grouped = floats(grouped),
+                                          .places = integers(places),
+                                          .shares = floats(op.inputs.at(2)),
+                                          .num_tokens = rows(sums),
+                                          .num_chosen = columns(places),
+                                          .width = columns(sums),
+                                          .sums = floats(sums)};
+  run_tasks(arguments, combine_experts_num_tasks(arguments), combine_experts_run_task);
 }
 
 void ProgramRunner::Execution::execute(const GatherRows&, const Operator& op) {

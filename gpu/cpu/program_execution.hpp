@@ -38,7 +38,8 @@ class ProgramRunner::Execution {
   }
 
  private:
-  float* floats(TensorId id) const;  // of an f32 tensor
+  float* floats(TensorId id) const;           // of an f32 tensor
+  std::int32_t* integers(TensorId id) const;  // of an i32 tensor
   void* address(TensorId id) const { return runner_.arena_.address(bound_.placements[id]); }
   std::size_t columns(TensorId id) const { return program_.tensors[id].columns; }
   DataType type(TensorId id) const { return program_.tensors[id].type; }
@@ -62,6 +63,10 @@ class ProgramRunner::Execution {
   void execute(const RotaryAppendKv&, const Operator& op);
   void execute(const PagedAttention&, const Operator& op);
   void execute(const GatedActivation&, const Operator& op);
+  void execute(const RouteExperts&, const Operator& op);
+  void execute(const GroupRows&, const Operator& op);
+  void execute(const ExpertMatmul&, const Operator& op);
+  void execute(const CombineExperts&, const Operator& op);
   void execute(const GatherRows&, const Operator& op);
   void execute(const SoftCap& soft_cap, const Operator& op);
   void execute(const Sample&, const Operator& op);

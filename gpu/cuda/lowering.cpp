@@ -213,6 +213,7 @@ void refuse_unsupported(const Program& program) {
     const auto* embed = std::get_if<Embed>(&op.kind);
     const auto* gated = std::get_if<GatedActivation>(&op.kind);
     if (std::holds_alternative<Add>(op.kind)) refuse(kNoGpt);
+    if (std::holds_alternative<RouteExperts>(op.kind)) refuse(kNoExperts);
     if (rotary != nullptr && !rotary->rotates) refuse(kNoUnrotatedLayers);
     if (rotary != nullptr && rotary->is_local) refuse(kNoLocalRotation);
     if (attention != nullptr && attention->window != 0) refuse(kNoWindows);

@@ -113,7 +113,7 @@ ArenaPlan plan_arena(std::span<const TensorUse> uses, std::span<const std::uint6
 std::uint64_t rows_of(const TensorSpec& tensor, ProgramShape shape) {
   switch (tensor.rows) {
     case RowCount::kFixed: return tensor.fixed_rows;
-    case RowCount::kTokens: return shape.max_tokens;
+    case RowCount::kTokens: return std::uint64_t{shape.max_tokens} * tensor.rows_a_token;
     case RowCount::kOutputRows: return shape.max_output_rows;
     case RowCount::kSlices: return shape.max_tokens;
   }

@@ -13,10 +13,13 @@
 #include "gpu/data_type.hpp"
 #include "gpu/operators/activate.hpp"
 #include "gpu/operators/add.hpp"
+#include "gpu/operators/combine_experts.hpp"
 #include "gpu/operators/embed.hpp"
 #include "gpu/operators/embed_positions.hpp"
+#include "gpu/operators/expert_matmul.hpp"
 #include "gpu/operators/gated_activation.hpp"
 #include "gpu/operators/gather_rows.hpp"
+#include "gpu/operators/group_rows.hpp"
 #include "gpu/operators/head_norm.hpp"
 #include "gpu/operators/layer_norm.hpp"
 #include "gpu/operators/matmul.hpp"
@@ -24,6 +27,7 @@
 #include "gpu/operators/pool.hpp"
 #include "gpu/operators/rms_norm.hpp"
 #include "gpu/operators/rotary_append_kv.hpp"
+#include "gpu/operators/route_experts.hpp"
 #include "gpu/operators/sample.hpp"
 #include "gpu/operators/self_attention.hpp"
 #include "gpu/operators/soft_cap.hpp"
@@ -55,12 +59,14 @@ struct TensorSpec {
   RowCount rows = RowCount::kTokens;
   std::uint32_t fixed_rows = 0;
   std::uint32_t columns = 0;
+  std::uint32_t rows_a_token = 1;  // kTokens: so many rows for each of them
 };
 
 // Each has its contract in gpu/operators/: shapes, numerics, what may be what.
-using OperatorKind = std::variant<Embed, RmsNorm, Matmul, HeadNorm, RotaryAppendKv, PagedAttention,
-                                  GatedActivation, GatherRows, SoftCap, Sample, Add, EmbedPositions,
-                                  LayerNorm, Activate, SelfAttention, Pool, WriteVectors>;
+using OperatorKind =
+    std::variant<Embed, RmsNorm, Matmul, HeadNorm, RotaryAppendKv, PagedAttention, GatedActivation,
+                 RouteExperts, GroupRows, ExpertMatmul, CombineExperts, GatherRows, SoftCap, Sample, Add,
+                 EmbedPositions, LayerNorm, Activate, SelfAttention, Pool, WriteVectors>;
 
 struct Operator {
   OperatorKind kind;

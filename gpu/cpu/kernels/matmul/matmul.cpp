@@ -23,20 +23,29 @@ constexpr std::size_t kSmallTaskBytes = std::size_t{256} << 10;
 
 std::size_t divide_up(std::size_t value, std::size_t by) { return (value + by - 1) / by; }
 
+std::size_t num_outputs_of(const MatmulArguments& arguments) {
+  return arguments.num_outputs == 0 ? arguments.weight->num_outputs() : arguments.num_outputs;
+}
+
+std::size_t num_panels_of(const MatmulArguments& arguments) {
+  return divide_up(num_outputs_of(arguments), PackedMatrix::kPanelWidth);
+}
+
 // Few rows: the weight is the work. As many tasks as threads when it is small,
 // more when it is large, so that a disturbed thread can be helped.
 std::size_t streaming_panels(const MatmulArguments& arguments) {
-  const auto& weight = *arguments.weight;
-  const std::size_t by_size = weight.size_bytes() / kSmallTaskBytes;
+  const std::size_t num_panels = num_panels_of(arguments);
+  const std::size_t panel_bytes = arguments.weight->size_bytes() / arguments.weight->num_panels();
+  const std::size_t by_size = num_panels * panel_bytes / kSmallTaskBytes;
   const std::size_t num_tasks =
       arguments.num_threads <= 1 ? 1 : std::clamp(by_size, arguments.num_threads, 4 * arguments.num_threads);
-  return divide_up(divide_up(weight.num_panels(), num_tasks), kStreamPanels) * kStreamPanels;
+  return divide_up(divide_up(num_panels, num_tasks), kStreamPanels) * kStreamPanels;
 }
 
 Cut cut_of(const MatmulArguments& arguments) {
   Cut cut;
-  if (arguments.num_rows == 0 || arguments.weight->num_outputs() == 0) return cut;
-  const std::size_t num_panels = arguments.weight->num_panels();
+  const std::size_t num_panels = num_panels_of(arguments);
+  if (arguments.num_rows == 0 || num_panels == 0) return cut;
   cut.rows = std::min(arguments.num_rows, kRowsOfTask);
   if (arguments.num_rows <= 32) {
     cut.panels = streaming_panels(arguments);
@@ -62,14 +71,14 @@ void matmul_run_task(const MatmulArguments& arguments, std::size_t task) {
   const std::size_t first_panel = task / cut.num_row_groups * cut.panels;
   const std::size_t first_row = task % cut.num_row_groups * cut.rows;
   const std::size_t first_column = first_panel * PackedMatrix::kPanelWidth;
-  const std::size_t num_panels = std::min(cut.panels, weight.num_panels() - first_panel);
+  const std::size_t num_panels = std::min(cut.panels, num_panels_of(arguments) - first_panel);
   kernel_table(arguments.isa)
       .multiply({
-          .panels = weight.panel(first_panel),
+          .panels = weight.panel(arguments.first_output / PackedMatrix::kPanelWidth + first_panel),
           .num_panels = num_panels,
           .num_inputs = weight.num_inputs(),
           .num_columns =
-              std::min(num_panels * PackedMatrix::kPanelWidth, weight.num_outputs() - first_column),
+              std::min(num_panels * PackedMatrix::kPanelWidth, num_outputs_of(arguments) - first_column),
           .weight_type = weight.type(),
           .quantization = weight.quantization(),
           .a = static_cast<const std::byte*>(arguments.a) +

@@ -25,13 +25,17 @@ namespace troupe {
 
 struct MatmulArguments {
   const PackedMatrix* weight = nullptr;  // [N, K]
-  const void* a = nullptr;               // [num_rows, K]
-  DataType a_type = DataType::kF32;      // kF32 or kBF16
-  std::size_t a_stride = 0;              // elements from row to row
-  const float* bias = nullptr;           // [N] or none
-  float* c = nullptr;                    // [num_rows, N]
-  std::size_t c_stride = 0;              // elements from row to row, >= N
-  std::size_t num_rows = 0;              // 0 is fine: no tasks
+  // The rows of one of several matrices that are stacked in it, which is the N of what follows: multiples of
+  // 32. num_outputs 0: all of them.
+  std::size_t first_output = 0;
+  std::size_t num_outputs = 0;
+  const void* a = nullptr;           // [num_rows, K]
+  DataType a_type = DataType::kF32;  // kF32 or kBF16
+  std::size_t a_stride = 0;          // elements from row to row
+  const float* bias = nullptr;       // [N] or none
+  float* c = nullptr;                // [num_rows, N]
+  std::size_t c_stride = 0;          // elements from row to row, >= N
+  std::size_t num_rows = 0;          // 0 is fine: no tasks
   // How many threads will share the tasks: decides how the work is cut, never
   // a result.
   std::size_t num_threads = 1;

@@ -131,6 +131,16 @@ TEST_CASE("lowering: a GPT is refused by name") {
         doctest::Contains(cuda::kNoGpt));
 }
 
+TEST_CASE("lowering: a mixture of experts is refused by name") {
+  ModelConfig config = llama_100m();
+  config.architecture = "MixtralForCausalLM";
+  config.experts = ExpertsConfig{.num_experts = 4, .num_chosen = 2, .intermediate_size = 64};
+  for (const std::uint32_t num_tokens : {8U, 200U})
+    CHECK_THROWS_WITH(
+        cuda::lower(LlamaNetwork(config).build_program(0, {num_tokens, 1}, DataType::kBF16), DataType::kBF16),
+        doctest::Contains(cuda::kNoExperts));
+}
+
 TEST_CASE("lowering: an encoder is refused by name, before anything runs") {
   const TemporaryDirectory directory;
   ModelConfig config;
