@@ -12,15 +12,23 @@ namespace {
 
 // bf16 weights stay bf16 even where the arithmetic is f32: widening is exact
 // and a decode step reads half the bytes.
-DataType packed_type(DataType compute_type, const std::vector<WeightView>& views) {
+DataType packed_type(const WeightSpec& spec, DataType compute_type, const std::vector<WeightView>& views) {
+  if (spec.kind == MatrixKind::kRouter) return DataType::kF32;
   const bool all_bf16 =
       std::all_of(views.begin(), views.end(), [](const auto& v) { return v.type == DataType::kBF16; });
   return compute_type == DataType::kBF16 || all_bf16 ? DataType::kBF16 : DataType::kF32;
 }
 
-// The head stays at 8 bits: logits suffer most from less.
+// The head stays at 8 bits: logits suffer most from less. A router is little, and all that follows hangs on
+// it.
 Quantization quantization_of(const WeightSpec& spec, Quantization asked) {
+  if (spec.kind == MatrixKind::kRouter) return Quantization::kNone;
   return asked == Quantization::kQ4 && spec.name == "lm_head" ? Quantization::kQ8 : asked;
+}
+
+bool has_onednn(const WeightSpec& spec, const CpuWeightSettings& settings) {
+  return settings.with_onednn && spec.kind == MatrixKind::kPlain &&
+         quantization_of(spec, settings.quantization) == Quantization::kNone;
 }
 
 bool all_of_one_type(const std::vector<WeightView>& views) {
@@ -96,13 +104,13 @@ void CpuWeights::load_matrix(const WeightSpec& spec, const std::vector<WeightVie
   CpuMatrix matrix;
   const Quantization quantization = quantization_of(spec, settings_.quantization);
   matrix.packed =
-      PackedMatrix(sources, spec.columns, packed_type(settings_.compute_type, views), quantization);
+      PackedMatrix(sources, spec.columns, packed_type(spec, settings_.compute_type, views), quantization);
   try {
     threads.run(matrix.packed.num_pack_tasks(), [&](std::size_t task) { matrix.packed.run_pack_task(task); });
   } catch (const std::range_error& error) {
     throw std::runtime_error("the weight \"" + spec.name + "\" " + error.what());
   }
-  if (settings_.with_onednn && quantization == Quantization::kNone) {
+  if (has_onednn(spec, settings_)) {
     // Two slices a thread even out threads that run at different speeds.
     matrix.onednn.emplace(sources, spec.columns, settings_.compute_type,
                           std::size_t{2} * threads.num_threads());
@@ -123,9 +131,9 @@ std::uint64_t cpu_weight_bytes(const WeightStore& store, const Network& network,
     const std::uint64_t elements = std::uint64_t{spec.rows} * spec.columns;
     if (spec.is_matrix) {
       const Quantization quantization = quantization_of(spec, settings.quantization);
-      sum += PackedMatrix::packed_bytes(spec.rows, spec.columns, packed_type(settings.compute_type, views),
-                                        quantization);
-      if (settings.with_onednn && quantization == Quantization::kNone) {
+      sum += PackedMatrix::packed_bytes(spec.rows, spec.columns,
+                                        packed_type(spec, settings.compute_type, views), quantization);
+      if (has_onednn(spec, settings)) {
         // oneDNN pads outputs and inputs to blocks of up to 64.
         const std::uint64_t rows = (std::uint64_t{spec.rows} + 63) / 64 * 64;
         const std::uint64_t columns = (std::uint64_t{spec.columns} + 63) / 64 * 64;

@@ -32,7 +32,7 @@ struct CpuTable {
 
 struct CpuWeightSettings {
   DataType compute_type = DataType::kF32;  // kF32 or kBF16
-  bool with_onednn = false;                // keeps a second copy of every matrix that is not quantized
+  bool with_onednn = false;                // keeps a second copy of every plain matrix that is not quantized
   Quantization quantization = Quantization::kNone;
 };
 

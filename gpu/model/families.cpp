@@ -9,8 +9,10 @@ namespace {
 constexpr FamilyNames kFamilies[] = {
     {Family::kLlama, "LlamaForCausalLM", "llama", "llama"},
     {Family::kMistral, "MistralForCausalLM", "mistral", ""},
+    {Family::kMixtral, "MixtralForCausalLM", "mixtral", ""},
     {Family::kQwen2, "Qwen2ForCausalLM", "qwen2", "qwen2"},
     {Family::kQwen3, "Qwen3ForCausalLM", "qwen3", "qwen3"},
+    {Family::kQwen3Moe, "Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe"},
     {Family::kPhi3, "Phi3ForCausalLM", "phi3", "phi3"},
     {Family::kSmolLm3, "SmolLM3ForCausalLM", "smollm3", "smollm3"},
     {Family::kGemma2, "Gemma2ForCausalLM", "gemma2", "gemma2"},

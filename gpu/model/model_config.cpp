@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gpu/model/config_fields.hpp"
+#include "gpu/model/experts_config.hpp"
 #include "gpu/model/families.hpp"
 #include "gpu/model/gemma_config.hpp"
 #include "gpu/model/gguf_config.hpp"
@@ -122,9 +123,9 @@ const json* layer_list(const ConfigFields& fields, const char* name, const Model
 // By "layer_types", else all layers of a family, those from "max_window_layers" on or by a pattern.
 void read_sliding_window(const ConfigFields& fields, Family family, ModelConfig& config) {
   const bool is_of_gemma = is_gemma(family);
-  const bool is_qwen = family == Family::kQwen2 || family == Family::kQwen3;
+  const bool is_qwen = family == Family::kQwen2 || family == Family::kQwen3 || family == Family::kQwen3Moe;
   const bool may_slide =
-      family == Family::kMistral || family == Family::kPhi3 || is_of_gemma ||
+      family == Family::kMistral || family == Family::kMixtral || family == Family::kPhi3 || is_of_gemma ||
       ((is_qwen || family == Family::kSmolLm3) && fields.flag("use_sliding_window", false));
   auto window = fields.count("sliding_window", kMaxContext);
   if (is_of_gemma && !window) window = 4096;
@@ -140,7 +141,7 @@ void read_sliding_window(const ConfigFields& fields, Family family, ModelConfig&
       }
       config.is_sliding.push_back(type == "sliding_attention");
     }
-  } else if (is_qwen) {
+  } else if (is_qwen && family != Family::kQwen3Moe) {
     const auto first = fields.count("max_window_layers", kMaxLayers).value_or(28);
     for (std::uint32_t layer = 0; layer < config.num_layers; ++layer)
       config.is_sliding.push_back(layer >= first);
@@ -195,6 +196,7 @@ void read_tokens(const ConfigFields& fields, const char* name, std::uint32_t voc
 RopeDefaults rope_defaults(Family family) {
   if (family == Family::kGemma3) return {.theta = 1e6F};
   if (family == Family::kSmolLm3) return {.theta = 2e6F};
+  if (family == Family::kMixtral) return {.theta = 1e6F};
   return {.part = family == Family::kGptNeoX ? 0.25F : 1.0F};
 }
 
@@ -212,16 +214,19 @@ ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& f
   read_sliding_window(fields, names.family, config);
   read_rope(fields, file, rope_defaults(names.family), config);
   if (is_gemma(names.family)) config.gemma = read_gemma(fields, file, names.family, config);
-  config.norm_epsilon = fields.number("rms_norm_eps", 0.0F, 1.0F).value_or(1e-6F);
+  config.norm_epsilon =
+      fields.number("rms_norm_eps", 0.0F, 1.0F).value_or(names.family == Family::kMixtral ? 1e-5F : 1e-6F);
   config.tied_embeddings = fields.flag("tie_word_embeddings", ties_embeddings(names.family));
   // Qwen2's configuration does not name the biases that it always has.
   const bool is_qwen2 = names.family == Family::kQwen2;
   config.attention_bias = is_qwen2 || fields.flag("attention_bias", false);
   config.qkv_bias_only = is_qwen2;
   config.fused_projections = names.family == Family::kPhi3;
-  config.head_norms = names.family == Family::kQwen3 || names.family == Family::kGemma3;
+  config.head_norms =
+      names.family == Family::kQwen3 || names.family == Family::kQwen3Moe || names.family == Family::kGemma3;
   config.mlp_bias = fields.flag("mlp_bias", false);
   if (is_gpt(names.family)) read_gpt(fields, names.family, config);
+  if (is_mixture(names.family)) config.experts = read_experts(fields, names.family, config);
   config.weight_type = fields.weight_type();
 
   std::vector<std::int32_t> bos;

@@ -74,6 +74,15 @@ struct GptConfig {
   bool divides_by_layer = false;  // scores of layer i are divided by i + 1 (scale_attn_by_inverse_layer_idx)
 };
 
+// Configuration that only mixtures of experts have.
+struct ExpertsConfig {
+  std::uint32_t num_experts = 0;
+  std::uint32_t num_chosen = 0;         // for each token
+  std::uint32_t intermediate_size = 0;  // of one expert
+  bool normalizes = true;               // the shares of those chosen sum to 1 (norm_topk_prob)
+  std::vector<bool> is_mixed = {};      // by layer, others are dense; empty: all are
+};
+
 // In an encoder's, rope_*, tied_embeddings, *_bias and the tokens mean nothing.
 struct ModelConfig {
   std::string architecture;  // "LlamaForCausalLM"
@@ -104,6 +113,7 @@ struct ModelConfig {
   std::vector<std::int32_t> eos_tokens;  // config.json and generation_config.json, joined
   std::optional<GemmaConfig> gemma = {};
   std::optional<GptConfig> gpt = {};
+  std::optional<ExpertsConfig> experts = {};
   std::optional<EncoderConfig> encoder = {};  // none: a decoder
 
   std::uint32_t query_width() const { return num_heads * head_dim; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/networks/decoder_shapes.hpp"
+#include "gpu/networks/experts.hpp"
 #include "gpu/networks/program_writer.hpp"
 
 namespace troupe {
@@ -57,6 +58,7 @@ class LlamaProgram {
   TensorId feed_forward(std::uint32_t layer, TensorId x, TensorId residual) {
     const std::string prefix = layer_prefix(layer);
     const TensorId normed = norm(prefix + "post_attention_norm", x, residual);
+    if (is_mixed(config_, layer)) return write_experts(writer_, config_, prefix, normed);
     const TensorId gate_up =
         writer_.matmul(prefix + "gate_up", normed, 2 * config_.intermediate_size, config_.mlp_bias);
     const TensorId h = writer_.temporary(prefix + "h", writer_.compute_type(), config_.intermediate_size);

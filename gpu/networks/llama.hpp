@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Llama family, with Mistral, Qwen2, Qwen3, Phi-3 and SmolLM3, which differ by their configuration: RMS
-// norm, rotary positions, grouped-query attention, gated SiLU. One cell, "decoder_step": advance every
+// norm, rotary positions, grouped-query attention, gated SiLU, of which Mixtral and Qwen3-MoE have many to
+// choose from (experts.hpp). One cell, "decoder_step": advance every
 // sequence of a batch by its query tokens and sample where asked.
 #pragma once
 

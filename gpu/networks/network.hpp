@@ -25,6 +25,13 @@ enum class FileOrder : std::uint8_t {
   kHeadByHead,  // rows of queries, keys and values, a head's beside each other; programs: all queries first
 };
 
+// The products that a matrix is for.
+enum class MatrixKind : std::uint8_t {
+  kPlain,
+  kRouter,   // in f32 whatever others are in: close decisions between experts hang on it
+  kExperts,  // ExpertMatmul's: a stack of which each product takes one expert's rows
+};
+
 // A weight as programs see it: the rows of one or more tensors of the model's
 // files, stacked (query, key and value projections become one matrix).
 struct WeightSpec {
@@ -32,7 +39,8 @@ struct WeightSpec {
   std::vector<std::string> sources;  // in the files, stacked by rows in this order
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
-  bool is_matrix = false;         // a Matmul operand: devices may pack it
+  bool is_matrix = false;  // a Matmul operand: devices may pack it
+  MatrixKind kind = MatrixKind::kPlain;
   bool is_table = false;          // rows are looked up: a matrix in the files, even of one row
   std::string other_prefix = {};  // in the files, sources may have it in front of their names
   float added = 0.0F;             // a vector's elements are those of the files plus this

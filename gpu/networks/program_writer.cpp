@@ -9,8 +9,14 @@ ProgramWriter::ProgramWriter(ProgramShape shape, DataType compute_type) : comput
   program_.shape = shape;
 }
 
-TensorId ProgramWriter::temporary(std::string name, DataType type, std::uint32_t columns, RowCount rows) {
-  return append({.name = std::move(name), .type = type, .rows = rows, .columns = columns});
+TensorId ProgramWriter::temporary(std::string name, DataType type, std::uint32_t columns, RowCount rows,
+                                  std::uint32_t rows_a_token) {
+  return append({.name = std::move(name),
+                 .type = type,
+                 .rows = rows,
+                 .fixed_rows = rows == RowCount::kFixed ? 1U : 0U,
+                 .columns = columns,
+                 .rows_a_token = rows_a_token});
 }
 
 // The type is the device's choice: it packs and converts weights.

@@ -28,12 +28,13 @@ void WeightList::add_vector(const std::string& name, std::vector<std::string> so
 }
 
 void WeightList::add_matrix(const std::string& name, std::vector<std::string> sources, std::uint32_t rows,
-                            std::uint32_t columns) {
+                            std::uint32_t columns, MatrixKind kind) {
   specs_.push_back({.name = name,
                     .sources = std::move(sources),
                     .rows = rows,
                     .columns = columns,
                     .is_matrix = true,
+                    .kind = kind,
                     .other_prefix = other_prefix_});
 }
 

@@ -20,7 +20,7 @@ class WeightList {
   void add_vector(const std::string& name, std::vector<std::string> sources, std::uint32_t width,
                   float added = 0.0F);
   void add_matrix(const std::string& name, std::vector<std::string> sources, std::uint32_t rows,
-                  std::uint32_t columns);
+                  std::uint32_t columns, MatrixKind kind = MatrixKind::kPlain);
   // The .weight of one module, or of several stacked by rows, and with a bias the
   // .bias of each under the name `name`_bias.
   void add_projection(const std::string& name, const std::vector<std::string>& modules, std::uint32_t rows,

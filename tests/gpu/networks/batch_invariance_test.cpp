@@ -74,6 +74,18 @@ json odd_gemma() {
 
 json odd_gpt() { return odd_family("GPTNeoXForCausalLM", 6); }
 
+// Experts with few rows and with many, one dense layer.
+json odd_mixture() {
+  json config = odd_family("Qwen3MoeForCausalLM", 2);
+  config["hidden_size"] = 160;
+  config["moe_intermediate_size"] = 80;
+  config["num_experts"] = 7;
+  config["num_experts_per_tok"] = 2;
+  config["norm_topk_prob"] = true;
+  config["mlp_only_layers"] = {1};
+  return config;
+}
+
 std::shared_ptr<const CpuModel> load(const std::filesystem::path& path, DataType compute_type,
                                      Quantization quantization, unsigned num_threads) {
   return load_cpu_model(plan_cpu_model(path, {.compute_type = compute_type,
@@ -193,6 +205,12 @@ TEST_CASE("batch invariance: bf16, wide, weights in 4 bits") {
 TEST_CASE("batch invariance: f32, Gemma") { check_invariance(odd_gemma(), DataType::kF32); }
 TEST_CASE("batch invariance: bf16, Gemma, weights in 8 bits") {
   check_invariance(odd_gemma(), DataType::kBF16, Quantization::kQ8);
+}
+TEST_CASE("batch invariance: f32, a mixture of experts") {
+  check_invariance(odd_mixture(), DataType::kF32);
+}
+TEST_CASE("batch invariance: bf16, a mixture of experts in 4 bits") {
+  check_invariance(odd_mixture(), DataType::kBF16, Quantization::kQ4);
 }
 TEST_CASE("batch invariance: bf16, GPT-NeoX") { check_invariance(odd_gpt(), DataType::kBF16); }
 TEST_CASE("batch invariance: f32, GPT-NeoX, weights in 8 bits") {

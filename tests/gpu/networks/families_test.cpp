@@ -148,6 +148,14 @@ TEST_CASE("families: SmolLM3, with layers that have no positions, is that of tra
   check_family("smollm3");
 }
 
+TEST_CASE("families: Mixtral, whose tokens choose two of five experts, is that of transformers") {
+  check_family("mixtral");
+}
+
+TEST_CASE("families: Qwen3-MoE, with dense layers and shares that don't sum to 1, is that of transformers") {
+  check_family("qwen3_moe");
+}
+
 TEST_CASE("families: Gemma 2, with soft caps and windows in every other layer, is that of transformers") {
   check_family("gemma2");
 }

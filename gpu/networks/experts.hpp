@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The feed-forward of a layer that is a mixture of experts: a router chooses some for each token, each
+// computes its own gated feed-forward over the rows that chose it, and a token's results are summed by the
+// router's shares.
+#pragma once
+
+#include <string>
+
+#include "gpu/model/model_config.hpp"
+#include "gpu/networks/program_writer.hpp"
+#include "gpu/networks/weight_list.hpp"
+
+namespace troupe {
+
+// Of a configuration with experts. prefix: of the layer.
+bool is_mixed(const ModelConfig& config, std::uint32_t layer);
+void list_experts(WeightList& list, const ModelConfig& config, const std::string& prefix);
+// Returns the sums, f32 of the width of `normed`.
+TensorId write_experts(ProgramWriter& writer, const ModelConfig& config, const std::string& prefix,
+                       TensorId normed);
+
+}  // namespace troupe
