@@ -36,15 +36,22 @@ void print_shape(const ModelConfig& config) {
                           std::to_string(config.context_length));
 }
 
+void print_parameters(const ModelDirectory& directory) {
+  std::string text = in_words(directory.num_parameters);
+  if (directory.config && directory.config->experts)
+    text += " (" + in_words(directory.num_active_parameters) + " for a token, which chooses " +
+            std::to_string(directory.config->experts->num_chosen) + " of " +
+            std::to_string(directory.config->experts->num_experts) + " experts)";
+  print_line("parameters", text + ", " + shown_bytes(directory.weight_file_bytes));
+}
+
 void print_directory(const ModelDirectory& directory) {
   print_line(directory.is_gguf ? "GGUF" : "directory", directory.path.string());
   for (const auto& file : directory.files)
     print_line("  file", file.name + ", " + shown_bytes(file.size_bytes));
   if (!directory.architecture.empty()) print_line("architecture", directory.architecture);
   if (directory.config) print_shape(*directory.config);
-  if (directory.num_parameters > 0)
-    print_line("parameters",
-               in_words(directory.num_parameters) + ", " + shown_bytes(directory.weight_file_bytes));
+  if (directory.num_parameters > 0) print_parameters(directory);
   for (const auto& [type, count] : directory.element_types)
     print_line("  type", type + ": " + std::to_string(count.num_tensors) + " tensors, " +
                              shown_bytes(count.size_bytes));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "gpu/model/experts_config.hpp"
 #include "gpu/model/families.hpp"
 #include "gpu/model/gemma_config.hpp"
 
@@ -29,7 +30,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kModelTen
     {"output_norm", "model.norm"},
     {"output", "lm_head"},
 }};
-constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kLayerTensors = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kLayerTensors = {{
     {"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},
     {"attn_k", "self_attn.k_proj"},
@@ -42,6 +43,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kLayerTe
     {"ffn_gate", "mlp.gate_proj"},
     {"ffn_up", "mlp.up_proj"},
     {"ffn_down", "mlp.down_proj"},
+    {"ffn_gate_inp", "mlp.gate"},
+    {"ffn_gate_exps", "mlp.experts.*.gate_proj"},  // one tensor of all experts
+    {"ffn_up_exps", "mlp.experts.*.up_proj"},
+    {"ffn_down_exps", "mlp.experts.*.down_proj"},
 }};
 
 // Names that stand for something else in one architecture.
@@ -49,6 +54,10 @@ struct OtherName {
   std::string_view architecture, ours, theirs;
 };
 constexpr OtherName kOtherNames[] = {
+    {"llama", "ffn_gate_inp", "block_sparse_moe.gate"},  // Mixtral's
+    {"llama", "ffn_gate_exps", "block_sparse_moe.experts.*.w1"},
+    {"llama", "ffn_up_exps", "block_sparse_moe.experts.*.w3"},
+    {"llama", "ffn_down_exps", "block_sparse_moe.experts.*.w2"},
     {kPhi3, "ffn_up", "mlp.gate_up_proj"},  // one matrix, in which gate's rows are the first
     {"gemma2", "ffn_norm", "pre_feedforward_layernorm"},
     {"gemma2", "post_attention_norm", "post_attention_layernorm"},
@@ -119,9 +128,13 @@ std::uint64_t vocabulary_size(const GgufFile& file, const ArchitectureKeys& keys
 // Features that would change the numbers and that no code here computes.
 void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, Family family,
                         std::uint64_t head_dim) {
-  if (keys.count("expert_count").value_or(0) > 0) {
+  if (keys.count("expert_count").value_or(0) > 0 && !is_mixture(family))
     file.refuse("a mixture of experts (" + keys.key("expert_count") + ") is not supported");
-  }
+  if (keys.count("expert_shared_count").value_or(0) > 0)
+    file.refuse("experts that all tokens share (" + keys.key("expert_shared_count") + ") are not supported");
+  const double scale = keys.number("expert_weights_scale").value_or(1.0);
+  if (scale != 0.0 && scale != 1.0)
+    file.refuse("a scale of experts' shares (" + keys.key("expert_weights_scale") + ") is not supported");
   if (keys.count("attention.value_length").value_or(head_dim) != head_dim) {
     file.refuse(keys.key("attention.value_length") + " other than the keys' " + std::to_string(head_dim) +
                 " is not supported");
@@ -209,6 +222,22 @@ void add_gemma(const ArchitectureKeys& keys, Family family, std::uint64_t head_d
     document["sliding_window_pattern"] = *interval;
 }
 
+// The format has no sign of shares that don't sum to 1, and no program that reads it keeps them so.
+void add_experts(const ArchitectureKeys& keys, json& document) {
+  const std::uint64_t count = keys.required_count("expert_count");
+  document["num_experts"] = document["num_local_experts"] = count;
+  document["num_experts_per_tok"] = keys.required_count("expert_used_count");
+  if (const auto width = keys.count("expert_feed_forward_length")) document["moe_intermediate_size"] = *width;
+  document["norm_topk_prob"] = true;
+}
+
+// The architecture "llama" is Mixtral's, too.
+const FamilyNames* find_family_of(const ArchitectureKeys& keys) {
+  const FamilyNames* family = find_gguf_family(keys.name());
+  const bool has_experts = family != nullptr && keys.count("expert_count").value_or(0) > 0;
+  return has_experts && family->family == Family::kLlama ? find_family("MixtralForCausalLM") : family;
+}
+
 void add_token(const GgufFile& file, const char* key, json& tokens) {
   if (const auto token = file.find_unsigned(key)) tokens.push_back(*token);
 }
@@ -238,7 +267,7 @@ json ending_tokens(const GgufFile& file) {
 
 json gguf_config_document(const GgufFile& file) {
   const ArchitectureKeys keys(file);
-  const FamilyNames* family = find_gguf_family(keys.name());
+  const FamilyNames* family = find_family_of(keys);
   if (family == nullptr) {
     file.refuse("the architecture " + shown_gguf_name(keys.name()) + " is not supported (" +
                 known_gguf_architectures() + " are)");
@@ -275,6 +304,7 @@ json gguf_config_document(const GgufFile& file) {
                    {"eos_token_id", ending_tokens(file)},
                    {"torch_dtype", is_f32 ? "float32" : "bfloat16"}};
   if (is_gemma(family->family)) add_gemma(keys, family->family, head_dim, document);
+  if (is_mixture(family->family)) add_experts(keys, document);
   return document;
 }
 

@@ -25,7 +25,8 @@ nlohmann::json gguf_generation_document(const GgufFile& file);
 std::vector<float> gguf_rope_divisors(const GgufFile& file, std::uint32_t head_dim);
 
 // "blk.0.attn_q.weight" is "model.layers.0.self_attn.q_proj.weight"; a name without
-// a counterpart stays. Some names depend on general.architecture.
+// a counterpart stays. Some names depend on general.architecture. A stack of experts' matrices
+// has "experts.*." in its name, where each of them has its number.
 std::string hugging_face_name(std::string_view tensor, std::string_view architecture = {});
 
 // The rows of a head in tensors whose rows lie in pairs (i, i + d/2), as ggml's rotation of

@@ -8,6 +8,7 @@
 #include "gpu/model/gguf_file.hpp"
 #include "gpu/model/json_file.hpp"
 #include "gpu/model/weights.hpp"
+#include "gpu/networks/network.hpp"
 
 namespace troupe {
 namespace {
@@ -72,6 +73,15 @@ void count_weights(ModelDirectory& directory, const WeightStore& store) {
   }
 }
 
+// In the experts that a token does not choose.
+std::uint64_t count_idle_parameters(const ModelConfig& config) {
+  if (!config.experts) return 0;
+  std::uint64_t count = 0;
+  for (const WeightSpec& spec : make_network(config)->weights())
+    if (spec.kind == MatrixKind::kExperts) count += std::uint64_t{spec.rows} * spec.columns;
+  return count / config.experts->num_experts * (config.experts->num_experts - config.experts->num_chosen);
+}
+
 }  // namespace
 
 ModelDirectory inspect_model_directory(const std::filesystem::path& path, const PlanModel& plan_model) {
@@ -87,6 +97,7 @@ ModelDirectory inspect_model_directory(const std::filesystem::path& path, const 
     if (directory.is_gguf) count_weights(directory, WeightStore(path));  // also where the rest is refused
     directory.config = load_model_config(path);
     if (!directory.is_gguf) count_weights(directory, WeightStore(path));
+    directory.num_active_parameters = directory.num_parameters - count_idle_parameters(*directory.config);
     const ModelPlan plan = plan_model(path);
     directory.compute_type = plan.compute_type;
     directory.memory = plan.memory;

@@ -35,6 +35,7 @@ struct ModelDirectory {
   std::string architecture;           // as the model names it, also if not supported
   std::optional<ModelConfig> config;  // empty if not supported
   std::uint64_t num_parameters = 0;
+  std::uint64_t num_active_parameters = 0;  // of which a token meets so many: not those of experts it has not
   std::uint64_t weight_file_bytes = 0;
   std::map<std::string, ElementTypeCount> element_types;  // by the files' names: "BF16"
   std::optional<DataType> compute_type;                   // as the backend plans

@@ -178,17 +178,40 @@ void WeightStore::add_gguf(const std::filesystem::path& path) {
     const BlockLayout* layout = tensor.entry.layout;
     const bool is_plain = layout != nullptr && layout->plain;
     const std::string known = hugging_face_name(name, architecture != nullptr ? *architecture : "");
-    const auto [place, is_new] = tensors_.emplace(
-        known, Tensor{.file = tensor.part,
-                      .element_type = tensor.entry.type_name(),
-                      .is_readable = layout != nullptr,
-                      .view = {.type = is_plain ? *layout->plain : DataType::kF32,
-                               .shape = tensor.entry.shape(),
-                               .bytes = tensor.bytes(),
-                               .blocks = layout == nullptr || is_plain ? std::nullopt
-                                                                       : std::optional(layout->format),
-                               .paired_rows = gguf_paired_rows(*gguf_, name)}});
-    if (!is_new) gguf_->refuse("the tensor " + shown_gguf_name(known) + " occurs under two names");
+    add_gguf_tensor(known, {.file = tensor.part,
+                            .element_type = tensor.entry.type_name(),
+                            .is_readable = layout != nullptr,
+                            .view = {.type = is_plain ? *layout->plain : DataType::kF32,
+                                     .shape = tensor.entry.shape(),
+                                     .bytes = tensor.bytes(),
+                                     .blocks = layout == nullptr || is_plain ? std::nullopt
+                                                                             : std::optional(layout->format),
+                                     .paired_rows = gguf_paired_rows(*gguf_, name)}});
+  }
+}
+
+void WeightStore::add_gguf_tensor(const std::string& name, Tensor tensor) {
+  constexpr std::string_view kExperts = "experts.*.";
+  const std::size_t found = name.find(kExperts);
+  if (found != std::string::npos) return add_experts(name, found + kExperts.size() - 2, tensor);
+  if (!tensors_.emplace(name, std::move(tensor)).second)
+    gguf_->refuse("the tensor " + shown_gguf_name(name) + " occurs under two names");
+}
+
+// [experts, rows, columns], of which each expert is a tensor of its own; a bias has no columns.
+void WeightStore::add_experts(const std::string& name, std::size_t number_at, const Tensor& stack) {
+  constexpr std::uint64_t kMaxExperts = 4096;
+  const auto& shape = stack.view.shape;
+  if (shape.size() < 2 || shape[0] == 0 || shape[0] > kMaxExperts) {
+    gguf_->refuse("the tensor " + shown_gguf_name(name) + " has shape " + shown(shape) +
+                  ", expected those of 1 to 4096 experts");
+  }
+  const std::size_t size = stack.view.bytes.size() / shape[0];
+  for (std::uint64_t expert = 0; expert < shape[0]; ++expert) {
+    Tensor tensor = stack;
+    tensor.view.shape.erase(tensor.view.shape.begin());
+    tensor.view.bytes = stack.view.bytes.subspan(expert * size, size);
+    add_gguf_tensor(std::string(name).replace(number_at, 1, std::to_string(expert)), std::move(tensor));
   }
 }
 

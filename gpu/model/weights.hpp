@@ -80,6 +80,8 @@ class WeightStore {
   void add_shards(const std::filesystem::path& model_dir, const std::filesystem::path& index_path);
   void add_entry(const SafetensorsFile& file, const SafetensorsEntry& entry);
   void add_gguf(const std::filesystem::path& path);
+  void add_gguf_tensor(const std::string& name, Tensor tensor);
+  void add_experts(const std::string& name, std::size_t number_at, const Tensor& stack);
   std::vector<const MappedFile*> mapped_files() const;
 
   std::filesystem::path model_;

@@ -171,7 +171,11 @@ TEST_CASE("gguf config: what is not supported or makes no sense is refused by it
     Change change;
   };
   const std::vector<Case> cases = {
-      {"m.gguf: a mixture of experts", [](GgufWriter& w) { w.add("llama.expert_count", 8); }},
+      {"llama.expert_used_count is missing", [](GgufWriter& w) { w.add("llama.expert_count", 8); }},
+      {"(llama.expert_shared_count) are not supported",
+       [](GgufWriter& w) { w.add("llama.expert_shared_count", 1); }},
+      {"(llama.expert_weights_scale) is not supported",
+       [](GgufWriter& w) { w.add_float("llama.expert_weights_scale", 2.5F); }},
       {"sliding_window", [](GgufWriter& w) { w.add("llama.attention.sliding_window", 4096); }},
       {"factor is 0.0, expected a number from 1",
        [](GgufWriter& w) { w.add_text("llama.rope.scaling.type", "yarn"); }},
@@ -196,9 +200,16 @@ TEST_CASE("gguf config: what is not supported or makes no sense is refused by it
   }
   GgufWriter other;
   other.add_text("general.architecture", "mamba");
+  ModelConfig phi = tiny_llama();
+  phi.architecture = "Phi3ForCausalLM";
+  GgufWriter mixture;
+  test::add_llama_keys(mixture, phi);
+  mixture.add("phi3.expert_count", 16);
+  CHECK(refusal_of(mixture.file()).find("a mixture of experts (phi3.expert_count) is not supported") !=
+        std::string::npos);
   CHECK(refusal_of(other.file())
-            .find("the architecture \"mamba\" is not supported (llama, qwen2, qwen3, phi3, smollm3, gemma2 "
-                  "and gemma3 are)") != std::string::npos);
+            .find("the architecture \"mamba\" is not supported (llama, qwen2, qwen3, qwen3moe, phi3, smollm3, "
+                  "gemma2 and gemma3 are)") != std::string::npos);
   CHECK(refusal_of(GgufWriter().file()).find("has no general.architecture") != std::string::npos);
   ModelConfig config = tiny_llama();
   const auto refusal = [&] {

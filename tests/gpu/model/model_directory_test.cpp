@@ -124,4 +124,13 @@ TEST_CASE("model directory: more layers in the weights than in the configuration
   CHECK_THROWS_WITH_AS(check_weights(store, *make_network(smaller)), complaint.c_str(), std::runtime_error);
 }
 
+TEST_CASE("model directory: a token meets the parameters of the experts that it chooses, and all others") {
+  const auto path = std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families/mixtral";
+  const auto seen = inspect_model_directory(path, [](const auto&) -> ModelPlan { return {}; });
+  REQUIRE(seen.unsupported.empty());
+  constexpr std::uint64_t kOfExpert = 3 * 48 * 32, kLayers = 2;
+  CHECK(seen.num_parameters > kLayers * 5 * kOfExpert);
+  CHECK(seen.num_parameters - seen.num_active_parameters == kLayers * 3 * kOfExpert);
+}
+
 }  // namespace troupe

@@ -89,6 +89,17 @@ TEST_CASE("gguf model: Qwen3 has its rows in order and norms of query and key he
   check_alike(config, BlockFormat::kQ8_0, DataType::kF32);
 }
 
+TEST_CASE("gguf model: the experts of Mixtral and Qwen3-MoE are stacks") {
+  ModelConfig config = wide_llama();
+  config.architecture = "MixtralForCausalLM";
+  config.experts = ExpertsConfig{.num_experts = 5, .num_chosen = 2, .intermediate_size = 256};
+  check_alike(config, BlockFormat::kQ4_K, DataType::kF32);
+  config.architecture = "Qwen3MoeForCausalLM";
+  config.head_norms = true;
+  config.experts = ExpertsConfig{.num_experts = 4, .num_chosen = 3, .intermediate_size = 512};
+  check_alike(config, BlockFormat::kQ8_0, DataType::kBF16);
+}
+
 TEST_CASE(
     "gguf model: Phi-3 has one matrix for queries, keys and values, rotates part of a head and slides") {
   ModelConfig config = wide_llama();

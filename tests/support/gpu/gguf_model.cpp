@@ -7,6 +7,7 @@
 #include <random>
 #include <span>
 #include <stdexcept>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -20,6 +21,7 @@ namespace {
 using nlohmann::json;
 
 std::string gguf_architecture(const ModelConfig& config) {
+  if (config.architecture == "MixtralForCausalLM") return "llama";
   return std::string(find_family(config.architecture)->gguf);
 }
 
@@ -32,6 +34,24 @@ struct TensorShape {
   std::vector<std::uint64_t> shape;
 };
 
+bool is_mixtral(const ModelConfig& config) { return config.architecture == "MixtralForCausalLM"; }
+
+void add_experts(const ModelConfig& config, const std::string& layer, std::vector<TensorShape>& tensors) {
+  const ExpertsConfig& experts = *config.experts;
+  const std::uint64_t hidden = config.hidden_size, inner = experts.intermediate_size;
+  const std::string mixture = layer + (is_mixtral(config) ? "block_sparse_moe." : "mlp.");
+  tensors.push_back({mixture + "gate.weight", {experts.num_experts, hidden}});
+  for (const std::string part : {"gate", "down", "up"}) {
+    static const std::map<std::string, std::string> kOfMixtral = {
+        {"gate", "w1"}, {"down", "w2"}, {"up", "w3"}};
+    const std::string module = is_mixtral(config) ? kOfMixtral.at(part) : part + "_proj";
+    const bool is_down = part == "down";
+    for (std::uint32_t i = 0; i < experts.num_experts; ++i)
+      tensors.push_back({mixture + "experts." + std::to_string(i) + "." + module + ".weight",
+                         {is_down ? hidden : inner, is_down ? inner : hidden}});
+  }
+}
+
 std::vector<TensorShape> llama_tensors(const ModelConfig& config) {
   const std::uint64_t hidden = config.hidden_size, inner = config.intermediate_size;
   const std::uint64_t queries = std::uint64_t{config.num_heads} * config.head_dim;
@@ -41,17 +61,23 @@ std::vector<TensorShape> llama_tensors(const ModelConfig& config) {
     const std::string layer = "model.layers." + std::to_string(i) + ".";
     tensors.insert(tensors.end(), {{layer + "input_layernorm.weight", {hidden}},
                                    {layer + "self_attn.o_proj.weight", {hidden, queries}},
-                                   {layer + "post_attention_layernorm.weight", {hidden}},
-                                   {layer + "mlp.down_proj.weight", {hidden, inner}}});
+                                   {layer + "post_attention_layernorm.weight", {hidden}}});
+    if (config.experts) {
+      add_experts(config, layer, tensors);
+    } else {
+      tensors.push_back({layer + "mlp.down_proj.weight", {hidden, inner}});
+    }
     if (config.fused_projections) {
       tensors.push_back({layer + "self_attn.qkv_proj.weight", {queries + 2 * keys, hidden}});
       tensors.push_back({layer + "mlp.gate_up_proj.weight", {2 * inner, hidden}});
     } else {
       tensors.insert(tensors.end(), {{layer + "self_attn.q_proj.weight", {queries, hidden}},
                                      {layer + "self_attn.k_proj.weight", {keys, hidden}},
-                                     {layer + "self_attn.v_proj.weight", {keys, hidden}},
-                                     {layer + "mlp.gate_proj.weight", {inner, hidden}},
-                                     {layer + "mlp.up_proj.weight", {inner, hidden}}});
+                                     {layer + "self_attn.v_proj.weight", {keys, hidden}}});
+    }
+    if (!config.fused_projections && !config.experts) {
+      tensors.push_back({layer + "mlp.gate_proj.weight", {inner, hidden}});
+      tensors.push_back({layer + "mlp.up_proj.weight", {inner, hidden}});
     }
     if (config.gemma) {
       tensors.push_back({layer + "pre_feedforward_layernorm.weight", {hidden}});
@@ -174,6 +200,12 @@ void write_plain_model(const std::filesystem::path& directory, const ModelConfig
                    {"rope_theta", config.rope_theta},
                    {"attention_bias", config.attention_bias},
                    {"tie_word_embeddings", config.tied_embeddings}};
+  if (config.experts) {
+    document["num_experts"] = document["num_local_experts"] = config.experts->num_experts;
+    document["num_experts_per_tok"] = config.experts->num_chosen;
+    document["moe_intermediate_size"] = config.experts->intermediate_size;
+    document["norm_topk_prob"] = true;
+  }
   if (config.gemma) {
     const auto cap = [](float value) { return value == 0.0F ? json(nullptr) : json(value); };
     document["query_pre_attn_scalar"] = config.gemma->query_scalar;
@@ -209,6 +241,11 @@ void add_llama_keys(GgufWriter& writer, const ModelConfig& config) {
              config.rotary_dim == 0 ? config.head_dim : config.rotary_dim);
   if (config.sliding_window != 0)
     writer.add(architecture + ".attention.sliding_window", config.sliding_window);
+  if (config.experts) {
+    writer.add(architecture + ".expert_count", config.experts->num_experts);
+    writer.add(architecture + ".expert_used_count", config.experts->num_chosen);
+    writer.add(architecture + ".expert_feed_forward_length", config.experts->intermediate_size);
+  }
   if (config.gemma) {
     if (config.gemma->attention_cap != 0.0F)
       writer.add_float(architecture + ".attn_logit_softcapping", config.gemma->attention_cap);
@@ -233,6 +270,8 @@ std::string in_gguf_order(const std::string& rows, std::size_t num_rows, std::si
   return ordered;
 }
 
+bool is_of_expert(const std::string& name) { return name.find(".experts.") != std::string::npos; }
+
 std::string gguf_name(const std::string& name, const ModelConfig& config) {
   static const std::map<std::string, std::string> kNames = {{"model.embed_tokens", "token_embd"},
                                                             {"model.norm", "output_norm"},
@@ -249,6 +288,14 @@ std::string gguf_name(const std::string& name, const ModelConfig& config) {
                                                             {"mlp.gate_proj", "ffn_gate"},
                                                             {"post_attention_layernorm", "ffn_norm"},
                                                             {"mlp.up_proj", "ffn_up"},
+                                                            {"mlp.gate", "ffn_gate_inp"},
+                                                            {"block_sparse_moe.gate", "ffn_gate_inp"},
+                                                            {"w1", "ffn_gate_exps"},
+                                                            {"w2", "ffn_down_exps"},
+                                                            {"w3", "ffn_up_exps"},
+                                                            {"gate_proj", "ffn_gate_exps"},
+                                                            {"down_proj", "ffn_down_exps"},
+                                                            {"up_proj", "ffn_up_exps"},
                                                             {"mlp.down_proj", "ffn_down"}};
   const std::size_t dot = name.rfind('.');
   std::string module = name.substr(0, dot), prefix;
@@ -258,6 +305,7 @@ std::string gguf_name(const std::string& name, const ModelConfig& config) {
     prefix = "blk." + module.substr(layers.size(), end - layers.size()) + ".";
     module = module.substr(end + 1);
   }
+  if (is_of_expert(name)) module = module.substr(module.rfind('.') + 1);
   static const std::map<std::string, std::string> kOfGemma = {
       {"post_attention_layernorm", "post_attention_norm"},
       {"pre_feedforward_layernorm", "ffn_norm"},
@@ -291,6 +339,9 @@ void write_twins(const std::filesystem::path& gguf, const std::filesystem::path&
   GgufWriter writer;
   add_llama_keys(writer, config);
   std::vector<PlainTensor> plain;
+  std::string stack;  // of the experts' matrices that the last tensors were
+  const std::string last_expert =
+      ".experts." + std::to_string(config.experts ? config.experts->num_experts - 1 : 0) + ".";
   for (const auto& [name, shape] : llama_tensors(config)) {
     std::size_t count = 1;
     for (const auto dimension : shape) count *= dimension;
@@ -299,6 +350,13 @@ void write_twins(const std::filesystem::path& gguf, const std::filesystem::path&
     std::vector<float> values = opened(of_tensor, bytes);
     if (config.gemma && name.ends_with("norm.weight")) split_norm(bytes, values);
     plain.push_back({name, shape, std::move(values)});
+    if (is_of_expert(name)) {
+      stack += bytes;
+      if (name.find(last_expert) == std::string::npos) continue;
+      writer.add_tensor(gguf_name(name, config), {shape[1], shape[0], config.experts->num_experts}, format,
+                        std::exchange(stack, {}));
+      continue;
+    }
     writer.add_tensor(
         gguf_name(name, config), {shape.rbegin(), shape.rend()}, of_tensor,
         is_rotated(name) && has_pairs(config) ? in_gguf_order(bytes, shape[0], config.head_dim) : bytes);

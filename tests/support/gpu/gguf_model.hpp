@@ -33,6 +33,8 @@ std::string in_gguf_order(const std::string& rows, std::size_t num_rows, std::si
 
 // "model.layers.0.mlp.up_proj.weight" is "blk.0.ffn_up.weight"; some names are a family's own.
 std::string gguf_name(const std::string& name, const ModelConfig& config);
+// One expert's matrix, whose file's name is that of a stack.
+bool is_of_expert(const std::string& name);
 // Queries or keys, whose rows are reordered.
 bool is_rotated(const std::string& name);
 
