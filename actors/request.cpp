@@ -262,6 +262,7 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
   ticket.model = request.model;
   ticket.prompt = std::move(tokens);
   ticket.sampling = request.sampling;
+  if (request.is_ranked) ticket.sampling.top_logprobs = std::max(request.sampling.top_logprobs, 0);
   if (!request.has_seed && request.sampling.seed == 0) ticket.sampling.seed = start_.drawn_seed;
   // Log-probabilities are known of no token but those that are drawn here.
   if (request.background && !request.sampling.wants_logprobs() &&
@@ -353,6 +354,7 @@ void RequestState::take_token(const NewToken& token) {
   if (token.token >= 0) {
     usage_.completion_tokens += 1;
     usage_.cached_tokens = token.cached_tokens;
+    if (token.logprobs) sum_of_logprobs_ += token.logprobs->logprob;
     observe_token(self_->clock().now(), token);
     if (kept_ && token.end != SequenceEnd::kEndToken) kept_->add_token(token.token);
     if (start_.request->background && token.end != SequenceEnd::kEndToken) journal_token(token.token);
@@ -461,6 +463,8 @@ void RequestState::finish(const NewToken& token, std::optional<std::size_t> matc
   } else if (is_stop_token(token.token)) {
     finished.stop_token = token.token;
   }
+  if (start_.request->is_ranked && usage_.completion_tokens > 0)
+    finished.mean_logprob = sum_of_logprobs_ / usage_.completion_tokens;
   finished.called_tools = parser_ && parser_->num_calls() > 0 && finished.reason == FinishReason::kStop;
   finished_ = std::move(finished);
   if (token.end != SequenceEnd::kNotYet) is_with_scheduler_ = false;  // it knows already

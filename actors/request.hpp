@@ -137,6 +137,7 @@ class RequestState {
   std::vector<std::int32_t> unjournaled_;      // tokens of an answer in the background
   std::optional<Finished> finished_;           // all was generated; it may still have to be stored
   Usage usage_;
+  double sum_of_logprobs_ = 0.0;  // of the answer's tokens, if they come with theirs
   bool is_with_scheduler_ = false;
   bool is_promised_ = false;   // in the journal, as its client knows
   bool is_cancelled_ = false;  // and about to leave the journal

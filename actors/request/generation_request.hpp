@@ -128,6 +128,8 @@ struct GenerationRequest {
   PromptUse use = PromptUse::kRun;
   // Answers that its client asked for, of which this is one; 0: another one said so already.
   std::uint32_t num_choices = 1;
+  // It is compared with others: Finished::mean_logprob is wanted.
+  bool is_ranked = false;
   bool wants_token_texts = false;  // with kEncode
 
   // An input of a model that encodes: it is enclosed in the model's special tokens, and
@@ -202,6 +204,8 @@ struct Finished {
   RequestTimings timings = {};
   bool is_stored = false;     // a turn, and it will be there after a crash
   bool called_tools = false;  // and nothing else ended the answer early
+  // Of a ranked request: the log-probability of its tokens, the end token included; 0 without any.
+  double mean_logprob = 0.0;
 };
 struct Failed {
   ApiError error;

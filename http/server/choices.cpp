@@ -2,6 +2,8 @@
 #include "http/server/choices.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -79,6 +81,23 @@ Finished Choices::total(std::uint32_t last) const {
     total.usage.cached_tokens += usage.cached_tokens;
   }
   return total;
+}
+
+std::vector<std::uint32_t> Choices::best_of_each(std::uint32_t number) const {
+  std::vector<std::uint32_t> best(choices_.size());
+  std::iota(best.begin(), best.end(), 0);
+  if (number >= num_each()) return best;
+  const auto is_better = [&](std::uint32_t a, std::uint32_t b) {
+    return choices_[a].finished.mean_logprob > choices_[b].finished.mean_logprob;
+  };
+  auto kept = best.begin();
+  for (std::size_t prompt = 0; prompt < num_prompts_; ++prompt) {
+    const auto first = best.begin() + static_cast<std::ptrdiff_t>(prompt * num_each());
+    std::stable_sort(first, first + num_each(), is_better);
+    kept = std::copy_n(first, number, kept);
+  }
+  best.erase(kept, best.end());
+  return best;
 }
 
 void Choices::take_all() {

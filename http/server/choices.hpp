@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answers to one request: prompts times n, each a generation of its own, by index.
+// The answers to one request: prompts times n (or best_of), each a generation of its own, by index.
 // The first answer to a prompt is started at once, its others when it has a first
 // token: by then the KV of the prompt's full pages is in the prefix cache for them.
 // Belongs to the io thread of its connection.
@@ -49,6 +49,10 @@ class Choices {
   // As the last one ended, with the tokens of all: a prompt's count once. The times of a
   // single one alone are its request's.
   Finished total(std::uint32_t last) const;
+
+  // Indexes of the `number` most likely answers to each prompt, the best first; without a
+  // choice to make, of all in their order.
+  std::vector<std::uint32_t> best_of_each(std::uint32_t number) const;
 
   // Their client has taken all that came: those that were paused for it run again.
   void take_all();

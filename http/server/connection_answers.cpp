@@ -151,7 +151,7 @@ void Connection::expect_answer(Delivery delivery, std::size_t num_choices) {
 void Connection::start_generation(ApiRequest request) {
   if (request.is_resumable || request.generation.background) return start_detached(std::move(request));
   if (!begin_inference()) return;
-  const std::size_t num_choices = request.num_choices * (1 + request.more_prompts.size());
+  const std::size_t num_choices = request.num_candidates * (1 + request.more_prompts.size());
   // With several the io thread hears when one has begun, which others wait for.
   expect_answer(request.stream || num_choices > 1 ? Delivery::kEvents : Delivery::kWhole, num_choices);
   std::vector<GenerationRequest> requests = take_requests(request);
@@ -511,7 +511,7 @@ Reply Connection::whole_choices(const Finished& finished) const {
   const auto kept = std::make_shared<std::vector<JoinedAnswer>>();
   for (const auto& choice : generation_->choices.all()) kept->push_back(joined(choice.stream->take_answer()));
   std::vector<ChoiceView> choices;
-  for (std::size_t i = 0; i < kept->size(); ++i) {
+  for (const std::uint32_t i : generation_->choices.best_of_each(generation_->request.num_choices)) {
     const JoinedAnswer& answer = (*kept)[i];
     choices.push_back({.text = answer.text,
                        .finished = &generation_->choices.all()[i].finished,

@@ -119,6 +119,28 @@ TEST_CASE("generation: with echo, log-probabilities are those of the prompt too,
   CHECK(leftovers(world) == "");
 }
 
+TEST_CASE("generation: an answer that is ranked tells its mean log-probability, and shows none") {
+  sim::SimWorld world(sim::small_settings());
+  auto request = letters("prompt", 20);
+  request.sampling.top_logprobs = 0;
+  const auto shown = submit(world, request);
+  request.sampling.top_logprobs = SamplingParameters::kNoLogprobs;
+  request.is_ranked = true;
+  const auto ranked = submit(world, request);
+  request.echo = true;  // of the answer's tokens alone
+  const auto echoed = submit(world, request);
+  REQUIRE(world.run());
+  REQUIRE(shown->tokens().size() == 20);
+  double sum = 0.0;
+  for (const AnswerToken& token : shown->tokens()) sum += token.token.logprob;
+  CHECK(sum < 0.0);
+  CHECK(ranked->finished()->mean_logprob == doctest::Approx(sum / 20));
+  CHECK(echoed->finished()->mean_logprob == doctest::Approx(sum / 20));
+  CHECK(ranked->tokens().empty());
+  CHECK(shown->finished()->mean_logprob == 0.0);
+  CHECK(leftovers(world) == "");
+}
+
 TEST_CASE("generation: no tokens asked for, none given") {
   sim::SimWorld world(sim::small_settings());
   const auto client = submit(world, letters("prompt", 0));

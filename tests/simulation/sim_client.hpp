@@ -43,6 +43,7 @@ class SimClient final : public ResponseSink, public std::enable_shared_from_this
   const std::optional<ApiError>& error() const { return error_; }
   const std::optional<Finished>& finished() const { return finished_; }
   const std::string& text() const { return text_; }
+  const std::vector<AnswerToken>& tokens() const { return tokens_; }
   const ClientPlan& plan() const { return plan_; }
   std::uint32_t cached_tokens() const { return cached_tokens_; }
 

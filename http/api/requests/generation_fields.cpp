@@ -115,6 +115,21 @@ void read_streaming(FieldReader& fields, ApiRequest& request) {
   fields.adopt(options);
 }
 
+// Completions: how many answers are drawn, of which the best are given.
+void read_candidates(FieldReader& fields, const Limits& limits, ApiRequest& request) {
+  request.num_candidates = request.num_choices;
+  if (request.shape != ResponseShape::kCompletion) return;
+  const auto best_of = fields.integer("best_of", 1, static_cast<std::int64_t>(limits.max_choices));
+  if (!best_of) return;
+  if (*best_of < request.num_choices)
+    return fields.fail("best_of", " must be at least n (" + std::to_string(request.num_choices) + "), got " +
+                                      std::to_string(*best_of));
+  request.num_candidates = static_cast<std::uint32_t>(*best_of);
+  request.generation.is_ranked = request.num_candidates > request.num_choices;
+  if (request.generation.is_ranked && request.stream)
+    fields.fail("best_of", " must be n where the answer is streamed: the best are known at the end");
+}
+
 // Chats and completions: how many answers to each prompt.
 void read_choices(FieldReader& fields, const Limits& limits, ApiRequest& request) {
   if (request.shape != ResponseShape::kChat && request.shape != ResponseShape::kCompletion) return;
@@ -122,6 +137,7 @@ void read_choices(FieldReader& fields, const Limits& limits, ApiRequest& request
   request.num_choices = static_cast<std::uint32_t>(number.value_or(1));
   if (request.is_resumable && request.num_choices > 1)
     fields.fail("stream_options.resumable", " must be false with n > 1");
+  read_candidates(fields, limits, request);
 }
 
 // Sampling, lengths, stops, streaming.

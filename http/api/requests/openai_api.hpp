@@ -41,6 +41,8 @@ struct ApiRequest {
   bool is_resumable = false;            // a stream: goes on without its client, who may come back
   bool wants_logprobs = false;          // generation.sampling says how many
   std::uint32_t num_choices = 1;        // answers to each prompt
+  // Answers drawn for each prompt, at least num_choices: the most likely ones are given.
+  std::uint32_t num_candidates = 1;
   // Completions: prompts behind generation.prompt, each with answers of its own.
   std::vector<std::variant<TextPrompt, TokenPrompt>> more_prompts = {};
   // Ollama's.

@@ -39,7 +39,6 @@ struct UnsupportedField {
 };
 
 constexpr std::array kUnsupportedEverywhere = {
-    UnsupportedField{"best_of", is_one, "1"},
     UnsupportedField{"use_beam_search", is_false, "false"},
     UnsupportedField{"length_penalty", is_one, "1"},
     UnsupportedField{"logits_processors", is_empty, "an empty list"},
@@ -58,6 +57,7 @@ constexpr std::array kUnsupportedEverywhere = {
 };
 
 constexpr std::array kUnsupportedInChat = {
+    UnsupportedField{"best_of", is_one, "1"},
     UnsupportedField{"functions", is_empty, "an empty list (use tools)"},
     UnsupportedField{"function_call", is_no_function_call, "\"none\" or \"auto\" (use tool_choice)"},
     UnsupportedField{"audio", is_never, "null"},
@@ -81,6 +81,7 @@ constexpr std::array kUnsupportedInCompletions = {
 };
 
 constexpr std::array kUnsupportedInResponses = {
+    UnsupportedField{"best_of", is_one, "1"},
     UnsupportedField{"n", is_one, "1"},
     UnsupportedField{"conversation", is_never, "null; use previous_response_id"},
     UnsupportedField{"max_tokens", is_never, "max_output_tokens"},
@@ -94,6 +95,7 @@ constexpr std::array kUnsupportedInResponses = {
 };
 
 constexpr std::array kUnsupportedInMessages = {
+    UnsupportedField{"best_of", is_one, "1"},
     UnsupportedField{"container", is_never, "null"},
     UnsupportedField{"context_management", is_empty, "an empty object"},
     UnsupportedField{"mcp_servers", is_empty, "an empty list"},

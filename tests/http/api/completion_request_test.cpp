@@ -82,6 +82,23 @@ TEST_CASE("completion request: echo is passed on; suffix is refused by name") {
   CHECK_FALSE(std::get<TextPrompt>(plain.generation.prompt).adds_special_tokens);
 }
 
+TEST_CASE("completion request: best_of is at least n, bounds the prompts, and can't be streamed") {
+  const ApiRequest best = accepted(R"("prompt":"x","best_of":5,"n":2)");
+  CHECK(best.num_candidates == 5);
+  CHECK(best.num_choices == 2);
+  CHECK(best.generation.is_ranked);
+  const ApiRequest all = accepted(R"("prompt":"x","best_of":2,"n":2,"stream":true)");
+  CHECK(all.num_candidates == 2);
+  CHECK_FALSE(all.generation.is_ranked);
+  CHECK(accepted(R"("prompt":"x","n":3)").num_candidates == 3);
+  CHECK(accepted(R"("prompt":["x","y"],"best_of":64)").more_prompts.size() == 1);
+  for (const std::string wrong : {"0", "129", "1.5", "true", "\"2\""})
+    CHECK(wrong_field(R"("prompt":"x","best_of":)" + wrong) == "best_of");
+  CHECK(wrong_field(R"("prompt":"x","best_of":2,"n":3)") == "best_of");
+  CHECK(wrong_field(R"("prompt":"x","best_of":2,"stream":true)") == "best_of");
+  CHECK(wrong_field(R"("prompt":["x","y"],"best_of":65)") == "prompt");
+}
+
 TEST_CASE("completion request: logprobs are a number up to five, with echo the prompt's as well") {
   const auto top = [](const std::string& field) {
     const ApiRequest request = accepted(R"("prompt":"x",)" + field);

@@ -2,6 +2,7 @@
 // Several answers to one request: n, and lists of prompts.
 #include "http/server/choices.hpp"
 
+#include <array>
 #include <set>
 #include <string>
 #include <vector>
@@ -135,6 +136,38 @@ TEST_CASE("choices: each prompt of a list has n answers, in its order, and count
   CHECK(texts == "x0 x1 y0 y1 ");
   CHECK(answer.at("usage").at("prompt_tokens") == 10);
   CHECK(answer.at("usage").at("completion_tokens") == 4);
+}
+
+TEST_CASE("choices: of best_of answers to each prompt the n most likely are given, and all are counted") {
+  RunningServer server;
+  EngineScript& script = server.script();
+  TestClient client(server.port());
+  client.send(post_request("/v1/completions", R"({"prompt":["x","y"],"best_of":3,"n":2,"max_tokens":4})"));
+  REQUIRE(script.wait_for_request(2) == 2);
+  for (const RequestId id : std::vector<RequestId>{1, 2})
+    script.deliver(id, TextDelta{.text = id == 1 ? "x0" : "y0", .usage = {}});
+  REQUIRE(script.wait_for_request(6) == 6);
+  const std::vector<double> likely = {-2.0, -1.5, -3.0, -1.0, -1.5, -0.5};
+  std::array<int, 2> numbers = {0, 0};
+  for (RequestId id = 1; id <= 6; ++id) {
+    const GenerationRequest request = script.submitted(id).request;
+    CHECK(request.is_ranked);
+    CHECK_FALSE(request.sampling.wants_logprobs());
+    const std::string prompt = std::get<TextPrompt>(request.prompt).text;
+    const std::string text = prompt + std::to_string(numbers.at(prompt == "y")++);
+    if (id > 2) script.deliver(id, TextDelta{.text = text, .usage = {}});
+  }
+  for (RequestId id = 1; id <= 6; ++id) {
+    Finished end = finished(1);
+    end.mean_logprob = likely[id - 1];
+    script.deliver(id, end);
+  }
+  const auto answer = boost::json::parse(client.read_response().body).as_object();
+  std::string texts;
+  for (const auto& choice : answer.at("choices").as_array())
+    texts += std::to_string(choice.at("index").as_int64()) + std::string(choice.at("text").as_string()) + " ";
+  CHECK(texts == "0x2 1x0 2y2 3y0 ");
+  CHECK(answer.at("usage").at("completion_tokens") == 6);
 }
 
 TEST_CASE("choices: one that fails fails the request, and the others are cancelled") {
