@@ -27,6 +27,7 @@ PARTS = {  # name: module, what it does
     "streams": ("streams", "idle connections beside streams; a slow reader beside others"),
     "overload": ("overload", "ten times too many clients: goodput and refusals"),
     "kills": ("kills", "kill -9, stopped and killed workers, SIGTERM: nothing acknowledged is lost"),
+    "answers": ("answer_kills", "kill -9 of server or worker under answers that survive it: each as undisturbed"),
     "store": ("store_damage", "damaged stores, a full disk, damaged KV pages"),
     "tenants": ("tenants", "a greedy tenant, others' conversations, guessable ids, hosts, doors without keys"),
     "start": ("start_faults", "bad flags, files, environments and model directories"),
