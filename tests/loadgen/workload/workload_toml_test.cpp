@@ -3,8 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "tests/loadgen/workload/planned_input.hpp"
 
@@ -269,4 +273,22 @@ TEST_CASE("workload TOML: the examples of docs/workloads.md are read") {
     }
   }
   CHECK(num_examples == 3);
+}
+
+TEST_CASE("workload TOML: those that come with troupe draw from the tables beside them") {
+  const auto folder = std::filesystem::path(TROUPE_SOURCE_DIR) / "configs" / "workloads";
+  std::map<std::string, std::vector<double>> prompts;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".toml") continue;
+    CAPTURE(entry.path().string());
+    auto settings = read_workload(toml::parse_file(entry.path().string()), folder);
+    CHECK(settings.name == entry.path().stem().string());
+    settings.max_conversations = 500;
+    for (const auto& conversation : all_of(settings, 1))
+      for (const auto& turn : conversation.turns) prompts[settings.name].push_back(turn.prompt_tokens);
+  }
+  REQUIRE(prompts.size() == 2);
+  for (auto& [name, tokens] : prompts) std::sort(tokens.begin(), tokens.end());
+  const auto& azure = prompts.at("azure-conversation");
+  CHECK(azure[azure.size() / 2] == doctest::Approx(1020).epsilon(0.1));  // the table's middle
 }
