@@ -35,10 +35,10 @@ class Measurement:
         return self.recomputed_tokens / max(1, self.history_tokens)
 
 
-def measure(arguments, options, rate, directory):
+def measure(arguments, options, rate, seed, directory):
     with Server(arguments.troupe, options, arguments.model) as server:
         run(arguments.loadgen, "run", "--url", server.url, "--workload", arguments.workload, "--rate", rate,
-            "--duration", arguments.warmup + arguments.seconds, "--drain", arguments.drain, "--seed", arguments.seed,
+            "--duration", arguments.warmup + arguments.seconds, "--drain", arguments.drain, "--seed", seed,
             "--no-calibrate", "--max-error-share", 1, "--out", directory)
         metrics = server.metrics()
     lines = (directory / "requests.jsonl").read_text().splitlines()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measurements as tables for docs/results/cache.md, and the goals they are held to."""
-import dataclasses
 import math
+import statistics
+
+from intervals import interval, verdict
 
 THROUGHPUT_GOAL = 1.5   # value over none, at equal p90
 LATENCY_GOAL = 0.4      # value over none, at equal rate
@@ -9,15 +11,7 @@ SHORT_GOAL = 0.9        # recomputed tokens, value over lru, where memory is sho
 NEVER_WORSE = 1.02      # recomputed tokens of value over lru's; batches fall differently in every run
 KEEPS_UP = 0.95         # an arm that answers this share of what it is asked keeps up
 LEAST_SHARE = 0.01      # of the history; where less was recomputed there is nothing to compare
-
-
-@dataclasses.dataclass
-class Ratio:
-    what: str
-    value: float
-    goal: str = ""                 # empty: shown only
-    is_met: bool = True
-    is_lower_bound: bool = False   # the true ratio is at least that
+SHORT_SHARE = 0.05      # of the history: where lru recomputes less, the host tier is not short
 
 
 def milliseconds(seconds):
@@ -37,32 +31,34 @@ def setting(arguments, load_average):
             f"(Pensieve, Table 3.2), the lengths times {arguments.scale:g}; think time is exponential, {arguments.think:g} s "
             f"on average (the paper's: 60). {arguments.seconds:g} s are measured after {arguments.warmup:g} s. KV pages of "
             f"32 tokens: {arguments.device_pages} on the device, {arguments.host_pages} on the host, where it is short "
-            f"{arguments.short_host_pages}. Load average at the end {load_average:.1f}.\n")
+            f"{arguments.short_host_pages}. Seeds: {arguments.seeds}, the same for all arms. Load average at the end {load_average:.1f}.\n")
 
 
-def curves(by_arm):
-    lines = ["Requests a second, and in brackets the 90th percentile of normalized latency in ms a token (-: more than a "
-             "tenth had no answer when the run ended; empty: not asked for more, it did not keep up before):", ""]
-    rates = sorted({m.rate for curve in by_arm.values() for m in curve})
+def curves(by_seed):
+    lines = ["Requests a second, and in brackets the 90th percentile of normalized latency in ms a token, medians over the "
+             "seeds (-: more than a tenth had no answer when the run ended; empty: not asked for more, it did not keep up "
+             "before):", ""]
+    rates = sorted({m.rate for by_arm in by_seed for curve in by_arm.values() for m in curve})
     lines.append("| conversations begun a second | " + " | ".join(f"{rate:g}" for rate in rates) + " |")
     lines.append("|---" * (len(rates) + 1) + "|")
-    for arm, curve in by_arm.items():
-        at = {m.rate: m for m in curve}
-        cells = [f"{at[rate].throughput:.2f} ({milliseconds(at[rate].p90)})" if rate in at else "" for rate in rates]
+    for arm in by_seed[0]:
+        cells = []
+        for rate in rates:
+            found = [m for by_arm in by_seed for m in by_arm[arm] if m.rate == rate]
+            cells.append(f"{statistics.median(m.throughput for m in found):.2f} "
+                         f"({milliseconds(statistics.median(m.p90 for m in found))})" if found else "")
         lines.append(f"| {arm} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def recomputed(by_arm, short):
-    """At the highest rate that all arms were asked for, and with little host memory."""
-    rate = min(curve[-1].rate for curve in by_arm.values())
-    rows = [(arm, m) for arm, curve in by_arm.items() for m in curve if m.rate == rate]
-    rows += [(f"{arm}, short of host pages", m) for arm, m in short.items()]
-    lines = ["| | conversations/s | history tokens | computed again | found on the device | on the host | preempted |",
+def recomputed(short_by_seed):
+    """With little host memory, each seed."""
+    lines = ["| short of host pages | seed | history tokens | computed again | found on the device | on the host | preempted |",
              "|---|---|---|---|---|---|---|"]
-    for arm, m in rows:
-        lines.append(f"| {arm} | {m.rate:g} | {m.history_tokens:,} | {m.recomputed_tokens:,} "
-                     f"({100 * m.recomputed_share:.1f} %) | {m.device_hits:,} | {m.host_hits:,} | {m.preemptions} |")
+    for number, short in enumerate(short_by_seed):
+        for arm, m in short.items():
+            lines.append(f"| {arm} | {number + 1} | {m.history_tokens:,} | {m.recomputed_tokens:,} "
+                         f"({100 * m.recomputed_share:.1f} %) | {m.device_hits:,} | {m.host_hits:,} | {m.preemptions} |")
     return "\n".join(lines) + "\n"
 
 
@@ -83,50 +79,65 @@ def throughput_at(curve, p90):
 
 
 def throughput_ratio(by_arm):
-    """Read off where none is at twice the p90 that it has at the lowest rate."""
+    """Read off where none is at twice the p90 that it has at the lowest rate; at least that where value had room left."""
     p90 = 2 * by_arm["none"][0].p90
     none, _ = throughput_at(by_arm["none"], p90)
-    value, is_lower_bound = throughput_at(by_arm["value"], p90)
-    ratio = value / none if none > 0 else math.inf
-    return Ratio(f"throughput at equal p90 ({milliseconds(p90)} ms a token), value / none", ratio,
-                 f">= {THROUGHPUT_GOAL}", ratio >= THROUGHPUT_GOAL, is_lower_bound)
+    value, _ = throughput_at(by_arm["value"], p90)
+    return value / none if none > 0 else math.inf
 
 
-def latency_ratios(by_arm):
-    """Held to the goal at the highest rate that none keeps up with: beyond, its latency only tells how long it ran."""
-    value = {m.rate: m for m in by_arm["value"]}
-    both = [m for m in by_arm["none"] if m.rate in value]
-    kept_up = [m.rate for m in both if m.share_answered >= KEEPS_UP] or [both[0].rate]
-    for m in both:
-        is_judged = m.rate == kept_up[-1]
-        for name, ours, theirs in (("p90", value[m.rate].p90, m.p90), ("mean", value[m.rate].mean, m.mean)):
-            if math.isinf(theirs):
-                continue
-            ratio = ours / theirs
-            yield Ratio(f"{name} of normalized latency at {m.rate:g} conversations/s, value / none", ratio,
-                        f"<= {LATENCY_GOAL}" if is_judged else "", ratio <= LATENCY_GOAL or not is_judged)
+def judged_rate(by_seed):
+    """The highest rate that none keeps up with for all seeds: beyond, its latency only tells how long it ran."""
+    rates = [m.rate for m in by_seed[0]["none"]]
+    kept_up = [rate for rate in rates
+               if all(any(m.rate == rate and m.share_answered >= KEEPS_UP for m in by_arm["none"]) for by_arm in by_seed)]
+    return (kept_up or rates[:1])[-1]
 
 
-def recomputed_ratios(by_arm, short):
+def ratio_at(by_seed, rate, arm, other, measure):
+    """Of each seed for which both arms were asked that rate and the other's measure is a number above 0."""
+    pairs = [(next((m for m in by_arm[arm] if m.rate == rate), None),
+              next((m for m in by_arm[other] if m.rate == rate), None)) for by_arm in by_seed]
+    return [measure(a) / measure(b) for a, b in pairs if a and b and 0 < measure(b) < math.inf]
+
+
+def row(what, ratios, goal, is_at_most):
+    found = interval(ratios)
+    bound = "<=" if is_at_most else ">="
+    return (f"| {what} | **{found.mean:.2f}** ({found.low:.2f} to {found.high:.2f}), {found.count} seeds | "
+            f"{bound} {goal:g} | {verdict(found, goal, is_at_most)} |")
+
+
+def short_row(short_by_seed):
     """Of shares: slower answers leave fewer turns in the same time."""
-    lru = {m.rate: m for m in by_arm["lru"]}
-    pairs = [(f"at {m.rate:g} conversations/s", m, lru[m.rate], NEVER_WORSE) for m in by_arm["value"] if m.rate in lru]
-    pairs.append(("short of host pages", short["value"], short["lru"], SHORT_GOAL))
-    for where, value, other, goal in pairs:
-        if max(value.recomputed_share, other.recomputed_share) < LEAST_SHARE:
+    what = "history computed again short of host pages, value / lru"
+    short = [pair for pair in short_by_seed if pair["lru"].recomputed_share >= SHORT_SHARE]
+    if len(short) < len(short_by_seed):
+        return (f"| {what} | lru recomputed less than {100 * SHORT_SHARE:.0f} % for "
+                f"{len(short_by_seed) - len(short)} of {len(short_by_seed)} seeds | <= {SHORT_GOAL:g} | "
+                "undecided: the host tier was not short |")
+    return row(what, [pair["value"].recomputed_share / pair["lru"].recomputed_share for pair in short], SHORT_GOAL, True)
+
+
+def recomputed_rows(by_seed):
+    """Where all arms were short enough that something was recomputed."""
+    for rate in [m.rate for m in by_seed[0]["lru"]]:
+        found = [(v, l) for by_arm in by_seed for v in by_arm["value"] for l in by_arm["lru"] if v.rate == l.rate == rate]
+        if any(max(v.recomputed_share, l.recomputed_share) < LEAST_SHARE or l.recomputed_tokens == 0 for v, l in found):
             continue
-        ratio = value.recomputed_share / other.recomputed_share if other.recomputed_tokens > 0 else math.inf
-        yield Ratio(f"history computed again {where}, value / lru", ratio, f"<= {goal:g}", ratio <= goal)
+        yield row(f"history computed again at {rate:g} conversations/s, value / lru",
+                  [v.recomputed_share / l.recomputed_share for v, l in found], NEVER_WORSE, True)
 
 
-def ratios(by_arm, short):
-    return [throughput_ratio(by_arm), *latency_ratios(by_arm), *recomputed_ratios(by_arm, short)]
-
-
-def verdicts(all_ratios):
-    lines = ["| ratio | | goal | |", "|---|---|---|---|"]
-    for ratio in all_ratios:
-        bound = "at least " if ratio.is_lower_bound else ""
-        verdict = ("met" if ratio.is_met else "MISSED") if ratio.goal else ""
-        lines.append(f"| {ratio.what} | {bound}**{ratio.value:.2f}** | {ratio.goal} | {verdict} |")
-    return "\n".join(lines)
+def verdicts(by_seed, short_by_seed):
+    """Means over the seeds with their 95 % intervals; arms are compared seed by seed."""
+    rate = judged_rate(by_seed)
+    lines = ["| ratio, seed by seed | mean (95 % interval) | goal | |", "|---|---|---|---|",
+             row("throughput at equal p90, value / none", [throughput_ratio(by_arm) for by_arm in by_seed],
+                 THROUGHPUT_GOAL, False)]
+    for name in ("p90", "mean"):
+        ratios = ratio_at(by_seed, rate, "value", "none", lambda m, name=name: getattr(m, name))
+        if ratios:
+            lines.append(row(f"{name} of normalized latency at {rate:g} conversations/s, value / none", ratios,
+                             LATENCY_GOAL, True))
+    return "\n".join([*lines, *recomputed_rows(by_seed), short_row(short_by_seed)])
