@@ -7,7 +7,8 @@ is played; then the second one is asked
 - cold: of a server that never saw the first, so that all is computed;
 - from the device: at once;
 - from the host: after others have pushed the conversation off the device;
-- from the disk: after the server was stopped and started.
+- from the disk: after the server was stopped and started, others have filled the
+  device, and the kernel has been made to drop the files of the store from its cache.
 All with the same model (write_model.cpp), in turn, several times; medians, and
 their ratios to cold. /metrics tells where the history was found: a second turn
 whose history came from elsewhere is not counted, and the run fails if more than
@@ -28,6 +29,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import page_cache  # noqa: E402
 from live_server import ROOT, Server, run  # noqa: E402
 
 GOALS = {"device": 0.15, "host": 0.30, "disk": 0.40}  # of cold
@@ -82,8 +84,9 @@ class Bench:
         self.model = directory / "model"
         run(arguments.build / "bench/bench_conversation_model", self.model)
         self.troupe = arguments.build / "app/troupe"
+        self.store = directory / "store"
         self.options = ["--memory", f"{arguments.memory_mib}MiB", "--cache-host-memory", "1GiB",
-                        "--cache-disk-space", "1GiB", "--store-directory", directory / "store"]
+                        "--cache-disk-space", "1GiB", "--store-directory", self.store]
         self.number = 0
         self.num_words = arguments.history
         self.times = {"cold": [], "device": [], "host": [], "disk": []}
@@ -115,8 +118,8 @@ class Bench:
         else:
             self.num_elsewhere[tier] += 1
 
-    def push_off_device(self, server):
-        """Other conversations, until the device has had to take all its pages back; each is a cold one."""
+    def fill_device(self, server):
+        """Other conversations, as many as the device has room for and one more; each is a cold one."""
         pages = server.metrics()['troupe_kv_pages_capacity{tier="device"}']
         for _ in range(int(pages * 32 // self.arguments.history) + 1):
             other = self.conversation()
@@ -130,10 +133,12 @@ class Bench:
                 self.fit_length(server)
             self.note("device", self.first_turn(server), server)
             pushed = self.first_turn(server)
-            self.push_off_device(server)
+            self.fill_device(server)
             self.note("host", pushed, server)
             stopped = self.first_turn(server)
         with self.server() as server:
+            self.fill_device(server)  # as for the host: each page that comes needs one that leaves
+            page_cache.drop(self.store)
             self.note("disk", stopped, server)
 
     def report(self):
