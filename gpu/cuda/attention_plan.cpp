@@ -75,17 +75,17 @@ AttentionPlan plan_attention(std::span<const SequenceSlice> slices, const Attent
   return plan;
 }
 
-std::vector<SelfAttentionTile> plan_self_attention(std::span<const SequenceSlice> slices) {
-  std::vector<SelfAttentionTile> tiles;
+AttentionPlan plan_self_attention(std::span<const SequenceSlice> slices) {
+  AttentionPlan plan;
   std::uint32_t first_token = 0;
   for (const SequenceSlice& slice : slices) {
     for (std::uint32_t row = 0; row < slice.num_tokens; row += kSelfAttentionRows)
-      tiles.push_back({.first_token = first_token, .num_tokens = slice.num_tokens, .first_row = row});
+      plan.tiles.push_back({.first_token = first_token, .num_tokens = slice.num_tokens, .first_row = row});
     first_token += slice.num_tokens;
   }
-  std::stable_sort(tiles.begin(), tiles.end(),
+  std::stable_sort(plan.tiles.begin(), plan.tiles.end(),
                    [](const auto& left, const auto& right) { return left.num_tokens > right.num_tokens; });
-  return tiles;
+  return plan;
 }
 
 }  // namespace troupe::cuda

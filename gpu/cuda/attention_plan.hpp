@@ -44,10 +44,21 @@ struct AttentionMerge {
   std::uint32_t num_splits = 0;
 };
 
+// Some neighbouring query rows of one slice that is a whole sequence, for attention to
+// both sides.
+inline constexpr std::uint32_t kSelfAttentionRows = 16;
+struct SelfAttentionTile {
+  std::uint32_t first_token = 0;  // of the slice, in the batch
+  std::uint32_t num_tokens = 0;   // of the slice
+  std::uint32_t first_row = 0;    // in the slice; there are kSelfAttentionRows, or what is left
+};
+
+// A batch has either items, over pages, or tiles.
 struct AttentionPlan {
   std::array<std::vector<AttentionItem>, kAttentionClasses.size()> items;  // longest first
   std::vector<AttentionMerge> merges;
   std::uint32_t num_partials = 0;
+  std::vector<SelfAttentionTile> tiles;  // of the longest slices first
 };
 
 struct AttentionLimits {
@@ -63,15 +74,7 @@ struct AttentionLimits {
 // slices like others. Any thread.
 AttentionPlan plan_attention(std::span<const SequenceSlice> slices, const AttentionLimits& limits);
 
-// Some neighbouring query rows of one slice, for attention to both sides.
-inline constexpr std::uint32_t kSelfAttentionRows = 16;
-struct SelfAttentionTile {
-  std::uint32_t first_token = 0;  // of the slice, in the batch
-  std::uint32_t num_tokens = 0;   // of the slice
-  std::uint32_t first_row = 0;    // in the slice; there are kSelfAttentionRows, or what is left
-};
-
-// Tiles of the longest slices come first. Any thread.
-std::vector<SelfAttentionTile> plan_self_attention(std::span<const SequenceSlice> slices);
+// Of slices that are whole sequences. Any thread.
+AttentionPlan plan_self_attention(std::span<const SequenceSlice> slices);
 
 }  // namespace troupe::cuda

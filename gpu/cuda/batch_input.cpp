@@ -45,6 +45,9 @@ std::size_t cut(std::byte* base, const BatchCapacity& capacity, BatchInput& inpu
   for (std::size_t i = 0; i < input.items.size(); ++i) cutter.cut(input.items[i], capacity.items[i]);
   cutter.cut(input.merges, capacity.merges);
   cutter.cut(input.counts, 1);
+  cutter.cut(input.slices, capacity.slices);
+  cutter.cut(input.tiles, capacity.tiles);
+  cutter.cut(input.token_types, capacity.token_types);
   return cutter.offset();
 }
 
@@ -95,9 +98,26 @@ void fill_tokens(const Batch& batch, const BatchInput& input) {
     std::fill_n(input.slots + token, slice.num_tokens, slice.input_from_slot ? slice.slot : kNoSlot);
     token += slice.num_tokens;
   }
+}
+
+void fill_places(const Batch& batch, const BatchInput& input) {
   std::vector<TokenPlace> places;
   place_tokens(batch.slices, batch.page_table, places);
   std::copy(places.begin(), places.end(), input.places);
+}
+
+// Slices that are whole sequences.
+void fill_slices(const Batch& batch, const AttentionPlan& plan, const BatchInput& input) {
+  std::uint32_t token = 0;
+  BatchRows* rows = input.slices;
+  for (const SequenceSlice& slice : batch.slices) {
+    *rows++ = {.first_token = token, .num_tokens = slice.num_tokens};
+    for (std::uint32_t i = 0; i < slice.num_tokens; ++i, ++token) {
+      input.places[token] = {.position = i};
+      input.token_types[token] = slice.second_text > 0 && i >= slice.second_text ? 1 : 0;
+    }
+  }
+  std::copy(plan.tiles.begin(), plan.tiles.end(), input.tiles);
 }
 
 // Places of padding differ from one another as long as they are fewer than a
@@ -142,12 +162,21 @@ BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan) {
   }
   for (std::size_t i = 0; i < plan.items.size(); ++i)
     capacity.items[i] = static_cast<std::uint32_t>(plan.items[i].size());
+  if (plan.tiles.empty()) return capacity;
+  capacity.slices = static_cast<std::uint32_t>(batch.slices.size());
+  capacity.tiles = static_cast<std::uint32_t>(plan.tiles.size());
+  capacity.token_types = batch.num_tokens();
   return capacity;
 }
 
 void fill(const Batch& batch, const AttentionPlan& plan, const BatchCapacity& capacity,
           const Padding& padding, const BatchInput& input) {
   fill_tokens(batch, input);
+  if (plan.tiles.empty()) {
+    fill_places(batch, input);
+  } else {
+    fill_slices(batch, plan, input);
+  }
   fill_sample_rows(batch, input);
   fill_padding(batch, capacity, padding, input);
   std::copy(batch.page_table.begin(), batch.page_table.end(), input.page_table);

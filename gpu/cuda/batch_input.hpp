@@ -13,6 +13,7 @@
 #include "gpu/cuda/attention_plan.hpp"
 #include "gpu/cuda/kernels/attention/paged_attention.hpp"
 #include "gpu/cuda/kernels/sampling/sample.hpp"
+#include "gpu/operators/batch_rows.hpp"
 #include "gpu/operators/token_places.hpp"
 #include "gpu/program/batch.hpp"
 
@@ -29,6 +30,10 @@ struct BatchCapacity {
   std::uint32_t mask_words = 0;  // of all masks
   std::array<std::uint32_t, kAttentionClasses.size()> items{};
   std::uint32_t merges = 0;
+  // Of slices that are whole sequences; a decoder has none of these.
+  std::uint32_t slices = 0;
+  std::uint32_t tiles = 0;
+  std::uint32_t token_types = 0;
   auto operator<=>(const BatchCapacity&) const = default;
 };
 
@@ -48,7 +53,10 @@ struct BatchInput {
   float* biased_logits = nullptr;       // [biased], scratch too
   std::uint32_t* masks = nullptr;       // [mask_words]
   AttentionMerge* merges = nullptr;
-  AttentionCounts* counts = nullptr;  // one
+  AttentionCounts* counts = nullptr;    // one
+  BatchRows* slices = nullptr;          // [slices]
+  SelfAttentionTile* tiles = nullptr;   // [tiles]
+  std::uint8_t* token_types = nullptr;  // [token_types]: 1 from a slice's second_text on
 
   // Parts of the memory at `base`, which may be null to learn the size.
   static BatchInput at(std::byte* base, const BatchCapacity& capacity);
@@ -62,7 +70,8 @@ struct Padding {
   SlotId slot = 0;
 };
 
-// Exactly what a batch needs.
+// Exactly what a batch needs. The plan is of plan_attention(), or of plan_self_attention()
+// where slices are whole sequences, which have no pages: a token's place is its position.
 BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan);
 
 // Fills `input`, whose capacity must suffice; tokens and output rows beyond the

@@ -27,7 +27,7 @@ DeviceDescription describe(const CudaModelPlan& plan, const CudaDeviceOptions& o
   description.name = to_string(plan.gpu) + ", " + std::string(name_of(plan.compute_type));
   description.page_size = kKvPageTokens;
   description.num_pages = plan.memory.num_pages;
-  description.num_host_pages = options.host_pages ? options.host_pages->num_pages() : 0;
+  description.num_host_pages = plan.has_pages() && options.host_pages ? options.host_pages->num_pages() : 0;
   description.num_slots = plan.settings.num_slots;
   description.max_batch_tokens = plan.largest.max_tokens;
   description.context_length = plan.context_length;
@@ -58,6 +58,11 @@ std::uint32_t num_logprobs(const Batch& batch) {
   return static_cast<std::uint32_t>(std::count_if(batch.slices.begin(), batch.slices.end(), gives_logprobs));
 }
 
+// Of a batch's results; 0 where it gives tokens.
+std::size_t vector_bytes(const Batch& batch, const CellType& cell) {
+  return batch.slices.size() * cell.vector_size * sizeof(float);
+}
+
 }  // namespace
 
 CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceOptions& options)
@@ -75,12 +80,14 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       input_(input_bytes_),
       sampled_(model_->plan.capacity.output_rows * sizeof(std::int32_t)),
       logprobs_(model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
+      vectors_(model_->plan.vector_bytes()),
       tokens_of_slots_((description_.num_slots + 1) * sizeof(std::int32_t)),
       recent_tokens_((description_.num_slots + 1) * kRecentTokens * sizeof(std::int32_t)),
       began_(sizeof(std::uint64_t)),
       pinned_inputs_(ring_size_ * input_bytes_),
       pinned_tokens_(ring_size_ * model_->plan.capacity.output_rows * sizeof(std::int32_t)),
       pinned_logprobs_(ring_size_ * model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
+      pinned_vectors_(ring_size_ * model_->plan.vector_bytes()),
       pinned_times_(ring_size_ * sizeof(std::uint64_t)),
       word_(sizeof(std::uint64_t)),
       products_(product_workspace_.get(), kProductWorkspaceBytes),
@@ -96,7 +103,8 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                  .sampled = reinterpret_cast<std::int32_t*>(sampled_.get()),
                  .logprobs = reinterpret_cast<RowLogprobs*>(logprobs_.get()),
                  .began = reinterpret_cast<std::uint64_t*>(began_.get()),
-                 .few_token_workspace = few_token_workspace_.get()},
+                 .few_token_workspace = few_token_workspace_.get(),
+                 .vectors = reinterpret_cast<float*>(vectors_.get())},
                 model_->weights, products_, choices_,
                 {.num_heads = model_->plan.network->shapes().num_heads,
                  .compute_type = model_->plan.compute_type,
@@ -105,7 +113,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                 .layout = model_->plan.layout(),
                 .pool = pool_.get(),
                 .num_pages = description_.num_pages},
-               options.host_pages),
+               model_->plan.has_pages() ? options.host_pages : nullptr),
       completion_(make_completion(model_->plan.settings.completion,
                                   reinterpret_cast<const std::uint64_t*>(word_.get()), compute_)),
       has_token_(description_.num_slots) {
@@ -163,6 +171,9 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
   swapper_.begin(batch, compute_);
   try {
     if (prepared) queue_program(*prepared, *batch);
+    if (const std::size_t size = vector_bytes(*batch, model_->plan.cell); size > 0)
+      CUDA_CHECK(cudaMemcpyAsync(pinned_vectors(ticket), vectors_.get(), size, cudaMemcpyDeviceToHost,
+                                 compute_.handle()));
     launch_signal({.token_ids = reinterpret_cast<const std::int32_t*>(sampled_.get()),
                    .num_tokens = batch->num_output_rows(),
                    .host_token_ids = pinned_tokens(ticket),
@@ -186,7 +197,8 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
 CudaDevice::Prepared CudaDevice::prepare(const std::shared_ptr<const Program>& program, const Batch& batch,
                                          std::byte* pinned) {
   Prepared prepared{.bound = &executor_.bind(program), .pinned = pinned};
-  const AttentionPlan plan = plan_attention(batch.slices, model_->plan.attention);
+  const AttentionPlan plan = model_->plan.has_pages() ? plan_attention(batch.slices, model_->plan.attention)
+                                                      : plan_self_attention(batch.slices);
   prepared.takes_graph = is_decode_step(batch);
   prepared.capacity = choose_capacity(batch, plan, program->shape, prepared.takes_graph);
   fill(batch, plan, prepared.capacity, {.page = description_.num_pages, .slot = description_.num_slots},
@@ -276,6 +288,10 @@ RowLogprobs* CudaDevice::pinned_logprobs(Ticket ticket) const {
          ticket % ring_size_ * model_->plan.capacity.output_rows;
 }
 
+float* CudaDevice::pinned_vectors(Ticket ticket) const {
+  return reinterpret_cast<float*>(pinned_vectors_.get() + ticket % ring_size_ * model_->plan.vector_bytes());
+}
+
 std::uint64_t* CudaDevice::pinned_time(Ticket ticket) const {
   return reinterpret_cast<std::uint64_t*>(pinned_times_.get()) + ticket % ring_size_;
 }
@@ -328,6 +344,7 @@ BatchResult CudaDevice::result_of(const Submission& submission) {
   result.failed_loads = std::move(outcome.failed_loads);
   result.tokens = tokens_of(submission, outcome.void_slices);
   result.logprobs = logprobs_of(submission);
+  result.vectors = vectors_of(submission);
   return result;
 }
 
@@ -362,6 +379,12 @@ std::vector<TokenLogprobs> CudaDevice::logprobs_of(const Submission& submission)
     ++row;
   }
   return logprobs;
+}
+
+std::vector<float> CudaDevice::vectors_of(const Submission& submission) const {
+  const std::size_t size = vector_bytes(*submission.batch, model_->plan.cell) / sizeof(float);
+  const float* vectors = pinned_vectors(submission.ticket);
+  return {vectors, vectors + size};
 }
 
 void CudaDevice::publish(BatchResult result) {

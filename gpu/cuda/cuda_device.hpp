@@ -90,9 +90,11 @@ class CudaDevice final : public Device {
   std::vector<std::int32_t> tokens_of(const Submission& submission, const std::vector<bool>& void_slices);
   void publish(BatchResult result);
   std::vector<TokenLogprobs> logprobs_of(const Submission& submission) const;
+  std::vector<float> vectors_of(const Submission& submission) const;
   std::int32_t* pinned_tokens(Ticket ticket) const;
   RowLogprobs* pinned_logprobs(Ticket ticket) const;
   std::uint64_t* pinned_time(Ticket ticket) const;
+  float* pinned_vectors(Ticket ticket) const;
 
   std::shared_ptr<const CudaModel> model_;
   CudaDeviceOptions options_;
@@ -102,8 +104,8 @@ class CudaDevice final : public Device {
 
   Stream compute_;
   DeviceMemory pool_, arena_, partials_, product_workspace_, few_token_workspace_, input_, sampled_,
-      logprobs_, tokens_of_slots_, recent_tokens_, began_;
-  PinnedMemory pinned_inputs_, pinned_tokens_, pinned_logprobs_, pinned_times_, word_;
+      logprobs_, vectors_, tokens_of_slots_, recent_tokens_, began_;
+  PinnedMemory pinned_inputs_, pinned_tokens_, pinned_logprobs_, pinned_vectors_, pinned_times_, word_;
   CublasProducts products_;
   ProductChoices choices_;
   ProgramExecutor executor_;

@@ -38,9 +38,11 @@ Integer divide_up(Integer count, Integer size) {
   return (count + size - 1) / size;
 }
 
-// The type that the weights have, unless another is asked for.
-DataType choose_type(const BackendSettings& settings, DataType weight_type) {
-  const DataType type = settings.compute_type.value_or(weight_type);
+// Unless another is asked for, the type that the weights have; of vectors, whose digits
+// users compare, f32.
+DataType choose_type(const BackendSettings& settings, DataType weight_type, ResultKind result) {
+  const DataType usual = result == ResultKind::kVector ? DataType::kF32 : weight_type;
+  const DataType type = settings.compute_type.value_or(usual);
   if (type == DataType::kI32) throw std::runtime_error("a GPU does not compute in i32");
   return type;
 }
@@ -62,6 +64,12 @@ AttentionLimits attention_limits(const CudaModelPlan& plan) {
 std::uint32_t max_penalized_tokens(const CudaModelPlan& plan) {
   const std::uint32_t of_a_sequence = std::min(plan.context_length, plan.network->shapes().vocabulary_size);
   return std::max(of_a_sequence, plan.settings.num_slots * std::min(kPenalizedPerSlot, of_a_sequence));
+}
+
+// The most that any batch of whole sequences can need: each token may be one.
+void bound_sequences(CudaModelPlan& plan) {
+  const std::uint32_t tokens = plan.largest.max_tokens;
+  plan.capacity = {.tokens = tokens, .slices = tokens, .tiles = tokens, .token_types = tokens};
 }
 
 // The most that any batch within the limits can need.
@@ -111,7 +119,7 @@ std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
   return kProductWorkspaceBytes + kFewTokenWorkspaceBytes +
          attention_partial_floats(plan.layout(), plan.num_partials) * sizeof(float) +
          BatchInput::size_bytes(plan.capacity) +
-         plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs)) +
+         plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs)) + plan.vector_bytes() +
          sizeof(std::uint64_t);  // when a batch began
 }
 
@@ -125,25 +133,29 @@ std::uint32_t most_useful_pages(const CudaModelPlan& plan) {
 MemoryPlan divide_memory(const CudaModelPlan& plan) {
   const BackendSettings& settings = plan.settings;
   const ModelShapes shapes = plan.network->shapes();
-  const std::uint64_t page_bytes = kv_pool_bytes(kv_layout_of(shapes, plan.compute_type, 1));
+  const std::uint64_t page_bytes =
+      plan.has_pages() ? kv_pool_bytes(kv_layout_of(shapes, plan.compute_type, 1)) : 0;
   const std::uint64_t in_reach = plan.gpu.free_bytes - std::min(plan.gpu.free_bytes, kMarginBytes);
-  return plan_memory({.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
-                      .table_bytes = std::uint64_t{plan.context_length} * shapes.head_dim * sizeof(float),
-                      .arena_bytes = plan.arena_bytes,
-                      .workspace_bytes = workspace_bytes(plan) + page_bytes,  // and the page of padding
-                      .graph_bytes = settings.uses_graphs ? kGraphBytes : 0,
-                      .page_bytes = page_bytes,
-                      .slot_bytes = (1 + kRecentTokens) * sizeof(std::int32_t),  // the last and the recent
-                      .page_size = kKvPageTokens,
-                      .num_slots = settings.num_slots,
-                      .context_length = plan.context_length,
-                      .max_pages = settings.max_pages != 0 ? settings.max_pages : most_useful_pages(plan),
-                      .budget_bytes = settings.memory_budget_bytes != 0
-                                          ? std::min(settings.memory_budget_bytes, in_reach)
-                                          : in_reach});
+  return plan_memory(
+      {.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
+       .table_bytes =
+           plan.has_pages() ? std::uint64_t{plan.context_length} * shapes.head_dim * sizeof(float) : 0,
+       .arena_bytes = plan.arena_bytes,
+       .workspace_bytes = workspace_bytes(plan) + page_bytes,  // and the page of padding
+       .graph_bytes = settings.uses_graphs && plan.has_pages() ? kGraphBytes : 0,
+       .page_bytes = page_bytes,
+       // The last token and the recent ones.
+       .slot_bytes = plan.has_pages() ? (1 + kRecentTokens) * sizeof(std::int32_t) : 0,
+       .page_size = kKvPageTokens,
+       .num_slots = settings.num_slots,
+       .context_length = plan.context_length,
+       .max_pages = settings.max_pages != 0 ? settings.max_pages : most_useful_pages(plan),
+       .budget_bytes =
+           settings.memory_budget_bytes != 0 ? std::min(settings.memory_budget_bytes, in_reach) : in_reach});
 }
 
 DeviceMemory copied_rotary_table(const CudaModelPlan& plan) {
+  if (!plan.has_pages()) return DeviceMemory(0);
   const RotaryTable table(rotary_parameters(plan.network->shapes(), plan.context_length));
   const std::size_t size = table.max_positions() * table.rotary_dim() * sizeof(float);
   DeviceMemory memory(size);
@@ -154,7 +166,11 @@ DeviceMemory copied_rotary_table(const CudaModelPlan& plan) {
 }  // namespace
 
 KvLayout CudaModelPlan::layout() const {
-  return kv_layout_of(network->shapes(), compute_type, memory.num_pages + 1);
+  return kv_layout_of(network->shapes(), compute_type, has_pages() ? memory.num_pages + 1 : 0);
+}
+
+std::size_t CudaModelPlan::vector_bytes() const {
+  return std::size_t{capacity.slices} * cell.vector_size * sizeof(float);
 }
 
 CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
@@ -163,21 +179,25 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
     throw std::runtime_error("num_slots and max_batch_tokens must be at least 1");
   plan.settings.max_in_flight = std::max(settings.max_in_flight, 1U);
   plan.network = load_network(settings.model_dir);
-  for (const CellType& cell : plan.network->cells())
-    if (cell.state != StateKind::kPages || cell.result != ResultKind::kToken)
-      throw std::runtime_error(settings.model_dir + ": " + kNoEncoders);
+  plan.cell = plan.network->cells().front();
   const ModelShapes shapes = plan.network->shapes();
   if (shapes.rotary.rotary_dim != 0 && shapes.rotary.rotary_dim != shapes.head_dim)
     throw std::runtime_error(settings.model_dir + ": " + kNoPartialRotation);
   plan.store = std::make_shared<const WeightStore>(settings.model_dir);
   check_weights(*plan.store, *plan.network);
   const auto embedding = find_sources(*plan.store, plan.network->weights().front());
-  plan.compute_type = choose_type(settings, embedding.front().natural_type());
+  plan.compute_type = choose_type(settings, embedding.front().natural_type(), plan.cell.result);
   plan.context_length = plan.network->shapes().context_length;
+  // Nothing is kept between batches, so a sequence is in one as a whole.
+  if (!plan.has_pages()) plan.context_length = std::min(plan.context_length, settings.max_batch_tokens);
   plan.largest = {settings.max_batch_tokens, std::min(settings.num_slots, settings.max_batch_tokens)};
   plan.gpu = use_gpu(static_cast<int>(settings.ordinal));
-  plan.attention = attention_limits(plan);
-  bound_batches(plan);
+  if (plan.has_pages()) {
+    plan.attention = attention_limits(plan);
+    bound_batches(plan);
+  } else {
+    bound_sequences(plan);
+  }
   plan.arena_bytes = arena_bytes(plan);
   plan.memory = divide_memory(plan);
   return plan;

@@ -28,6 +28,7 @@ struct CudaModelPlan {
   GpuProperties gpu = {};
   std::shared_ptr<const Network> network = {};
   std::shared_ptr<const WeightStore> store = {};
+  CellType cell = {};  // the only one
   DataType compute_type = DataType::kBF16;
   std::uint32_t context_length = 0;
   ProgramShape largest = {};  // for ProgramCache, too
@@ -37,9 +38,11 @@ struct CudaModelPlan {
   BatchCapacity capacity = {};     // of the largest batch
   MemoryPlan memory = {};
 
+  bool has_pages() const { return cell.state == StateKind::kPages; }
   // One page more than batches may name: rows that only fill up a captured graph
-  // write there.
+  // write there. An encoder has none.
   KvLayout layout() const;
+  std::size_t vector_bytes() const;  // of the results of the largest batch
 };
 
 // Throws std::runtime_error: a file is missing or wrong, the model is not

@@ -52,7 +52,7 @@ class Lowering {
       add(ProductStep{.adds = true}, op.inputs, {x_});
       return;
     }
-    if (tensor(c).rows != RowCount::kOutputRows) tensor(c).type = compute_type_;
+    if (!stays_f32(c)) tensor(c).type = compute_type_;
     add(ProductStep{}, op.inputs, {c});
   }
 
@@ -73,9 +73,11 @@ class Lowering {
 
   // Of encoders.
   template <class Kind>
-  void lower(const Kind&, const Operator&) {
-    refuse(kNoEncoders);
+  void lower(const Kind& kind, const Operator& op) {
+    add(kind, op.inputs, op.outputs);
   }
+  void lower(const Add&, const Operator&) { refuse(kNoGpt); }
+  void lower(const SoftCap&, const Operator&) { refuse(kNoSoftCaps); }
 
   TensorSpec& tensor(TensorId id) { return lowered_.tensors[id]; }
   TensorId add_temporary(std::string name, DataType type, std::uint32_t columns) {
@@ -94,6 +96,17 @@ class Lowering {
   TensorId x_ = 0;
 
  private:
+  // Logits are, and what is normed or goes to the batch's result.
+  bool stays_f32(TensorId c) {
+    if (tensor(c).rows == RowCount::kOutputRows) return true;
+    return std::any_of(program_.operators.begin(), program_.operators.end(), [&](const Operator& op) {
+      const bool takes_f32 = std::holds_alternative<LayerNorm>(op.kind) ||
+                             std::holds_alternative<Pool>(op.kind) ||
+                             std::holds_alternative<WriteVectors>(op.kind);
+      return takes_f32 && std::find(op.inputs.begin(), op.inputs.end(), c) != op.inputs.end();
+    });
+  }
+
   void find_residuals() {
     is_residual_.resize(program_.tensors.size());
     const auto note = [&](TensorId residual) {
@@ -206,13 +219,19 @@ class FusedLowering final : public Lowering {
   float epsilon_ = 1e-5F;
 };
 
+template <class Kind>
+bool has(const Program& program) {
+  return std::any_of(program.operators.begin(), program.operators.end(),
+                     [](const Operator& op) { return std::holds_alternative<Kind>(op.kind); });
+}
+
 void refuse_unsupported(const Program& program) {
+  if (has<LayerNorm>(program) && has<PagedAttention>(program)) refuse(kNoGpt);
   for (const Operator& op : program.operators) {
     const auto* rotary = std::get_if<RotaryAppendKv>(&op.kind);
     const auto* attention = std::get_if<PagedAttention>(&op.kind);
     const auto* embed = std::get_if<Embed>(&op.kind);
     const auto* gated = std::get_if<GatedActivation>(&op.kind);
-    if (std::holds_alternative<Add>(op.kind)) refuse(kNoGpt);
     if (std::holds_alternative<RouteExperts>(op.kind)) refuse(kNoExperts);
     if (rotary != nullptr && !rotary->rotates) refuse(kNoUnrotatedLayers);
     if (rotary != nullptr && rotary->is_local) refuse(kNoLocalRotation);
@@ -228,6 +247,7 @@ void refuse_unsupported(const Program& program) {
 }  // namespace
 
 bool can_fuse(const Program& program, DataType compute_type) {
+  if (has<SelfAttention>(program)) return false;
   return std::all_of(program.operators.begin(), program.operators.end(), [&](const Operator& op) {
     if (std::holds_alternative<HeadNorm>(op.kind)) return false;  // the product rotates what it made
     if (!std::holds_alternative<Matmul>(op.kind)) return true;

@@ -10,7 +10,9 @@
 // With norms of heads, they are a step in front of the rotation, and few tokens take the
 // same steps as many.
 //
-// Few tokens: the products do it all (kernels/few_token_input.hpp). Each leaves
+// Encoders take the steps of their operators one for one, whatever the number of tokens.
+//
+// Few tokens of a decoder: the products do it all (kernels/few_token_input.hpp). Each leaves
 // behind what the next one multiplies, and the sums of squares from which the
 // next one reckons the scale of RMSNorm; so a layer is 5 steps: product with
 // rotation and append, attention, product that adds to x, gated product, product
@@ -78,9 +80,11 @@ struct FusedGatedStep {
   FusedInput input;
 };
 
-using StepKind = std::variant<EmbedStep, NormStep, ProductStep, HeadNormStep, RotaryStep, AttentionStep,
-                              GatedActivationStep, GatherStep, SampleStep, FusedQkvStep, FusedResidualStep,
-                              FusedGatedStep>;
+// Operators of encoders are steps as they are, with their inputs and outputs.
+using StepKind =
+    std::variant<EmbedStep, NormStep, ProductStep, HeadNormStep, RotaryStep, AttentionStep,
+                 GatedActivationStep, GatherStep, SampleStep, FusedQkvStep, FusedResidualStep, FusedGatedStep,
+                 EmbedPositions, LayerNorm, Activate, SelfAttention, Pool, WriteVectors>;
 
 struct Step {
   StepKind kind;
@@ -102,7 +106,6 @@ inline constexpr const char* kNoOtherScales =
 inline constexpr const char* kNoGatedGelu = "the CUDA device gates by SiLU only yet";
 inline constexpr const char* kNoGpt = "the CUDA device has no decoders with layer norms (GPT) yet";
 inline constexpr const char* kNoExperts = "the CUDA device has no mixtures of experts yet";
-inline constexpr const char* kNoEncoders = "the CUDA device has no encoder cells yet";
 
 struct LoweredProgram {
   ProgramShape shape;
@@ -116,7 +119,7 @@ bool can_fuse(const Program& program, DataType compute_type);
 
 // `compute_type`: of the program's matrix operands. Fused where it can be and
 // `may_fuse`. Throws std::runtime_error if the program is built in a way that is
-// not known here, or is an encoder's. Any thread.
+// not known here. Any thread.
 LoweredProgram lower(const Program& program, DataType compute_type, bool may_fuse = true);
 
 std::vector<TensorUse> tensor_uses(const LoweredProgram& program, ProgramShape shape);

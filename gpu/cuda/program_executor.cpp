@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/program_executor.hpp"
 
+#include <cuda_runtime.h>
+
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -10,15 +12,21 @@
 #include "gpu/cuda/kernels/attention/head_norm.hpp"
 #include "gpu/cuda/kernels/attention/paged_attention.hpp"
 #include "gpu/cuda/kernels/attention/rotary_append_kv.hpp"
+#include "gpu/cuda/kernels/attention/self_attention.hpp"
 #include "gpu/cuda/kernels/embed.hpp"
+#include "gpu/cuda/kernels/embed_positions.hpp"
 #include "gpu/cuda/kernels/gemm/few_token_product.hpp"
 #include "gpu/cuda/kernels/gemm/gated_product.hpp"
 #include "gpu/cuda/kernels/gemm/qkv_product.hpp"
 #include "gpu/cuda/kernels/gemm/residual_product.hpp"
+#include "gpu/cuda/kernels/rows/activate.hpp"
 #include "gpu/cuda/kernels/rows/gated_activation.hpp"
 #include "gpu/cuda/kernels/rows/gather_rows.hpp"
+#include "gpu/cuda/kernels/rows/layer_norm.hpp"
+#include "gpu/cuda/kernels/rows/pool.hpp"
 #include "gpu/cuda/kernels/rows/rms_norm.hpp"
 #include "gpu/cuda/kernels/sampling/sample.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -95,7 +103,11 @@ class ProgramExecutor::Queueing {
 
  private:
   std::uint32_t rows(TensorId id) const {
-    return tensor(id).rows == RowCount::kOutputRows ? batch_.num_output_rows : batch_.num_tokens;
+    switch (tensor(id).rows) {
+      case RowCount::kOutputRows: return batch_.num_output_rows;
+      case RowCount::kSlices: return batch_.capacity.slices;
+      default: return batch_.num_tokens;
+    }
   }
   const TensorSpec& tensor(TensorId id) const { return bound_.lowered.tensors[id]; }
   std::uint32_t columns(TensorId id) const { return tensor(id).columns; }
@@ -277,6 +289,89 @@ class ProgramExecutor::Queueing {
                    .logprobs = memory_.logprobs,
                    .num_rows = rows(logits)},
                   stream_);
+  }
+
+  void queue(const EmbedPositions& embed, const Step& step) {
+    const DeviceWeight& words = weight(step.inputs.at(0));
+    const DeviceWeight* types = step.inputs.size() > 2 ? &weight(step.inputs[2]) : nullptr;
+    const TensorId x = step.outputs.at(0);
+    launch_embed_positions({.words = words.data,
+                            .positions = weight(step.inputs.at(1)).data,
+                            .types = types == nullptr ? nullptr : types->data,
+                            .type = words.type,
+                            .vocabulary = words.rows,
+                            .num_types = types == nullptr ? 0 : types->rows,
+                            .token_ids = batch_.input.token_ids,
+                            .places = batch_.input.places,
+                            .token_types = batch_.input.token_types,
+                            .first_position = embed.first_position,
+                            .x = floats(x),
+                            .num_rows = rows(x),
+                            .width = columns(x),
+                            .began = memory_.began},
+                           stream_);
+  }
+
+  void queue(const LayerNorm& norm, const Step& step) {
+    const TensorId x = step.inputs.at(0);
+    const bool is_rounded = step.outputs.size() > 1;
+    launch_layer_norm({.x = floats(x),
+                       .residual = step.inputs.size() > 3 ? floats(step.inputs[3]) : nullptr,
+                       .weight = vector(step.inputs.at(1)),
+                       .bias = vector(step.inputs.at(2)),
+                       .normed = floats(step.outputs.at(0)),
+                       .rounded = is_rounded ? address(step.outputs[1]) : nullptr,
+                       .type = is_rounded ? tensor(step.outputs[1]).type : DataType::kF32,
+                       .num_rows = rows(x),
+                       .width = columns(x),
+                       .epsilon = norm.epsilon},
+                      stream_);
+  }
+
+  void queue(const Activate& activate, const Step& step) {
+    const TensorId x = step.inputs.at(0);
+    const TensorId h = step.outputs.at(0);
+    launch_activate({.activation = activate.activation,
+                     .x = address(x),
+                     .x_type = tensor(x).type,
+                     .h = address(h),
+                     .h_type = tensor(h).type,
+                     .num_rows = rows(x),
+                     .width = columns(x)},
+                    stream_);
+  }
+
+  void queue(const SelfAttention&, const Step& step) {
+    const TensorId qkv = step.inputs.at(0);
+    const auto head_dim = static_cast<std::uint32_t>(memory_.layout.head_dim);
+    launch_self_attention({.tiles = batch_.input.tiles,
+                           .num_tiles = batch_.capacity.tiles,
+                           .qkv = address(qkv),
+                           .num_heads = executor_.settings_.num_heads,
+                           .head_dim = head_dim,
+                           .attended = address(step.outputs.at(0)),
+                           .type = tensor(qkv).type,
+                           .scale = 1.0F / std::sqrt(static_cast<float>(head_dim))},
+                          stream_);
+  }
+
+  void queue(const Pool& pool, const Step& step) {
+    const TensorId x = step.inputs.at(0);
+    launch_pool({.x = floats(x),
+                 .slices = batch_.input.slices,
+                 .num_slices = batch_.capacity.slices,
+                 .vectors = step.outputs.empty() ? memory_.vectors : floats(step.outputs[0]),
+                 .width = columns(x),
+                 .mode = pool.mode,
+                 .normalizes = pool.normalizes},
+                stream_);
+  }
+
+  void queue(const WriteVectors&, const Step& step) {
+    const TensorId from = step.inputs.at(0);
+    CUDA_CHECK(cudaMemcpyAsync(memory_.vectors, address(from),
+                               std::size_t{rows(from)} * columns(from) * sizeof(float),
+                               cudaMemcpyDeviceToDevice, stream_));
   }
 
   // Inputs of a fused product, as FusedInput lists them.

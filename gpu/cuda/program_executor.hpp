@@ -33,6 +33,7 @@ struct ExecutorMemory {
   RowLogprobs* logprobs = nullptr;        // [output rows], those that ask first
   std::uint64_t* began = nullptr;         // the device's time in a program's first kernel
   std::byte* few_token_workspace = nullptr;
+  float* vectors = nullptr;  // results of a cell that gives vectors, [slices, vector size]
 };
 
 struct ExecutorSettings {

@@ -75,7 +75,7 @@ std::vector<float> on_cpu(const OperatorBackend& backend, const Input& input) {
 std::vector<float> on_gpu(const OperatorBackend& backend, const Input& input) {
   std::vector<SequenceSlice> slices;
   for (const std::uint32_t length : input.lengths) slices.emplace_back().num_tokens = length;
-  const auto plan = cuda::plan_self_attention(slices);
+  const auto plan = cuda::plan_self_attention(slices).tiles;
   DeviceArray<cuda::SelfAttentionTile> tiles(plan);
   TypedBuffer qkv(backend.type, input.qkv),
       attended(backend.type, std::vector<float>(input.num_tokens() * input.width(), NAN));
