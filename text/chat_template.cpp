@@ -15,6 +15,7 @@
 #include "text/jinja/template_evaluator.hpp"
 #include "text/jinja/template_runtime.hpp"
 #include "text/model_file.hpp"
+#include "text/thinking_switch.hpp"
 
 namespace troupe {
 namespace {
@@ -134,6 +135,7 @@ ChatTemplate ChatTemplate::parse(std::string source) {
   ChatTemplate chat_template(std::make_shared<const TemplateProgram>(jinja::parse_template(source)));
   if (source.find("tool") != std::string::npos)
     chat_template.tool_dialect_ = probe_tool_dialect(chat_template);
+  chat_template.thinking_switch_ = probe_thinking_switch(chat_template, source);
   chat_template.answer_format_ = probe_answer_format(chat_template, source);
   return chat_template;
 }

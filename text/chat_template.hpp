@@ -66,6 +66,8 @@ class ChatTemplate {
   const ToolDialect& tool_dialect() const { return tool_dialect_; }
   // Markers of the model's answers.
   const AnswerFormat& answer_format() const { return answer_format_; }
+  // The variable that says whether the model is to reason (text/thinking_switch.hpp); empty: none.
+  const std::string& thinking_switch() const { return thinking_switch_; }
 
  private:
   explicit ChatTemplate(std::shared_ptr<const TemplateProgram> program);
@@ -73,6 +75,7 @@ class ChatTemplate {
   std::shared_ptr<const TemplateProgram> program_;
   ToolDialect tool_dialect_;
   AnswerFormat answer_format_;
+  std::string thinking_switch_;
 };
 
 // From chat_template.jinja, else tokenizer_config.json's "chat_template" (a

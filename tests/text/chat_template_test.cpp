@@ -386,4 +386,16 @@ TEST_CASE("chat template: any source and any bytes end in a value or a clear err
   }
 }
 
+TEST_CASE("chat template: the variable that switches reasoning is found by what it changes") {
+  const auto found = [](const std::string& source) { return ChatTemplate::parse(source).thinking_switch(); };
+  const std::string chat = "{{ messages[0].content }}";
+  CHECK(found(chat + "{% if enable_thinking is false %}<think></think>{% endif %}") == "enable_thinking");
+  CHECK(found("{% if enable_thinking | default(true) %}/think{% endif %}" + chat) == "enable_thinking");
+  CHECK(found(chat + "{% if thinking is defined and thinking %}<think>{% else %}</think>{% endif %}") ==
+        "thinking");
+  CHECK(found(chat) == "");
+  CHECK(found(chat + "{# enable_thinking #}{% set thinking = 1 %}") == "");
+  CHECK(found("{{ enable_thinking.x.y }}") == "");
+}
+
 }  // namespace troupe
