@@ -42,6 +42,14 @@ TEST_CASE("message chain: each field counts, and no two fields run into each oth
   CHECK(keys.size() == 8);
 }
 
+TEST_CASE("message chain: ids of calls, which some clients drop, do not count") {
+  ChatMessage dropped = calling("{}");
+  dropped.tool_calls[0].id.clear();
+  CHECK(key(dropped) == key(calling("{}")));
+  dropped.tool_calls[0].name = "watch";
+  CHECK(key(dropped) != key(calling("{}")));
+}
+
 TEST_CASE("message chain: white space that clients change in answers does not count") {
   CHECK(key({"assistant", "\n Yes. \n"}) == key({"assistant", "Yes."}));
   CHECK(key({"assistant", "Y es."}) != key({"assistant", "Yes."}));
