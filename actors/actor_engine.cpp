@@ -12,6 +12,7 @@
 #include "actors/embedding.hpp"
 #include "actors/prompt_encoder.hpp"
 #include "actors/request.hpp"
+#include "actors/request/answer_splitting.hpp"
 #include "actors/request/output_guide.hpp"
 #include "actors/request/text_quota.hpp"
 #include "actors/response_store.hpp"
@@ -20,10 +21,7 @@
 namespace troupe {
 namespace {
 
-bool is_bound_to_form(const GenerationRequest& request) {
-  const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
-  return request.form || (chat != nullptr && chat->demands_call);
-}
+bool is_bound_to_form(const GenerationRequest& request) { return request.form || binds_calls(request); }
 
 }  // namespace
 

@@ -154,19 +154,22 @@ bool RequestState::find_guide() {
   return true;
 }
 
-// The same of a call that is demanded. How it may begin depends on the prompt's end.
+// The same of calls. How the answer may begin depends on the prompt's end.
 bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
-  const auto* chat = std::get_if<ChatPrompt>(&start_.request->prompt);
-  if (chat == nullptr || !chat->demands_call) return true;
+  if (!binds_calls(*start_.request)) return true;
+  const auto& chat = std::get<ChatPrompt>(start_.request->prompt);
   const auto reading = answer_reading(model(), *start_.request, prompt);
-  if (!reading || !reading->reads_calls) {
+  const bool reads_calls = reading && reading->reads_calls;
+  if (!chat.demands_call && !(reads_calls && can_bind_text(reading->format))) return true;
+  if (!reads_calls) {
     fail({.kind = ApiErrorKind::kInvalidRequest,
           .message = "tool_choice can't demand a call of this model: its template has no format of calls.",
           .field = "tool_choice"});
     return false;
   }
-  auto guide = environment_->forms->guide(start_.request->model, model(), *reading,
-                                          {.name = chat->demanded_tool, .is_for_one = chat->takes_one_call});
+  auto guide = environment_->forms->guide(
+      start_.request->model, model(), *reading,
+      {.name = chat.demanded_tool, .is_for_one = chat.takes_one_call, .may_be_text = !chat.demands_call});
   if (const auto* error = std::get_if<ApiError>(&guide)) {
     fail(*error);
     return false;
@@ -388,7 +391,7 @@ void RequestState::allow_next(const NewToken& token) {
   if (std::all_of(allowed->begin(), allowed->end(), [](std::uint32_t word) { return word == 0; }))
     return fail({.kind = ApiErrorKind::kInvalidRequest,
                  .message = "What must follow in the answer can't be written with this model's tokens.",
-                 .field = start_.request->form ? start_.request->form->field : "tool_choice"});
+                 .field = start_.request->form ? start_.request->form->field : "tools"});
   self_->send(
       peers_.scheduler,
       AllowTokens{.sequence = start_.id, .num_generated = token.index, .allowed = std::move(allowed)});

@@ -88,6 +88,16 @@ void append_utf8(std::string& out, char32_t code_point) {
   }
 }
 
+std::u32string characters_of(std::string_view text) {
+  std::u32string characters;
+  while (!text.empty()) {
+    const Utf8Character next = next_utf8_character(text);
+    characters += next.code_point;
+    text.remove_prefix(next.num_bytes);
+  }
+  return characters;
+}
+
 bool is_unicode_space(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||

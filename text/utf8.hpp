@@ -28,6 +28,8 @@ Utf8Character next_utf8_character(std::string_view text);
 std::size_t valid_utf8_prefix(std::string_view text);
 
 void append_utf8(std::string& out, char32_t code_point);
+// text: valid UTF-8.
+std::u32string characters_of(std::string_view text);
 
 // Unicode's White_Space and the four ASCII separators, as Python's str.strip.
 bool is_unicode_space(char32_t code_point);

@@ -53,6 +53,13 @@ std::optional<AnswerReading> answer_reading(const ServedModel& model, const Gene
                        .call_ids = call_ids_of(request.id)};
 }
 
+bool binds_calls(const GenerationRequest& request) {
+  const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
+  if (chat == nullptr || chat->tools.empty() || request.form) return false;
+  if (chat->demands_call) return true;
+  return chat->has_strict_tool && chat->splits_answer && !request.ignore_eos && request.min_tokens == 0;
+}
+
 bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits) {
   if (!prompt.splits_answer || prompt.tools.empty() || prompt.messages.empty() || !model.chat_template)
     return false;

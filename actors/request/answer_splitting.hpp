@@ -18,6 +18,10 @@ namespace troupe {
 std::optional<AnswerReading> answer_reading(const ServedModel& model, const GenerationRequest& request,
                                             const std::vector<std::int32_t>& prompt);
 
+// The answer's calls are bound to their schemas: one is demanded, or a tool is strict and nothing forbids
+// the answer to end.
+bool binds_calls(const GenerationRequest& request);
+
 // The template shows neither tools nor calls, and the text leaves room for a chat.
 bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits);
 // With the text in the system message in front, else in the first message of the user.

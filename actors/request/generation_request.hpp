@@ -30,6 +30,7 @@ struct ChatPrompt {
   // Functions that the model may call: a JSON array of {"type": "function", "function": {…}},
   // for templates that show it; empty: none.
   std::string tools = {};
+  bool has_strict_tool = false;  // one of them says so: no call may break its schema
   // The answer is taken apart: reasoning, and calls if there are tools.
   bool splits_answer = false;
   bool takes_one_call = false;     // the answer ends behind its first call

@@ -48,8 +48,9 @@ std::variant<OutputGuide, ApiError> OutputForms::guide(ModelIndex model, const S
                                                        const AnswerReading& reading,
                                                        const CallDemand& demand) {
   const std::string key = std::string("call:") + (demand.is_for_one ? "1" : "+") +
-                          (reading.begins_in_reasoning ? "r" : "-") + demand.name + ":" + reading.tools;
-  return guide(model, served, "tool_choice", key,
+                          (demand.may_be_text ? "t" : "-") + (reading.begins_in_reasoning ? "r" : "-") +
+                          demand.name + ":" + reading.tools;
+  return guide(model, served, demand.may_be_text ? "tools" : "tool_choice", key,
                [&] { return grammar_of_calls(reading, demand, *served.tokenizer); });
 }
 

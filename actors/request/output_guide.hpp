@@ -57,7 +57,7 @@ class OutputForms {
   // An error names the field at fault, and in it the place.
   std::variant<OutputGuide, ApiError> guide(ModelIndex model, const ServedModel& served,
                                             const OutputForm& form);
-  // The guide of an answer that calls a tool.
+  // The guide of an answer with calls.
   std::variant<OutputGuide, ApiError> guide(ModelIndex model, const ServedModel& served,
                                             const AnswerReading& reading, const CallDemand& demand);
 

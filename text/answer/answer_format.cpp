@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/answer/answer_format.hpp"
 
+#include <algorithm>
+
+#include "text/answer/json_scanner.hpp"
+
 namespace troupe {
+
+std::vector<std::string> CallFormat::triggers() const {
+  std::vector<std::string> triggers;
+  for (const auto* marker : {&section_begin, &call_begin})
+    if (!marker->empty())
+      triggers.emplace_back(marker->begin(), std::find_if(marker->begin(), marker->end(), is_json_space));
+  return triggers;
+}
 
 CallFormat general_call_format() { return {.call_begin = "<tool_call>", .call_end = "</tool_call>"}; }
 

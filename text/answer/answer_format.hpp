@@ -16,6 +16,7 @@ enum class CallStyle : std::uint8_t {
   kJson,       // {"name": "f", "arguments": {…}}
   kNamedJson,  // f name_end {…}
   kTagged,     // f name_end (key_begin k key_end v value_end)*
+  kPython,     // f(k=v, k=v), values as Python's literals
 };
 
 // Markers have no white space around them, and may be empty. White space between
@@ -27,11 +28,13 @@ struct CallFormat {
   CallStyle style = CallStyle::kJson;
   std::string section_begin = {}, section_end = {};
   std::string call_begin = {}, call_end = {};
-  // kJson. An empty name_key: the function's name is the key of the arguments.
+  // kJson and kPython.
   bool is_list = false;
+  // kJson. An empty name_key: the function's name is the key of the arguments.
   std::string name_key = "name", arguments_key = "arguments";
   // kNamedJson: id_begin and an id may stand behind the name.
   std::string id_begin = {};
+  bool has_numbered_ids = false;  // 0, 1, …
   std::string name_end = {};
   // kTagged. Values of strings are written as they are, others as JSON, and both in
   // lines of their own where has_value_lines.
@@ -40,6 +43,8 @@ struct CallFormat {
   bool has_value_lines = false;
 
   bool has_marker() const { return !section_begin.empty() || !call_begin.empty(); }
+  // Words with which a call begins: text that holds one is read as a call.
+  std::vector<std::string> triggers() const;
   bool operator==(const CallFormat&) const = default;
 };
 

@@ -10,17 +10,9 @@
 namespace troupe {
 namespace {
 
-std::string first_word(const std::string& marker) {
-  const auto end = std::find_if(marker.begin(), marker.end(), is_json_space);
-  return {marker.begin(), end};
-}
-
 std::vector<std::string> triggers_of(const AnswerReading& reading) {
-  std::vector<std::string> triggers;
-  if (!reading.reads_calls || !reading.format.calls) return triggers;
-  for (const auto* marker : {&reading.format.calls->section_begin, &reading.format.calls->call_begin})
-    if (!marker->empty()) triggers.push_back(first_word(*marker));
-  return triggers;
+  if (!reading.reads_calls || !reading.format.calls) return {};
+  return reading.format.calls->triggers();
 }
 
 std::size_t num_trailing_space(std::string_view text) {

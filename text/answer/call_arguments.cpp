@@ -53,6 +53,7 @@ std::size_t CallArguments::take_once(std::string_view text, std::string& argumen
     case State::kJson: return take_json(text, arguments);
     case State::kQuoted: return take_quoted(text, arguments);
     case State::kClosing: return take_closing(text);
+    case State::kPython: return take_python(text, arguments);
     case State::kKey: return take_key(text, arguments);
     case State::kValue: return take_value(text, arguments);
     case State::kDone: break;
@@ -68,6 +69,8 @@ std::size_t CallArguments::begin(std::string_view text, std::string& arguments) 
   } else if (format_.style == CallStyle::kTagged) {
     arguments += '{';
     state_ = State::kKey;
+  } else if (format_.style == CallStyle::kPython) {
+    state_ = State::kPython;
   } else if (!text.empty()) {
     state_ = text.front() == '"' ? State::kQuoted : State::kJson;
   }
@@ -100,6 +103,12 @@ std::size_t CallArguments::take_quoted(std::string_view text, std::string& argum
 std::size_t CallArguments::take_closing(std::string_view text) {
   const auto num = scanner_.take(text);
   if (scanner_.state() != JsonScanner::State::kOpen) state_ = State::kDone;
+  return num;
+}
+
+std::size_t CallArguments::take_python(std::string_view text, std::string& arguments) {
+  const auto num = python_.take(text, arguments);
+  if (python_.state() != PythonArguments::State::kOpen) state_ = State::kDone;
   return num;
 }
 

@@ -6,16 +6,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include "text/answer/argument_grammar.hpp"
+#include "text/answer/marker_grammar.hpp"
+#include "text/answer/tool_schemas.hpp"
 #include "text/grammar/grammar_builder.hpp"
 #include "text/grammar/json_schema.hpp"
 #include "text/grammar/json_text.hpp"
+#include "text/grammar/marked_text.hpp"
 
 namespace troupe {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint32_t kMaxSpace = 2;  // between the parts of a call: a line's end, an indent
+constexpr std::uint32_t kMaxIdDigits = 6;
+constexpr std::uint32_t kIdCharacters = 9;  // of ids that are no numbers: Mistral's
 
 struct Tool {
   std::string name;
@@ -39,28 +44,49 @@ std::vector<Tool> demanded_tools(std::string_view tools, const std::string& name
 class CallGrammar {
  public:
   CallGrammar(const AnswerReading& reading, const Tokenizer& tokenizer)
-      : reading_(reading), format_(*reading.format.calls), tokenizer_(tokenizer), json_(builder_) {}
+      : reading_(reading),
+        format_(*reading.format.calls),
+        schemas_(reading.tools),
+        markers_(builder_, tokenizer),
+        json_(builder_),
+        arguments_(builder_, tokenizer, format_, schemas_) {}
 
-  Grammar of(const std::vector<Tool>& tools, bool is_for_one) {
-    const auto calls = format_.is_list ? list_of(tools, is_for_one) : calls_of(tools, is_for_one);
-    return builder_.build(
-        builder_.sequence({reasoning(), marker(format_.section_begin), calls, marker(format_.section_end)}));
+  Grammar of(const std::vector<Tool>& tools, const CallDemand& demand) {
+    const auto calls = section_of(tools, demand.is_for_one);
+    const auto answer = demand.may_be_text ? text_with(calls, demand.is_for_one) : calls;
+    return builder_.build(builder_.sequence({reasoning(), answer}));
   }
 
  private:
+  GrammarExpression section_of(const std::vector<Tool>& tools, bool is_for_one) {
+    const auto calls = format_.is_list ? list_of(tools, is_for_one) : calls_of(tools, is_for_one);
+    return builder_.sequence(
+        {markers_.spaced(format_.section_begin), calls, markers_.spaced(format_.section_end)});
+  }
+
   GrammarExpression calls_of(const std::vector<Tool>& tools, bool is_for_one) {
-    const auto one =
-        builder_.sequence({marker(format_.call_begin), any_call(tools), space(), marker(format_.call_end)});
+    const auto one = builder_.sequence({markers_.spaced(format_.call_begin), any_call(tools),
+                                        markers_.space(), markers_.spaced(format_.call_end)});
     if (is_for_one) return one;
-    return builder_.sequence({one, builder_.repeat(builder_.sequence({space(), one}), 0, kUnboundedCount)});
+    return builder_.sequence(
+        {one, builder_.repeat(builder_.sequence({markers_.space(), one}), 0, kUnboundedCount)});
   }
 
   GrammarExpression list_of(const std::vector<Tool>& tools, bool is_for_one) {
     const auto one = any_call(tools);
     const auto further =
         builder_.repeat(builder_.sequence({json_.comma(), one}), 0, is_for_one ? 0 : kUnboundedCount);
-    return builder_.sequence({marker(format_.call_begin), builder_.text("["), one, further,
-                              builder_.text("]"), marker(format_.call_end)});
+    return builder_.sequence({markers_.spaced(format_.call_begin), builder_.text("["), one, further,
+                              builder_.text("]"), markers_.spaced(format_.call_end)});
+  }
+
+  // Text, and behind calls text again.
+  GrammarExpression text_with(GrammarExpression calls, bool is_for_one) {
+    const GrammarRule text = builder_.declare_rule();
+    const auto further = is_for_one ? calls : builder_.sequence({calls, builder_.call(text)});
+    builder_.define(
+        text, builder_.sequence({text_without(builder_, format_.triggers()), builder_.optional(further)}));
+    return builder_.call(text);
   }
 
   GrammarExpression any_call(const std::vector<Tool>& tools) {
@@ -71,8 +97,19 @@ class CallGrammar {
 
   GrammarExpression call_of(const Tool& tool) {
     const auto arguments = arguments_of(tool);
-    if (format_.style == CallStyle::kNamedJson)
-      return builder_.sequence({builder_.text(tool.name), marker(format_.name_end), arguments});
+    const auto name = builder_.text(tool.name);
+    switch (format_.style) {
+      case CallStyle::kJson: return object_of(tool, arguments);
+      case CallStyle::kNamedJson:
+        return builder_.sequence({name, id(), markers_.spaced(format_.name_end), arguments});
+      case CallStyle::kTagged:
+        return builder_.sequence({name, markers_.exact(format_.name_end), markers_.space(), arguments});
+      case CallStyle::kPython: return builder_.sequence({name, json_.enclosed("(", arguments, ")")});
+    }
+    return builder_.nothing();
+  }
+
+  GrammarExpression object_of(const Tool& tool, GrammarExpression arguments) {
     if (format_.name_key.empty())
       return json_.enclosed("{", json_.pair(std::string_view(tool.name), arguments), "}");
     const auto name = json_.pair(std::string_view(format_.name_key), builder_.text("\"" + tool.name + "\""));
@@ -80,65 +117,62 @@ class CallGrammar {
     return json_.enclosed("{", builder_.sequence({name, json_.comma(), of_arguments}), "}");
   }
 
+  GrammarExpression id() {
+    if (format_.id_begin.empty()) return builder_.empty();
+    ByteSet characters;
+    for (unsigned char byte = '0'; byte <= '9'; ++byte) characters.set(byte);
+    const auto begin = markers_.exact(format_.id_begin);
+    if (format_.has_numbered_ids)
+      return builder_.sequence({begin, builder_.repeat(builder_.byte_of(characters), 1, kMaxIdDigits)});
+    for (unsigned char byte = 'a'; byte <= 'z'; ++byte) characters.set(byte).set(byte - 'a' + 'A');
+    return builder_.optional(builder_.sequence(
+        {begin, builder_.repeat(builder_.byte_of(characters), kIdCharacters, kIdCharacters)}));
+  }
+
   GrammarExpression arguments_of(const Tool& tool) {
     try {
+      if (names_arguments()) return arguments_.arguments(tool.name, tool.schema, tool.is_strict);
       GrammarBuilder trial;
       trial.build(json_schema_expression(trial, tool.schema));
     } catch (const GrammarError& error) {
-      if (tool.is_strict) throw GrammarError("the parameters of \"" + tool.name + "\": " + error.what());
-      return json_.any_object();
+      if (!tool.is_strict && !names_arguments()) return json_.any_object();
+      throw GrammarError("the parameters of \"" + tool.name + "\": " + error.what());
     }
     return json_schema_expression(builder_, tool.schema);
+  }
+
+  // One by one, not in an object.
+  bool names_arguments() const {
+    return format_.style == CallStyle::kTagged || format_.style == CallStyle::kPython;
   }
 
   GrammarExpression reasoning() {
     const ReasoningFormat& format = reading_.format.reasoning;
     if (!format.exists()) return builder_.empty();
-    const auto thought = builder_.sequence(
-        {builder_.repeat(builder_.byte_between(0, 255), 0, kUnboundedCount), marker(format.end)});
+    const auto thought = builder_.sequence({markers_.text_until(format.end), markers_.space()});
     if (reading_.begins_in_reasoning) return thought;
     if (format.begin.empty()) return builder_.empty();
-    return builder_.optional(builder_.sequence({marker(format.begin), thought}));
-  }
-
-  GrammarExpression space() {
-    ByteSet white;
-    for (const char byte : {' ', '\n'}) white.set(static_cast<unsigned char>(byte));
-    return builder_.repeat(builder_.byte_of(white), 0, kMaxSpace);
-  }
-
-  // As text, but for the special tokens in it, and space behind it.
-  GrammarExpression marker(std::string_view text) {
-    if (text.empty()) return builder_.empty();
-    std::vector<GrammarExpression> parts;
-    for (const TokenId token : tokenizer_.encode_with_specials(text)) {
-      if (!tokenizer_.is_special(token)) continue;
-      const auto content = tokenizer_.token_content(token);
-      const auto at = text.find(content);
-      if (at == std::string_view::npos) continue;
-      if (at > 0) parts.push_back(builder_.text(text.substr(0, at)));
-      parts.push_back(builder_.token(token));
-      text.remove_prefix(at + content.size());
-    }
-    if (!text.empty()) parts.push_back(builder_.text(text));
-    parts.push_back(space());
-    return builder_.sequence(std::move(parts));
+    return builder_.optional(builder_.sequence({markers_.spaced(format.begin), thought}));
   }
 
   const AnswerReading& reading_;
   const CallFormat& format_;
-  const Tokenizer& tokenizer_;
+  const ToolSchemas schemas_;
   GrammarBuilder builder_;
+  MarkerGrammar markers_;
   JsonText json_;
+  ArgumentGrammar arguments_;
 };
 
 }  // namespace
 
+bool can_bind_text(const AnswerFormat& format) {
+  return format.calls && format.calls->has_marker() && format.reasoning.content_begin.empty();
+}
+
 Grammar grammar_of_calls(const AnswerReading& reading, const CallDemand& demand, const Tokenizer& tokenizer) {
   if (!reading.reads_calls) throw GrammarError("the model has no format of calls");
-  if (reading.format.calls->style == CallStyle::kTagged)
-    throw GrammarError("calls of this model are written in tags, which can't be enforced yet");
-  return CallGrammar(reading, tokenizer).of(demanded_tools(reading.tools, demand.name), demand.is_for_one);
+  return CallGrammar(reading, tokenizer).of(demanded_tools(reading.tools, demand.name), demand);
 }
 
 }  // namespace troupe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answers that call a tool, as a grammar: whoever demands a call (tool_choice "required", or a
-// function by its name) gets one that the parser reads back, with arguments that obey their schema.
+// The answers that call tools, as a grammar: each call is one that the parser reads back, of a tool that
+// there is, with arguments that obey their schema.
 #pragma once
 
 #include <string>
@@ -13,13 +13,17 @@
 namespace troupe {
 
 struct CallDemand {
-  std::string name = {};    // the function's; empty: any of the tools
-  bool is_for_one = false;  // the answer ends behind its first call
+  std::string name = {};     // the function's; empty: any of the tools
+  bool is_for_one = false;   // the answer ends behind its first call
+  bool may_be_text = false;  // text around calls, or alone; not with a name
 };
 
+// Any text that is no call can be told from one by how calls begin: may_be_text is possible.
+bool can_bind_text(const AnswerFormat& format);
+
 // Reasoning may come first, where the model has any. A schema that no grammar can enforce gives way to any
-// object, unless its function is `strict`. Throws GrammarError: that, no tool of this name, or calls in tags
-// (CallStyle::kTagged), whose values end where their text does.
+// arguments, unless its function is `strict`. Throws GrammarError: that, no tool of this name, or an
+// argument's name that the format can't write.
 Grammar grammar_of_calls(const AnswerReading& reading, const CallDemand& demand, const Tokenizer& tokenizer);
 
 }  // namespace troupe

@@ -193,6 +193,13 @@ TextMatch match_named_header(const CallFormat& format, std::string_view text, st
   return TextMatch::kFull;
 }
 
+TextMatch match_python_header(std::string_view text, std::size_t at, CallHeader& header) {
+  if (const auto match = match_name(text, at, header.name); match != TextMatch::kFull) return match;
+  if (text[at] != '(') return TextMatch::kNo;
+  header.size = at + 1;
+  return TextMatch::kFull;
+}
+
 TextMatch match_markers(const CallFormat& format, std::string_view text, std::size_t& at) {
   if (!format.section_begin.empty()) {
     std::size_t behind = at;
@@ -212,12 +219,14 @@ TextMatch match_whole_header(const CallFormat& format, std::string_view text, bo
   if (!is_in_list) {
     if (const auto match = match_markers(format, text, at); match != TextMatch::kFull) return match;
   }
-  if (format.style != CallStyle::kJson) return match_named_header(format, text, at, header);
+  if (format.style == CallStyle::kNamedJson || format.style == CallStyle::kTagged)
+    return match_named_header(format, text, at, header);
   at = skip_json_space(text, at);
   if (!is_in_list && at < text.size() && text[at] == '[' && (format.is_list || format.has_marker())) {
     header.opens_list = true;
     ++at;
   }
+  if (format.style == CallStyle::kPython) return match_python_header(text, at, header);
   return ObjectHeader(format, text, at, header).read();
 }
 

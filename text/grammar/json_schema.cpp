@@ -9,7 +9,7 @@ namespace troupe {
 GrammarExpression json_schema_expression(GrammarBuilder& builder, std::string_view schema,
                                          const JsonSchemaOptions& options) {
   SchemaDocument document(schema);
-  return SchemaCompiler(builder, document, options).compile();
+  return SchemaCompiler(builder, document, options).compile(document.root());
 }
 
 Grammar grammar_of_json_schema(std::string_view schema, const JsonSchemaOptions& options) {

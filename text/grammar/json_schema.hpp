@@ -7,12 +7,14 @@
 
 #include "text/grammar/grammar.hpp"
 #include "text/grammar/grammar_builder.hpp"
+#include "text/grammar/json_text.hpp"
 
 namespace troupe {
 
 struct JsonSchemaOptions {
   // Objects whose schema has properties and doesn't say may have others behind these.
   bool has_additional_properties = false;
+  JsonSpelling spelling = {};
 };
 
 // Properties come in the schema's order. Throws GrammarError naming the place in the schema, as a JSON

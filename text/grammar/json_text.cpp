@@ -19,16 +19,6 @@ ByteSet bytes_of(std::string_view bytes) {
 
 CharacterSet plain_ascii() { return CharacterSet({{0, 0x7F}}).without(plain_json_characters().complement()); }
 
-std::u32string characters_of(std::string_view text) {
-  std::u32string characters;
-  while (!text.empty()) {
-    const Utf8Character next = next_utf8_character(text);
-    characters += next.code_point;
-    text.remove_prefix(next.num_bytes);
-  }
-  return characters;
-}
-
 }  // namespace
 
 std::string json_literal(std::string_view text) { return nlohmann::json(text).dump(); }
@@ -37,7 +27,7 @@ GrammarExpression JsonText::any_value() {
   if (value_) return builder_.call(*value_);
   value_ = builder_.declare_rule();
   builder_.define(*value_, builder_.any_of({any_object(), any_array(), any_string(),
-                                            json_number(builder_, {}), boolean(), builder_.text("null")}));
+                                            json_number(builder_, {}), boolean(), null()}));
   return builder_.call(*value_);
 }
 
@@ -57,7 +47,46 @@ GrammarExpression JsonText::any_string(std::uint32_t min_length, std::uint32_t m
   return builder_.call(*string_);
 }
 
-GrammarExpression JsonText::boolean() { return builder_.any_text({"true", "false"}); }
+GrammarExpression JsonText::boolean() { return builder_.any_text({literal(true), literal(false)}); }
+
+GrammarExpression JsonText::null() { return builder_.text(literal(nullptr)); }
+
+std::string JsonText::literal(const nlohmann::ordered_json& value) const {
+  if (!spelling_.is_python || value.is_string() || value.is_number()) return with_escapes(value.dump());
+  if (value.is_null()) return "None";
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  std::string text(1, value.is_object() ? '{' : '[');
+  for (const auto& [key, member] : value.items()) {
+    if (text.size() > 1) text += ", ";
+    if (value.is_object()) text += with_escapes(json_literal(key)) + ": ";
+    text += literal(member);
+  }
+  return text + (value.is_object() ? '}' : ']');
+}
+
+// JSON holds the character in strings only.
+std::string JsonText::with_escapes(std::string json) const {
+  if (!spelling_.escaped) return json;
+  std::string out;
+  for (const char character : json) {
+    if (character != *spelling_.escaped) {
+      out += character;
+      continue;
+    }
+    constexpr std::string_view kHex = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(character);
+    out += "\\u00";
+    out += kHex[byte >> 4];
+    out += kHex[byte & 15];
+  }
+  return out;
+}
+
+CharacterSet JsonText::plain_characters() const {
+  const CharacterSet plain = plain_json_characters();
+  if (!spelling_.escaped) return plain;
+  return plain.without(CharacterSet::of(static_cast<unsigned char>(*spelling_.escaped)));
+}
 
 GrammarExpression JsonText::quoted(GrammarExpression content) { return enclosed("\"", content, "\""); }
 
@@ -73,11 +102,11 @@ GrammarExpression JsonText::string_character() {
   const auto escape = builder_.sequence(
       {builder_.text("\\"),
        builder_.any_of({one_of("\"\\/bfnrt"), builder_.sequence({builder_.text("u"), other})})});
-  return builder_.any_of({one_character(builder_, plain_json_characters()), escape});
+  return builder_.any_of({one_character(builder_, plain_characters()), escape});
 }
 
 GrammarExpression JsonText::spelled(const CharacterSet& set) {
-  const CharacterSet never_plain = plain_json_characters().complement();
+  const CharacterSet never_plain = plain_characters().complement();
   std::vector<GrammarExpression> choices;
   if (const CharacterSet as_is = set.without(never_plain); !as_is.is_empty())
     choices.push_back(one_character(builder_, as_is));
@@ -87,7 +116,7 @@ GrammarExpression JsonText::spelled(const CharacterSet& set) {
       if (!set.contains(character)) continue;
       std::string text;
       append_utf8(text, character);
-      const std::string quoted_text = json_literal(text);
+      const std::string quoted_text = with_escapes(json_literal(text));
       escaped.push_back(quoted_text.substr(1, quoted_text.size() - 2));
     }
   if (!escaped.empty()) choices.push_back(builder_.any_text(std::move(escaped)));
@@ -143,7 +172,7 @@ GrammarExpression JsonText::pair(GrammarExpression key, GrammarExpression value)
 }
 
 GrammarExpression JsonText::pair(std::string_view key, GrammarExpression value) {
-  return pair(builder_.text(json_literal(key)), value);
+  return pair(builder_.text(with_escapes(json_literal(key))), value);
 }
 
 GrammarExpression JsonText::list(GrammarExpression part, std::uint32_t min, std::uint32_t max) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,10 +16,17 @@
 
 namespace troupe {
 
+// How JSON is spelled where it stands in a text of another kind.
+struct JsonSpelling {
+  std::optional<char> escaped = {};  // an ASCII character that strings hold as \u00XX only
+  bool is_python = false;            // True, False and None
+};
+
 class JsonText {
  public:
   // The builder must outlive this.
-  explicit JsonText(GrammarBuilder& builder) : builder_(builder) {}
+  explicit JsonText(GrammarBuilder& builder, const JsonSpelling& spelling = {})
+      : builder_(builder), spelling_(spelling) {}
 
   GrammarExpression any_value();
   GrammarExpression any_object();
@@ -26,6 +34,10 @@ class JsonText {
   // In characters, however they are escaped.
   GrammarExpression any_string(std::uint32_t min_length = 0, std::uint32_t max_length = kUnboundedCount);
   GrammarExpression boolean();
+  GrammarExpression null();
+
+  // The text of one value.
+  std::string literal(const nlohmann::ordered_json& value) const;
 
   GrammarExpression quoted(GrammarExpression content);
   // One character of the set inside a string, in the one way in which it is spelled: escaped only where
@@ -44,6 +56,8 @@ class JsonText {
  private:
   GrammarExpression spaced(std::string_view mark);
   GrammarExpression string_character();
+  CharacterSet plain_characters() const;
+  std::string with_escapes(std::string json) const;
   // A key that has left all others behind goes on with one of these.
   struct KeyTails {
     GrammarRule anything;
@@ -53,6 +67,7 @@ class JsonText {
                              const KeyTails& tails);
 
   GrammarBuilder& builder_;
+  const JsonSpelling spelling_;
   std::optional<GrammarRule> value_;
   std::optional<GrammarRule> string_;
 };

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "text/grammar/json_number.hpp"
-#include "text/grammar/regex_syntax.hpp"
 #include "text/grammar/schema_choice.hpp"
 #include "text/grammar/string_format.hpp"
+#include "text/utf8.hpp"
 
 namespace troupe {
 namespace {
@@ -135,14 +135,37 @@ std::pair<std::int64_t, bool> whole_of(const SchemaJson& number, bool is_upwards
 
 }  // namespace
 
-GrammarExpression SchemaCompiler::compile() {
-  const GrammarExpression root = schema(document_.root());
+GrammarExpression SchemaCompiler::compile(const SchemaPlace& place) {
+  const GrammarExpression expression = schema(place);
   while (!undefined_.empty()) {
-    const auto [place, rule] = std::move(undefined_.front());
+    const auto [referred, rule] = std::move(undefined_.front());
     undefined_.pop_front();
-    builder_.define(rule, schema(place));
+    builder_.define(rule, schema(referred));
   }
-  return root;
+  return expression;
+}
+
+std::optional<GrammarExpression> SchemaCompiler::compile_plain(const SchemaPlace& place,
+                                                               std::string_view end) {
+  refuse_unsupported(place);
+  for (const char* keyword : {"$ref", "allOf", "anyOf", "oneOf"})
+    if (place.find(keyword) != nullptr) place.fail(keyword, "is not supported of a text without quotes");
+  if (place.find("enum") != nullptr || place.find("const") != nullptr) {
+    std::vector<std::string> texts;
+    for (const SchemaJson& value : values_of(place)) {
+      std::string text = value.is_string() ? value.get<std::string>() : std::string();
+      const bool is_told_from_end = (text + std::string(end)).find(end) == text.size();
+      if (value.is_string() && is_told_from_end) texts.push_back(std::move(text));
+    }
+    if (texts.empty()) place.fail("no value of enum or const can be written");
+    return builder_.any_text(std::move(texts));
+  }
+  const CharacterSet excluded = CharacterSet::of(characters_of(end).front());
+  const auto spell = [&](const CharacterSet& set) { return one_character(builder_, set.without(excluded)); };
+  const Count length = count(place, "minLength", "maxLength");
+  if (const auto pattern = pattern_of(place, length)) return regex_expression(builder_, *pattern, spell);
+  if (length.min == 0 && length.max == kUnboundedCount) return std::nullopt;
+  return builder_.repeat(spell(CharacterSet::all()), length.min, length.max);
 }
 
 GrammarExpression SchemaCompiler::schema(const SchemaPlace& place) {
@@ -166,7 +189,7 @@ GrammarExpression SchemaCompiler::constrained(const SchemaPlace& place) {
   for (const std::string& type : types) choices.push_back(typed(place, type));
   if (is_true(place.find("nullable")) && std::find(types.begin(), types.end(), "null") == types.end() &&
       !types.empty())
-    choices.push_back(builder_.text("null"));
+    choices.push_back(text_.null());
   return types.empty() ? text_.any_value() : builder_.any_of(std::move(choices));
 }
 
@@ -218,8 +241,14 @@ void SchemaCompiler::demand_disjoint(const SchemaPlace& place, const SchemaPlace
                                 " may be obeyed at once, use anyOf");
 }
 
-// Other keywords beside them would have to be checked for each value.
 GrammarExpression SchemaCompiler::constants(const SchemaPlace& place) {
+  std::vector<std::string> texts;
+  for (const SchemaJson& value : values_of(place)) texts.push_back(text_.literal(value));
+  return builder_.any_text(std::move(texts));
+}
+
+// Of enum and const. Other keywords beside them would have to be checked for each value.
+std::vector<SchemaJson> SchemaCompiler::values_of(const SchemaPlace& place) const {
   for (const auto& [keyword, value] : place.json->items())
     if (keyword != "enum" && keyword != "const" && keyword != "type" && keyword != "nullable" &&
         keyword != "format" && !is_annotation(keyword))
@@ -235,16 +264,16 @@ GrammarExpression SchemaCompiler::constants(const SchemaPlace& place) {
     values = SchemaJson::array({*only});
   }
   const std::vector<std::string> types = types_of(place);
-  std::vector<std::string> texts;
+  std::vector<SchemaJson> allowed;
   for (const SchemaJson& value : values) {
     const bool is_null_allowed = value.is_null() && is_true(place.find("nullable"));
     if (types.empty() || is_null_allowed ||
         std::any_of(types.begin(), types.end(),
                     [&](const std::string& type) { return has_type(value, type); }))
-      texts.push_back(value.dump());
+      allowed.push_back(value);
   }
-  if (texts.empty()) place.fail("no value of enum or const has the type");
-  return builder_.any_text(std::move(texts));
+  if (allowed.empty()) place.fail("no value of enum or const has the type");
+  return allowed;
 }
 
 std::vector<std::string> SchemaCompiler::types_of(const SchemaPlace& place) const {
@@ -270,7 +299,7 @@ GrammarExpression SchemaCompiler::typed(const SchemaPlace& place, const std::str
   if (type == "string") return string(place);
   if (type == "integer") return integer(place);
   if (type == "number") return number(place);
-  return type == "boolean" ? text_.boolean() : builder_.text("null");
+  return type == "boolean" ? text_.boolean() : text_.null();
 }
 
 GrammarExpression SchemaCompiler::object(const SchemaPlace& place) {
@@ -395,25 +424,27 @@ GrammarExpression SchemaCompiler::array(const SchemaPlace& place) {
 
 GrammarExpression SchemaCompiler::string(const SchemaPlace& place) {
   const Count length = count(place, "minLength", "maxLength");
+  const auto pattern = pattern_of(place, length);
+  if (!pattern) return text_.any_string(length.min, length.max);
+  return text_.quoted(
+      regex_expression(builder_, *pattern, [&](const CharacterSet& set) { return text_.spelled(set); }));
+}
+
+// Of pattern or format; nullopt: there is neither. With bounds of the length only where these can be
+// said: a repetition of one set of characters, or a pattern whose texts are all within them.
+std::optional<RegexNode> SchemaCompiler::pattern_of(const SchemaPlace& place, Count length) const {
   const SchemaJson* given = place.find("pattern");
   const SchemaJson* format = place.find("format");
   if (given != nullptr && format != nullptr) place.fail("format", "is not supported beside pattern");
-  if (given != nullptr) {
-    if (!given->is_string()) place.fail("pattern", "expected a text");
-    return pattern(place, "pattern", given->get<std::string>(), length);
-  }
+  if (given == nullptr && format == nullptr) return std::nullopt;
+  const char* keyword = given != nullptr ? "pattern" : "format";
+  if (given != nullptr && !given->is_string()) place.fail("pattern", "expected a text");
+  std::string pattern = given != nullptr ? given->get<std::string>() : "";
   if (format != nullptr) {
     const auto known = format->is_string() ? pattern_of_format(format->get<std::string>()) : std::nullopt;
     if (!known) place.fail("format", format->dump() + " is not supported");
-    return pattern(place, "format", "^(?:" + *known + ")$", length);
+    pattern = "^(?:" + *known + ")$";
   }
-  return text_.any_string(length.min, length.max);
-}
-
-// With bounds of the length only where these can be said: a repetition of one set of characters, or a
-// pattern whose texts are all within them.
-GrammarExpression SchemaCompiler::pattern(const SchemaPlace& place, const char* keyword,
-                                          const std::string& pattern, Count length) {
   RegexNode node;
   try {
     node = found_anywhere(parse_regex_syntax(pattern));
@@ -433,8 +464,7 @@ GrammarExpression SchemaCompiler::pattern(const SchemaPlace& place, const char* 
     node.max = std::min(node.max, length.max);
     if (node.min > node.max) place.fail("minLength and maxLength contradict the pattern");
   }
-  return text_.quoted(
-      regex_expression(builder_, node, [&](const CharacterSet& set) { return text_.spelled(set); }));
+  return node;
 }
 
 GrammarExpression SchemaCompiler::integer(const SchemaPlace& place) {

@@ -8,12 +8,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "text/grammar/grammar_builder.hpp"
 #include "text/grammar/json_schema.hpp"
 #include "text/grammar/json_text.hpp"
+#include "text/grammar/regex_syntax.hpp"
 #include "text/grammar/schema_document.hpp"
 
 namespace troupe {
@@ -22,10 +24,14 @@ class SchemaCompiler {
  public:
   // Both must outlive this.
   SchemaCompiler(GrammarBuilder& builder, SchemaDocument& document, const JsonSchemaOptions& options)
-      : builder_(builder), document_(document), options_(options), text_(builder) {}
+      : builder_(builder), document_(document), options_(options), text_(builder, options.spelling) {}
 
-  // The document's root as an expression. Throws GrammarError.
-  GrammarExpression compile();
+  // A schema of the document as an expression. Throws GrammarError.
+  GrammarExpression compile(const SchemaPlace& place);
+  // The texts of a schema of strings as they are, without quotation marks, none of which holds `end` or
+  // ends within it: one that has a pattern or bounds has no character with which `end` begins.
+  // nullopt: any text. Throws GrammarError.
+  std::optional<GrammarExpression> compile_plain(const SchemaPlace& place, std::string_view end);
 
  private:
   struct Count {
@@ -40,6 +46,7 @@ class SchemaCompiler {
   GrammarExpression chosen(const SchemaPlace& place, const char* keyword);
   void demand_disjoint(const SchemaPlace& place, const SchemaPlace& branches);
   GrammarExpression constants(const SchemaPlace& place);
+  std::vector<SchemaJson> values_of(const SchemaPlace& place) const;
   GrammarExpression typed(const SchemaPlace& place, const std::string& type);
   std::vector<std::string> types_of(const SchemaPlace& place) const;
 
@@ -49,8 +56,7 @@ class SchemaCompiler {
   std::optional<GrammarExpression> other_member(const SchemaPlace& place);
   GrammarExpression array(const SchemaPlace& place);
   GrammarExpression string(const SchemaPlace& place);
-  GrammarExpression pattern(const SchemaPlace& place, const char* keyword, const std::string& pattern,
-                            Count length);
+  std::optional<RegexNode> pattern_of(const SchemaPlace& place, Count length) const;
   GrammarExpression integer(const SchemaPlace& place);
   GrammarExpression number(const SchemaPlace& place);
 

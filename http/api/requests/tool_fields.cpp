@@ -209,7 +209,13 @@ void read_namespace(FieldReader& space, ShownTools& out) {
   });
 }
 
-std::string read_tool_list(FieldReader& fields, const json::array& list, ToolShape shape, ToolNames& names) {
+bool is_strict(const json::value& tool) {
+  const auto* strict = tool.get_object().at("function").get_object().if_contains("strict");
+  return strict != nullptr && *strict == true;
+}
+
+std::string read_tool_list(FieldReader& fields, const json::array& list, ToolShape shape, ToolNames& names,
+                           ChatPrompt& prompt) {
   ShownTools tools;
   for_each_tool(fields, list, [&](FieldReader& tool, const json::object& given) {
     if (shape == ToolShape::kFlat && tool.string("type") == "namespace") return read_namespace(tool, tools);
@@ -218,6 +224,7 @@ std::string read_tool_list(FieldReader& fields, const json::array& list, ToolSha
     tools.list.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
   });
   names = std::move(tools.names);
+  prompt.has_strict_tool = std::any_of(tools.list.begin(), tools.list.end(), is_strict);
   std::string text = json::serialize(tools.list);
   if (!fields.error() && !parse_client_json(text))
     fields.fail("tools", " must not be nested deeper than " + std::to_string(kMaxClientJsonDepth) +
@@ -368,7 +375,7 @@ ToolNames read_tools(FieldReader& fields, ToolShape shape, const Limits& limits,
   if (tools != nullptr && (!tools->is_array() || tools->get_array().size() > limits.max_tools)) {
     fields.fail("tools", "a list of at most " + std::to_string(limits.max_tools) + " tools", *tools);
   } else if (tools != nullptr && !tools->get_array().empty()) {
-    text = read_tool_list(fields, tools->get_array(), shape, names);
+    text = read_tool_list(fields, tools->get_array(), shape, names, prompt);
   }
   check_demand(fields, text, prompt);
   if (are_shown && !fields.error()) prompt.tools = std::move(text);

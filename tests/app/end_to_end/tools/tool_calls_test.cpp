@@ -260,6 +260,48 @@ TEST_CASE("tool calls: a call that is demanded comes, though the model would say
   check_weather(streamed[0]);
 }
 
+namespace {
+
+// Qwen3-Coder's tags.
+constexpr const char* kTaggedTemplate =
+    "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}"
+    "{% for m in messages %}{{ m.role }}:{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<tool_call>\n<function={{ c.function.name }}>\n"
+    "{% for k, v in c.function.arguments | items %}<parameter={{ k }}>\n"
+    "{{ v if v is string else v | tojson }}\n</parameter>\n{% endfor %}</function>\n</tool_call>"
+    "{% endfor %}{% endfor %}{% if add_generation_prompt %}<|hello|>{% endif %}";
+const std::vector<CuedAnswer> kTaggedAnswers = {{"<|hello|>", {{"Hello there."}}}};
+
+}  // namespace
+
+TEST_CASE("tool calls: one in tags can be demanded") {
+  const ScriptedServer server(kTaggedTemplate, kTaggedAnswers);
+  const json fields = {{"tools", {tool("clock"), weather_tool()}},
+                       {"tool_choice", {{"type", "function"}, {"function", {{"name", "weather"}}}}},
+                       {"max_tokens", 300}};
+  const auto choice = server.ask(user_asks("hello"), fields)["choices"][0];
+  CHECK(choice["finish_reason"] == "tool_calls");
+  REQUIRE(choice["message"]["tool_calls"].size() == 1);
+  check_weather(choice["message"]["tool_calls"][0]);
+}
+
+TEST_CASE("tool calls: those of strict tools keep to their schemas, and need not be made") {
+  const ScriptedServer server(kPlainTemplate, kPlainAnswers);
+  json weather = weather_tool();
+  weather["function"]["strict"] = true;
+  const json fields = {{"tools", {weather}}, {"parallel_tool_calls", false}, {"max_tokens", 300}};
+  const auto called = server.ask(user_asks("two"), fields)["choices"][0];  // of other tools
+  REQUIRE(called["message"]["tool_calls"].size() == 1);
+  check_weather(called["message"]["tool_calls"][0]);
+  const auto broken = server.ask(user_asks("broken"), fields)["choices"][0]["message"];
+  CHECK_FALSE(broken.contains("tool_calls"));
+  CHECK(broken["content"].get<std::string>().find("<tool_call>") == std::string::npos);
+  const ScriptedServer talker(kTaggedTemplate, kTaggedAnswers);
+  const auto choice = talker.ask(user_asks("hello"), fields)["choices"][0];
+  CHECK(choice["finish_reason"] == "stop");
+  CHECK(choice["message"]["content"] == "Hello there.");
+}
+
 TEST_CASE("tool calls: of a model whose template has no calls one can be demanded in the general format") {
   const ScriptedServer server(kPlainTemplate, kPlainAnswers);
   const json fields = {{"tools", {weather_tool()}},

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/answer/call_grammar.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+
+#include "tests/text/answer/drawn_calls.hpp"
+#include "tests/text/grammar/schema_validator.hpp"
+
+namespace troupe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+AnswerReading reading_of(const CallCase& given, const std::string& tools = kDrawnTools) {
+  return {.format = given.format, .reads_calls = true, .tools = tools};
+}
+
+GrammarMatcher matcher_for(const CallCase& given, const CallTokens& tokens, const CallDemand& demand,
+                           const std::string& tools = kDrawnTools) {
+  return {
+      std::make_shared<const Grammar>(grammar_of_calls(reading_of(given, tools), demand, tokens.tokenizer())),
+      tokens.vocabulary()};
+}
+
+CallCase case_named(const std::string& name) {
+  for (CallCase& given : call_cases())
+    if (given.name == name) return given;
+  throw std::invalid_argument(name);
+}
+
+// One byte a token, and the answer may end behind it.
+bool takes(const GrammarMatcher& start, const CallTokens& tokens, std::string_view text) {
+  GrammarMatcher matcher = start;
+  for (const TokenId token : tokens.tokenizer().encode_with_specials(text))
+    if (!matcher.accept(token)) return false;
+  return matcher.may_end();
+}
+
+std::string tool_of(const Json& parameters, bool is_strict = true) {
+  return Json::array({{{"type", "function"},
+                       {"function", {{"name", "f"}, {"strict", is_strict}, {"parameters", parameters}}}}})
+      .dump();
+}
+
+void check_calls(const ReadAnswer& found, const std::string& name) {
+  const auto schemas = schemas_of_tools(kDrawnTools);
+  for (const auto& [called, arguments] : found.calls) {
+    CAPTURE(arguments);
+    REQUIRE(schemas.contains(called));
+    if (!name.empty()) CHECK(called == name);
+    const Json value = Json::parse(arguments, nullptr, false);
+    REQUIRE_FALSE(value.is_discarded());
+    CHECK(SchemaValidator(schemas.at(called)).obeys(value));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("call grammar: random calls in every format are read back and obey their schemas") {
+  std::mt19937_64 random(5);
+  for (const CallCase& given : call_cases()) {
+    CAPTURE(given.name);
+    const CallTokens tokens(given);
+    for (const CallDemand& demand :
+         {CallDemand{}, CallDemand{.name = "find", .is_for_one = true}, CallDemand{.is_for_one = true}}) {
+      const GrammarMatcher start = matcher_for(given, tokens, demand);
+      for (int round = 0; round < 8; ++round) {
+        const auto answer = drawn_answer(start, tokens, random);
+        REQUIRE(answer);
+        CAPTURE(*answer);
+        const ReadAnswer found = read_answer(reading_of(given), *answer);
+        CHECK(found.text.find_first_not_of(" \n") == std::string::npos);
+        CHECK(!found.calls.empty());
+        if (demand.is_for_one) CHECK(found.calls.size() == 1);
+        check_calls(found, demand.name);
+      }
+    }
+  }
+}
+
+TEST_CASE("call grammar: text may surround calls, and holds none that breaks its schema") {
+  std::mt19937_64 random(7);
+  for (const CallCase& given : call_cases()) {
+    CAPTURE(given.name);
+    if (!can_bind_text(given.format)) continue;
+    const CallTokens tokens(given);
+    const GrammarMatcher start = matcher_for(given, tokens, {.may_be_text = true});
+    CHECK(takes(start, tokens, ""));
+    CHECK(takes(start, tokens, "No call: 1 < 2, {\"name\": ["));
+    CHECK_FALSE(takes(start, tokens, given.format.calls->triggers().front() + "x"));
+    for (int round = 0; round < 8; ++round) {
+      const auto answer = drawn_answer(start, tokens, random);
+      REQUIRE(answer);
+      CAPTURE(*answer);
+      check_calls(read_answer(reading_of(given), *answer), "");
+    }
+  }
+}
+
+TEST_CASE("call grammar: a format without a marker can't be told from text") {
+  CHECK_FALSE(can_bind_text(case_named("llama").format));
+  CHECK(can_bind_text(case_named("qwen_coder").format));
+}
+
+TEST_CASE("call grammar: a call in tags holds what its schema says") {
+  const CallCase given = case_named("qwen_coder");
+  const CallTokens tokens(given);
+  const GrammarMatcher start = matcher_for(given, tokens, {});
+  const auto call = [](const std::string& name, const std::string& parameters) {
+    return "<tool_call>\n<function=" + name + ">\n" + parameters + "</function>\n</tool_call>";
+  };
+  const auto parameter = [](const std::string& key, const std::string& value) {
+    return "<parameter=" + key + ">\n" + value + "\n</parameter>\n";
+  };
+  const std::string query = parameter("query", "a \"b\"\n</param> {");
+  CHECK(takes(start, tokens, call("find", query + parameter("mode", "fuzzy"))));
+  CHECK(takes(start, tokens,
+              call("find", query + parameter("limit", "7") + parameter("mode", "<tag>") +
+                               parameter("deep", "true"))));
+  CHECK(takes(start, tokens, call("now", "") + "\n" + call("now", "")));
+  CHECK(takes(start, tokens, "<think>a call?</think>\n\n" + call("now", "")));
+  for (const std::string& wrong :
+       {call("find", query), call("find", parameter("mode", "exact")), call("fin", query),
+        call("find", query + parameter("mode", "other")),
+        call("find", query + parameter("limit", "51") + parameter("mode", "exact")),
+        call("find", query + parameter("mode", "exact") + parameter("deep", "maybe")),
+        call("find", query + parameter("mode", "exact") + parameter("mode", "exact")),
+        call("find", query + parameter("other", "1") + parameter("mode", "exact")),
+        call("find_all", parameter("code", "ABC")), call("find_all", parameter("short", "")),
+        call("now", parameter("query", "x")), std::string("text")})
+    CHECK_FALSE_MESSAGE(takes(start, tokens, wrong), wrong);
+}
+
+TEST_CASE("call grammar: a text that would be read as JSON can't stand for a text of unknown kind") {
+  const CallCase given = case_named("qwen_coder");
+  const CallTokens tokens(given);
+  const std::string tools =
+      tool_of({{"type", "object"},
+               {"properties", {{"a", {{"anyOf", {{{"type", "string"}}, {{"type", "null"}}}}}}}},
+               {"required", {"a"}},
+               {"additionalProperties", false}});
+  const GrammarMatcher start = matcher_for(given, tokens, {}, tools);
+  const auto takes_value = [&](const std::string& value) {
+    return takes(
+        start, tokens,
+        "<tool_call>\n<function=f>\n<parameter=a>\n" + value + "\n</parameter>\n</function>\n</tool_call>");
+  };
+  for (const char* value : {"plain", "null", "\"quoted\"", "nul", "tru", "\"7\"", "Null", "<b>"})
+    CHECK_MESSAGE(takes_value(value), value);
+  for (const char* value : {"7", "true", "-1", "[1]", "{}", "\"a", "1e5"})
+    CHECK_FALSE_MESSAGE(takes_value(value), value);
+}
+
+TEST_CASE("call grammar: the calls of LFM2 are Python's, those of Kimi are numbered") {
+  const CallCase lfm2 = case_named("lfm2");
+  const CallTokens python(lfm2);
+  const GrammarMatcher start = matcher_for(lfm2, python, {});
+  CHECK(takes(start, python,
+              "<|tool_call_start|>[find(query=\"a\", mode=\"exact\", deep=True), now()]<|tool_call_end|>"));
+  CHECK(takes(start, python,
+              "<|tool_call_start|>[store(entries=[{\"key\": \"k\", \"value\": None}])]"
+              "<|tool_call_end|>"));
+  CHECK_FALSE(takes(start, python, "<|tool_call_start|>[find(query=\"a\")]<|tool_call_end|>"));
+  CHECK_FALSE(takes(start, python, "<|tool_call_start|>[now(,)]<|tool_call_end|>"));
+  const CallCase kimi = case_named("kimi");
+  const CallTokens numbered(kimi);
+  const std::string begin = "<|tool_calls_section_begin|><|tool_call_begin|>functions.now";
+  const std::string rest = "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>";
+  CHECK(takes(matcher_for(kimi, numbered, {}), numbered, begin + ":0" + rest));
+  CHECK_FALSE(takes(matcher_for(kimi, numbered, {}), numbered, begin + rest));
+}
+
+TEST_CASE("call grammar: arguments that can't be enforced are free, or refused of a strict function") {
+  const CallCase given = case_named("qwen_coder");
+  const CallTokens tokens(given);
+  const Json parameters = {{"type", "object"},
+                           {"properties", {{"odd", {{"type", "integer"}, {"not", {{"const", 2}}}}}}},
+                           {"required", {"odd"}}};
+  const GrammarMatcher start = matcher_for(given, tokens, {}, tool_of(parameters, false));
+  CHECK(takes(start, tokens,
+              "<tool_call>\n<function=f>\n<parameter=odd>\n[2]\n</parameter>\n</function>\n</tool_call>"));
+  const auto reason_of = [&](const std::string& tools) -> std::string {
+    try {
+      matcher_for(given, tokens, {}, tools);
+    } catch (const GrammarError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(reason_of(tool_of(parameters)) ==
+        "the parameters of \"f\": schema, #/properties/odd/not: is not supported");
+  CHECK(reason_of(tool_of({{"type", "object"}, {"anyOf", Json::array({{{"required", {"a"}}}})}})) ==
+        "the parameters of \"f\": schema, #/anyOf: is not supported of arguments that are named one by one");
+  CHECK(reason_of(tool_of({{"type", "object"}, {"properties", {{"a>b", {{"type", "string"}}}}}})) ==
+        "the parameters of \"f\": the argument \"a>b\" can't be written in this model's calls");
+}
+
+}  // namespace troupe

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text/answer/marker_grammar.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+constexpr std::uint32_t kMaxSpace = 2;
+
+}  // namespace
+
+GrammarExpression MarkerGrammar::exact(std::string_view marker) {
+  std::vector<GrammarExpression> parts;
+  for (const TokenId token : tokenizer_.encode_with_specials(marker)) {
+    if (!tokenizer_.is_special(token)) continue;
+    const auto content = tokenizer_.token_content(token);
+    const auto at = marker.find(content);
+    if (at == std::string_view::npos) continue;
+    if (at > 0) parts.push_back(builder_.text(marker.substr(0, at)));
+    parts.push_back(builder_.token(token));
+    marker.remove_prefix(at + content.size());
+  }
+  if (!marker.empty()) parts.push_back(builder_.text(marker));
+  return builder_.sequence(std::move(parts));
+}
+
+GrammarExpression MarkerGrammar::spaced(std::string_view marker) {
+  if (marker.empty()) return builder_.empty();
+  return builder_.sequence({exact(marker), space()});
+}
+
+GrammarExpression MarkerGrammar::space() {
+  ByteSet white;
+  for (const char byte : {' ', '\n'}) white.set(static_cast<unsigned char>(byte));
+  return builder_.repeat(builder_.byte_of(white), 0, kMaxSpace);
+}
+
+GrammarExpression MarkerGrammar::text_until(std::string_view marker, const CharacterSet& not_first) {
+  const auto tokens = tokenizer_.encode_with_specials(marker);
+  const bool has_special =
+      std::any_of(tokens.begin(), tokens.end(), [&](TokenId token) { return tokenizer_.is_special(token); });
+  if (!has_special) return troupe::text_until(builder_, marker, not_first);
+  return builder_.sequence({text_without(builder_, {std::string(marker)}, not_first), exact(marker)});
+}
+
+}  // namespace troupe

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The markers of an answer's format as expressions: a marker that the tokenizer has as a special token
+// is that token, anything else its bytes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/grammar/grammar_builder.hpp"
+#include "text/grammar/marked_text.hpp"
+#include "text/tokenizer/tokenizer.hpp"
+
+namespace troupe {
+
+class MarkerGrammar {
+ public:
+  // Both must outlive this.
+  MarkerGrammar(GrammarBuilder& builder, const Tokenizer& tokenizer)
+      : builder_(builder), tokenizer_(tokenizer) {}
+
+  GrammarExpression exact(std::string_view marker);
+  // And space() behind it, unless the marker is empty.
+  GrammarExpression spaced(std::string_view marker);
+  // White space as stands between the parts of a call: a line's end, an indent.
+  GrammarExpression space();
+  // Any text up to the first `marker`, and the marker.
+  GrammarExpression text_until(std::string_view marker, const CharacterSet& not_first = {});
+
+ private:
+  GrammarBuilder& builder_;
+  const Tokenizer& tokenizer_;
+};
+
+}  // namespace troupe
