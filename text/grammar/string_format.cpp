@@ -4,9 +4,10 @@
 namespace troupe {
 namespace {
 
-// February has 28 days here: a pattern doesn't know leap years.
+// February has 28 days here: a pattern doesn't know leap years. There is no year 0.
 std::string date() {
-  return "\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|"
+  return "(?:[1-9]\\d{3}|0[1-9]\\d{2}|00[1-9]\\d|000[1-9])-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:"
+         "0[469]|11)-(?:0[1-9]|[12]\\d|30)|"
          "02-(?:0[1-9]|1\\d|2[0-8]))";
 }
 
