@@ -2,7 +2,11 @@
 #include "app/options/command_line.hpp"
 
 #include "app/options/configuration_error.hpp"
+#include "app/options/manual_sections.hpp"
 #include "app/options/usage_error.hpp"
+#include "manual/completion.hpp"
+#include "manual/described_command.hpp"
+#include "manual/man_page.hpp"
 #include "telemetry/nearest_name.hpp"
 #include "telemetry/shipped_path.hpp"
 
@@ -12,6 +16,8 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <iterator>
+#include <sstream>
 #include <utility>
 
 namespace troupe {
@@ -57,18 +63,17 @@ class TableFlags {
       if (used.empty() || is_among(used, entry)) add(entry);
   }
 
-  // Throws std::runtime_error as resolve_options does.
-  Options resolve() const {
+  // Throws std::runtime_error if an argument is not known.
+  OptionSources sources() const {
     OptionSources sources{.file = {}, .environment = troupe_environment(), .flags = flags_};
     for (const auto& given : switches_)
       if (!given.second.empty()) sources.flags.push_back(given);
     if (!file_.empty()) sources.file = file_;
     for (const auto& extra : command_.remaining()) refuse_extra(extra);
-    Options options = resolve_options(sources);
-    for (auto& model : options.models)
-      if (model.dir == kDemoModel) model.dir = shipped_path(kDemoModel).string();
-    return options;
+    return sources;
   }
+  // Throws std::runtime_error as resolve_options does, too.
+  Options resolve() const { return options_from(sources()); }
 
  private:
   static bool is_among(const Keys& keys, const OptionEntry& entry) {
@@ -200,68 +205,129 @@ int status_of(const CLI::ParseError& error, int cli_status) {
   return dynamic_cast<const CLI::RequiredError*>(&error) != nullptr ? kUsageStatus : kConfigurationStatus;
 }
 
+// The parser, and all that it writes to.
+class CommandLine {
+ public:
+  CommandLine() {
+    app_.set_version_flag("--version,-V", version_text());
+    app_.require_subcommand(1);
+    worker_.group("");  // not shown
+    add_generate_arguments(generate_, generate_command_);
+    add_profile_arguments(profile_, profile_command_);
+    worker_.add_option("--log-level", worker_command_.log_level);
+    worker_.add_option("--log-format", worker_command_.log_format);
+    trace_.add_option("file", trace_command_.file, "OTLP JSON lines, as written by --trace-file")->required();
+    trace_.add_option("--out", trace_command_.timeline,
+                      "write Chrome trace events here, for https://ui.perfetto.dev");
+    inspect_.add_option("directory", inspect_command_.directory, "the model's directory or GGUF file")
+        ->required();
+    completion_.add_option("shell", shell_, "bash, zsh or fish")->required();
+  }
+
+  Command parse(int argc, const char* const* argv) {
+    auto arguments = with_values_joined(argc, argv);
+    if (const auto text = unknown_command(app_, arguments); !text.empty()) return Message{text, kUsageStatus};
+    try {
+      arguments.erase(arguments.begin());
+      std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
+      app_.parse(std::move(arguments));
+    } catch (const CLI::ParseError& error) {
+      std::ostringstream text;
+      const int status = app_.exit(error, text, text);
+      return Message{text.str(), status_of(error, status)};
+    }
+    if (completion_.parsed()) return completion();
+    if (man_.parsed()) return Message{man_page(manual()), 0};
+    try {
+      return command_with_options();
+    } catch (const std::exception& error) {
+      return Message{"troupe: " + std::string(error.what()) + "\n", kConfigurationStatus};
+    }
+  }
+
+  ProgramManual manual() const {
+    ProgramManual manual{.name = "troupe",
+                         .summary = "serves language models over HTTP",
+                         .version = TROUPE_VERSION,
+                         .commands = {},
+                         .sections = manual_sections()};
+    for (const auto* command : app_.get_subcommands({})) {
+      if (command->get_group().empty()) continue;
+      manual.commands.push_back(describe(*command));
+      for (auto& option : manual.commands.back().options) option.choices = choices_of(option);
+    }
+    return manual;
+  }
+
+ private:
+  static std::vector<std::string> choices_of(const ManualOption& option) {
+    if (option.names.front() == "SHELL") return {std::begin(kShells), std::end(kShells)};
+    for (const auto& entry : option_table()) {
+      if (entry.flag != option.names.front()) continue;
+      std::vector<std::string> choices;
+      for (const auto choice : entry.rule().choices)
+        if (!choice.ends_with(":N")) choices.emplace_back(choice);
+      return choices;
+    }
+    return {};
+  }
+
+  Command completion() const {
+    if (const auto script = completion_script(manual(), shell_)) return Message{*script, 0};
+    return Message{"troupe completion: expected bash, zsh or fish, got '" + shell_ + "'\n", kUsageStatus};
+  }
+
+  // Throws std::runtime_error as resolve_options does.
+  Command command_with_options() {
+    if (serve_.parsed()) return ServeCommand{serve_flags_.resolve()};
+    if (generate_.parsed()) {
+      generate_command_.options = with_one_model(generate_flags_.resolve(), "generate");
+      return generate_command_;
+    }
+    if (profile_.parsed()) {
+      profile_command_.options = with_one_model(profile_flags_.resolve(), "profile");
+      return profile_command_;
+    }
+    if (trace_.parsed()) return trace_command_;
+    if (worker_.parsed()) return worker_command_;
+    inspect_command_.options = inspect_flags_.resolve();
+    return inspect_command_;
+  }
+
+  CLI::App app_{"troupe serves language models over HTTP.", "troupe"};
+  CLI::App& serve_ = *app_.add_subcommand("serve", "serve a model over HTTP");
+  CLI::App& generate_ = *app_.add_subcommand("generate", "answer one prompt on the terminal");
+  CLI::App& inspect_ = *app_.add_subcommand("inspect", "say what a model holds and needs");
+  CLI::App& profile_ =
+      *app_.add_subcommand("profile", "measure what serving costs here, for troupe-loadgen simulate");
+  CLI::App& worker_ = *app_.add_subcommand("worker", "run a device for the server that started this");
+  CLI::App& trace_ = *app_.add_subcommand("trace", "sum up a trace file and make a timeline of it");
+  CLI::App& completion_ = *app_.add_subcommand("completion", "print what completes command lines in a shell");
+  CLI::App& man_ = *app_.add_subcommand("man", "print the man page");
+  TableFlags serve_flags_{serve_};
+  TableFlags generate_flags_{generate_, kUsedByGenerate};
+  TableFlags inspect_flags_{inspect_, kUsedByInspect};
+  TableFlags profile_flags_{profile_, used_by_profile()};
+  GenerateCommand generate_command_;
+  InspectCommand inspect_command_;
+  ProfileCommand profile_command_;
+  TraceCommand trace_command_;
+  WorkerCommand worker_command_;
+  std::string shell_;
+};
+
 }  // namespace
 
-Command parse_command_line(int argc, const char* const* argv) {
-  CLI::App app{"troupe serves language models over HTTP.", "troupe"};
-  app.set_version_flag("--version,-V", version_text());
-  app.require_subcommand(1);
-  auto& serve = *app.add_subcommand("serve", "serve a model over HTTP");
-  auto& generate = *app.add_subcommand("generate", "answer one prompt on the terminal");
-  auto& inspect = *app.add_subcommand("inspect", "say what a model holds and needs");
-  auto& profile =
-      *app.add_subcommand("profile", "measure what serving costs here, for troupe-loadgen simulate");
-  auto& worker = *app.add_subcommand("worker", "run a device for the server that started this");
-  worker.group("");  // not shown
-  auto& trace = *app.add_subcommand("trace", "sum up a trace file and make a timeline of it");
-  TableFlags serve_flags(serve);
-  TableFlags generate_flags(generate, kUsedByGenerate);
-  TableFlags inspect_flags(inspect, kUsedByInspect);
-  TableFlags profile_flags(profile, used_by_profile());
-  GenerateCommand generate_command;
-  InspectCommand inspect_command;
-  ProfileCommand profile_command;
-  add_generate_arguments(generate, generate_command);
-  add_profile_arguments(profile, profile_command);
-  WorkerCommand worker_command;
-  worker.add_option("--log-level", worker_command.log_level);
-  worker.add_option("--log-format", worker_command.log_format);
-  TraceCommand trace_command;
-  trace.add_option("file", trace_command.file, "OTLP JSON lines, as written by --trace-file")->required();
-  trace.add_option("--out", trace_command.timeline,
-                   "write Chrome trace events here, for https://ui.perfetto.dev");
-  inspect.add_option("directory", inspect_command.directory, "the model's directory or GGUF file")
-      ->required();
+Command parse_command_line(int argc, const char* const* argv) { return CommandLine().parse(argc, argv); }
 
-  auto arguments = with_values_joined(argc, argv);
-  if (const auto text = unknown_command(app, arguments); !text.empty()) return Message{text, kUsageStatus};
-  try {
-    arguments.erase(arguments.begin());
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes a vector
-    app.parse(std::move(arguments));
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream text;
-    const int status = app.exit(error, text, text);
-    return Message{text.str(), status_of(error, status)};
-  }
-  try {
-    if (serve.parsed()) return ServeCommand{serve_flags.resolve()};
-    if (generate.parsed()) {
-      generate_command.options = with_one_model(generate_flags.resolve(), "generate");
-      return generate_command;
-    }
-    if (profile.parsed()) {
-      profile_command.options = with_one_model(profile_flags.resolve(), "profile");
-      return profile_command;
-    }
-    if (trace.parsed()) return trace_command;
-    if (worker.parsed()) return worker_command;
-    inspect_command.options = inspect_flags.resolve();
-    return inspect_command;
-  } catch (const std::exception& error) {
-    return Message{"troupe: " + std::string(error.what()) + "\n", kConfigurationStatus};
-  }
+Options options_from(const OptionSources& sources) {
+  Options options = resolve_options(sources);
+  for (auto& model : options.models)
+    if (model.dir == kDemoModel) model.dir = shipped_path(kDemoModel).string();
+  return options;
 }
+
+ProgramManual troupe_manual() { return CommandLine().manual(); }
 
 std::string version_text() { return "troupe " TROUPE_VERSION " (g++ " __VERSION__ ")"; }
 

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "app/options/options.hpp"
+#include "manual/program_manual.hpp"
 
 namespace troupe {
 
@@ -48,7 +49,8 @@ struct WorkerCommand {
   std::string log_format = "text";
 };
 
-// Nothing to run: a help or version text was asked for, or a line was wrong.
+// Nothing to run: a help or version text, the man page or a completion was asked for, or
+// a line was wrong.
 struct Message {
   std::string text;
   int exit_status = 0;
@@ -59,6 +61,12 @@ using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, Trac
 
 // Never throws for what was typed or configured: that comes back as a Message.
 Command parse_command_line(int argc, const char* const* argv);
+
+// As resolve_options(), with the demo model where it was shipped to.
+Options options_from(const OptionSources& sources);
+
+// All that the command line takes.
+ProgramManual troupe_manual();
 
 // "troupe 0.1.0 (a1b2c3d, g++ 12.2, CAF 0.17.6)"
 std::string version_text();

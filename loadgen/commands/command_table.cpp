@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/commands/command_table.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iterator>
+#include <stdexcept>
 
 #include "loadgen/commands/calibrate_command.hpp"
+#include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/plan_command.hpp"
 #include "loadgen/commands/profile_command.hpp"
 #include "loadgen/commands/report_command.hpp"
 #include "loadgen/commands/run_command.hpp"
 #include "loadgen/commands/simulate_command.hpp"
 #include "loadgen/commands/sweep_command.hpp"
+#include "manual/completion.hpp"
+#include "manual/man_page.hpp"
 #include "telemetry/nearest_name.hpp"
 
 namespace troupe::loadgen {
@@ -30,6 +37,38 @@ std::string help_text() {
     text += line + std::string(command.summary) + "\n";
   }
   return text;
+}
+
+int run_completion(const std::vector<std::string>& arguments) {
+  std::string shell;
+  CLI::App app("print what completes command lines in a shell", "troupe-loadgen completion");
+  app.add_option("shell", shell, "bash, zsh or fish")->required();
+  if (const auto status = parse_flags(app, arguments)) return *status;
+  const auto script = completion_script(loadgen_manual(), shell);
+  if (!script) throw std::runtime_error("expected bash, zsh or fish, got '" + shell + "'");
+  std::fputs(script->c_str(), stdout);
+  return kSuccess;
+}
+
+int run_man(const std::vector<std::string>& arguments) {
+  CLI::App app("print the man page", "troupe-loadgen man");
+  if (const auto status = parse_flags(app, arguments)) return *status;
+  std::fputs(man_page(loadgen_manual()).c_str(), stdout);
+  return kSuccess;
+}
+
+ManualCommand describe(const Subcommand& command) {
+  ManualCommand described;
+  try {
+    command.run({kDescribe});
+  } catch (const CommandDescribed& description) {
+    described = description.command;
+  }
+  described.name = command.name;
+  described.summary = command.summary;
+  for (auto& option : described.options)
+    if (option.names.front() == "SHELL") option.choices = {std::begin(kShells), std::end(kShells)};
+  return described;
 }
 
 int refuse_unknown(const std::string& name) {
@@ -54,8 +93,26 @@ std::span<const Subcommand> command_table() {
       {"report", "one HTML page of stored results; several are overlaid", run_report},
       {"calibrate", "what this generator can do on this machine", calibrate_command},
       {"profile", "what a live server adds to the costs of its device", profile_command},
+      {"completion", "what completes command lines in bash, zsh or fish", run_completion},
+      {"man", "the man page", run_man},
   };
   return table;
+}
+
+ProgramManual loadgen_manual() {
+  ProgramManual manual{
+      .name = "troupe-loadgen",
+      .summary = "load experiments against servers with OpenAI's API",
+      .version = TROUPE_VERSION,
+      .commands = {},
+      .sections = {
+          {"ENVIRONMENT", {"\tTROUPE_LOADGEN_API_KEY, OPENAI_API_KEY\tsent as bearer token"}},
+          {"EXIT STATUS",
+           {"\t0\tall is well", "\t1\tmore requests failed than --max-error-share allows",
+            "\t2\ta wrong command line or file; nothing was sent", "\t3\tthe server can't be reached"}},
+          {"SEE ALSO", {"troupe(1)"}}}};
+  for (const auto& command : command_table()) manual.commands.push_back(describe(command));
+  return manual;
 }
 
 int run_command_line(const std::vector<std::string>& arguments) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "manual/program_manual.hpp"
+
 namespace troupe::loadgen {
 
 // Exit status that a shell gets.
@@ -27,6 +29,9 @@ struct Subcommand {
 };
 
 std::span<const Subcommand> command_table();
+
+// All that the command line takes.
+ProgramManual loadgen_manual();
 
 // All arguments after the program's name: dispatches, prints help and version,
 // hints at the nearest name of an unknown one. The exit status.

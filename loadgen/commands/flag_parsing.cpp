@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "loadgen/commands/command_table.hpp"
+#include "manual/described_command.hpp"
 #include "telemetry/nearest_name.hpp"
 
 namespace troupe::loadgen {
@@ -26,6 +27,7 @@ std::string hint_for(const CLI::App& app, const std::vector<std::string>& argume
 }  // namespace
 
 std::optional<int> parse_flags(CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments == std::vector<std::string>{kDescribe}) throw CommandDescribed{describe(app)};
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     return std::nullopt;

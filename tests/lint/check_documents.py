@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("actors", "app", "bench", "engine", "gpu", "http", "loadgen", "policy", "store", "telemetry", "text")
+FOLDERS = ("actors", "app", "bench", "engine", "gpu", "http", "loadgen", "manual", "policy", "store", "telemetry", "text")
 LONGEST = {"README.md": 100, "docs/benchmarks.md": 120, "docs/observability.md": 150, "docs/architecture.md": 120}
 OPENING = re.compile(r"(What|Who|Whose|Of|Those|So many|Whether)\b")
 MADE = ("build", "results", "tests/nightly", ".git")  # folders without sources of ours

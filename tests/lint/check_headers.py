@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("actors", "app", "bench", "engine", "gpu", "http", "loadgen", "policy", "store", "telemetry", "tests", "text")
+FOLDERS = ("actors", "app", "bench", "engine", "gpu", "http", "loadgen", "manual", "policy", "store", "telemetry", "tests", "text")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 SOURCES, HEADERS = (".cpp", ".cu"), (".hpp", ".cuh")
 

@@ -8,14 +8,15 @@ import sys
 ALLOWED = {
     "policy": set(),
     "telemetry": set(),
+    "manual": set(),
     "text": {"telemetry"},
     "store": {"policy", "telemetry"},
     "gpu": {"telemetry"},
     "engine": {"policy", "gpu", "telemetry"},
     "actors": {"engine", "policy", "gpu", "text", "store", "telemetry"},
     "http": {"actors", "text", "telemetry"},
-    "loadgen": {"engine", "policy", "telemetry"},
-    "app": {"engine", "policy", "gpu", "text", "actors", "http", "store", "telemetry"},
+    "loadgen": {"engine", "manual", "policy", "telemetry"},
+    "app": {"engine", "policy", "gpu", "text", "actors", "http", "store", "manual", "telemetry"},
 }
 # Values that a folder takes from one it may not include otherwise.
 SHARED_HEADERS = {("gpu", "policy/pages/page_copy.hpp")}

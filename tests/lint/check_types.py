@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "cmake"))
 from unity_groups import ATTRIBUTES, DIRECTIVE, NOT_CODE, outside_of  # noqa: E402
 
-FOLDERS = ("actors", "app", "bench", "engine", "gpu", "http", "loadgen", "policy", "store", "telemetry", "tests", "text")
+FOLDERS = ("actors", "app", "bench", "engine", "gpu", "http", "loadgen", "manual", "policy", "store", "telemetry", "tests", "text")
 SCOPE = re.compile(r"^(?:inline\s+)?namespace\s*([\w:]*)$")
 TYPE = re.compile(r"^(?:template\s*<>\s*)*(?:typedef\s+)?(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+" + ATTRIBUTES
                   + r"(\w+)(?!\s*::)(?:\s+final)?\s*(?::[^:].*)?$", re.S)
