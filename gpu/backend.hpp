@@ -40,7 +40,7 @@ struct BackendSettings {
   std::uint32_t max_in_flight = 2;  // batches submitted and not yet done
   // the CPU backend
   bool deterministic = true;
-  Quantization quantization = Quantization::kNone;  // of a decoder's matrices
+  Quantization quantization = Quantization::kKeep;  // of a decoder's weights
   std::uint32_t num_threads = 0;                    // of each device
   std::uint32_t num_devices = 1;        // that share the weights, and divide what is left of the memory
   std::vector<std::int32_t> cpus = {};  // pins compute thread i to cpus[i]; empty: not pinned

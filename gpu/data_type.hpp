@@ -24,16 +24,18 @@ constexpr std::string_view name_of(DataType type) {
   return "?";
 }
 
-// Weights of matrix products in blocks of 32 inputs with a scale each, or as their
-// type says. Products open the blocks: nothing but weights is quantized.
+// Blocks of a decoder's weights in memory: products open them, nothing but weights is
+// quantized.
 enum class Quantization : std::uint8_t {
-  kNone,
-  kQ8,  // scale times [-127, 127], the values of GGUF's Q8_0
-  kQ4,  // scale times [-8, 7], the values of GGUF's Q4_0
+  kKeep,  // as a GGUF file has them
+  kNone,  // opened
+  kQ8,    // made at load: scale times [-127, 127], the values of GGUF's Q8_0
+  kQ4,    // made at load: scale times [-8, 7], the values of GGUF's Q4_0
 };
 
 constexpr std::string_view name_of(Quantization quantization) {
   switch (quantization) {
+    case Quantization::kKeep: return "keep";
     case Quantization::kNone: return "none";
     case Quantization::kQ8: return "q8";
     case Quantization::kQ4: return "q4";

@@ -74,6 +74,8 @@ bool has_gpu_driver() {
 constexpr const char* kAllGpus = "cuda:all";
 constexpr const char* kQuantizedOnCpu = "quantized weights run on the CPU only, with --device cpu";
 
+bool makes_blocks(const Options& options) { return options.quantize == "q8" || options.quantize == "q4"; }
+
 // Processes have nothing of each other's memory, so each gets its share of all of it.
 BackendSettings host_settings_in_child(const Options& options) {
   BackendSettings settings = backend_settings(options);
@@ -99,7 +101,7 @@ child::ChildBackendSettings child_settings(const Options& options, child::Backen
 ChosenBackend make_cuda(const Options& asked) {
   const bool takes_all = asked.device == kAllGpus;
   if (asked.num_workers > 1 && !takes_all) throw std::runtime_error("--workers: a GPU runs one worker");
-  if (asked.quantize != "none") throw std::runtime_error("--quantize: " + std::string(kQuantizedOnCpu));
+  if (makes_blocks(asked)) throw std::runtime_error("--quantize: " + std::string(kQuantizedOnCpu));
   Options options = with_device_numbers(asked, DeviceKind::kGpu);
   const auto library = cuda_library(options);
   if (!std::filesystem::is_regular_file(library)) throw std::runtime_error(no_library(library));
@@ -141,7 +143,7 @@ void check_cuda_settings(const Options& options) {
   const bool is_one_gpu = options.device.starts_with("cuda") && options.device != kAllGpus;
   if (is_one_gpu && options.num_workers > 1)
     throw ConfigurationError("--workers: a GPU runs one worker; --device cuda:all has one on each");
-  if (options.device.starts_with("cuda") && options.quantize != "none")
+  if (options.device.starts_with("cuda") && makes_blocks(options))
     throw ConfigurationError("--quantize: " + std::string(kQuantizedOnCpu));
   if (options.device.starts_with("cuda") && options.models.size() > 1 && options.memory_bytes == 0)
     throw ConfigurationError("--memory: several models on a GPU need to be told how much they have together");
@@ -193,6 +195,7 @@ BackendSettings backend_settings(const Options& options) {
   settings.max_batch_tokens = options.serving.max_batch_tokens;
   settings.max_in_flight = options.serving.max_in_flight;
   settings.deterministic = options.deterministic;
+  if (options.quantize == "none") settings.quantization = Quantization::kNone;
   if (options.quantize == "q8") settings.quantization = Quantization::kQ8;
   if (options.quantize == "q4") settings.quantization = Quantization::kQ4;
   settings.num_threads = static_cast<std::uint32_t>(options.threads);

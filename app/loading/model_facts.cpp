@@ -91,7 +91,8 @@ ModelFacts model_facts(const LoadedModel& model) {
   facts.is_on_gpu = model.device_summary.starts_with("cuda");
   add_files(path, facts);
   if (model.served.network) add_weights(WeightStore(path), facts);
-  if (model.options.quantize != "none") facts.weight_type = upper_case(model.options.quantize);
+  if (model.options.quantize == "q8" || model.options.quantize == "q4")
+    facts.weight_type = upper_case(model.options.quantize);
   return facts;
 }
 

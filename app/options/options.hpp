@@ -46,7 +46,7 @@ struct Options {
   bool pin_threads = true;
   std::string compute_type = "auto";
   bool deterministic = true;
-  std::string quantize = "none";
+  std::string quantize = "keep";
   std::uint64_t noop_iteration_us = 0;
   std::uint64_t memory_bytes = 0;  // 0: from what the device has free
   // [worker]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decode and prefill tokens a second of one network with weights in bf16, 8 and 4
-// bits, the three in turn, without actors and HTTP, and the share of the memory's
-// read bandwidth that one stream's weights take. Usage: bench_quantized_network
-// [100m|1b] [rounds]; 1b writes 2.2 GB to the temporary directory.
+// bits, and of a GGUF file in its own blocks, in turn, without actors and HTTP, and
+// the share of the memory's read bandwidth that one stream's weights take. Usage:
+// bench_quantized_network [100m|1b|FILE.gguf] [rounds]; 1b writes 2.2 GB to the
+// temporary directory.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -65,10 +66,9 @@ double prefill_rate(const std::shared_ptr<const CpuModel>& model) {
 
 // Bytes that a decode step reads: the table of embeddings is looked up only.
 double bytes_a_step(const CpuModel& model) {
-  const auto shapes = model.network->shapes();
-  const auto table = model.network->weights().front();
-  return static_cast<double>(model.memory.request.weight_bytes) -
-         2.0 * static_cast<double>(shapes.vocabulary_size) * table.columns;
+  const CpuTable* table = model.weights->find_table(model.network->weights().front().name);
+  const std::uint64_t table_bytes = table == nullptr ? 0 : table->rows.size();
+  return static_cast<double>(model.memory.request.weight_bytes - table_bytes);
 }
 
 struct Arm {
@@ -105,20 +105,22 @@ void compare(const std::string& what, const std::vector<Arm>& arms, int num_roun
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const bool is_large = argc > 1 && std::string(argv[1]) == "1b";
+  const std::string asked = argc > 1 ? argv[1] : "100m";
   const int num_rounds = argc > 2 ? std::atoi(argv[2]) : 5;
-  const std::string directory = is_large ? llama_1b_model() : bench::llama_100m_model();
-  const std::vector<Arm> arms = {{"bf16", load(directory, Quantization::kNone)},
-                                 {"q8", load(directory, Quantization::kQ8)},
-                                 {"q4", load(directory, Quantization::kQ4)}};
+  const bool is_gguf = asked.ends_with(".gguf");
+  const std::string model = is_gguf ? asked : asked == "1b" ? llama_1b_model() : bench::llama_100m_model();
+  std::vector<Arm> arms = {{"bf16", load(model, Quantization::kNone)},
+                           {"q8", load(model, Quantization::kQ8)},
+                           {"q4", load(model, Quantization::kQ4)}};
+  if (is_gguf) arms.push_back({"kept", load(model, Quantization::kKeep)});
   const unsigned num_threads = arms.front().model->settings.num_threads;
   double bandwidth = 0;
   {
     Team team(num_threads, Clock::kElapsed);
     bandwidth = read_bandwidth(team, num_threads);
   }
-  std::printf("random Llama, %s, %u threads, median of %d, read %.1f GB/s\n", is_large ? "1.1 B" : "100 M",
-              num_threads, num_rounds, bandwidth / 1e9);
+  std::printf("%s%s, %u threads, median of %d, read %.1f GB/s\n", is_gguf ? "" : "random Llama, ",
+              asked.c_str(), num_threads, num_rounds, bandwidth / 1e9);
   compare("decode, batch 1", arms, num_rounds, bandwidth,
           [](const auto& model) { return decode_rate(model, 1); });
   for (const std::uint32_t batch : {8U, 16U})

@@ -14,8 +14,7 @@ namespace {
 
 BackendPlan backend_plan(const CpuModelPlan& host) {
   std::string type(name_of(host.compute_type));
-  if (host.settings.quantization != Quantization::kNone)
-    type += ", weights in " + std::string(name_of(host.settings.quantization));
+  if (!host.weight_formats.empty()) type += ", weights in " + host.weight_formats;
   const std::string threads = std::to_string(host.settings.num_threads) + " threads";
   const std::string isa(name_of(best_isa()));
   return {

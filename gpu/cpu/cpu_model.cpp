@@ -84,6 +84,7 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
   plan.largest = {plan.settings.max_batch_tokens,
                   std::min(plan.settings.num_slots, plan.settings.max_batch_tokens)};
   const Program largest = plan.network->build_program(0, plan.largest, plan.compute_type);
+  plan.weight_formats = cpu_weight_formats(*plan.store, *plan.network, weight_settings(plan));
   const std::uint64_t weight_bytes = cpu_weight_bytes(*plan.store, *plan.network, weight_settings(plan));
   const std::uint64_t table_bytes = pages ? rotary_table_bytes(shapes, plan.settings.context_length) : 0;
   plan.memory =

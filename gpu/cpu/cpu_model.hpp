@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gpu/cpu/cpu_weights.hpp"
@@ -29,8 +30,8 @@ struct CpuModelSettings {
   // A sequence's tokens do not depend on what else is in its batches. false:
   // oneDNN for batches of many rows, at the price of a second copy of the weights.
   bool deterministic = true;
-  // A decoder's matrices in blocks; an encoder's stay as they are.
-  Quantization quantization = Quantization::kNone;
+  // A decoder's matrices and, with kKeep, embeddings; an encoder's are opened.
+  Quantization quantization = Quantization::kKeep;
   unsigned num_threads = 0;               // of a device; 0: one a CPU this process may use
   unsigned num_devices = 1;               // over the same weights, at once
   std::vector<int> cpus = {};             // pins compute thread i to cpus[i]; empty: not pinned
@@ -47,6 +48,7 @@ struct CpuModelPlan {
   std::shared_ptr<const WeightStore> store;
   CpuModelSettings settings;  // num_threads and context_length filled in, an encoder not quantized
   DataType compute_type = DataType::kF32;
+  std::string weight_formats;  // blocks of matrices: "Q4_K, Q6_K", "q8"; empty: none
   ProgramShape largest;
   MemoryPlan memory;  // of a device, the weights that it shares included
 };

@@ -2,7 +2,12 @@
 #include "gpu/cpu/cpu_weights.hpp"
 
 #include <algorithm>
+#include <array>
+#include <set>
+#include <span>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "gpu/cpu/kernels/number_formats.hpp"
 #include "gpu/model/weight_elements.hpp"
@@ -19,20 +24,87 @@ DataType packed_type(const WeightSpec& spec, DataType compute_type, const std::v
   return compute_type == DataType::kBF16 || all_bf16 ? DataType::kBF16 : DataType::kF32;
 }
 
-// The head stays at 8 bits: logits suffer most from less. A router is little, and all that follows hangs on
-// it.
-Quantization quantization_of(const WeightSpec& spec, Quantization asked) {
-  if (spec.kind == MatrixKind::kRouter) return Quantization::kNone;
-  return asked == Quantization::kQ4 && spec.name == "lm_head" ? Quantization::kQ8 : asked;
+bool keeps_blocks(const WeightView& view, const CpuWeightSettings& settings) {
+  return settings.quantization == Quantization::kKeep && view.blocks && view.order != FileOrder::kTransposed;
 }
 
-bool has_onednn(const WeightSpec& spec, const CpuWeightSettings& settings) {
-  return settings.with_onednn && spec.kind == MatrixKind::kPlain &&
-         quantization_of(spec, settings.quantization) == Quantization::kNone;
+// Sources of a matrix that follow each other and are packed alike.
+struct MatrixPart {
+  std::vector<WeightView> views;
+  BlockFormat format = BlockFormat::kF32;
+  bool keeps_blocks = false;
+
+  std::size_t num_rows() const {
+    std::size_t sum = 0;
+    for (const auto& view : views) sum += view.shape[0];
+    return sum;
+  }
+};
+
+// Of values that are opened. The head stays at 8 bits: logits suffer most from less. A router is little, and
+// all that follows hangs on it.
+BlockFormat format_of_values(const WeightSpec& spec, const std::vector<WeightView>& views,
+                             const CpuWeightSettings& settings) {
+  const DataType type = packed_type(spec, settings.compute_type, views);
+  if (spec.kind == MatrixKind::kRouter) return format_of(type);
+  switch (settings.quantization) {
+    case Quantization::kQ8: return BlockFormat::kQ8_0;
+    case Quantization::kQ4: return spec.name == "lm_head" ? BlockFormat::kQ8_0 : BlockFormat::kQ4_0;
+    case Quantization::kKeep:
+    case Quantization::kNone: break;
+  }
+  return format_of(type);
+}
+
+// A router is opened, and so are experts whose sources differ: a product takes one expert's rows of one part.
+bool may_keep_blocks(const WeightSpec& spec, const std::vector<WeightView>& views) {
+  switch (spec.kind) {
+    case MatrixKind::kPlain: return true;
+    case MatrixKind::kRouter: return false;
+    case MatrixKind::kExperts: break;
+  }
+  return std::all_of(views.begin(), views.end(),
+                     [&](const auto& v) { return v.blocks == views.front().blocks; });
+}
+
+std::vector<MatrixPart> parts_of(const WeightSpec& spec, const std::vector<WeightView>& views,
+                                 const CpuWeightSettings& settings) {
+  const BlockFormat of_values = format_of_values(spec, views, settings);
+  const bool may_keep = may_keep_blocks(spec, views);
+  std::vector<MatrixPart> parts;
+  for (const auto& view : views) {
+    const bool keeps = may_keep && keeps_blocks(view, settings);
+    const BlockFormat format = keeps ? *view.blocks : of_values;
+    if (parts.empty() || parts.back().keeps_blocks != keeps || parts.back().format != format)
+      parts.push_back({.views = {}, .format = format, .keeps_blocks = keeps});
+    parts.back().views.push_back(view);
+  }
+  return parts;
+}
+
+bool has_onednn(const WeightSpec& spec, const std::vector<MatrixPart>& parts,
+                const CpuWeightSettings& settings) {
+  return settings.with_onednn && spec.kind == MatrixKind::kPlain && parts.size() == 1 &&
+         !is_quantized(parts.front().format);
 }
 
 bool all_of_one_type(const std::vector<WeightView>& views) {
   return std::all_of(views.begin(), views.end(), [&](const auto& v) { return v.type == views.front().type; });
+}
+
+// A table of one tensor in the network's order stays in its blocks.
+bool keeps_blocks(const std::vector<WeightView>& views, const CpuWeightSettings& settings) {
+  const WeightView& first = views.front();
+  return views.size() == 1 && keeps_blocks(first, settings) && first.paired_rows == 0 &&
+         first.order == FileOrder::kAsRead;
+}
+
+// The matrix of the same tensor as a table; null: there is none.
+const WeightSpec* find_tied(const std::vector<WeightSpec>& specs, const WeightSpec& table) {
+  const auto found = std::find_if(specs.begin(), specs.end(), [&](const WeightSpec& spec) {
+    return spec.is_matrix && spec.sources == table.sources && spec.order == FileOrder::kAsRead;
+  });
+  return found == specs.end() ? nullptr : &*found;
 }
 
 std::vector<WeightElements> elements_of(const std::vector<WeightView>& views, ThreadPool& threads) {
@@ -58,11 +130,45 @@ std::vector<float> load_vector(const WeightSpec& spec, const std::vector<WeightE
 }
 
 CpuTable load_table(const std::vector<WeightElements>& sources) {
-  CpuTable table{.rows = {}, .type = sources.front().type()};
+  CpuTable table{.rows = {}, .format = format_of(sources.front().type()), .head = nullptr};
   for (const auto& source : sources) {
     table.rows.insert(table.rows.end(), source.data(), source.data() + source.size_bytes());
   }
   return table;
+}
+
+std::vector<MatrixSource> sources_of(const std::vector<WeightView>& views,
+                                     const std::vector<WeightElements>& elements) {
+  std::vector<MatrixSource> sources;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    sources.push_back(
+        {.values = elements[i].data(), .type = elements[i].type(), .num_rows = views[i].shape[0]});
+  }
+  return sources;
+}
+
+// The file's blocks of a part's row.
+void read_part(const MatrixPart& part, std::size_t row, std::size_t first_block,
+               std::span<QuantizedBlock> blocks) {
+  const WeightView* view = part.views.data();
+  for (; row >= view->shape[0]; ++view) row -= view->shape[0];
+  const BlockLayout& layout = layout_of(part.format);
+  const auto bytes_of = [&](std::size_t num_blocks) {
+    return num_blocks * kBlockInputs / layout.num_elements * layout.num_bytes;
+  };
+  const std::size_t row_bytes = view->bytes.size() / view->shape[0];
+  read_blocks(part.format,
+              view->bytes.subspan(view->row_in_file(row) * row_bytes + bytes_of(first_block),
+                                  bytes_of(blocks.size())),
+              blocks);
+}
+
+void pack(PackedMatrix& matrix, const WeightSpec& spec, ThreadPool& threads) {
+  try {
+    threads.run(matrix.num_pack_tasks(), [&](std::size_t task) { matrix.run_pack_task(task); });
+  } catch (const std::range_error& error) {
+    throw std::runtime_error("the weight \"" + spec.name + "\" " + error.what());
+  }
 }
 
 template <typename Map>
@@ -76,7 +182,9 @@ auto find_in(const Map& map, std::string_view name) {
 CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
                        ThreadPool& threads)
     : settings_(settings) {
-  for (const auto& spec : network.weights()) {
+  const std::vector<WeightSpec> specs = network.weights();
+  std::vector<const WeightSpec*> tied;
+  for (const auto& spec : specs) {
     store.check_unchanged();
     const auto views = find_sources(store, spec);
     check_finite(spec, views);
@@ -84,6 +192,13 @@ CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeig
       load_matrix(spec, views, threads);
     } else if (spec.is_vector()) {
       vectors_.emplace(spec.name, load_vector(spec, elements_of(views, threads)));
+    } else if (keeps_blocks(views, settings) && find_tied(specs, spec) != nullptr) {
+      tied.push_back(&spec);
+    } else if (keeps_blocks(views, settings)) {
+      const auto bytes = views.front().bytes;
+      tables_.emplace(
+          spec.name,
+          CpuTable{.rows = {bytes.begin(), bytes.end()}, .format = *views.front().blocks, .head = nullptr});
     } else if (all_of_one_type(views)) {
       tables_.emplace(spec.name, load_table(elements_of(views, threads)));
     } else {
@@ -91,31 +206,63 @@ CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeig
     }
   }
   store.check_unchanged();
+  for (const WeightSpec* spec : tied) {
+    const PackedMatrix& head = matrices_.at(find_tied(specs, *spec)->name).parts.front();
+    tables_.emplace(spec->name, CpuTable{.rows = {}, .format = head.format(), .head = &head});
+  }
 }
 
 void CpuWeights::load_matrix(const WeightSpec& spec, const std::vector<WeightView>& views,
                              ThreadPool& threads) {
-  const std::vector<WeightElements> elements = elements_of(views, threads);
-  std::vector<MatrixSource> sources;
-  for (std::size_t i = 0; i < views.size(); ++i) {
-    sources.push_back(
-        {.values = elements[i].data(), .type = elements[i].type(), .num_rows = views[i].shape[0]});
-  }
   CpuMatrix matrix;
-  const Quantization quantization = quantization_of(spec, settings_.quantization);
-  matrix.packed =
-      PackedMatrix(sources, spec.columns, packed_type(spec, settings_.compute_type, views), quantization);
-  try {
-    threads.run(matrix.packed.num_pack_tasks(), [&](std::size_t task) { matrix.packed.run_pack_task(task); });
-  } catch (const std::range_error& error) {
-    throw std::runtime_error("the weight \"" + spec.name + "\" " + error.what());
-  }
-  if (has_onednn(spec, settings_)) {
-    // Two slices a thread even out threads that run at different speeds.
-    matrix.onednn.emplace(sources, spec.columns, settings_.compute_type,
-                          std::size_t{2} * threads.num_threads());
+  const auto parts = parts_of(spec, views, settings_);
+  for (const auto& part : parts) {
+    if (part.keeps_blocks) {
+      const auto read = [&part](std::size_t row, std::size_t first_block, std::span<QuantizedBlock> blocks) {
+        read_part(part, row, first_block, blocks);
+      };
+      matrix.parts.emplace_back(read, part.num_rows(), spec.columns, part.format);
+      pack(matrix.parts.back(), spec, threads);
+      continue;
+    }
+    const std::vector<WeightElements> elements = elements_of(part.views, threads);
+    const std::vector<MatrixSource> sources = sources_of(part.views, elements);
+    matrix.parts.emplace_back(sources, spec.columns, part.format);
+    pack(matrix.parts.back(), spec, threads);
+    if (has_onednn(spec, parts, settings_)) {
+      // Two slices a thread even out threads that run at different speeds.
+      matrix.onednn.emplace(sources, spec.columns, settings_.compute_type,
+                            std::size_t{2} * threads.num_threads());
+    }
   }
   matrices_.emplace(spec.name, std::move(matrix));
+}
+
+std::size_t CpuMatrix::num_outputs() const {
+  std::size_t sum = 0;
+  for (const auto& part : parts) sum += part.num_outputs();
+  return sum;
+}
+
+std::size_t CpuTable::num_elements() const {
+  if (head != nullptr) return head->num_outputs() * head->num_inputs();
+  const BlockLayout& layout = layout_of(format);
+  return rows.size() / layout.num_bytes * layout.num_elements;
+}
+
+void CpuTable::open_row(std::size_t row, std::span<float> values) const {
+  if (head == nullptr) {
+    const BlockLayout& layout = layout_of(format);
+    const std::size_t row_bytes = values.size() / layout.num_elements * layout.num_bytes;
+    return dequantize(format, std::span(rows).subspan(row * row_bytes, row_bytes), values);
+  }
+  std::array<QuantizedBlock, kSuperBlocks> blocks;
+  const std::size_t num_blocks = values.size() / kBlockInputs;
+  for (std::size_t first = 0; first < num_blocks; first += kSuperBlocks) {
+    const auto some = std::span(blocks).first(std::min(kSuperBlocks, num_blocks - first));
+    head->read_blocks(row, first, some);
+    open_blocks(format, some, values.subspan(first * kBlockInputs, some.size() * kBlockInputs));
+  }
 }
 
 const CpuMatrix* CpuWeights::find_matrix(std::string_view name) const { return find_in(matrices_, name); }
@@ -124,23 +271,44 @@ const std::vector<float>* CpuWeights::find_vector(std::string_view name) const {
 }
 const CpuTable* CpuWeights::find_table(std::string_view name) const { return find_in(tables_, name); }
 
-std::uint64_t cpu_weight_bytes(const WeightStore& store, const Network& network, CpuWeightSettings settings) {
-  std::uint64_t sum = 0;
+std::string cpu_weight_formats(const WeightStore& store, const Network& network, CpuWeightSettings settings) {
+  const bool makes_blocks =
+      settings.quantization == Quantization::kQ8 || settings.quantization == Quantization::kQ4;
+  if (makes_blocks) return std::string(name_of(settings.quantization));
+  std::set<std::string_view> names;
   for (const auto& spec : network.weights()) {
     const auto views = find_sources(store, spec);
+    for (const auto& part : spec.is_matrix ? parts_of(spec, views, settings) : std::vector<MatrixPart>()) {
+      if (is_quantized(part.format)) names.insert(layout_of(part.format).name);
+    }
+  }
+  std::string text;
+  for (const auto name : names) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+std::uint64_t cpu_weight_bytes(const WeightStore& store, const Network& network, CpuWeightSettings settings) {
+  std::uint64_t sum = 0;
+  const std::vector<WeightSpec> specs = network.weights();
+  for (const auto& spec : specs) {
+    const auto views = find_sources(store, spec);
     const std::uint64_t elements = std::uint64_t{spec.rows} * spec.columns;
-    if (spec.is_matrix) {
-      const Quantization quantization = quantization_of(spec, settings.quantization);
-      sum += PackedMatrix::packed_bytes(spec.rows, spec.columns,
-                                        packed_type(spec, settings.compute_type, views), quantization);
-      if (has_onednn(spec, settings)) {
+    if (spec.is_vector()) {
+      sum += elements * sizeof(float);
+    } else if (!spec.is_matrix && !keeps_blocks(views, settings)) {
+      sum += elements * size_of(views.front().type);
+    } else if (!spec.is_matrix) {
+      sum += find_tied(specs, spec) != nullptr ? 0 : views.front().bytes.size();
+    } else {
+      const auto parts = parts_of(spec, views, settings);
+      for (const auto& part : parts)
+        sum += PackedMatrix::packed_bytes(part.num_rows(), spec.columns, part.format);
+      if (has_onednn(spec, parts, settings)) {
         // oneDNN pads outputs and inputs to blocks of up to 64.
         const std::uint64_t rows = (std::uint64_t{spec.rows} + 63) / 64 * 64;
         const std::uint64_t columns = (std::uint64_t{spec.columns} + 63) / 64 * 64;
         sum += rows * columns * size_of(settings.compute_type);
       }
-    } else {
-      sum += elements * (spec.is_vector() ? sizeof(float) : size_of(views.front().type));
     }
   }
   return sum;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network's weights as the CPU backend wants them: matrices packed once,
-// vectors in f32, tables (embeddings) as in the file. Read-only after loading,
-// shared by successive devices, so restarting a worker packs nothing again.
+// A network's weights as the CPU backend wants them: matrices packed once, in the
+// blocks of a file that has them; vectors in f32, tables (embeddings) as in the file.
+// Read-only after loading, shared by successive devices, so restarting a worker packs
+// nothing again.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "gpu/block_format.hpp"
 #include "gpu/cpu/kernels/matmul/onednn_matmul.hpp"
 #include "gpu/cpu/kernels/matmul/packed_matrix.hpp"
 #include "gpu/cpu/thread_pool.hpp"
@@ -21,19 +24,27 @@
 namespace troupe {
 
 struct CpuMatrix {
-  PackedMatrix packed;
+  std::vector<PackedMatrix> parts;     // stacked by outputs, each in a format of its own
   std::optional<OnednnMatrix> onednn;  // for many rows, where determinism was given up
+
+  std::size_t num_outputs() const;
+  std::size_t num_inputs() const { return parts.front().num_inputs(); }
 };
 
 struct CpuTable {
   std::vector<std::byte> rows;  // [num_rows, columns]
-  DataType type = DataType::kF32;
+  BlockFormat format = BlockFormat::kF32;
+  const PackedMatrix* head = nullptr;  // has the rows of a table in blocks that is tied to it
+
+  std::size_t num_elements() const;
+  // A row of a table in blocks.
+  void open_row(std::size_t row, std::span<float> values) const;
 };
 
 struct CpuWeightSettings {
   DataType compute_type = DataType::kF32;  // kF32 or kBF16
   bool with_onednn = false;                // keeps a second copy of every plain matrix that is not quantized
-  Quantization quantization = Quantization::kNone;
+  Quantization quantization = Quantization::kKeep;
 };
 
 class CpuWeights {
@@ -57,6 +68,10 @@ class CpuWeights {
   std::map<std::string, std::vector<float>, std::less<>> vectors_;
   std::map<std::string, CpuTable, std::less<>> tables_;
 };
+
+// The blocks that CpuWeights will have: "Q4_K, Q6_K" of a file, "q8" or "q4" made at load;
+// empty: none.
+std::string cpu_weight_formats(const WeightStore& store, const Network& network, CpuWeightSettings settings);
 
 // Bytes that CpuWeights will occupy, without loading anything.
 std::uint64_t cpu_weight_bytes(const WeightStore& store, const Network& network, CpuWeightSettings settings);

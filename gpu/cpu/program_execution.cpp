@@ -24,6 +24,7 @@
 #include "gpu/cpu/kernels/pool.hpp"
 #include "gpu/cpu/kernels/rms_norm.hpp"
 #include "gpu/cpu/kernels/soft_cap.hpp"
+#include "gpu/model/block_formats.hpp"
 
 namespace troupe {
 namespace {
@@ -41,10 +42,10 @@ void ProgramRunner::BoundProgram::find_weight(const CpuWeights& weights, TensorI
   vectors[id] = weights.find_vector(tensor.name);
   tables[id] = weights.find_table(tensor.name);
   const std::size_t elements = std::size_t{tensor.fixed_rows} * tensor.columns;
-  const bool fits = matrices[id] != nullptr ? matrices[id]->packed.num_outputs() == tensor.fixed_rows &&
-                                                  matrices[id]->packed.num_inputs() == tensor.columns
+  const bool fits = matrices[id] != nullptr ? matrices[id]->num_outputs() == tensor.fixed_rows &&
+                                                  matrices[id]->num_inputs() == tensor.columns
                     : vectors[id] != nullptr ? vectors[id]->size() == elements
-                    : tables[id] != nullptr  ? tables[id]->rows.size() == elements * size_of(tables[id]->type)
+                    : tables[id] != nullptr  ? tables[id]->num_elements() == elements
                                              : false;
   if (!fits) refuse("the program's weight \"" + tensor.name + "\" is not on this device");
 }
@@ -82,14 +83,20 @@ void ProgramRunner::Execution::execute(const Embed& embed, const Operator& op) {
   const CpuTable* table = bound_.tables[op.inputs.at(0)];
   if (table == nullptr) refuse("embed needs a table");
   const TensorId x = op.outputs.at(0);
+  const std::size_t width = columns(x);
+  const auto plain = layout_of(table->format).plain;
+  const auto open_row = [table, width](std::size_t row, float* values) {
+    table->open_row(row, {values, width});
+  };
   const EmbedArguments arguments{.table = table->rows.data(),
-                                 .table_type = table->type,
-                                 .table_stride = columns(x),
+                                 .table_type = plain.value_or(DataType::kF32),
+                                 .table_stride = width,
+                                 .open_row = plain ? OpenRow() : open_row,
                                  .vocabulary = program_.tensors[op.inputs[0]].fixed_rows,
                                  .token_ids = runner_.token_ids_,
                                  .x = floats(x),
-                                 .x_stride = columns(x),
-                                 .width = columns(x),
+                                 .x_stride = width,
+                                 .width = width,
                                  .scale = embed.scale};
   run_tasks(arguments, embed_num_tasks(arguments), embed_run_task);
 }
@@ -130,16 +137,20 @@ void ProgramRunner::Execution::execute(const Matmul&, const Operator& op) {
     run_tasks(arguments, onednn_matmul_num_tasks(arguments), onednn_matmul_run_task);
     return;
   }
-  const MatmulArguments arguments{.weight = &weight->packed,
-                                  .a = address(a),
-                                  .a_type = type(a),
-                                  .a_stride = columns(a),
-                                  .bias = bias,
-                                  .c = floats(c),
-                                  .c_stride = columns(c),
-                                  .num_rows = rows(a),
-                                  .num_threads = runner_.threads_.num_threads()};
-  run_tasks(arguments, matmul_num_tasks(arguments), matmul_run_task);
+  std::size_t first = 0;  // output of the part
+  for (const PackedMatrix& part : weight->parts) {
+    const MatmulArguments arguments{.weight = &part,
+                                    .a = address(a),
+                                    .a_type = type(a),
+                                    .a_stride = columns(a),
+                                    .bias = bias == nullptr ? nullptr : bias + first,
+                                    .c = floats(c) + first,
+                                    .c_stride = columns(c),
+                                    .num_rows = rows(a),
+                                    .num_threads = runner_.threads_.num_threads()};
+    run_tasks(arguments, matmul_num_tasks(arguments), matmul_run_task);
+    first += part.num_outputs();
+  }
 }
 
 void ProgramRunner::Execution::execute(const HeadNorm& norm, const Operator& op) {
@@ -248,7 +259,7 @@ void ProgramRunner::Execution::execute(const ExpertMatmul&, const Operator& op) 
   const CpuMatrix* weight = bound_.matrices[op.inputs.at(2)];
   if (weight == nullptr) refuse("the products of experts need a matrix");
   const ExpertProducts plan =
-      plan_expert_matmul({.weight = &weight->packed,
+      plan_expert_matmul({.weight = &weight->parts.front(),
                           .num_experts = columns(bounds) - 1,
                           .bounds = integers(bounds),
                           .a = address(a),
@@ -323,7 +334,9 @@ void ProgramRunner::Execution::execute(const Add&, const Operator& op) {
 EmbeddingTable ProgramRunner::Execution::table(TensorId id) const {
   const CpuTable* found = bound_.tables[id];
   if (found == nullptr) refuse("\"" + program_.tensors[id].name + "\" is not a table");
-  return {found->rows.data(), found->type, program_.tensors[id].fixed_rows};
+  const auto type = layout_of(found->format).plain;
+  if (!type) refuse("the table \"" + program_.tensors[id].name + "\" is in blocks");
+  return {found->rows.data(), *type, program_.tensors[id].fixed_rows};
 }
 
 void ProgramRunner::Execution::execute(const EmbedPositions& embed, const Operator& op) {

@@ -37,21 +37,14 @@ constexpr std::array<std::pair<std::uint32_t, std::string_view>, 21> kOtherTypes
     {35, "TQ2_0"},   {40, "NVFP4"}, {41, "Q1_0"},
 }};
 
-// Values that a nibble of IQ4_NL stands for.
-constexpr std::array<int, 16> kNonlinear = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                            1,    13,   25,  38,  53,  69,  89,  113};
-// Twice the values of E2M1; MXFP4's scale is halved in turn.
-constexpr std::array<int, 16> kDoubledE2m1 = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
 int byte_at(Block block, std::size_t offset) { return std::to_integer<int>(block[offset]); }
 
-std::uint32_t u16_at(Block block, std::size_t offset) {
-  return std::to_integer<std::uint32_t>(block[offset]) | std::to_integer<std::uint32_t>(block[offset + 1])
-                                                             << 8;
+std::uint16_t u16_at(Block block, std::size_t offset) {
+  return static_cast<std::uint16_t>(byte_at(block, offset) | byte_at(block, offset + 1) << 8);
 }
 
 std::uint32_t u32_at(Block block, std::size_t offset) {
-  return u16_at(block, offset) | u16_at(block, offset + 2) << 16;
+  return u16_at(block, offset) | std::uint32_t{u16_at(block, offset + 2)} << 16;
 }
 
 float f32_from_half(std::uint32_t half) {
@@ -66,8 +59,6 @@ float f32_from_half(std::uint32_t half) {
 
 float half_at(Block block, std::size_t offset) { return f32_from_half(u16_at(block, offset)); }
 
-float scaled(float scale, int value) { return scale * static_cast<float>(value); }
-
 // Element i of a block of 32 nibbles: the low ones come first.
 int nibble(Block nibbles, std::size_t i) {
   return i < 16 ? byte_at(nibbles, i) & 15 : byte_at(nibbles, i - 16) >> 4;
@@ -78,10 +69,9 @@ int five_bits(Block nibbles, std::uint32_t high, std::size_t i) {
   return nibble(nibbles, i) | static_cast<int>(high >> i & 1U) << 4;
 }
 
-// 2^(exponent - 128), half of the scale that the exponent says.
-float half_of_e8m0(int exponent) {
-  if (exponent < 2) return std::bit_cast<float>(0x00200000U << exponent);
-  return std::bit_cast<float>(static_cast<std::uint32_t>(exponent - 1) << 23);
+// 2^(exponent - 128) as bf16, half of the scale that the exponent says.
+std::uint16_t half_of_e8m0(int exponent) {
+  return static_cast<std::uint16_t>(exponent < 2 ? 0x20 << exponent : (exponent - 1) << 7);
 }
 
 // Scale and minimum of part j of 8 of a Q4_K or Q5_K block: 6 bits each in 12 bytes.
@@ -91,105 +81,165 @@ std::pair<int, int> packed_scales(Block scales, std::size_t j) {
           byte_at(scales, j + 4) >> 4 | byte_at(scales, j) >> 6 << 4};
 }
 
-// [fifth bits], nibbles of pairs of parts; a fifth bit of part j is bit j.
-template <bool kHasFifthBits>
-void open_k_block(Block block, float* out) {
-  const float scale = half_at(block, 0), min = half_at(block, 2);
-  const Block fifth = block + 16;
-  const Block nibbles = kHasFifthBits ? block + 48 : block + 16;
-  for (std::size_t j = 0; j < 8; ++j) {
-    const auto [part_scale, part_min] = packed_scales(block + 4, j);
-    const float d = scaled(scale, part_scale), m = scaled(min, part_min);
-    for (std::size_t l = 0; l < 32; ++l) {
-      int value = byte_at(nibbles, 32 * (j / 2) + l) >> (4 * (j & 1)) & 15;
-      if constexpr (kHasFifthBits) value |= (byte_at(fifth, l) >> j & 1) << 4;
-      out[32 * j + l] = scaled(d, value) - m;
-    }
-  }
-}
-
-void open_q6_k(Block block, float* out) {
-  const float scale = half_at(block, 208);
-  for (std::size_t i = 0; i < 256; ++i) {
-    const std::size_t half = i / 128, k = i % 128 / 32, l = i % 32;
-    const int low = byte_at(block, 64 * half + 32 * (k & 1) + l) >> (4 * (k >> 1)) & 15;
-    const int high = byte_at(block, 128 + 32 * half + l) >> (2 * k) & 3;
-    const auto part_scale = static_cast<std::int8_t>(byte_at(block, 192 + i / 16));
-    out[i] = scaled(scaled(scale, part_scale), (low | high << 4) - 32);
-  }
-}
-
-// value_of(i) of the 32 elements of a block.
-template <class ValueOf>
-void fill_32(float* out, ValueOf value_of) {
-  std::array<float, 32> values;  // not aliased by the block's bytes
-  for (std::size_t i = 0; i < 32; ++i) values[i] = value_of(i);
-  std::copy(values.begin(), values.end(), out);
-}
+using OpenElement = void (*)(Block, float*);
 
 void open_f32(Block b, float* out) { *out = std::bit_cast<float>(u32_at(b, 0)); }
 void open_f16(Block b, float* out) { *out = half_at(b, 0); }
-void open_bf16(Block b, float* out) { *out = std::bit_cast<float>(u16_at(b, 0) << 16); }
+void open_bf16(Block b, float* out) { *out = std::bit_cast<float>(std::uint32_t{u16_at(b, 0)} << 16); }
 
-void open_q4_0(Block b, float* out) {
-  fill_32(out, [b, d = half_at(b, 0)](std::size_t i) { return scaled(d, nibble(b + 2, i) - 8); });
+// number_of(i) of the 32 elements of a block.
+template <class NumberOf>
+void fill_numbers(QuantizedBlock& out, NumberOf number_of) {
+  std::array<std::int8_t, kBlockInputs> numbers;  // not aliased by the file's bytes
+  for (std::size_t i = 0; i < kBlockInputs; ++i) numbers[i] = static_cast<std::int8_t>(number_of(i));
+  std::copy(numbers.begin(), numbers.end(), out.numbers);
 }
 
-void open_q4_1(Block b, float* out) {
-  fill_32(out, [b, d = half_at(b, 0), m = half_at(b, 2)](std::size_t i) {
-    return scaled(d, nibble(b + 4, i)) + m;
-  });
+void read_q4_0(Block b, QuantizedBlock* out) {
+  out->scale = u16_at(b, 0);
+  fill_numbers(*out, [b](std::size_t i) { return nibble(b + 2, i) - 8; });
 }
 
-void open_q5_0(Block b, float* out) {
-  fill_32(out, [b, d = half_at(b, 0), high = u32_at(b, 2)](std::size_t i) {
-    return scaled(d, five_bits(b + 6, high, i) - 16);
-  });
+void read_q4_1(Block b, QuantizedBlock* out) {
+  out->scale = u16_at(b, 0);
+  out->minimum = u16_at(b, 2);
+  fill_numbers(*out, [b](std::size_t i) { return nibble(b + 4, i); });
 }
 
-void open_q5_1(Block b, float* out) {
-  fill_32(out, [b, d = half_at(b, 0), m = half_at(b, 2), high = u32_at(b, 4)](std::size_t i) {
-    return scaled(d, five_bits(b + 8, high, i)) + m;
-  });
+void read_q5_0(Block b, QuantizedBlock* out) {
+  out->scale = u16_at(b, 0);
+  fill_numbers(*out, [b, high = u32_at(b, 2)](std::size_t i) { return five_bits(b + 6, high, i) - 16; });
 }
 
-void open_q8_0(Block b, float* out) {
-  fill_32(out, [b, d = half_at(b, 0)](std::size_t i) {
-    return scaled(d, static_cast<std::int8_t>(byte_at(b, 2 + i)));
-  });
+void read_q5_1(Block b, QuantizedBlock* out) {
+  out->scale = u16_at(b, 0);
+  out->minimum = u16_at(b, 2);
+  fill_numbers(*out, [b, high = u32_at(b, 4)](std::size_t i) { return five_bits(b + 8, high, i); });
 }
 
-void open_iq4_nl(Block b, float* out) {
-  fill_32(out, [b, d = half_at(b, 0)](std::size_t i) {
-    return scaled(d, kNonlinear[static_cast<std::size_t>(nibble(b + 2, i))]);
-  });
+void read_q8_0(Block b, QuantizedBlock* out) {
+  out->scale = u16_at(b, 0);
+  fill_numbers(*out, [b](std::size_t i) { return byte_at(b, 2 + i); });
 }
 
-void open_mxfp4(Block b, float* out) {
-  fill_32(out, [b, d = half_of_e8m0(byte_at(b, 0))](std::size_t i) {
-    return scaled(d, kDoubledE2m1[static_cast<std::size_t>(nibble(b + 1, i))]);
-  });
+void read_iq4_nl(Block b, QuantizedBlock* out) {
+  out->scale = u16_at(b, 0);
+  fill_numbers(*out, [b](std::size_t i) { return nibble(b + 2, i); });
 }
 
-using OpenBlock = void (*)(Block, float*);
+void read_mxfp4(Block b, QuantizedBlock* out) {
+  out->scale = half_of_e8m0(byte_at(b, 0));
+  fill_numbers(*out, [b](std::size_t i) { return nibble(b + 1, i); });
+}
 
-OpenBlock opener_of(BlockFormat format) {
+// [fifth bits], nibbles of pairs of parts; a fifth bit of part j is bit j.
+template <bool kHasFifthBits>
+void read_k_block(Block block, QuantizedBlock* out) {
+  const Block fifth = block + 16;
+  const Block nibbles = kHasFifthBits ? block + 48 : block + 16;
+  for (std::size_t j = 0; j < kSuperBlocks; ++j) {
+    const auto [part_scale, part_min] = packed_scales(block + 4, j);
+    out[j].scale = u16_at(block, 0);
+    out[j].minimum = u16_at(block, 2);
+    out[j].factors[0] = static_cast<std::uint8_t>(part_scale);
+    out[j].factors[1] = static_cast<std::uint8_t>(part_min);
+    fill_numbers(out[j], [&](std::size_t l) {
+      const int low = byte_at(nibbles, 32 * (j / 2) + l) >> (4 * (j & 1)) & 15;
+      return kHasFifthBits ? low | (byte_at(fifth, l) >> j & 1) << 4 : low;
+    });
+  }
+}
+
+void read_q6_k(Block block, QuantizedBlock* out) {
+  for (std::size_t j = 0; j < kSuperBlocks; ++j) {
+    const std::size_t half = j / 4, k = j % 4;
+    out[j].scale = u16_at(block, 208);
+    for (std::size_t part = 0; part < 2; ++part)
+      out[j].factors[part] = static_cast<std::uint8_t>(byte_at(block, 192 + 2 * j + part));
+    fill_numbers(out[j], [&](std::size_t l) {
+      const int low = byte_at(block, 64 * half + 32 * (k & 1) + l) >> (4 * (k >> 1)) & 15;
+      const int high = byte_at(block, 128 + 32 * half + l) >> (2 * k) & 3;
+      return (low | high << 4) - 32;
+    });
+  }
+}
+
+using ReadBlock = void (*)(Block, QuantizedBlock*);
+
+ReadBlock reader_of(BlockFormat format) {
   switch (format) {
-    case BlockFormat::kF32: return open_f32;
-    case BlockFormat::kF16: return open_f16;
-    case BlockFormat::kBF16: return open_bf16;
-    case BlockFormat::kQ4_0: return open_q4_0;
-    case BlockFormat::kQ4_1: return open_q4_1;
-    case BlockFormat::kQ5_0: return open_q5_0;
-    case BlockFormat::kQ5_1: return open_q5_1;
-    case BlockFormat::kQ8_0: return open_q8_0;
-    case BlockFormat::kQ4_K: return open_k_block<false>;
-    case BlockFormat::kQ5_K: return open_k_block<true>;
-    case BlockFormat::kQ6_K: return open_q6_k;
-    case BlockFormat::kIq4Nl: return open_iq4_nl;
-    case BlockFormat::kMxfp4: return open_mxfp4;
+    case BlockFormat::kQ4_0: return read_q4_0;
+    case BlockFormat::kQ4_1: return read_q4_1;
+    case BlockFormat::kQ5_0: return read_q5_0;
+    case BlockFormat::kQ5_1: return read_q5_1;
+    case BlockFormat::kQ8_0: return read_q8_0;
+    case BlockFormat::kQ4_K: return read_k_block<false>;
+    case BlockFormat::kQ5_K: return read_k_block<true>;
+    case BlockFormat::kQ6_K: return read_q6_k;
+    case BlockFormat::kIq4Nl: return read_iq4_nl;
+    case BlockFormat::kMxfp4: return read_mxfp4;
+    case BlockFormat::kF32:
+    case BlockFormat::kF16:
+    case BlockFormat::kBF16: break;
   }
   return nullptr;
+}
+
+float scaled(float scale, int number) { return scale * static_cast<float>(number); }
+
+// value_of(number, i) of the 32 elements of a block.
+template <class ValueOf>
+void fill_values(const QuantizedBlock& block, float* out, ValueOf value_of) {
+  std::array<float, kBlockInputs> values;  // not aliased by the block's numbers
+  for (std::size_t i = 0; i < kBlockInputs; ++i) values[i] = value_of(int{block.numbers[i]}, i);
+  std::copy(values.begin(), values.end(), out);
+}
+
+void open_block(BlockFormat format, const QuantizedBlock& block, float* out) {
+  const float d = f32_from_half(block.scale), m = f32_from_half(block.minimum);
+  switch (format) {
+    case BlockFormat::kQ4_1:
+    case BlockFormat::kQ5_1:
+      return fill_values(block, out, [=](int number, std::size_t) { return scaled(d, number) + m; });
+    case BlockFormat::kQ4_K:
+    case BlockFormat::kQ5_K:
+      return fill_values(block, out,
+                         [scale = scaled(d, block.factors[0]), min = scaled(m, block.factors[1])](
+                             int number, std::size_t) { return scaled(scale, number) - min; });
+    case BlockFormat::kQ6_K:
+      return fill_values(block, out, [&](int number, std::size_t i) {
+        return scaled(scaled(d, static_cast<std::int8_t>(block.factors[i / 16])), number);
+      });
+    case BlockFormat::kIq4Nl:
+      return fill_values(block, out,
+                         [=](int number, std::size_t) { return scaled(d, kIq4NlNumbers[number]); });
+    case BlockFormat::kMxfp4:
+      return fill_values(block, out,
+                         [scale = std::bit_cast<float>(std::uint32_t{block.scale} << 16)](
+                             int number, std::size_t) { return scaled(scale, kDoubledE2m1[number]); });
+    default: return fill_values(block, out, [=](int number, std::size_t) { return scaled(d, number); });
+  }
+}
+
+void dequantize_blocks(BlockFormat format, std::span<const std::byte> bytes, std::span<float> values) {
+  const BlockLayout& layout = layout_of(format);
+  const ReadBlock read = reader_of(format);
+  std::array<QuantizedBlock, kSuperBlocks> blocks;
+  Block block = bytes.data();
+  for (std::size_t begin = 0; begin < values.size(); begin += layout.num_elements) {
+    read(block, blocks.data());
+    open_blocks(format, std::span(blocks).first(layout.num_elements / kBlockInputs),
+                values.subspan(begin, layout.num_elements));
+    block += layout.num_bytes;
+  }
+}
+
+void check_size(BlockFormat format, std::size_t num_bytes, std::size_t num_elements) {
+  const BlockLayout& layout = layout_of(format);
+  if (num_elements % layout.num_elements != 0 ||
+      num_elements / layout.num_elements * layout.num_bytes != num_bytes)
+    throw std::logic_error("blocks of " + std::to_string(num_bytes) + " bytes do not hold " +
+                           std::to_string(num_elements) + " values");
 }
 
 bool is_finite_half(std::uint32_t half) { return (half & 0x7C00U) != 0x7C00U; }
@@ -229,17 +279,36 @@ std::string_view name_of_ggml_type(std::uint32_t format) {
   return "";
 }
 
-void dequantize(BlockFormat format, std::span<const std::byte> blocks, std::span<float> values) {
+void read_blocks(BlockFormat format, std::span<const std::byte> bytes, std::span<QuantizedBlock> blocks) {
+  check_size(format, bytes.size(), blocks.size() * kBlockInputs);
   const BlockLayout& layout = layout_of(format);
-  if (values.size() % layout.num_elements != 0 ||
-      values.size() / layout.num_elements * layout.num_bytes != blocks.size())
-    throw std::logic_error("blocks of " + std::to_string(blocks.size()) + " bytes do not hold " +
-                           std::to_string(values.size()) + " values");
-  const OpenBlock open_block = opener_of(format);
-  Block block = blocks.data();
-  for (std::size_t begin = 0; begin < values.size(); begin += layout.num_elements) {
-    open_block(block, values.data() + begin);
+  const ReadBlock read = reader_of(format);
+  const std::size_t at_once = layout.num_elements / kBlockInputs;
+  Block block = bytes.data();
+  for (std::size_t i = 0; i < blocks.size(); i += at_once) {
+    read(block, blocks.data() + i);
     block += layout.num_bytes;
+  }
+}
+
+void open_blocks(BlockFormat format, std::span<const QuantizedBlock> blocks, std::span<float> values) {
+  if (values.size() != blocks.size() * kBlockInputs)
+    throw std::logic_error(std::to_string(blocks.size()) + " blocks do not hold " +
+                           std::to_string(values.size()) + " values");
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    open_block(format, blocks[i], values.data() + i * kBlockInputs);
+}
+
+void dequantize(BlockFormat format, std::span<const std::byte> blocks, std::span<float> values) {
+  check_size(format, blocks.size(), values.size());
+  if (is_quantized(format)) return dequantize_blocks(format, blocks, values);
+  const OpenElement open = format == BlockFormat::kF32   ? open_f32
+                           : format == BlockFormat::kF16 ? open_f16
+                                                         : open_bf16;
+  Block element = blocks.data();
+  for (float& value : values) {
+    open(element, &value);
+    element += layout_of(format).num_bytes;
   }
 }
 

@@ -10,26 +10,10 @@
 #include <span>
 #include <string_view>
 
+#include "gpu/block_format.hpp"
 #include "gpu/data_type.hpp"
 
 namespace troupe {
-
-// The numbers are those of the files.
-enum class BlockFormat : std::uint32_t {
-  kF32 = 0,
-  kF16 = 1,
-  kQ4_0 = 2,
-  kQ4_1 = 3,
-  kQ5_0 = 6,
-  kQ5_1 = 7,
-  kQ8_0 = 8,
-  kQ4_K = 12,
-  kQ5_K = 13,
-  kQ6_K = 14,
-  kIq4Nl = 20,
-  kBF16 = 30,
-  kMxfp4 = 39,
-};
 
 struct BlockLayout {
   BlockFormat format;
@@ -44,6 +28,13 @@ const BlockLayout* find_block_layout(std::uint32_t format);
 const BlockLayout& layout_of(BlockFormat format);
 // For error texts, also of types that are not read here; empty: ggml knows none.
 std::string_view name_of_ggml_type(std::uint32_t format);
+
+// `bytes`: whole blocks of the file, not necessarily aligned, of a quantized format;
+// `blocks`: as many of 32 elements as they hold.
+void read_blocks(BlockFormat format, std::span<const std::byte> bytes, std::span<QuantizedBlock> blocks);
+
+// 32 values a block.
+void open_blocks(BlockFormat format, std::span<const QuantizedBlock> blocks, std::span<float> values);
 
 // `blocks`: whole blocks, not necessarily aligned, of all the elements of `values`.
 void dequantize(BlockFormat format, std::span<const std::byte> blocks, std::span<float> values);

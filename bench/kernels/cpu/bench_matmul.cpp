@@ -34,9 +34,10 @@ class Comparison {
       : setting_(setting), type_(type), team_(team) {
     const auto weights = random_floats(setting.num_outputs * setting.num_inputs, 1);
     const std::vector<MatrixSource> sources{{weights.data(), DataType::kF32, setting.num_outputs}};
-    const std::size_t bytes = PackedMatrix::packed_bytes(setting.num_outputs, setting.num_inputs, type);
+    const std::size_t bytes =
+        PackedMatrix::packed_bytes(setting.num_outputs, setting.num_inputs, format_of(type));
     for (std::size_t i = 0; i <= kRotatedBytes / bytes; ++i) {
-      ours_.emplace_back(sources, setting.num_inputs, type);
+      ours_.emplace_back(sources, setting.num_inputs, format_of(type));
       ours_.back().pack();
       theirs_.emplace_back(sources, setting.num_inputs, type, setting.num_threads);
     }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights in 8 and 4 bits against those in bf16 of the same shape:
-// one row reads fewer bytes, many rows open them. The three arms in turn, with
-// bf16 rows of a.
+// Products with weights in blocks against those in bf16 of the same shape: one row
+// reads fewer bytes, many rows open them. The arms in turn, with bf16 rows of a.
 //
-//   bench_quantized [threads] [K] [N] [rounds] [elapsed|processor]
+//   bench_quantized [threads] [K] [N] [rounds] [elapsed|processor] [format ...]
+//
+// Formats are Q8_0 and Q4_0 if none is named, each with about 330 MB of copies.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "bench/kernels/cpu/measure.hpp"
 #include "gpu/cpu/kernels/matmul/matmul.hpp"
@@ -26,23 +30,42 @@ struct Setting {
 // Weights are rotated so that none is still in a cache when its turn comes.
 constexpr std::size_t kRotatedBytes = std::size_t{320} << 20;
 constexpr std::size_t kMaxRows = 256;
-constexpr Quantization kArms[] = {Quantization::kNone, Quantization::kQ8, Quantization::kQ4};
+
+struct Format {
+  const char* name;
+  BlockFormat format;
+};
+constexpr Format kFormats[] = {
+    {"bf16", BlockFormat::kBF16},    {"Q8_0", BlockFormat::kQ8_0},  {"Q4_0", BlockFormat::kQ4_0},
+    {"Q4_1", BlockFormat::kQ4_1},    {"Q5_0", BlockFormat::kQ5_0},  {"Q5_1", BlockFormat::kQ5_1},
+    {"Q4_K", BlockFormat::kQ4_K},    {"Q5_K", BlockFormat::kQ5_K},  {"Q6_K", BlockFormat::kQ6_K},
+    {"IQ4_NL", BlockFormat::kIq4Nl}, {"MXFP4", BlockFormat::kMxfp4}};
+
+// Made of the values where that can be done, else of blocks that are alike: no product
+// takes longer for other numbers.
+PackedMatrix matrix_of(const Setting& setting, BlockFormat format, const std::vector<float>& values) {
+  if (format == BlockFormat::kBF16 || format == BlockFormat::kQ8_0 || format == BlockFormat::kQ4_0)
+    return {{{values.data(), DataType::kF32, setting.num_outputs}}, setting.num_inputs, format};
+  QuantizedBlock block{.scale = 0x2C00, .minimum = 0x2C00, .factors = {7, 5}, .numbers = {}};
+  for (std::size_t k = 0; k < kBlockInputs; ++k) block.numbers[k] = static_cast<std::int8_t>(k % 16);
+  const auto read = [block](std::size_t, std::size_t, std::span<QuantizedBlock> blocks) {
+    std::fill(blocks.begin(), blocks.end(), block);
+  };
+  return {read, setting.num_outputs, setting.num_inputs, format};
+}
 
 class Arm {
  public:
-  Arm(const Setting& setting, Quantization quantization, const std::vector<float>& weights, Team& team)
-      : setting_(setting), quantization_(quantization), team_(team), c_(kMaxRows * setting.num_outputs) {
-    const std::vector<MatrixSource> sources{{weights.data(), DataType::kF32, setting.num_outputs}};
+  Arm(const Setting& setting, Format format, const std::vector<float>& weights, Team& team)
+      : setting_(setting), format_(format), team_(team), c_(kMaxRows * setting.num_outputs) {
     do {
-      copies_.emplace_back(sources, setting.num_inputs, DataType::kBF16, quantization);
+      copies_.push_back(matrix_of(setting, format.format, weights));
       copies_.back().pack();
     } while (copies_.size() * copies_[0].size_bytes() < kRotatedBytes);
   }
 
   double size_bytes() const { return static_cast<double>(copies_[0].size_bytes()); }
-  const char* name() const {
-    return quantization_ == Quantization::kNone ? "bf16" : name_of(quantization_).data();
-  }
+  const char* name() const { return format_.name; }
 
   // Seconds of one product, all copies' mean for few rows.
   double time(const std::vector<std::uint16_t>& a, std::size_t rows) {
@@ -65,7 +88,7 @@ class Arm {
 
  private:
   const Setting& setting_;
-  Quantization quantization_;
+  Format format_;
   Team& team_;
   std::vector<PackedMatrix> copies_;
   std::vector<float> c_;
@@ -87,7 +110,7 @@ void compare(std::vector<Arm>& arms, const std::vector<std::uint16_t>& a, std::s
     const double time = median(seconds[i]);
     const auto [low, high] = std::minmax_element(ratios[i].begin(), ratios[i].end());
     const double flops = 2.0 * static_cast<double>(rows * setting.num_inputs * setting.num_outputs);
-    std::printf("%4zu rows  %-4s  %7.1f GB/s  %5.2f of read  %8.1f GFLOP/s   over bf16 %.2f (%.2f-%.2f)\n",
+    std::printf("%4zu rows  %-6s  %7.1f GB/s  %5.2f of read  %8.1f GFLOP/s   over bf16 %.2f (%.2f-%.2f)\n",
                 rows, arms[i].name(), arms[i].size_bytes() / time / 1e9,
                 arms[i].size_bytes() / time / bandwidth, flops / time / 1e9, median(ratios[i]), *low, *high);
   }
@@ -105,7 +128,13 @@ int main(int argc, char** argv) {
   Team team(setting.num_threads, is_shared ? Clock::kProcessor : Clock::kElapsed);
   const auto weights = random_floats(setting.num_outputs * setting.num_inputs, 1);
   std::vector<Arm> arms;
-  for (const Quantization quantization : kArms) arms.emplace_back(setting, quantization, weights, team);
+  for (const Format& format : kFormats) {
+    const bool is_usual = format.format == BlockFormat::kQ8_0 || format.format == BlockFormat::kQ4_0;
+    const bool is_named =
+        std::find(argv + std::min(argc, 6), argv + argc, std::string_view(format.name)) != argv + argc;
+    if (format.format == BlockFormat::kBF16 || (argc > 6 ? is_named : is_usual))
+      arms.emplace_back(setting, format, weights, team);
+  }
   const auto values = random_floats(kMaxRows * setting.num_inputs, 2);
   std::vector<std::uint16_t> a(values.size());
   convert_to_bf16(DataType::kF32, values.data(), a.data(), a.size());

@@ -24,10 +24,14 @@ void embed_run_task(const EmbedArguments& arguments, std::size_t task) {
       std::fill_n(x, arguments.width, 0.0F);
       continue;
     }
-    kernels.to_f32(arguments.table_type,
-                   static_cast<const std::byte*>(arguments.table) +
-                       id * arguments.table_stride * size_of(arguments.table_type),
-                   x, arguments.width);
+    if (arguments.open_row) {
+      arguments.open_row(id, x);
+    } else {
+      kernels.to_f32(arguments.table_type,
+                     static_cast<const std::byte*>(arguments.table) +
+                         id * arguments.table_stride * size_of(arguments.table_type),
+                     x, arguments.width);
+    }
     if (arguments.scale == 1.0F) continue;
     for (std::size_t i = 0; i < arguments.width; ++i) x[i] *= arguments.scale;
   }

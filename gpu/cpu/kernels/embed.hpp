@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "gpu/cpu/kernels/isa.hpp"
@@ -11,10 +12,14 @@
 
 namespace troupe {
 
+// Writes a row of a table as f32; from any threads.
+using OpenRow = std::function<void(std::size_t row, float* values)>;
+
 struct EmbedArguments {
   const void* table = nullptr;           // [vocabulary, width]
   DataType table_type = DataType::kF32;  // kF32, kF16 or kBF16
   std::size_t table_stride = 0;
+  OpenRow open_row = {};  // of a table in blocks; none: table has the rows
   std::size_t vocabulary = 0;
   std::span<const std::int32_t> token_ids;
   float* x = nullptr;  // [tokens, width]

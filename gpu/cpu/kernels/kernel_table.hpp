@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu/block_format.hpp"
 #include "gpu/cpu/kernels/isa.hpp"
 #include "gpu/cpu/kernels/matmul/quantized_block.hpp"
 #include "gpu/data_type.hpp"
@@ -20,10 +21,9 @@ namespace troupe {
 struct MatmulBlock {
   const std::byte* panels = nullptr;  // the first one
   std::size_t num_panels = 0;
-  std::size_t num_inputs = 0;   // K
-  std::size_t num_columns = 0;  // of c from the first panel's on, <= 32 num_panels
-  DataType weight_type = DataType::kF32;
-  Quantization quantization = Quantization::kNone;  // else weight_type says nothing
+  std::size_t num_inputs = 0;              // K
+  std::size_t num_columns = 0;             // of c from the first panel's on, <= 32 num_panels
+  BlockFormat format = BlockFormat::kF32;  // of the weight: kF32, kBF16 or a quantized one
   const void* a = nullptr;
   DataType a_type = DataType::kF32;
   std::size_t a_stride = 0;     // elements
@@ -114,9 +114,9 @@ struct KernelTable {
   void (*to_f32)(DataType type, const void* source, float* target, std::size_t count);
   void (*to_bf16)(DataType type, const void* source, std::uint16_t* target, std::size_t count);
   void (*multiply)(const MatmulBlock& block);
-  // kQ8 or kQ4 of 32 values, the same on every instruction set; false: a value is
+  // kQ8_0 or kQ4_0 of 32 values, the same on every instruction set; false: a value is
   // too large for an f16 scale.
-  bool (*quantize)(Quantization quantization, const float* values, QuantizedBlock& block);
+  bool (*quantize)(BlockFormat format, const float* values, QuantizedBlock& block);
   void (*attend)(const AttentionWork& work);
   void (*rotate_and_append)(const RotaryWork& work);
   void (*normalize)(const RmsNormRow& row);

@@ -64,16 +64,25 @@ TEST_CASE("options: a GPU is asked for by its number") {
                    "expected one of auto, cuda, cuda:N, cuda:all, cpu, noop, host"));
 }
 
-TEST_CASE("options: weights are quantized to 8 or 4 bits, and not on a GPU") {
-  for (const auto& [text, quantization] :
-       {std::pair{"none", Quantization::kNone}, {"q8", Quantization::kQ8}, {"q4", Quantization::kQ4}})
+TEST_CASE("options: a file's blocks are kept, opened or made anew in 8 or 4 bits, which no GPU takes") {
+  CHECK(backend_settings(resolve_options(of_flags({}))).quantization == Quantization::kKeep);
+  for (const auto& [text, quantization] : {std::pair{"keep", Quantization::kKeep},
+                                           {"none", Quantization::kNone},
+                                           {"q8", Quantization::kQ8},
+                                           {"q4", Quantization::kQ4}})
     CHECK(backend_settings(resolve_options(of_flags({{"--quantize", text}}))).quantization == quantization);
   for (const auto* text : {"", "q5", "Q8", "int8", "8"})
-    CHECK(contains(refusal(of_flags({{"--quantize", text}})), "expected one of none, q8, q4"));
+    CHECK(contains(refusal(of_flags({{"--quantize", text}})), "expected one of keep, none, q8, q4"));
   Options options = resolve_options(of_flags({{"--quantize", "q4"}, {"--device", "cuda"}}));
   CHECK_THROWS_WITH_AS(check_cuda_settings(options),
                        "--quantize: quantized weights run on the CPU only, with --device cpu",
                        std::runtime_error);
+  for (const auto* text : {"keep", "none"}) {
+    options.quantize = text;
+    options.device = "cuda:all";
+    CHECK_THROWS_WITH_AS(check_cuda_settings(options), doctest::Contains("--cuda-library"),
+                         std::runtime_error);
+  }
 }
 
 TEST_CASE("options: host is another name of the device cpu, wherever it is given") {

@@ -17,7 +17,8 @@ namespace {
 ModelDirectory inspect(const std::filesystem::path& path, const CpuModelSettings& settings = {}) {
   return inspect_model_directory(path, [&settings](const std::filesystem::path& model) {
     const CpuModelPlan plan = plan_cpu_model(model, settings);
-    return ModelPlan{.compute_type = plan.compute_type, .memory = plan.memory};
+    return ModelPlan{
+        .compute_type = plan.compute_type, .weight_formats = plan.weight_formats, .memory = plan.memory};
   });
 }
 
@@ -41,6 +42,8 @@ TEST_CASE("model directory: a good one is described") {
   // Keys and values of two layers, two heads of 16, two bytes each.
   CHECK(seen.kv_bytes_per_token == 2 * 2 * 2 * 16 * 2);
   CHECK(seen.memory->num_pages >= 4);
+  CHECK(seen.weight_formats.empty());
+  CHECK(inspect(directory.path(), {.quantization = Quantization::kQ4}).weight_formats == "q4");
 }
 
 TEST_CASE("model directory: what is wrong is said, and what is known is still shown") {

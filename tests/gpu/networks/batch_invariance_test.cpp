@@ -5,13 +5,16 @@
 #include "gpu/cpu/cpu_device.hpp"
 
 #include <cstring>
+#include <filesystem>
 #include <random>
+#include <string>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "gpu/model/random_model.hpp"
 #include "tests/gpu/generation.hpp"
+#include "tests/support/gpu/gguf_model.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
@@ -134,9 +137,9 @@ DirectRequest random_request(std::mt19937& random, std::uint32_t vocabulary) {
   return request;
 }
 
-void check_model(const TemporaryDirectory& directory, std::uint32_t vocabulary, DataType compute_type,
+void check_model(const std::filesystem::path& path, std::uint32_t vocabulary, DataType compute_type,
                  Quantization quantization) {
-  const auto model = load(directory.path(), compute_type, quantization, 2);
+  const auto model = load(path, compute_type, quantization, 2);
   std::mt19937 random(5);
   for (const float temperature : {0.0F, 0.9F}) {
     CAPTURE(temperature);
@@ -160,7 +163,7 @@ void check_model(const TemporaryDirectory& directory, std::uint32_t vocabulary, 
     }
     for (const unsigned num_threads : {1U, 3U}) {
       CAPTURE(num_threads);
-      const Outcome other = run(load(directory.path(), compute_type, quantization, num_threads), {first}, {});
+      const Outcome other = run(load(path, compute_type, quantization, num_threads), {first}, {});
       CHECK(other.tokens == alone.tokens);
       CHECK(num_different_rows(other, alone) == 0);
     }
@@ -171,7 +174,7 @@ void check_invariance(const ModelConfig& config, DataType compute_type,
                       Quantization quantization = Quantization::kNone) {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), config, 3);
-  check_model(directory, config.vocabulary_size, compute_type, quantization);
+  check_model(directory.path(), config.vocabulary_size, compute_type, quantization);
 }
 
 void check_invariance(const json& document, DataType compute_type,
@@ -181,7 +184,21 @@ void check_invariance(const json& document, DataType compute_type,
   const ModelConfig config = load_model_config(directory.path());
   write_random_llama(directory.path(), config, 3);  // whose tensors are those of any decoder,
   directory.write("config.json", document.dump());  // but its config.json is a Llama's
-  check_model(directory, config.vocabulary_size, compute_type, quantization);
+  check_model(directory.path(), config.vocabulary_size, compute_type, quantization);
+}
+
+// A GGUF file of these formats, kept.
+void check_invariance(BlockFormat format, BlockFormat of_values, DataType compute_type) {
+  ModelConfig config = wide_llama();
+  config.hidden_size = 256;  // whole blocks of 256
+  config.intermediate_size = 768;
+  config.vocabulary_size = 301;
+  const TemporaryDirectory directory;
+  const auto gguf = directory.path() / "model.gguf";
+  test::write_twins(gguf, directory.path() / "plain", config, format, 3, [&](const std::string& name) {
+    return name.find("v_proj") != std::string::npos ? of_values : format;
+  });
+  check_model(gguf, config.vocabulary_size, compute_type, Quantization::kKeep);
 }
 
 }  // namespace
@@ -201,6 +218,12 @@ TEST_CASE("batch invariance: f32, wide, weights in 8 bits") {
 }
 TEST_CASE("batch invariance: bf16, wide, weights in 4 bits") {
   check_invariance(wide_llama(), DataType::kBF16, Quantization::kQ4);
+}
+TEST_CASE("batch invariance: bf16, a file's blocks of Q4_K and Q6_K") {
+  check_invariance(BlockFormat::kQ4_K, BlockFormat::kQ6_K, DataType::kBF16);
+}
+TEST_CASE("batch invariance: f32, a file's blocks of Q5_1 and MXFP4") {
+  check_invariance(BlockFormat::kQ5_1, BlockFormat::kMxfp4, DataType::kF32);
 }
 TEST_CASE("batch invariance: f32, Gemma") { check_invariance(odd_gemma(), DataType::kF32); }
 TEST_CASE("batch invariance: bf16, Gemma, weights in 8 bits") {

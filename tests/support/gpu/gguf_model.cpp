@@ -334,7 +334,8 @@ bool is_rotated(const std::string& name) {
 }
 
 void write_twins(const std::filesystem::path& gguf, const std::filesystem::path& directory,
-                 const ModelConfig& config, BlockFormat format, std::uint32_t seed) {
+                 const ModelConfig& config, BlockFormat format, std::uint32_t seed,
+                 const FormatOf& format_of) {
   std::mt19937 random(seed);
   GgufWriter writer;
   add_llama_keys(writer, config);
@@ -345,7 +346,8 @@ void write_twins(const std::filesystem::path& gguf, const std::filesystem::path&
   for (const auto& [name, shape] : llama_tensors(config)) {
     std::size_t count = 1;
     for (const auto dimension : shape) count *= dimension;
-    const BlockFormat of_tensor = shape.size() == 1 ? BlockFormat::kF32 : format;
+    const BlockFormat of_matrix = format_of ? format_of(name) : format;
+    const BlockFormat of_tensor = shape.size() == 1 ? BlockFormat::kF32 : of_matrix;
     std::string bytes = random_blocks(of_tensor, count, random);
     std::vector<float> values = opened(of_tensor, bytes);
     if (config.gemma && name.ends_with("norm.weight")) split_norm(bytes, values);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,14 @@ bool is_of_expert(const std::string& name);
 // Queries or keys, whose rows are reordered.
 bool is_rotated(const std::string& name);
 
-// Random weights, with matrices of one format, and vectors in F32. What the directory
-// holds is what the blocks of the file stand for.
+// The format of a matrix by Hugging Face's name.
+using FormatOf = std::function<BlockFormat(const std::string& name)>;
+
+// Random weights, with matrices of one format, or each of its own, and vectors in F32.
+// What the directory holds is what the blocks of the file stand for.
 void write_twins(const std::filesystem::path& gguf, const std::filesystem::path& directory,
-                 const ModelConfig& config, BlockFormat format, std::uint32_t seed);
+                 const ModelConfig& config, BlockFormat format, std::uint32_t seed,
+                 const FormatOf& format_of = {});
 
 // The model directory as a GGUF file in BF16, with its tokenizer of bytes and merges and
 // its chat template; words are cut as "llama-bpe" says.

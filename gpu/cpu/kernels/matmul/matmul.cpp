@@ -79,8 +79,7 @@ void matmul_run_task(const MatmulArguments& arguments, std::size_t task) {
           .num_inputs = weight.num_inputs(),
           .num_columns =
               std::min(num_panels * PackedMatrix::kPanelWidth, num_outputs_of(arguments) - first_column),
-          .weight_type = weight.type(),
-          .quantization = weight.quantization(),
+          .format = weight.format(),
           .a = static_cast<const std::byte*>(arguments.a) +
                first_row * arguments.a_stride * size_of(arguments.a_type),
           .a_type = arguments.a_type,

@@ -2,13 +2,13 @@
 // c = a · weightᵀ (+ bias) with a packed weight.
 //
 // Every output is one f32 accumulator that runs over K in order, or over the
-// blocks of a quantized weight, each a sum in order times its scale, whatever the
-// number of rows, tasks or threads: a row's result is the same bits in every
-// batch. One row streams the weight at memory speed; many rows are blocked for
-// registers and cache.
+// blocks of a quantized weight, each a sum in order times its scale and perhaps the sum
+// of a times its minimum, whatever the number of rows, tasks or threads: a row's
+// result is the same bits in every batch. One row streams the weight at memory
+// speed; many rows are blocked for registers and cache.
 //
 //   weight  a     arithmetic
-//   kQ8/4   any   as kBF16: a block's whole numbers are exact in bf16
+//   blocks  any   as kBF16: a block's whole numbers are exact in bf16
 //   kBF16   bf16  vdpbf16ps on kAvx512Bf16, elsewhere both widened to f32
 //   kBF16   f32   weights widened to f32, f32 multiply-add: no rounding of a
 //   kF32    f32   f32 multiply-add

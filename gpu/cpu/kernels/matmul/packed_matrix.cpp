@@ -45,13 +45,13 @@ const void* find_row(const std::vector<MatrixSource>& sources, std::size_t num_i
 }
 
 // One lane of some consecutive units: one row's weights from input `first` on.
-void pack_lane(const void* row, DataType row_type, std::size_t first, std::size_t count, DataType type,
+void pack_lane(const void* row, DataType row_type, std::size_t first, std::size_t count, BlockFormat format,
                std::byte* lane) {
   const auto& kernels = kernel_table(best_isa());
   const void* from = static_cast<const std::byte*>(row) + first * size_of(row_type);
   std::array<std::uint32_t, kUnitsAtOnce> units{};
   std::size_t num_units = count;
-  if (type == DataType::kBF16) {
+  if (format == BlockFormat::kBF16) {
     std::array<std::uint16_t, 2 * kUnitsAtOnce> pairs{};
     kernels.to_bf16(row_type, from, pairs.data(), count);
     std::memcpy(units.data(), pairs.data(), sizeof(pairs));
@@ -66,61 +66,114 @@ void pack_lane(const void* row, DataType row_type, std::size_t first, std::size_
   }
 }
 
-// Blocks of one output at a time that are quantized before the next output's turn.
-constexpr std::size_t kBlocksAtOnce = 8;
+std::size_t divide_up(std::size_t value, std::size_t by) { return (value + by - 1) / by; }
 
-std::size_t block_bytes(Quantization quantization) {
-  return quantization == Quantization::kQ8 ? kQ8BlockBytes : kQ4BlockBytes;
+// Numbers of fewer than 8 bits: nibbles in one plane, the bits above them in another.
+void put_numbers(const QuantizedBlock& block, std::size_t high_bits, std::byte* high, std::byte* nibbles) {
+  std::array<std::uint32_t, kBlockInputs / 8> low_lanes{};
+  std::array<std::uint32_t, 2> high_lanes{};
+  for (std::size_t k = 0; k < kBlockInputs; ++k) {
+    const auto number = static_cast<std::uint32_t>(static_cast<std::uint8_t>(block.numbers[k]));
+    const std::size_t half = k % 2 * 16;
+    low_lanes[k / 8] |= (number & 15U) << (k % 8 / 2 * 4 + half);
+    const std::size_t bit = k / 2 * high_bits;
+    high_lanes[bit / 16] |= (number >> 4 & ((1U << high_bits) - 1)) << (bit % 16 + half);
+  }
+  for (std::size_t i = 0; i < low_lanes.size(); ++i)
+    std::memcpy(nibbles + i * kBlockLanesBytes, &low_lanes[i], sizeof low_lanes[i]);
+  for (std::size_t i = 0; i < high_bits; ++i)
+    std::memcpy(high + i * kBlockLanesBytes, &high_lanes[i], sizeof high_lanes[i]);
 }
 
-// Into one output's place in a panel's block.
-void put_block(const QuantizedBlock& block, Quantization quantization, std::size_t output, std::byte* panel) {
-  std::memcpy(panel + output * sizeof(block.scale), &block.scale, sizeof(block.scale));
-  std::byte* const weights = panel + kBlockScaleBytes;
-  if (quantization == Quantization::kQ8) {
+// Into one output's place in a panel's block, whose head is that of its super-block.
+void put_block(const QuantizedBlock& block, const PanelBlocks& layout, std::size_t output, std::byte* head,
+               std::byte* panel) {
+  std::byte* const scales = layout.head_bytes == 0 ? panel : head;
+  std::memcpy(scales + output * sizeof block.scale, &block.scale, sizeof block.scale);
+  if (layout.has_minimum)
+    std::memcpy(scales + (kBlockOutputs + output) * sizeof block.minimum, &block.minimum,
+                sizeof block.minimum);
+  if (layout.head_bytes != 0) {
+    panel[output] = static_cast<std::byte>(block.factors[0]);
+    panel[kBlockOutputs + output] = static_cast<std::byte>(block.factors[1]);
+  }
+  std::byte* const numbers = panel + layout.scale_bytes;
+  if (layout.bits == 8) {
     for (std::size_t k = 0; k < kBlockInputs; ++k)
-      weights[k * PackedMatrix::kPanelWidth + output] = static_cast<std::byte>(block.weights[k]);
+      numbers[k * kBlockOutputs + output] = static_cast<std::byte>(block.numbers[k]);
     return;
   }
-  for (std::size_t group = 0; group < kBlockInputs / 8; ++group) {
-    std::uint32_t lane = 0;
-    for (std::size_t k = 0; k < 8; ++k) {
-      const auto nibble = static_cast<std::uint32_t>(block.weights[8 * group + k] & 15);
-      lane |= nibble << (k / 2 * 4 + k % 2 * 16);
-    }
-    std::memcpy(weights + group * PackedMatrix::kUnitBytes + output * sizeof(lane), &lane, sizeof(lane));
+  put_numbers(block, layout.bits - 4, numbers + output * 4, numbers + layout.high_bytes() + output * 4);
+}
+
+void get_numbers(const std::byte* high, const std::byte* nibbles, std::size_t high_bits, bool is_signed,
+                 QuantizedBlock& block) {
+  for (std::size_t k = 0; k < kBlockInputs; ++k) {
+    const std::size_t half = k % 2 * 16, bit = k / 2 * high_bits;
+    std::uint32_t low_lane = 0, high_lane = 0;
+    std::memcpy(&low_lane, nibbles + k / 8 * kBlockLanesBytes, sizeof low_lane);
+    if (high_bits > 0) std::memcpy(&high_lane, high + bit / 16 * kBlockLanesBytes, sizeof high_lane);
+    const std::uint32_t above = high_lane >> (bit % 16 + half) & ((1U << high_bits) - 1);
+    const auto code = static_cast<int>((low_lane >> (k % 8 / 2 * 4 + half) & 15U) | above << 4);
+    const int sign = is_signed ? 8 << high_bits : 0;
+    block.numbers[k] = static_cast<std::int8_t>((code ^ sign) - sign);
   }
 }
 
-QuantizedBlock quantized(const void* row, DataType row_type, std::size_t first, std::size_t count,
-                         Quantization quantization) {
-  const auto& kernels = kernel_table(best_isa());
-  std::array<float, kBlockInputs> values{};
-  kernels.to_f32(row_type, static_cast<const std::byte*>(row) + first * size_of(row_type), values.data(),
-                 count);
+// The inverse of put_block.
+QuantizedBlock get_block(const PanelBlocks& layout, std::size_t output, const std::byte* head,
+                         const std::byte* panel) {
   QuantizedBlock block;
-  if (!kernels.quantize(quantization, values.data(), block)) {
-    throw std::range_error("has a value that is too large for blocks of " +
-                           std::string(name_of(quantization)));
+  const std::byte* const scales = layout.head_bytes == 0 ? panel : head;
+  std::memcpy(&block.scale, scales + output * sizeof block.scale, sizeof block.scale);
+  if (layout.has_minimum)
+    std::memcpy(&block.minimum, scales + (kBlockOutputs + output) * sizeof block.minimum,
+                sizeof block.minimum);
+  if (layout.head_bytes != 0) {
+    block.factors[0] = std::to_integer<std::uint8_t>(panel[output]);
+    block.factors[1] = std::to_integer<std::uint8_t>(panel[kBlockOutputs + output]);
   }
+  const std::byte* const numbers = panel + layout.scale_bytes;
+  if (layout.bits == 8) {
+    for (std::size_t k = 0; k < kBlockInputs; ++k)
+      block.numbers[k] = static_cast<std::int8_t>(numbers[k * kBlockOutputs + output]);
+    return block;
+  }
+  get_numbers(numbers + output * 4, numbers + layout.high_bytes() + output * 4, layout.bits - 4,
+              layout.is_signed, block);
   return block;
 }
 
 }  // namespace
 
-std::size_t PackedMatrix::packed_bytes(std::size_t num_outputs, std::size_t num_inputs, DataType type,
-                                       Quantization quantization) {
-  const std::size_t num_panels = (num_outputs + kPanelWidth - 1) / kPanelWidth;
-  if (quantization != Quantization::kNone)
-    return num_panels * ((num_inputs + kBlockInputs - 1) / kBlockInputs) * block_bytes(quantization);
-  const std::size_t num_units = type == DataType::kBF16 ? (num_inputs + 1) / 2 : num_inputs;
+std::size_t PackedMatrix::packed_bytes(std::size_t num_outputs, std::size_t num_inputs, BlockFormat format) {
+  const std::size_t num_panels = divide_up(num_outputs, kPanelWidth);
+  if (is_quantized(format)) {
+    const PanelBlocks layout = panel_blocks(format);
+    return num_panels * divide_up(num_inputs, kBlockInputs * layout.super_blocks()) * layout.super_bytes();
+  }
+  const std::size_t num_units = format == BlockFormat::kBF16 ? divide_up(num_inputs, 2) : num_inputs;
   return num_panels * num_units * kUnitBytes;
 }
 
-PackedMatrix::PackedMatrix(std::vector<MatrixSource> sources, std::size_t num_inputs, DataType type,
-                           Quantization quantization)
-    : sources_(std::move(sources)), num_inputs_(num_inputs), type_(type), quantization_(quantization) {
+PackedMatrix::PackedMatrix(std::vector<MatrixSource> sources, std::size_t num_inputs, BlockFormat format)
+    : sources_(std::move(sources)), num_inputs_(num_inputs), format_(format) {
   for (const auto& source : sources_) num_outputs_ += source.num_rows;
+  if (format == BlockFormat::kF16 ||
+      (is_quantized(format) && format != BlockFormat::kQ8_0 && format != BlockFormat::kQ4_0))
+    throw std::logic_error("values are packed as F32, BF16, Q8_0 or Q4_0");
+  allocate();
+}
+
+PackedMatrix::PackedMatrix(ReadBlocks read, std::size_t num_outputs, std::size_t num_inputs,
+                           BlockFormat format)
+    : read_(std::move(read)), num_outputs_(num_outputs), num_inputs_(num_inputs), format_(format) {
+  if (!is_quantized(format) || num_inputs % (kBlockInputs * panel_blocks(format).super_blocks()) != 0)
+    throw std::logic_error("rows of " + std::to_string(num_inputs) + " weights are not of whole blocks");
+  allocate();
+}
+
+void PackedMatrix::allocate() {
   const std::size_t size = size_bytes();
   memory_.reset(static_cast<std::byte*>(::operator new(size, kAlignment)));
   ask_for_huge_pages(memory_.get(), size);
@@ -137,38 +190,70 @@ void PackedMatrix::run_pack_task(std::size_t task) {
   for (std::size_t panel = task * kPanelsPerTask; panel < last; ++panel) {
     const bool is_ragged = (panel + 1) * kPanelWidth > num_outputs_;
     if (is_ragged) std::memset(memory_.get() + panel * panel_bytes(), 0, panel_bytes());
-    quantization_ == Quantization::kNone ? pack_panel(panel) : quantize_panel(panel);
+    is_quantized(format_) ? pack_blocks(panel) : pack_panel(panel);
   }
 }
 
 void PackedMatrix::pack_panel(std::size_t index) {
-  const std::size_t inputs_at_once = type_ == DataType::kBF16 ? 2 * kUnitsAtOnce : kUnitsAtOnce;
+  const std::size_t inputs_a_unit = format_ == BlockFormat::kBF16 ? 2 : 1;
+  const std::size_t inputs_at_once = inputs_a_unit * kUnitsAtOnce;
   std::byte* const memory = memory_.get() + index * panel_bytes();
   for (std::size_t first = 0; first < num_inputs_; first += inputs_at_once) {
     const std::size_t count = std::min(inputs_at_once, num_inputs_ - first);
-    std::byte* const unit = memory + first / (type_ == DataType::kBF16 ? 2 : 1) * kUnitBytes;
+    std::byte* const unit = memory + first / inputs_a_unit * kUnitBytes;
     for (std::size_t lane = 0; lane < kPanelWidth; ++lane) {
       DataType row_type = DataType::kF32;
       const void* row = find_row(sources_, num_inputs_, index * kPanelWidth + lane, row_type);
-      if (row != nullptr) pack_lane(row, row_type, first, count, type_, unit + lane * 4);
+      if (row != nullptr) pack_lane(row, row_type, first, count, format_, unit + lane * 4);
     }
   }
 }
 
-void PackedMatrix::quantize_panel(std::size_t index) {
+// As many blocks of one output as a super-block has, then the next output's turn.
+void PackedMatrix::pack_blocks(std::size_t index) {
+  const PanelBlocks layout = panel_blocks(format_);
+  const std::size_t num_blocks = divide_up(num_inputs_, kBlockInputs);
   std::byte* const memory = memory_.get() + index * panel_bytes();
-  constexpr std::size_t kInputsAtOnce = kBlocksAtOnce * kBlockInputs;
-  for (std::size_t strip = 0; strip < num_inputs_; strip += kInputsAtOnce) {
-    const std::size_t end = std::min(strip + kInputsAtOnce, num_inputs_);
+  std::array<QuantizedBlock, kSuperBlocks> blocks;
+  for (std::size_t first = 0; first < num_blocks; first += kSuperBlocks) {
+    const std::size_t count = std::min(kSuperBlocks, num_blocks - first);
+    std::byte* const head = memory + first / layout.super_blocks() * layout.super_bytes();
     for (std::size_t output = 0; output < kPanelWidth; ++output) {
-      DataType row_type = DataType::kF32;
-      const void* row = find_row(sources_, num_inputs_, index * kPanelWidth + output, row_type);
-      if (row == nullptr) continue;
-      for (std::size_t first = strip; first < end; first += kBlockInputs) {
-        const std::size_t count = std::min(kBlockInputs, end - first);
-        put_block(quantized(row, row_type, first, count, quantization_), quantization_, output,
-                  memory + first / kBlockInputs * block_bytes(quantization_));
-      }
+      const std::size_t row = index * kPanelWidth + output;
+      if (row >= num_outputs_) break;
+      const std::span<QuantizedBlock> of_row(blocks.data(), count);
+      read_ ? read_(row, first, of_row) : quantize(row, first, of_row);
+      for (std::size_t i = 0; i < count; ++i)
+        put_block(blocks[i], layout, output, head, head + layout.head_bytes + i * layout.block_bytes());
+    }
+  }
+}
+
+void PackedMatrix::read_blocks(std::size_t row, std::size_t first_block,
+                               std::span<QuantizedBlock> blocks) const {
+  const PanelBlocks layout = panel_blocks(format_);
+  const std::byte* const head =
+      panel(row / kPanelWidth) + first_block / layout.super_blocks() * layout.super_bytes();
+  const std::byte* block = head + layout.head_bytes;
+  for (auto& into : blocks) {
+    into = get_block(layout, row % kPanelWidth, head, block);
+    block += layout.block_bytes();
+  }
+}
+
+void PackedMatrix::quantize(std::size_t row, std::size_t first_block,
+                            std::span<QuantizedBlock> blocks) const {
+  const auto& kernels = kernel_table(best_isa());
+  DataType type = DataType::kF32;
+  const auto* values = static_cast<const std::byte*>(find_row(sources_, num_inputs_, row, type));
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const std::size_t first = (first_block + i) * kBlockInputs;
+    std::array<float, kBlockInputs> of_block{};
+    kernels.to_f32(type, values + first * size_of(type), of_block.data(),
+                   std::min(kBlockInputs, num_inputs_ - first));
+    if (!kernels.quantize(format_, of_block.data(), blocks[i])) {
+      throw std::range_error("has a value that is too large for blocks of " +
+                             std::string(format_ == BlockFormat::kQ8_0 ? "q8" : "q4"));
     }
   }
 }

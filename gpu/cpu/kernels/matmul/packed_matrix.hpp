@@ -15,10 +15,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "gpu/block_format.hpp"
 #include "gpu/cpu/kernels/matmul/quantized_block.hpp"
 #include "gpu/data_type.hpp"
 
@@ -32,23 +34,27 @@ struct MatrixSource {
   std::size_t row_stride = 0;  // elements from one row to the next; 0: K
 };
 
+// Reads consecutive blocks of a row, at most 8, from a multiple of 8 on; from any threads.
+using ReadBlocks =
+    std::function<void(std::size_t row, std::size_t first_block, std::span<QuantizedBlock> blocks)>;
+
 class PackedMatrix {
  public:
   static constexpr std::size_t kPanelWidth = 32;
   static constexpr std::size_t kUnitBytes = kPanelWidth * 4;
 
   // Bytes that a packed [num_outputs, num_inputs] matrix occupies.
-  static std::size_t packed_bytes(std::size_t num_outputs, std::size_t num_inputs, DataType type,
-                                  Quantization quantization = Quantization::kNone);
+  static std::size_t packed_bytes(std::size_t num_outputs, std::size_t num_inputs, BlockFormat format);
 
   PackedMatrix() = default;
   // The sources are stacked by rows (q, k, v; gate, up) to one [N, K] matrix.
-  // `type` is the packed one, kBF16 or kF32, of no meaning to a quantized matrix;
-  // converting rounds to nearest even.
+  // kBF16 and kF32 round to nearest even, kQ8_0 and kQ4_0 make blocks of the values.
   // Allocates; the packing itself is done by the tasks below, which may run on
   // any threads, once each. The sources must stay alive until they are done.
-  PackedMatrix(std::vector<MatrixSource> sources, std::size_t num_inputs, DataType type,
-               Quantization quantization = Quantization::kNone);
+  PackedMatrix(std::vector<MatrixSource> sources, std::size_t num_inputs, BlockFormat format);
+  // Blocks that exist, in any quantized format, stay as they are. Throws std::logic_error
+  // if a row is not of whole super-blocks.
+  PackedMatrix(ReadBlocks read, std::size_t num_outputs, std::size_t num_inputs, BlockFormat format);
 
   std::size_t num_pack_tasks() const;
   // Throws std::range_error: a value is too large to be quantized.
@@ -57,28 +63,32 @@ class PackedMatrix {
     for (std::size_t task = 0; task < num_pack_tasks(); ++task) run_pack_task(task);
   }
 
+  // A row's blocks again, when all is packed: as ReadBlocks gives them.
+  void read_blocks(std::size_t row, std::size_t first_block, std::span<QuantizedBlock> blocks) const;
+
   std::size_t num_outputs() const { return num_outputs_; }
   std::size_t num_inputs() const { return num_inputs_; }
-  DataType type() const { return type_; }
-  Quantization quantization() const { return quantization_; }
+  BlockFormat format() const { return format_; }  // kF32, kBF16 or a quantized one
   std::size_t num_panels() const { return (num_outputs_ + kPanelWidth - 1) / kPanelWidth; }
   const std::byte* panel(std::size_t index) const { return memory_.get() + index * panel_bytes(); }
   std::size_t size_bytes() const { return num_panels() * panel_bytes(); }
 
  private:
-  std::size_t panel_bytes() const { return packed_bytes(kPanelWidth, num_inputs_, type_, quantization_); }
+  std::size_t panel_bytes() const { return packed_bytes(kPanelWidth, num_inputs_, format_); }
+  void allocate();
   void pack_panel(std::size_t index);
-  void quantize_panel(std::size_t index);
+  void pack_blocks(std::size_t index);
+  void quantize(std::size_t row, std::size_t first_block, std::span<QuantizedBlock> blocks) const;
 
   struct Release {
     void operator()(std::byte* memory) const;
   };
 
   std::vector<MatrixSource> sources_;
+  ReadBlocks read_;  // none: blocks are made of the sources
   std::size_t num_outputs_ = 0;
   std::size_t num_inputs_ = 0;
-  DataType type_ = DataType::kF32;
-  Quantization quantization_ = Quantization::kNone;
+  BlockFormat format_ = BlockFormat::kF32;
   std::unique_ptr<std::byte, Release> memory_;
 };
 

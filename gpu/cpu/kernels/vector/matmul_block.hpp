@@ -201,7 +201,7 @@ void multiply_block(const MatmulBlock& block) {
 }
 
 inline void multiply(const MatmulBlock& block) {
-  if (block.weight_type == DataType::kF32) return multiply_block<Product::kF32>(block);
+  if (block.format == BlockFormat::kF32) return multiply_block<Product::kF32>(block);
 #if defined(__AVX512BF16__)
   if (block.a_type == DataType::kBF16) return multiply_block<Product::kDotBf16>(block);
 #endif

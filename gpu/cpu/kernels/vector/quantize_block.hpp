@@ -65,7 +65,7 @@ inline float square_error(const VecF (&values)[kBlockVectors], const VecF (&whol
 inline void store_block(const VecF (&whole)[kBlockVectors], std::uint32_t scale, QuantizedBlock& block) {
   float values[kBlockInputs];
   for (int i = 0; i < kBlockVectors; ++i) store(values + i * kLanes, whole[i]);
-  for (std::size_t k = 0; k < kBlockInputs; ++k) block.weights[k] = static_cast<std::int8_t>(values[k]);
+  for (std::size_t k = 0; k < kBlockInputs; ++k) block.numbers[k] = static_cast<std::int8_t>(values[k]);
   block.scale = static_cast<std::uint16_t>(scale);
 }
 
@@ -114,11 +114,11 @@ inline bool quantize_q4(const float* values, float extreme, QuantizedBlock& bloc
   return true;
 }
 
-inline bool quantize(Quantization quantization, const float* values, QuantizedBlock& block) {
+inline bool quantize(BlockFormat format, const float* values, QuantizedBlock& block) {
   block = {};
   const float extreme = extreme_of(values);
-  return quantization == Quantization::kQ8 ? quantize_q8(values, extreme, block)
-                                           : quantize_q4(values, extreme, block);
+  return format == BlockFormat::kQ8_0 ? quantize_q8(values, extreme, block)
+                                      : quantize_q4(values, extreme, block);
 }
 
 }  // namespace

@@ -11,13 +11,19 @@
 namespace troupe {
 namespace {
 
+// Up to so many rows a tile opens weights in registers. Each tile is code to compile, so
+// there are more for the formats that are made here, and for those of Q4_K_M files.
+template <BlockFormat kFormat>
+constexpr int streamed_rows() {
 #if defined(__AVX512F__)
-constexpr int kStreamedRows = kMaxTileRows;
+  if (kFormat == BlockFormat::kQ8_0 || kFormat == BlockFormat::kQ4_0) return kMaxTileRows;
+  return kFormat == BlockFormat::kQ4_K || kFormat == BlockFormat::kQ6_K ? 6 : 2;
 #elif defined(__AVX2__)
-constexpr int kStreamedRows = 2;
+  return 2;
 #else
-constexpr int kStreamedRows = 1;
+  return 1;
 #endif
+}
 constexpr int kOpenedVectors = 2;
 
 // Whole panels, more than one for a few rows.
@@ -63,6 +69,37 @@ void copy_rows(const MatmulBlock& block, std::size_t row, std::size_t num_rows, 
     copy_row<kProduct>(block, row + r, first, count, padded, target + r * stride);
 }
 
+// The sum of a row's block of a, in an order of its own.
+template <Product kProduct>
+float sum_of_block(const std::byte* a) {
+  VecF sum{};
+  for (std::size_t i = 0; i < kBlockInputs; i += kLanes) {
+    if constexpr (kProduct == Product::kDotBf16) {
+      sum += load_bf16(reinterpret_cast<const std::uint16_t*>(a) + i);
+    } else {
+      sum += load(a + i * sizeof(float));
+    }
+  }
+  return sum_of_lanes(sum);
+}
+
+// [num_rows, kChunk]
+template <Product kProduct, std::size_t kChunk>
+void sum_blocks(const std::byte* rows_of_a, std::size_t stride, std::size_t num_rows, std::size_t num_blocks,
+                float* sums) {
+  constexpr std::size_t kBytes = kBlockUnits * unit_bytes_of_a(kProduct);
+  for (std::size_t r = 0; r < num_rows; ++r) {
+    for (std::size_t i = 0; i < num_blocks; ++i)
+      sums[r * kChunk + i] = sum_of_block<kProduct>(rows_of_a + r * stride + i * kBytes);
+  }
+}
+
+// Bytes of so many blocks of a panel.
+template <typename Weights>
+constexpr std::size_t bytes_of_blocks(std::size_t num_blocks) {
+  return num_blocks / (Weights::kHeadBytes == 0 ? 1 : kSuperBlocks) * Weights::kSuperBytes;
+}
+
 // All panels times a chunk's rows.
 template <typename Weights, Product kProduct, int kRows>
 void stream_chunk(const MatmulBlock& block, QuantizedOperands t, std::size_t panel_bytes) {
@@ -71,8 +108,7 @@ void stream_chunk(const MatmulBlock& block, QuantizedOperands t, std::size_t pan
   constexpr std::size_t kPanels = kVectors / kPanelVectors;
   const QuantizedTile wide = multiply_blocks<Weights, kProduct, kRows, kVectors, kStride>;
   const QuantizedTile narrow = multiply_blocks<Weights, kProduct, kRows, kPanelVectors, kStride>;
-  t.panel_stride = t.scales_panel_stride = panel_bytes;
-  t.scales_stride = Weights::kBlockBytes;
+  t.panel_stride = panel_bytes;
   std::size_t column = 0;
   while (column < block.num_columns) {
     const std::size_t left = block.num_columns - column;
@@ -83,8 +119,7 @@ void stream_chunk(const MatmulBlock& block, QuantizedOperands t, std::size_t pan
     } else {
       (is_wide ? wide : narrow)(t);
     }
-    t.scales += panels * panel_bytes;
-    t.weights += panels * panel_bytes;
+    t.blocks += panels * panel_bytes;
     t.c += panels * kPanelWidth;
     column += panels * kPanelWidth;
   }
@@ -94,47 +129,33 @@ template <typename Weights, Product kProduct, int kRows>
 void stream_rows(const MatmulBlock& block, std::size_t num_blocks) {
   constexpr std::size_t kStride = streamed_row_bytes(kRows) + kRowGap;
   constexpr std::size_t kChunk = streamed_row_bytes(kRows) / (kBlockUnits * unit_bytes_of_a(kProduct));
+  static_assert(kChunk % kSuperBlocks == 0);
   alignas(64) std::byte rows_of_a[kRows * kStride];
+  float sums_of_a[kRows * kChunk];
   for (std::size_t first = 0; first < num_blocks; first += kChunk) {
     const QuantizedChunk chunk{first, num_blocks - first < kChunk ? num_blocks - first : kChunk};
     copy_rows<kProduct>(block, 0, kRows, chunk, kStride, rows_of_a);
-    const std::byte* const scales = block.panels + first * Weights::kBlockBytes;
+    if constexpr (Weights::kHasMinimum)
+      sum_blocks<kProduct, kChunk>(rows_of_a, kStride, kRows, chunk.num_blocks, sums_of_a);
     stream_chunk<Weights, kProduct, kRows>(block,
                                            {.a = rows_of_a,
-                                            .weights = scales + kBlockScaleBytes,
-                                            .scales = scales,
+                                            .sums_of_a = sums_of_a,
+                                            .sums_stride = kChunk,
+                                            .blocks = block.panels + bytes_of_blocks<Weights>(first),
                                             .num_blocks = chunk.num_blocks,
                                             .c = block.c,
                                             .c_stride = block.c_stride},
-                                           num_blocks * Weights::kBlockBytes);
+                                           bytes_of_blocks<Weights>(num_blocks));
   }
 }
 
-template <typename Weights, Product kProduct>
+// kRows, or fewer.
+template <typename Weights, Product kProduct, int kRows>
 void multiply_streamed(const MatmulBlock& block, std::size_t num_blocks) {
-  using Stream = void (*)(const MatmulBlock&, std::size_t);
-  static constexpr Stream kStreams[] = {
-    stream_rows<Weights, kProduct, 1>,
-#if defined(__AVX2__)
-    stream_rows<Weights, kProduct, 2>,
-#endif
-#if defined(__AVX512F__)
-    stream_rows<Weights, kProduct, 3>,
-    stream_rows<Weights, kProduct, 4>,
-    stream_rows<Weights, kProduct, 5>,
-    stream_rows<Weights, kProduct, 6>,
-    stream_rows<Weights, kProduct, 7>,
-    stream_rows<Weights, kProduct, 8>,
-    stream_rows<Weights, kProduct, 9>,
-    stream_rows<Weights, kProduct, 10>,
-    stream_rows<Weights, kProduct, 11>,
-    stream_rows<Weights, kProduct, 12>,
-    stream_rows<Weights, kProduct, 13>,
-    stream_rows<Weights, kProduct, 14>,
-#endif
-  };
-  static_assert(sizeof(kStreams) / sizeof(kStreams[0]) == kStreamedRows);
-  kStreams[block.num_rows - 1](block, num_blocks);
+  if constexpr (kRows > 1) {
+    if (block.num_rows < kRows) return multiply_streamed<Weights, kProduct, kRows - 1>(block, num_blocks);
+  }
+  stream_rows<Weights, kProduct, kRows>(block, num_blocks);
 }
 
 template <Product kProduct>
@@ -175,9 +196,9 @@ void multiply_opened_panel(QuantizedOperands t, std::size_t num_rows, std::size_
     const std::size_t rows = num_rows - row < tile_rows ? num_rows - row : tile_rows;
     const QuantizedTile multiply = opened_tile<kProduct>(rows);
     t.a = first.a + row * kStride;
+    t.sums_of_a = first.sums_of_a + row * t.sums_stride;
     for (std::size_t column = 0; column < num_columns; column += kWidth) {
-      t.weights = first.weights + column * sizeof(float);
-      t.scales = first.scales + column * kBytesOfScale;
+      t.blocks = first.blocks + column * sizeof(float);
       t.c = first.c + row * t.c_stride + column;
       if (num_columns - column < kWidth) {
         multiply_blocks_ragged<kMaxTileRows, kOpenedVectors>(multiply, t, rows, num_columns - column);
@@ -192,11 +213,17 @@ void multiply_opened_panel(QuantizedOperands t, std::size_t num_rows, std::size_
 template <typename Weights>
 void open_blocks(const std::byte* blocks, std::size_t num_blocks, std::size_t panel_bytes,
                  std::byte* opened) {
+  const std::byte* head = blocks;
+  const std::byte* block = blocks;
   for (std::size_t i = 0; i < num_blocks; ++i) {
-    const std::byte* block = blocks + i * Weights::kBlockBytes;
+    if (Weights::kHeadBytes != 0 && i % kSuperBlocks == 0) {
+      head = block;
+      block += Weights::kHeadBytes;
+    }
     for (std::size_t line = 0; line < Weights::kBlockBytes; line += 64)
       __builtin_prefetch(block + panel_bytes + line, 0, 2);
-    open_block<Weights>(block + kBlockScaleBytes, opened + i * kOpenedBlockBytes);
+    open_block<Weights>(head, block, opened + i * OpenedWeights::kBlockBytes);
+    block += Weights::kBlockBytes;
   }
 }
 
@@ -204,22 +231,29 @@ template <typename Weights, Product kProduct>
 void multiply_opened(const MatmulBlock& block, std::size_t num_blocks) {
   constexpr std::size_t kStride = kOpenedRowBytes + kRowGap;
   constexpr std::size_t kChunk = kOpenedRowBytes / (kBlockUnits * unit_bytes_of_a(kProduct));
+  static_assert(kChunk % kSuperBlocks == 0);
   alignas(64) std::byte rows_of_a[kOpenedGroupRows * kStride];
-  alignas(64) std::byte opened[kChunk * kOpenedBlockBytes];
+  alignas(64) std::byte opened[kChunk * OpenedWeights::kBlockBytes];
+  float sums_of_a[kOpenedGroupRows * kChunk];
+  const std::size_t panel_bytes = bytes_of_blocks<Weights>(num_blocks);
   for (std::size_t row = 0; row < block.num_rows; row += kOpenedGroupRows) {
     const std::size_t rows =
         block.num_rows - row < kOpenedGroupRows ? block.num_rows - row : kOpenedGroupRows;
     for (std::size_t first = 0; first < num_blocks; first += kChunk) {
       const QuantizedChunk chunk{first, num_blocks - first < kChunk ? num_blocks - first : kChunk};
       copy_rows<kProduct>(block, row, rows, chunk, kStride, rows_of_a);
+      if constexpr (Weights::kHasMinimum)
+        sum_blocks<kProduct, kChunk>(rows_of_a, kStride, rows, chunk.num_blocks, sums_of_a);
       for (std::size_t panel = 0; panel * kPanelWidth < block.num_columns; ++panel) {
-        const std::byte* scales = block.panels + (panel * num_blocks + first) * Weights::kBlockBytes;
-        open_blocks<Weights>(scales, chunk.num_blocks, num_blocks * Weights::kBlockBytes, opened);
+        open_blocks<Weights>(block.panels + panel * panel_bytes + bytes_of_blocks<Weights>(first),
+                             chunk.num_blocks, panel_bytes, opened);
         const std::size_t left = block.num_columns - panel * kPanelWidth;
         multiply_opened_panel<kProduct>({.a = rows_of_a,
-                                         .weights = opened,
-                                         .scales = scales,
-                                         .scales_stride = Weights::kBlockBytes,
+                                         .sums_of_a = sums_of_a,
+                                         .sums_stride = kChunk,
+                                         .blocks = opened,
+                                         .num_scales = Weights::kScales,
+                                         .has_minimum = Weights::kHasMinimum,
                                          .num_blocks = chunk.num_blocks,
                                          .c = block.c + row * block.c_stride + panel * kPanelWidth,
                                          .c_stride = block.c_stride},
@@ -229,31 +263,45 @@ void multiply_opened(const MatmulBlock& block, std::size_t num_blocks) {
   }
 }
 
-template <typename Weights, Product kProduct>
+template <BlockFormat kFormat, Product kProduct>
 void multiply_quantized(const MatmulBlock& block) {
+  using Weights = BlockWeights<kFormat>;
+  constexpr int kStreamedRows = streamed_rows<kFormat>();
   const std::size_t num_blocks = (block.num_inputs + kBlockInputs - 1) / kBlockInputs;
   fill_with_bias(block);
   if (block.num_rows == 0) return;
   if (block.num_rows <= kStreamedRows) {
-    multiply_streamed<Weights, kProduct>(block, num_blocks);
+    multiply_streamed<Weights, kProduct, kStreamedRows>(block, num_blocks);
   } else {
     multiply_opened<Weights, kProduct>(block, num_blocks);
   }
 }
 
-template <typename Weights>
+template <BlockFormat kFormat>
 void multiply_quantized(const MatmulBlock& block) {
 #if defined(__AVX512BF16__)
-  if (block.a_type == DataType::kBF16) return multiply_quantized<Weights, Product::kDotBf16>(block);
+  if (block.a_type == DataType::kBF16) return multiply_quantized<kFormat, Product::kDotBf16>(block);
 #endif
-  multiply_quantized<Weights, Product::kWidened>(block);
+  multiply_quantized<kFormat, Product::kWidened>(block);
 }
 
 // Any product: the kernel of the table.
 inline void multiply_any(const MatmulBlock& block) {
-  if (block.quantization == Quantization::kQ8) return multiply_quantized<Q8Weights>(block);
-  if (block.quantization == Quantization::kQ4) return multiply_quantized<Q4Weights>(block);
-  multiply(block);
+  switch (block.format) {
+    case BlockFormat::kQ8_0: return multiply_quantized<BlockFormat::kQ8_0>(block);
+    case BlockFormat::kQ4_0: return multiply_quantized<BlockFormat::kQ4_0>(block);
+    case BlockFormat::kQ4_1: return multiply_quantized<BlockFormat::kQ4_1>(block);
+    case BlockFormat::kQ5_0: return multiply_quantized<BlockFormat::kQ5_0>(block);
+    case BlockFormat::kQ5_1: return multiply_quantized<BlockFormat::kQ5_1>(block);
+    case BlockFormat::kQ4_K: return multiply_quantized<BlockFormat::kQ4_K>(block);
+    case BlockFormat::kQ5_K: return multiply_quantized<BlockFormat::kQ5_K>(block);
+    case BlockFormat::kQ6_K: return multiply_quantized<BlockFormat::kQ6_K>(block);
+    case BlockFormat::kIq4Nl: return multiply_quantized<BlockFormat::kIq4Nl>(block);
+    case BlockFormat::kMxfp4: return multiply_quantized<BlockFormat::kMxfp4>(block);
+    case BlockFormat::kF32:
+    case BlockFormat::kF16:
+    case BlockFormat::kBF16: return multiply(block);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/gpu/cpu/kernels/random_values.hpp"
 
 using namespace troupe;
@@ -54,4 +56,20 @@ TEST_CASE("embed: a scale multiplies every element") {
     CHECK(x[21 + i] == table[i] * 5.65625F);
     CHECK(x[2 * 21 + i] == 0.0F);
   }
+}
+
+TEST_CASE("embed: rows of a table that must be opened are asked for, and only those that are there") {
+  const std::vector<std::int32_t> ids{2, 3, 0};
+  std::vector<float> x(ids.size() * 5, -1.0F);
+  const EmbedArguments arguments{
+      .open_row = [](std::size_t row,
+                     float* values) { std::fill_n(values, 5, 1.0F + static_cast<float>(row)); },
+      .vocabulary = 3,
+      .token_ids = ids,
+      .x = x.data(),
+      .x_stride = 5,
+      .width = 5,
+      .scale = 2.0F};
+  for (std::size_t task = 0; task < embed_num_tasks(arguments); ++task) embed_run_task(arguments, task);
+  CHECK(x == std::vector<float>{6, 6, 6, 6, 6, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2});
 }

@@ -27,7 +27,7 @@ struct Inputs {
         bias(random_values(p.outputs, seed + 2)) {
     if (p.a_type == DataType::kBF16) a = to_f32(a_bf16 = to_bf16(a));
     if (p.weight_type == DataType::kBF16) w = to_f32(to_bf16(w));
-    weight = PackedMatrix({{w.data(), DataType::kF32, p.outputs}}, p.inputs, p.weight_type);
+    weight = PackedMatrix({{w.data(), DataType::kF32, p.outputs}}, p.inputs, format_of(p.weight_type));
     weight.pack();
   }
   std::vector<float> a, w, bias;
@@ -152,7 +152,7 @@ TEST_CASE("matmul: stacked sources of other types and strides are one weight") {
   PackedMatrix weight({{first.data(), DataType::kF32, 5},
                        {second.data(), DataType::kBF16, 40, inputs + 2},
                        {third.data(), DataType::kF16, 3}},
-                      inputs, DataType::kF32);
+                      inputs, BlockFormat::kF32);
   weight.pack();
   REQUIRE(weight.num_outputs() == 48);
   const auto second_f32 = to_f32(second);
@@ -170,7 +170,7 @@ TEST_CASE("matmul: stacked sources of other types and strides are one weight") {
 TEST_CASE("matmul: odd K never multiplies what lies behind a row") {
   const std::size_t inputs = 5;
   const auto w = random_values(3 * inputs, 1);
-  PackedMatrix weight({{w.data(), DataType::kF32, 3}}, inputs, DataType::kBF16);
+  PackedMatrix weight({{w.data(), DataType::kF32, 3}}, inputs, BlockFormat::kBF16);
   weight.pack();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> values{1, 2, 3, 4, 5, nan};

@@ -26,7 +26,7 @@ void compare(std::size_t rows, std::size_t outputs, std::size_t inputs, DataType
       {w.data(), DataType::kF32, outputs / 2},
       {w.data() + outputs / 2 * inputs, DataType::kF32, outputs - outputs / 2}};
   const OnednnMatrix theirs(sources, inputs, type, num_slices);
-  PackedMatrix ours(sources, inputs, type);
+  PackedMatrix ours(sources, inputs, format_of(type));
   ours.pack();
   std::vector<float> expected(rows * outputs), c(rows * outputs, -1.0F);
   const void* operand = type == DataType::kBF16 ? static_cast<const void*>(a_bf16.data()) : a.data();
