@@ -87,14 +87,19 @@ int run_inspect(const InspectCommand& command) {
   const auto settings = backend_settings(with_device_numbers(options, DeviceKind::kCpu));
   const auto directory = inspect_model_directory(command.directory, [&settings](const auto& path) {
     const CpuModelPlan plan = plan_cpu_model(path, cpu_model_settings(settings));
-    return ModelPlan{.compute_type = plan.compute_type, .memory = plan.memory};
+    return ModelPlan{
+        .compute_type = plan.compute_type, .weight_formats = plan.weight_formats, .memory = plan.memory};
   });
   print_directory(directory);
   auto problem = directory.unsupported;
   const auto in_tokenizer = tokenizer_problem(command.directory);
   print_template(command.directory);
   if (problem.empty()) problem = in_tokenizer;
-  if (directory.compute_type) print_line("products in", std::string(name_of(*directory.compute_type)));
+  if (directory.compute_type) {
+    const std::string kept =
+        directory.weight_formats.empty() ? "" : ", weights in " + directory.weight_formats;
+    print_line("products in", std::string(name_of(*directory.compute_type)) + kept);
+  }
   if (directory.memory) std::printf("%s", to_string(*directory.memory).c_str());
   if (directory.memory) print_line("GPU", cuda_in_words(options));
   print_line("verdict", problem.empty() ? "supported" : "not supported: " + problem);

@@ -100,6 +100,7 @@ ModelDirectory inspect_model_directory(const std::filesystem::path& path, const 
     directory.num_active_parameters = directory.num_parameters - count_idle_parameters(*directory.config);
     const ModelPlan plan = plan_model(path);
     directory.compute_type = plan.compute_type;
+    directory.weight_formats = plan.weight_formats;
     directory.memory = plan.memory;
     directory.kv_bytes_per_token = plan.memory.request.page_bytes / plan.memory.request.page_size;
   } catch (const std::exception& error) {

@@ -39,6 +39,7 @@ struct ModelDirectory {
   std::uint64_t weight_file_bytes = 0;
   std::map<std::string, ElementTypeCount> element_types;  // by the files' names: "BF16"
   std::optional<DataType> compute_type;                   // as the backend plans
+  std::string weight_formats;                             // blocks of matrices; empty: none
   std::optional<MemoryPlan> memory;
   std::uint64_t kv_bytes_per_token = 0;
   std::string unsupported;  // why not; empty: it can be served
@@ -47,7 +48,8 @@ struct ModelDirectory {
 // A backend's plan of the model. Throws what keeps it from being served.
 struct ModelPlan {
   DataType compute_type = DataType::kF32;
-  MemoryPlan memory;
+  std::string weight_formats = {};  // "Q4_K, Q6_K"
+  MemoryPlan memory = {};
 };
 using PlanModel = std::function<ModelPlan(const std::filesystem::path& path)>;
 
