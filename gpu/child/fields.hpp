@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "gpu/backend.hpp"
+#include "gpu/data_type.hpp"
 #include "gpu/device.hpp"
 #include "gpu/program/batch.hpp"
 
@@ -58,6 +59,8 @@ template <class T>
 inline constexpr T kLast = T{};
 template <>
 inline constexpr DataType kLast<DataType> = DataType::kI32;
+template <>
+inline constexpr Quantization kLast<Quantization> = Quantization::kQ4;
 template <>
 inline constexpr PageCopy::Direction kLast<PageCopy::Direction> = PageCopy::kWithin;
 template <>

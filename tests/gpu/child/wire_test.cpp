@@ -160,6 +160,15 @@ TEST_CASE("worker protocol: values keep their places") {
   CHECK(got.page_table == batch.page_table);
 }
 
+TEST_CASE("worker protocol: a child quantizes as it is told") {
+  for (const auto quantization :
+       {Quantization::kKeep, Quantization::kNone, Quantization::kQ8, Quantization::kQ4}) {
+    BackendSettings settings;
+    settings.quantization = quantization;
+    CHECK(value_of<BackendSettings>(bytes_of(settings)).quantization == quantization);
+  }
+}
+
 TEST_CASE("worker protocol: cells and vectors keep their places") {
   DeviceDescription device;
   device.cells = {
