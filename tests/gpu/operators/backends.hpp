@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "tests/gpu/cuda/kernels/typed_buffer.hpp"
 
 namespace troupe {
@@ -69,6 +71,29 @@ inline std::vector<float> rows_of(const std::vector<float>& matrix, std::size_t 
                                   std::size_t count = 1) {
   const auto begin = matrix.begin() + static_cast<std::ptrdiff_t>(first * width);
   return {begin, begin + static_cast<std::ptrdiff_t>(count * width)};
+}
+
+inline constexpr float kUntouched = 7.0F;  // lies between rows that are apart
+
+// The rows further apart than they are wide.
+inline std::vector<float> spread_rows(const std::vector<float>& rows, std::size_t width, std::size_t stride) {
+  std::vector<float> spread(rows.size() / width * stride, kUntouched);
+  for (std::size_t i = 0; i < rows.size(); ++i) spread[i / width * stride + i % width] = rows[i];
+  return spread;
+}
+
+// The rows side by side again; REQUIREs that nothing was written between them.
+inline std::vector<float> gathered_rows(const std::vector<float>& spread, std::size_t width,
+                                        std::size_t stride) {
+  std::vector<float> rows;
+  for (std::size_t i = 0; i < spread.size(); ++i) {
+    if (i % stride < width) {
+      rows.push_back(spread[i]);
+    } else {
+      REQUIRE(spread[i] == kUntouched);
+    }
+  }
+  return rows;
 }
 
 }  // namespace troupe

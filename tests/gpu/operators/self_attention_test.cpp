@@ -139,7 +139,7 @@ TEST_CASE("self_attention: ragged slices equal f64, to both sides of every token
     const double rounding = backend.type == DataType::kF32 ? 0.0 : rounding_of(backend.type);
     for (const std::size_t head_dim : {8, 24, 64, 256}) {
       CAPTURE(head_dim);
-      const Input input(backend, 2, head_dim, {1, 32, 33, 7, 70, 2});
+      const Input input(backend, head_dim > 64 ? 1 : 2, head_dim, {1, 33, 7, 50});
       CHECK(worst_against_f64(input, run(backend, input)) <= 1e-5 + rounding);
     }
   });
@@ -147,10 +147,10 @@ TEST_CASE("self_attention: ragged slices equal f64, to both sides of every token
 
 TEST_CASE("self_attention: a slice's bits do not depend on its place or on what is beside it") {
   on_every_backend([](const OperatorBackend& backend) {
-    const Input input(backend, 3, 32, {5, 64, 33, 1});
+    const Input input(backend, 2, 32, {5, 40, 1});
     const auto all = run(backend, input);
     for (const BatchRows& slice : input.slices()) {
-      Input alone(backend, 3, 32, {slice.num_tokens});
+      Input alone(backend, 2, 32, {slice.num_tokens});
       alone.qkv = rows_of(input.qkv, 3 * input.width(), slice.first_token, slice.num_tokens);
       REQUIRE(run(backend, alone) == rows_of(all, input.width(), slice.first_token, slice.num_tokens));
     }
