@@ -23,17 +23,6 @@
 namespace troupe {
 namespace {
 
-// The CPUs this process may use, in order.
-std::vector<std::int32_t> usable_cpus() {
-  std::vector<std::int32_t> cpus;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  return cpus;
-}
-
 CompletionSignal completion_signal(const std::string& name) {
   if (name == "host_function") return CompletionSignal::kHostFunction;
   if (name == "event") return CompletionSignal::kEvent;
@@ -207,6 +196,8 @@ BackendSettings backend_settings(const Options& options) {
         static_cast<std::uint32_t>(std::max<std::uint64_t>(num_threads / options.num_workers, 1));
     cpus.clear();
   }
+  cpus.erase(cpus.begin(), cpus.begin() + static_cast<std::ptrdiff_t>(
+                                              std::min(options.first_cpu, std::uint64_t{cpus.size()})));
   const bool each_has_a_core = options.threads <= cpus.size();
   if (options.pin_threads && each_has_a_core) settings.cpus = std::move(cpus);
   settings.link = {.bytes_per_second = options.cache_link_bandwidth,

@@ -2,8 +2,10 @@
 // Which backend runs the model, and in which process, from the options.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/options/options.hpp"
 #include "gpu/backend.hpp"

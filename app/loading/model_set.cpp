@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/loading/backend_choice.hpp"
+#include "app/loading/hardware.hpp"
 #include "app/options/configuration_error.hpp"
 #include "gpu/cpu/cpu_model.hpp"
 #include "gpu/model/model_config.hpp"
@@ -27,6 +28,12 @@ Options options_of(const Options& options, std::size_t model, std::uint64_t memo
   alone.models = {options.models[model]};
   alone.memory_bytes = memory_bytes;
   alone.cache_host_memory = part_of(options.cache_host_memory, host_share);
+  if (options.worker_placement != "child") return alone;
+  // Pinned to cores of its own, or to none.
+  const ThreadShare share = thread_shares(options.models, options.threads, usable_cpus().size()).at(model);
+  alone.threads = share.threads;
+  alone.first_cpu = share.first_cpu;
+  alone.pin_threads = options.pin_threads && share.has_cores;
   return alone;
 }
 
@@ -92,8 +99,9 @@ class ModelSet {
 }  // namespace
 
 std::vector<LoadedModel> load_models(const Options& options) {
-  const bool has_share = options.models.front().memory_share > 0;
-  if (options.models.size() > 1 || has_share) return ModelSet(options).load();
+  const ModelOptions& first = options.models.front();
+  if (options.models.size() > 1 || first.memory_share > 0 || first.threads > 0)
+    return ModelSet(options).load();
   std::vector<LoadedModel> models;
   models.push_back(load_model(options));
   return models;

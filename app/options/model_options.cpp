@@ -61,6 +61,8 @@ std::span<const Setting<ModelOptions>> model_table() {
        &ModelOptions::name, 0, 0, {}, Unit::kNone, {}, wrong_model_name},
       {"model.memory_share", "", "share of a device's memory, 0 for as much as each of the others of what is left",
        &ModelOptions::memory_share},
+      {"model.threads", "", "compute threads of its workers together, 0 for --threads; with --worker-placement child",
+       &ModelOptions::threads, 0, 1024},
   };
   // clang-format on
   return table;
@@ -79,6 +81,19 @@ std::vector<double> memory_shares(const std::vector<ModelOptions>& models) {
   for (const auto& model : models)
     shares.push_back(model.memory_share > 0 ? model.memory_share
                                             : std::max(0.0, 1 - sum) / static_cast<double>(num_open));
+  return shares;
+}
+
+std::vector<ThreadShare> thread_shares(const std::vector<ModelOptions>& models, std::uint64_t threads,
+                                       std::uint64_t num_cpus) {
+  std::vector<ThreadShare> shares;
+  std::uint64_t sum = 0;
+  for (const auto& model : models) {
+    const std::uint64_t own = model.threads > 0 ? model.threads : threads;
+    shares.push_back({.threads = own, .first_cpu = sum});
+    sum += own > 0 ? own : num_cpus;
+  }
+  for (auto& share : shares) share.has_cores = sum <= num_cpus;
   return shares;
 }
 

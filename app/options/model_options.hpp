@@ -3,6 +3,7 @@
 // file, or a --model each on the command line.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,9 +14,10 @@
 namespace troupe {
 
 struct ModelOptions {
-  std::string dir = {};     // or a GGUF file
-  std::string name = {};    // empty: the name of the directory, or of the file without .gguf
-  double memory_share = 0;  // of a device's memory; 0: as much as each of the others of what is left
+  std::string dir = {};       // or a GGUF file
+  std::string name = {};      // empty: the name of the directory, or of the file without .gguf
+  double memory_share = 0;    // of a device's memory; 0: as much as each of the others of what is left
+  std::uint64_t threads = 0;  // of its workers, which are processes; 0: as many as --threads says
 };
 
 // Keys of [[model]], as "model.dir"; those with a flag are also [model]'s.
@@ -26,6 +28,18 @@ std::string served_name(const ModelOptions& model);
 
 // In the order of the models; at most 1 in all if find_problem() finds none.
 std::vector<double> memory_shares(const std::vector<ModelOptions>& models);
+
+// Compute threads of a model whose workers are processes of its own.
+struct ThreadShare {
+  std::uint64_t threads = 0;    // as --threads, 0: one a core
+  std::uint64_t first_cpu = 0;  // of the model's own, among the usable ones
+  bool has_cores = false;       // false: there are fewer cores than threads of all models
+  bool operator==(const ThreadShare&) const = default;
+};
+
+// In the order of the models. threads: of a model that does not say it.
+std::vector<ThreadShare> thread_shares(const std::vector<ModelOptions>& models, std::uint64_t threads,
+                                       std::uint64_t num_cpus);
 
 // The reason why these models can't be served together; nullopt: they can.
 std::optional<std::string> find_problem(const std::vector<ModelOptions>& models);

@@ -237,6 +237,11 @@ Options resolve_options(const OptionSources& sources) {
   apply_flags(options, sources.flags);
   if (options.device == "host") options.device = "cpu";
   if (const auto problem = find_problem(options.models)) throw std::runtime_error(*problem);
+  const bool has_threads = std::any_of(options.models.begin(), options.models.end(),
+                                       [](const ModelOptions& model) { return model.threads > 0; });
+  if (has_threads && options.worker_placement != "child")
+    throw std::runtime_error(
+        "[[model]]: threads: expected --worker-placement child; models in one process share --threads");
   return options;
 }
 

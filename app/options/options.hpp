@@ -44,6 +44,7 @@ struct Options {
   std::string device = "auto";
   std::uint64_t threads = 0;  // 0: one a core
   bool pin_threads = true;
+  std::uint64_t first_cpu = 0;  // no option: where the cores of a model's process begin, of several models
   std::string compute_type = "auto";
   bool deterministic = true;
   std::string quantize = "keep";

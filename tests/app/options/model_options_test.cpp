@@ -30,6 +30,15 @@ TEST_CASE("model options: what no model asks for is divided equally among those 
         std::vector<double>{0.5, 0.25});
 }
 
+TEST_CASE("model options: processes of models have cores of their own where there are enough") {
+  const std::vector<ModelOptions> both = {{.dir = "a", .threads = 2}, {.dir = "b"}};
+  CHECK(thread_shares(both, 1, 4) == std::vector<ThreadShare>{{2, 0, true}, {1, 2, true}});
+  CHECK(thread_shares(both, 1, 2) == std::vector<ThreadShare>{{2, 0, false}, {1, 2, false}});
+  CHECK(thread_shares(both, 0, 4) ==
+        std::vector<ThreadShare>{{2, 0, false}, {0, 2, false}});  // 0: one a core
+  CHECK(thread_shares({{.dir = "a"}}, 0, 4) == std::vector<ThreadShare>{{0, 0, true}});
+}
+
 TEST_CASE("model options: two models of one name are refused") {
   CHECK_FALSE(find_problem({{.dir = "/m/a"}, {.dir = "/m/b"}}));
   CHECK_FALSE(find_problem({{.dir = "/m/a"}, {.dir = "/n/a", .name = "other"}}));

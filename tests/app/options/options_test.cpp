@@ -327,4 +327,14 @@ TEST_CASE("options: what is wrong with a [[model]] is named with the file and it
   CHECK(contains(refused("[model]\ndir = \"/m/a\"\n" + good), ":3: "));
   CHECK(contains(refused(good + "[model]\ndir = \"/m/b\"\n"), ":3: "));
   CHECK(contains(refused("[model]\nmemory_share = 0.5\n"), "unknown option 'model.memory_share'"));
+  CHECK(contains(refused("[[model]]\ndir = \"/m/a\"\nthreads = 1025\n"), "[[model]] 1: threads: expected"));
+}
+
+TEST_CASE("options: a [[model]] has threads of its own in processes only") {
+  const TemporaryFile file("[[model]]\ndir = \"/m/a\"\nthreads = 3\n");
+  const auto options =
+      resolve_options({.file = file.path(), .environment = {}, .flags = {{"--worker-placement", "child"}}});
+  CHECK(options.models.at(0).threads == 3);
+  CHECK(contains(refusal({.file = file.path(), .environment = {}, .flags = {}}),
+                 "[[model]]: threads: expected --worker-placement child"));
 }

@@ -159,7 +159,7 @@ TEST_CASE("experts: logits that are no numbers choose as many experts as others"
 TEST_CASE("experts: no tokens are no tasks, and no product") {
   const Routes routes = route({}, 3, 2, true);
   CHECK(routes.bounds == std::vector<std::int32_t>{0, 0, 0, 0});
-  const PackedMatrix weight({}, 8, DataType::kF32);
+  const PackedMatrix weight({}, 8, BlockFormat::kF32);
   CHECK(expert_matmul_num_tasks(
             plan_expert_matmul({.weight = &weight, .num_experts = 3, .bounds = routes.bounds.data()})) == 0);
 }
@@ -171,7 +171,7 @@ TEST_CASE("experts: a mixture equals f64, and each token's bits are those that i
   const auto values = random_values(kExperts * kOutputs * kInputs, 4, 0.2F);
   for (const DataType type : {DataType::kF32, DataType::kBF16}) {
     const auto exact = type == DataType::kF32 ? values : to_f32(to_bf16(values));
-    PackedMatrix weight({{values.data(), DataType::kF32, kExperts * kOutputs}}, kInputs, type);
+    PackedMatrix weight({{values.data(), DataType::kF32, kExperts * kOutputs}}, kInputs, format_of(type));
     weight.pack();
     for (const Isa isa : supported_isas()) {
       const auto sums = mix(logits, x, weight, bias, isa);
