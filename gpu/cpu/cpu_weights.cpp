@@ -157,6 +157,12 @@ void read_part(const MatrixPart& part, std::size_t row, std::size_t first_block,
     return num_blocks * kBlockInputs / layout.num_elements * layout.num_bytes;
   };
   const std::size_t row_bytes = view->bytes.size() / view->shape[0];
+  if (!view->scales.empty()) {
+    const std::size_t row_scales = view->scales.size() / view->shape[0], in_file = view->row_in_file(row);
+    return read_mxfp4(view->bytes.subspan(in_file * row_bytes + first_block * kBlockInputs / 2,
+                                          blocks.size() * kBlockInputs / 2),
+                      view->scales.subspan(in_file * row_scales + first_block, blocks.size()), blocks);
+  }
   read_blocks(part.format,
               view->bytes.subspan(view->row_in_file(row) * row_bytes + bytes_of(first_block),
                                   bytes_of(blocks.size())),

@@ -207,6 +207,7 @@ void ProgramRunner::Execution::execute(const PagedAttention& attention, const Op
                                           .attended_stride = columns(attended),
                                           .window = attention.window,
                                           .scale = attention.scale != 0.0F ? attention.scale : usual_scale,
+                                          .sinks = op.inputs.size() > 1 ? vector(op.inputs[1]) : nullptr,
                                           .soft_cap = attention.soft_cap};
   run_tasks(arguments, paged_attention_num_tasks(arguments), paged_attention_run_task);
 }

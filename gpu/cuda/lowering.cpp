@@ -238,6 +238,7 @@ void refuse_unsupported(const Program& program) {
     if (attention != nullptr && attention->window != 0) refuse(kNoWindows);
     if (attention != nullptr && attention->soft_cap != 0.0F) refuse(kNoSoftCaps);
     if (std::holds_alternative<SoftCap>(op.kind)) refuse(kNoSoftCaps);
+    if (attention != nullptr && op.inputs.size() > 1) refuse(kNoSinks);
     if (attention != nullptr && attention->scale != 0.0F) refuse(kNoOtherScales);
     if (embed != nullptr && embed->scale != 1.0F) refuse(kNoOtherScales);
     if (gated != nullptr && gated->activation != Activation::kSilu) refuse(kNoGatedGelu);

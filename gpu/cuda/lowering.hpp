@@ -101,6 +101,7 @@ inline constexpr const char* kNoPartialRotation =
 inline constexpr const char* kNoLocalRotation =
     "the CUDA device rotates the keys of all layers alike, this model's by two bases";
 inline constexpr const char* kNoSoftCaps = "the CUDA device has no soft caps of scores and logits yet";
+inline constexpr const char* kNoSinks = "the CUDA device has no attention sinks yet";
 inline constexpr const char* kNoOtherScales =
     "the CUDA device multiplies neither embeddings nor scores by a number of the model's own yet";
 inline constexpr const char* kNoGatedGelu = "the CUDA device gates by SiLU only yet";

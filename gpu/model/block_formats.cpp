@@ -37,6 +37,8 @@ constexpr std::array<std::pair<std::uint32_t, std::string_view>, 21> kOtherTypes
     {35, "TQ2_0"},   {40, "NVFP4"}, {41, "Q1_0"},
 }};
 
+constexpr int kMaxMxfp4Scale = 252;  // 6 x 2^125 is finite, 6 x 2^126 is not
+
 int byte_at(Block block, std::size_t offset) { return std::to_integer<int>(block[offset]); }
 
 std::uint16_t u16_at(Block block, std::size_t offset) {
@@ -247,7 +249,7 @@ bool is_finite_half(std::uint32_t half) { return (half & 0x7C00U) != 0x7C00U; }
 bool has_finite_scales(BlockFormat format, Block block) {
   switch (format) {
     case BlockFormat::kQ6_K: return is_finite_half(u16_at(block, 208));
-    case BlockFormat::kMxfp4: return byte_at(block, 0) <= 252;  // 6 x 2^125 is finite, 6 x 2^126 is not
+    case BlockFormat::kMxfp4: return byte_at(block, 0) <= kMaxMxfp4Scale;
     case BlockFormat::kQ4_1:
     case BlockFormat::kQ5_1:
     case BlockFormat::kQ4_K:
@@ -318,6 +320,31 @@ bool has_finite_scales(BlockFormat format, std::span<const std::byte> blocks) {
     if (!has_finite_scales(format, blocks.data() + begin)) return false;
   }
   return true;
+}
+
+void read_mxfp4(std::span<const std::byte> nibbles, std::span<const std::byte> scales,
+                std::span<QuantizedBlock> blocks) {
+  constexpr std::size_t kNibbleBytes = kBlockInputs / 2;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    blocks[i].scale = half_of_e8m0(std::to_integer<int>(scales[i]));
+    fill_numbers(blocks[i], [both = nibbles.data() + i * kNibbleBytes](std::size_t element) {
+      return byte_at(both, element / 2) >> (4 * (element & 1)) & 15;
+    });
+  }
+}
+
+void dequantize_mxfp4(std::span<const std::byte> nibbles, std::span<const std::byte> scales,
+                      std::span<float> values) {
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    QuantizedBlock block;
+    read_mxfp4(nibbles.subspan(i * kBlockInputs / 2, kBlockInputs / 2), scales.subspan(i, 1), {&block, 1});
+    open_block(BlockFormat::kMxfp4, block, values.data() + i * kBlockInputs);
+  }
+}
+
+bool has_finite_mxfp4_scales(std::span<const std::byte> scales) {
+  return std::all_of(scales.begin(), scales.end(),
+                     [](std::byte scale) { return std::to_integer<int>(scale) <= kMaxMxfp4Scale; });
 }
 
 }  // namespace troupe

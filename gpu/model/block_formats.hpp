@@ -39,6 +39,14 @@ void open_blocks(BlockFormat format, std::span<const QuantizedBlock> blocks, std
 // `blocks`: whole blocks, not necessarily aligned, of all the elements of `values`.
 void dequantize(BlockFormat format, std::span<const std::byte> blocks, std::span<float> values);
 
+// MXFP4 as safetensors have it: elements 2t and 2t + 1 of a block of 32 in byte t of its 16, one scale a
+// block.
+void read_mxfp4(std::span<const std::byte> nibbles, std::span<const std::byte> scales,
+                std::span<QuantizedBlock> blocks);
+void dequantize_mxfp4(std::span<const std::byte> nibbles, std::span<const std::byte> scales,
+                      std::span<float> values);
+bool has_finite_mxfp4_scales(std::span<const std::byte> scales);
+
 // False where a scale makes values infinite or not a number. The format is a quantized one.
 bool has_finite_scales(BlockFormat format, std::span<const std::byte> blocks);
 

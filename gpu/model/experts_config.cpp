@@ -13,6 +13,16 @@ constexpr std::uint32_t kMaxExperts = 4096;
 constexpr double kMaxRows = 1U << 22;  // of a layer's experts
 constexpr std::uint32_t kPanel = 32;   // rows of an expert's matrices that devices pack together
 
+// Parts of other mixtures, whose tensors would be left out in silence.
+void refuse_other_parts(const ConfigFields& fields) {
+  for (const char* name : {"shared_expert_intermediate_size", "n_shared_experts", "num_shared_experts"}) {
+    if (const json* value = fields.find(name); value != nullptr && *value != 0)
+      fields.refuse(std::string("experts that all tokens share (") + name + ") are not supported");
+  }
+  if (const json* scale = fields.find("routed_scaling_factor"); scale != nullptr && *scale != 1)
+    fields.refuse("a scale of experts' shares (routed_scaling_factor) is not supported");
+}
+
 // Qwen3-MoE: layers that "mlp_only_layers" lists have no experts, nor those that a step leaves out.
 std::vector<bool> read_mixed_layers(const ConfigFields& fields, const ModelConfig& config) {
   const auto step = fields.count("decoder_sparse_step", kMaxLayers).value_or(1);
@@ -52,9 +62,22 @@ void check_sizes(const ConfigFields& fields, const char* width_name, const Exper
   if (parameters > kMaxParameters) fields.refuse("the stated experts make more than 1e13 parameters");
 }
 
+// The constants are the kernels'.
+void read_gpt_oss(const ConfigFields& fields, ExpertsConfig& experts) {
+  if (fields.number("swiglu_alpha", 0.0F, 100.0F).value_or(1.702F) != 1.702F)
+    fields.refuse("swiglu_alpha other than 1.702 is not supported");
+  if (fields.number("swiglu_limit", 0.0F, 1e6F).value_or(7.0F) != 7.0F)
+    fields.refuse("swiglu_limit other than 7 is not supported");
+  experts.has_bias = true;
+  experts.activation = Activation::kClampedSwish;
+  experts.alternates = true;
+  experts.is_transposed = fields.find("quantization_config") == nullptr;
+}
+
 }  // namespace
 
 ExpertsConfig read_experts(const ConfigFields& fields, Family family, const ModelConfig& config) {
+  refuse_other_parts(fields);
   ExpertsConfig experts;
   const bool is_qwen = family == Family::kQwen3Moe;
   const char* width = is_qwen ? "moe_intermediate_size" : "intermediate_size";
@@ -69,6 +92,7 @@ ExpertsConfig read_experts(const ConfigFields& fields, Family family, const Mode
     experts.normalizes = fields.flag("norm_topk_prob", false);
     experts.is_mixed = read_mixed_layers(fields, config);
   }
+  if (family == Family::kGptOss) read_gpt_oss(fields, experts);
   return experts;
 }
 

@@ -8,7 +8,9 @@
 
 namespace troupe {
 
-inline bool is_mixture(Family family) { return family == Family::kMixtral || family == Family::kQwen3Moe; }
+inline bool is_mixture(Family family) {
+  return family == Family::kMixtral || family == Family::kQwen3Moe || family == Family::kGptOss;
+}
 
 // Needs config's sizes. Throws std::runtime_error.
 ExpertsConfig read_experts(const ConfigFields& fields, Family family, const ModelConfig& config);

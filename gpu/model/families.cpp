@@ -17,6 +17,7 @@ constexpr FamilyNames kFamilies[] = {
     {Family::kSmolLm3, "SmolLM3ForCausalLM", "smollm3", "smollm3"},
     {Family::kGemma2, "Gemma2ForCausalLM", "gemma2", "gemma2"},
     {Family::kGemma3, "Gemma3ForCausalLM", "gemma3_text", "gemma3"},
+    {Family::kGptOss, "GptOssForCausalLM", "gpt_oss", "gpt-oss"},
     {Family::kGpt2, "GPT2LMHeadModel", "gpt2", ""},
     {Family::kGptNeoX, "GPTNeoXForCausalLM", "gpt_neox", ""},
     {Family::kBert, "BertModel", "bert", ""},

@@ -18,6 +18,7 @@ enum class Family : std::uint8_t {
   kQwen3Moe,
   kPhi3,
   kSmolLm3,
+  kGptOss,
   kGemma2,
   kGemma3,
   kGpt2,

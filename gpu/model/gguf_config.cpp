@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "gpu/model/experts_config.hpp"
@@ -17,12 +18,15 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kPhi3 = "phi3";
+constexpr const char* kGptOss = "gpt-oss";
 // Queries and keys of these lie in pairs.
 constexpr std::array<std::string_view, 2> kPaired = {"llama", "smollm3"};
 
 // Tokens that end an answer by their spelling, where the file names one of them only.
 constexpr std::array<std::string_view, 7> kEndings = {
     "<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>"};
+// gpt-oss' "<|end|>" ends a message, behind which the answer goes on.
+constexpr std::array<std::string_view, 3> kEndingsOfGptOss = {"<|return|>", "<|call|>", "<|endoftext|>"};
 constexpr std::uint64_t kControlToken = 3;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kModelTensors = {{
@@ -59,6 +63,8 @@ constexpr OtherName kOtherNames[] = {
     {"llama", "ffn_up_exps", "block_sparse_moe.experts.*.w3"},
     {"llama", "ffn_down_exps", "block_sparse_moe.experts.*.w2"},
     {kPhi3, "ffn_up", "mlp.gate_up_proj"},  // one matrix, in which gate's rows are the first
+    {kGptOss, "post_attention_norm", "post_attention_layernorm"},
+    {kGptOss, "ffn_gate_inp", "mlp.router"},
     {"gemma2", "ffn_norm", "pre_feedforward_layernorm"},
     {"gemma2", "post_attention_norm", "post_attention_layernorm"},
     {"gemma2", "post_ffw_norm", "post_feedforward_layernorm"},
@@ -144,7 +150,8 @@ void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, Fami
     file.refuse(keys.key("rope.dimension_count") + " other than the heads' " + std::to_string(head_dim) +
                 " is not supported");
   }
-  if (keys.count("attention.sliding_window").value_or(0) > 0 && keys.name() != kPhi3 && !is_gemma(family)) {
+  if (keys.count("attention.sliding_window").value_or(0) > 0 && keys.name() != kPhi3 &&
+      keys.name() != kGptOss && !is_gemma(family)) {
     file.refuse(keys.key("attention.sliding_window") + " is not supported");
   }
 }
@@ -185,6 +192,7 @@ json rope_scaling_of(const GgufFile& file, const ArchitectureKeys& keys) {
   if (const auto original = keys.count("rope.scaling.original_context_length")) {
     rope["original_max_position_embeddings"] = *original;
   }
+  if (keys.name() == kGptOss) rope["truncate"] = false;  // not in the format
   return rope;
 }
 
@@ -197,7 +205,8 @@ double partial_factor(std::uint64_t rotated, std::uint64_t head_dim) {
 // Null: none, or as the family's configuration has it. Older files of Phi-3 with a context of 4096 leave
 // theirs out; a Gemma 3 without one attends otherwise.
 json sliding_window_of(const ArchitectureKeys& keys) {
-  if (keys.name() == "gemma3") return keys.required_count("attention.sliding_window");
+  if (keys.name() == "gemma3" || keys.name() == kGptOss)
+    return keys.required_count("attention.sliding_window");
   const auto window = keys.count("attention.sliding_window");
   if (keys.name() != kPhi3) return window ? json(*window) : json(nullptr);
   if (!window) return keys.required_count("context_length") == 4096 ? json(2047) : json(nullptr);
@@ -243,7 +252,9 @@ void add_token(const GgufFile& file, const char* key, json& tokens) {
 }
 
 // Every token that ends an answer: the named ones, and control tokens spelled as endings.
-json ending_tokens(const GgufFile& file) {
+json ending_tokens(const GgufFile& file, const ArchitectureKeys& keys) {
+  const std::span<const std::string_view> spellings =
+      keys.name() == kGptOss ? std::span<const std::string_view>(kEndingsOfGptOss) : kEndings;
   json endings = json::array();
   for (const char* key :
        {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
@@ -257,7 +268,7 @@ json ending_tokens(const GgufFile& file) {
     const std::string* text = (*tokens)[i].as_text();
     const std::uint64_t* type = (*types)[i].as_unsigned();
     const bool ends = text != nullptr && type != nullptr && *type == kControlToken &&
-                      std::find(kEndings.begin(), kEndings.end(), *text) != kEndings.end();
+                      std::find(spellings.begin(), spellings.end(), *text) != spellings.end();
     if (ends) endings.push_back(i);
   }
   return endings;
@@ -301,7 +312,7 @@ json gguf_config_document(const GgufFile& file) {
                    {"attention_bias", file.find_tensor("blk.0.attn_q.bias") != nullptr},
                    {"mlp_bias", file.find_tensor("blk.0.ffn_down.bias") != nullptr},
                    {"bos_token_id", std::move(bos)},
-                   {"eos_token_id", ending_tokens(file)},
+                   {"eos_token_id", ending_tokens(file, keys)},
                    {"torch_dtype", is_f32 ? "float32" : "bfloat16"}};
   if (is_gemma(family->family)) add_gemma(keys, family->family, head_dim, document);
   if (is_mixture(family->family)) add_experts(keys, document);
@@ -350,6 +361,7 @@ std::string hugging_face_name(std::string_view tensor, std::string_view architec
   const auto known_as = [&](std::string_view theirs) {
     return "model.layers." + number + "." + std::string(theirs) + suffix;
   };
+  if (architecture == kGptOss && module == "attn_sinks") return "model.layers." + number + ".self_attn.sinks";
   for (const OtherName& other : kOtherNames) {
     if (architecture == other.architecture && module == other.ours) return known_as(other.theirs);
   }

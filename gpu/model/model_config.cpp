@@ -43,9 +43,11 @@ const FamilyNames& read_family(const ConfigFields& fields) {
 
 // Features that would change the numbers and that no code here computes.
 void refuse_unsupported(const ConfigFields& fields, Family family) {
-  if (fields.find("quantization_config") != nullptr) {
+  const json* quantization = fields.find("quantization_config");
+  const bool is_known = family == Family::kGptOss && quantization != nullptr && quantization->is_object() &&
+                        quantization->value("quant_method", json()) == "mxfp4";
+  if (quantization != nullptr && !is_known)
     fields.refuse("quantized weights (quantization_config) are not supported");
-  }
   if (is_gemma(family) || is_gpt(family)) return;  // which read their own
   const auto activation = fields.text("hidden_act").value_or("silu");
   if (activation != "silu" && activation != "swish") {
@@ -86,8 +88,8 @@ void read_sizes(const ConfigFields& fields, Family family, ModelConfig& config) 
   }
   if (const auto head_dim = fields.count("head_dim", kMaxWidth)) {
     config.head_dim = *head_dim;
-  } else if (is_gemma(family)) {
-    config.head_dim = 256;  // whatever the width
+  } else if (is_gemma(family) || family == Family::kGptOss) {
+    config.head_dim = is_gemma(family) ? 256 : 64;  // whatever the width
   } else {
     if (config.hidden_size % config.num_heads != 0) {
       fields.refuse(names.hidden + (" " + std::to_string(config.hidden_size)) + " is no multiple of " +
@@ -125,10 +127,12 @@ void read_sliding_window(const ConfigFields& fields, Family family, ModelConfig&
   const bool is_of_gemma = is_gemma(family);
   const bool is_qwen = family == Family::kQwen2 || family == Family::kQwen3 || family == Family::kQwen3Moe;
   const bool may_slide =
-      family == Family::kMistral || family == Family::kMixtral || family == Family::kPhi3 || is_of_gemma ||
+      family == Family::kMistral || family == Family::kMixtral || family == Family::kGptOss ||
+      family == Family::kPhi3 || is_of_gemma ||
       ((is_qwen || family == Family::kSmolLm3) && fields.flag("use_sliding_window", false));
   auto window = fields.count("sliding_window", kMaxContext);
   if (is_of_gemma && !window) window = 4096;
+  if (family == Family::kGptOss && !fields.has("sliding_window")) window = 128;
   if (!may_slide || !window) return;
   if (*window < config.context_length) config.sliding_window = *window;
   // Gemma's layers that slide differ in more than the window.
@@ -147,9 +151,9 @@ void read_sliding_window(const ConfigFields& fields, Family family, ModelConfig&
       config.is_sliding.push_back(layer >= first);
   } else if (family == Family::kSmolLm3) {
     for (const bool is_rotated : config.is_rotated) config.is_sliding.push_back(!is_rotated);
-  } else if (is_of_gemma) {
+  } else if (is_of_gemma || family == Family::kGptOss) {
     const auto interval =
-        family == Family::kGemma2 ? 2U : fields.count("sliding_window_pattern", kMaxLayers).value_or(6);
+        family != Family::kGemma3 ? 2U : fields.count("sliding_window_pattern", kMaxLayers).value_or(6);
     for (std::uint32_t layer = 0; layer < config.num_layers; ++layer)
       config.is_sliding.push_back((layer + 1) % interval != 0);
   }
@@ -197,6 +201,7 @@ RopeDefaults rope_defaults(Family family) {
   if (family == Family::kGemma3) return {.theta = 1e6F};
   if (family == Family::kSmolLm3) return {.theta = 2e6F};
   if (family == Family::kMixtral) return {.theta = 1e6F};
+  if (family == Family::kGptOss) return {.theta = 150000.0F};
   return {.part = family == Family::kGptNeoX ? 0.25F : 1.0F};
 }
 
@@ -213,13 +218,18 @@ ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& f
   if (names.family == Family::kSmolLm3) read_rotated_layers(fields, config);
   read_sliding_window(fields, names.family, config);
   read_rope(fields, file, rope_defaults(names.family), config);
+  // Without one its scaling is neither none nor that of the published models.
+  if (names.family == Family::kGptOss && !config.rope_scaling)
+    fields.refuse("rope_scaling of gpt-oss is missing");
   if (is_gemma(names.family)) config.gemma = read_gemma(fields, file, names.family, config);
-  config.norm_epsilon =
-      fields.number("rms_norm_eps", 0.0F, 1.0F).value_or(names.family == Family::kMixtral ? 1e-5F : 1e-6F);
+  const bool has_larger = names.family == Family::kMixtral || names.family == Family::kGptOss;
+  config.norm_epsilon = fields.number("rms_norm_eps", 0.0F, 1.0F).value_or(has_larger ? 1e-5F : 1e-6F);
   config.tied_embeddings = fields.flag("tie_word_embeddings", ties_embeddings(names.family));
   // Qwen2's configuration does not name the biases that it always has.
   const bool is_qwen2 = names.family == Family::kQwen2;
-  config.attention_bias = is_qwen2 || fields.flag("attention_bias", false);
+  const bool is_gpt_oss = names.family == Family::kGptOss;
+  config.attention_bias = is_qwen2 || fields.flag("attention_bias", is_gpt_oss);
+  config.attention_sinks = is_gpt_oss;
   config.qkv_bias_only = is_qwen2;
   config.fused_projections = names.family == Family::kPhi3;
   config.head_norms =
@@ -261,6 +271,7 @@ ModelConfig load_gguf_config(const std::filesystem::path& path) {
   ModelConfig config = read_decoder_config(ConfigFields(document, translated(path)), translated(path));
   config.rope_divisors = gguf_rope_divisors(file, config.head_dim);
   if (config.gemma) config.gemma->lacks_one = false;
+  if (config.experts) config.experts->alternates = config.experts->is_transposed = false;
   return config;
 }
 

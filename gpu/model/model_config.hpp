@@ -81,6 +81,11 @@ struct ExpertsConfig {
   std::uint32_t intermediate_size = 0;  // of one expert
   bool normalizes = true;               // the shares of those chosen sum to 1 (norm_topk_prob)
   std::vector<bool> is_mixed = {};      // by layer, others are dense; empty: all are
+  // gpt-oss: biases of router and experts, its own gate, and how a directory has its matrices.
+  bool has_bias = false;
+  Activation activation = Activation::kSilu;
+  bool alternates = false;     // rows of gate and up take turns in one matrix
+  bool is_transposed = false;  // unless they are in blocks
 };
 
 // In an encoder's, rope_*, tied_embeddings, *_bias and the tokens mean nothing.
@@ -107,6 +112,7 @@ struct ModelConfig {
   std::vector<bool> is_rotated = {};      // by layer; empty: all are
   std::uint32_t sliding_window = 0;       // tokens; 0: none
   std::vector<bool> is_sliding = {};      // by layer; empty: all are
+  bool attention_sinks = false;           // a score of each head that no token has
   bool head_norms = false;                // of queries and keys, before they are rotated
   DataType weight_type = DataType::kF32;  // torch_dtype / dtype
   std::optional<std::int32_t> bos_token;

@@ -14,7 +14,8 @@ constexpr std::size_t kElementsATask = std::size_t{1} << 18;
 WeightElements::WeightElements(const WeightView& view, const RunTasks& run_tasks) : view_(view) {
   for (std::size_t i = 0; i < view.shape.size(); ++i) {
     // A vector in another order is a row an element.
-    const bool is_reordered = view.paired_rows != 0 || view.order == FileOrder::kHeadByHead;
+    const bool is_reordered =
+        view.paired_rows != 0 || view.alternates || view.order == FileOrder::kHeadByHead;
     const bool is_row = i + 1 < view.shape.size() || (view.shape.size() == 1 && is_reordered);
     (is_row ? num_rows_ : row_elements_) *= view.shape[i];
   }
@@ -34,24 +35,29 @@ void WeightElements::run_in_turn(std::size_t num_tasks, const std::function<void
 // A safetensors header of odd length leaves its data misaligned; kernels read elements.
 bool WeightElements::is_as_in_file() const {
   const auto address = reinterpret_cast<std::uintptr_t>(view_.bytes.data());
-  return !view_.blocks && view_.paired_rows == 0 && view_.order == FileOrder::kAsRead &&
+  return !view_.blocks && view_.paired_rows == 0 && !view_.alternates && view_.order == FileOrder::kAsRead &&
          address % size_of(view_.type) == 0;
 }
 
-void WeightElements::copy_column(std::size_t row) {
+void WeightElements::copy_column(std::size_t row, std::size_t column) {
   const std::size_t element = size_of(type());
   for (std::size_t i = 0; i < row_elements_; ++i) {
     std::memcpy(copy_.data() + (row * row_elements_ + i) * element,
-                view_.bytes.data() + (i * num_rows_ + row) * element, element);
+                view_.bytes.data() + (i * num_rows_ + column) * element, element);
   }
 }
 
 void WeightElements::copy_row(std::size_t row) {
-  if (view_.order == FileOrder::kTransposed) return copy_column(row);
+  const std::size_t row_in_file = view_.row_in_file(row);
+  if (view_.order == FileOrder::kTransposed) return copy_column(row, row_in_file);
   const std::size_t row_bytes = view_.bytes.size() / num_rows_;
-  const auto source = view_.bytes.subspan(view_.row_in_file(row) * row_bytes, row_bytes);
+  const auto source = view_.bytes.subspan(row_in_file * row_bytes, row_bytes);
   std::byte* target = copy_.data() + row * row_elements_ * size_of(view_.type);
-  if (view_.blocks) {
+  if (!view_.scales.empty()) {
+    const std::size_t num_blocks = view_.scales.size() / num_rows_;
+    dequantize_mxfp4(source, view_.scales.subspan(row_in_file * num_blocks, num_blocks),
+                     {reinterpret_cast<float*>(target), row_elements_});
+  } else if (view_.blocks) {
     dequantize(*view_.blocks, source, {reinterpret_cast<float*>(target), row_elements_});
   } else {
     std::memcpy(target, source.data(), row_bytes);

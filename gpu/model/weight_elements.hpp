@@ -31,7 +31,7 @@ class WeightElements {
   static void run_in_turn(std::size_t num_tasks, const std::function<void(std::size_t)>& task);
   bool is_as_in_file() const;
   void copy_row(std::size_t row);
-  void copy_column(std::size_t row);  // of the file, which is a row here
+  void copy_column(std::size_t row, std::size_t column);  // of the file, which is a row here
 
   WeightView view_;
   std::size_t num_rows_ = 1;

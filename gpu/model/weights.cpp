@@ -36,6 +36,9 @@ std::string shown(const std::vector<std::uint64_t>& shape) {
   return text + "]";
 }
 
+// "…_blocks" has them in "…_scales".
+std::string scales_of(const std::string& blocks) { return blocks.substr(0, blocks.rfind('_')) + "_scales"; }
+
 // One more than the highest number behind the prefix.
 std::uint64_t count_layers(const WeightStore& store, const std::string& prefix) {
   std::uint64_t count = 0;
@@ -71,6 +74,7 @@ bool has_no_full_exponent(std::span<const std::byte> bytes, Bits exponent) {
 
 // Infinity and NaN are the values whose exponent is all ones.
 bool is_finite(const WeightView& view) {
+  if (!view.scales.empty()) return has_finite_mxfp4_scales(view.scales);
   if (view.blocks) return has_finite_scales(*view.blocks, view.bytes);
   switch (view.type) {
     case DataType::kF32: return has_no_full_exponent<std::uint32_t>(view.bytes, 0x7F800000);
@@ -97,6 +101,7 @@ std::uint64_t WeightView::row_in_file(std::uint64_t row) const {
     const std::uint64_t part_rows = shape[0] / 3, in_part = row % part_rows;
     return (in_part / head_dim * 3 + row / part_rows) * head_dim + in_part % head_dim;
   }
+  if (alternates) return row < shape[0] / 2 ? 2 * row : 2 * (row - shape[0] / 2) + 1;
   if (paired_rows == 0) return row;
   const std::uint64_t in_head = row % paired_rows, half = paired_rows / 2;
   return row - in_head + (in_head < half ? 2 * in_head : 2 * (in_head - half) + 1);
@@ -116,6 +121,7 @@ WeightStore::WeightStore(const std::filesystem::path& model) : model_(model) {
   } else {
     throw std::runtime_error(single.string() + ": is missing, and so is model.safetensors.index.json");
   }
+  split_experts();
 }
 
 WeightView WeightStore::find(std::string_view name) const {
@@ -171,6 +177,54 @@ void WeightStore::add_entry(const SafetensorsFile& file, const SafetensorsEntry&
           .type = entry.type.value_or(DataType::kF32), .shape = entry.shape, .bytes = file.bytes_of(entry)}};
 }
 
+// gpt-oss has all experts of a layer in one tensor, whose blocks and scales may be apart.
+void WeightStore::split_experts() {
+  struct Stack {
+    const char *ending, *name;
+  };
+  constexpr Stack kStacks[] = {{".mlp.experts.gate_up_proj", "gate_up_proj.weight"},
+                               {".mlp.experts.gate_up_proj_blocks", "gate_up_proj.weight"},
+                               {".mlp.experts.gate_up_proj_bias", "gate_up_proj.bias"},
+                               {".mlp.experts.down_proj", "down_proj.weight"},
+                               {".mlp.experts.down_proj_blocks", "down_proj.weight"},
+                               {".mlp.experts.down_proj_bias", "down_proj.bias"}};
+  std::vector<std::pair<std::string, Tensor>> found;
+  std::vector<std::string> parts;  // of them in the file
+  for (const auto& [name, tensor] : tensors_) {
+    const auto* stack = std::find_if(std::begin(kStacks), std::end(kStacks),
+                                     [&](const Stack& known) { return name.ends_with(known.ending); });
+    if (stack == std::end(kStacks)) continue;
+    const bool is_in_blocks = name.ends_with("_blocks");
+    parts.push_back(name);
+    if (is_in_blocks) parts.push_back(scales_of(name));
+    const std::string layer = name.substr(0, name.size() - std::string_view(stack->ending).size());
+    found.emplace_back(layer + ".mlp.experts.*." + stack->name, is_in_blocks ? joined_blocks(name) : tensor);
+  }
+  for (const auto& name : parts) tensors_.erase(name);
+  for (auto& [name, tensor] : found) add_unique(name, std::move(tensor));
+}
+
+// Of [..., blocks, 16] bytes and [..., blocks] scales.
+WeightStore::Tensor WeightStore::joined_blocks(const std::string& name) const {
+  constexpr std::uint64_t kBlockBytes = 16;
+  Tensor tensor = tensors_.at(name);
+  const auto scales = tensors_.find(scales_of(name));
+  auto& shape = tensor.view.shape;
+  const bool are_blocks = tensor.element_type == "U8" && shape.size() == 4 && shape[3] == kBlockBytes;
+  if (!are_blocks || scales == tensors_.end() || scales->second.element_type != "U8" ||
+      scales->second.view.shape != std::vector(shape.begin(), shape.end() - 1)) {
+    throw std::runtime_error(tensor.file->path().string() + ": tensor \"" + name +
+                             "\" is not of blocks of 16 bytes, U8, with a scale each in \"" +
+                             scales_of(name) + "\"");
+  }
+  shape = {shape[0], shape[1], shape[2] * 2 * kBlockBytes};
+  tensor.element_type = layout_of(BlockFormat::kMxfp4).name;
+  tensor.is_readable = true;
+  tensor.view.blocks = BlockFormat::kMxfp4;
+  tensor.view.scales = scales->second.view.bytes;
+  return tensor;
+}
+
 void WeightStore::add_gguf(const std::filesystem::path& path) {
   gguf_ = std::make_unique<GgufFile>(path);
   const std::string* architecture = gguf_->find_text("general.architecture");
@@ -178,24 +232,26 @@ void WeightStore::add_gguf(const std::filesystem::path& path) {
     const BlockLayout* layout = tensor.entry.layout;
     const bool is_plain = layout != nullptr && layout->plain;
     const std::string known = hugging_face_name(name, architecture != nullptr ? *architecture : "");
-    add_gguf_tensor(known, {.file = tensor.part,
-                            .element_type = tensor.entry.type_name(),
-                            .is_readable = layout != nullptr,
-                            .view = {.type = is_plain ? *layout->plain : DataType::kF32,
-                                     .shape = tensor.entry.shape(),
-                                     .bytes = tensor.bytes(),
-                                     .blocks = layout == nullptr || is_plain ? std::nullopt
-                                                                             : std::optional(layout->format),
-                                     .paired_rows = gguf_paired_rows(*gguf_, name)}});
+    add_unique(known, {.file = tensor.part,
+                       .element_type = tensor.entry.type_name(),
+                       .is_readable = layout != nullptr,
+                       .view = {.type = is_plain ? *layout->plain : DataType::kF32,
+                                .shape = tensor.entry.shape(),
+                                .bytes = tensor.bytes(),
+                                .blocks = layout == nullptr || is_plain ? std::nullopt
+                                                                        : std::optional(layout->format),
+                                .paired_rows = gguf_paired_rows(*gguf_, name)}});
   }
 }
 
-void WeightStore::add_gguf_tensor(const std::string& name, Tensor tensor) {
+void WeightStore::add_unique(const std::string& name, Tensor tensor) {
   constexpr std::string_view kExperts = "experts.*.";
   const std::size_t found = name.find(kExperts);
   if (found != std::string::npos) return add_experts(name, found + kExperts.size() - 2, tensor);
+  const std::filesystem::path& path = tensor.file->path();
   if (!tensors_.emplace(name, std::move(tensor)).second)
-    gguf_->refuse("the tensor " + shown_gguf_name(name) + " occurs under two names");
+    throw std::runtime_error(path.string() + ": the tensor " + shown_gguf_name(name) +
+                             " occurs under two names");
 }
 
 // [experts, rows, columns], of which each expert is a tensor of its own; a bias has no columns.
@@ -203,15 +259,17 @@ void WeightStore::add_experts(const std::string& name, std::size_t number_at, co
   constexpr std::uint64_t kMaxExperts = 4096;
   const auto& shape = stack.view.shape;
   if (shape.size() < 2 || shape[0] == 0 || shape[0] > kMaxExperts) {
-    gguf_->refuse("the tensor " + shown_gguf_name(name) + " has shape " + shown(shape) +
-                  ", expected those of 1 to 4096 experts");
+    throw std::runtime_error(stack.file->path().string() + ": the tensor " + shown_gguf_name(name) +
+                             " has shape " + shown(shape) + ", expected those of 1 to 4096 experts");
   }
   const std::size_t size = stack.view.bytes.size() / shape[0];
   for (std::uint64_t expert = 0; expert < shape[0]; ++expert) {
     Tensor tensor = stack;
     tensor.view.shape.erase(tensor.view.shape.begin());
     tensor.view.bytes = stack.view.bytes.subspan(expert * size, size);
-    add_gguf_tensor(std::string(name).replace(number_at, 1, std::to_string(expert)), std::move(tensor));
+    const std::size_t scales = stack.view.scales.size() / shape[0];
+    if (scales > 0) tensor.view.scales = stack.view.scales.subspan(expert * scales, scales);
+    add_unique(std::string(name).replace(number_at, 1, std::to_string(expert)), std::move(tensor));
   }
 }
 
@@ -257,6 +315,7 @@ std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec&
     if (spec.order == FileOrder::kTransposed && shape.size() == 2) std::swap(shape[0], shape[1]);
     views.back().order = spec.order;
     views.back().head_dim = spec.head_dim;
+    views.back().alternates = spec.alternates;
     const bool fits = is_vector ? shape.size() == 1 : shape.size() == 2 && shape[1] == spec.columns;
     // No overflow: a shape's product was checked against the file's size.
     stacked += fits ? shape[0] : 0;

@@ -36,6 +36,10 @@ struct WeightView {
 
   FileOrder order = FileOrder::kAsRead;  // with shape as the network has it
   std::uint32_t head_dim = 0;            // for kHeadByHead
+  bool alternates = false;               // rows of the first half and of the second take turns
+  // MXFP4 as Hugging Face has it, if not empty: a block's scale is a byte here, and byte t of its 16 has the
+  // elements 2t and 2t + 1.
+  std::span<const std::byte> scales = {};
 
   // Where the network's row is in the file. Elements of a vector count as rows.
   std::uint64_t row_in_file(std::uint64_t row) const;
@@ -79,8 +83,10 @@ class WeightStore {
   void add_single(const std::filesystem::path& path);
   void add_shards(const std::filesystem::path& model_dir, const std::filesystem::path& index_path);
   void add_entry(const SafetensorsFile& file, const SafetensorsEntry& entry);
+  void split_experts();
+  Tensor joined_blocks(const std::string& name) const;
   void add_gguf(const std::filesystem::path& path);
-  void add_gguf_tensor(const std::string& name, Tensor tensor);
+  void add_unique(const std::string& name, Tensor tensor);
   void add_experts(const std::string& name, std::size_t number_at, const Tensor& stack);
   std::vector<const MappedFile*> mapped_files() const;
 

@@ -15,18 +15,42 @@ struct ExpertNames {
 };
 
 ExpertNames names_of(const ModelConfig& config) {
-  if (find_family(config.architecture)->family == Family::kMixtral)
-    return {"block_sparse_moe.", "gate", "w1", "w3", "w2"};
-  return {"mlp.", "gate", "gate_proj", "up_proj", "down_proj"};
+  const Family family = find_family(config.architecture)->family;
+  if (family == Family::kMixtral) return {"block_sparse_moe.", "gate", "w1", "w3", "w2"};
+  return {"mlp.", family == Family::kGptOss ? "router" : "gate", "gate_proj", "up_proj", "down_proj"};
 }
 
-TensorId expert_product(ProgramWriter& writer, const ExpertsConfig& experts, const std::string& name,
-                        TensorId a, std::uint32_t depth, std::uint32_t width, TensorId bounds) {
-  const TensorId product =
-      writer.temporary(name + "_product", DataType::kF32, width, RowCount::kTokens, experts.num_chosen);
-  writer.add(ExpertMatmul{}, {a, bounds, writer.weight(name, experts.num_experts * width, depth)}, {product});
-  return product;
+// Names of a part of each expert, which may consist of two tensors.
+std::vector<std::string> names_in_files(const ModelConfig& config, const std::string& mixture,
+                                        const std::vector<const char*>& parts, const char* suffix) {
+  std::vector<std::string> names;
+  for (std::uint32_t expert = 0; expert < config.experts->num_experts; ++expert)
+    for (const char* part : parts)
+      names.push_back(mixture + "experts." + std::to_string(expert) + "." + part + suffix);
+  return names;
 }
+
+// The products of a mixture that is being written.
+class ExpertProductWriter {
+ public:
+  ExpertProductWriter(ProgramWriter& writer, const ExpertsConfig& experts, TensorId bounds)
+      : writer_(writer), experts_(experts), bounds_(bounds) {}
+
+  TensorId product(const std::string& name, TensorId a, std::uint32_t depth, std::uint32_t width) {
+    const std::uint32_t rows = experts_.num_experts * width;
+    const TensorId result =
+        writer_.temporary(name + "_product", DataType::kF32, width, RowCount::kTokens, experts_.num_chosen);
+    std::vector<TensorId> inputs = {a, bounds_, writer_.weight(name, rows, depth)};
+    if (experts_.has_bias) inputs.push_back(writer_.weight(name + "_bias", 1, rows));
+    writer_.add(ExpertMatmul{}, std::move(inputs), {result});
+    return result;
+  }
+
+ private:
+  ProgramWriter& writer_;
+  const ExpertsConfig& experts_;
+  TensorId bounds_;
+};
 
 }  // namespace
 
@@ -38,20 +62,32 @@ void list_experts(WeightList& list, const ModelConfig& config, const std::string
   const ExpertsConfig& experts = *config.experts;
   const ExpertNames names = names_of(config);
   const std::string mixture = prefix + names.mixture;
-  std::vector<std::string> gate_up, down;
-  for (std::uint32_t expert = 0; expert < experts.num_experts; ++expert) {
-    const std::string module = mixture + "experts." + std::to_string(expert) + ".";
-    gate_up.push_back(module + names.gate + ".weight");
-    gate_up.push_back(module + names.up + ".weight");
-    down.push_back(module + names.down + ".weight");
-  }
+  const std::string router = mixture + names.router;
   const std::uint32_t hidden = config.hidden_size, width = experts.intermediate_size;
-  list.add_matrix(prefix + "router", {mixture + names.router + ".weight"}, experts.num_experts, hidden,
-                  MatrixKind::kRouter);
-  list.add_matrix(prefix + "experts_gate_up", std::move(gate_up), experts.num_experts * 2 * width, hidden,
-                  MatrixKind::kExperts);
-  list.add_matrix(prefix + "experts_down", std::move(down), experts.num_experts * hidden, width,
-                  MatrixKind::kExperts);
+  list.add_matrix(prefix + "router", {router + ".weight"}, experts.num_experts, hidden, MatrixKind::kRouter);
+  if (experts.has_bias) list.add_vector(prefix + "router_bias", {router + ".bias"}, experts.num_experts);
+  const auto add = [&](const std::string& name, const std::vector<const char*>& parts, std::uint32_t outputs,
+                       std::uint32_t inputs, bool alternates) {
+    const std::uint32_t rows = experts.num_experts * outputs;
+    list.add({.name = prefix + name,
+              .sources = names_in_files(config, mixture, parts, ".weight"),
+              .rows = rows,
+              .columns = inputs,
+              .is_matrix = true,
+              .kind = MatrixKind::kExperts,
+              .order = experts.is_transposed ? FileOrder::kTransposed : FileOrder::kAsRead,
+              .alternates = alternates});
+    if (!experts.has_bias) return;
+    list.add({.name = prefix + name + "_bias",
+              .sources = names_in_files(config, mixture, parts, ".bias"),
+              .rows = 1,
+              .columns = rows,
+              .kind = MatrixKind::kExperts,
+              .alternates = alternates});
+  };
+  const std::vector<const char*> gate_up = {names.gate, names.up}, fused = {"gate_up_proj"};
+  add("experts_gate_up", experts.alternates ? fused : gate_up, 2 * width, hidden, experts.alternates);
+  add("experts_down", {names.down}, hidden, width, false);
 }
 
 TensorId write_experts(ProgramWriter& writer, const ModelConfig& config, const std::string& prefix,
@@ -59,7 +95,7 @@ TensorId write_experts(ProgramWriter& writer, const ModelConfig& config, const s
   const ExpertsConfig& experts = *config.experts;
   const std::uint32_t hidden = config.hidden_size, width = experts.intermediate_size;
   const std::uint32_t choices = experts.num_chosen;
-  const TensorId logits = writer.matmul(prefix + "router", normed, experts.num_experts, false);
+  const TensorId logits = writer.matmul(prefix + "router", normed, experts.num_experts, experts.has_bias);
   const TensorId shares = writer.temporary(prefix + "shares", DataType::kF32, choices);
   const TensorId places = writer.temporary(prefix + "places", DataType::kI32, choices);
   const TensorId bounds =
@@ -68,12 +104,12 @@ TensorId write_experts(ProgramWriter& writer, const ModelConfig& config, const s
   const TensorId grouped =
       writer.temporary(prefix + "grouped", writer.compute_type(), hidden, RowCount::kTokens, choices);
   writer.add(GroupRows{}, {normed, places}, {grouped});
-  const TensorId gate_up =
-      expert_product(writer, experts, prefix + "experts_gate_up", grouped, hidden, 2 * width, bounds);
+  ExpertProductWriter products(writer, experts, bounds);
+  const TensorId gate_up = products.product(prefix + "experts_gate_up", grouped, hidden, 2 * width);
   const TensorId h =
       writer.temporary(prefix + "experts_h", writer.compute_type(), width, RowCount::kTokens, choices);
-  writer.add(GatedActivation{}, {gate_up}, {h});
-  const TensorId down = expert_product(writer, experts, prefix + "experts_down", h, width, hidden, bounds);
+  writer.add(GatedActivation{experts.activation}, {gate_up}, {h});
+  const TensorId down = products.product(prefix + "experts_down", h, width, hidden);
   const TensorId sums = writer.temporary(prefix + "experts_sums", DataType::kF32, hidden);
   writer.add(CombineExperts{}, {down, places, shares}, {sums});
   return sums;

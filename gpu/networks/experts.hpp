@@ -12,8 +12,9 @@
 
 namespace troupe {
 
-// Of a configuration with experts. prefix: of the layer.
+// False: the layer is dense.
 bool is_mixed(const ModelConfig& config, std::uint32_t layer);
+// Both take a configuration with experts, and the prefix of the layer's names.
 void list_experts(WeightList& list, const ModelConfig& config, const std::string& prefix);
 // Returns the sums, f32 of the width of `normed`.
 TensorId write_experts(ProgramWriter& writer, const ModelConfig& config, const std::string& prefix,

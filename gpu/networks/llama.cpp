@@ -51,7 +51,9 @@ class LlamaProgram {
     const TensorId attended =
         writer_.temporary(prefix + "attended", writer_.compute_type(), config_.query_width());
     const bool slides = holds(config_.is_sliding, layer);
-    writer_.add(PagedAttention{layer, slides ? config_.sliding_window : 0}, {qkv}, {attended});
+    std::vector<TensorId> inputs = {qkv};
+    if (config_.attention_sinks) inputs.push_back(writer_.weight(prefix + "sinks", 1, config_.num_heads));
+    writer_.add(PagedAttention{layer, slides ? config_.sliding_window : 0}, std::move(inputs), {attended});
     return writer_.matmul(prefix + "o", attended, config_.hidden_size, config_.has_output_bias());
   }
 

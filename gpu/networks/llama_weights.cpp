@@ -38,6 +38,7 @@ std::vector<WeightSpec> LlamaNetwork::weights() const {
       list.add_vector(prefix + "query_norm", {attention + "q_norm.weight"}, config_.head_dim);
       list.add_vector(prefix + "key_norm", {attention + "k_norm.weight"}, config_.head_dim);
     }
+    if (config_.attention_sinks) list.add_vector(prefix + "sinks", {attention + "sinks"}, config_.num_heads);
     list.add_projection(prefix + "o", {attention + "o_proj"}, hidden, config_.query_width(),
                         config_.has_output_bias());
     list.add_vector(prefix + "post_attention_norm", {prefix + "post_attention_layernorm.weight"}, hidden);

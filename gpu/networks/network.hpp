@@ -39,13 +39,14 @@ struct WeightSpec {
   std::vector<std::string> sources;  // in the files, stacked by rows in this order
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
-  bool is_matrix = false;  // a Matmul operand: devices may pack it
-  MatrixKind kind = MatrixKind::kPlain;
-  bool is_table = false;          // rows are looked up: a matrix in the files, even of one row
-  std::string other_prefix = {};  // in the files, sources may have it in front of their names
-  float added = 0.0F;             // a vector's elements are those of the files plus this
+  bool is_matrix = false;                // a Matmul operand: devices may pack it
+  MatrixKind kind = MatrixKind::kPlain;  // also of a bias: that of its matrix
+  bool is_table = false;                 // rows are looked up: a matrix in the files, even of one row
+  std::string other_prefix = {};         // in the files, sources may have it in front of their names
+  float added = 0.0F;                    // a vector's elements are those of the files plus this
   FileOrder order = FileOrder::kAsRead;
   std::uint32_t head_dim = 0;  // rows of a head, for kHeadByHead
+  bool alternates = false;     // in a source's file, rows of its first half and of its second take turns
 
   bool is_vector() const { return rows == 1 && !is_table && !is_matrix; }
 };

@@ -16,7 +16,7 @@ class ProgramWriter {
 
   DataType compute_type() const { return compute_type_; }
 
-  // Of kFixed: one row.
+  // kFixed is one row.
   TensorId temporary(std::string name, DataType type, std::uint32_t columns,
                      RowCount rows = RowCount::kTokens, std::uint32_t rows_a_token = 1);
   TensorId weight(std::string name, std::uint32_t rows, std::uint32_t columns);

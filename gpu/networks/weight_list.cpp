@@ -49,6 +49,8 @@ void WeightList::add_projection(const std::string& name, const std::vector<std::
   if (has_bias) add_vector(name + "_bias", std::move(biases), rows);
 }
 
+void WeightList::add(WeightSpec spec) { specs_.push_back(std::move(spec)); }
+
 std::vector<WeightSpec> WeightList::take() && { return std::move(specs_); }
 
 }  // namespace troupe

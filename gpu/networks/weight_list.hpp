@@ -26,6 +26,8 @@ class WeightList {
   void add_projection(const std::string& name, const std::vector<std::string>& modules, std::uint32_t rows,
                       std::uint32_t columns, bool has_bias);
 
+  void add(WeightSpec spec);
+
   std::vector<WeightSpec> take() &&;
 
  private:

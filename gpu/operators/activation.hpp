@@ -12,7 +12,8 @@ enum class Activation : std::uint8_t {
   kGeluTanh,  // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
   kRelu,      // max(x, 0)
   kTanh,
-  kSilu,  // x / (1 + exp(-x))
+  kSilu,          // x / (1 + exp(-x))
+  kClampedSwish,  // y / (1 + exp(-1.702 y)), y = min(x, 7)
 };
 
 }  // namespace troupe

@@ -4,7 +4,8 @@
 // in f32. The batch's own keys and values were appended before (rotary_append_kv.hpp).
 // A row's bits do not depend on what else is in the batch.
 //
-//   inputs {qkv: queries are its first columns}, outputs {attended [tokens, heads * head_dim]}
+//   inputs {qkv: queries are its first columns} or {qkv, sinks [1, heads]}: a score that a head's
+//          softmax has beside those of tokens, of no value; outputs {attended [tokens, heads * head_dim]}
 #pragma once
 
 #include <cstdint>

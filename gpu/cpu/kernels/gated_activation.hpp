@@ -11,7 +11,7 @@
 namespace troupe {
 
 struct GatedActivationArguments {
-  Activation activation = Activation::kSilu;  // or kGeluTanh
+  Activation activation = Activation::kSilu;  // kGeluTanh or kClampedSwish
   const float* gate_up = nullptr;             // [num_rows, 2 * width]: gate first
   std::size_t gate_up_stride = 0;
   void* h = nullptr;                 // [num_rows, width]

@@ -47,7 +47,8 @@ struct AttentionWork {
   std::size_t page_stride = 0;           // bytes between two pages' blocks
   KvLayout layout;
   float scale = 0.0F;
-  float soft_cap = 0.0F;  // 0: none
+  float soft_cap = 0.0F;         // 0: none
+  const float* sinks = nullptr;  // of the group's heads, or none
   void* attended = nullptr;
   DataType attended_type = DataType::kF32;
   std::size_t attended_stride = 0;
@@ -120,7 +121,7 @@ struct KernelTable {
   void (*attend)(const AttentionWork& work);
   void (*rotate_and_append)(const RotaryWork& work);
   void (*normalize)(const RmsNormRow& row);
-  // kSilu or kGeluTanh
+  // kSilu, kGeluTanh or kClampedSwish, with which up is clamped, too, and one more
   void (*activate)(Activation activation, const float* gate, const float* up, void* h, DataType h_type,
                    std::size_t width);
   void (*add)(const float* x, const float* y, float* sum, std::size_t width);

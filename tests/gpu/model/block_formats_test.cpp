@@ -50,6 +50,28 @@ TEST_CASE("block formats: values are those of ggml's Python package, bit by bit"
   }
 }
 
+TEST_CASE("block formats: MXFP4 with scales apart has the values of that with scales in its blocks") {
+  std::vector<std::byte> blocks, nibbles, scales;
+  for (int block = 0; block < 3; ++block) {
+    std::vector<int> codes;
+    for (int i = 0; i < 32; ++i) codes.push_back((7 * i + 3 * block) % 16);
+    scales.push_back(static_cast<std::byte>(125 + block));
+    blocks.push_back(scales.back());
+    for (std::size_t t = 0; t < 16; ++t) {
+      blocks.push_back(static_cast<std::byte>(codes[t] | codes[t + 16] << 4));
+      nibbles.push_back(static_cast<std::byte>(codes[2 * t] | codes[2 * t + 1] << 4));
+    }
+  }
+  std::vector<float> values(96), expected(96);
+  dequantize_mxfp4(nibbles, scales, values);
+  dequantize(BlockFormat::kMxfp4, blocks, expected);
+  CHECK(values == expected);
+  CHECK(values[2] == -4.0F * 0.25F);  // code 14, scale 2^-2
+  CHECK(has_finite_mxfp4_scales(scales));
+  scales[1] = std::byte{253};
+  CHECK_FALSE(has_finite_mxfp4_scales(scales));
+}
+
 TEST_CASE("block formats: small numbers by hand") {
   const auto q4_0 = opened(BlockFormat::kQ4_0, {{1, 0x38}, {2, 0xF0}, {3, 0x7B}});  // d = 0.5
   CHECK(q4_0[0] == -4.0F);

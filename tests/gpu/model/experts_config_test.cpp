@@ -20,6 +20,7 @@ json good_config(const char* architecture) {
           {"moe_intermediate_size", 48},
           {"num_hidden_layers", 6},
           {"num_attention_heads", 4},
+          {"head_dim", 16},
           {"vocab_size", 512},
           {"num_experts", 8},
           {"num_experts_per_tok", 2}};
@@ -65,6 +66,32 @@ TEST_CASE("experts config: what is left out is what the family has") {
   CHECK(qwen.experts->is_mixed == std::vector<bool>(6, true));
 }
 
+TEST_CASE("experts config: gpt-oss has biases, sinks, windows in every other layer and a gate of its own") {
+  json document = good_config("GptOssForCausalLM");
+  document.erase("head_dim");
+  document["num_local_experts"] = 8;
+  CHECK(refusal_of(document, "rope_scaling", nullptr).find("rope_scaling of gpt-oss is missing") !=
+        std::string::npos);
+  document["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 32.0}, {"truncate", false}};
+  const ModelConfig config = load(document);
+  CHECK(config.experts->activation == Activation::kClampedSwish);
+  CHECK(config.experts->has_bias);
+  CHECK(config.experts->normalizes);
+  CHECK(config.experts->is_transposed);
+  CHECK(config.attention_sinks);
+  CHECK(config.has_output_bias());
+  CHECK(config.head_dim == 64);
+  CHECK(config.sliding_window == 128);
+  CHECK(config.is_sliding == std::vector<bool>{true, false, true, false, true, false});
+  CHECK(config.rope_theta == 150000.0F);
+  CHECK(refusal_of(document, "swiglu_limit", 6.0).find("swiglu_limit other than 7") != std::string::npos);
+  CHECK(refusal_of(document, "swiglu_alpha", 1.0).find("swiglu_alpha other than 1.702") != std::string::npos);
+  CHECK(refusal_of(document, "quantization_config", {{"quant_method", "fp8"}}).find("quantized weights") !=
+        std::string::npos);
+  document["quantization_config"] = {{"quant_method", "mxfp4"}};
+  CHECK_FALSE(load(document).experts->is_transposed);
+}
+
 TEST_CASE("experts config: layers by a step and in a list are dense") {
   json document = good_config("Qwen3MoeForCausalLM");
   document["decoder_sparse_step"] = 2;
@@ -92,6 +119,9 @@ TEST_CASE("experts config: what makes no sense is refused by its name") {
        "experts of moe_intermediate_size 40 and hidden_size 64 are not supported (multiples of 16 and 32"},
       {refusal_of(good_mixtral(), "hidden_size", 80),
        "experts of intermediate_size 96 and hidden_size 80 are not supported"},
+      {refusal_of(qwen, "shared_expert_intermediate_size", 64), "(shared_expert_intermediate_size) are not"},
+      {refusal_of(good_mixtral(), "n_shared_experts", 1), "(n_shared_experts) are not supported"},
+      {refusal_of(qwen, "routed_scaling_factor", 2.5), "(routed_scaling_factor) is not supported"},
       {refusal_of(qwen, "mlp_only_layers", 3), "mlp_only_layers is not a list"},
       {refusal_of(qwen, "mlp_only_layers", {6}), "mlp_only_layers has 6, expected a layer below"},
       {refusal_of(qwen, "moe_intermediate_size", 1 << 20), "are more than devices can stack"},

@@ -77,6 +77,27 @@ TEST_CASE("gguf config: the keys are the configuration") {
   CHECK(config.eos_tokens == std::vector<std::int32_t>{2, 3, 4});  // 5 is a word that looks like an ending
 }
 
+TEST_CASE("gguf config: gpt-oss' answers end with its return, call and text, not with a message's end") {
+  ModelConfig stated = tiny_llama();
+  stated.architecture = "GptOssForCausalLM";
+  stated.sliding_window = 8;
+  stated.rope_scaling = RopeScaling{.type = "yarn", .factor = 4.0F, .original_context_length = 64};
+  stated.experts = ExpertsConfig{.num_experts = 4, .num_chosen = 2, .intermediate_size = 96};
+  GgufWriter writer;
+  test::add_llama_keys(writer, stated);
+  writer.add("tokenizer.ggml.eos_token_id", 1);
+  writer.add_texts("tokenizer.ggml.tokens", {"<|endoftext|>", "<|return|>", "<|end|>", "<|call|>"});
+  writer.add_array("tokenizer.ggml.token_type", GgufType::kI32,
+                   std::vector<std::string>(4, test::gguf_number(3, 4)));
+  const TemporaryDirectory directory;
+  const ModelConfig config = load_model_config(directory.write("m.gguf", writer.file()));
+  CHECK(config.eos_tokens == std::vector<std::int32_t>{1, 0, 3});
+  CHECK(config.sliding_window == 8);
+  CHECK_FALSE(config.rope_scaling->rounds_bounds);
+  CHECK_FALSE(config.experts->is_transposed);
+  CHECK(config.experts->has_bias);
+}
+
 TEST_CASE("gguf config: absent keys have the format's defaults") {
   const TemporaryDirectory directory;
   GgufWriter writer;
@@ -207,9 +228,10 @@ TEST_CASE("gguf config: what is not supported or makes no sense is refused by it
   mixture.add("phi3.expert_count", 16);
   CHECK(refusal_of(mixture.file()).find("a mixture of experts (phi3.expert_count) is not supported") !=
         std::string::npos);
-  CHECK(refusal_of(other.file())
-            .find("the architecture \"mamba\" is not supported (llama, qwen2, qwen3, qwen3moe, phi3, smollm3, "
-                  "gemma2 and gemma3 are)") != std::string::npos);
+  CHECK(
+      refusal_of(other.file())
+          .find("the architecture \"mamba\" is not supported (llama, qwen2, qwen3, qwen3moe, phi3, smollm3, "
+                "gemma2, gemma3 and gpt-oss are)") != std::string::npos);
   CHECK(refusal_of(GgufWriter().file()).find("has no general.architecture") != std::string::npos);
   ModelConfig config = tiny_llama();
   const auto refusal = [&] {

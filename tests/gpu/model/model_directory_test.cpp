@@ -128,8 +128,7 @@ TEST_CASE("model directory: more layers in the weights than in the configuration
 }
 
 TEST_CASE("model directory: a token meets the parameters of the experts that it chooses, and all others") {
-  const auto path = std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families/mixtral";
-  const auto seen = inspect_model_directory(path, [](const auto&) -> ModelPlan { return {}; });
+  const auto seen = inspect(std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families/mixtral");
   REQUIRE(seen.unsupported.empty());
   constexpr std::uint64_t kOfExpert = 3 * 48 * 32, kLayers = 2;
   CHECK(seen.num_parameters > kLayers * 5 * kOfExpert);

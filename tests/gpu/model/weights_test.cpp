@@ -2,6 +2,7 @@
 #include "gpu/model/weights.hpp"
 
 #include <cstring>
+#include <filesystem>
 
 #include <doctest/doctest.h>
 
@@ -154,6 +155,34 @@ TEST_CASE("weights: infinity and what is not a number are found in every type an
       }
     }
   }
+}
+
+TEST_CASE("weights: a stack of experts that is none is refused by its name") {
+  const TemporaryDirectory directory;
+  const std::pair<const char*, const char*> cases[] = {
+      {"model.layers.0.mlp.experts.down_proj",
+       "experts.*.down_proj.weight\" has shape [1], expected those of"},
+      {"model.layers.0.mlp.experts.gate_up_proj_blocks",
+       "is not of blocks of 16 bytes, U8, with a scale each"},
+  };
+  for (const auto& [name, says] : cases) {
+    directory.write("model.safetensors", file_with(name, 1.0F));
+    CHECK_THROWS_WITH_AS(WeightStore(directory.path()), doctest::Contains(says), std::runtime_error);
+  }
+}
+
+TEST_CASE("weights: gpt-oss has a matrix and a bias for each expert, in blocks or not") {
+  const auto fixtures = std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families";
+  const WeightStore in_blocks(fixtures / "gpt_oss"), plain(fixtures / "gpt_oss_plain");
+  const std::string expert = "model.layers.1.mlp.experts.4.";
+  const WeightView blocks = in_blocks.find(expert + "gate_up_proj.weight");
+  CHECK(blocks.shape == std::vector<std::uint64_t>{64, 32});  // [outputs, inputs]
+  CHECK(blocks.blocks == BlockFormat::kMxfp4);
+  CHECK(blocks.scales.size() == 64);
+  CHECK(blocks.bytes.size() == 64 * 16);
+  CHECK(plain.find(expert + "down_proj.weight").shape == std::vector<std::uint64_t>{32, 32});
+  CHECK(plain.find(expert + "gate_up_proj.bias").shape == std::vector<std::uint64_t>{64});
+  CHECK(in_blocks.tensors().size() == plain.tensors().size());  // scales are none of their own
 }
 
 }  // namespace troupe

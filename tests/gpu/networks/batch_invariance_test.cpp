@@ -229,9 +229,7 @@ TEST_CASE("batch invariance: f32, Gemma") { check_invariance(odd_gemma(), DataTy
 TEST_CASE("batch invariance: bf16, Gemma, weights in 8 bits") {
   check_invariance(odd_gemma(), DataType::kBF16, Quantization::kQ8);
 }
-TEST_CASE("batch invariance: f32, a mixture of experts") {
-  check_invariance(odd_mixture(), DataType::kF32);
-}
+TEST_CASE("batch invariance: f32, a mixture of experts") { check_invariance(odd_mixture(), DataType::kF32); }
 TEST_CASE("batch invariance: bf16, a mixture of experts in 4 bits") {
   check_invariance(odd_mixture(), DataType::kBF16, Quantization::kQ4);
 }

@@ -156,6 +156,14 @@ TEST_CASE("families: Qwen3-MoE, with dense layers and shares that don't sum to 1
   check_family("qwen3_moe");
 }
 
+TEST_CASE("families: gpt-oss, with sinks, windows, YaRN and experts in MXFP4, is that of transformers") {
+  check_family("gpt_oss");
+}
+
+TEST_CASE("families: gpt-oss whose experts are not in blocks is that of transformers") {
+  check_family("gpt_oss_plain");
+}
+
 TEST_CASE("families: Gemma 2, with soft caps and windows in every other layer, is that of transformers") {
   check_family("gemma2");
 }

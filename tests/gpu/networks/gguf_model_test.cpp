@@ -245,6 +245,18 @@ TEST_CASE("gguf model: the experts of Mixtral and Qwen3-MoE are stacks") {
   check_alike(config, BlockFormat::kQ8_0, DataType::kBF16);
 }
 
+TEST_CASE("gguf model: gpt-oss has stacks of gates, of ups and of biases, and sinks") {
+  ModelConfig config = wide_llama();
+  config.architecture = "GptOssForCausalLM";
+  config.attention_bias = config.attention_sinks = true;
+  config.sliding_window = 4;
+  config.rope_scaling =
+      RopeScaling{.type = "yarn", .factor = 4.0F, .original_context_length = 64, .rounds_bounds = false};
+  config.experts = ExpertsConfig{
+      .num_experts = 4, .num_chosen = 2, .intermediate_size = config.intermediate_size, .has_bias = true};
+  check_alike(config, BlockFormat::kMxfp4, DataType::kF32);
+}
+
 TEST_CASE(
     "gguf model: Phi-3 has one matrix for queries, keys and values, rotates part of a head and slides") {
   ModelConfig config = wide_llama();

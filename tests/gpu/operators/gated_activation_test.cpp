@@ -106,6 +106,33 @@ TEST_CASE("gated_activation: tanh-GELU of gate, times up, equals f64 on the CPU,
   });
 }
 
+TEST_CASE(
+    "gated_activation: clamped swish of gate, times up + 1 within 7, equals f64 on the CPU, a GPU has none") {
+  on_every_backend([](const OperatorBackend& backend) {
+    if (backend.is_gpu) return;
+    Input input(backend, 5, 173, 6.0F);
+    input.activation = Activation::kClampedSwish;
+    const auto h = run(backend, input);
+    const double rounding = backend.type == DataType::kF32 ? 0.0 : rounding_of(backend.type);
+    for (std::size_t row = 0; row < input.rows; ++row) {
+      for (std::size_t i = 0; i < input.width; ++i) {
+        const double gate = std::min(7.0, double{input.gate_up[row * 2 * input.width + i]});
+        const double up =
+            std::clamp(double{input.gate_up[row * 2 * input.width + input.width + i]}, -7.0, 7.0);
+        const double expected = gate / (1.0 + std::exp(-1.702 * gate)) * (up + 1.0);
+        // 1.702 of the kernel is the f32 next to it, and so is the sum with 1.
+        REQUIRE(std::abs(h[row * input.width + i] - expected) <=
+                (2e-6 + rounding) * std::abs(expected) + 1e-6);
+      }
+    }
+    input.rows = 1, input.width = 2;
+    input.gate_up = {-1000.0F, std::nanf(""), 1.0F, 1.0F};
+    const auto extreme = run(backend, input);
+    CHECK(extreme[0] == 0.0F);
+    CHECK(std::isnan(extreme[1]));
+  });
+}
+
 TEST_CASE("gated_activation: extreme gates give limits, not NaN; NaN stays NaN") {
   on_every_backend([](const OperatorBackend& backend) {
     Input input(backend, 1, 4);

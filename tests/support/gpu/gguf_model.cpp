@@ -40,7 +40,9 @@ void add_experts(const ModelConfig& config, const std::string& layer, std::vecto
   const ExpertsConfig& experts = *config.experts;
   const std::uint64_t hidden = config.hidden_size, inner = experts.intermediate_size;
   const std::string mixture = layer + (is_mixtral(config) ? "block_sparse_moe." : "mlp.");
-  tensors.push_back({mixture + "gate.weight", {experts.num_experts, hidden}});
+  const std::string router = mixture + (experts.has_bias ? "router" : "gate");
+  tensors.push_back({router + ".weight", {experts.num_experts, hidden}});
+  if (experts.has_bias) tensors.push_back({router + ".bias", {experts.num_experts}});
   for (const std::string part : {"gate", "down", "up"}) {
     static const std::map<std::string, std::string> kOfMixtral = {
         {"gate", "w1"}, {"down", "w2"}, {"up", "w3"}};
@@ -49,6 +51,9 @@ void add_experts(const ModelConfig& config, const std::string& layer, std::vecto
     for (std::uint32_t i = 0; i < experts.num_experts; ++i)
       tensors.push_back({mixture + "experts." + std::to_string(i) + "." + module + ".weight",
                          {is_down ? hidden : inner, is_down ? inner : hidden}});
+    for (std::uint32_t i = 0; experts.has_bias && i < experts.num_experts; ++i)
+      tensors.push_back(
+          {mixture + "experts." + std::to_string(i) + "." + module + ".bias", {is_down ? hidden : inner}});
   }
 }
 
@@ -87,6 +92,7 @@ std::vector<TensorShape> llama_tensors(const ModelConfig& config) {
       tensors.push_back({layer + "self_attn.q_norm.weight", {config.head_dim}});
       tensors.push_back({layer + "self_attn.k_norm.weight", {config.head_dim}});
     }
+    if (config.attention_sinks) tensors.push_back({layer + "self_attn.sinks", {config.num_heads}});
     if (!config.attention_bias) continue;
     tensors.insert(tensors.end(), {{layer + "self_attn.q_proj.bias", {queries}},
                                    {layer + "self_attn.k_proj.bias", {keys}},
@@ -206,6 +212,13 @@ void write_plain_model(const std::filesystem::path& directory, const ModelConfig
     document["moe_intermediate_size"] = config.experts->intermediate_size;
     document["norm_topk_prob"] = true;
   }
+  if (config.rope_scaling) {
+    document["rope_scaling"] = {
+        {"rope_type", config.rope_scaling->type},
+        {"factor", config.rope_scaling->factor},
+        {"truncate", config.rope_scaling->rounds_bounds},
+        {"original_max_position_embeddings", config.rope_scaling->original_context_length}};
+  }
   if (config.gemma) {
     const auto cap = [](float value) { return value == 0.0F ? json(nullptr) : json(value); };
     document["query_pre_attn_scalar"] = config.gemma->query_scalar;
@@ -245,6 +258,12 @@ void add_llama_keys(GgufWriter& writer, const ModelConfig& config) {
     writer.add(architecture + ".expert_count", config.experts->num_experts);
     writer.add(architecture + ".expert_used_count", config.experts->num_chosen);
     writer.add(architecture + ".expert_feed_forward_length", config.experts->intermediate_size);
+  }
+  if (config.rope_scaling) {
+    writer.add_text(architecture + ".rope.scaling.type", config.rope_scaling->type);
+    writer.add_float(architecture + ".rope.scaling.factor", config.rope_scaling->factor);
+    writer.add(architecture + ".rope.scaling.original_context_length",
+               config.rope_scaling->original_context_length);
   }
   if (config.gemma) {
     if (config.gemma->attention_cap != 0.0F)
@@ -289,6 +308,7 @@ std::string gguf_name(const std::string& name, const ModelConfig& config) {
                                                             {"post_attention_layernorm", "ffn_norm"},
                                                             {"mlp.up_proj", "ffn_up"},
                                                             {"mlp.gate", "ffn_gate_inp"},
+                                                            {"mlp.router", "ffn_gate_inp"},
                                                             {"block_sparse_moe.gate", "ffn_gate_inp"},
                                                             {"w1", "ffn_gate_exps"},
                                                             {"w2", "ffn_down_exps"},
@@ -310,6 +330,9 @@ std::string gguf_name(const std::string& name, const ModelConfig& config) {
       {"post_attention_layernorm", "post_attention_norm"},
       {"pre_feedforward_layernorm", "ffn_norm"},
       {"post_feedforward_layernorm", "post_ffw_norm"}};
+  if (module == "self_attn") return prefix + "attn_sinks.weight";
+  if (config.attention_sinks && module == "post_attention_layernorm")
+    return prefix + "post_attention_norm" + name.substr(dot);
   if (const auto found = kOfGemma.find(module); config.gemma && found != kOfGemma.end())
     return prefix + found->second + name.substr(dot);
   return prefix + kNames.at(module) + name.substr(dot);
@@ -325,6 +348,43 @@ void split_norm(std::string& bytes, std::vector<float>& values) {
     bytes += gguf_f32(sum);
     value = sum - 1.0F;
   }
+}
+
+}  // namespace
+
+namespace {
+
+// gpt-oss' directories: [experts, inputs, outputs], in which columns of gate and up take turns.
+std::vector<PlainTensor> with_stacks(const std::vector<PlainTensor>& tensors, const ModelConfig& config) {
+  std::vector<PlainTensor> others;
+  std::map<std::string, PlainTensor> stacks;  // by name
+  const std::uint64_t num_experts = config.experts->num_experts;
+  for (const PlainTensor& tensor : tensors) {
+    if (!is_of_expert(tensor.name)) {
+      others.push_back(tensor);
+      continue;
+    }
+    const std::size_t number_at = tensor.name.find(".experts.") + 9;
+    const std::size_t part_at = tensor.name.find('.', number_at) + 1;
+    const std::uint64_t expert = std::stoul(tensor.name.substr(number_at));
+    const std::string part = tensor.name.substr(part_at, tensor.name.rfind('.') - part_at);
+    const bool is_bias = tensor.name.ends_with(".bias"), is_down = part == "down_proj";
+    const std::uint64_t rows = tensor.shape[0], columns = is_bias ? 1 : tensor.shape[1];
+    const std::uint64_t step = is_down ? 1 : 2, first = part == "up_proj" ? 1 : 0;
+    const std::string name = tensor.name.substr(0, number_at) + (is_down ? "down_proj" : "gate_up_proj") +
+                             (is_bias ? "_bias" : "");
+    PlainTensor& stack = stacks[name];
+    stack.name = name;
+    stack.shape = {num_experts, columns, step * rows};
+    if (is_bias) stack.shape = {num_experts, step * rows};
+    stack.values.resize(num_experts * columns * step * rows);
+    for (std::uint64_t row = 0; row < rows; ++row)
+      for (std::uint64_t column = 0; column < columns; ++column)
+        stack.values[(expert * columns + column) * step * rows + step * row + first] =
+            tensor.values[row * columns + column];
+  }
+  for (auto& [name, stack] : stacks) others.push_back(std::move(stack));
+  return others;
 }
 
 }  // namespace
@@ -355,8 +415,9 @@ void write_twins(const std::filesystem::path& gguf, const std::filesystem::path&
     if (is_of_expert(name)) {
       stack += bytes;
       if (name.find(last_expert) == std::string::npos) continue;
-      writer.add_tensor(gguf_name(name, config), {shape[1], shape[0], config.experts->num_experts}, format,
-                        std::exchange(stack, {}));
+      std::vector<std::uint64_t> dimensions(shape.rbegin(), shape.rend());
+      dimensions.push_back(config.experts->num_experts);
+      writer.add_tensor(gguf_name(name, config), dimensions, of_tensor, std::exchange(stack, {}));
       continue;
     }
     writer.add_tensor(
@@ -364,7 +425,7 @@ void write_twins(const std::filesystem::path& gguf, const std::filesystem::path&
         is_rotated(name) && has_pairs(config) ? in_gguf_order(bytes, shape[0], config.head_dim) : bytes);
   }
   write_file(gguf, writer.file());
-  write_plain_model(directory, config, plain);
+  write_plain_model(directory, config, config.attention_sinks ? with_stacks(plain, config) : plain);
 }
 
 void convert_to_gguf(const std::filesystem::path& directory, const std::filesystem::path& gguf) {

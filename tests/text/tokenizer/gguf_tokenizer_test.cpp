@@ -190,9 +190,11 @@ TEST_CASE("gguf tokenizer: words are cut as their name says") {
   CHECK(words("llama-bpe", "1234") == "123|4|");
   CHECK(words("qwen2", "1234") == "1|2|3|4|");
   CHECK(words("smollm", "1234") == "1|2|3|4|");
+  CHECK(words("gpt-4o", "1234") == "123|4|");
   CHECK(words("default", "1234") == "123|4|");
   CHECK(words("", "1234") == "123|4|");
-  for (const char* pre : {"tekken", "falcon", "starcoder", "dbrx"}) CHECK(!words(pre, "A b\n  C4.").empty());
+  for (const char* pre : {"tekken", "gpt-4o", "falcon", "starcoder", "dbrx"})
+    CHECK(!words(pre, "A b\n  C4.").empty());
 }
 
 TEST_CASE("gguf tokenizer: keys that make no sense are refused by name") {

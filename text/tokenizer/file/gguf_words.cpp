@@ -26,6 +26,13 @@ const std::string kTekken = R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
                             R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|)" +
                             kSpace;
 
+// The same with endings of words behind an apostrophe.
+const std::string kEnding = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|";
+const std::string kGpt4o = R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)" +
+                           kEnding +
+                           R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)" +
+                           kEnding + R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|)" + kSpace;
+
 struct Kind {
   std::vector<std::string_view> names;
   GgufWords words;
@@ -39,6 +46,7 @@ const std::vector<Kind>& kinds() {
       {{"gpt-2", "phi-2", "olmo", "mpt"}, {{kGpt2}}},
       {{"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"}, {{kDigit, kGpt2}}},
       {{"tekken"}, {{kTekken}, true, true}},
+      {{"gpt-4o"}, {{kGpt4o}}},
       {{"falcon"}, {{kPunctuation, kGpt2, kThreeDigits}}},
       {{"", "default"}, {{kPunctuation, kGpt2, kDigits, kThreeDigits}}},
   };

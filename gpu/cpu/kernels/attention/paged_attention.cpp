@@ -63,6 +63,7 @@ void paged_attention_run_task(const PagedAttentionArguments& arguments, std::siz
           .layout = layout,
           .scale = arguments.scale,
           .soft_cap = arguments.soft_cap,
+          .sinks = arguments.sinks == nullptr ? nullptr : arguments.sinks + kv_head * group,
           .attended = static_cast<std::byte*>(arguments.attended) + output * size_of(arguments.attended_type),
           .attended_type = arguments.attended_type,
           .attended_stride = arguments.attended_stride,

@@ -45,9 +45,10 @@ struct PagedAttentionArguments {
   void* attended = nullptr;                 // [tokens, num_heads * head_dim]
   DataType attended_type = DataType::kF32;  // kF32 or kBF16
   std::size_t attended_stride = 0;
-  std::size_t window = 0;  // a token sees so many, itself the last one; 0: all before it
-  float scale = 0.0F;      // 1 / sqrt(head_dim) as a rule
-  float soft_cap = 0.0F;   // scaled scores s become soft_cap * tanh(s / soft_cap); 0: they stay
+  std::size_t window = 0;        // a token sees so many, itself the last one; 0: all before it
+  float scale = 0.0F;            // 1 / sqrt(head_dim) as a rule
+  const float* sinks = nullptr;  // [num_heads] or none: a head's softmax has this score, too, of no value
+  float soft_cap = 0.0F;         // scaled scores s become soft_cap * tanh(s / soft_cap); 0: they stay
   Isa isa = best_isa();
 };
 

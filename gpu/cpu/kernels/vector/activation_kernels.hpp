@@ -37,6 +37,12 @@ inline VecF hyperbolic_tangent(VecF x) {
   return x < 0.0F ? -magnitude : magnitude;
 }
 
+// x σ(1.702 x) of at most 7; NaN stays NaN.
+inline VecF clamped_swish(VecF x) {
+  const VecF low = x > 7.0F ? broadcast(7.0F) : x;
+  return low / (exponential(low * -1.702F) + 1.0F);
+}
+
 inline VecF silu(VecF x) { return x / (exponential(-x) + 1.0F); }
 
 // cap * tanh(x / cap), for scores and logits.
@@ -61,6 +67,8 @@ inline void activate_row(Activation activation, const float* x, void* h, DataTyp
     case Activation::kTanh:
       return map_row(x, h, h_type, width, [](VecF value) { return hyperbolic_tangent(value); });
     case Activation::kSilu: return map_row(x, h, h_type, width, [](VecF value) { return silu(value); });
+    case Activation::kClampedSwish:
+      return map_row(x, h, h_type, width, [](VecF value) { return clamped_swish(value); });
   }
 }
 
@@ -69,16 +77,21 @@ inline void map_gate(const float* gate, const float* up, void* h, DataType h_typ
                      Function function) {
   for (std::size_t i = 0; i < width; i += kLanes) {
     const std::size_t lanes = width - i < kLanes ? width - i : kLanes;
-    const VecF value = function(load_lanes(gate + i, lanes)) * load_lanes(up + i, lanes);
-    store_row(h_type, h, i, value, lanes);
+    store_row(h_type, h, i, function(load_lanes(gate + i, lanes), load_lanes(up + i, lanes)), lanes);
   }
 }
 
 inline void activate(Activation activation, const float* gate, const float* up, void* h, DataType h_type,
                      std::size_t width) {
   if (activation == Activation::kGeluTanh)
-    return map_gate(gate, up, h, h_type, width, [](VecF value) { return gelu_tanh(value); });
-  map_gate(gate, up, h, h_type, width, [](VecF value) { return silu(value); });
+    return map_gate(gate, up, h, h_type, width, [](VecF x, VecF y) { return gelu_tanh(x) * y; });
+  if (activation == Activation::kClampedSwish) {
+    return map_gate(gate, up, h, h_type, width, [](VecF x, VecF y) {
+      const VecF low = y > 7.0F ? broadcast(7.0F) : y;
+      return clamped_swish(x) * ((low < -7.0F ? broadcast(-7.0F) : low) + 1.0F);
+    });
+  }
+  map_gate(gate, up, h, h_type, width, [](VecF x, VecF y) { return silu(x) * y; });
 }
 
 inline void soft_cap(float cap, float* x, std::size_t width) {

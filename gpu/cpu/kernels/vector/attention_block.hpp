@@ -281,6 +281,10 @@ inline void load_queries(const AttentionWork& work, std::size_t first_head, std:
     for (std::size_t d = 0; d < kSumStride; ++d) state.sums[row * kSumStride + d] = 0.0F;
     for (std::size_t d = 0; d < kLanes; ++d) state.totals[row * kLanes + d] = 0.0F;
     state.highest[row] = -__builtin_inff();
+    if (work.sinks != nullptr) {  // as if a score of that height had been seen, whose value is zero
+      state.highest[row] = work.sinks[first_head + row % heads];
+      state.totals[row * kLanes] = 1.0F;
+    }
   }
 }
 

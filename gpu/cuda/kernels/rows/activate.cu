@@ -19,6 +19,11 @@ __device__ __forceinline__ float gelu_tanh(float v) {
   return 0.5F * v * (1.0F + tanhf(kRootTwoOverPi * (v + 0.044715F * v * v * v)));
 }
 
+__device__ __forceinline__ float clamped_swish(float v) {
+  const float y = v > 7.0F ? 7.0F : v;  // NaN stays
+  return y / (1.0F + expf(-1.702F * y));
+}
+
 __device__ __forceinline__ float activated(Activation activation, float v) {
   switch (activation) {
     case Activation::kNone: return v;
@@ -27,6 +32,7 @@ __device__ __forceinline__ float activated(Activation activation, float v) {
     case Activation::kRelu: return v < 0.0F ? 0.0F : v;  // NaN stays
     case Activation::kTanh: return tanhf(v);
     case Activation::kSilu: return silu(v);
+    case Activation::kClampedSwish: return clamped_swish(v);
   }
   return v;
 }

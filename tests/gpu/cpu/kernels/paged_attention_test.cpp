@@ -20,6 +20,7 @@ struct Shape {
   DataType type;
   std::size_t window = 0;
   float soft_cap = 0.0F;
+  std::vector<float> sinks = {};  // by head
 };
 
 struct Free {
@@ -108,6 +109,7 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
                                           .attended_stride = width,
                                           .window = shape.window,
                                           .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
+                                          .sinks = shape.sinks.empty() ? nullptr : shape.sinks.data(),
                                           .soft_cap = shape.soft_cap,
                                           .isa = isa};
   for (std::size_t task = paged_attention_num_tasks(arguments); task-- > 0;) {
@@ -137,7 +139,7 @@ std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::siz
   }
   const std::size_t kv_head = head / (shape.heads / shape.kv_heads);
   std::vector<double> weights(position + 1), result(shape.head_dim);
-  double highest = -1e300, total = 0.0;
+  double highest = shape.sinks.empty() ? -1e300 : shape.sinks[head], total = 0.0;
   const std::size_t first = shape.window == 0 ? 0 : position + 1 - std::min(position + 1, shape.window);
   for (std::size_t t = first; t <= position; ++t) {
     const float* key = pool.keys[s].data() + t * pool.width() + kv_head * shape.head_dim;
@@ -146,6 +148,7 @@ std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::siz
     weights[t] = shape.soft_cap == 0.0F ? score : shape.soft_cap * std::tanh(score / shape.soft_cap);
     highest = std::max(highest, weights[t]);
   }
+  if (!shape.sinks.empty()) total = std::exp(shape.sinks[head] - highest);
   for (std::size_t t = first; t <= position; ++t) total += weights[t] = std::exp(weights[t] - highest);
   for (std::size_t t = first; t <= position; ++t) {
     const float* value = pool.values[s].data() + t * pool.width() + kv_head * shape.head_dim;
@@ -197,16 +200,32 @@ TEST_CASE("attention: prefill and decode together equal f64 within 2e-5") {
   }
 }
 
-TEST_CASE("attention: with windows and soft caps, rows equal f64 within 2e-5, with the same bits in chunks") {
-  const std::pair<std::size_t, float> variants[] = {{1, 0.0F},  {5, 0.0F},   {32, 0.0F}, {33, 0.0F},
-                                                    {70, 0.0F}, {200, 0.0F}, {0, 0.5F},  {33, 3.0F}};
+TEST_CASE(
+    "attention: with windows, soft caps and sinks, rows equal f64 within 2e-5, with the same bits in "
+    "chunks") {
+  struct Variant {
+    std::size_t window;
+    float soft_cap;
+    std::vector<float> sinks = {};
+  };
+  // Sinks below, among and above the scores.
+  const Variant variants[] = {{1, 0.0F},
+                              {5, 0.0F},
+                              {32, 0.0F},
+                              {33, 0.0F},
+                              {70, 0.0F},
+                              {200, 0.0F},
+                              {0, 0.5F},
+                              {33, 3.0F},
+                              {0, 0.0F, {-40.0F, -1.0F, 0.0F, 0.5F, 3.0F, 40.0F}},
+                              {33, 0.0F, {1.0F, 2.0F, -2.0F, 4.0F, 0.0F, 9.0F}}};
   for (const Isa isa : supported_isas()) {
     for (const DataType type : {DataType::kF32, DataType::kBF16}) {
-      for (const auto& [window, soft_cap] : variants) {
+      for (const auto& [window, soft_cap, sinks] : variants) {
         CAPTURE(name_of(isa));
         CAPTURE(window);
         CAPTURE(soft_cap);
-        const Shape shape{6, 2, 24, type, window, soft_cap};
+        const Shape shape{6, 2, 24, type, window, soft_cap, sinks};
         const std::size_t width = shape.heads * shape.head_dim, length = 150;
         Pool pool(shape, {length});
         pool.append(0, 0, length);

@@ -141,6 +141,14 @@ TEST_CASE("lowering: a mixture of experts is refused by name") {
         doctest::Contains(cuda::kNoExperts));
 }
 
+TEST_CASE("lowering: attention sinks are refused by name") {
+  ModelConfig config = llama_100m();
+  config.attention_sinks = true;
+  CHECK_THROWS_WITH(
+      cuda::lower(LlamaNetwork(config).build_program(0, {8, 1}, DataType::kBF16), DataType::kBF16),
+      doctest::Contains(cuda::kNoSinks));
+}
+
 TEST_CASE("lowering: an encoder has the steps of its operators, and f32 only where it is normed or pooled") {
   ModelConfig config;
   config.architecture = "BertModel";
