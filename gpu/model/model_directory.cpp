@@ -68,7 +68,7 @@ void count_weights(ModelDirectory& directory, const WeightStore& store) {
     ElementTypeCount& count = directory.element_types[tensor.element_type];
     ++count.num_tensors;
     count.num_elements += elements;
-    count.size_bytes += tensor.view.bytes.size();
+    count.size_bytes += tensor.view.bytes.size() + tensor.view.scales.size();
     directory.num_parameters += elements;
   }
 }

@@ -133,6 +133,12 @@ TEST_CASE("model directory: a token meets the parameters of the experts that it 
   constexpr std::uint64_t kOfExpert = 3 * 48 * 32, kLayers = 2;
   CHECK(seen.num_parameters > kLayers * 5 * kOfExpert);
   CHECK(seen.num_parameters - seen.num_active_parameters == kLayers * 3 * kOfExpert);
+  const auto blocks = inspect(std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families/gpt_oss");
+  const ElementTypeCount& mxfp4 = blocks.element_types.at("MXFP4");
+  CHECK(mxfp4.num_elements == kLayers * 5 * 3 * 32 * 32);
+  CHECK(mxfp4.size_bytes == mxfp4.num_elements / 32 * 17);
+  // Biases, too, are an expert's.
+  CHECK(blocks.num_parameters - blocks.num_active_parameters == kLayers * 3 * (3 * 32 * 32 + 3 * 32));
 }
 
 }  // namespace troupe
