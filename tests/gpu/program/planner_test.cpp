@@ -152,6 +152,16 @@ TEST_CASE("planner: the same uses fit into the chunks of their own plan") {
   }
 }
 
+TEST_CASE("planner: a tensor of choices has so many rows for each token, one of fixed rows the same always") {
+  const TensorSpec choices{.name = "choices", .rows = RowCount::kTokens, .columns = 16, .rows_a_token = 3};
+  const TensorSpec bounds{.name = "bounds", .rows = RowCount::kFixed, .fixed_rows = 1, .columns = 9};
+  const std::vector<TensorId> both = {0, 1};
+  const std::vector<OperandList> operators = {{both, {}}};
+  const auto uses = tensor_uses(std::vector{choices, bounds}, operators, {.max_tokens = 7});
+  CHECK(uses[0].size_bytes == 7 * 3 * 16 * sizeof(float));
+  CHECK(uses[1].size_bytes == 9 * sizeof(float));
+}
+
 TEST_CASE("planner: a Llama's temporaries are disjoint while live and few in bytes") {
   const auto network = make_network(llama_100m());
   const ProgramShape shape{256, 32};
