@@ -20,6 +20,11 @@ namespace {
 // Encoding this much text takes a few hundred microseconds.
 constexpr std::size_t kShortPromptBytes = 4096;
 
+// Log-probabilities of one prompt: 75 MB before their JSON, which is written in pieces.
+constexpr std::size_t kMaxScores = std::size_t{1} << 20;
+// Not counted among those that the server holds.
+constexpr std::size_t kFewScoreBytes = std::size_t{1} << 20;
+
 // A page of KV: what a later process computes again is not much more.
 constexpr std::size_t kJournaledAtOnce = 32;
 
@@ -231,7 +236,7 @@ void RequestState::take_prompt(const PromptEncoded& encoded) {
 void RequestState::admit(EncodedPrompt prompt) {
   count_in(nullptr);
   if (start_.request->use != PromptUse::kRun) return answer_encoded(std::move(prompt.tokens));
-  if (!find_call_guide(prompt.tokens)) return;
+  if (!find_call_guide(prompt.tokens) || !lease_scores(prompt.tokens.size())) return;
   trace_->begin_waiting(self_->clock().now());
   if (kept_) kept_->take_prompt(prompt.tokens, prompt.num_inherited);
   if (prompt.parts) {
@@ -245,6 +250,41 @@ void RequestState::admit(EncodedPrompt prompt) {
 void RequestState::ask_for_admission() {
   is_with_scheduler_ = true;
   self_->send(peers_.scheduler, Admit{ticket_});
+// Of the most that anything of this request wants; SamplingParameters::kNoLogprobs: none is wanted.
+std::int32_t RequestState::num_alternatives() const {
+  const GenerationRequest& request = *start_.request;
+  const std::int32_t of_prompt = request.prompt_logprobs ? static_cast<std::int32_t>(*request.prompt_logprobs)
+                                                         : SamplingParameters::kNoLogprobs;
+  const std::int32_t of_rank = request.is_ranked ? 0 : SamplingParameters::kNoLogprobs;
+  return std::max({request.sampling.top_logprobs, of_prompt, of_rank});
+}
+
+// Bounds what log-probabilities of prompts take, in one answer and in all. False: it is too
+// much, and the request has failed.
+bool RequestState::lease_scores(std::size_t num_prompt) {
+  const GenerationRequest& request = *start_.request;
+  if (!request.scores_prompt()) return true;
+  const std::size_t num_each = 1 + static_cast<std::size_t>(num_alternatives());
+  if (num_prompt * num_each > kMaxScores) {
+    fail({.kind = ApiErrorKind::kInvalidRequest,
+          .message = "Log-probabilities of a prompt are at most " + std::to_string(kMaxScores) +
+                     ", alternatives included; this one has " + std::to_string(num_prompt) +
+                     " tokens, each with " + std::to_string(num_each) + ".",
+          .field = request.prompt_logprobs ? "prompt_logprobs" : "logprobs"});
+    return false;
+  }
+  const std::size_t num_bytes = num_prompt * num_each * sizeof(LikelyToken);
+  if (num_bytes <= kFewScoreBytes) return true;
+  auto lease = TextQuota::take(environment_->prompt_text, request.flow, num_bytes);
+  if (!lease) {
+    fail({.kind = ApiErrorKind::kOverloaded,
+          .message = "The server holds as many log-probabilities of prompts as it may; try again later."});
+    return false;
+  }
+  scores_lease_ = std::make_shared<const TextLease>(std::move(*lease));
+  return true;
+}
+
 }
 
 // The end of a request that is not run.
@@ -265,7 +305,7 @@ AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) cons
   ticket.model = request.model;
   ticket.prompt = std::move(tokens);
   ticket.sampling = request.sampling;
-  if (request.is_ranked) ticket.sampling.top_logprobs = std::max(request.sampling.top_logprobs, 0);
+  ticket.sampling.top_logprobs = num_alternatives();
   if (!request.has_seed && request.sampling.seed == 0) ticket.sampling.seed = start_.drawn_seed;
   // Log-probabilities are known of no token but those that are drawn here.
   if (request.background && !request.sampling.wants_logprobs() &&
@@ -301,7 +341,8 @@ void RequestState::take_admission() {
     detokenizer_.emplace(*model().tokenizer);
   }
   stop_matcher_.emplace(start_.request->stop, start_.request->include_stop_in_output);
-  if (start_.request->sampling.wants_logprobs()) answer_tokens_.emplace(*model().tokenizer);
+  const SamplingParameters& sampling = start_.request->sampling;
+  if (sampling.wants_logprobs()) answer_tokens_.emplace(*model().tokenizer, sampling.top_logprobs);
 }
 
 std::uint64_t RequestState::journaled_vocabulary() const {
@@ -320,7 +361,7 @@ void RequestState::accept() {
   if (trace_->is_accepted()) return;
   trace_->mark_accepted();
   start_.stream->accept(usage_.prompt_tokens);
-  if (start_.request->echo && !ticket_->scores_prompt) send_echo();
+  if (start_.request->echo && !start_.request->scores_echo()) send_echo();
 }
 
 void RequestState::send_echo() {
@@ -332,6 +373,15 @@ void RequestState::send_echo() {
 // The tokens' own text, so that each has its place in it.
 void RequestState::send_scored_echo(const std::vector<TokenLogprobs>& logprobs) {
   StreamingDetokenizer detokenizer(*model().tokenizer);
+void RequestState::take_prompt_logprobs(const std::vector<TokenLogprobs>& logprobs) {
+  const GenerationRequest& request = *start_.request;
+  if (request.prompt_logprobs)
+    prompt_scores_ = std::make_shared<const PromptScores>(PromptScores{
+        .tokens = scored_prompt(*model().tokenizer, ticket_->prompt, logprobs, *request.prompt_logprobs),
+        .held = scores_lease_});
+  if (request.scores_echo()) send_scored_echo(logprobs);
+}
+
   std::string text;
   const auto add_text = [&](const std::string& more) {
     answer_tokens_->extend(more);
@@ -352,7 +402,7 @@ void RequestState::send_scored_echo(const std::vector<TokenLogprobs>& logprobs) 
 void RequestState::take_token(const NewToken& token) {
   if (is_over() || finished_) return;
   accept();  // one of no tokens has no turn
-  if (token.prompt_logprobs) send_scored_echo(*token.prompt_logprobs);
+  if (token.prompt_logprobs) take_prompt_logprobs(*token.prompt_logprobs);
   std::optional<std::size_t> matched_stop;
   if (token.token >= 0) {
     usage_.completion_tokens += 1;
@@ -406,8 +456,8 @@ std::string RequestState::text_of(const NewToken& token, bool is_over,
       (!is_end_token || (start_.request->include_stop_in_output && is_stop_token(token.token)));
   std::string fresh = is_shown ? detokenizer_->push(token.token) : std::string();
   if (is_over) fresh += detokenizer_->finish();
-  // Who has the prompt scored wants every token, whatever ends the answer.
-  if (answer_tokens_ && token.logprobs && token.token >= 0 && (is_shown || ticket_->scores_prompt))
+  // A client that has its echo scored wants every token, whatever ends the answer.
+  if (answer_tokens_ && token.logprobs && token.token >= 0 && (is_shown || start_.request->scores_echo()))
     answer_tokens_->add(token.token, *token.logprobs);
   if (answer_tokens_) answer_tokens_->extend(fresh);
   // Stop strings, like stop tokens, do not count before min_tokens.
@@ -481,6 +531,7 @@ void RequestState::remember_turn() {
   try {
     record_->remember(*model().tokenizer, *environment_->turns);
   } catch (const std::exception& error) {  // the answer is whole without
+  finished.prompt_scores = std::move(prompt_scores_);
     log(LogLevel::kError, "a turn is not remembered", {{"reason", error.what()}});
   }
   const auto size = environment_->turns->size();

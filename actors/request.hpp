@@ -78,6 +78,8 @@ class RequestState {
 
   const ServedModel& model() const { return environment_->models[start_.request->model].served; }
   bool find_guide();
+  bool lease_scores(std::size_t num_prompt);
+  std::int32_t num_alternatives() const;
   bool find_call_guide(const std::vector<std::int32_t>& prompt);
   bool is_over() const { return is_cancelled_ || start_.stream->is_over(); }
   void enter_journal();
@@ -95,6 +97,7 @@ class RequestState {
   AdmissionTicket make_ticket(std::vector<std::int32_t> tokens) const;
   void accept();
   void send_echo();
+  void take_prompt_logprobs(const std::vector<TokenLogprobs>& logprobs);
   void send_scored_echo(const std::vector<TokenLogprobs>& logprobs);
   bool follows_form(const NewToken& token);
   void allow_next(const NewToken& token);
@@ -137,7 +140,10 @@ class RequestState {
   std::vector<std::int32_t> unjournaled_;      // tokens of an answer in the background
   std::optional<Finished> finished_;           // all was generated; it may still have to be stored
   Usage usage_;
-  double sum_of_logprobs_ = 0.0;  // of the answer's tokens, if they come with theirs
+  std::uint32_t num_sorted_ = 0;  // of the answer's tokens: known to be reasoning or not
+  std::shared_ptr<const PromptScores> prompt_scores_;
+  std::shared_ptr<const void> scores_lease_;  // null: they are few
+  double sum_of_logprobs_ = 0.0;              // of the answer's tokens, if they come with theirs
   bool is_with_scheduler_ = false;
   bool is_promised_ = false;   // in the journal, as its client knows
   bool is_cancelled_ = false;  // and about to leave the journal

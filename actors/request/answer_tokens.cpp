@@ -12,15 +12,42 @@ namespace {
 
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
+// Special tokens stand for no text, but have a name.
+LikelyToken likely(const Tokenizer& tokenizer, std::int32_t token, float logprob) {
+  const std::string_view bytes =
+      tokenizer.is_special(token) ? tokenizer.token_content(token) : tokenizer.token_bytes(token);
+  LikelyToken likely{.text = {}, .bytes = std::string(bytes), .logprob = logprob, .id = token};
+  Utf8Assembler assembler;
+  assembler.push(bytes, likely.text);
+  assembler.finish(likely.text);
+  return likely;
+}
+
+AnswerToken answer_token(const Tokenizer& tokenizer, std::int32_t token, const TokenLogprobs& logprobs,
+                         std::size_t max_top) {
+  AnswerToken out{.token = likely(tokenizer, token, logprobs.logprob)};
+  const auto top = std::span(logprobs.top).first(std::min(max_top, logprobs.top.size()));
+  out.top.reserve(top.size());
+  for (const RankedToken& ranked : top) out.top.push_back(likely(tokenizer, ranked.id, ranked.logprob));
+  return out;
+}
+
 }  // namespace
 
+std::vector<AnswerToken> scored_prompt(const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
+                                       std::span<const TokenLogprobs> logprobs, std::size_t max_top) {
+  std::vector<AnswerToken> tokens;
+  tokens.reserve(prompt.size());
+  tokens.push_back(answer_token(tokenizer, prompt.front(), {}, 0));
+  tokens.front().has_logprob = false;
+  for (std::size_t i = 1; i < prompt.size(); ++i)
+    tokens.push_back(answer_token(tokenizer, prompt[i], logprobs[i - 1], max_top));
+  return tokens;
+}
+
 void AnswerTokens::add(std::int32_t token, const TokenLogprobs& logprobs) {
-  Waiting waiting{
-      .token = {.token = likely(token, logprobs.logprob), .top = {}, .text_offset = num_known_characters_},
-      .begin = num_known_bytes_};
-  waiting.token.top.reserve(logprobs.top.size());
-  for (const RankedToken& ranked : logprobs.top)
-    waiting.token.top.push_back(likely(ranked.id, ranked.logprob));
+  Waiting waiting{.token = answer_token(*tokenizer_, token, logprobs, max_top_), .begin = num_known_bytes_};
+  waiting.token.text_offset = num_known_characters_;
   waiting_.push_back(std::move(waiting));
 }
 
@@ -47,17 +74,6 @@ std::vector<AnswerToken> AnswerTokens::take_rest() {
   std::vector<AnswerToken> rest;
   for (Waiting& waiting : std::exchange(waiting_, {})) rest.push_back(std::move(waiting.token));
   return rest;
-}
-
-// Special tokens stand for no text, but have a name.
-LikelyToken AnswerTokens::likely(std::int32_t token, float logprob) const {
-  const std::string_view bytes =
-      tokenizer_->is_special(token) ? tokenizer_->token_content(token) : tokenizer_->token_bytes(token);
-  LikelyToken likely{.text = {}, .bytes = std::string(bytes), .logprob = logprob};
-  Utf8Assembler assembler;
-  assembler.push(bytes, likely.text);
-  assembler.finish(likely.text);
-  return likely;
 }
 
 }  // namespace troupe

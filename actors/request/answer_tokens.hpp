@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -16,11 +17,16 @@
 
 namespace troupe {
 
+// A prompt's tokens with at most max_top alternatives each; logprobs: from the second token on.
+std::vector<AnswerToken> scored_prompt(const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
+                                       std::span<const TokenLogprobs> logprobs, std::size_t max_top);
+
 // One thread.
 class AnswerTokens {
  public:
-  // The tokenizer must outlive this.
-  explicit AnswerTokens(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+  // The tokenizer must outlive this. max_top: alternatives of a token that are kept.
+  explicit AnswerTokens(const Tokenizer& tokenizer, std::int32_t max_top = kMaxTopLogprobs)
+      : tokenizer_(&tokenizer), max_top_(static_cast<std::size_t>(max_top)) {}
 
   // A token that is part of the answer; its text begins where the known text ends.
   void add(std::int32_t token, const TokenLogprobs& logprobs);
@@ -39,9 +45,8 @@ class AnswerTokens {
     std::size_t begin = 0;  // in the known text, bytes
   };
 
-  LikelyToken likely(std::int32_t token, float logprob) const;
-
   const Tokenizer* tokenizer_;
+  std::size_t max_top_;
   std::deque<Waiting> waiting_;
   std::size_t num_known_bytes_ = 0;
   std::size_t num_shown_bytes_ = 0;

@@ -128,6 +128,9 @@ struct GenerationRequest {
   RequestOrigin origin;
   PromptUse use = PromptUse::kRun;
   // Answers that its client asked for, of which this is one; 0: another one said so already.
+  // Log-probabilities of the prompt's tokens, each with so many alternatives, in
+  // Finished::prompt_scores; at most kMaxTopLogprobs.
+  std::optional<std::uint32_t> prompt_logprobs = {};
   std::uint32_t num_choices = 1;
   // It is compared with others: Finished::mean_logprob is wanted.
   bool is_ranked = false;
@@ -138,7 +141,8 @@ struct GenerationRequest {
   bool wants_vector = false;
   bool truncates = false;  // with wants_vector: an input that is too long loses its end
 
-  bool scores_prompt() const { return echo && sampling.wants_logprobs(); }
+  bool scores_echo() const { return echo && sampling.wants_logprobs(); }
+  bool scores_prompt() const { return scores_echo() || prompt_logprobs.has_value(); }
 };
 
 struct Usage {
@@ -184,6 +188,7 @@ struct AnswerToken {
   std::uint32_t text_offset = 0;      // in the answer's text, in characters
   bool has_logprob = true;            // false: the first of all, which nothing precedes
 };
+  std::int32_t id = -1;
 // New text: complete UTF-8, nothing that may still become a stop string. Text
 // may be empty where tokens only complete half a character.
 struct TextDelta {
@@ -205,7 +210,12 @@ struct Finished {
   RequestTimings timings = {};
   bool is_stored = false;     // a turn, and it will be there after a crash
   bool called_tools = false;  // and nothing else ended the answer early
-  // Of a ranked request: the log-probability of its tokens, the end token included; 0 without any.
+// The prompt's tokens and how likely the model thought each behind those before it.
+struct PromptScores {
+  std::vector<AnswerToken> tokens;
+  std::shared_ptr<const void> held = {};  // counted by the bound on such answers while it lives
+};
+  // Over the tokens of a ranked request's answer, the end token included; 0 without any.
   double mean_logprob = 0.0;
 };
 struct Failed {
@@ -215,6 +225,7 @@ struct Failed {
 // A question about what is stored, not a generation.
 struct StoreQuery {
   enum class Kind : std::uint8_t { kFind, kRemove };
+  std::shared_ptr<const PromptScores> prompt_scores = {};  // null: not asked for
   Kind kind = Kind::kFind;
   std::string tenant;
   std::string cache_salt = {};  // its requests'

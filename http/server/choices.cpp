@@ -16,6 +16,7 @@ GenerationRequest another(const GenerationRequest& first, std::uint32_t number) 
   request.id += "-" + std::to_string(number);
   request.sampling.seed += request.has_seed ? number : 0;
   request.num_choices = 0;
+  request.prompt_logprobs.reset();
   if (first.origin.trace.is_valid()) {
     request.origin.parent = first.origin.trace.span;
     request.origin.trace.span = draw_span_id();

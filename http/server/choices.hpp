@@ -54,6 +54,11 @@ class Choices {
   // choice to make, of all in their order.
   std::vector<std::uint32_t> best_of_each(std::uint32_t number) const;
 
+  // Those of the prompt that is answered there; its first answer brought them.
+  const std::shared_ptr<const PromptScores>& prompt_scores(std::uint32_t index) const {
+    return choices_[index - index % num_each()].finished.prompt_scores;
+  }
+
   // Their client has taken all that came: those that were paused for it run again.
   void take_all();
   void cancel();

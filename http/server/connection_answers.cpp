@@ -508,16 +508,24 @@ Reply Connection::whole_answer(const Finished& finished) const {
 
 Reply Connection::whole_choices(const Finished& finished) const {
   // Keeps alive what a long answer refers to.
-  const auto kept = std::make_shared<std::vector<JoinedAnswer>>();
-  for (const auto& choice : generation_->choices.all()) kept->push_back(joined(choice.stream->take_answer()));
+  struct Kept {
+    std::vector<JoinedAnswer> answers;
+    std::vector<std::shared_ptr<const PromptScores>> scores;
+  };
+  const auto kept = std::make_shared<Kept>();
+  for (const auto& choice : generation_->choices.all()) {
+    kept->answers.push_back(joined(choice.stream->take_answer()));
+    kept->scores.push_back(choice.finished.prompt_scores);
+  }
   std::vector<ChoiceView> choices;
   for (const std::uint32_t i : generation_->choices.best_of_each(generation_->request.num_choices)) {
-    const JoinedAnswer& answer = (*kept)[i];
+    const JoinedAnswer& answer = kept->answers[i];
     choices.push_back({.text = answer.text,
                        .finished = &generation_->choices.all()[i].finished,
                        .tokens = generation_->request.wants_logprobs ? &answer.tokens : nullptr,
                        .reasoning = answer.reasoning,
-                       .calls = answer.calls});
+                       .calls = answer.calls,
+                       .prompt_scores = generation_->choices.prompt_scores(i).get()});
   }
   Reply reply;
   AnswerJson json(reply.body);

@@ -119,6 +119,51 @@ TEST_CASE("generation: with echo, log-probabilities are those of the prompt too,
   CHECK(leftovers(world) == "");
 }
 
+TEST_CASE("generation: the prompt's log-probabilities come with the end, as many alternatives as asked for") {
+  sim::SimWorld world(sim::small_settings());
+  auto request = letters(std::string(50, 'p') + "rompt", 5);
+  request.prompt_logprobs = 3;
+  const auto scored = submit(world, request);
+  request.echo = true;  // without log-probabilities of its own
+  const auto echoed = submit(world, request);
+  request.sampling.top_logprobs = 1;
+  const auto both = submit(world, request);
+  REQUIRE(world.run());
+  CHECK(echoed->text().starts_with("ppp"));
+  CHECK(echoed->tokens().empty());
+  const auto& echo = both->tokens();
+  REQUIRE(echo.size() == 60);
+  for (const auto& client : {scored, echoed, both}) {
+    const auto& tokens = client->finished()->prompt_scores->tokens;
+    REQUIRE(tokens.size() == 55);
+    CHECK_FALSE(tokens[0].has_logprob);
+    for (std::size_t i = 1; i < tokens.size(); ++i) {
+      REQUIRE(tokens[i].top.size() == 3);
+      REQUIRE(tokens[i].token.id == (i < 50 ? 'p' : "rompt"[i - 50]));
+      REQUIRE(tokens[i].token.logprob == echo[i].token.logprob);
+      REQUIRE(echo[i].top.size() == 1);
+    }
+  }
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: more log-probabilities of a prompt than one answer may hold are refused by number") {
+  sim::SimWorld world(sim::small_settings());
+  GenerationRequest request;
+  request.prompt = TokenPrompt{std::vector<std::int32_t>(60'000, 'a')};
+  request.max_tokens = 1;
+  request.prompt_logprobs = 20;
+  const auto client = submit_refused(world, request);
+  REQUIRE(world.run());
+  REQUIRE(client->error());
+  CHECK(client->error()->field == "prompt_logprobs");
+  CHECK(
+      client->error()->message ==
+      "Log-probabilities of a prompt are at most 1048576, alternatives included; this one has 60000 tokens, "
+      "each with 21.");
+  CHECK(leftovers(world) == "");
+}
+
 TEST_CASE("generation: an answer that is ranked tells its mean log-probability, and shows none") {
   sim::SimWorld world(sim::small_settings());
   auto request = letters("prompt", 20);

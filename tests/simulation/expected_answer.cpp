@@ -72,7 +72,7 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
     tokens = std::get<TokenPrompt>(request.prompt).tokens;
   }
   if (request.echo) answer.text = ByteTokenizer().decode(tokens);
-  if (request.scores_prompt())
+  if (request.scores_echo())
     for (std::size_t i = 0; i < tokens.size(); ++i)
       answer.tokens.push_back({tokens[i], ByteTokenizer().decode({tokens.data(), i}).size(), i});
   const std::uint32_t room = longest_sequence(device) - static_cast<std::uint32_t>(tokens.size());
@@ -96,7 +96,7 @@ ExpectedAnswer expected_answer(const GenerationRequest& request, const DeviceDes
     answer.completion_tokens += 1;
     const bool is_stop_token = contains(request.stop_token_ids, token);
     const bool is_end = is_stop_token || (token == ByteTokenizer::kEos && !request.ignore_eos);
-    if (!is_end || request.scores_prompt() || (is_stop_token && request.include_stop_in_output))
+    if (!is_end || request.scores_echo() || (is_stop_token && request.include_stop_in_output))
       answer.tokens.push_back({token, answer.text.size(), tokens.size() - 1});
     if (token != ByteTokenizer::kEos && (!is_end || request.include_stop_in_output))
       answer.text += static_cast<char>(token);

@@ -18,6 +18,7 @@ constexpr std::size_t kCountedAtOnce = 64 * 1024;
 std::size_t size_of(const LongAnswer::Gap& gap) {
   if (const auto* text = std::get_if<std::string_view>(&gap.content)) return text->size();
   if (const auto* tokens = std::get_if<LongAnswer::Tokens>(&gap.content)) return tokens->tokens.size();
+  if (const auto* raw = std::get_if<LongAnswer::Raw>(&gap.content)) return raw->json.size();
   return std::get<EmbeddingView>(gap.content).num_vectors();
 }
 
@@ -45,6 +46,13 @@ bool LongAnswer::append_some(std::string& out, std::size_t num_bytes) {
 
 void LongAnswer::append_of_gap(std::string& out, std::size_t num_bytes) {
   const Gap& gap = gaps_[gap_];
+  if (const auto* raw = std::get_if<Raw>(&gap.content)) {
+    const std::string_view piece = raw->json.substr(num_of_gap_, num_bytes);
+    out += piece;
+    num_of_gap_ += piece.size();
+    if (num_of_gap_ == raw->json.size()) end_gap();
+    return;
+  }
   const auto* text = std::get_if<std::string_view>(&gap.content);
   if (num_of_gap_ == 0) out += text != nullptr ? '"' : '[';
   if (text != nullptr) {
@@ -54,6 +62,10 @@ void LongAnswer::append_of_gap(std::string& out, std::size_t num_bytes) {
   }
   if (num_of_gap_ < size_of(gap)) return;
   out += text != nullptr ? '"' : ']';
+  end_gap();
+}
+
+void LongAnswer::end_gap() {
   ++gap_;
   num_of_gap_ = 0;
 }
@@ -107,6 +119,20 @@ void AnswerJson::logprobs(ResponseShape shape, std::span<const AnswerToken> toke
     gaps_.push_back({.at = out_.size() - start_, .content = LongAnswer::Tokens{tokens, list}});
   }
   out_ += layout.end;
+}
+
+void AnswerJson::prompt_logprobs(std::span<const AnswerToken> tokens) {
+  if (when_ == Long::kAtOnce || !is_long({}, tokens)) return append_prompt_logprobs(out_, tokens);
+  gaps_.push_back(
+      {.at = out_.size() - start_, .content = LongAnswer::Tokens{tokens, LogprobsList::kPromptTokens}});
+}
+
+void AnswerJson::raw(std::string_view json) {
+  if (when_ == Long::kAtOnce || !is_long(json, {})) {
+    out_ += json;
+    return;
+  }
+  gaps_.push_back({.at = out_.size() - start_, .content = LongAnswer::Raw{json}});
 }
 
 void AnswerJson::embeddings(const EmbeddingView& view) {

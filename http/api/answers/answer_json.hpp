@@ -28,9 +28,13 @@ class LongAnswer {
     std::span<const AnswerToken> tokens;
     LogprobsList list = LogprobsList::kContent;
   };
+  struct Raw {
+    std::string_view json;
+  };
   struct Gap {
-    std::size_t at = 0;                                             // in the bytes around the gaps
-    std::variant<std::string_view, Tokens, EmbeddingView> content;  // a JSON string or list
+    std::size_t at = 0;  // in the bytes around the gaps
+    // A JSON string or list, or JSON as it is.
+    std::variant<std::string_view, Tokens, EmbeddingView, Raw> content;
   };
 
   // owner keeps alive what the gaps refer to.
@@ -43,6 +47,7 @@ class LongAnswer {
 
  private:
   void append_of_gap(std::string& out, std::size_t num_bytes);
+  void end_gap();
   void append_text(std::string& out, std::string_view text, std::size_t num_bytes);
   void append_element(std::string& out, const Gap& gap);
 
@@ -72,7 +77,11 @@ class AnswerJson {
   // As a JSON string.
   void text(std::string_view text);
   void logprobs(ResponseShape shape, std::span<const AnswerToken> tokens);
+  // As vLLM has them: a list, in which each token's alternatives are by id.
+  void prompt_logprobs(std::span<const AnswerToken> tokens);
   void embeddings(const EmbeddingView& view);
+  // JSON that is there already.
+  void raw(std::string_view json);
 
   bool has_gaps() const { return !gaps_.empty(); }
   // Takes all that was written here from the string.

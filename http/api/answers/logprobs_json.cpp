@@ -83,6 +83,39 @@ void append_logprobs_by_text(std::string& out, const AnswerToken& token) {
   out += "}";
 }
 
+// "ID":{"logprob":…,"rank":…,"decoded_token":…}; rank 0: not known.
+void append_ranked(std::string& out, const LikelyToken& token, std::size_t rank) {
+  out += '"';
+  append_json_integer(out, token.id);
+  out += "\":{\"logprob\":";
+  append_logprob(out, token.logprob);
+  out += ",\"rank\":";
+  if (rank > 0) {
+    append_json_integer(out, static_cast<std::int64_t>(rank));
+  } else {
+    out += "null";
+  }
+  out += ",\"decoded_token\":";
+  append_json_string(out, token.text);
+  out += '}';
+}
+
+void append_prompt_token(std::string& out, const AnswerToken& token) {
+  append_if_known(out, token, [&] {
+    const auto is_itself = [&](const LikelyToken& other) { return other.id == token.token.id; };
+    const auto found = std::find_if(token.top.begin(), token.top.end(), is_itself);
+    out += '{';
+    append_ranked(out, token.token,
+                  found == token.top.end() ? 0 : static_cast<std::size_t>(found - token.top.begin()) + 1);
+    for (std::size_t i = 0; i < token.top.size(); ++i) {
+      if (is_itself(token.top[i])) continue;
+      out += ',';
+      append_ranked(out, token.top[i], i + 1);
+    }
+    out += '}';
+  });
+}
+
 constexpr std::array kContent = {LogprobsLayout::Entry{"", LogprobsList::kContent}};
 constexpr std::array kContentOfChat = {LogprobsLayout::Entry{"{\"content\":", LogprobsList::kContent}};
 constexpr std::array kParallelLists = {
@@ -115,6 +148,10 @@ LogprobsLayout logprobs_layout(ResponseShape shape) {
   return {.lists = kContent, .end = ""};
 }
 
+void append_prompt_logprobs(std::string& out, std::span<const AnswerToken> tokens) {
+  append_list(out, tokens, [&](const AnswerToken& token) { append_prompt_token(out, token); });
+}
+
 void append_logprobs_element(std::string& out, LogprobsList list, const AnswerToken& token) {
   switch (list) {
     case LogprobsList::kContent: return append_content_element(out, token);
@@ -122,6 +159,7 @@ void append_logprobs_element(std::string& out, LogprobsList list, const AnswerTo
     case LogprobsList::kTokenLogprobs:
       return append_if_known(out, token, [&] { append_logprob(out, token.token.logprob); });
     case LogprobsList::kTokens: return append_json_string(out, token.token.text);
+    case LogprobsList::kPromptTokens: return append_prompt_token(out, token);
     case LogprobsList::kTopLogprobs:
       return append_if_known(out, token, [&] { append_logprobs_by_text(out, token); });
   }

@@ -15,7 +15,14 @@
 namespace troupe {
 
 // A list with one element a token.
-enum class LogprobsList : std::uint8_t { kContent, kTextOffsets, kTokenLogprobs, kTokens, kTopLogprobs };
+enum class LogprobsList : std::uint8_t {
+  kContent,
+  kTextOffsets,
+  kTokenLogprobs,
+  kTokens,
+  kTopLogprobs,
+  kPromptTokens
+};
 
 // Chats:        {"content":[{"token":…,"logprob":…,"bytes":[…],"top_logprobs":[…]},…],"refusal":null}
 // Completions:  {"text_offset":[…],"token_logprobs":[…],"tokens":[…],"top_logprobs":[{…},…]}, where
@@ -23,6 +30,11 @@ enum class LogprobsList : std::uint8_t { kContent, kTextOffsets, kTokenLogprobs,
 //               known: null
 // Responses:    the list of a chat's content; so Ollama's
 void append_logprobs(std::string& out, ResponseShape shape, std::span<const AnswerToken> tokens);
+
+// Prompts, as vLLM has them: [null,{"ID":{"logprob":…,"rank":…,"decoded_token":…},…},…], the
+// prompt's own token first, then its alternatives but for that one, best first. The rank of a
+// token that is not among the alternatives is not known: null.
+void append_prompt_logprobs(std::string& out, std::span<const AnswerToken> tokens);
 
 // The same in parts, for lists that are too long to be written at once: each
 // list between brackets, its elements joined by commas.

@@ -39,6 +39,12 @@ void append_chat_message(AnswerJson& json, const ChoiceView& choice) {
   out += ']';
 }
 
+void append_prompt_logprobs(AnswerJson& json, const PromptScores* scores) {
+  if (scores == nullptr) return;
+  json.out() += ",\"prompt_logprobs\":";
+  json.prompt_logprobs(scores->tokens);
+}
+
 void append_choice(AnswerJson& json, ResponseShape shape, std::size_t index, const ChoiceView& choice) {
   std::string& out = json.out();
   out += "{\"index\":";
@@ -59,6 +65,8 @@ void append_choice(AnswerJson& json, ResponseShape shape, std::size_t index, con
   }
   out += ",";
   append_finish(out, *choice.finished);
+  // Of a chat they stand beside the choices.
+  if (shape == ResponseShape::kCompletion) append_prompt_logprobs(json, choice.prompt_scores);
   out += "}";
 }
 
@@ -168,6 +176,7 @@ void append_completed(AnswerJson& json, const ResponseIdentity& identity, std::s
   append_timings_member(out, total.timings, total.usage);
   out += ",\"system_fingerprint\":null}";
 }
+  if (is_chat && !choices.empty()) append_prompt_logprobs(json, choices.front().prompt_scores);
 
 void append_embedding_list(AnswerJson& json, std::string_view model, const EmbeddingView& vectors,
                            std::uint32_t prompt_tokens) {

@@ -43,6 +43,7 @@ struct ChoiceView {
   const std::vector<AnswerToken>* tokens = nullptr;  // null: log-probabilities were not asked for
   std::string_view reasoning = {};                   // of a chat
   std::span<const CallDelta> calls = {};             // so, too; whole ones
+  const PromptScores* prompt_scores = nullptr;       // of its prompt; null: not asked for
 };
 
 // total: the usage of all choices, and the times.

@@ -128,6 +128,16 @@ std::optional<std::int64_t> read_logprobs(FieldReader& fields, ResponseShape sha
   return std::nullopt;  // that API has none
 }
 
+// vLLM's, of chats and completions: the prompt's tokens.
+void read_prompt_logprobs(FieldReader& fields, ApiRequest& request) {
+  if (request.shape != ResponseShape::kChat && request.shape != ResponseShape::kCompletion) return;
+  const auto number = fields.integer("prompt_logprobs", 0, kMaxTopLogprobs);
+  if (!number) return;
+  if (fields.boolean("stream").value_or(false))
+    fields.fail("prompt_logprobs", " must be null where the answer is streamed");
+  request.generation.prompt_logprobs = static_cast<std::uint32_t>(*number);
+}
+
 }  // namespace
 
 void read_sampling_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request) {
@@ -141,6 +151,7 @@ void read_logprob_fields(FieldReader& fields, ApiRequest& request) {
   const auto top = read_logprobs(fields, request.shape);
   request.wants_logprobs = top.has_value();
   if (top) request.generation.sampling.top_logprobs = static_cast<std::int32_t>(*top);
+  read_prompt_logprobs(fields, request);
 }
 
 }  // namespace troupe

@@ -44,7 +44,6 @@ constexpr std::array kUnsupportedEverywhere = {
     UnsupportedField{"logits_processors", is_empty, "an empty list"},
     UnsupportedField{"allowed_token_ids", is_empty, "an empty list"},
     UnsupportedField{"bad_words", is_empty, "an empty list"},
-    UnsupportedField{"prompt_logprobs", is_never, "null"},
     UnsupportedField{"return_token_ids", is_false, "false"},
     UnsupportedField{"truncate_prompt_tokens", is_never, "null"},
     UnsupportedField{"skip_special_tokens", is_true, "true"},
@@ -79,6 +78,7 @@ constexpr std::array kUnsupportedInCompletions = {
     UnsupportedField{"suffix", is_empty, "null"},
     UnsupportedField{"prompt_embeds", is_never, "null"},
 };
+    UnsupportedField{"prompt_logprobs", is_never, "null"},
 
 constexpr std::array kUnsupportedInResponses = {
     UnsupportedField{"best_of", is_one, "1"},
@@ -93,6 +93,7 @@ constexpr std::array kUnsupportedInResponses = {
     UnsupportedField{"include_stop_str_in_output", is_false, "false"},
     UnsupportedField{"truncation", is_disabled, "\"disabled\""},
 };
+    UnsupportedField{"prompt_logprobs", is_never, "null"},
 
 constexpr std::array kUnsupportedInMessages = {
     UnsupportedField{"best_of", is_one, "1"},

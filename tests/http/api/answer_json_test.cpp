@@ -51,6 +51,10 @@ Written write(const std::string& text, const std::vector<AnswerToken>& tokens, R
   json.text(text);
   json.out() += ",\"logprobs\":";
   json.logprobs(shape, tokens);
+  json.out() += ",\"prompt_logprobs\":";
+  json.prompt_logprobs(tokens);
+  json.out() += ",\"settings\":";
+  json.raw(text);
   json.out() += "}";
   if (json.has_gaps()) written.rest = json.take(nullptr);
   return written;

@@ -288,7 +288,6 @@ TEST_CASE("chat request: fields that would change the answer are refused by name
       {"function_call", R"({"name":"f"})"},
       {"audio", "{}"},
       {"modalities", R"(["text","audio"])"},
-      {"prompt_logprobs", "1"},
       {"allowed_token_ids", "[1]"},
       {"bad_words", R"(["x"])"},
       {"structured_outputs", R"({"json":{}})"},

@@ -75,3 +75,22 @@ TEST_CASE("logprobs json: the impossible is -9999, and several tokens with one t
   CHECK(json_of(ResponseShape::kCompletion, one) ==
         R"({"text_offset":[0],"token_logprobs":[-9999],"tokens":["a"],"top_logprobs":[{"b":-1,"a":-9999}]})");
 }
+
+TEST_CASE("logprobs json: a prompt's tokens are by id, each with its rank where that is known") {
+  const auto with_id = [](std::string text, float logprob, std::int32_t id) {
+    LikelyToken token = likely(std::move(text), logprob);
+    token.id = id;
+    return token;
+  };
+  const LikelyToken a = with_id("a", -0.5F, 7), b = with_id("b", -2.0F, 8), c = with_id("c", -4.0F, 9);
+  const std::vector<AnswerToken> tokens = {{.token = a, .has_logprob = false},
+                                           {.token = b, .top = {a, b}},
+                                           {.token = c, .top = {a}},
+                                           {.token = a}};
+  std::string out;
+  append_prompt_logprobs(out, tokens);
+  const std::string of_a = R"("7":{"logprob":-0.5,"rank":1,"decoded_token":"a"})";
+  CHECK(out == R"([null,{"8":{"logprob":-2,"rank":2,"decoded_token":"b"},)" + of_a +
+                   R"(},{"9":{"logprob":-4,"rank":null,"decoded_token":"c"},)" + of_a +
+                   R"(},{"7":{"logprob":-0.5,"rank":null,"decoded_token":"a"}}])");
+}
