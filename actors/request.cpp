@@ -243,7 +243,10 @@ void RequestState::admit(EncodedPrompt prompt) {
     observe_history(prompt);
     record_.emplace(std::move(*prompt.parts), start_.request->tenant);
   }
-  ticket_ = std::make_shared<const AdmissionTicket>(make_ticket(std::move(prompt.tokens)));
+  auto ticket = make_ticket(std::move(prompt.tokens));
+  if (!start_.request->ignore_eos)
+    ticket.end_tokens.insert(ticket.end_tokens.end(), prompt.end_tokens.begin(), prompt.end_tokens.end());
+  ticket_ = std::make_shared<const AdmissionTicket>(std::move(ticket));
   start_.request->background ? enter_journal() : ask_for_admission();
 }
 

@@ -17,8 +17,9 @@ struct EncodedPrompt {
   // The same of a chat that came with its whole history: the first tokens, known from its
   // turns before (text/history/).
   std::size_t num_remembered = 0;
-  std::shared_ptr<PromptParts> parts = {};  // to be remembered with the answer; null: it is not
-  std::uint32_t second_text = 0;            // as AdmissionTicket::second_text
+  std::shared_ptr<PromptParts> parts = {};    // to be remembered with the answer; null: it is not
+  std::uint32_t second_text = 0;              // as AdmissionTicket::second_text
+  std::vector<std::int32_t> end_tokens = {};  // end an answer to it, besides the model's
 };
 
 }  // namespace troupe

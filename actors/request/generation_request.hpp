@@ -46,6 +46,9 @@ struct TextPrompt {
 };
 struct TokenPrompt {
   std::vector<std::int32_t> tokens;
+  // The model writes what stands between text and this (text/fill_in.hpp). Absent: it goes
+  // on behind text.
+  std::optional<std::string> suffix = {};
 };
 
 // Where a request came from: for traces, logs and timings. Nothing that is

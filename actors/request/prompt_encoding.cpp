@@ -10,6 +10,7 @@
 #include "actors/request/answer_splitting.hpp"
 #include "actors/request/conversation_prompt.hpp"
 #include "text/client_json.hpp"
+#include "text/fill_in.hpp"
 #include "text/history/message_chain.hpp"
 #include "text/template_messages.hpp"
 
@@ -81,6 +82,23 @@ std::variant<Pieces, ApiError> render_messages(const ServedModel& model, const C
   auto rendered = model.chat_template->render(template_input(model, prompt), budget);
   if (const auto* error = std::get_if<TemplateError>(&rendered)) return template_error(model, *error);
   return std::get<Pieces>(std::move(rendered));
+}
+
+// The model's tokens around the text and the suffix.
+std::variant<EncodedPrompt, ApiError> encode_fill_in(const ServedModel& model, const TextPrompt& prompt,
+                                                     EncodingBudget& budget) {
+  const auto format = find_fill_in_format(*model.tokenizer);
+  if (!format)
+    return invalid("The model " + model.name + " can't fill in text: its tokenizer has no tokens for that.",
+                   "suffix");
+  EncodedPrompt encoded;
+  if (prompt.adds_special_tokens) encoded.tokens = model.tokenizer->prefix_tokens();
+  budget.set_other_tokens(encoded.tokens.size());
+  const auto text = fill_in_text(*format, prompt.text, *prompt.suffix);
+  const auto tokens = model.tokenizer->encode_within(budget, text.text, text.trusted);
+  encoded.tokens.insert(encoded.tokens.end(), tokens.begin(), tokens.end());
+  encoded.end_tokens = format->end_tokens;
+  return encoded;
 }
 
 // Everything that a prompt depends on besides its messages, and whose KV it may find.
@@ -173,8 +191,9 @@ std::variant<EncodedPrompt, ApiError> encode_prompt(const ServedModel& model,
     budget.ask();
     if (std::holds_alternative<ChatPrompt>(request.prompt))
       return encode_chat_prompt(model, request, conversation, terms, budget);
-    if (const auto* text = std::get_if<TextPrompt>(&request.prompt))
-      return EncodedPrompt{.tokens = encode_text(model, *text, budget)};
+    const auto* text = std::get_if<TextPrompt>(&request.prompt);
+    if (text != nullptr && text->suffix) return encode_fill_in(model, *text, budget);
+    if (text != nullptr) return EncodedPrompt{.tokens = encode_text(model, *text, budget)};
     return EncodedPrompt{.tokens = std::get<TokenPrompt>(request.prompt).tokens};
   } catch (const EncodingStopped& stopped) {
     return error_of(stopped, request, terms.limits);
@@ -217,7 +236,7 @@ std::optional<ApiError> refuse_unencoded(const ServedModel& model, const Generat
   const auto* text = std::get_if<TextPrompt>(&request.prompt);
   const auto max_tokens = max_prompt_tokens(limits_for(request, limits));
   if (text == nullptr || !max_tokens) return std::nullopt;
-  if (text->text.size() / model.tokenizer->max_token_bytes() <= *max_tokens) return std::nullopt;
+  if (text_bytes(*text) / model.tokenizer->max_token_bytes() <= *max_tokens) return std::nullopt;
   return context_too_long(limits);
 }
 
@@ -263,7 +282,8 @@ ChatTemplateInput template_input(const ServedModel& model, const ChatPrompt& pro
 }
 
 std::size_t text_bytes(const TextPrompt& prompt) {
-  return prompt.text.size() + (prompt.first ? prompt.first->size() : 0);
+  return prompt.text.size() + (prompt.first ? prompt.first->size() : 0) +
+         (prompt.suffix ? prompt.suffix->size() : 0);
 }
 
 std::size_t prompt_text_bytes(const GenerationRequest& request, const Conversation* conversation) {

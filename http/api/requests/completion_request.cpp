@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,8 +20,15 @@ using Prompt = std::variant<TextPrompt, TokenPrompt>;
 constexpr std::string_view kPromptForms =
     "a string, a list of strings, a list of token ids or a list of such lists";
 
+// "" is none, as null.
+std::optional<std::string> read_suffix(FieldReader& fields) {
+  auto suffix = fields.string("suffix");
+  return suffix && !suffix->empty() ? std::move(suffix) : std::nullopt;
+}
+
 Prompt read_tokens(FieldReader& fields, std::string_view name, const json::array& ids) {
   TokenPrompt prompt;
+  if (read_suffix(fields)) fields.fail("suffix", " needs a prompt of text, not of token ids");
   if (ids.empty()) fields.fail(name, " must not be an empty list");
   read_token_ids(fields, name, ids, prompt.tokens);
   return prompt;
@@ -34,7 +42,8 @@ Prompt read_one(FieldReader& fields, std::string_view name, const json::value& v
     return TextPrompt{};
   }
   return TextPrompt{.text = std::string(value.get_string().data(), value.get_string().size()),
-                    .adds_special_tokens = fields.boolean("add_special_tokens").value_or(true)};
+                    .adds_special_tokens = fields.boolean("add_special_tokens").value_or(true),
+                    .suffix = read_suffix(fields)};
 }
 
 void read_list(FieldReader& fields, const json::array& list, const Limits& limits, ApiRequest& request,
@@ -74,6 +83,8 @@ std::variant<ApiRequest, ApiError> parse_completion_request(std::string_view bod
   return parse_generation_request(body, models, limits, ResponseShape::kCompletion,
                                   [&](FieldReader& fields, ApiRequest& request) {
                                     request.generation.echo = fields.boolean("echo").value_or(false);
+                                    if (request.generation.echo && read_suffix(fields))
+                                      fields.fail("echo", " must be false with a suffix");
                                     read_prompts(fields, limits, request);
                                   });
 }

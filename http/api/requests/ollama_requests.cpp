@@ -232,19 +232,24 @@ bool read_chat(FieldReader& fields, const ParseSettings& settings, ApiRequest& r
   return true;
 }
 
-// The text as it is, without a template.
-void read_raw_prompt(FieldReader& fields, std::string text, GenerationRequest& request) {
-  if (!fields.string("system").value_or("").empty()) fields.fail("system", " can't be joined with raw");
+// The text as it is, without a template; so, too, before a suffix.
+void read_raw_prompt(FieldReader& fields, std::string text, std::string suffix, GenerationRequest& request) {
+  const std::string sentence =
+      suffix.empty() ? " can't be joined with raw" : " can't be joined with a suffix";
+  if (!fields.string("system").value_or("").empty()) fields.fail("system", sentence);
   if (const auto* think = fields.find("think"); think != nullptr && *think != false)
-    fields.fail("think", " can't be joined with raw");
-  request.prompt = TextPrompt{.text = std::move(text)};
+    fields.fail("think", sentence);
+  TextPrompt prompt{.text = std::move(text)};
+  if (!suffix.empty()) prompt.suffix = std::move(suffix);
+  request.prompt = std::move(prompt);
 }
 
 bool read_text(FieldReader& fields, const ParseSettings& settings, ApiRequest& request) {
   std::string text = fields.string("prompt").value_or("");
   if (text.empty()) return false;
-  if (fields.boolean("raw").value_or(false)) {
-    read_raw_prompt(fields, std::move(text), request.generation);
+  std::string suffix = fields.string("suffix").value_or("");
+  if (fields.boolean("raw").value_or(false) || !suffix.empty()) {
+    read_raw_prompt(fields, std::move(text), std::move(suffix), request.generation);
     return true;
   }
   auto& prompt = request.generation.prompt.emplace<ChatPrompt>();

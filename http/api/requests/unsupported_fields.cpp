@@ -75,7 +75,6 @@ constexpr std::array kUnsupportedInTemplates = {
 };
 
 constexpr std::array kUnsupportedInCompletions = {
-    UnsupportedField{"suffix", is_empty, "null"},
     UnsupportedField{"prompt_embeds", is_never, "null"},
 };
     UnsupportedField{"prompt_logprobs", is_never, "null"},
@@ -111,7 +110,6 @@ constexpr std::array kUnsupportedInOllama = {
     UnsupportedField{"context", is_empty, "an empty list; use /api/chat"},
     UnsupportedField{"images", is_empty, "an empty list"},
     UnsupportedField{"shift", is_false, "false: an answer ends where the context does"},
-    UnsupportedField{"suffix", is_empty, "null"},
     UnsupportedField{"template", is_empty, "null"},
     UnsupportedField{"truncate", is_false, "false: a prompt that is too long is refused"},
 };

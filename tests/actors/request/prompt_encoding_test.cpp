@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/request/prompt_encoding.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,55 @@ TEST_CASE("prompt encoding: a template that shows tools is given them, another e
   // It would refuse what it does not know.
   CHECK(prompt_of("{% if tools %}{{ raise_exception('no tools') }}{% endif %}{{ messages[0].content }}",
                   tools) == "hello");
+}
+
+TEST_CASE("prompt encoding: a template that switches reasoning is told, another encodes as without") {
+  auto model = byte_model();
+  const auto prompt_of = [&](const std::string& source, std::optional<bool> thinks) {
+    model.chat_template = std::make_shared<const ChatTemplate>(ChatTemplate::parse(source));
+    GenerationRequest request;
+    request.prompt = ChatPrompt{.messages = {{"user", "hello"}}, .thinks = thinks};
+    return model.tokenizer->decode(std::get<0>(encode_prompt(model, request)).tokens, false);
+  };
+  const std::string switches = "{{ messages[0].content }}{% if enable_thinking is false %}!{% endif %}";
+  CHECK(prompt_of(switches, std::nullopt) == "hello");
+  CHECK(prompt_of(switches, true) == "hello");
+  CHECK(prompt_of(switches, false) == "hello!");
+  CHECK(prompt_of("{{ messages[0].content }}", false) == "hello");
+}
+
+TEST_CASE("prompt encoding: a suffix needs a model with tokens for it, whose texts it stands between") {
+  class FillInTokenizer final : public ByteTokenizer {
+   public:
+    std::optional<TokenId> token_id(std::string_view content) const override {
+      if (content == "[PREFIX]") return 1;
+      if (content == "[SUFFIX]") return 2;
+      return ByteTokenizer::token_id(content);
+    }
+    std::vector<TokenId> encode_within(EncodingBudget& budget, std::string_view text,
+                                       std::span<const TextRange> trusted) const override {
+      std::vector<TokenId> tokens;
+      for (std::size_t at = 0; at < text.size();) {
+        const auto marker =
+            std::find_if(trusted.begin(), trusted.end(), [&](TextRange range) { return range.begin == at; });
+        const std::size_t end = marker == trusted.end() ? at + 1 : marker->end;
+        const auto piece = text.substr(at, end - at);
+        const auto id = token_id(piece);
+        tokens.push_back(id ? *id : ByteTokenizer::encode_within(budget, piece, {}).at(0));
+        at = end;
+      }
+      return tokens;
+    }
+  };
+  auto model = byte_model();
+  GenerationRequest request;
+  request.prompt = TextPrompt{.text = "ab", .suffix = "c"};
+  const auto error = std::get<ApiError>(encode_prompt(model, request));
+  CHECK(error.field == "suffix");
+  CHECK(error.message == "The model bytes can't fill in text: its tokenizer has no tokens for that.");
+  model.tokenizer = std::make_shared<const FillInTokenizer>();
+  CHECK(std::get<0>(encode_prompt(model, request)).tokens == std::vector<std::int32_t>{2, 'c', 1, 'a', 'b'});
+  CHECK(prompt_text_bytes(request, nullptr) == 3);
 }
 
 TEST_CASE("prompt encoding: a pair is put together as the tokenizer says, and cut where that is asked for") {

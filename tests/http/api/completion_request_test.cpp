@@ -70,16 +70,35 @@ TEST_CASE("completion request: other prompts are refused") {
   CHECK(wrong_field(R"("max_tokens":3)") == "prompt");
 }
 
-TEST_CASE("completion request: echo is passed on; suffix is refused by name") {
+TEST_CASE("completion request: echo is passed on") {
   CHECK(accepted(R"("prompt":"x","echo":true)").generation.echo);
   accepted(R"("prompt":"x","suffix":null,"logprobs":null,"best_of":1)");
-  CHECK(wrong_field(R"("prompt":"x","suffix":"y")") == "suffix");
   CHECK(wrong_field(R"("prompt":"x","echo":1)") == "echo");
   CHECK(accepted(R"("prompt":"x","echo":true,"max_tokens":0)").generation.max_tokens == 0);
   CHECK(wrong_field(R"("prompt":"x","max_tokens":0)") == "max_tokens");
   CHECK(wrong_field(R"("prompt":"x","add_special_tokens":1)") == "add_special_tokens");
   const auto plain = accepted(R"("prompt":"x","add_special_tokens":false)");
   CHECK_FALSE(std::get<TextPrompt>(plain.generation.prompt).adds_special_tokens);
+}
+
+TEST_CASE("completion request: a suffix goes with each prompt of text, and without echo") {
+  const ApiRequest request = accepted(R"("prompt":["x","y"],"suffix":"z")");
+  CHECK(std::get<TextPrompt>(request.generation.prompt).suffix == "z");
+  CHECK(std::get<TextPrompt>(request.more_prompts.at(0)).suffix == "z");
+  CHECK_FALSE(std::get<TextPrompt>(accepted(R"("prompt":"x","suffix":"")").generation.prompt).suffix);
+  CHECK(wrong_field(R"("prompt":"x","suffix":7)") == "suffix");
+  CHECK(wrong_field(R"("prompt":[1,2],"suffix":"z")") == "suffix");
+  CHECK(wrong_field(R"("prompt":"x","suffix":"z","echo":true)") == "echo");
+}
+
+TEST_CASE("completion request: prompt_logprobs are a number up to twenty, and not streamed") {
+  CHECK(accepted(R"("prompt":"x","prompt_logprobs":0)").generation.prompt_logprobs == 0);
+  const ApiRequest request = accepted(R"("prompt":"x","prompt_logprobs":20)");
+  CHECK(request.generation.scores_prompt());
+  CHECK_FALSE(request.wants_logprobs);
+  CHECK_FALSE(accepted(R"("prompt":"x","prompt_logprobs":null)").generation.scores_prompt());
+  for (const std::string wrong : {"21", "-1", "true", "1.5", "\"1\"", "1,\"stream\":true"})
+    CHECK(wrong_field(R"("prompt":"x","prompt_logprobs":)" + wrong) == "prompt_logprobs");
 }
 
 TEST_CASE("completion request: best_of is at least n, bounds the prompts, and can't be streamed") {

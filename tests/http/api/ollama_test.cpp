@@ -202,6 +202,28 @@ TEST_CASE("ollama: thinking can be asked for as the model does it anyway") {
   CHECK(wrong_in_chat(R"("model":"thinker","think":false)") == "think");
   CHECK(wrong_in_chat(R"("model":"thinker","think":"a lot")") == "think");
   CHECK(wrong_in_chat(R"("model":"thinker","think":1)") == "think");
+TEST_CASE("ollama: a model whose template switches reasoning thinks as it is told") {
+  const auto thinks = [](const std::string& more) {
+    return std::get<ChatPrompt>(chat(R"("model":"switched")" + more).generation.prompt).thinks;
+  };
+  CHECK(thinks("") == std::nullopt);
+  CHECK(thinks(R"(,"think":false)") == false);
+  CHECK(thinks(R"(,"think":true)") == true);
+  CHECK(thinks(R"(,"think":"low")") == true);
+  const auto text = generate(R"({"model":"switched","prompt":"a","think":false})");
+  CHECK(std::get<ChatPrompt>(text.generation.prompt).thinks == false);
+}
+
+TEST_CASE("ollama: a suffix makes a text that is filled in, without a template") {
+  const auto request = generate(R"({"model":"thinker","prompt":"a","suffix":"b","think":false})");
+  CHECK(std::get<TextPrompt>(request.generation.prompt).text == "a");
+  CHECK(std::get<TextPrompt>(request.generation.prompt).suffix == "b");
+  CHECK(wrong_field(parse_ollama_generate_request, R"({"prompt":"a","suffix":"b","system":"s"})") ==
+        "system");
+  CHECK(wrong_field(parse_ollama_generate_request,
+                    R"({"model":"thinker","prompt":"a","suffix":"b","think":true})") == "think");
+}
+
 }
 
 TEST_CASE("ollama: a prompt is a chat of one message, or the text as it is") {
@@ -269,7 +291,6 @@ TEST_CASE("ollama: what is wrong or not supported is named") {
   CHECK(wrong_message(R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]})") ==
         "messages[0].tool_calls[0].function.arguments");
   for (const auto& [field, value] : {std::pair{"context", "[1,2]"},
-                                     {"suffix", "\"s\""},
                                      {"images", "[\"aGk=\"]"},
                                      {"template", "\"t\""},
                                      {"raw", "1"},
