@@ -349,7 +349,7 @@ void RequestState::take_admission() {
 }
 
 std::uint64_t RequestState::journaled_vocabulary() const {
-  return tokens_origin(model(), std::get<ChatPrompt>(start_.request->prompt).tools);
+  return tokens_origin(model(), std::get<ChatPrompt>(start_.request->prompt));
 }
 
 void RequestState::take_started(const SequenceStarted& message) {
@@ -491,13 +491,23 @@ void RequestState::deliver(std::string text, std::vector<AnswerToken> tokens) {
 }
 
 void RequestState::deliver_split(std::string text, std::vector<AnswerToken> tokens, bool is_last) {
+  const bool was_reasoning = parser_->is_in_reasoning();
   AnswerParts parts = parser_->push(text);
   if (is_last) append_parts(parts, parser_->finish());
+  count_reasoning(was_reasoning, parts);
   add_to_answer({.text = std::move(parts.text),
                  .usage = usage_,
                  .tokens = std::move(tokens),
                  .reasoning = std::move(parts.reasoning),
                  .calls = std::move(parts.calls)});
+}
+
+// Tokens of markers that come in pieces, and of text that is held, count with what they turn out to be.
+void RequestState::count_reasoning(bool was_reasoning, const AnswerParts& parts) {
+  const std::uint32_t num_new = usage_.completion_tokens - num_sorted_;
+  const bool is_reasoning = was_reasoning || parser_->is_in_reasoning() || !parts.reasoning.empty();
+  if (is_reasoning) usage_.reasoning_tokens += num_new;
+  if (is_reasoning || !parts.is_empty()) num_sorted_ = usage_.completion_tokens;
 }
 
 void RequestState::add_to_answer(TextDelta delta) {

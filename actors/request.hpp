@@ -103,6 +103,7 @@ class RequestState {
   void allow_next(const NewToken& token);
   std::string text_of(const NewToken& token, bool is_over, std::optional<std::size_t>& matched_stop);
   void deliver(std::string text, std::vector<AnswerToken> tokens = {});
+  void count_reasoning(bool was_reasoning, const AnswerParts& parts);
   void deliver_split(std::string text, std::vector<AnswerToken> tokens, bool is_last);
   void add_to_answer(TextDelta delta);
   std::vector<AnswerToken> tokens_of(std::string_view text, bool is_last);

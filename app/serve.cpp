@@ -92,6 +92,7 @@ ServedModelInfo served_model_info(const LoadedModel& model) {
     const AnswerFormat& format = model.served.chat_template->answer_format();
     info.calls_tools = format.calls.has_value();
     info.reasons = format.reasoning.exists();
+    info.switches_reasoning = !model.served.chat_template->thinking_switch().empty();
   }
   const auto defaults = load_generation_defaults(model.options.models.front().dir);
   info.defaults.temperature = defaults.temperature.value_or(info.defaults.temperature);

@@ -22,7 +22,8 @@ ChatPrompt whole_prompt(const ConversationTurn& turn, const ChatPrompt& added,
   ChatPrompt prompt{.messages = {},
                     .add_generation_prompt = added.add_generation_prompt,
                     .tools = added.tools,
-                    .splits_answer = added.splits_answer};
+                    .splits_answer = added.splits_answer,
+                    .thinks = added.thinks};
   if (!turn.instructions.empty()) prompt.messages.push_back({"system", turn.instructions});
   if (conversation != nullptr)
     for (const auto& message : conversation->messages) append_message(prompt.messages, message);
@@ -68,21 +69,25 @@ bool ends_with_calls(const std::vector<StoredMessage>& messages) {
   return false;
 }
 
-bool can_extend(const ServedModel& model, const ConversationTurn& turn, const std::string& tools,
+bool can_extend(const ServedModel& model, const ConversationTurn& turn, const ChatPrompt& added,
                 const Conversation* conversation) {
   return conversation != nullptr && model.chat_template != nullptr && !conversation->tokens.empty() &&
-         conversation->vocabulary == tokens_origin(model, tools) &&
+         conversation->vocabulary == tokens_origin(model, added) &&
          conversation->instructions == turn.instructions && !ends_with_calls(conversation->messages);
 }
 
 }  // namespace
 
-std::uint64_t tokens_origin(const ServedModel& model, const std::string& tools) {
-  if (model.chat_template == nullptr || tools.empty()) return model.vocabulary;
+std::uint64_t tokens_origin(const ServedModel& model, const ChatPrompt& prompt) {
+  if (model.chat_template == nullptr) return model.vocabulary;
   const auto& dialect = model.chat_template->tool_dialect();
   // A template that knows neither tools nor calls has a text that tells of them in front.
-  const bool are_shown = dialect.shows_tools || !dialect.shows_calls;
-  return are_shown ? stable_hash(tools, model.vocabulary) : model.vocabulary;
+  const bool shows_tools = dialect.shows_tools || !dialect.shows_calls;
+  std::uint64_t origin = model.vocabulary;
+  if (shows_tools && !prompt.tools.empty()) origin = stable_hash(prompt.tools, origin);
+  if (prompt.thinks && !model.chat_template->thinking_switch().empty())
+    origin = stable_hash(*prompt.thinks ? "thinks" : "does not think", origin);
+  return origin;
 }
 
 std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model, const ConversationTurn& turn,
@@ -90,7 +95,7 @@ std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model, cons
                                                   EncodingBudget& budget, const ServingLimits& limits) {
   auto prompt = whole_prompt(turn, added, conversation);
   if (needs_tools_text(model, prompt, limits)) prompt = with_tools_text(std::move(prompt));
-  if (can_extend(model, turn, added.tools, conversation)) {
+  if (can_extend(model, turn, added, conversation)) {
     const auto last_answer = prompt.messages.size() - added.messages.size() - 1;
     if (const auto tail = encode_tail(model, prompt, last_answer, conversation->tokens.size(), budget)) {
       EncodedPrompt encoded{.tokens = conversation->tokens, .num_inherited = conversation->tokens.size()};

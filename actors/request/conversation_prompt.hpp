@@ -17,7 +17,7 @@ namespace troupe {
 
 // Where tokens come from besides texts: the vocabulary, and the tools in front of
 // them if the model is shown or told of any. Only tokens of one origin are joined.
-std::uint64_t tokens_origin(const ServedModel& model, const std::string& tools);
+std::uint64_t tokens_origin(const ServedModel& model, const ChatPrompt& prompt);
 
 // `added`: the turn's new messages. If the tokens can't be used (another
 // origin, other instructions, a template that rewrites answers, an answer with calls), all is

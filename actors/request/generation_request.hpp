@@ -36,6 +36,9 @@ struct ChatPrompt {
   bool takes_one_call = false;     // the answer ends behind its first call
   bool demands_call = false;       // the answer is one or more calls
   std::string demanded_tool = {};  // with demands_call: of this function; empty: of any
+  // The template is told to have the model reason or not, if it can be told
+  // (text/thinking_switch.hpp); absent: as it does by itself.
+  std::optional<bool> thinks = {};
 };
 struct TextPrompt {
   std::string text;
@@ -152,6 +155,8 @@ struct Usage {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t completion_tokens = 0;
   std::uint32_t cached_tokens = 0;  // of the prompt, found in shared pages
+  // The completion's, markers included, if the answer is taken apart.
+  std::uint32_t reasoning_tokens = 0;
 };
 
 // Where a request's time went. Its parts do not overlap; what total has beyond

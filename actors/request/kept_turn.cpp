@@ -33,7 +33,7 @@ void KeptTurn::add(const TextDelta& delta) {
 StoredResponse KeptTurn::finish(const Finished& finished, const ServedModel& model,
                                 std::chrono::seconds keep) {
   response_.model = model.name;
-  response_.vocabulary = tokens_origin(model, std::get<ChatPrompt>(request_->prompt).tools);
+  response_.vocabulary = tokens_origin(model, std::get<ChatPrompt>(request_->prompt));
   keep_answer(response_, std::move(answer_), request_->turn->tool_names);
   response_.expires = response_.created + keep.count();
   response_.is_complete = finished.reason == FinishReason::kStop;

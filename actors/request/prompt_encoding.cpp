@@ -105,7 +105,8 @@ std::variant<EncodedPrompt, ApiError> encode_fill_in(const ServedModel& model, c
 std::uint64_t chain_seed(const ServedModel& model, const GenerationRequest& request) {
   const auto& chat = std::get<ChatPrompt>(request.prompt);
   const auto key = chain_key(request.cache_salt, chain_key(model.name, request.model));
-  return chain_key(chat.tools, key);
+  const std::string_view thinks = chat.thinks ? (*chat.thinks ? "thinks" : "does not") : "";
+  return chain_key(thinks, chain_key(chat.tools, key));
 }
 
 EncodedPrompt encode_known_chat(const ServedModel& model, const GenerationRequest& request,
@@ -276,6 +277,8 @@ ChatTemplateInput template_input(const ServedModel& model, const ChatPrompt& pro
     if (!tools) throw std::runtime_error("tools have too many keys or too much nesting");
     input.tools = std::move(*tools);
   }
+  const std::string& thinking = model.chat_template->thinking_switch();
+  if (prompt.thinks && !thinking.empty()) input.extra.emplace_back(thinking, *prompt.thinks);
   input.bos_token = spelling(*model.tokenizer, model.tokenizer->bos_token());
   input.eos_token = spelling(*model.tokenizer, model.tokenizer->eos_token());
   return input;

@@ -46,7 +46,7 @@ STRINGS = [
 ]
 STRUCTURES = [
     None, True, False, [], {}, [[]], [None], [1], ["a"], ["a"] * 5, [""] * 4, [0] * 65, {"type": "text"},
-    {"format": {"type": "text"}}, {"include_usage": True}, {"include_usage": 1}, {"a": "b"},
+    {"format": {"type": "text"}}, {"include_usage": True}, {"include_usage": 1}, {"a": "b"}, {"enable_thinking": False}, {"effort": "none"},
     {"num_predict": 1, "temperature": 0, "stop": ["a"], "seed": -1}, {"num_predict": 0}, {"repeat_last_n": 64},
     {str(i): "x"
      for i in range(17)}, {"k" * 65: "v"}, {"50256": 100}, [{"type": "text", "text": "a"}],

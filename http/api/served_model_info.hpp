@@ -55,6 +55,7 @@ struct ServedModelInfo {
   bool has_independent_labels = false;   // so, too: any number of them may hold
   // A chat model's template: calls are understood in its answers; it knows reasoning.
   bool calls_tools = false, reasons = false;
+  bool switches_reasoning = false;  // so, too: it can be told to reason or not
   ModelFacts facts = {};
 };
 

@@ -77,6 +77,7 @@ Finished Choices::total(std::uint32_t last) const {
   for (std::size_t i = 0; i < choices_.size(); ++i) {
     const Usage& usage = choices_[i].finished.usage;
     total.usage.completion_tokens += usage.completion_tokens;
+    total.usage.reasoning_tokens += usage.reasoning_tokens;
     if (i % num_each() != 0) continue;
     total.usage.prompt_tokens += usage.prompt_tokens;
     total.usage.cached_tokens += usage.cached_tokens;

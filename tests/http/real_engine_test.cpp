@@ -25,14 +25,21 @@ using namespace troupe::test;
 namespace {
 
 struct Stack {
-  explicit Stack(std::chrono::nanoseconds iteration_time = {}, EngineOptions engine_options = {})
+  explicit Stack(std::chrono::nanoseconds iteration_time = {}, EngineOptions engine_options = {},
+                 ServedModel model = byte_model())
       : engine(
-            byte_model(),
+            std::move(model),
             [iteration_time](WorkerId) {
               return std::make_unique<NoopDevice>(letters_device(iteration_time));
             },
             engine_options, metrics),
-        server(engine, metrics, {{.name = "bytes", .created = 1, .context_length = 512, .defaults = {}}},
+        server(engine, metrics,
+               {{.name = "bytes",
+                 .created = 1,
+                 .context_length = 512,
+                 .defaults = {},
+                 .reasons = true,
+                 .switches_reasoning = true}},
                options()) {
     server.start();
     REQUIRE(eventually([&] { return engine.status().state == EngineState::kReady; }));
@@ -127,6 +134,53 @@ TEST_CASE("http and engine: log-probabilities come whole and streamed, without t
       if (chunk[i] >= 'a' && chunk[i] <= 'z') tokens += chunk[i];
   }
   CHECK(tokens == letters(30));
+  CHECK(stack.is_quiet());
+}
+
+TEST_CASE(
+    "http and engine: the prompt's log-probabilities stand beside the text, of each prompt once computed") {
+  Stack stack;
+  TestClient client(stack.server.port());
+  client.send(post_request("/v1/completions",
+                           R"({"prompt":["hi","ho"],"max_tokens":2,"n":2,"best_of":3,"prompt_logprobs":1})"));
+  const std::string body = client.read_response().body;
+  const auto of_prompt = [](const std::string& letter, int id) {
+    return R"("prompt_logprobs":[null,{")" + std::to_string(id) +
+           R"(":{"logprob":0,"rank":1,"decoded_token":")" + letter + "\"}}]";
+  };
+  const auto count = [&](const std::string& text) {
+    int number = 0;
+    for (auto at = body.find(text); at != std::string::npos; at = body.find(text, at + 1)) ++number;
+    return number;
+  };
+  CHECK(count(of_prompt("i", 'i')) == 2);
+  CHECK(count(of_prompt("o", 'o')) == 2);
+  CHECK(body.find(R"("prompt_tokens":4,"completion_tokens":12)") != std::string::npos);
+  client.send(completion(1, false, R"(,"suffix":"x")"));
+  CHECK(client.read_response().body.find("can't fill in text") != std::string::npos);
+  CHECK(stack.is_quiet());
+}
+
+TEST_CASE("http and engine: a model told not to reason does not, and usage counts the tokens it reasoned") {
+  ServedModel model = byte_model();
+  model.chat_template = std::make_shared<const ChatTemplate>(ChatTemplate::parse(
+      "{{ messages[0].content }}{% if enable_thinking is not false %}<think>{% endif %}{# </think> #}"));
+  Stack stack({}, {}, std::move(model));
+  TestClient client(stack.server.port());
+  const auto answer = [&](const std::string& more) {
+    client.send(post_request("/v1/chat/completions",
+                             R"({"max_tokens":5,"messages":[{"role":"user","content":"hi"}])" + more + "}"));
+    return client.read_response().body;
+  };
+  const std::string thought = answer(R"(,"prompt_logprobs":0)");
+  CHECK(thought.find(R"("completion_tokens_details":{"reasoning_tokens":5})") != std::string::npos);
+  CHECK(thought.find("\"content\":\"\"") != std::string::npos);
+  CHECK(thought.find(R"(,"prompt_logprobs":[null,{"105":{"logprob":0,"rank":null,"decoded_token":"i"}},)") !=
+        std::string::npos);
+  const std::string said = answer(R"(,"reasoning_effort":"none")");
+  CHECK(said.find(R"("completion_tokens_details":{"reasoning_tokens":0})") != std::string::npos);
+  CHECK(said.find("\"reasoning_content\"") == std::string::npos);
+  CHECK(said.find("\"content\":\"\"") == std::string::npos);
   CHECK(stack.is_quiet());
 }
 

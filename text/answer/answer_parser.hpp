@@ -58,6 +58,7 @@ class AnswerParser {
   [[nodiscard]] AnswerParts finish();
 
   std::uint32_t num_calls() const { return num_calls_; }
+  bool is_in_reasoning() const { return state_ == State::kReasoning; }
   bool is_done() const { return state_ == State::kDone; }
 
  private:

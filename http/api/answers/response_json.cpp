@@ -107,6 +107,8 @@ void append_usage(std::string& out, const Usage& usage) {
   append_json_integer(out, std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
   out += ",\"prompt_tokens_details\":{\"cached_tokens\":";
   append_json_integer(out, usage.cached_tokens);
+  out += "},\"completion_tokens_details\":{\"reasoning_tokens\":";
+  append_json_integer(out, usage.reasoning_tokens);
   out += "}}";
 }
 

@@ -27,7 +27,9 @@ void append_response_usage(std::string& out, const Usage& usage) {
   append_json_integer(out, usage.cached_tokens);
   out += "},\"output_tokens\":";
   append_json_integer(out, usage.completion_tokens);
-  out += ",\"output_tokens_details\":{\"reasoning_tokens\":0},\"total_tokens\":";
+  out += ",\"output_tokens_details\":{\"reasoning_tokens\":";
+  append_json_integer(out, usage.reasoning_tokens);
+  out += "},\"total_tokens\":";
   append_json_integer(out, std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
   out += "}";
 }

@@ -9,6 +9,7 @@
 #include "http/api/requests/generation_fields.hpp"
 #include "http/api/requests/message_fields.hpp"
 #include "http/api/requests/openai_api.hpp"
+#include "http/api/requests/thinking_fields.hpp"
 #include "http/api/requests/tool_fields.hpp"
 
 namespace troupe {
@@ -58,21 +59,24 @@ void read_messages(FieldReader& fields, const Limits& limits, std::vector<ChatMe
 
 }  // namespace
 
-void read_chat_prompt(FieldReader& fields, const Limits& limits, ChatPrompt& prompt) {
+void read_chat_prompt(FieldReader& fields, const ParseSettings& settings, ChatPrompt& prompt) {
+  const Limits& limits = settings.limits;
   read_messages(fields, limits, prompt.messages);
   read_tools(fields, ToolShape::kNested, limits, prompt);
   prompt.splits_answer = true;
+  read_reasoning_effort(fields, settings.model, prompt);
+  read_template_variables(fields, prompt);
   prompt.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
 }
 
 std::variant<ApiRequest, ApiError> parse_chat_request(std::string_view body, const ServedModels& models,
                                                       const Limits& limits) {
-  return parse_generation_request(body, models, limits, ResponseShape::kChat,
-                                  [&](FieldReader& fields, ApiRequest& request) {
-                                    auto& prompt = request.generation.prompt.emplace<ChatPrompt>();
-                                    read_chat_prompt(fields, limits, prompt);
-                                    check_demand_alone(fields, request.generation);
-                                  });
+  return parse_generation_request(
+      body, models, limits, ResponseShape::kChat, [&](FieldReader& fields, ApiRequest& request) {
+        auto& prompt = request.generation.prompt.emplace<ChatPrompt>();
+        read_chat_prompt(fields, {models[request.generation.model], limits}, prompt);
+        check_demand_alone(fields, request.generation);
+      });
 }
 
 }  // namespace troupe

@@ -11,6 +11,7 @@
 
 #include "actors/request/generation_request.hpp"
 #include "http/api/requests/field_reader.hpp"
+#include "http/api/requests/generation_fields.hpp"
 #include "http/limits.hpp"
 
 namespace troupe {
@@ -31,6 +32,6 @@ void read_message_list(FieldReader& fields, std::string_view name, std::string_v
                        const Limits& limits, const MessageListReader& reader);
 
 // Messages, tools and add_generation_prompt, as chats have them.
-void read_chat_prompt(FieldReader& fields, const Limits& limits, ChatPrompt& prompt);
+void read_chat_prompt(FieldReader& fields, const ParseSettings& settings, ChatPrompt& prompt);
 
 }  // namespace troupe

@@ -132,34 +132,37 @@ void read_system(FieldReader& fields, const Limits& limits, std::vector<ChatMess
   if (!message.content.empty()) messages.push_back(std::move(message));
 }
 
-// A wish, which a model that thinks follows in its own way: its type alone is checked.
-void read_thinking(FieldReader& fields) {
+// A wish, which a model that thinks follows in its own way, if its template can be told.
+void read_thinking(FieldReader& fields, const ServedModelInfo& model, ChatPrompt& prompt) {
   const auto* value = fields.find("thinking");
   if (value == nullptr) return;
   if (!value->is_object()) return fields.fail("thinking", "an object", *value);
   FieldReader thinking(value->get_object(), "thinking.");
   if (thinking.find("type") == nullptr) thinking.fail("type", " is required");
-  thinking.string("type");
+  const auto type = thinking.string("type");
   fields.adopt(thinking);
+  if (type && model.switches_reasoning) prompt.thinks = *type != "disabled";
 }
 
-void read_chat(FieldReader& fields, const Limits& limits, ChatPrompt& prompt) {
+void read_chat(FieldReader& fields, const ParseSettings& settings, ChatPrompt& prompt) {
+  const Limits& limits = settings.limits;
   read_system(fields, limits, prompt.messages);
   if (!fields.error()) read_messages(fields, limits, prompt.messages);
   read_tools(fields, ToolShape::kMessages, limits, prompt);
   prompt.splits_answer = true;
-  read_thinking(fields);
+  read_thinking(fields, settings.model, prompt);
 }
 
 }  // namespace
 
 std::variant<ApiRequest, ApiError> parse_messages_request(std::string_view body, const ServedModels& models,
                                                           const Limits& limits) {
-  return parse_generation_request(
-      body, models, limits, ResponseShape::kMessage, [&](FieldReader& fields, ApiRequest& request) {
-        read_chat(fields, limits, request.generation.prompt.emplace<ChatPrompt>());
-        check_demand_alone(fields, request.generation);
-      });
+  return parse_generation_request(body, models, limits, ResponseShape::kMessage,
+                                  [&](FieldReader& fields, ApiRequest& request) {
+                                    read_chat(fields, {models[request.generation.model], limits},
+                                              request.generation.prompt.emplace<ChatPrompt>());
+                                    check_demand_alone(fields, request.generation);
+                                  });
 }
 
 std::variant<ApiTokenRequest, ApiError> parse_count_tokens_request(std::string_view body,
@@ -171,7 +174,9 @@ std::variant<ApiTokenRequest, ApiError> parse_count_tokens_request(std::string_v
   ApiTokenRequest request{.generation = {}, .answer = ApiTokenRequest::Answer::kCount};
   request.generation.use = PromptUse::kEncode;
   request.generation.model = read_model(fields, models, ModelTask::kGenerate);
-  if (!fields.error()) read_chat(fields, limits, request.generation.prompt.emplace<ChatPrompt>());
+  if (!fields.error())
+    read_chat(fields, {models[request.generation.model], limits},
+              request.generation.prompt.emplace<ChatPrompt>());
   if (fields.error()) return *fields.error();
   return request;
 }

@@ -117,15 +117,16 @@ void read_format(FieldReader& fields, GenerationRequest& request) {
   }
 }
 
-// Models think as their templates have it: it can't be switched on or off. A level is a wish.
-void read_think(FieldReader& fields, const ServedModelInfo& model) {
+// Models think as their templates have it, unless those can be told. A level is a wish.
+void read_think(FieldReader& fields, const ServedModelInfo& model, ChatPrompt& prompt) {
   const auto* value = fields.find("think");
   if (value == nullptr) return;
   const auto* level = value->if_string();
   if (level != nullptr ? !is_one_of(kThinkLevels, {level->data(), level->size()}) : !value->is_bool())
     return fields.fail("think", "true, false, \"low\", \"medium\", \"high\" or \"max\"", *value);
   const bool thinks = level != nullptr || value->get_bool();
-  if (thinks == model.reasons) return;
+  if (model.switches_reasoning) prompt.thinks = thinks;
+  if (model.switches_reasoning || thinks == model.reasons) return;
   fields.fail("think", thinks
                            ? " can't be asked of the model " + json_string(model.name) +
                                  ", whose chat template knows no reasoning"
@@ -227,7 +228,7 @@ bool read_chat(FieldReader& fields, const ParseSettings& settings, ApiRequest& r
                                  std::size_t i) { read_message(message, limits, prompt.messages[i]); }});
   read_tools(fields, ToolShape::kNested, limits, prompt);
   prompt.splits_answer = true;
-  read_think(fields, settings.model);
+  read_think(fields, settings.model, prompt);
   check_demand_alone(fields, request.generation);
   return true;
 }
@@ -257,7 +258,7 @@ bool read_text(FieldReader& fields, const ParseSettings& settings, ApiRequest& r
     prompt.messages.push_back({.role = "system", .content = std::move(*system)});
   prompt.messages.push_back({.role = "user", .content = std::move(text)});
   prompt.splits_answer = true;
-  read_think(fields, settings.model);
+  read_think(fields, settings.model, prompt);
   return true;
 }
 

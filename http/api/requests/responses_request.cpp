@@ -14,6 +14,7 @@
 #include "http/api/requests/message_fields.hpp"
 #include "http/api/requests/openai_api.hpp"
 #include "http/api/requests/tool_fields.hpp"
+#include "http/api/requests/thinking_fields.hpp"
 #include "http/json/json_text.hpp"
 
 namespace troupe {
@@ -171,6 +172,7 @@ std::variant<ApiRequest, ApiError> parse_responses_request(std::string_view body
         turn.tool_names = read_tools(fields, ToolShape::kFlat, limits, prompt);
         check_demand_alone(fields, request.generation);
         read_turn(fields, turn);
+        read_reasoning(fields, models[request.generation.model], prompt);
         read_background(fields, request.generation, turn);
         turn.settings =
             tool_choice_json(prompt, turn.tool_names) + "," + settings_json(fields, request.generation);

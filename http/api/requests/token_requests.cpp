@@ -29,7 +29,7 @@ void check_length(FieldReader& fields, std::string_view name, std::size_t num_by
                           std::to_string(num_bytes));
 }
 
-void read_prompt(FieldReader& fields, const Limits& limits, ApiTokenRequest& request) {
+void read_prompt(FieldReader& fields, const ParseSettings& settings, ApiTokenRequest& request) {
   GenerationRequest& generation = request.generation;
   generation.use = PromptUse::kEncode;
   generation.wants_token_texts = fields.boolean("return_token_strs").value_or(false);
@@ -39,7 +39,7 @@ void read_prompt(FieldReader& fields, const Limits& limits, ApiTokenRequest& req
   if (has_messages) {
     refuse_unsupported_template_fields(fields);
     auto& chat = generation.prompt.emplace<ChatPrompt>();
-    read_chat_prompt(fields, limits, chat);
+    read_chat_prompt(fields, settings, chat);
     std::size_t num_bytes = chat.tools.size();
     for (const ChatMessage& message : chat.messages) num_bytes += text_bytes(message);
     return check_length(fields, "messages", num_bytes);
@@ -80,8 +80,9 @@ std::variant<ApiTokenRequest, ApiError> parse(std::string_view body, const Serve
 std::variant<ApiTokenRequest, ApiError> parse_tokenize_request(std::string_view body,
                                                                const ServedModels& models,
                                                                const Limits& limits) {
-  return parse(body, models, limits,
-               [&](FieldReader& fields, ApiTokenRequest& request) { read_prompt(fields, limits, request); });
+  return parse(body, models, limits, [&](FieldReader& fields, ApiTokenRequest& request) {
+    read_prompt(fields, {models[request.generation.model], limits}, request);
+  });
 }
 
 std::variant<ApiTokenRequest, ApiError> parse_detokenize_request(std::string_view body,

@@ -70,7 +70,6 @@ constexpr std::array kUnsupportedInTemplates = {
     UnsupportedField{"add_special_tokens", is_false, "false"},
     UnsupportedField{"continue_final_message", is_false, "false"},
     UnsupportedField{"chat_template", is_never, "null"},
-    UnsupportedField{"chat_template_kwargs", is_empty, "an empty object"},
     UnsupportedField{"documents", is_empty, "an empty list"},
 };
 

@@ -216,7 +216,7 @@ TEST_CASE(
     const bool shows = chat_template != shows_calls;
     const auto model = demo_with(chat_template);
     auto conversation = first_turn(model, "one", "two");
-    conversation.vocabulary = tokens_origin(model, tools);
+    conversation.vocabulary = tokens_origin(model, {.messages = {}, .tools = tools});
     const auto inherited = [&](const std::string& offered) {
       EncodingBudget budget;
       return std::get<EncodedPrompt>(encode_turn(model, {.previous = "resp_1"},
@@ -226,8 +226,8 @@ TEST_CASE(
     };
     CHECK(inherited(tools) == conversation.tokens.size());
     CHECK(inherited("") == (shows ? 0 : conversation.tokens.size()));
-    CHECK((tokens_origin(model, tools) == model.vocabulary) == !shows);
-    CHECK(tokens_origin(model, "") == model.vocabulary);
+    CHECK((tokens_origin(model, {.messages = {}, .tools = tools}) == model.vocabulary) == !shows);
+    CHECK(tokens_origin(model, {}) == model.vocabulary);
   }
 }
 

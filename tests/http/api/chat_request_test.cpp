@@ -297,7 +297,6 @@ TEST_CASE("chat request: fields that would change the answer are refused by name
       {"guided_grammar", "\"\""},
       {"echo", "true"},
       {"chat_template", "\"x\""},
-      {"chat_template_kwargs", R"({"a":1})"},
       {"continue_final_message", "true"},
       {"use_beam_search", "true"},
       {"truncate_prompt_tokens", "5"},
@@ -314,6 +313,35 @@ TEST_CASE("chat request: fields that would change the answer are refused by name
     CHECK(error.field == row.field);
     CHECK(error.message.find(row.field + " is not supported yet") == 0);
   }
+}
+
+TEST_CASE("chat request: a model can be told to reason or not, by vLLM's name and by OpenAI's") {
+  const auto thinks = [](const ServedModelInfo& model, const std::string& fields) {
+    const auto parsed = parse_chat_request(R"({"messages":[{"role":"user","content":"hi"}],)" + fields + "}",
+                                           ServedModels({model}), Limits{});
+    const auto* error = std::get_if<ApiError>(&parsed);
+    if (error != nullptr) return error->field.value_or("");
+    const auto& prompt = std::get<ChatPrompt>(std::get<ApiRequest>(parsed).generation.prompt);
+    return std::string(!prompt.thinks ? "unsaid" : *prompt.thinks ? "yes" : "no");
+  };
+  const ServedModelInfo plain = test::demo_model();
+  ServedModelInfo thinker = plain, switched = plain;
+  thinker.reasons = switched.reasons = switched.switches_reasoning = true;
+  CHECK(thinks(switched, R"("user":"a")") == "unsaid");
+  CHECK(thinks(switched, R"("reasoning_effort":"none")") == "no");
+  CHECK(thinks(switched, R"("reasoning_effort":"high")") == "yes");
+  CHECK(thinks(switched, R"("reasoning_effort":"none","chat_template_kwargs":{"thinking":true})") == "yes");
+  for (const ServedModelInfo& model : {plain, thinker, switched}) {
+    CHECK(thinks(model, R"("chat_template_kwargs":{"enable_thinking":false})") == "no");
+    CHECK(thinks(model, R"("chat_template_kwargs":{})") == "unsaid");
+    CHECK(thinks(model, R"("reasoning_effort":"a lot")") == "reasoning_effort");
+    CHECK(thinks(model, R"("chat_template_kwargs":7)") == "chat_template_kwargs");
+    CHECK(thinks(model, R"("chat_template_kwargs":{"a":1})") == "chat_template_kwargs.a");
+    CHECK(thinks(model, R"("chat_template_kwargs":{"thinking":1})") == "chat_template_kwargs.thinking");
+  }
+  CHECK(thinks(plain, R"("reasoning_effort":"none")") == "unsaid");
+  CHECK(thinks(thinker, R"("reasoning_effort":"low")") == "unsaid");
+  CHECK(thinks(thinker, R"("reasoning_effort":"none")") == "reasoning_effort");
 }
 
 TEST_CASE("chat request: logit_bias gives tokens a bias each") {

@@ -38,7 +38,15 @@ ServedModelInfo thinking_model() {
                  .modified = 1'700'000'000};
   return model;
 }
-ServedModels models() { return ServedModels({demo_model(), thinking_model(), embedding_model()}); }
+ServedModelInfo switched_model() {
+  ServedModelInfo model = thinking_model();
+  model.name = "switched";
+  model.switches_reasoning = true;
+  return model;
+}
+ServedModels models() {
+  return ServedModels({demo_model(), thinking_model(), embedding_model(), switched_model()});
+}
 
 using Parser = std::variant<ApiRequest, ApiError> (*)(std::string_view, const ServedModels&, const Limits&);
 
@@ -194,14 +202,6 @@ TEST_CASE("ollama: messages have thoughts, calls with objects, and results by a 
   CHECK(prompt.tools.find("\"f\"") != std::string::npos);
 }
 
-TEST_CASE("ollama: thinking can be asked for as the model does it anyway") {
-  for (const std::string think : {"true", "\"high\"", "null"})
-    CHECK(chat(R"("model":"thinker","think":)" + think).generation.model == 1);
-  CHECK(chat(R"("think":false)").generation.model == 0);
-  CHECK(wrong_in_chat(R"("think":true)") == "think");
-  CHECK(wrong_in_chat(R"("model":"thinker","think":false)") == "think");
-  CHECK(wrong_in_chat(R"("model":"thinker","think":"a lot")") == "think");
-  CHECK(wrong_in_chat(R"("model":"thinker","think":1)") == "think");
 TEST_CASE("ollama: a model whose template switches reasoning thinks as it is told") {
   const auto thinks = [](const std::string& more) {
     return std::get<ChatPrompt>(chat(R"("model":"switched")" + more).generation.prompt).thinks;
@@ -224,6 +224,14 @@ TEST_CASE("ollama: a suffix makes a text that is filled in, without a template")
                     R"({"model":"thinker","prompt":"a","suffix":"b","think":true})") == "think");
 }
 
+TEST_CASE("ollama: thinking can be asked for as the model does it anyway") {
+  for (const std::string think : {"true", "\"high\"", "null"})
+    CHECK(chat(R"("model":"thinker","think":)" + think).generation.model == 1);
+  CHECK(chat(R"("think":false)").generation.model == 0);
+  CHECK(wrong_in_chat(R"("think":true)") == "think");
+  CHECK(wrong_in_chat(R"("model":"thinker","think":false)") == "think");
+  CHECK(wrong_in_chat(R"("model":"thinker","think":"a lot")") == "think");
+  CHECK(wrong_in_chat(R"("model":"thinker","think":1)") == "think");
 }
 
 TEST_CASE("ollama: a prompt is a chat of one message, or the text as it is") {

@@ -33,7 +33,7 @@ TEST_CASE("response json: a chat completion") {
                      "a\nb", kLength) ==
       R"({"id":"chatcmpl-1","object":"chat.completion","created":12,"model":"demo","choices":[{"index":0,)"
       R"("message":{"role":"assistant","content":"a\nb","refusal":null},"logprobs":null,"finish_reason":"length","stop_reason":null}],)"
-      R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":null})");
+      R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}},"system_fingerprint":null})");
 }
 
 TEST_CASE("response json: a chat completion with reasoning and calls") {
@@ -60,7 +60,7 @@ TEST_CASE("response json: a text completion") {
                      "x", kLength) ==
       R"({"id":"cmpl-1","object":"text_completion","created":12,"model":"demo","choices":[{"index":0,)"
       R"("text":"x","logprobs":null,"finish_reason":"length","stop_reason":null}],)"
-      R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}},"system_fingerprint":null})");
+      R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}},"system_fingerprint":null})");
 }
 
 TEST_CASE("response json: models") {

@@ -169,6 +169,7 @@ TEST_CASE("responses: calls and reasoning are items of a whole answer, and of a 
                       .calls = {{.index = 0, .id = "call_0", .name = "s__f", .arguments = "{\"a\": 1}"}}});
     Finished finished;
     finished.called_tools = true;
+    finished.usage.reasoning_tokens = 3;
     server.script().deliver(id, finished);
   };
   const auto body = boost::json::parse(

@@ -13,13 +13,14 @@ const ResponseIdentity kChat{
     .id = "chatcmpl-1", .created = 12, .model = "de\"mo", .shape = ResponseShape::kChat};
 const ResponseIdentity kText{
     .id = "cmpl-1", .created = 12, .model = "demo", .shape = ResponseShape::kCompletion};
-const Usage kUsage{.prompt_tokens = 3, .completion_tokens = 2, .cached_tokens = 1};
+const Usage kUsage{.prompt_tokens = 3, .completion_tokens = 2, .cached_tokens = 1, .reasoning_tokens = 1};
 const Finished kStop{.reason = FinishReason::kStop, .stop_string = {}, .stop_token = {}, .usage = kUsage};
 
 constexpr std::string_view kChatHead =
     R"(data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":12,"model":"de\"mo","choices":[)";
 constexpr std::string_view kUsageJson =
-    R"({"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":1}})";
+    R"({"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":1},)"
+    R"("completion_tokens_details":{"reasoning_tokens":1}})";
 
 }  // namespace
 
