@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kResponsePrefix = "resp_";
 constexpr std::string_view kToolChoiceMember = "\"tool_choice\":";
+constexpr std::string_view kToolsMember = ",\"tools\":[";  // of ConversationTurn::settings
 
 void append_string_or_null(std::string& out, std::string_view text) {
   if (text.empty()) {
@@ -182,14 +183,16 @@ void append_response_object(AnswerJson& json, const ResponseView& response) {
   out += ",\"previous_response_id\":";
   append_string_or_null(out, response.previous);
   out += response.is_stored ? ",\"store\":true," : ",\"store\":false,";
-  out += response.settings;
+  json.raw(response.settings);
   // Responses that were stored before calls were told from texts.
   if (!response.settings.starts_with(kToolChoiceMember))
     out += ",\"parallel_tool_calls\":false,\"tool_choice\":\"none\"";
+  // Within a string a quote is escaped.
+  if (response.settings.find(kToolsMember) == std::string_view::npos) out += ",\"tools\":[]";
   out +=
       ",\"reasoning\":{\"effort\":null,\"summary\":null},"
       "\"service_tier\":\"default\",\"text\":{\"format\":{\"type\":\"text\"}},"
-      "\"tools\":[],\"truncation\":\"disabled\",\"usage\":";
+      "\"truncation\":\"disabled\",\"usage\":";
   if (response.usage != nullptr) {
     append_response_usage(out, *response.usage);
     if (response.timings != nullptr) append_timings_member(out, *response.timings, *response.usage);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
 #include "actors/request/stored_items.hpp"
@@ -123,7 +124,10 @@ std::string read_metadata(FieldReader& fields) {
 
 // What the answer repeats: settings of the request, as it was understood.
 std::string settings_json(FieldReader& fields, const GenerationRequest& generation) {
-  std::string out = "\"max_output_tokens\":";
+  std::string out = "\"tools\":";
+  const auto* tools = fields.find("tools");
+  out += tools == nullptr ? "[]" : json::serialize(*tools);
+  out += ",\"max_output_tokens\":";
   if (generation.max_tokens) {
     append_json_integer(out, *generation.max_tokens);
   } else {

@@ -194,6 +194,9 @@ TEST_CASE("responses: calls and reasoning are items of a whole answer, and of a 
   CHECK(body.at("tool_choice").as_string() == "auto");
   CHECK_FALSE(body.at("parallel_tool_calls").as_bool());
   CHECK(body.at("output") == with_id(items, id.substr(5)));
+  CHECK(body.at("usage").at("output_tokens_details").at("reasoning_tokens") == 3);
+  CHECK(body.at("tools") ==
+        boost::json::parse(R"([{"type":"namespace","name":"s","tools":[{"type":"function","name":"f"}]}])"));
 
   StoredResponse& stored = server.script().stored["resp_7"];
   stored.id = "resp_7";
@@ -205,6 +208,7 @@ TEST_CASE("responses: calls and reasoning are items of a whole answer, and of a 
   const auto found = boost::json::parse(ask(server, get_request("/v1/responses/resp_7")).body);
   CHECK(found.at("output") == with_id(items, "7"));
   CHECK(found.at("tool_choice").as_string() == "none");
+  CHECK(found.at("tools").as_array().empty());  // it was stored before they were repeated
 }
 
 TEST_CASE("responses: paths and methods that are none are refused") {

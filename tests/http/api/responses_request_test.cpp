@@ -89,7 +89,7 @@ TEST_CASE("responses request: the answer's length and settings have this API's n
   CHECK(request.generation.sampling.temperature == 0.5F);
   CHECK(
       request.generation.turn->settings ==
-      R"("tool_choice":"none","parallel_tool_calls":true,"max_output_tokens":7,"metadata":{"a":"b"},"temperature":0.500,"top_logprobs":0,"top_p":0.900,"user":"u")");
+      R"("tool_choice":"none","parallel_tool_calls":true,"tools":[],"max_output_tokens":7,"metadata":{"a":"b"},"temperature":0.500,"top_logprobs":0,"top_p":0.900,"user":"u")");
   CHECK(wrong_field(with(R"("max_tokens":7)")) == "max_tokens");
   CHECK(wrong_field(with(R"("max_output_tokens":0)")) == "max_output_tokens");
 }
