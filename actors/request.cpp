@@ -250,9 +250,6 @@ void RequestState::admit(EncodedPrompt prompt) {
   start_.request->background ? enter_journal() : ask_for_admission();
 }
 
-void RequestState::ask_for_admission() {
-  is_with_scheduler_ = true;
-  self_->send(peers_.scheduler, Admit{ticket_});
 // Of the most that anything of this request wants; SamplingParameters::kNoLogprobs: none is wanted.
 std::int32_t RequestState::num_alternatives() const {
   const GenerationRequest& request = *start_.request;
@@ -288,6 +285,9 @@ bool RequestState::lease_scores(std::size_t num_prompt) {
   return true;
 }
 
+void RequestState::ask_for_admission() {
+  is_with_scheduler_ = true;
+  self_->send(peers_.scheduler, Admit{ticket_});
 }
 
 // The end of a request that is not run.
@@ -373,9 +373,6 @@ void RequestState::send_echo() {
   deliver(std::move(text));
 }
 
-// The tokens' own text, so that each has its place in it.
-void RequestState::send_scored_echo(const std::vector<TokenLogprobs>& logprobs) {
-  StreamingDetokenizer detokenizer(*model().tokenizer);
 void RequestState::take_prompt_logprobs(const std::vector<TokenLogprobs>& logprobs) {
   const GenerationRequest& request = *start_.request;
   if (request.prompt_logprobs)
@@ -385,6 +382,9 @@ void RequestState::take_prompt_logprobs(const std::vector<TokenLogprobs>& logpro
   if (request.scores_echo()) send_scored_echo(logprobs);
 }
 
+// The tokens' own text, so that each has its place in it.
+void RequestState::send_scored_echo(const std::vector<TokenLogprobs>& logprobs) {
+  StreamingDetokenizer detokenizer(*model().tokenizer);
   std::string text;
   const auto add_text = [&](const std::string& more) {
     answer_tokens_->extend(more);
@@ -531,6 +531,7 @@ void RequestState::finish(const NewToken& token, std::optional<std::size_t> matc
   }
   if (start_.request->is_ranked && usage_.completion_tokens > 0)
     finished.mean_logprob = sum_of_logprobs_ / usage_.completion_tokens;
+  finished.prompt_scores = std::move(prompt_scores_);
   finished.called_tools = parser_ && parser_->num_calls() > 0 && finished.reason == FinishReason::kStop;
   finished_ = std::move(finished);
   if (token.end != SequenceEnd::kNotYet) is_with_scheduler_ = false;  // it knows already
@@ -544,7 +545,6 @@ void RequestState::remember_turn() {
   try {
     record_->remember(*model().tokenizer, *environment_->turns);
   } catch (const std::exception& error) {  // the answer is whole without
-  finished.prompt_scores = std::move(prompt_scores_);
     log(LogLevel::kError, "a turn is not remembered", {{"reason", error.what()}});
   }
   const auto size = environment_->turns->size();

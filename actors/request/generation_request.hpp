@@ -46,12 +46,12 @@ struct TextPrompt {
   // The text in front of this one in a pair, which many pairs may share; of inputs of a
   // model that encodes. Null: there is none.
   std::shared_ptr<const std::string> first = {};
-};
-struct TokenPrompt {
-  std::vector<std::int32_t> tokens;
   // The model writes what stands between text and this (text/fill_in.hpp). Absent: it goes
   // on behind text.
   std::optional<std::string> suffix = {};
+};
+struct TokenPrompt {
+  std::vector<std::int32_t> tokens;
 };
 
 // Where a request came from: for traces, logs and timings. Nothing that is
@@ -128,15 +128,15 @@ struct GenerationRequest {
   // Completions: the prompt's text comes first, and its log-probabilities with it if
   // those of the answer are wanted.
   bool echo = false;
+  // Log-probabilities of the prompt's tokens, each with so many alternatives, in
+  // Finished::prompt_scores; at most kMaxTopLogprobs.
+  std::optional<std::uint32_t> prompt_logprobs = {};
   std::string cache_salt;                        // KV pages are shared only between requests with the same
   std::shared_ptr<const ConversationTurn> turn;  // null: a request by itself
   std::shared_ptr<const BackgroundRun> background = {};  // null: it ends with its client
   RequestOrigin origin;
   PromptUse use = PromptUse::kRun;
   // Answers that its client asked for, of which this is one; 0: another one said so already.
-  // Log-probabilities of the prompt's tokens, each with so many alternatives, in
-  // Finished::prompt_scores; at most kMaxTopLogprobs.
-  std::optional<std::uint32_t> prompt_logprobs = {};
   std::uint32_t num_choices = 1;
   // It is compared with others: Finished::mean_logprob is wanted.
   bool is_ranked = false;
@@ -188,6 +188,7 @@ struct LikelyToken {
   std::string text;   // UTF-8; U+FFFD for what is not
   std::string bytes;  // as they are: characters may be spread over tokens
   float logprob = 0.0F;
+  std::int32_t id = -1;
 };
 // A token of the answer, of a request that asked for log-probabilities.
 struct AnswerToken {
@@ -196,7 +197,6 @@ struct AnswerToken {
   std::uint32_t text_offset = 0;      // in the answer's text, in characters
   bool has_logprob = true;            // false: the first of all, which nothing precedes
 };
-  std::int32_t id = -1;
 // New text: complete UTF-8, nothing that may still become a stop string. Text
 // may be empty where tokens only complete half a character.
 struct TextDelta {
@@ -210,6 +210,11 @@ struct TextDelta {
   std::vector<CallDelta> calls = {};
   bool is_empty() const { return text.empty() && tokens.empty() && reasoning.empty() && calls.empty(); }
 };
+// The prompt's tokens and how likely the model thought each behind those before it.
+struct PromptScores {
+  std::vector<AnswerToken> tokens;
+  std::shared_ptr<const void> held = {};  // counted by the bound on such answers while it lives
+};
 struct Finished {
   FinishReason reason = FinishReason::kStop;
   std::optional<std::string> stop_string;  // the stop string that matched
@@ -218,13 +223,9 @@ struct Finished {
   RequestTimings timings = {};
   bool is_stored = false;     // a turn, and it will be there after a crash
   bool called_tools = false;  // and nothing else ended the answer early
-// The prompt's tokens and how likely the model thought each behind those before it.
-struct PromptScores {
-  std::vector<AnswerToken> tokens;
-  std::shared_ptr<const void> held = {};  // counted by the bound on such answers while it lives
-};
   // Over the tokens of a ranked request's answer, the end token included; 0 without any.
   double mean_logprob = 0.0;
+  std::shared_ptr<const PromptScores> prompt_scores = {};  // null: not asked for
 };
 struct Failed {
   ApiError error;
@@ -233,7 +234,6 @@ struct Failed {
 // A question about what is stored, not a generation.
 struct StoreQuery {
   enum class Kind : std::uint8_t { kFind, kRemove };
-  std::shared_ptr<const PromptScores> prompt_scores = {};  // null: not asked for
   Kind kind = Kind::kFind;
   std::string tenant;
   std::string cache_salt = {};  // its requests'

@@ -48,8 +48,18 @@ constexpr std::array kRoutes = {
     entry(Route::kPing, "/ping", kReadOnly, Audience::kAnybody),
     entry(Route::kMetrics, "/metrics", kReadOnly, Audience::kOperators),
     entry(Route::kVersion, "/version", kReadOnly, Audience::kOperators),
+    entry(Route::kOpenApi, "/openapi.json", kReadOnly),
     entry(Route::kPage, "/", kReadOnly, Audience::kBrowsers),
 };
+
+// Paths of something with an id.
+constexpr RouteMatch kInputItems = entry(Route::kInputItems, "/v1/responses/{id}/input_items", kReadOnly);
+constexpr RouteMatch kCancelled = entry(Route::kCancelResponse, "/v1/responses/{id}/cancel", kPostOnly);
+constexpr RouteMatch kResponse = entry(Route::kResponse, "/v1/responses/{id}", kReadOrDelete);
+constexpr RouteMatch kChatStream = entry(Route::kAnswerStream, "/v1/chat/completions/{id}/stream", kGetOnly);
+constexpr RouteMatch kCompletionStream = entry(Route::kAnswerStream, "/v1/completions/{id}/stream", kGetOnly);
+constexpr RouteMatch kModel = entry(Route::kModel, "/v1/models/{id}", kReadOnly);
+constexpr RouteMatch kPageFile = entry(Route::kPage, "/page/{file}", kReadOnly, Audience::kBrowsers);
 
 constexpr std::array kOllamaRoutes = {
     entry(Route::kOllamaRoot, "/", kReadOnly, Audience::kAnybody),
@@ -72,20 +82,19 @@ RouteMatch match_with_id(std::string_view path, std::string_view prefix, RouteMa
 
 // An id has no slash: what is below it is a path of its own, which there is or is not.
 RouteMatch match_response(std::string_view path) {
-  auto items = entry(Route::kInputItems, "/v1/responses/{id}/input_items", kReadOnly);
   if (path.ends_with(kInputItemsSuffix))
-    return match_with_id(path.substr(0, path.size() - kInputItemsSuffix.size()), kResponsePrefix, items);
-  auto cancel = entry(Route::kCancelResponse, "/v1/responses/{id}/cancel", kPostOnly);
+    return match_with_id(path.substr(0, path.size() - kInputItemsSuffix.size()), kResponsePrefix,
+                         kInputItems);
   if (path.ends_with(kCancelSuffix))
-    return match_with_id(path.substr(0, path.size() - kCancelSuffix.size()), kResponsePrefix, cancel);
+    return match_with_id(path.substr(0, path.size() - kCancelSuffix.size()), kResponsePrefix, kCancelled);
   if (path.find('/', kResponsePrefix.size()) != std::string_view::npos) return {};
-  return match_with_id(path, kResponsePrefix, entry(Route::kResponse, "/v1/responses/{id}", kReadOrDelete));
+  return match_with_id(path, kResponsePrefix, kResponse);
 }
 
-RouteMatch match_stream(std::string_view path, std::string_view prefix, std::string_view name) {
+RouteMatch match_stream(std::string_view path, std::string_view prefix, const RouteMatch& match) {
   if (!path.ends_with(kStreamSuffix)) return {};
   path.remove_suffix(kStreamSuffix.size());
-  return match_with_id(path, prefix, entry(Route::kAnswerStream, name, kGetOnly));
+  return match_with_id(path, prefix, match);
 }
 
 RouteMatch match_path(std::string_view path, Door door) {
@@ -98,14 +107,10 @@ RouteMatch match_path(std::string_view path, Door door) {
     if (path == route.name) return route;
   }
   if (path.starts_with(kResponsePrefix)) return match_response(path);
-  if (path.starts_with(kChatPrefix))
-    return match_stream(path, kChatPrefix, "/v1/chat/completions/{id}/stream");
-  if (path.starts_with(kCompletionPrefix))
-    return match_stream(path, kCompletionPrefix, "/v1/completions/{id}/stream");
-  if (path.starts_with(kPagePrefix))
-    return match_with_id(path, kPagePrefix,
-                         entry(Route::kPage, "/page/{file}", kReadOnly, Audience::kBrowsers));
-  return match_with_id(path, kModelPrefix, entry(Route::kModel, "/v1/models/{id}", kReadOnly));
+  if (path.starts_with(kChatPrefix)) return match_stream(path, kChatPrefix, kChatStream);
+  if (path.starts_with(kCompletionPrefix)) return match_stream(path, kCompletionPrefix, kCompletionStream);
+  if (path.starts_with(kPagePrefix)) return match_with_id(path, kPagePrefix, kPageFile);
+  return match_with_id(path, kModelPrefix, kModel);
 }
 
 }  // namespace
@@ -115,6 +120,13 @@ RouteMatch match_route(std::string_view target, Door door) {
   RouteMatch match = match_path(target.substr(0, end), door);
   match.query = target.substr(std::min(end + 1, target.size()));
   return match;
+}
+
+std::vector<RouteMatch> api_routes() {
+  std::vector<RouteMatch> routes(kRoutes.begin(), kRoutes.end());
+  routes.insert(routes.end(),
+                {kResponse, kInputItems, kCancelled, kChatStream, kCompletionStream, kModel, kPageFile});
+  return routes;
 }
 
 bool is_served(const RouteMatch& match, Door door) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace troupe {
 
@@ -33,6 +34,7 @@ enum class Route : std::uint8_t {
   kPing,
   kMetrics,
   kVersion,
+  kOpenApi,
   kPage,
   // Ollama's API, behind its own door only
   kOllamaRoot,
@@ -86,6 +88,9 @@ ApiStyle style_of(const RouteMatch& match, Door door);
 bool needs_key(const RouteMatch& match, Door door);
 bool is_probe(const RouteMatch& match);  // of health or metrics
 bool is_allowed(const RouteMatch& match, std::string_view method);
+
+// Every path of the API's own door, those with an id in them too.
+std::vector<RouteMatch> api_routes();
 
 // One of the methods of HTTP, or "other": safe as a label.
 std::string_view method_label(std::string_view method);

@@ -14,6 +14,7 @@
 #include "http/api/answers/response_json.hpp"
 #include "http/api/answers/response_object.hpp"
 #include "http/api/answers/vectors/score_json.hpp"
+#include "http/api/openapi/openapi_json.hpp"
 #include "http/json/json_text.hpp"
 #include "http/page/page_reply.hpp"
 #include "http/wire/framing.hpp"
@@ -239,6 +240,7 @@ Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch&
     case Route::kPing: return Reply{.body = "{\"status\":\"ok\"}"};
     case Route::kMetrics: return metrics(request.accept);
     case Route::kVersion: return Reply{.body = "{\"version\":" + json_string(options_.version) + "}"};
+    case Route::kOpenApi: return Reply{.body = openapi_json(options_.version)};
     case Route::kPage: return page(request, route);
     case Route::kUnknown: break;
   }

@@ -176,9 +176,9 @@ void append_completed(AnswerJson& json, const ResponseIdentity& identity, std::s
   out += "],\"usage\":";
   append_usage(out, total.usage);
   append_timings_member(out, total.timings, total.usage);
+  if (is_chat && !choices.empty()) append_prompt_logprobs(json, choices.front().prompt_scores);
   out += ",\"system_fingerprint\":null}";
 }
-  if (is_chat && !choices.empty()) append_prompt_logprobs(json, choices.front().prompt_scores);
 
 void append_embedding_list(AnswerJson& json, std::string_view model, const EmbeddingView& vectors,
                            std::uint32_t prompt_tokens) {

@@ -14,8 +14,8 @@
 #include "http/api/requests/generation_fields.hpp"
 #include "http/api/requests/message_fields.hpp"
 #include "http/api/requests/openai_api.hpp"
-#include "http/api/requests/tool_fields.hpp"
 #include "http/api/requests/thinking_fields.hpp"
+#include "http/api/requests/tool_fields.hpp"
 #include "http/json/json_text.hpp"
 
 namespace troupe {
@@ -172,11 +172,11 @@ std::variant<ApiRequest, ApiError> parse_responses_request(std::string_view body
         auto& prompt = request.generation.prompt.emplace<ChatPrompt>();
         read_input(fields, limits, prompt.messages);
         prompt.splits_answer = true;
+        read_reasoning(fields, models[request.generation.model], prompt);
         ConversationTurn turn;
         turn.tool_names = read_tools(fields, ToolShape::kFlat, limits, prompt);
         check_demand_alone(fields, request.generation);
         read_turn(fields, turn);
-        read_reasoning(fields, models[request.generation.model], prompt);
         read_background(fields, request.generation, turn);
         turn.settings =
             tool_choice_json(prompt, turn.tool_names) + "," + settings_json(fields, request.generation);

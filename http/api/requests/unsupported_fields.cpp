@@ -76,9 +76,9 @@ constexpr std::array kUnsupportedInTemplates = {
 constexpr std::array kUnsupportedInCompletions = {
     UnsupportedField{"prompt_embeds", is_never, "null"},
 };
-    UnsupportedField{"prompt_logprobs", is_never, "null"},
 
 constexpr std::array kUnsupportedInResponses = {
+    UnsupportedField{"prompt_logprobs", is_never, "null"},
     UnsupportedField{"best_of", is_one, "1"},
     UnsupportedField{"n", is_one, "1"},
     UnsupportedField{"conversation", is_never, "null; use previous_response_id"},
@@ -91,9 +91,9 @@ constexpr std::array kUnsupportedInResponses = {
     UnsupportedField{"include_stop_str_in_output", is_false, "false"},
     UnsupportedField{"truncation", is_disabled, "\"disabled\""},
 };
-    UnsupportedField{"prompt_logprobs", is_never, "null"},
 
 constexpr std::array kUnsupportedInMessages = {
+    UnsupportedField{"prompt_logprobs", is_never, "null"},
     UnsupportedField{"best_of", is_one, "1"},
     UnsupportedField{"container", is_never, "null"},
     UnsupportedField{"context_management", is_empty, "an empty object"},

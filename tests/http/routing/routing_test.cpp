@@ -56,7 +56,7 @@ TEST_CASE("router: no other spelling of a path is the path, and unknown ones are
 
 TEST_CASE("router: what is served through which door") {
   for (const std::string_view path :
-       {"/v1/models", "/v1/responses/resp_1", "/metrics", "/version", "/health", "/ping"})
+       {"/v1/models", "/v1/responses/resp_1", "/metrics", "/version", "/health", "/ping", "/openapi.json"})
     CHECK(is_served(match_route(path), Door::kApi));
   for (const std::string_view path : {"/metrics", "/version", "/health", "/ready", "/live"})
     CHECK(is_served(match_route(path), Door::kMetrics));

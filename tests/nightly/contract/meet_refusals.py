@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each refusal has the status, the class and the shape that official clients expect."""
+import argparse
+import json
+import pathlib
+import sys
+import tempfile
+import threading
+import urllib.request
+
+import anthropic
+import openai
+import openapi_spec_validator
+
+from servers import start_troupe
+
+MODEL = "troupe-demo"
+KEY = "a-key-of-the-contract"
+MESSAGES = [{"role": "user", "content": "hi"}]
+LONG = [{"role": "user", "content": "x" * 2_000_000}]
+
+# Status, a request's fields, its headers, the names that classes of the clients' exceptions may have,
+# Anthropic's type.
+REFUSALS = [
+    (400, {"max_tokens": 0}, {}, "BadRequestError", "invalid_request_error"),
+    (400, {"messages": []}, {}, "BadRequestError", "invalid_request_error"),
+    (401, {}, {"Authorization": "Bearer wrong", "X-Api-Key": "wrong"}, "AuthenticationError", "authentication_error"),
+    (404, {"model": "none"}, {}, "NotFoundError", "not_found_error"),
+    (413, {"messages": LONG}, {}, "APIStatusError RequestTooLargeError ContentTooLargeError", "request_too_large"),
+    (415, {}, {"Content-Type": "text/plain"}, "APIStatusError", "invalid_request_error"),
+]
+# A header that is not read to its end does not say which API was meant: OpenAI's shape.
+UNREAD = (431, {}, {"X-Long": "x" * 20_000}, "APIStatusError", "invalid_request_error")
+# Without a key: of web pages.
+OPEN_REFUSALS = [
+    (403, {}, {"Origin": "http://elsewhere.example"}, "PermissionDeniedError", "permission_error"),
+    (421, {}, {"Host": "elsewhere.example"}, "APIStatusError", "invalid_request_error"),
+]
+
+
+class Checks:
+    def __init__(self):
+        self.is_good = True
+
+    def __call__(self, condition, what):
+        print(("ok      " if condition else "WRONG   ") + what, flush=True)
+        self.is_good &= bool(condition)
+
+
+class OpenAi:
+    name = "openai"
+    module = openai
+
+    def __init__(self, url, key):
+        self.client = openai.OpenAI(base_url=url + "/v1", api_key=key, max_retries=0)
+
+    def ask(self, fields, headers):
+        self.client.chat.completions.create(**{"model": MODEL, "messages": MESSAGES, **fields},
+                                            extra_headers=headers)
+
+    def check_shape(self, check, error, status, _):
+        body = error.body
+        check(isinstance(body, dict) and set(body) == {"message", "type", "param", "code"} and body["message"],
+              f"  its error object -> {json.dumps(body)[:120]}")
+        check(error.code == body["code"] and error.type == body["type"] and error.param == body["param"],
+              "  which the client reads")
+
+
+class Anthropic:
+    name = "anthropic"
+    module = anthropic
+
+    def __init__(self, url, key):
+        self.client = anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
+
+    def ask(self, fields, headers):
+        self.client.messages.create(**{"model": MODEL, "messages": MESSAGES, "max_tokens": 4, **fields},
+                                    extra_headers=headers)
+
+    def check_shape(self, check, error, status, kind):
+        body = error.body
+        check(isinstance(body, dict) and body.get("type") == "error" and body["error"]["type"] == kind
+              and body["error"]["message"], f"  its error object -> {json.dumps(body)[:120]}")
+        check(body.get("request_id") == error.response.headers.get("x-request-id"), "  with the request's id")
+
+
+def meet(check, api, status, fields, headers, kinds, anthropic_type):
+    what = f"{api.name} {status}"
+    try:
+        api.ask(fields, headers)
+    except api.module.APIStatusError as error:
+        check(type(error).__name__ in kinds.split() and error.status_code == status,
+              f"{what} -> {type(error).__name__} {error.status_code}")
+        api.check_shape(check, error, status, anthropic_type)
+        return
+    check(False, f"{what} is refused")
+
+
+def overloads(check, api, troupe):
+    """More requests than may wait: some are refused with 429 and the time to come again."""
+    refused = []
+
+    def ask():
+        try:
+            api.ask({"max_tokens": 400, "extra_body": {"ignore_eos": True}}, {})
+        except api.module.RateLimitError as error:
+            refused.append(error)
+        except api.module.APIStatusError as error:
+            check(False, f"{api.name} overloaded -> {type(error).__name__}")
+
+    with troupe.slowed():
+        threads = [threading.Thread(target=ask) for _ in range(120)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    check(refused and all(error.response.headers.get("retry-after") for error in refused),
+          f"{api.name} 429 -> RateLimitError, {len(refused)} of {len(threads)}, each with Retry-After")
+    if refused:
+        api.check_shape(check, refused[0], 429, "rate_limit_error")
+
+
+def documents(check, url, key):
+    request = urllib.request.Request(url + "/openapi.json", headers={"Authorization": "Bearer " + key})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        document = json.load(answer)
+    openapi_spec_validator.validate(document)
+    check(len(document["paths"]) > 20, f"/openapi.json is valid OpenAPI {document['openapi']}")
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--troupe", required=True)
+    arguments.add_argument("--model", required=True)
+    options = arguments.parse_args()
+    check = Checks()
+    with tempfile.TemporaryDirectory() as place:
+        flags = ["--api-key", KEY, "--max-waiting", "1", "--max-batch-sequences", "2"]
+        with start_troupe(options.troupe, options.model, pathlib.Path(place, "state"), f"{place}/log", flags) as troupe:
+            documents(check, troupe.url, KEY)
+            for api in (OpenAi(troupe.url, KEY), Anthropic(troupe.url, KEY)):
+                for refusal in REFUSALS:
+                    meet(check, api, *refusal)
+                overloads(check, api, troupe)
+            meet(check, OpenAi(troupe.url, KEY), *UNREAD)
+        with start_troupe(options.troupe, options.model, pathlib.Path(place, "open"), f"{place}/log2") as troupe:
+            for api in (OpenAi(troupe.url, "none"), Anthropic(troupe.url, "none")):
+                for refusal in OPEN_REFUSALS:
+                    meet(check, api, *refusal)
+    return 0 if check.is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
