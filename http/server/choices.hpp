@@ -54,7 +54,7 @@ class Choices {
   // choice to make, of all in their order.
   std::vector<std::uint32_t> best_of_each(std::uint32_t number) const;
 
-  // Those of the prompt that is answered there; its first answer brought them.
+  // Scores of the prompt that this choice answers, which its first answer brought; null: none.
   const std::shared_ptr<const PromptScores>& prompt_scores(std::uint32_t index) const {
     return choices_[index - index % num_each()].finished.prompt_scores;
   }
