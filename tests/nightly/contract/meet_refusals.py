@@ -96,6 +96,19 @@ def meet(check, api, status, fields, headers, kinds, anthropic_type):
     check(False, f"{what} is refused")
 
 
+def misses(check, url):
+    """Paths and methods that there are not, asked for by the client's own means."""
+    client = openai.OpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0)
+    for status, kind, path in ((404, "NotFoundError", "/nothing"), (405, "APIStatusError", "/chat/completions"),
+                               (404, "NotFoundError", "/responses/resp_none"), (404, "NotFoundError", "/models/none")):
+        try:
+            client.get(path, cast_to=object)
+            check(False, f"GET {path} is refused")
+        except openai.APIStatusError as error:
+            check(type(error).__name__ == kind and error.status_code == status and error.body["message"],
+                  f"GET {path} -> {type(error).__name__} {error.status_code} {error.code}")
+
+
 def overloads(check, api, troupe):
     """More requests than may wait: some are refused with 429 and the time to come again."""
     refused = []
@@ -143,6 +156,7 @@ def main():
                     meet(check, api, *refusal)
                 overloads(check, api, troupe)
             meet(check, OpenAi(troupe.url, KEY), *UNREAD)
+            misses(check, troupe.url)
         with start_troupe(options.troupe, options.model, pathlib.Path(place, "open"), f"{place}/log2") as troupe:
             for api in (OpenAi(troupe.url, "none"), Anthropic(troupe.url, "none")):
                 for refusal in OPEN_REFUSALS:
