@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <ctime>
+#include <filesystem>
+#include <map>
 #include <random>
+#include <string>
 
 #include "tests/text/jinja/template_input.hpp"
 #include "tests/text/text_data.hpp"
@@ -396,6 +399,26 @@ TEST_CASE("chat template: the variable that switches reasoning is found by what 
   CHECK(found(chat) == "");
   CHECK(found(chat + "{# enable_thinking #}{% set thinking = 1 %}") == "");
   CHECK(found("{{ enable_thinking.x.y }}") == "");
+}
+
+TEST_CASE("template data: which templates switch reasoning, and by which variable") {
+  const auto directory = data_dir() / "chat_templates" / "templates";
+  if (is_data_missing(directory)) return;
+  std::map<std::string, std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const auto name = ChatTemplate::parse(file_text(entry.path())).thinking_switch();
+    if (!name.empty()) found[entry.path().stem().string()] = name;
+  }
+  std::map<std::string, std::string> expected = {{"ibm-granite-granite-3.3-2B-Instruct", "thinking"}};
+  for (const char* name :
+       {"Apertus-8B-Instruct", "Bielik-11B-v3.0-Instruct", "CohereForAI-c4ai-command-r7b-12-2024-tool_use",
+        "GLM-4.6", "GLM-4.7-Flash", "GLM-5.2", "HuggingFaceTB-SmolLM3-3B",
+        "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "Qwen-QwQ-32B", "Qwen-Qwen3-0.6B", "Qwen3.5-4B", "Reka-Edge",
+        "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "deepseek-ai-DeepSeek-V3.1", "deepseek-ai-DeepSeek-V3.2",
+        "deepseek-ai-DeepSeek-V4", "google-gemma-4-31B-it", "google-gemma-4-31B-it-interleaved",
+        "llama-cpp-rwkv-world"})
+    expected[name] = "enable_thinking";
+  CHECK(found == expected);
 }
 
 }  // namespace troupe
