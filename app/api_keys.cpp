@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "app/options/configuration_error.hpp"
+#include "app/options/option_checks.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
@@ -85,6 +87,15 @@ std::vector<ApiKey> load_api_keys(const Options& options) {
     add(keys, {.tenant = kDefaultTenant, .key = std::string_view(options.api_key)});
   if (!options.api_keys_file.empty()) load_file(options.api_keys_file, keys);
   return keys;
+}
+
+void read_access(const Options& options, ServerOptions& server) {
+  server.host = options.host;
+  server.port = static_cast<std::uint16_t>(options.port);
+  server.api_keys = from_option("--api-key, --api-keys-file", [&] { return load_api_keys(options); });
+  server.allow_public_without_key = options.allow_open_network;
+  server.cors_origins = split_at_commas(options.cors_origins);
+  server.allowed_hosts = split_at_commas(options.allowed_hosts);
 }
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys that open the server: the one of the options, and those of a file.
+// The keys that open the server: the one of the options, and those of a file; and who
+// needs none.
 #pragma once
 
 #include <string_view>
@@ -17,5 +18,9 @@ bool is_api_key(std::string_view text);
 // lines and those that begin with # are skipped. A tenant may have several
 // keys. Throws std::runtime_error with file and line, never with a key.
 std::vector<ApiKey> load_api_keys(const Options& options);
+
+// Fills in where the server listens and for whom: address, keys, origins, hosts. Throws
+// ConfigurationError that names the option.
+void read_access(const Options& options, ServerOptions& server);
 
 }  // namespace troupe

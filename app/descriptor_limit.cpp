@@ -10,6 +10,11 @@
 
 namespace troupe {
 
+std::uint64_t descriptor_limit() {
+  rlimit files{};
+  return ::getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 0;
+}
+
 void raise_descriptor_limit() {
   rlimit files{};
   bool is_done = ::getrlimit(RLIMIT_NOFILE, &files) == 0;

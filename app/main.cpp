@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "app/costs/profile.hpp"
+#include "app/doctor/doctor.hpp"
 #include "app/ending_signals.hpp"
 #include "app/generate.hpp"
 #include "app/inspect.hpp"
@@ -43,6 +44,7 @@ int run(const Command& command) {
     configure_logging_from(profile->options);
     return run_profile(*profile);
   }
+  if (const auto* doctor = std::get_if<DoctorCommand>(&command)) return run_doctor(*doctor);
   if (const auto* trace = std::get_if<TraceCommand>(&command)) return run_trace(*trace);
   if (const auto* worker = std::get_if<WorkerCommand>(&command)) return run_worker_process(*worker);
   return run_inspect(std::get<InspectCommand>(command));

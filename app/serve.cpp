@@ -22,7 +22,6 @@
 #include "app/loading/model_set.hpp"
 #include "app/options/command_line.hpp"
 #include "app/options/configuration_error.hpp"
-#include "app/options/option_checks.hpp"
 #include "app/state.hpp"
 #include "app/tls.hpp"
 #include "app/tracing.hpp"
@@ -49,13 +48,8 @@ constexpr std::uint32_t kMostFutileStarts = 3;  // of a response that may be wha
 
 ServerOptions server_options(const Options& options) {
   ServerOptions server;
-  server.host = options.host;
-  server.port = static_cast<std::uint16_t>(options.port);
+  read_access(options, server);
   server.io_threads = static_cast<std::uint32_t>(options.io_threads);
-  server.api_keys = from_option("--api-key, --api-keys-file", [&] { return load_api_keys(options); });
-  server.allow_public_without_key = options.allow_open_network;
-  server.cors_origins = split_at_commas(options.cors_origins);
-  server.allowed_hosts = split_at_commas(options.allowed_hosts);
   if (options.metrics_port != 0) server.metrics_port = static_cast<std::uint16_t>(options.metrics_port);
   if (options.ollama_port != 0) server.ollama_port = static_cast<std::uint16_t>(options.ollama_port);
   server.has_page = options.page;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command line's parser knows of a command, for its manual.
+// Reads a command's manual from its command line's parser.
 #pragma once
 
 #include "manual/program_manual.hpp"

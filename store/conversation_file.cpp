@@ -275,6 +275,25 @@ ConversationFile open_conversation_file(const StateDirectory& directory,
   }
 }
 
+std::optional<std::string> find_conversation_damage(const StateDirectory& directory) {
+  const SqlitePages pages(directory.descriptor(), kName);
+  if (pages.num_pages() == 0) return std::nullopt;
+  check_version(pages);
+  if (pages.is_log_damaged()) return "its log is damaged";
+  try {
+    SqliteDatabase database(directory.path() / kName);
+    database.set_checkpoint_on_close(false);
+    check_schema(database);
+    check_integrity(database, ConversationFileOptions{}.check_time);
+    return std::nullopt;
+  } catch (const SqliteError& error) {
+    if (!is_damage(error)) throw;
+    return error.what();
+  } catch (const UnusableFile& unusable) {
+    return unusable.what();
+  }
+}
+
 void check_conversation_file_version(const StateDirectory& directory) {
   check_version(SqlitePages(directory.descriptor(), kName));
 }

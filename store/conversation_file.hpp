@@ -62,6 +62,11 @@ struct ConversationFile {
 ConversationFile open_conversation_file(const StateDirectory& directory,
                                         const ConversationFileOptions& options);
 
+// Looks for damage of the file, as long as ConversationFileOptions::check_time; nullopt: there
+// is none, or no file. Mends nothing. Throws NewerFile if a later troupe wrote
+// it, SqliteError or std::system_error if it can't be read.
+std::optional<std::string> find_conversation_damage(const StateDirectory& directory);
+
 // Throws NewerFile if a later troupe wrote it. Changes nothing.
 void check_conversation_file_version(const StateDirectory& directory);
 

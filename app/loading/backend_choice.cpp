@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/loading/backend_choice.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "app/loading/all_gpus.hpp"
+#include "app/loading/hardware.hpp"
 #include "app/options/configuration_error.hpp"
 #include "gpu/child/child_backend.hpp"
 #include "gpu/cpu/cpu_cores.hpp"
@@ -54,12 +53,6 @@ std::string no_library(const std::filesystem::path& library) {
   return "there is no CUDA backend, " + library.string() + " is missing";
 }
 
-// NVIDIA's driver, or that of Windows below us. Opening the CUDA libraries takes longer than
-// everything else at start, so without one that is not tried.
-bool has_gpu_driver() {
-  return std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/dxg");
-}
-
 constexpr const char* kAllGpus = "cuda:all";
 constexpr const char* kQuantizedOnCpu = "quantized weights run on the CPU only, with --device cpu";
 
@@ -94,6 +87,7 @@ ChosenBackend make_cuda(const Options& asked) {
   Options options = with_device_numbers(asked, DeviceKind::kGpu);
   const auto library = cuda_library(options);
   if (!std::filesystem::is_regular_file(library)) throw std::runtime_error(no_library(library));
+  // Opening the CUDA libraries takes longer than everything else at start.
   if (options.device == "auto" && options.cuda_library.empty() && !has_gpu_driver())
     throw std::runtime_error("there is no GPU, /dev/nvidiactl is missing");
   const bool is_child = options.worker_placement != "inline";
@@ -207,6 +201,10 @@ BackendSettings backend_settings(const Options& options) {
   settings.uses_graphs = options.cuda_graphs;
   settings.product_choices = product_choices(options);
   return settings;
+}
+
+bool has_gpu_driver() {
+  return std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/dxg");
 }
 
 std::string cuda_in_words(const Options& options) {

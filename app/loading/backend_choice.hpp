@@ -42,6 +42,9 @@ Options with_device_numbers(Options options, DeviceKind kind);
 // The part of the options that every backend has.
 BackendSettings backend_settings(const Options& options);
 
+// NVIDIA's driver, or that of Windows below us.
+bool has_gpu_driver();
+
 // For `troupe inspect`: the GPU that "auto" would take, or why none.
 std::string cuda_in_words(const Options& options);
 

@@ -1,9 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/loading/hardware.hpp"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <fstream>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <system_error>
 
 namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_line(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+// "0-3,8": any of these CPUs is in it.
+bool has_any(const std::string& list, const std::vector<std::int32_t>& cpus) {
+  std::istringstream ranges(list);
+  for (std::string range; std::getline(ranges, range, ',');) {
+    std::istringstream text(range);
+    std::int32_t first = 0, last = 0;
+    char dash = 0;
+    if (!(text >> first)) continue;
+    if (!(text >> dash >> last)) last = first;
+    const bool is_in =
+        std::any_of(cpus.begin(), cpus.end(), [&](std::int32_t cpu) { return cpu >= first && cpu <= last; });
+    if (is_in) return true;
+  }
+  return false;
+}
+
+std::uint32_t count_cores(const fs::path& root, const std::vector<std::int32_t>& cpus) {
+  std::set<std::string> cores;
+  for (const auto cpu : cpus) {
+    const auto siblings = first_line(root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu)) /
+                                     "topology/thread_siblings_list");
+    cores.insert(siblings.empty() ? std::to_string(cpu) : siblings);
+  }
+  return static_cast<std::uint32_t>(cores.size());
+}
+
+std::uint32_t count_nodes(const fs::path& root, const std::vector<std::int32_t>& cpus) {
+  std::uint32_t num_nodes = 0;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(root / "sys/devices/system/node", missing))
+    if (has_any(first_line(entry.path() / "cpulist"), cpus)) ++num_nodes;
+  return std::max(num_nodes, 1U);
+}
+
+// Of this process and those above it, to the root that a container sees.
+std::vector<fs::path> control_groups(const fs::path& root) {
+  const fs::path all = root / "sys/fs/cgroup";
+  std::vector<fs::path> groups = {all};
+  std::ifstream file(root / "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("0::/")) continue;
+    fs::path group = all;
+    for (const auto& part : fs::path(line.substr(4))) groups.push_back(group /= part);
+  }
+  return groups;
+}
+
+double quota_of(const fs::path& group) {
+  std::istringstream text(first_line(group / "cpu.max"));
+  double quota = 0, period = 0;
+  return text >> quota >> period && period > 0 ? quota / period : 0;  // "max" is no number
+}
+
+std::uint64_t memory_limit_of(const fs::path& group) {
+  std::istringstream text(first_line(group / "memory.max"));
+  std::uint64_t limit = 0;
+  return text >> limit ? limit : 0;
+}
+
+// Of two bounds; 0: none.
+template <typename Number>
+Number tighter(Number one, Number other) {
+  if (one == Number{} || other == Number{}) return std::max(one, other);
+  return std::min(one, other);
+}
+
+}  // namespace
 
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -12,6 +97,27 @@ std::string cpu_name() {
     if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
   }
   return "unknown processor";
+}
+
+std::vector<std::int32_t> usable_cpus() {
+  std::vector<std::int32_t> cpus;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+GrantedCpus read_granted_cpus(const fs::path& root, const std::vector<std::int32_t>& cpus) {
+  GrantedCpus granted{.num_cpus = static_cast<std::uint32_t>(cpus.size()),
+                      .num_cores = count_cores(root, cpus),
+                      .num_nodes = count_nodes(root, cpus)};
+  for (const auto& group : control_groups(root)) {
+    granted.quota = tighter(granted.quota, quota_of(group));
+    granted.memory_limit = tighter(granted.memory_limit, memory_limit_of(group));
+  }
+  return granted;
 }
 
 }  // namespace troupe

@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
+// The CPUs of this machine, and what of them this process is granted.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
 // "AMD EPYC 9654", or "unknown processor".
 std::string cpu_name();
+
+// The CPUs this process may use, in order.
+std::vector<std::int32_t> usable_cpus();
+
+struct GrantedCpus {
+  std::uint32_t num_cpus = 0;      // usable ones: hardware threads
+  std::uint32_t num_cores = 0;     // of these; less than num_cpus where cores run two threads
+  std::uint32_t num_nodes = 1;     // of memory (NUMA) that these are of
+  double quota = 0;                // CPUs' time that control groups grant; 0: no bound
+  std::uint64_t memory_limit = 0;  // bytes that they grant; 0: no bound
+
+  bool operator==(const GrantedCpus&) const = default;
+};
+
+// root: of /sys and /proc. Files that are missing tell of no bound, and of a core a CPU.
+GrantedCpus read_granted_cpus(const std::filesystem::path& root, const std::vector<std::int32_t>& cpus);
 
 }  // namespace troupe

@@ -221,6 +221,7 @@ class CommandLine {
                       "write Chrome trace events here, for https://ui.perfetto.dev");
     inspect_.add_option("directory", inspect_command_.directory, "the model's directory or GGUF file")
         ->required();
+    doctor_.add_flag("--json", doctor_command_.is_json, "print one JSON object");
     completion_.add_option("shell", shell_, "bash, zsh or fish")->required();
   }
 
@@ -238,6 +239,7 @@ class CommandLine {
     }
     if (completion_.parsed()) return completion();
     if (man_.parsed()) return Message{man_page(manual()), 0};
+    if (doctor_.parsed()) return doctor();
     try {
       return command_with_options();
     } catch (const std::exception& error) {
@@ -277,9 +279,22 @@ class CommandLine {
     return Message{"troupe completion: expected bash, zsh or fish, got '" + shell_ + "'\n", kUsageStatus};
   }
 
+  // Options that can't be are for the doctor to tell of.
+  Command doctor() {
+    try {
+      doctor_command_.options = doctor_flags_.resolve();
+    } catch (const std::exception& error) {
+      doctor_command_.problem = error.what();
+    }
+    return doctor_command_;
+  }
+
   // Throws std::runtime_error as resolve_options does.
   Command command_with_options() {
-    if (serve_.parsed()) return ServeCommand{serve_flags_.resolve()};
+    if (serve_.parsed()) {
+      const OptionSources sources = serve_flags_.sources();
+      return ServeCommand{.options = options_from(sources), .sources = sources};
+    }
     if (generate_.parsed()) {
       generate_command_.options = with_one_model(generate_flags_.resolve(), "generate");
       return generate_command_;
@@ -298,6 +313,7 @@ class CommandLine {
   CLI::App& serve_ = *app_.add_subcommand("serve", "serve a model over HTTP");
   CLI::App& generate_ = *app_.add_subcommand("generate", "answer one prompt on the terminal");
   CLI::App& inspect_ = *app_.add_subcommand("inspect", "say what a model holds and needs");
+  CLI::App& doctor_ = *app_.add_subcommand("doctor", "say what would keep serve from working well here");
   CLI::App& profile_ =
       *app_.add_subcommand("profile", "measure what serving costs here, for troupe-loadgen simulate");
   CLI::App& worker_ = *app_.add_subcommand("worker", "run a device for the server that started this");
@@ -307,9 +323,11 @@ class CommandLine {
   TableFlags serve_flags_{serve_};
   TableFlags generate_flags_{generate_, kUsedByGenerate};
   TableFlags inspect_flags_{inspect_, kUsedByInspect};
+  TableFlags doctor_flags_{doctor_};
   TableFlags profile_flags_{profile_, used_by_profile()};
   GenerateCommand generate_command_;
   InspectCommand inspect_command_;
+  DoctorCommand doctor_command_;
   ProfileCommand profile_command_;
   TraceCommand trace_command_;
   WorkerCommand worker_command_;

@@ -15,6 +15,7 @@ namespace troupe {
 
 struct ServeCommand {
   Options options;
+  OptionSources sources;  // of the options, to be read anew
 };
 
 struct GenerateCommand {
@@ -43,6 +44,13 @@ struct TraceCommand {
   std::string timeline;  // empty: none is written
 };
 
+// problem: why there are no options as they were asked for; empty: there are.
+struct DoctorCommand {
+  Options options;
+  std::string problem;
+  bool is_json = false;
+};
+
 // The process that a server starts for its device; not for people.
 struct WorkerCommand {
   std::string log_level = "info";
@@ -57,7 +65,7 @@ struct Message {
 };
 
 using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, TraceCommand, ProfileCommand,
-                             WorkerCommand, Message>;
+                             DoctorCommand, WorkerCommand, Message>;
 
 // Never throws for what was typed or configured: that comes back as a Message.
 Command parse_command_line(int argc, const char* const* argv);

@@ -13,10 +13,10 @@ std::vector<ManualSection> manual_sections() {
       {"SIGNALS",
        {"\tSIGTERM, SIGINT\tserve answers what it has begun, for --drain-seconds at most, and ends; a second "
         "one ends it at once.",
-        "	SIGHUP	serve reads its certificate anew; without TLS it ends"}},
+        "\tSIGHUP\tserve reads its certificate anew; without TLS it ends"}},
       {"EXIT STATUS",
-       {"\t0\tall is well", "\t1\tthe command failed", "\t64\tthe command line lacks an argument",
-        "\t70\tthe engine failed: start it again",
+       {"\t0\tall is well", "\t1\tthe command failed; doctor found a problem",
+        "\t64\tthe command line lacks an argument", "\t70\tthe engine failed: start it again",
         "\t78\tthe configuration can't be used: starting again does not help"}},
       {"FILES",
        {"\t/etc/troupe/troupe.toml\tthe configuration of the service troupe.service, where it is installed",
