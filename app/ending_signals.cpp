@@ -25,6 +25,9 @@ sigset_t ending_signals() {
   return signals;
 }
 
+// One that was closed is none any more.
+bool has_terminal() { return ::isatty(STDIN_FILENO) == 1; }
+
 // In this thread, with what others than us have said should be done (nohup).
 void do_what_hangups_do() {
   sigset_t hangup;
@@ -37,7 +40,7 @@ void do_what_hangups_do() {
 
 }  // namespace
 
-EndingSignals::EndingSignals() {
+EndingSignals::EndingSignals() : had_terminal_(has_terminal()) {
   const sigset_t signals = ending_signals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   thread_ = std::jthread([this](const std::stop_token& stop) { take(stop); });
@@ -97,7 +100,8 @@ void EndingSignals::take_one() {
 
 void EndingSignals::take_one_hangup() {
   const std::lock_guard lock(mutex_);
-  if (keeps_hangups_) {
+  const bool is_terminal_closed = had_terminal_ && !has_terminal();
+  if (keeps_hangups_ && !is_terminal_closed) {
     has_hangup_ = true;
   } else {
     do_what_hangups_do();

@@ -7,8 +7,8 @@
 //   first signal, while serving   wait() says so: the server drains
 //   second signal                 exit 130 at once
 //
-// SIGHUP ends the process as it ends others, unless keep_hangups() was called: then a
-// terminal that is closed does not end it either.
+// SIGHUP ends the process as it ends others, unless keep_hangups() was called and the
+// terminal that it was started on, if there was one, is still there.
 #pragma once
 
 #include <chrono>
@@ -51,6 +51,7 @@ class EndingSignals {
   std::condition_variable came_;
   bool is_serving_ = false;
   bool has_come_ = false;
+  const bool had_terminal_;
   bool keeps_hangups_ = false;
   bool has_hangup_ = false;
   std::optional<std::chrono::steady_clock::time_point> give_up_;

@@ -7,24 +7,19 @@
 #include "app/ending_signals.hpp"
 #include "app/generate.hpp"
 #include "app/inspect.hpp"
+#include "app/logging.hpp"
 #include "app/options/command_line.hpp"
 #include "app/options/configuration_error.hpp"
 #include "app/options/usage_error.hpp"
 #include "app/serve.hpp"
 #include "app/trace/trace.hpp"
 #include "app/worker.hpp"
-#include "telemetry/log.hpp"
 
 namespace {
 
 using namespace troupe;
 
 constexpr int kCannotStart = 1;
-
-void configure_logging_from(const Options& options) {
-  configure_logging(parse_log_level(options.log_level).value_or(LogLevel::kInfo),
-                    options.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
-}
 
 int run(const Command& command) {
   if (const auto* message = std::get_if<Message>(&command)) {
@@ -34,7 +29,7 @@ int run(const Command& command) {
   if (const auto* serve = std::get_if<ServeCommand>(&command)) {
     EndingSignals signals;  // first: the log's thread is to inherit the mask
     configure_logging_from(serve->options);
-    return run_serve(serve->options, signals);
+    return run_serve(*serve, signals);
   }
   if (const auto* generate = std::get_if<GenerateCommand>(&command)) {
     configure_logging_from(generate->options);

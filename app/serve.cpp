@@ -22,6 +22,7 @@
 #include "app/loading/model_set.hpp"
 #include "app/options/command_line.hpp"
 #include "app/options/configuration_error.hpp"
+#include "app/reload.hpp"
 #include "app/state.hpp"
 #include "app/tls.hpp"
 #include "app/tracing.hpp"
@@ -181,14 +182,14 @@ int leave(Engine& engine, int status, milliseconds time) {
   std::_Exit(status);
 }
 
-// Until it is told to end, or the engine fails. tls: null without. The status to end with.
-int serve(Server& server, Engine& engine, EndingSignals& signals, TlsIdentity* tls, seconds drain_time) {
+// Until it is told to end, or the engine fails. The status to end with.
+int serve(Server& server, Engine& engine, EndingSignals& signals, Reload& reload) {
   while (engine.status().state != EngineState::kFailed) {
     engine.watch();
     const bool is_to_end = signals.wait(kLookInterval);
-    if (tls && signals.take_hangup()) reload_tls_identity(*tls);
+    if (signals.take_hangup()) reload.run();
     if (!is_to_end) continue;
-    drain(server, engine, signals, drain_time);
+    drain(server, engine, signals, seconds(reload.options().drain_seconds));
     log(LogLevel::kInfo, "stopped");
     return leave(engine, 0, kStopTime);
   }
@@ -235,7 +236,8 @@ std::vector<InterruptedAnswer> interrupted_answers(const std::shared_ptr<const S
 
 }  // namespace
 
-int run_serve(const Options& options, EndingSignals& signals) {
+int run_serve(const ServeCommand& command, EndingSignals& signals) {
+  const Options& options = command.options;
   const auto start = std::chrono::steady_clock::now();
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error, not the end
@@ -246,7 +248,7 @@ int run_serve(const Options& options, EndingSignals& signals) {
   check_cuda_settings(options);
   auto tracing = prepare_tracing(options);
   const auto tls = from_option("--tls-certificate, --tls-key", [&] { return load_tls_identity(options); });
-  if (tls) signals.keep_hangups();
+  if (tls || command.sources.file || !options.api_keys_file.empty()) signals.keep_hangups();
   ServerOptions for_server = checked_server_options(options);
   for_server.tls = tls;
   const auto state_directory = open_state_directory(options);
@@ -293,7 +295,8 @@ int run_serve(const Options& options, EndingSignals& signals) {
     log(LogLevel::kInfo, "clients of Ollama are served",
         {{"host", options.host}, {"port", server.ollama_port()}});
   say_ready(options, models, server.port(), std::chrono::duration<double>(start_time).count());
-  return serve(server, engine, signals, tls.get(), seconds(options.drain_seconds));
+  Reload reload(command, server, tracer.get(), tls.get());
+  return serve(server, engine, signals, reload);
 }
 
 }  // namespace troupe

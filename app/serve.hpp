@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/ending_signals.hpp"
-#include "app/options/options.hpp"
+#include "app/options/command_line.hpp"
 
 namespace troupe {
 
@@ -11,6 +11,6 @@ namespace troupe {
 // manager should start us again). Throws ConfigurationError before anything is
 // loaded if the options ask for what can't be had, std::runtime_error if the model
 // can't be served.
-int run_serve(const Options& options, EndingSignals& signals);
+int run_serve(const ServeCommand& command, EndingSignals& signals);
 
 }  // namespace troupe

@@ -60,13 +60,9 @@ std::shared_ptr<TlsIdentity> load_tls_identity(const Options& options) {
 }
 
 void reload_tls_identity(TlsIdentity& identity) {
-  try {
-    identity.reload();
-    note_dates(identity);
-    note_readers_of_key(identity);
-  } catch (const std::runtime_error& error) {
-    log(LogLevel::kError, "the TLS certificate stays as it was", {{"reason", error.what()}});
-  }
+  identity.reload();
+  note_dates(identity);
+  note_readers_of_key(identity);
 }
 
 }  // namespace troupe

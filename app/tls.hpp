@@ -13,7 +13,8 @@ namespace troupe {
 // that names what is wrong: a file, or that one of the two options is missing.
 std::shared_ptr<TlsIdentity> load_tls_identity(const Options& options);
 
-// Reads its files anew. The log says what came of it; if that fails, nothing changes.
+// Reads its files anew, and logs what they hold. Throws std::runtime_error if they can't be
+// used: then nothing changes.
 void reload_tls_identity(TlsIdentity& identity);
 
 }  // namespace troupe

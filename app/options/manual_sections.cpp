@@ -13,7 +13,8 @@ std::vector<ManualSection> manual_sections() {
       {"SIGNALS",
        {"\tSIGTERM, SIGINT\tserve answers what it has begun, for --drain-seconds at most, and ends; a second "
         "one ends it at once.",
-        "\tSIGHUP\tserve reads its certificate anew; without TLS it ends"}},
+        "\tSIGHUP\tserve reads file, keys and certificate anew. The log names what has changed, and "
+        "what needs a restart. A file that can't be used changes nothing."}},
       {"EXIT STATUS",
        {"\t0\tall is well", "\t1\tthe command failed; doctor found a problem",
         "\t64\tthe command line lacks an argument", "\t70\tthe engine failed: start it again",

@@ -18,6 +18,8 @@ struct ModelOptions {
   std::string name = {};      // empty: the name of the directory, or of the file without .gguf
   double memory_share = 0;    // of a device's memory; 0: as much as each of the others of what is left
   std::uint64_t threads = 0;  // of its workers, which are processes; 0: as many as --threads says
+
+  bool operator==(const ModelOptions&) const = default;
 };
 
 // Keys of [[model]], as "model.dir"; those with a flag are also [model]'s.

@@ -5,6 +5,7 @@
 #include "app/options/options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 namespace troupe {
@@ -227,7 +228,16 @@ Entries tracing_options() {
 }
 // clang-format on
 
+constexpr std::array<std::string_view, 9> kReloadable = {
+    "server.api_key",       "server.api_keys_file", "server.cors_origins",
+    "server.allowed_hosts", "server.drain_seconds", "log.level",
+    "log.format",           "tracing.sample_ratio", "tracing.keep_slower_than_ms"};
+
 }  // namespace
+
+bool is_reloadable(const OptionEntry& entry) {
+  return std::find(kReloadable.begin(), kReloadable.end(), entry.key) != kReloadable.end();
+}
 
 std::span<const OptionEntry> option_table() {
   static const Entries table = [] {

@@ -230,6 +230,25 @@ std::string option_text(Options options, const OptionEntry& entry) {
 
 bool may_repeat(const OptionEntry& entry) { return entry.key.starts_with("model."); }
 
+OptionChanges changes_between(const Options& before, const Options& after) {
+  OptionChanges changes;
+  for (const auto& entry : option_table()) {
+    bool is_same = option_text(before, entry) == option_text(after, entry);
+    if (entry.key == "model.dir") is_same = before.models == after.models;
+    if (entry.key == "model.name") is_same = true;  // of every model, see above
+    if (is_same) continue;
+    (is_reloadable(entry) ? changes.reloadable : changes.need_restart).emplace_back(entry.flag);
+  }
+  return changes;
+}
+
+Options with_reloaded(Options before, const Options& after) {
+  for (const auto& entry : option_table())
+    if (is_reloadable(entry) && set_option(before, entry, option_text(after, entry)))
+      throw std::logic_error(std::string(entry.flag) + " does not take its own text");
+  return before;
+}
+
 Options resolve_options(const OptionSources& sources) {
   Options options;
   if (sources.file) apply_file(options, *sources.file);

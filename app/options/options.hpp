@@ -96,6 +96,16 @@ using OptionEntry = Setting<Options>;
 // --model and --model-name: each time for the next of the models.
 bool may_repeat(const OptionEntry& entry);
 
+// SIGHUP puts a new value in force (app/reload.hpp), of others a restart.
+bool is_reloadable(const OptionEntry& entry);
+
+struct OptionChanges {
+  std::vector<std::string> reloadable, need_restart;  // flags, by the table
+};
+OptionChanges changes_between(const Options& before, const Options& after);
+// `before` with what is reloadable of `after`.
+Options with_reloaded(Options before, const Options& after);
+
 // By section of the file. With several models these are the first one's.
 std::span<const OptionEntry> option_table();
 

@@ -165,23 +165,41 @@ Reply unavailable(std::string why) { return error_reply(http_error(503, std::mov
 }  // namespace
 
 Service::Service(Engine& engine, Metrics& metrics, const ServedModels& models, const ServerOptions& options)
-    : engine_(engine),
-      metrics_(metrics),
-      models_(models),
-      options_(options),
-      hosts_(options.host, options.allowed_hosts, options.cors_origins) {}
+    : engine_(engine), metrics_(metrics), models_(models), options_(options), access_(make_access(options)) {}
+
+// The port for metrics asks nobody for a key, so it knows its names always. Without
+// a list, a server that was opened to the network has none to know.
+std::shared_ptr<const Service::Access> Service::make_access(const ServerOptions& options) {
+  return std::make_shared<const Access>(
+      Access{.api_keys = options.api_keys,
+             .hosts = TrustedHosts(options.host, options.allowed_hosts, options.cors_origins),
+             .checks_host = !options.allow_public_without_key || !options.allowed_hosts.empty()});
+}
+
+std::shared_ptr<const Service::Access> Service::access() const {
+  const std::lock_guard lock(access_mutex_);
+  return access_;
+}
+
+void Service::replace_access(const ServerOptions& options) {
+  check_exposure(options);
+  auto access = make_access(options);
+  const std::lock_guard lock(access_mutex_);
+  access_ = std::move(access);
+}
 
 Service::Handled Service::handle(const HttpRequest& request, const RouteMatch& asked, Door door) {
   const bool is_off = asked.route == Route::kPage && !options_.has_page;
   const RouteMatch route = is_off ? RouteMatch{} : asked;
-  if (const auto refusal = refuse_web_page(request, door)) {
+  const auto access = this->access();
+  if (const auto refusal = refuse_web_page(request, *access, door)) {
     if (is_inference(route.route)) metrics_.refused_unauthorized.add();
     return error_reply(*refusal);
   }
   if (door == Door::kReserve && !is_served(route, door)) return error_reply(no_room_error());
   const bool is_preflight = request.method == "OPTIONS" && !request.cors_headers.empty();
-  if (is_preflight && hosts_.allows_origin(request.origin)) return preflight(request, route);
-  const auto tenant = needs_key(route, door) ? tenant_of(request) : std::string();
+  if (is_preflight && access->hosts.allows_origin(request.origin)) return preflight(request, route);
+  const auto tenant = needs_key(route, door) ? tenant_of(request, *access) : std::string();
   if (!tenant) {
     if (is_inference(route.route)) metrics_.refused_unauthorized.add();
     return error_reply(
@@ -200,11 +218,11 @@ Service::Handled Service::handle(const HttpRequest& request, const RouteMatch& a
     reply.allow = route.allow;
     return reply;
   }
-  return dispatch(request, route, *tenant);
+  return dispatch(request, route, *tenant, *access);
 }
 
 Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch& route,
-                                   const std::string& tenant) {
+                                   const std::string& tenant, const Access& access) {
   switch (route.route) {
     case Route::kChatCompletions: return generation(request, route.route, ResponseShape::kChat, tenant);
     case Route::kCompletions: return generation(request, route.route, ResponseShape::kCompletion, tenant);
@@ -234,8 +252,8 @@ Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch&
     case Route::kInputItems: return stored(request, route, tenant);
     case Route::kModels: return Reply{.body = model_list_json(models_.all())};
     case Route::kModel: return model(route.rest);
-    case Route::kHealth: return health(!tenant_of(request));
-    case Route::kReady: return readiness(!tenant_of(request));
+    case Route::kHealth: return health(!tenant_of(request, access));
+    case Route::kReady: return readiness(!tenant_of(request, access));
     case Route::kLive:
     case Route::kPing: return Reply{.body = "{\"status\":\"ok\"}"};
     case Route::kMetrics: return metrics(request.accept);
@@ -247,25 +265,21 @@ Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch&
   return error_reply(nothing_here(request.target));
 }
 
-// The port for metrics asks nobody for a key, so it knows its names always. Without
-// a list, a server that was opened to the network has none to know.
-bool Service::checks_host(Door door) const {
-  return door == Door::kMetrics || !options_.allow_public_without_key || !options_.allowed_hosts.empty();
-}
-
 // Only where no key is asked for: a page does not have one. Programs send no
 // Origin and any Host that they were told, so a name that is not loopback's has
 // to be allowed. A request under an untrusted name is refused before its Origin is
 // compared with that name: both may be a rebinding page's.
-std::optional<HttpError> Service::refuse_web_page(const HttpRequest& request, Door door) const {
-  if (!options_.api_keys.empty() && door != Door::kMetrics) return std::nullopt;
+std::optional<HttpError> Service::refuse_web_page(const HttpRequest& request, const Access& access,
+                                                  Door door) {
+  if (!access.api_keys.empty() && door != Door::kMetrics) return std::nullopt;
   const bool has_host = !request.host.empty() || !request.is_http_1_0;
-  if (checks_host(door) && has_host && !hosts_.trusts_host(request.host))
+  const bool checks_host = access.checks_host || door == Door::kMetrics;
+  if (checks_host && has_host && !access.hosts.trusts_host(request.host))
     return http_error(421,
                       "without an API key only requests for localhost or this server's address are "
                       "answered, not for " +
                           shown(request.host) + "; --allowed-hosts names others");
-  const bool is_foreign = !request.origin.empty() && !hosts_.allows_origin(request.origin) &&
+  const bool is_foreign = !request.origin.empty() && !access.hosts.allows_origin(request.origin) &&
                           !TrustedHosts::is_same_origin(request.origin, request.host);
   if (is_foreign && changes_state(request.method))
     return http_error(403, "pages of " + shown(request.origin) +
@@ -301,7 +315,8 @@ ResponseContext Service::context_for(const HttpRequest& request, const RequestOr
   ResponseContext context;
   context.request_id = origin.request_id;
   context.traceresponse = format_traceparent(origin.trace);
-  if (const auto* allowed = hosts_.allows_origin(request.origin)) {
+  const auto access = this->access();
+  if (const auto* allowed = access->hosts.allows_origin(request.origin)) {
     context.cors_origin = *allowed;
   } else if (!request.origin.empty() && !TrustedHosts::is_same_origin(request.origin, request.host)) {
     note_foreign_page(request.origin);
@@ -320,13 +335,13 @@ void Service::note_foreign_page(std::string_view origin) {
 }
 
 // Compares with every key: how long that takes tells nothing of which fits.
-std::optional<std::string> Service::tenant_of(const HttpRequest& request) const {
-  if (options_.api_keys.empty()) return std::string();
+std::optional<std::string> Service::tenant_of(const HttpRequest& request, const Access& access) {
+  if (access.api_keys.empty()) return std::string();
   const std::string_view given = key_of(request);
   if (given.empty()) return std::nullopt;
   const KeyDigest key(given);
   std::optional<std::string> tenant;
-  for (const auto& entry : options_.api_keys) {
+  for (const auto& entry : access.api_keys) {
     if (key == entry.key) tenant = entry.tenant;
   }
   return tenant;

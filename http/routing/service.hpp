@@ -7,9 +7,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "actors/engine.hpp"
 #include "http/api/answers/error_response.hpp"
@@ -54,6 +57,9 @@ class Service {
   RequestOrigin origin_of(const HttpRequest& request, const RouteMatch& route,
                           std::chrono::steady_clock::time_point received);
 
+  // As Server::replace_access().
+  void replace_access(const ServerOptions& options);
+
   void start_draining() { is_draining_ = true; }
   bool is_draining() const { return is_draining_; }
 
@@ -63,12 +69,22 @@ class Service {
   const ServerOptions& options() const { return options_; }
 
  private:
-  std::optional<std::string> tenant_of(const HttpRequest& request) const;
-  bool checks_host(Door door) const;
-  std::optional<HttpError> refuse_web_page(const HttpRequest& request, Door door) const;
+  // Keys, origins and hosts: of the options, or of replace_access(). A request is judged by one.
+  struct Access {
+    std::vector<ApiKey> api_keys;
+    TrustedHosts hosts;
+    bool checks_host;  // on all ports
+  };
+  static std::shared_ptr<const Access> make_access(const ServerOptions& options);
+  std::shared_ptr<const Access> access() const;
+
+  static std::optional<std::string> tenant_of(const HttpRequest& request, const Access& access);
+  static std::optional<HttpError> refuse_web_page(const HttpRequest& request, const Access& access,
+                                                  Door door);
   void note_foreign_page(std::string_view origin);
   Reply preflight(const HttpRequest& request, const RouteMatch& route) const;
-  Handled dispatch(const HttpRequest& request, const RouteMatch& route, const std::string& tenant);
+  Handled dispatch(const HttpRequest& request, const RouteMatch& route, const std::string& tenant,
+                   const Access& access);
   std::optional<Reply> refuse_inference(const HttpRequest& request, Route route) const;
   Reply refuse_body(const ApiError& error) const;
   Handled generation(const HttpRequest& request, Route route, ResponseShape shape, const std::string& tenant);
@@ -91,7 +107,8 @@ class Service {
   const ServerOptions& options_;
   std::atomic<bool> is_draining_ = false;
   std::atomic<bool> has_noted_foreign_page_ = false;
-  const TrustedHosts hosts_;
+  mutable std::mutex access_mutex_;
+  std::shared_ptr<const Access> access_;
 };
 
 Reply error_reply(const HttpError& error);

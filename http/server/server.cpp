@@ -149,6 +149,10 @@ std::uint16_t Server::ollama_port() const {
   return implementation_->ollama_listener ? implementation_->ollama_listener->port() : 0;
 }
 
+void Server::replace_access(const ServerOptions& options) {
+  implementation_->service.replace_access(options);
+}
+
 void Server::drain(std::chrono::milliseconds deadline) {
   Implementation& self = *implementation_;
   self.service.start_draining();

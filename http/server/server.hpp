@@ -115,6 +115,10 @@ class Server {
   // That of Ollama's API; 0: there is none.
   std::uint16_t ollama_port() const;
 
+  // Keys, origins and hosts of `options` take the place of those in force, for requests that
+  // begin from now on. Throws as check_exposure(): then nothing changes. Any thread.
+  void replace_access(const ServerOptions& options);
+
   // Stops serving politely: /ready says 503 at once, new generation requests
   // get 503, idle connections are closed, answers under way may finish. The
   // ones that have not by the deadline are ended with an error. Probes and metrics

@@ -25,7 +25,10 @@ std::int64_t offset_to_wall_time() {
 }  // namespace
 
 Tracer::Tracer(TracerOptions options, Metrics& metrics, std::vector<TraceDestination> destinations)
-    : options_(options), offset_nanoseconds_(offset_to_wall_time()) {
+    : options_(options),
+      sample_ratio_(options.sample_ratio),
+      keep_slower_than_ns_(options.keep_slower_than.count()),
+      offset_nanoseconds_(offset_to_wall_time()) {
   const SpanCounters counters{.exported = metrics.trace_spans_exported,
                               .dropped_queue_full = metrics.trace_spans_dropped_queue_full,
                               .dropped_export_failed = metrics.trace_spans_dropped_export_failed,
@@ -37,6 +40,11 @@ Tracer::Tracer(TracerOptions options, Metrics& metrics, std::vector<TraceDestina
 }
 
 Tracer::~Tracer() { stop(kFarewell); }
+
+void Tracer::keep(double sample_ratio, std::chrono::nanoseconds keep_slower_than) {
+  sample_ratio_ = sample_ratio;
+  keep_slower_than_ns_ = keep_slower_than.count();
+}
 
 std::uint32_t Tracer::max_iterations_per_second() const {
   const bool is_taken = std::any_of(pipelines_.begin(), pipelines_.end(),

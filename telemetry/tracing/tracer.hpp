@@ -8,6 +8,7 @@
 // run backwards, and a clock that is set while we run does not tear them apart.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -48,10 +49,13 @@ class Tracer {
   Tracer& operator=(const Tracer&) = delete;
 
   // For a trace that begins here.
-  bool samples(const TraceId& trace) const { return is_in_ratio(trace, options_.sample_ratio); }
+  bool samples(const TraceId& trace) const { return is_in_ratio(trace, sample_ratio_); }
   bool is_slow(std::chrono::nanoseconds time) const {
-    return options_.keep_slower_than.count() > 0 && time > options_.keep_slower_than;
+    const std::chrono::nanoseconds keep_slower_than{keep_slower_than_ns_};
+    return keep_slower_than.count() > 0 && time > keep_slower_than;
   }
+  // In place of TracerOptions' from now on; what is decided stays.
+  void keep(double sample_ratio, std::chrono::nanoseconds keep_slower_than);
   bool writes_old_names() const { return options_.writes_old_names; }
   bool captures_content() const { return options_.captures_content; }
   // 0 where no destination takes them.
@@ -73,6 +77,8 @@ class Tracer {
   };
 
   const TracerOptions options_;
+  std::atomic<double> sample_ratio_;
+  std::atomic<std::int64_t> keep_slower_than_ns_;
   const std::int64_t offset_nanoseconds_;
   std::vector<Pipeline> pipelines_;
 };

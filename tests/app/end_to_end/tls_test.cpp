@@ -91,10 +91,10 @@ TEST_CASE("TLS of a server: SIGHUP renews the certificate, a running stream goes
   CHECK(TlsClient(server.port(), {.trusted = second.pem()}).server_name() == "second");
 
   server.write_certificate(first.pem());  // but not its key
-  server.renew("the TLS certificate stays as it was");
+  server.renew("the configuration stays as it was");
   CHECK(has(server.output(), "key.pem: this is not the key of the certificate"));
   server.write_certificate("nothing");
-  server.renew("the TLS certificate stays as it was");
+  server.renew("the configuration stays as it was");
   CHECK(has(server.output(), "certificate.pem: expected a certificate in PEM"));
   TlsClient last(server.port(), {.trusted = second.pem()});
   last.send(get_request("/health"));

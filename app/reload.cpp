@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/reload.hpp"
+
+#include <chrono>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "app/api_keys.hpp"
+#include "app/logging.hpp"
+#include "app/options/configuration_error.hpp"
+#include "app/tls.hpp"
+#include "telemetry/log.hpp"
+
+namespace troupe {
+namespace {
+
+std::string joined(const std::vector<std::string>& flags) {
+  std::string text;
+  for (const auto& flag : flags) text += (text.empty() ? "" : ", ") + flag;
+  return text;
+}
+
+}  // namespace
+
+Reload::Reload(const ServeCommand& command, Server& server, Tracer* tracer, TlsIdentity* tls)
+    : sources_(command.sources), options_(command.options), server_(server), tracer_(tracer), tls_(tls) {}
+
+void Reload::run() {
+  try {
+    const Options asked = options_from(sources_);
+    const OptionChanges changes = changes_between(options_, asked);
+    take(with_reloaded(options_, asked));
+    log(LogLevel::kInfo, "the configuration was read anew", {{"changed", joined(changes.reloadable)}});
+    if (!changes.need_restart.empty())
+      log(LogLevel::kWarning, "options that have changed need a restart",
+          {{"options", joined(changes.need_restart)}});
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, "the configuration stays as it was", {{"reason", error.what()}});
+  }
+}
+
+// What may fail comes first; each step that fails has changed nothing.
+void Reload::take(const Options& asked) {
+  ServerOptions access;
+  read_access(asked, access);
+  from_option("--api-key, --api-keys-file, --host", [&] { check_exposure(access); });
+  if (tls_ != nullptr) from_option("--tls-certificate, --tls-key", [&] { reload_tls_identity(*tls_); });
+  server_.replace_access(access);
+  configure_logging_from(asked);
+  if (tracer_ != nullptr)
+    tracer_->keep(asked.trace_sample_ratio, std::chrono::milliseconds(asked.trace_keep_slower_than_ms));
+  options_ = asked;
+}
+
+}  // namespace troupe
