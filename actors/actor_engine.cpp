@@ -169,9 +169,9 @@ std::uint64_t ActorEngine::draw_seed() {
   return seeds_();
 }
 
-void ActorEngine::watch(std::chrono::steady_clock::time_point now) {
+void ActorEngine::watch(std::chrono::steady_clock::time_point now, bool is_sign_wanted) {
   StatusBoard& board = *environment_->board;
-  const auto look = pulse_.look(now, board.pulse, board.num_open > 0);
+  const auto look = pulse_.look(now, board.pulse, is_sign_wanted || board.num_open > 0);
   board.has_pulse = look.finding == PulseWatch::Finding::kFine;
   if (look.ask) send_urgent(supervisor_, CheckPulse{*look.ask});
   if (look.finding == PulseWatch::Finding::kHopeless)

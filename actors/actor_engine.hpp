@@ -45,7 +45,7 @@ class ActorEngine {
   void resume(RequestId id) { environment_->registry->resume(id); }
   EngineStatus status() const { return environment_->board->read(); }
   // As Engine::watch().
-  void watch(std::chrono::steady_clock::time_point now);
+  void watch(std::chrono::steady_clock::time_point now, bool is_sign_wanted = false);
   // `waiting` is let go of when what is to be on disk is there.
   void flush(std::shared_ptr<const void> waiting);
 

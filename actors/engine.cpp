@@ -108,8 +108,10 @@ EngineStatus Engine::status() const { return implementation_->board->read(); }
 
 std::string Engine::failure() const { return implementation_->board->failure(); }
 
-void Engine::watch() {
-  if (implementation_->engine) implementation_->engine->watch(std::chrono::steady_clock::now());
+std::uint64_t Engine::watch(bool is_sign_wanted) {
+  if (implementation_->engine)
+    implementation_->engine->watch(std::chrono::steady_clock::now(), is_sign_wanted);
+  return implementation_->board->pulse;
 }
 
 void Engine::drain(std::chrono::milliseconds deadline) {

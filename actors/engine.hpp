@@ -178,8 +178,9 @@ class Engine {
 
   // Finds out whether the actors act: without a sign of them for 10 s the trouble
   // is kEngineHangs, after a minute the engine has failed. To be called about every
-  // fifth of a second, by one thread that is none of the engine's, until stop().
-  void watch();
+  // fifth of a second, by one thread that is none of the engine's, until stop(). A sign is
+  // asked for while requests are open, else if is_sign_wanted. Returns the signs so far.
+  std::uint64_t watch(bool is_sign_wanted = false);
 
   // Refuses new requests, lets accepted ones finish until the deadline, then
   // cancels them. Returns when nothing is left or the deadline has passed.

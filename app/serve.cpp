@@ -23,12 +23,14 @@
 #include "app/options/command_line.hpp"
 #include "app/options/configuration_error.hpp"
 #include "app/reload.hpp"
+#include "app/service_manager.hpp"
 #include "app/state.hpp"
 #include "app/tls.hpp"
 #include "app/tracing.hpp"
 #include "http/server/listening_socket.hpp"
 #include "http/server/loading_responder.hpp"
 #include "http/server/server.hpp"
+#include "policy/health/watchdog_feed.hpp"
 #include "store/answer_journal.hpp"
 #include "telemetry/log.hpp"
 
@@ -182,18 +184,49 @@ int leave(Engine& engine, int status, milliseconds time) {
   std::_Exit(status);
 }
 
+// Tokens move, or there are none to move. A device that is being replaced is no reason to end.
+bool is_stuck(const EngineStatus& status) {
+  return status.trouble == Trouble::kDeviceHangs || status.trouble == Trouble::kEngineHangs;
+}
+
+// The watchdog of the service manager, who ends the process if it is not fed.
+class Watchdog {
+ public:
+  explicit Watchdog(const ServiceManager& manager)
+      : manager_(manager), feed_(manager.watchdog_limit(), std::chrono::steady_clock::now()) {}
+
+  void look(Engine& engine) {
+    const auto now = std::chrono::steady_clock::now();
+    const std::uint64_t num_signs = engine.watch(feed_.wants_sign(now));
+    if (feed_.look(now, num_signs, is_stuck(engine.status()))) manager_.feed_watchdog();
+  }
+
+ private:
+  const ServiceManager& manager_;
+  WatchdogFeed feed_;
+};
+
 // Until it is told to end, or the engine fails. The status to end with.
-int serve(Server& server, Engine& engine, EndingSignals& signals, Reload& reload) {
+int serve(Server& server, Engine& engine, EndingSignals& signals, const ServiceManager& manager,
+          Reload& reload) {
+  Watchdog watchdog(manager);
+  manager.say_ready();
   while (engine.status().state != EngineState::kFailed) {
-    engine.watch();
+    watchdog.look(engine);
     const bool is_to_end = signals.wait(kLookInterval);
-    if (signals.take_hangup()) reload.run();
+    if (signals.take_hangup()) {
+      manager.say_reloading();
+      reload.run();
+      manager.say_ready();
+    }
     if (!is_to_end) continue;
+    manager.say_stopping();
     drain(server, engine, signals, seconds(reload.options().drain_seconds));
     log(LogLevel::kInfo, "stopped");
     return leave(engine, 0, kStopTime);
   }
   log(LogLevel::kError, "the engine has failed and gives up");
+  manager.say_stopping();
   cut_off(server, seconds(1));
   return leave(engine, kEngineFailed, kStopTime);
 }
@@ -238,6 +271,7 @@ std::vector<InterruptedAnswer> interrupted_answers(const std::shared_ptr<const S
 
 int run_serve(const ServeCommand& command, EndingSignals& signals) {
   const Options& options = command.options;
+  const ServiceManager manager;
   const auto start = std::chrono::steady_clock::now();
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error, not the end
@@ -296,7 +330,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
         {{"host", options.host}, {"port", server.ollama_port()}});
   say_ready(options, models, server.port(), std::chrono::duration<double>(start_time).count());
   Reload reload(command, server, tracer.get(), tls.get());
-  return serve(server, engine, signals, reload);
+  return serve(server, engine, signals, manager, reload);
 }
 
 }  // namespace troupe

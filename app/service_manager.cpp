@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/service_manager.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <system_error>
+
+#include "telemetry/log.hpp"
+
+namespace troupe {
+namespace {
+
+std::string take_variable(const char* name) {
+  const char* value = std::getenv(name);
+  std::string text = value == nullptr ? "" : value;
+  ::unsetenv(name);
+  return text;
+}
+
+std::optional<std::uint64_t> number_of(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// "@name" is a socket without a file.
+std::string address_of(std::string text) {
+  if (text.starts_with("@")) text.front() = '\0';
+  const bool is_address = text.size() > 1 && (text.front() == '/' || text.front() == '\0');
+  return is_address && text.size() < sizeof sockaddr_un{}.sun_path ? text : "";
+}
+
+std::uint64_t monotonic_microseconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec) / 1000;
+}
+
+void warn(const char* reason) {
+  log(LogLevel::kWarning, "the service manager can't be told", {{"reason", reason}});
+}
+
+}  // namespace
+
+ServiceManager::ServiceManager() {
+  const std::string socket = take_variable("NOTIFY_SOCKET");
+  const auto limit = number_of(take_variable("WATCHDOG_USEC"));
+  const std::string process = take_variable("WATCHDOG_PID");
+  if (socket.empty()) return;
+  address_ = address_of(socket);
+  if (!address_.empty()) socket_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket_ < 0) {
+    warn("NOTIFY_SOCKET names no socket of this machine, or none can be made");
+    return;
+  }
+  const bool is_ours = process.empty() || number_of(process) == static_cast<std::uint64_t>(::getpid());
+  if (limit && is_ours) watchdog_limit_ = std::chrono::microseconds(*limit);
+}
+
+ServiceManager::~ServiceManager() {
+  if (socket_ >= 0) ::close(socket_);
+}
+
+void ServiceManager::say_ready() const { send("READY=1\nSTATUS=requests are accepted"); }
+
+// The time tells it that this answers its own request, in versions that ask so.
+void ServiceManager::say_reloading() const {
+  send("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(monotonic_microseconds()));
+}
+
+void ServiceManager::say_stopping() const { send("STOPPING=1\nSTATUS=what was begun is being answered"); }
+
+void ServiceManager::feed_watchdog() const { send("WATCHDOG=1"); }
+
+void ServiceManager::send(std::string_view message) const {
+  if (socket_ < 0) return;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(address_.begin(), address_.end(), address.sun_path);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
+  const auto sent = ::sendto(socket_, message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                             reinterpret_cast<const sockaddr*>(&address), length);
+  if (sent < 0) warn(std::generic_category().message(errno).c_str());
+}
+
+}  // namespace troupe

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells the service manager that started this process how it is doing: systemd's protocol
+// for Type=notify, one datagram a message, to the socket that the environment names.
+// Without one nothing is sent.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+class ServiceManager {
+ public:
+  // Takes NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID out of the environment, for processes
+  // that this one starts are not to speak for it. To be made while no other thread reads that.
+  ServiceManager();
+  ~ServiceManager();
+  ServiceManager(const ServiceManager&) = delete;
+  ServiceManager& operator=(const ServiceManager&) = delete;
+
+  // Requests are accepted; also at the end of a reload.
+  void say_ready() const;
+  // Files are read anew, until say_ready().
+  void say_reloading() const;
+  void say_stopping() const;
+
+  // Time without feed_watchdog() after which the manager ends this process; 0: it never does.
+  std::chrono::microseconds watchdog_limit() const { return watchdog_limit_; }
+  void feed_watchdog() const;
+
+ private:
+  void send(std::string_view message) const;
+
+  std::string address_;  // of the socket: a path, or "\0name"; empty: there is none
+  int socket_ = -1;
+  std::chrono::microseconds watchdog_limit_{0};
+};
+
+}  // namespace troupe
