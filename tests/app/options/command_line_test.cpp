@@ -90,7 +90,7 @@ TEST_CASE("command line: an unknown command is named, with the nearest known one
   const auto far = std::get<Message>(parse({"bogus"}));
   CHECK(far.exit_status == 64);
   CHECK(contains(far.text, "unknown command 'bogus'"));
-  CHECK(contains(far.text, "serve generate inspect profile trace"));
+  CHECK(contains(far.text, "serve generate inspect doctor profile trace completion man"));
   CHECK_FALSE(contains(far.text, "worker"));
 }
 

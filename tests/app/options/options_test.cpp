@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -337,4 +338,35 @@ TEST_CASE("options: a [[model]] has threads of its own in processes only") {
   CHECK(options.models.at(0).threads == 3);
   CHECK(contains(refusal({.file = file.path(), .environment = {}, .flags = {}}),
                  "[[model]]: threads: expected --worker-placement child"));
+}
+
+TEST_CASE("options: of what has changed, the reloadable is taken over and the rest is named") {
+  Options before, after;
+  after.log_level = "debug";
+  after.trace_sample_ratio = 0.1;
+  after.port = 9000;
+  after.models = {{.dir = "a"}, {.dir = "b"}};
+  const OptionChanges changes = changes_between(before, after);
+  CHECK(changes.reloadable == std::vector<std::string>{"--log-level", "--trace-sample-ratio"});
+  CHECK(changes.need_restart == std::vector<std::string>{"--model", "--port"});
+
+  const Options in_force = with_reloaded(before, after);
+  CHECK(in_force.log_level == "debug");
+  CHECK(in_force.trace_sample_ratio == 0.1);
+  CHECK(in_force.port == before.port);
+  CHECK(changes_between(in_force, after).reloadable.empty());
+  CHECK(changes_between(in_force, after).need_restart == changes.need_restart);
+}
+
+TEST_CASE("options: a second model that changes is a change of the models") {
+  Options before, after;
+  before.models = {{.dir = "a"}, {.dir = "b"}};
+  after.models = {{.dir = "a"}, {.dir = "b", .memory_share = 0.5}};
+  CHECK(changes_between(before, before).need_restart.empty());
+  CHECK(changes_between(before, after).need_restart == std::vector<std::string>{"--model"});
+}
+
+TEST_CASE("options: each reloadable one is in the table") {
+  const auto table = option_table();
+  CHECK(std::count_if(table.begin(), table.end(), is_reloadable) == 9);
 }
