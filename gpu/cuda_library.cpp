@@ -22,7 +22,11 @@ void* symbol_of(void* library, const std::string& path, const char* name) {
 
 std::filesystem::path default_cuda_library() {
   std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "libtroupe_cuda.so";
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  const auto beside = folder / "libtroupe_cuda.so";
+  const auto installed = folder.parent_path() / "lib/troupe/libtroupe_cuda.so";
+  return !std::filesystem::exists(beside, ignored) && std::filesystem::exists(installed, ignored) ? installed
+                                                                                                  : beside;
 }
 
 MakeBackend load_cuda_library(const std::filesystem::path& path) {

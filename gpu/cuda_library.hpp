@@ -9,7 +9,8 @@
 
 namespace troupe {
 
-// libtroupe_cuda.so beside this process's executable.
+// libtroupe_cuda.so beside this process's executable, or where it is installed: in lib/troupe
+// beside the executable's folder.
 std::filesystem::path default_cuda_library();
 
 // Opens the library; it stays open. Throws std::runtime_error: there is no such

@@ -20,8 +20,9 @@ fs::path shipped_path(const fs::path& relative) {
   std::error_code ignored;
   if (fs::exists(relative, ignored)) return relative;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  const fs::path found = find_above(program.parent_path(), relative);
-  return found.empty() ? relative : found;
+  for (const fs::path& place : {relative, "share/troupe" / relative})
+    if (const fs::path found = find_above(program.parent_path(), place); !found.empty()) return found;
+  return relative;
 }
 
 }  // namespace troupe

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds what comes with the programs (the demo model, its questions), so that
 // they can be started from any directory: where it lies below the current one,
-// that is it; else it is beside the program or in a folder above it.
+// that is it; else it is beside the program or in a folder above it, or in share/troupe
+// of one, as it is installed.
 #pragma once
 
 #include <filesystem>
