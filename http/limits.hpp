@@ -53,8 +53,8 @@ struct Limits {
   std::uint64_t stall_timeout_ms = 5'000;
   std::uint64_t send_buffer_bytes = 64 * 1024;
   std::uint64_t tcp_user_timeout_ms = 15'000;
-  std::uint64_t keepalive_idle_s = 15;
-  std::uint64_t keepalive_interval_s = 5;
+  std::uint64_t keepalive_idle_s = 5;
+  std::uint64_t keepalive_interval_s = 3;
   std::uint64_t keepalive_probes = 3;
   // answers that go on without their clients
   std::uint64_t max_detached_answers = 1'000;
@@ -138,12 +138,13 @@ inline constexpr std::array kLimitTable = {
                "a paused sequence holds KV pages that others wait for"},
     LimitEntry{"send_buffer_bytes", &Limits::send_buffer_bytes, "bytes",
                "the kernel swallows 3.8 MB for a reader that never reads: no back-pressure"},
-    LimitEntry{"tcp_user_timeout_ms", &Limits::tcp_user_timeout_ms, "ms",
-               "a vanished client is else found after many minutes"},
+    LimitEntry{
+        "tcp_user_timeout_ms", &Limits::tcp_user_timeout_ms, "ms",
+        "a vanished client is else found after many minutes; behind it one lost probe ends a connection"},
     LimitEntry{"keepalive_idle_s", &Limits::keepalive_idle_s, "s",
-               "probes start when a stream has been silent for a heartbeat"},
+               "early enough that all probes come before the user timeout, which ends them"},
     LimitEntry{"keepalive_interval_s", &Limits::keepalive_interval_s, "s",
-               "with the probes below: a dead peer is known within 30 s"},
+               "with the probes below: a dead peer is known within 15 s"},
     LimitEntry{"keepalive_probes", &Limits::keepalive_probes, "probes",
                "one lost packet is no reason to hang up"},
     LimitEntry{"max_detached_answers", &Limits::max_detached_answers, "answers",

@@ -186,6 +186,14 @@ TEST_CASE("connection room: what the process may open, less what it needs for ot
   }
 }
 
+TEST_CASE("socket options: the kernel waits for as many probes as the table says") {
+  // With a user timeout it does not count them: the first one that is lost behind that time ends the
+  // connection.
+  const Limits limits;
+  CHECK(limits.tcp_user_timeout_ms >=
+        1000 * (limits.keepalive_idle_s + limits.keepalive_probes * limits.keepalive_interval_s));
+}
+
 TEST_CASE("socket options: the kernel has what the table says") {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
   const Limits limits;
@@ -194,8 +202,8 @@ TEST_CASE("socket options: the kernel has what the table says") {
   CHECK(option(socket, SOL_SOCKET, SO_SNDBUF) == static_cast<int>(limits.send_buffer_bytes));
   CHECK(option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT) == 15'000);
   CHECK(option(socket, SOL_SOCKET, SO_KEEPALIVE) != 0);
-  CHECK(option(socket, IPPROTO_TCP, TCP_KEEPIDLE) == 15);
-  CHECK(option(socket, IPPROTO_TCP, TCP_KEEPINTVL) == 5);
+  CHECK(option(socket, IPPROTO_TCP, TCP_KEEPIDLE) == 5);
+  CHECK(option(socket, IPPROTO_TCP, TCP_KEEPINTVL) == 3);
   CHECK(option(socket, IPPROTO_TCP, TCP_KEEPCNT) == 3);
   ::close(socket);
   CHECK_THROWS(apply_socket_options(-1, limits));
