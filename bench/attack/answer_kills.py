@@ -171,7 +171,7 @@ class Answer:
             if await self.world.has_lost_one_since(losses):
                 self.lose_what_the_server_had()
             else:
-                self.problem = self.problem or f"the server lives, and yet {trouble!r} behind {self.payloads[-1:]}"
+                self.problem = self.problem or f"nobody killed the server: {trouble!r} behind {self.payloads[-1:]}"
         if not self.problem and comparable(self.payloads) != self.question.expected:
             self.problem = difference(comparable(self.payloads), self.question.expected)
 

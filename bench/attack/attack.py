@@ -45,7 +45,9 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="write the results as JSON")
     for name, what in (("mutations", "mutated HTTP requests"), ("bodies", "generated JSON bodies"),
-                       ("requests", "requests of churn"), ("kills", "loops of kill -9")):
+                       ("requests", "requests of churn"), ("kills", "loops of kill -9"),
+                       ("idle", "idle connections"), ("streams", "streams beside them"),
+                       ("seconds", "seconds of each load of the part overload")):
         parser.add_argument(f"--{name}", type=int, help=f"{what}, instead of the usual number")
     settings = parser.parse_args()
     settings.size = lambda usual, quick: quick if settings.is_quick else usual

@@ -45,7 +45,7 @@ class Load:
 
 
 def run(settings, report):
-    seconds = settings.size(60, 4)
+    seconds = settings.seconds or settings.size(60, 4)
     with Target(settings.troupe, OPTIONS) as server:
         before = server.footing()
         normal, capacity, _ = measure(server, SLOTS, seconds, obeys=True)
