@@ -31,6 +31,8 @@ struct ServingSettings {
   std::chrono::milliseconds max_queue_time{30000};
   std::uint32_t look_ahead_pages = 1;  // pages leased beyond the present need
   EvictionPolicy cache_policy = EvictionPolicy::kValue;
+  // By value, what a page is worth is divided by its age to this power; Pensieve's: 1.
+  double age_exponent = 1.5;
   std::chrono::milliseconds keep_for{0};  // pages not used for so long go; 0: they stay
   // Copies leave for the host ahead of need while fewer pages of a device than this
   // share could be given away at once (Pensieve, §3.4.3).
@@ -71,6 +73,9 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
       {"cache.policy", "--cache-policy",
        "which KV goes first when there is no room: value (cheap to compute again, long unused), "
        "lru, or none to keep nothing", &S::cache_policy, 0, 0, {"value", "lru", "none"}},
+      {"cache.age_exponent", "--cache-age-exponent",
+       "by value, what KV costs to compute again is divided by the time since it was used to this "
+       "power (1: as in Pensieve)", &S::age_exponent, 0, 8},
       {"cache.keep_days", "--cache-keep-days",
        "KV that was not used for so many days goes; 0: it stays", &S::keep_for, 0, 36500, {}, Unit::kDays},
       {"cache.copy_ahead_percent", "--cache-copy-ahead-percent",

@@ -91,7 +91,10 @@ double EvictionQueue::value(std::uint32_t id, TimePoint now) const {
 
 double EvictionQueue::value_of(double worth, TimePoint last_used, TimePoint now) const {
   const double age = age_seconds(last_used, now);
-  return (settings_.cache_policy == EvictionPolicy::kLru ? 1.0 : worth) / (age * age);
+  if (settings_.cache_policy == EvictionPolicy::kLru) return 1.0 / age;
+  // The usual one without std::pow: a choice asks for the value of each lane's oldest.
+  return worth /
+         (settings_.age_exponent == 1.5 ? age * std::sqrt(age) : std::pow(age, settings_.age_exponent));
 }
 
 }  // namespace troupe

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of the pages that nobody uses goes next. By value: what a page is worth
-// (the cost of computing it again, for all who would miss it) divided by the
-// square of the time since it was last used, lowest first; or by time alone,
-// least recently used first. Pensieve (§3.4.3.1, eq. 3.4) divides by the time
-// itself, which keeps dear pages of conversations that are over for too long:
-// decision 0012.
+// (the cost of computing it again, for all who would miss it) divided by a power
+// of the time since it was last used, lowest first; or by time alone, least
+// recently used first. Pensieve (§3.4.3.1, eq. 3.4) divides by the time itself,
+// which keeps dear pages of conversations that are over for too long: decision 0012.
 //
 // Values change with time, so no order of all pages lasts. Pages of about the
 // same worth keep their order, though, so they share a lane, and the next to go
@@ -52,7 +51,7 @@ class EvictionQueue {
   // The same among pages for which may_go(id) is true.
   template <typename MayGo>
   std::optional<std::uint32_t> lowest(TimePoint now, MayGo may_go) const;
-  // Worth over the age in seconds, squared; comparable between queues of one policy.
+  // Worth over a power of the age in seconds; comparable between queues of one policy.
   double value(std::uint32_t id, TimePoint now) const;
   // The same of what is not in here.
   double value_of(double worth, TimePoint last_used, TimePoint now) const;

@@ -49,8 +49,19 @@ TEST_CASE("eviction queue: by value, age outweighs worth in time") {
   EvictionQueue queue({.cache_policy = EvictionPolicy::kValue});
   queue.insert({.id = 1, .worth = 4.0, .last_used = at(0)});
   queue.insert({.id = 2, .worth = 1.0, .last_used = at(9)});
-  CHECK(queue.lowest(at(10)) == 1U);   // 0.04 against 1
-  CHECK(queue.lowest(at(100)) == 2U);  // 0.0004 against 0.00012
+  CHECK(queue.lowest(at(10)) == 1U);   // 0.13 against 1
+  CHECK(queue.lowest(at(100)) == 2U);  // 0.0040 against 0.0012
+}
+
+TEST_CASE("eviction queue: by value, the exponent says how much age counts") {
+  // Worth 4 at 100 s against worth 1 at 45 s: in proportion 0.04 to 0.022, squared 0.0004 to 0.0005.
+  for (const auto& [exponent, first_to_go] : {std::pair{1.0, 2U}, {1.5, 2U}, {2.0, 1U}, {0.0, 2U}}) {
+    EvictionQueue queue({.cache_policy = EvictionPolicy::kValue, .age_exponent = exponent});
+    queue.insert({.id = 1, .worth = 4.0, .last_used = at(0)});
+    queue.insert({.id = 2, .worth = 1.0, .last_used = at(55)});
+    CHECK(queue.lowest(at(100)) == first_to_go);
+    CHECK(queue.value(1, at(100)) == doctest::Approx(4.0 / std::pow(100.0, exponent)));
+  }
 }
 
 TEST_CASE("eviction queue: by value, the first page of a sequence goes first") {
@@ -88,7 +99,7 @@ TEST_CASE("eviction queue: by time, a change of worth changes nothing") {
   queue.insert({.id = 2, .worth = 1.0, .last_used = at(1)});
   queue.change_worth(1, 100.0);
   CHECK(queue.lowest(at(10)) == 1U);
-  CHECK(queue.value(1, at(10)) == doctest::Approx(0.01));
+  CHECK(queue.value(1, at(10)) == doctest::Approx(0.1));
 }
 
 TEST_CASE("eviction queue: against looking at every page, values agree within a lane's width") {
@@ -120,7 +131,7 @@ TEST_CASE("eviction queue: against looking at every page, values agree within a 
     double lowest = HUGE_VAL;
     for (const auto& entry : entries) {
       const double age = std::max(1e-9, std::chrono::duration<double>(now - entry.last_used).count());
-      const double value = entry.worth / (age * age);
+      const double value = entry.worth / std::pow(age, 1.5);
       REQUIRE(queue.value(entry.id, now) == doctest::Approx(value));
       lowest = std::min(lowest, value);
     }
