@@ -5,11 +5,15 @@
 #include <chrono>
 #include <utility>
 
+#include "policy/pages/copy_budget.hpp"
+
 namespace troupe {
 namespace {
 
 // Writes handed to the disk tier at once; reads overtake the rest.
 constexpr std::uint32_t kMaxWrites = 4;
+// Copies to the host on their way to the disk: the next batch waits for them.
+constexpr std::uint32_t kMaxCopiesBehind = 4;
 constexpr std::chrono::seconds kPauseAfterFailedWrite{30};
 constexpr std::chrono::minutes kExpiryInterval{1};
 constexpr std::uint32_t kMaxExpired = 1000;
@@ -92,8 +96,8 @@ void PageMap::commit(LeaseId lease, std::uint32_t first_page, std::span<const st
 
 void PageMap::release(LeaseId lease, TimePoint now) { pages_->release(lease, now); }
 
-void PageMap::copy_ahead(WorkerId worker, TimePoint now) {
-  pages_->copy_ahead(worker, kMaxCopiesAhead, now);
+void PageMap::copy_ahead(WorkerId worker, std::chrono::nanoseconds iteration, TimePoint now) {
+  pages_->copy_ahead(worker, max_copies_ahead(iteration, options_.load_from_host), now);
   queue_copies(worker);
 }
 
@@ -103,7 +107,7 @@ void PageMap::move_on(TimePoint now) {
     Worker& worker = workers_[id];
     if (!worker.is_up) continue;
     if (worker.num_copies_under_way == 0 && now >= no_writes_until_) {
-      pages_->copy_behind(id, kMaxCopiesAhead, now);
+      pages_->copy_behind(id, kMaxCopiesBehind, now);
       queue_copies(id);
     }
     // Those made ahead of need, and those of a sequence that has left: the disk, or a

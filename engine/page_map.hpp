@@ -66,8 +66,9 @@ class PageMap {
   // No device writes to its pages any more.
   void release(LeaseId lease, TimePoint now);
 
-  // After the commits of a batch: copies to the host ahead of need.
-  void copy_ahead(WorkerId worker, TimePoint now);
+  // After the commits of a batch that took so long on the device: copies to the host
+  // ahead of need.
+  void copy_ahead(WorkerId worker, std::chrono::nanoseconds iteration, TimePoint now);
   // Whatever may go to the disk while there is time: copies to the host, the next
   // when these are done, and writes from there.
   void move_on(TimePoint now);

@@ -66,8 +66,6 @@
 namespace troupe {
 
 using LeaseId = std::uint64_t;
-// Copies made ahead of need behind one batch: the next one waits for them.
-inline constexpr std::uint32_t kMaxCopiesAhead = 4;
 
 struct PageCacheOptions {
   std::uint32_t page_size = 1;  // tokens
