@@ -149,6 +149,8 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const std::vector<Sequen
     batch->id = command.batch_id;
     batch->moves = flight.copies;
     batch->slices.reserve(shares.size());
+  } else {
+    command.copies = flight.copies;
   }
   for (const BatchShare& share : shares) {
     const SequenceIndex index = participants[share.candidate];

@@ -26,7 +26,8 @@ Json serving_json(const ProfiledServer& serving) {
                {"num_pages", serving.num_pages},
                {"num_host_pages", serving.num_host_pages},
                {"recompute_constant", serving.recompute_cost.constant},
-               {"recompute_attention", serving.recompute_cost.attention}};
+               {"recompute_attention", serving.recompute_cost.attention},
+               {"load_from_host_ns", {serving.load_from_host.fixed, serving.load_from_host.per_page}}};
   ServingSettings settings = serving.settings;
   for (const auto& setting : serving_table())
     json[profile_name(setting.flag)] = json_of(text_of(setting.field.in(settings), setting.rule()));
@@ -75,6 +76,7 @@ std::string profile_json(const CostProfile& profile, std::span<const CostSample>
                {"measured", profile.measured},
                {"serving", serving_json(profile.serving)},
                {"iteration", iteration_json(profile.iteration)},
+               {"residuals", profile.residuals},
                {"overheads", overheads_json(profile.overheads)},
                {"fit",
                 {{"mean_error", readable(fit.mean_error)},

@@ -35,7 +35,8 @@ struct SimulateFlags {
   bool skips_gaps = false;
   // Of the server, where it is not as profiled.
   std::vector<std::pair<const Setting<ServingSettings>*, std::string>> settings;
-  std::optional<std::uint32_t> num_pages, max_queue_ms;
+  std::optional<std::uint32_t> num_pages, num_host_pages, max_queue_ms;
+  std::optional<double> page_copy_us;
   std::optional<bool> keeps_prefixes;
   // --find-workers
   bool finds_workers = false;
@@ -70,6 +71,12 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
            std::string(setting.help))
         ->group(server);
   app.add_option("--num-pages", flags.num_pages, "KV pages")->group(server);
+  app.add_option("--num-host-pages", flags.num_host_pages, "KV pages of the host tier")->group(server);
+  app.add_option(
+         "--page-copy-us", flags.page_copy_us,
+         "microseconds to copy a KV page between host and device: its bytes over the link's bandwidth")
+      ->check(CLI::NonNegativeNumber)
+      ->group(server);
   app.add_option("--max-queue-ms", flags.max_queue_ms, "longest wait in the queue; beyond it 429")
       ->group(server);
   app.add_option("--keep-prefixes", flags.keeps_prefixes,
@@ -98,6 +105,8 @@ void apply_server(const SimulateFlags& flags, ProfiledServer& server) {
   if (flags.max_queue_ms) settings.max_queue_time = std::chrono::milliseconds(*flags.max_queue_ms);
   if (flags.keeps_prefixes && *flags.keeps_prefixes != settings.keeps_prefixes())
     settings.cache_policy = *flags.keeps_prefixes ? EvictionPolicy::kValue : EvictionPolicy::kNone;
+  if (flags.num_host_pages) server.num_host_pages = *flags.num_host_pages;
+  if (flags.page_copy_us) server.load_from_host = {.fixed = 0, .per_page = *flags.page_copy_us * 1000};
   if (!flags.num_pages) return;
   server.num_pages = *flags.num_pages;
   server.limits.page_capacity = server.num_pages * server.page_size;
@@ -128,11 +137,15 @@ int simulate_once(const SimulateFlags& flags) {
   const auto summary = summarize(simulation.result);
   if (!flags.out.empty()) write_result(flags.out, simulation.result, summary);
   print_summary(std::cout, simulation.result, summary);
-  std::fprintf(stderr, "simulated %.1f s in %.2f s: %llu events, %llu batches, %llu preemptions\n",
+  std::fprintf(stderr,
+               "simulated %.1f s in %.2f s: %llu events, %llu batches, %llu preemptions, "
+               "%llu pages loaded and %llu stored\n",
                std::chrono::duration<double>(simulation.result.duration).count(), took.count(),
                static_cast<unsigned long long>(simulation.num_events),
                static_cast<unsigned long long>(simulation.totals.num_batches),
-               static_cast<unsigned long long>(simulation.totals.num_preemptions));
+               static_cast<unsigned long long>(simulation.totals.num_preemptions),
+               static_cast<unsigned long long>(simulation.totals.num_loads),
+               static_cast<unsigned long long>(simulation.totals.num_stores));
   return kSuccess;
 }
 

@@ -101,6 +101,13 @@ ProfiledServer serving_from(const nlohmann::json& json, const std::string& where
   read_old_names(fields, server);
   server.recompute_cost.constant = fields.real("recompute_constant");
   server.recompute_cost.attention = numbers(fields, "recompute_attention");
+  if (fields.has("load_from_host_ns")) {
+    const auto costs = numbers(fields, "load_from_host_ns");
+    if (costs.size() != 2)
+      throw std::runtime_error(where + ": 'load_from_host_ns': expected two numbers, fixed and a page, got " +
+                               std::to_string(costs.size()));
+    server.load_from_host = {.fixed = costs[0], .per_page = costs[1]};
+  }
   return server;
 }
 
@@ -140,13 +147,15 @@ CostProfile read_cost_profile(const std::filesystem::path& file) {
   const JsonFields fields(json, where);
   if (const auto format = fields.text("format"); format != kFormat)
     throw std::runtime_error(where + ": 'format': expected '" + kFormat + "', got '" + format + "'");
-  CostProfile profile{.model = fields.text("model"),
-                      .device = fields.text("device"),
-                      .hardware = fields.text("hardware"),
-                      .measured = fields.text("measured"),
-                      .serving = serving_from(member(json, "serving", where), where + ": serving"),
-                      .iteration = iteration_from(member(json, "iteration", where), where + ": iteration"),
-                      .overheads = overheads_from(member(json, "overheads", where), where + ": overheads")};
+  CostProfile profile{
+      .model = fields.text("model"),
+      .device = fields.text("device"),
+      .hardware = fields.text("hardware"),
+      .measured = fields.text("measured"),
+      .serving = serving_from(member(json, "serving", where), where + ": serving"),
+      .iteration = iteration_from(member(json, "iteration", where), where + ": iteration"),
+      .residuals = fields.has("residuals") ? numbers(fields, "residuals") : std::vector<double>{},
+      .overheads = overheads_from(member(json, "overheads", where), where + ": overheads")};
   if (const auto problem = profile_problem(profile); !problem.empty())
     throw std::runtime_error(where + ": " + problem);
   return profile;

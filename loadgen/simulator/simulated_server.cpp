@@ -2,9 +2,12 @@
 #include "loadgen/simulator/simulated_server.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <variant>
+
+#include "policy/costs/residuals.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -14,8 +17,9 @@ constexpr std::int32_t kEndToken = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kAnyToken = 0;
 
 CoreOptions core_options(const ProfiledServer& server) {
-  return {
-      .serving = server.settings, .makes_batches = false, .pages = {.recompute_cost = server.recompute_cost}};
+  return {.serving = server.settings,
+          .makes_batches = false,
+          .pages = {.recompute_cost = server.recompute_cost, .load_from_host = server.load_from_host}};
 }
 
 DeviceDescription device_of(const ProfiledServer& server) {
@@ -32,11 +36,12 @@ DeviceDescription device_of(const ProfiledServer& server) {
 }  // namespace
 
 SimulatedServer::SimulatedServer(const CostProfile& profile, std::span<const std::int32_t> blank_prompt,
-                                 bool says_each_token)
+                                 bool says_each_token, std::uint64_t seed)
     : profile_(profile),
       blank_prompt_(blank_prompt),
       says_each_token_(says_each_token),
-      core_(core_options(profile.serving)) {
+      core_(core_options(profile.serving)),
+      random_(seed) {
   hand(WorkerReady{.worker = 0, .epoch = 1, .description = device_of(profile.serving)});
 }
 
@@ -120,12 +125,36 @@ void SimulatedServer::hand(const Event& event) {
 
 void SimulatedServer::take(SubmitBatch&& command) {
   const Time handed_in = now_ + Time(static_cast<Time::rep>(profile_.overheads.turnaround));
-  device_free_ = std::max(device_free_, handed_in) + profile_.iteration(command.shape) +
-                 profile_.overheads.of_iteration(command.shape.num_sequences);
+  device_free_ =
+      std::max(device_free_, handed_in) + std::max(compute_time(command.shape), copy_time(command.copies));
   in_flight_.push_back(
       {.done = device_free_, .batch_id = command.batch_id, .steps = std::move(command.steps)});
   totals_.num_batches += 1;
   totals_.batch_tokens += command.shape.num_tokens;
+  for (const PageCopy& copy : command.copies) {
+    totals_.num_loads += copy.is_load() ? 1 : 0;
+    totals_.num_stores += copy.is_store() ? 1 : 0;
+  }
+}
+
+SimulatedServer::Time SimulatedServer::compute_time(const IterationShape& shape) {
+  Time time = profile_.iteration(shape);
+  if (!profile_.residuals.empty()) {
+    const double rank = std::uniform_real_distribution<double>(0, 1)(random_);
+    time = Time(std::llround(static_cast<double>(time.count()) * residual_at(profile_.residuals, rank)));
+  }
+  return time + profile_.overheads.of_iteration(shape.num_sequences);
+}
+
+SimulatedServer::Time SimulatedServer::copy_time(std::span<const PageCopy> copies) const {
+  const LoadCost& link = profile_.serving.load_from_host;
+  double time = 0;
+  bool has_loads = false;
+  for (const PageCopy& copy : copies) {
+    time += copy.is_within() ? 0 : link.per_page;
+    has_loads = has_loads || copy.is_load();
+  }
+  return Time(std::llround(time + (has_loads ? link.fixed : 0)));
 }
 
 void SimulatedServer::take(const Emit& command) {

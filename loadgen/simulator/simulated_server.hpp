@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One server as the simulator sees it: the core of the real one
-// (engine/engine_core.hpp) over a device whose batches take what the profile says.
+// (engine/engine_core.hpp) over a device whose batches take what the profile says: the
+// fitted time times a residual drawn from its distribution. Loads run beside the
+// computation that needs them, layer by layer, and stores behind them on the same link,
+// so a batch ends no earlier than its copies.
 //
 // Not modelled: workers that die, clients that hang up or do not read.
 #pragma once
@@ -10,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -48,6 +52,7 @@ struct ServerTotals {
   std::uint64_t batch_tokens = 0;
   std::uint64_t output_tokens = 0;
   std::uint64_t num_preemptions = 0;
+  std::uint64_t num_loads = 0, num_stores = 0;  // of pages, from and to the host
 };
 
 class SimulatedServer {
@@ -56,9 +61,9 @@ class SimulatedServer {
 
   // Both must outlive this. The profile has no problem; blank_prompt stands for
   // any prompt where nothing is shared: limits.longest_sequence() valid ids, which
-  // is one too many.
+  // is one too many. seed: of what is drawn.
   SimulatedServer(const CostProfile& profile, std::span<const std::int32_t> blank_prompt,
-                  bool says_each_token);
+                  bool says_each_token, std::uint64_t seed);
 
   void admit(Time now, const SimulatedRequest& request);
   // When the oldest batch in flight is done; nullopt: none is in flight.
@@ -91,6 +96,8 @@ class SimulatedServer {
   SequenceId add(const SimulatedRequest& request);
   void hand(const Event& event);
   void take(SubmitBatch&& command);
+  Time compute_time(const IterationShape& shape);
+  Time copy_time(std::span<const PageCopy> copies) const;
   void take(const Emit& command);
   void take_token(SequenceId id, const NewToken& token);
   std::int32_t draw(const SubmittedStep& step) const;
@@ -100,6 +107,7 @@ class SimulatedServer {
   std::span<const std::int32_t> blank_prompt_;
   bool says_each_token_;
   EngineCore core_;
+  std::mt19937_64 random_;
   Commands commands_;
   Time now_{0};
   Time device_free_{0};

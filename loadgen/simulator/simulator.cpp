@@ -133,7 +133,7 @@ Simulator::Simulator(const CostProfile& profile, ConversationSource& source,
   simulation_.result.classes = std::move(classes);
   workers_.reserve(settings.num_workers);
   for (std::uint32_t i = 0; i < settings.num_workers; ++i)
-    workers_.emplace_back(profile_, blank_prompt_, settings.records_gaps);
+    workers_.emplace_back(profile_, blank_prompt_, settings.records_gaps, settings.seed * 1000 + i);
 }
 
 Simulation Simulator::run() {
@@ -372,6 +372,8 @@ ServerTotals Simulator::sum_totals() const {
     sum.batch_tokens += worker.totals().batch_tokens;
     sum.output_tokens += worker.totals().output_tokens;
     sum.num_preemptions += worker.totals().num_preemptions;
+    sum.num_loads += worker.totals().num_loads;
+    sum.num_stores += worker.totals().num_stores;
   }
   return sum;
 }

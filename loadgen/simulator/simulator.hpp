@@ -19,7 +19,7 @@ namespace troupe::loadgen {
 struct SimulationSettings {
   std::uint32_t num_workers = 1;
   DispatchKind dispatch = DispatchKind::kShortestQueue;
-  std::uint64_t seed = 1;  // of the dispatch policy
+  std::uint64_t seed = 1;  // of the dispatch policy and of residuals
   // Closed loop: so many conversations at a time, each begun as another ends,
   // after the pause that its first turn asks for.
   // 0: open loop, conversations begin when the plan says.

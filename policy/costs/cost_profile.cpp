@@ -181,7 +181,16 @@ std::string profile_problem(const CostProfile& profile) {
                                      {"overheads.end", overheads.end}});
       !problem.empty())
     return problem;
+  const auto& residuals = profile.residuals;
+  const bool is_sound = std::all_of(residuals.begin(), residuals.end(),
+                                    [](double residual) { return std::isfinite(residual) && residual >= 0; });
+  if (!is_sound || !std::is_sorted(residuals.begin(), residuals.end()))
+    return "residuals: expected quantiles from 0 on that never decrease";
   const ProfiledServer& serving = profile.serving;
+  if (auto problem = number_problem({{"serving.load_from_host.fixed", serving.load_from_host.fixed},
+                                     {"serving.load_from_host.per_page", serving.load_from_host.per_page}});
+      !problem.empty())
+    return problem;
   const ServingSettings& settings = serving.settings;
   const std::pair<const char*, std::uint32_t> counts[] = {
       {"context_length", serving.limits.context_length},

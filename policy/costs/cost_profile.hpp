@@ -13,6 +13,7 @@
 #include "policy/admitting/admission.hpp"
 #include "policy/costs/recompute_cost.hpp"
 #include "policy/forming/sequence_progress.hpp"
+#include "policy/pages/restore_choice.hpp"
 #include "policy/serving_settings.hpp"
 
 namespace troupe {
@@ -84,13 +85,18 @@ struct ProfiledServer {
   ServingLimits limits;
   std::uint32_t page_size = 1;  // tokens
   std::uint32_t num_pages = 0, num_host_pages = 0;
-  RecomputeCost recompute_cost;
+  RecomputeCost recompute_cost;  // nanoseconds where loads have a cost
+  LoadCost load_from_host =
+      {};  // nanoseconds; a store takes as long. Zeros: not measured, copies take no time
 };
 
 struct CostProfile {
   std::string model, device, hardware, measured;  // measured: an ISO date and time
   ProfiledServer serving;
   IterationCost iteration;
+  // Times measured over times fitted: quantiles at equal distances, ascending, their
+  // mean 1. Empty: a batch takes what is fitted.
+  std::vector<double> residuals = {};
   ServingOverheads overheads;
 };
 

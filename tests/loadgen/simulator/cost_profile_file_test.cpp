@@ -32,6 +32,8 @@ CostProfile full_profile() {
                        .iteration = 4,
                        .iteration_per_sequence = 5,
                        .end = 6};
+  profile.residuals = {0.75, 1, 1.25};
+  profile.serving.load_from_host = {.fixed = 7, .per_page = 8.5};
   return profile;
 }
 
@@ -134,6 +136,10 @@ TEST_CASE("cost profile file: whatever is wrong is named with key, expectation a
   CHECK(
       says(error_with("20.0", "-20.0"), "iteration.slopes: expected a number of nanoseconds, not negative"));
   CHECK(says(error_with("20.0", "\"x\""), "'slopes_ns': expected numbers, got \"x\""));
+  CHECK(says(error_with("0.75", "1.75"), "residuals: expected quantiles from 0 on that never decrease"));
+  CHECK(says(error_with("0.75", "-0.75"), "residuals: expected quantiles from 0 on"));
+  CHECK(says(error_with("\"load_from_host_ns\": [", "\"load_from_host_ns\": [1, "),
+             "'load_from_host_ns': expected two numbers, fixed and a page, got 3"));
   CHECK(says(error_with("profile 1", "profile 9"), "'format': expected 'troupe cost profile 1'"));
   CHECK(says(error_with("\"overheads\"", "\"overhead\""), "'overheads' is missing"));
   CHECK(says(error_with("\"separate_prefill\": false", "\"separate_prefill\": 0"),

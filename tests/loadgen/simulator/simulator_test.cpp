@@ -192,6 +192,52 @@ TEST_CASE("simulator: equal prefixes are shared between conversations, others no
   CHECK(records[2].cached_tokens == 0);
 }
 
+TEST_CASE(
+    "simulator: copies between host and device take their time, and are not made where that is dearer") {
+  auto profile = plain_profile();
+  auto& server = profile.serving;
+  server.settings.cache_policy = EvictionPolicy::kValue;
+  server.num_pages = 24;
+  server.num_host_pages = 100;
+  server.limits.page_capacity = 24 * 16;
+  server.recompute_cost.constant = 1e9;  // nanoseconds: any load is cheaper
+  std::vector<PlannedConversation> conversations;
+  for (int i = 0; i < 6; ++i) {  // each needs nearly half of the device
+    conversations.push_back(lone_request(i * 200ms, 150, 4));
+    conversations.back().turns.push_back({.think_time = 3s, .prompt_tokens = 4, .output_tokens = 4});
+  }
+  const auto free_copies = play(profile, conversations);
+  CHECK(free_copies.totals.num_loads > 0);
+  server.load_from_host = {.fixed = 1e6, .per_page = 20e6};
+  const auto dear_copies = play(profile, conversations);
+  const auto copies = dear_copies.totals.num_loads + dear_copies.totals.num_stores;
+  CHECK(dear_copies.totals.num_loads > 0);
+  CHECK(dear_copies.result.duration >= copies * 20ms);
+  const auto last_turn = [](const Simulation& simulation) {
+    const auto record = sorted(simulation).back();
+    return record.first_token - record.intended;
+  };
+  CHECK(last_turn(dear_copies) > last_turn(free_copies) + 20ms);
+  server.recompute_cost.constant = 1e6;  // a page is computed again in a millisecond
+  CHECK(play(profile, conversations).totals.num_loads == 0);
+}
+
+TEST_CASE("simulator: batches take what is fitted times a residual that is drawn by the seed") {
+  auto profile = plain_profile();
+  profile.residuals = {2, 2};
+  CHECK(play(profile, {lone_request(0ms, 20, 4)}).result.records[0].finished == 8ms);
+  profile.residuals = {0.5, 1, 1.5};
+  const auto play_with = [&](std::uint64_t seed) {
+    return play(profile, {lone_request(0ms, 20, 200)}, {.seed = seed});
+  };
+  CHECK(is_equal(play_with(1), play_with(1)));
+  CHECK_FALSE(is_equal(play_with(1), play_with(2)));
+  const auto gaps = play_with(1).result.records[0].gaps_us;
+  const auto [least, most] = std::minmax_element(gaps.begin(), gaps.end());
+  CHECK(*least < 600);
+  CHECK(*most > 1400);
+}
+
 TEST_CASE("simulator: a refused turn ends its conversation") {
   auto conversation = lone_request(0ms, 2000, 5);
   conversation.turns.push_back(conversation.turns[0]);
