@@ -76,6 +76,7 @@ struct IterationReport {
   std::int64_t network_nanoseconds = 0;
   std::uint32_t num_tokens = 0, num_sequences = 0;
   std::uint32_t num_decodes = 0;                   // sequences that advanced by one drawn token
+  IterationShape shape = {};                       // its cost follows from it; of a decoder
   std::uint32_t num_running = 0, num_waiting = 0;  // when it ended
   bool is_lost = false;                            // its worker died
   ModelIndex model = 0;

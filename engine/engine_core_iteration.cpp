@@ -341,6 +341,7 @@ void EngineCore::report_iteration(WorkerId id, Worker& worker, const Flight& fli
                          .num_tokens = flight.shape.num_tokens,
                          .num_sequences = static_cast<std::uint32_t>(flight.entries.size()),
                          .num_decodes = flight.num_decodes,
+                         .shape = flight.shape,
                          .num_running = static_cast<std::uint32_t>(worker.running.size()),
                          .num_waiting = static_cast<std::uint32_t>(waiting_.size()),
                          .is_lost = result == nullptr};

@@ -44,6 +44,10 @@ void record_iteration(Tracer& tracer, const IterationLinks& links, const Iterati
                      {semconv::kNetworkSeconds, network_seconds},
                      {semconv::kNumRunning, count(report.num_running)},
                      {semconv::kNumWaiting, count(report.num_waiting)}};
+  span.attributes.insert(span.attributes.end(),
+                         {{semconv::kBatchOutputRows, count(report.shape.num_output_rows)},
+                          {semconv::kBatchDecodeKeys, count(report.shape.decode_keys)},
+                          {semconv::kBatchPrefillPairs, count(report.shape.prefill_pairs)}});
   span.links = links.links();
   span.num_dropped_links = links.num_dropped();
   if (report.is_lost) {

@@ -10,9 +10,13 @@
 
 #include "app/costs/device_probe.hpp"
 #include "app/costs/engine_probe.hpp"
+#include "app/costs/page_costs.hpp"
 #include "app/costs/profile_json.hpp"
+#include "app/costs/served_iterations.hpp"
 #include "app/loading/hardware.hpp"
 #include "app/loading/model_loading.hpp"
+#include "app/trace/trace_file.hpp"
+#include "policy/costs/residuals.hpp"
 
 namespace troupe {
 namespace {
@@ -49,8 +53,13 @@ double median_spread(std::vector<CostSample> samples) {
 
 void print_summary(const CostProfile& profile, const std::vector<CostSample>& samples) {
   const FitQuality fit = assess_fit(profile.iteration, samples);
-  std::printf("%zu batches measured; between rounds the middle half differs by %.1f %% (median)\n",
-              samples.size(), 100 * median_spread(samples));
+  if (profile.residuals.empty())
+    std::printf("%zu batches measured; between rounds the middle half differs by %.1f %% (median)\n",
+                samples.size(), 100 * median_spread(samples));
+  else
+    std::printf("%zu served batches; over what is fitted: median %.2f, p90 %.2f, p99 %.2f\n", samples.size(),
+                residual_at(profile.residuals, 0.5), residual_at(profile.residuals, 0.9),
+                residual_at(profile.residuals, 0.99));
   std::printf("the fit is off by %.1f %% on average, %.1f %% at p90, %.1f %% at worst\n",
               100 * fit.mean_error, 100 * fit.p90_error, 100 * fit.worst_error);
   const ServingOverheads& overheads = profile.overheads;
@@ -80,15 +89,20 @@ int run_profile(const ProfileCommand& command) {
   profile.measured = present_time();
 
   std::vector<CostSample> samples;
+  if (!command.live.empty()) samples = served_iterations(read_trace_file(command.live));
+  const RestoreCosts costs = page_costs(model.options, model, nullptr);
   {
     DeviceProbe probe(model);
     profile.serving = profiled_server(options.serving, probe.description());
-    profile.serving.recompute_cost = model.served.recompute_cost;
-    samples = probe.measure(command.num_rounds, [&](std::uint32_t round) {
-      std::fprintf(stderr, "round %u of %u\n", round, command.num_rounds);
-    });
+    profile.serving.recompute_cost = costs.recompute;
+    profile.serving.load_from_host = costs.host;
+    if (command.live.empty())
+      samples = probe.measure(command.num_rounds, [&](std::uint32_t round) {
+        std::fprintf(stderr, "round %u of %u\n", round, command.num_rounds);
+      });
   }
   profile.iteration = fit_iteration_cost(samples);
+  if (!command.live.empty()) profile.residuals = split_off_residuals(profile.iteration, samples);
   profile.overheads = measure_engine(model, options, profile.iteration, command.num_rounds);
   if (const auto problem = profile_problem(profile); !problem.empty())
     throw std::runtime_error("profile: " + problem);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `troupe profile`: measures what batches cost on this machine and what the
-// engine adds, and stores it for `troupe-loadgen simulate`.
+// `troupe profile`: measures what batches cost on this machine, or takes it from
+// iterations that were served, and what the engine adds, and stores it for
+// `troupe-loadgen simulate`.
 #pragma once
 
 #include "app/options/command_line.hpp"

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "app/costs/device_probe.hpp"
+#include "app/costs/served_iterations.hpp"
 #include "loadgen/simulator/cost_profile_file.hpp"
+#include "policy/costs/residuals.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
@@ -59,6 +61,44 @@ TEST_CASE("profile: what is written can be simulated with, and holds the server'
   CHECK(profile.serving.settings.max_batch_tokens == 64);
   CHECK(profile.serving.page_size == 32);
   CHECK(profile.iteration({.num_tokens = 1, .num_sequences = 1, .num_output_rows = 1}).count() > 100'000);
+}
+
+// Iterations of 1 ms and 10 us a stream, of which one in forty stalls for 4 ms more.
+TraceFile served_trace(int count) {
+  TraceFile trace;
+  for (int i = 0; i < count; ++i) {
+    const double streams = 1 + i % 7;
+    TraceSpan span;
+    span.name = "iteration";
+    span.numbers = {{"troupe.batch.tokens", streams},
+                    {"troupe.batch.sequences", streams},
+                    {"troupe.batch.output_rows", streams},
+                    {"troupe.batch.decode_keys", 100 * streams},
+                    {"troupe.batch.network_seconds", 1e-3 + 1e-5 * streams + (i % 40 == 0 ? 4e-3 : 0)}};
+    trace.spans.push_back(span);
+  }
+  return trace;
+}
+
+TEST_CASE("profile: iterations that were served give the cost, and what stalls add to it") {
+  auto samples = served_iterations(served_trace(2000));
+  REQUIRE(samples.size() == 2000);
+  CHECK(samples[3].shape.decode_keys == 400);
+  IterationCost cost = fit_iteration_cost(samples);
+  const auto residuals = split_off_residuals(cost, samples);
+  CHECK(residual_at(residuals, 0.5) < 1);
+  CHECK(residual_at(residuals, 0.99) > 3);
+}
+
+TEST_CASE("profile: served iterations that tell nothing are refused") {
+  CHECK_THROWS_WITH_AS(served_iterations(served_trace(199)),
+                       "iteration spans: expected at least 200, got 199", std::runtime_error);
+  auto old = served_trace(300);
+  for (TraceSpan& span : old.spans) span.numbers.erase("troupe.batch.decode_keys");
+  CHECK_THROWS_AS(served_iterations(old), std::runtime_error);
+  auto lost = served_trace(300);
+  for (TraceSpan& span : lost.spans) span.is_error = true;
+  CHECK_THROWS_AS(served_iterations(lost), std::runtime_error);
 }
 
 TEST_CASE("profile: a file that can't be written is named") {
