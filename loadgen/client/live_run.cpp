@@ -129,6 +129,7 @@ class LiveRunner {
     if (workload.max_conversations > 0)
       settings.emplace_back("conversations", "at most " + std::to_string(workload.max_conversations));
     settings.emplace_back("streaming", load_.sampling.is_streamed ? "yes" : "no");
+    if (settings_.counts_completed_only) settings.emplace_back(kPercentilesSetting, kOfCompleted);
     settings.emplace_back("temperature", number_text(load_.sampling.temperature));
     settings.emplace_back("troupe-loadgen", TROUPE_VERSION);
     run_.result.settings.insert(run_.result.settings.begin(), settings.begin(), settings.end());

@@ -26,6 +26,7 @@ struct LiveRunSettings {
   std::optional<TokenRange> prompt_ids;
   std::chrono::milliseconds sample_period{1000};  // of /metrics; 0: none
   bool calibrates = true;
+  bool counts_completed_only = false;  // in percentiles of latencies
 };
 
 struct LiveRun {

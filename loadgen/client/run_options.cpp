@@ -21,8 +21,11 @@ milliseconds seconds_to_milliseconds(double seconds) {
 }
 
 void check(const RunOptions& options) {
-  if (options.endpoint != "chat" && options.endpoint != "completions")
-    refuse_setting("run.endpoint", "chat or completions", "'" + options.endpoint + "'");
+  if (!endpoint_named(options.endpoint))
+    refuse_setting("run.endpoint", "chat, completions, responses or embeddings",
+                   "'" + options.endpoint + "'");
+  if (options.percentiles != "all" && options.percentiles != "completed")
+    refuse_setting("run.percentiles", "all or completed", "'" + options.percentiles + "'");
   expect_at_least("run.temperature", 0, options.temperature);
   expect_at_least("run.warmup_s", 0, options.warmup_s);
   expect_at_least("run.cooldown_s", 0, options.cooldown_s);
@@ -77,6 +80,7 @@ void read_run_options(const toml::table& root, RunOptions& options) {
   reader.read("max_error_share", options.max_error_share);
   reader.read("metrics_period_s", options.metrics_period_s);
   reader.read("calibrates", options.calibrates);
+  options.percentiles = reader.read_choice("percentiles", {"all", "completed"}, options.percentiles);
   reader.read("first_prompt_id", options.first_prompt_id);
   reader.read("end_prompt_id", options.end_prompt_id);
   reader.refuse_unknown_keys();
@@ -102,6 +106,7 @@ LiveRunSettings live_settings(const RunOptions& options, const WorkloadSettings&
   load.client.max_connections = options.max_connections > 0 ? std::min(options.max_connections, most) : most;
   load.endpoint = options.endpoint == "chat" ? Endpoint::kChat : Endpoint::kCompletions;
   load.sampling.model = options.model;
+  settings.counts_completed_only = options.percentiles == "completed";
   load.sampling.is_streamed = options.streams;
   load.sampling.temperature = options.temperature;
   if (options.temperature > 0) load.sampling.seed = static_cast<std::int64_t>(options.seed);

@@ -19,6 +19,7 @@ struct RunOptions {
   std::string api_key;
   std::string endpoint = "chat";  // or "completions"
   bool streams = true;
+  std::string percentiles = "all";  // of latencies: of all requests, or only of those "completed"
   double temperature = 0;
   std::uint64_t seed = 1;
   double warmup_s = 0;

@@ -25,7 +25,8 @@ struct RunFlags {
   WorkloadFlags workload;
   std::optional<double> warmup, cooldown, drain, timeout, temperature, max_error_share;
   std::optional<std::uint64_t> seed, max_connections;
-  std::optional<std::string> url, model, endpoint, name;
+  std::optional<std::string> url, model, endpoint, percentiles, name;
+  RateSearchFlags search;
   bool is_whole = false;
   bool skips_calibration = false;
   std::string out;
@@ -42,6 +43,10 @@ void add_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--temperature", flags.temperature, "of sampling")->default_str("0");
   app.add_option("--warmup", flags.warmup, "seconds at the begin that are not measured")->default_str("0");
   app.add_option("--cooldown", flags.cooldown, "seconds at the end that are not measured")->default_str("0");
+  app.add_option("--percentiles", flags.percentiles,
+                 "of latencies: all, where a request that was not completed is longer than any other, or "
+                 "completed, of the others only")
+      ->default_str("all");
   app.add_option("--drain", flags.drain, "seconds for the last answers")->default_str("30");
   app.add_option("--timeout", flags.timeout, "seconds for one request")->default_str("600");
   app.add_option("--max-connections", flags.max_connections,
@@ -79,6 +84,7 @@ void apply_options(const RunFlags& flags, RunOptions& options) {
     if (const char* key = std::getenv(variable); key != nullptr && *key != '\0') options.api_key = key;
 }
 
+  override_with(options.percentiles, flags.percentiles);
 int exit_status(const LiveRun& run, const Summary& summary, double max_error_share) {
   if (run.was_given_up) return kServerUnreachable;
   const auto& total = summary.total;

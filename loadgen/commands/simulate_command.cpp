@@ -153,8 +153,12 @@ CapacityTrial try_workers(SimulationPlan plan, std::uint32_t num_workers, std::u
                           const std::vector<PercentileObjective>& objectives) {
   plan.num_workers = num_workers;
   std::vector<Summary> by_seed;
-  for (std::uint32_t i = 0; i < num_seeds; ++i, ++plan.seed)
-    by_seed.push_back(summarize(run_simulation(plan).result));
+  for (std::uint32_t i = 0; i < num_seeds; ++i, ++plan.seed) {
+    auto result = run_simulation(plan).result;
+    // judge() wants all completed but those that no number of workers could serve.
+    result.settings.emplace_back(kPercentilesSetting, kOfCompleted);
+    by_seed.push_back(summarize(result));
+  }
   return judge(num_workers, objectives, by_seed);
 }
 

@@ -68,6 +68,7 @@ std::string rounded_text(double value) {
 }
 
 std::string duration_text(double seconds) {
+  if (seconds == HUGE_VAL) return "∞";
   if (!std::isfinite(seconds)) return "–";
   if (seconds == 0) return "0";
   if (std::abs(seconds) < 1e-3) return trimmed(seconds * 1e6, 3) + " µs";

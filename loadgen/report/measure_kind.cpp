@@ -17,8 +17,9 @@ using Better = MeasureKind::Better;
 template <auto kLatency, auto kStatistic>
 double seconds(const Measures& measures) {
   const LatencyStatistics& statistics = measures.latencies.*kLatency;
-  if (statistics.count == 0) return std::nan("");
-  return in_seconds(statistics.*kStatistic);
+  const auto time = statistics.*kStatistic;
+  if (statistics.count == 0 && time != kEndless) return std::nan("");
+  return in_seconds(time);
 }
 
 using Latencies = PerLatency<LatencyStatistics>;

@@ -80,7 +80,7 @@ std::string overview_rows(const RunGroups& groups, const RunLine& line, const Lo
 // ---- percentiles of a run
 
 std::string statistics_row(const char* name, const LatencyStatistics& statistics) {
-  if (statistics.count == 0) return {};
+  if (statistics.count == 0 && statistics.max != kEndless) return {};
   std::string out = std::string("<tr>") + cell(name);
   for (const auto time : {statistics.mean, statistics.p50, statistics.p90, statistics.p95, statistics.p98,
                           statistics.p99, statistics.max})

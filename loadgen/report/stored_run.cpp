@@ -106,7 +106,7 @@ Spread spread_of(const std::vector<double>& values) {
                 .high = -std::numeric_limits<double>::infinity(),
                 .count = 0};
   for (const double value : values) {
-    if (!std::isfinite(value)) continue;
+    if (std::isnan(value)) continue;
     spread.mean += value;
     spread.low = std::min(spread.low, value);
     spread.high = std::max(spread.high, value);

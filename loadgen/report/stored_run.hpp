@@ -47,7 +47,8 @@ struct RunGroups {
 // Points into `runs`, which must stay.
 RunGroups group_runs(std::span<const StoredRun> runs);
 
-// A figure over the seeds of one point; runs without it (not finite) do not count.
+// A figure over the seeds of one point; runs without it (not a number) do not count. One that
+// is infinite makes the mean so.
 struct Spread {
   double mean = 0;  // not a number where count is 0
   double low = 0;

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 
+#include "loadgen/seconds.hpp"
+
 namespace troupe::loadgen {
 namespace {
 
@@ -72,6 +74,7 @@ void LatencyHistogram::record(Duration duration) {
 void LatencyHistogram::merge(const LatencyHistogram& other) {
   for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
   count_ += other.count_;
+  num_endless_ += other.num_endless_;
   minimum_ = std::min(minimum_, other.minimum_);
   maximum_ = std::max(maximum_, other.maximum_);
   sum_ += other.sum_;
@@ -91,11 +94,13 @@ LatencyHistogram::Duration LatencyHistogram::standard_deviation() const {
 }
 
 LatencyHistogram::Duration LatencyHistogram::percentile(double percent) const {
-  if (count_ == 0) return Duration(0);
-  const double wanted = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_);
+  const std::uint64_t num_all = count_ + num_endless_;
+  if (num_all == 0) return Duration(0);
+  const double wanted = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(num_all);
   // Shields the rank from rounding: 0.07 * 100 is a little more than 7.
   const auto rank = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(wanted * (1 - 1e-12))));
-  if (rank >= count_) return maximum();
+  if (rank > count_) return kEndless;
+  if (rank == count_) return maximum();
   std::uint64_t seen = 0;
   std::size_t bucket = 0;
   while (bucket + 1 < counts_.size() && seen + counts_[bucket] < rank) seen += counts_[bucket++];
@@ -112,8 +117,8 @@ std::vector<LatencyHistogram::Step> LatencyHistogram::distribution(std::size_t m
   for (std::size_t bucket = 0; bucket < counts_.size() && next != wanted.end(); ++bucket) {
     if (counts_[bucket] == 0) continue;
     seen += counts_[bucket];
-    const double share = static_cast<double>(seen) / static_cast<double>(count_);
-    if (share < *next) continue;
+    const double share = static_cast<double>(seen) / static_cast<double>(count_ + num_endless_);
+    if (share < *next && seen < count_) continue;
     const auto edge = seen == count_ ? maximum_ : std::min(upper_edge(bucket), maximum_);
     steps.push_back({.value = Duration(edge), .share = share});
     while (next != wanted.end() && *next <= share) ++next;

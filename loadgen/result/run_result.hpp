@@ -50,6 +50,9 @@ struct RunResult {
 inline constexpr std::string_view kServerSetting = "server";
 inline constexpr std::string_view kUsersSetting = "users";
 inline constexpr std::string_view kSeedSetting = "seed";
+// Requests that count in percentiles of latencies: all, if the run does not say kOfCompleted.
+inline constexpr std::string_view kPercentilesSetting = "percentiles";
+inline constexpr std::string_view kOfCompleted = "of completed requests only";
 
 // The value of the first setting of that name; empty if there is none.
 std::string_view setting(const RunResult& result, std::string_view name);

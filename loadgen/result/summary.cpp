@@ -17,9 +17,19 @@ bool is_counted(const RequestRecord& record, const MeasuredWindow& window,
   return window.contains(record.intended) && (!request_class || record.request_class == *request_class);
 }
 
-void collect(PerLatency<LatencyHistogram>& latencies, const RequestRecord& record) {
+void collect_unanswered(PerLatency<LatencyHistogram>& latencies) {
+  latencies.end_to_end.record_endless();
+  latencies.time_to_first_token.record_endless();
+  latencies.normalized_latency.record_endless();
+  latencies.time_per_output_token.record_endless();
+}
+
+void collect(PerLatency<LatencyHistogram>& latencies, const RequestRecord& record, bool counts_all) {
   if (record.sent >= record.intended) latencies.client_delay.record(record.client_delay());
-  if (record.outcome != Outcome::kCompleted) return;
+  if (record.outcome != Outcome::kCompleted) {
+    if (counts_all) collect_unanswered(latencies);
+    return;
+  }
   latencies.end_to_end.record(record.end_to_end());
   if (record.server_queue) latencies.server_queue.record(*record.server_queue);
   if (record.first_token > Duration(0)) latencies.time_to_first_token.record(record.time_to_first_token());
@@ -37,7 +47,7 @@ LatencyStatistics statistics_of(const LatencyHistogram& histogram) {
           .p95 = histogram.percentile(95),
           .p98 = histogram.percentile(98),
           .p99 = histogram.percentile(99),
-          .max = histogram.maximum()};
+          .max = histogram.num_endless() > 0 ? kEndless : histogram.maximum()};
 }
 
 PerLatency<LatencyStatistics> statistics_of_each(const PerLatency<LatencyHistogram>& latencies) {
@@ -146,9 +156,10 @@ double tokens_delivered(const RequestRecord& record, const MeasuredWindow& windo
 PerLatency<LatencyHistogram> collect_latencies(const RunResult& result,
                                                std::optional<std::uint32_t> request_class) {
   const auto window = measured_window(result);
+  const bool counts_all = setting(result, kPercentilesSetting) != kOfCompleted;
   PerLatency<LatencyHistogram> latencies;
   for (const auto& record : result.records) {
-    if (is_counted(record, window, request_class)) collect(latencies, record);
+    if (is_counted(record, window, request_class)) collect(latencies, record, counts_all);
   }
   return latencies;
 }

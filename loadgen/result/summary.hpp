@@ -4,9 +4,12 @@
 // where it has one.
 //
 // Which requests: those *intended* within the measured window; the rest ran to
-// bring the server into its usual state. Latencies are of the completed ones
-// only; Measures says how many were not. Latencies count from the intended send
-// time. Percentiles are nearest-rank, wrong by at most 0.05 %.
+// bring the server into its usual state. Latencies count from the intended send
+// time. Percentiles are nearest-rank, wrong by at most 0.05 %. One that was not
+// completed, for whatever reason, counts in the percentiles of its latencies as
+// longer than any other (kEndless), unless the run says otherwise
+// (kPercentilesSetting): a server that refuses what it can't do in time is not fast.
+// Means are of the completed ones; Measures says how many were not.
 //
 // Rates count what *happened* within the window, whichever requests it belongs
 // to: a completion when it is over, a prompt's tokens with the first token of
@@ -37,9 +40,9 @@ namespace troupe::loadgen {
 struct LatencyStatistics {
   using Duration = std::chrono::nanoseconds;
 
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;  // of the completed
   Duration mean{0}, standard_deviation{0};
-  Duration p50{0}, p90{0}, p95{0}, p98{0}, p99{0}, max{0};
+  Duration p50{0}, p90{0}, p95{0}, p98{0}, p99{0}, max{0};  // kEndless: not completed
 };
 
 // One value for each kind of latency.

@@ -25,7 +25,7 @@ std::string padded(std::string text, std::size_t width) {
 }
 
 void print_statistics(std::ostream& out, const char* name, const LatencyStatistics& statistics) {
-  if (statistics.count == 0) return;
+  if (statistics.count == 0 && statistics.max != kEndless) return;
   std::array<char, 24> label{};
   std::snprintf(label.data(), label.size(), "  %-18s", name);
   out << label.data();

@@ -139,7 +139,23 @@ TEST_CASE("latency_histogram: a curve of many values reaches into the last hundr
   CHECK(in_tail >= 50);
 }
 
-TEST_CASE("latency_histogram: negative durations count as zero, endless ones stay the maximum") {
+TEST_CASE("latency_histogram: those without an end are longer than any other, and in no mean") {
+  LatencyHistogram histogram, other;
+  for (int i = 1; i <= 9; ++i) histogram.record(nanoseconds(i));
+  other.record_endless();
+  histogram.merge(other);
+  CHECK(histogram.count() == 9);
+  CHECK(histogram.num_endless() == 1);
+  CHECK(histogram.percentile(90) == nanoseconds(9));
+  CHECK(histogram.percentile(91) == nanoseconds::max());
+  CHECK(histogram.mean() == nanoseconds(5));
+  CHECK(histogram.maximum() == nanoseconds(9));
+  CHECK(histogram.distribution(100).back().share == 0.9);
+  CHECK(other.percentile(50) == nanoseconds::max());
+  CHECK(other.distribution(10).empty());
+}
+
+TEST_CASE("latency_histogram: negative durations count as zero, hours stay the maximum") {
   LatencyHistogram histogram;
   histogram.record(nanoseconds(-5));
   histogram.record(hours(1000));

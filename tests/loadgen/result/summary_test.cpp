@@ -8,6 +8,8 @@
 #include <random>
 #include <sstream>
 
+#include "loadgen/seconds.hpp"
+
 namespace troupe::loadgen {
 namespace {
 
@@ -85,10 +87,13 @@ std::vector<RequestRecord> counted(const RunResult& result, std::optional<std::u
   return found;
 }
 
+// values: kEndless for those without an end.
 void check_statistics(const LatencyStatistics& found, std::vector<nanoseconds> values) {
-  REQUIRE(found.count == values.size());
-  if (values.empty()) return;
   std::sort(values.begin(), values.end());
+  const auto num_ended =
+      static_cast<std::size_t>(std::lower_bound(values.begin(), values.end(), kEndless) - values.begin());
+  REQUIRE(found.count == num_ended);
+  if (values.empty()) return;
   const auto exact = [&](double percent) {
     const auto rank = std::ceil(percent * static_cast<double>(values.size()) / 100 - 1e-9);
     return static_cast<double>(values[static_cast<std::size_t>(std::max(1.0, rank)) - 1].count());
@@ -103,15 +108,23 @@ void check_statistics(const LatencyStatistics& found, std::vector<nanoseconds> v
   CHECK(is_near(found.p99, exact(99)));
   CHECK(found.max == values.back());
   double sum = 0;
-  for (const auto value : values) sum += static_cast<double>(value.count());
-  CHECK(std::abs(static_cast<double>(found.mean.count()) - sum / static_cast<double>(values.size())) <= 1);
+  for (std::size_t i = 0; i < num_ended; ++i) sum += static_cast<double>(values[i].count());
+  if (num_ended > 0)
+    CHECK(std::abs(static_cast<double>(found.mean.count()) - sum / static_cast<double>(num_ended)) <= 1);
 }
 
-void check_latencies(const PerLatency<LatencyStatistics>& found, const std::vector<RequestRecord>& records) {
+void check_latencies(const PerLatency<LatencyStatistics>& found, const std::vector<RequestRecord>& records,
+                     bool counts_all) {
   PerLatency<std::vector<nanoseconds>> values;
   for (const auto& r : records) {
     values.client_delay.push_back(r.sent - r.intended);
-    if (r.outcome != Outcome::kCompleted) continue;
+    if (r.outcome != Outcome::kCompleted) {
+      if (counts_all)
+        for (auto* endless : {&values.time_to_first_token, &values.time_per_output_token, &values.end_to_end,
+                              &values.normalized_latency})
+          endless->push_back(kEndless);
+      continue;
+    }
     values.time_to_first_token.push_back(r.first_token - r.intended);
     values.end_to_end.push_back(r.finished - r.intended);
     values.normalized_latency.push_back((r.finished - r.intended) / r.output_tokens);
@@ -140,13 +153,31 @@ bool is_good(const RequestRecord& r, bool has_objectives) {
 
 TEST_CASE("summary: random runs have the latencies found by brute force, by class and in total") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    const auto result = random_run(seed);
+    auto result = random_run(seed);
     const auto summary = summarize(result);
     REQUIRE(summary.classes.size() == 2);
-    check_latencies(summary.total.latencies, counted(result, std::nullopt));
-    check_latencies(summary.classes[0].latencies, counted(result, 0));
-    check_latencies(summary.classes[1].latencies, counted(result, 1));
+    check_latencies(summary.total.latencies, counted(result, std::nullopt), true);
+    check_latencies(summary.classes[0].latencies, counted(result, 0), true);
+    check_latencies(summary.classes[1].latencies, counted(result, 1), true);
+    result.settings.emplace_back(kPercentilesSetting, kOfCompleted);
+    check_latencies(summarize(result).total.latencies, counted(result, std::nullopt), false);
   }
+}
+
+TEST_CASE("summary: a server that refuses what would be slow is not fast") {
+  std::vector<RequestRecord> records;
+  for (int i = 0; i < 90; ++i)
+    records.push_back(answer(milliseconds(i), milliseconds(50), milliseconds(10), 3));
+  for (int i = 0; i < 10; ++i) records.push_back(failure(milliseconds(i), Outcome::kRefused));
+  auto result = run_of(records, seconds(0), seconds(1));
+  const auto first_token = summarize(result).total.latencies.time_to_first_token;
+  CHECK(first_token.count == 90);
+  CHECK(first_token.mean == milliseconds(50));
+  CHECK(first_token.p90 < milliseconds(51));
+  CHECK(first_token.p95 == kEndless);
+  CHECK(first_token.max == kEndless);
+  result.settings.emplace_back(kPercentilesSetting, kOfCompleted);
+  CHECK(summarize(result).total.latencies.time_to_first_token.p99 < milliseconds(51));
 }
 
 TEST_CASE("summary: random runs have the counts found by brute force") {
