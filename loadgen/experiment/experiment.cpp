@@ -43,7 +43,7 @@ void read_loads(TableReader& reader, const toml::table& table, Experiment& exper
 }
 
 void read_seeds(TableReader& reader, const toml::table& table, Experiment& experiment) {
-  std::vector<double> seeds = {1};
+  std::vector<double> seeds = {1, 2, 3, 4, 5};
   reader.read("seeds", seeds);
   for (const double seed : seeds) {
     if (seed < 0 || seed != std::floor(seed) || seed > 9e15)
@@ -66,6 +66,7 @@ void read_general(const toml::table& root, const std::filesystem::path& file, Ex
   reader.read("expected", experiment.expected);
   read_loads(reader, table, experiment);
   read_seeds(reader, table, experiment);
+  reader.read("baseline_again", experiment.has_baseline_again);
   reader.refuse_unknown_keys();
 }
 
@@ -111,6 +112,9 @@ void read_servers(const toml::table& root, const std::filesystem::path& file, Ex
       refuse_at(tables[i]->source(),
                 name + ".name: '" + experiment.servers.back().name + "' is there already");
   }
+  if (!experiment.has_baseline_again) return;
+  experiment.servers.push_back(experiment.servers.front());
+  experiment.servers.back().name += ", again";
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 // One TOML file describes an experiment: server configurations × loads × seeds,
 // under one workload. Here it is read and laid out into cells; sweep.hpp runs it.
 //
-//   [experiment]  name, description, paper, expected, rates or users, seeds
+//   [experiment]  name, description, paper, expected, rates or users, seeds (five, if
+//                 not named), baseline_again: the first server once more, as the last
+//                 one, whose difference from itself shows what the machine does
 //   [[server]]    name, and one of: flags (of `troupe serve`), argv, url;
 //                 arrivals, if they are to differ from [arrivals]
 //   [run] [workload] [arrivals] [[class]]   as for `troupe-loadgen run`
@@ -39,6 +41,7 @@ struct Experiment {
   std::vector<double> loads;  // conversations a second, or users
   bool is_by_users = false;
   std::vector<std::uint64_t> seeds;
+  bool has_baseline_again = false;
   RunOptions options;
   WorkloadSettings workload;
 };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "loadgen/report/html_text.hpp"
 #include "loadgen/report/measure_kind.hpp"
+#include "loadgen/report/paired_difference.hpp"
 #include "loadgen/report/report_sections.hpp"
 
 namespace troupe::loadgen {
@@ -30,36 +33,61 @@ std::vector<PointPair> pairs_of(const RunLine& base, const RunLine& other) {
   return pairs;
 }
 
-// Where the ranges over the seeds overlap, a difference may be chance.
-bool is_within_spread(const Spread& base, const Spread& other) {
-  return base.low <= other.high && other.low <= base.high;
+// The figure of both, by seed; runs without it, or without a partner, are left out. Where
+// no seed is in both, the means are one pair.
+PairedDifference difference_of(const PointPair& pair, const MeasureKind& kind) {
+  std::vector<std::pair<double, double>> values;
+  for (const auto* base : pair.base->runs) {
+    const auto seed = setting(base->result, kSeedSetting);
+    const auto other = std::find_if(pair.other->runs.begin(), pair.other->runs.end(), [&](const auto* run) {
+      return setting(run->result, kSeedSetting) == seed;
+    });
+    if (other == pair.other->runs.end()) continue;
+    const double of_base = kind.value(base->summary.total), of_other = kind.value((*other)->summary.total);
+    if (!std::isnan(of_base) && !std::isnan(of_other)) values.emplace_back(of_base, of_other);
+  }
+  if (values.empty()) {
+    const auto base = spread_of(*pair.base, kind.value), other = spread_of(*pair.other, kind.value);
+    if (base.count > 0 && other.count > 0) values.emplace_back(base.mean, other.mean);
+  }
+  return paired_difference(values);
 }
 
-bool has_spread(const Spread& base, const Spread& other) { return base.count > 1 && other.count > 1; }
-
-// Without a spread nothing is called better or worse.
-const char* verdict_class(const MeasureKind& kind, const Spread& base, const Spread& other) {
-  if (base.mean == other.mean) return "same";
-  if (!has_spread(base, other)) return "";
-  if (is_within_spread(base, other) || kind.better == Better::kNeither) return "same";
-  return (other.mean < base.mean) == (kind.better == Better::kLower) ? "good" : "bad";
+// Without two pairs nothing is called better, worse or the same.
+const char* verdict_class(const MeasureKind& kind, const PairedDifference& difference) {
+  if (difference.base == difference.other) return "same";
+  if (difference.count < 2) return "";
+  if (!difference.is_known() || kind.better == Better::kNeither) return "same";
+  return (difference.high < 0) == (kind.better == Better::kLower) ? "good" : "bad";
 }
+
+std::string thousandths(double value) { return rounded_text(std::round(value * 1000) / 1000); }
 
 std::string ratio_text(double base, double other) {
   if (base == other) return "1×";
+  if (std::isinf(other)) return "∞";
   if (base == 0) return "–";
-  return rounded_text(std::round(other / base * 1000) / 1000) + "×";
+  return thousandths(other / base) + "×";
+}
+
+// Of the ratio, where both means are known.
+std::string interval_text(const PairedDifference& difference) {
+  if (difference.count < 2 || difference.base <= 0 || difference.base == difference.other) return {};
+  if (!std::isfinite(difference.low) || !std::isfinite(difference.high)) return {};
+  return " (" + thousandths(1 + difference.low / difference.base) + " to " +
+         thousandths(1 + difference.high / difference.base) + ")";
 }
 
 std::string ratio_cell(const MeasureKind& kind, const PointPair& pair) {
-  const auto base = spread_of(*pair.base, kind.value);
-  const auto other = spread_of(*pair.other, kind.value);
-  if (base.count == 0 || other.count == 0) return "<td>–</td>";
-  auto ratio = ratio_text(base.mean, other.mean);
-  if (has_spread(base, other) && is_within_spread(base, other)) ratio = "≈ " + ratio;
-  return std::string("<td><span class=\"") + verdict_class(kind, base, other) + "\">" + ratio +
-         "</span><small>" + html_text(measure_text(kind.unit, base.mean)) + " → " +
-         html_text(measure_text(kind.unit, other.mean)) + "</small></td>";
+  const auto difference = difference_of(pair, kind);
+  if (difference.count == 0) return "<td>–</td>";
+  auto ratio = ratio_text(difference.base, difference.other);
+  const bool may_be_chance = difference.count > 1 && !difference.is_known();
+  if (may_be_chance && difference.base != difference.other) ratio = "≈ " + ratio;
+  return std::string("<td><span class=\"") + verdict_class(kind, difference) + "\">" + ratio +
+         "</span><small>" + interval_text(difference) + " " +
+         html_text(measure_text(kind.unit, difference.base)) + " → " +
+         html_text(measure_text(kind.unit, difference.other)) + "</small></td>";
 }
 
 bool is_all_zero(const MeasureKind& kind, const std::vector<PointPair>& pairs) {
@@ -102,11 +130,11 @@ std::string comparison_section(const RunGroups& groups) {
     tables += comparison_table(groups, groups.lines.front(), groups.lines[i]);
   if (tables.empty()) return {};
   const bool has_unknown = std::any_of(groups.lines.begin(), groups.lines.end(), has_one_seed);
-  return "<h2>Comparison</h2><p class=\"soft\">Ratios of means over seeds. “≈”: the ranges over the seeds "
-         "overlap, "
-         "the difference may be chance." +
-         std::string(has_unknown ? " Where there is one seed only, the spread is not known." : "") + "</p>" +
-         tables;
+  return "<h2>Comparison</h2><p class=\"soft\">Ratios of means over seeds that both have, and in brackets "
+         "the "
+         "95 % interval of the differences, seed by seed. “≈”: it includes none, the difference may be "
+         "chance." +
+         std::string(has_unknown ? " With one seed only, nothing is known of chance." : "") + "</p>" + tables;
 }
 
 }  // namespace troupe::loadgen

@@ -113,6 +113,39 @@ TEST_CASE("experiment: a cell's workload has its load, and its server's own arri
 TEST_CASE("experiment: users make a closed loop") {
   const auto experiment = read(with("rates = [1, 2.5]", "users = [1, 16]"));
   const auto cells = cells_of(experiment);
+TEST_CASE("experiment: five seeds where none are named") {
+  CHECK(read(with("seeds = [7, 8]", "")).seeds == std::vector<std::uint64_t>{1, 2, 3, 4, 5});
+}
+
+TEST_CASE("experiment: the baseline runs once more, as a server of its own, where that is asked for") {
+  const auto experiment = read(with("seeds = [7, 8]", "seeds = [7]\nbaseline_again = true"));
+  REQUIRE(experiment.servers.size() == 4);
+  CHECK(experiment.servers[3].name == "cache off, again");
+  CHECK(experiment.servers[3].argv == experiment.servers[0].argv);
+  CHECK(cells_of(experiment)[3].directory == "004-cache-off--again-1-seed7");
+}
+
+TEST_CASE("experiment: servers that a simulation could not tell apart are refused") {
+  using Lines = std::vector<std::vector<std::string>>;
+  const auto refusal = [](const Lines& lines) -> std::string {
+    try {
+      refuse_unsimulated_differences(lines);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::vector<std::string> base = {"{troupe}", "serve", "--device", "noop", "--max-in-flight", "1"};
+  CHECK(refusal({}) == "");
+  CHECK(refusal({base, {"{troupe}", "serve", "--device=noop", "--separate-prefill"}}) == "");
+  CHECK(
+      contains(refusal({base, {"{troupe}", "serve", "--device", "cpu"}}), "the servers differ in --device"));
+  CHECK(contains(refusal({base, {"{troupe}", "serve"}}), "differ in --device"));
+  CHECK(contains(refusal({{"{troupe}", "--cache-host-memory=0"}, {"{troupe}", "--cache-host-memory=1GiB"}}),
+                 "differ in --cache-host-memory"));
+  CHECK(contains(refusal({{"{troupe}", "--pin-threads"}, {"{troupe}"}}), "differ in --pin-threads"));
+}
+
   CHECK(experiment.is_by_users);
   CHECK(cells[3].directory == "004-cache-off-16users-seed7");
   const auto workload = workload_of(experiment, cells[3]);
