@@ -19,4 +19,8 @@ void set_serving_flag(const Setting<ServingSettings>& setting, const std::string
 // profiled. Throws as set_serving_flag().
 void apply_serving_flags(const std::vector<std::string>& argv, ServingSettings& settings);
 
+// Throws std::runtime_error if the command lines differ in a flag that no simulation
+// knows: the simulated arms would be one and the same server.
+void refuse_unsimulated_differences(const std::vector<std::vector<std::string>>& command_lines);
+
 }  // namespace troupe::loadgen

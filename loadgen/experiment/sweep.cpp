@@ -51,6 +51,11 @@ std::string command_text(const ServerConfiguration& server) {
   return text;
 }
 
+// Peers are not simulated.
+bool is_ours(const ServerConfiguration& server) {
+  return !server.argv.empty() && server.argv.front() == "{troupe}";
+}
+
 class Sweep {
  public:
   Sweep(const Experiment& experiment, const SweepSettings& settings, std::FILE* progress)
@@ -58,13 +63,15 @@ class Sweep {
 
   SweepOutcome run() {
     check_only();
-    if (!settings_.profile.empty()) profile_ = read_cost_profile(settings_.profile);
+    if (!settings_.profile.empty()) {
+      profile_ = read_cost_profile(settings_.profile);
+      check_simulation();
+    }
     prepare_output();
     for (std::size_t i = 0; i < cells_.size() && !outcome_.was_interrupted; ++i) {
       if (!is_wanted(cells_[i])) continue;
       run_or_skip(i);
-      const bool is_ours = !server_of(cells_[i]).argv.empty();
-      if (profile_ && is_ours && !outcome_.was_interrupted) simulate_or_skip(cells_[i]);
+      if (profile_ && is_ours(server_of(cells_[i])) && !outcome_.was_interrupted) simulate_or_skip(cells_[i]);
     }
     finish();
     return std::move(outcome_);
@@ -90,6 +97,14 @@ class Sweep {
     const auto nearest = nearest_name(settings_.only, names);
     throw std::runtime_error("no server is called '" + settings_.only + "'" +
                              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  }
+
+  // Before the first run: what is found later has cost hours.
+  void check_simulation() const {
+    std::vector<std::vector<std::string>> command_lines;
+    for (const auto& server : experiment_.servers)
+      if (is_ours(server)) command_lines.push_back(server.argv);
+    refuse_unsimulated_differences(command_lines);
   }
 
   // A directory belongs to one experiment: mixed results would pass as one.

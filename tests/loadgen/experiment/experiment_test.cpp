@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
+#include "loadgen/experiment/serving_flags.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe::loadgen {
@@ -110,9 +113,6 @@ TEST_CASE("experiment: a cell's workload has its load, and its server's own arri
   CHECK(mean_rate(workload_of(experiment, cells[5]).arrivals) == doctest::Approx(2.5));
 }
 
-TEST_CASE("experiment: users make a closed loop") {
-  const auto experiment = read(with("rates = [1, 2.5]", "users = [1, 16]"));
-  const auto cells = cells_of(experiment);
 TEST_CASE("experiment: five seeds where none are named") {
   CHECK(read(with("seeds = [7, 8]", "")).seeds == std::vector<std::uint64_t>{1, 2, 3, 4, 5});
 }
@@ -146,6 +146,9 @@ TEST_CASE("experiment: servers that a simulation could not tell apart are refuse
   CHECK(contains(refusal({{"{troupe}", "--pin-threads"}, {"{troupe}"}}), "differ in --pin-threads"));
 }
 
+TEST_CASE("experiment: users make a closed loop") {
+  const auto experiment = read(with("rates = [1, 2.5]", "users = [1, 16]"));
+  const auto cells = cells_of(experiment);
   CHECK(experiment.is_by_users);
   CHECK(cells[3].directory == "004-cache-off-16users-seed7");
   const auto workload = workload_of(experiment, cells[3]);
