@@ -11,6 +11,7 @@
 #include "loadgen/client/run_options.hpp"
 #include "loadgen/client/status_printer.hpp"
 #include "loadgen/commands/command_table.hpp"
+#include "loadgen/commands/find_rate.hpp"
 #include "loadgen/commands/flag_parsing.hpp"
 #include "loadgen/commands/workload_flags.hpp"
 #include "loadgen/result/result_file.hpp"
@@ -38,15 +39,16 @@ void add_flags(CLI::App& app, RunFlags& flags) {
       ->default_str("1");
   app.add_option("--url", flags.url, "the server")->default_str("http://127.0.0.1:8000");
   app.add_option("--model", flags.model, "its name there (default: the first of /v1/models)");
-  app.add_option("--endpoint", flags.endpoint, "chat or completions")->default_str("chat");
+  app.add_option("--endpoint", flags.endpoint, "chat, completions, responses or embeddings")
+      ->default_str("chat");
   app.add_flag("--no-stream", flags.is_whole, "ask for whole answers");
   app.add_option("--temperature", flags.temperature, "of sampling")->default_str("0");
-  app.add_option("--warmup", flags.warmup, "seconds at the begin that are not measured")->default_str("0");
-  app.add_option("--cooldown", flags.cooldown, "seconds at the end that are not measured")->default_str("0");
   app.add_option("--percentiles", flags.percentiles,
                  "of latencies: all, where a request that was not completed is longer than any other, or "
                  "completed, of the others only")
       ->default_str("all");
+  app.add_option("--warmup", flags.warmup, "seconds at the begin that are not measured")->default_str("0");
+  app.add_option("--cooldown", flags.cooldown, "seconds at the end that are not measured")->default_str("0");
   app.add_option("--drain", flags.drain, "seconds for the last answers")->default_str("30");
   app.add_option("--timeout", flags.timeout, "seconds for one request")->default_str("600");
   app.add_option("--max-connections", flags.max_connections,
@@ -57,6 +59,18 @@ void add_flags(CLI::App& app, RunFlags& flags) {
   app.add_flag("--no-calibrate", flags.skips_calibration, "don't measure first what this generator can do");
   app.add_option("--name", flags.name, "of the run (default: made of workload, rate and seed)");
   app.add_option("--out", flags.out, "directory for results.json and requests.jsonl");
+  const std::string search = "The highest rate";
+  app.add_flag(
+         "--find-rate", flags.search.is_wanted,
+         "run at one rate after the other, from the workload's on: the highest that keeps the objective")
+      ->group(search);
+  app.add_option("--objective", flags.search.objective, "such as ttft_p99=500ms,tpot_p99=50ms")
+      ->group(search);
+  app.add_option("--precision", flags.search.precision,
+                 "share by which met and missed rates may differ at the end")
+      ->default_str("0.05")
+      ->check(CLI::Range(0.001, 1.0))
+      ->group(search);
   app.footer("TROUPE_LOADGEN_API_KEY or OPENAI_API_KEY is sent as bearer token.");
 }
 
@@ -70,6 +84,7 @@ void apply_options(const RunFlags& flags, RunOptions& options) {
   override_with(options.url, flags.url);
   override_with(options.model, flags.model);
   override_with(options.endpoint, flags.endpoint);
+  override_with(options.percentiles, flags.percentiles);
   override_with(options.temperature, flags.temperature);
   override_with(options.seed, flags.seed);
   override_with(options.warmup_s, flags.warmup);
@@ -84,7 +99,6 @@ void apply_options(const RunFlags& flags, RunOptions& options) {
     if (const char* key = std::getenv(variable); key != nullptr && *key != '\0') options.api_key = key;
 }
 
-  override_with(options.percentiles, flags.percentiles);
 int exit_status(const LiveRun& run, const Summary& summary, double max_error_share) {
   if (run.was_given_up) return kServerUnreachable;
   const auto& total = summary.total;
@@ -103,9 +117,12 @@ int run_command(const std::vector<std::string>& arguments) {
   const auto workload = workload_of(flags.workload);
   if (!flags.workload.file.empty()) read_run_options(parse_toml_file(flags.workload.file), options);
   apply_options(flags, options);
-  auto settings = live_settings(options, workload);
-  settings.load.stops_on_signals = true;
+  if (flags.search.is_wanted == flags.search.objective.empty())
+    throw std::runtime_error("--find-rate and --objective need each other");
   try {
+    if (flags.search.is_wanted) return find_rate(flags.search, options, workload, flags.out);
+    auto settings = live_settings(options, workload);
+    settings.load.stops_on_signals = true;
     StatusPrinter printer(stderr);
     const auto run = run_live(settings, [&](const LiveStatus& status) { printer.print(status); });
     printer.finish();

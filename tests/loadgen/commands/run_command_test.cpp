@@ -99,6 +99,25 @@ TEST_CASE("run command: more failures than allowed have their own status, and ke
   CHECK(run_with(server, {"--rate", "200", "--conversations", "9", "--max-error-share", "0.5"}) == kSuccess);
 }
 
+TEST_CASE("run command: the highest rate is found, or that there is none, and each trial is kept") {
+  const TemporaryDirectory folder;
+  const std::vector<std::string> search = {
+      "--find-rate", "--conversations", "3",     "--precision",         "1",
+      "--objective", "e2e_p99=60s",     "--out", folder.path().string()};
+  auto with_rate = [&](const char* rate) {
+    auto arguments = search;
+    arguments.insert(arguments.end(), {"--rate", rate});
+    return arguments;
+  };
+  const ModelServer fast;
+  CHECK(run_with(fast, with_rate("100")) == kSuccess);
+  CHECK(read_result(folder.path() / "rate-100").offered_rate == 100);
+  CHECK(read_result(folder.path() / "rate-200").offered_rate == 200);
+  // A third of what is asked fails, so no percentile of it has an end.
+  const ModelServer failing(true);
+  CHECK(run_with(failing, with_rate("51200")) == kTooManyErrors);
+}
+
 TEST_CASE("run command: a server that is not there is status 3, and nothing is written") {
   std::string url;
   {
