@@ -31,6 +31,10 @@ std::string Dialogue::next_body(Endpoint endpoint, SamplingFields common, const 
           "prompts of token ids need the completions endpoint and conversations of one turn");
     return completion_body(common, prompts.ids(plan_, turn_));
   }
+  if (endpoint == Endpoint::kEmbeddings) return embedding_body(common, prompts.words(plan_, turn_));
+  if (endpoint == Endpoint::kResponses)
+    return response_body(common, prompts.words(plan_, turn_), turn_ == 0 ? plan_.system_text : "",
+                         response_id_);
   messages_.push_back({"user", prompts.words(plan_, turn_)});
   if (endpoint == Endpoint::kChat) return chat_body(common, messages_);
   std::string prompt;
@@ -41,7 +45,8 @@ std::string Dialogue::next_body(Endpoint endpoint, SamplingFields common, const 
   return completion_body(common, prompt);
 }
 
-void Dialogue::add_answer(std::string text) {
+void Dialogue::add_answer(std::string text, std::string response_id) {
+  response_id_ = std::move(response_id);
   messages_.push_back({"assistant", std::move(text)});
   ++turn_;
 }

@@ -36,12 +36,14 @@ class Dialogue {
   // be called once a turn. Throws std::runtime_error if ids can't be had.
   std::string next_body(Endpoint endpoint, SamplingFields common, const RequestClass& request_class,
                         const TurnPrompts& prompts);
-  // The turn was answered: on to the next one.
-  void add_answer(std::string text);
+  // The turn was answered: on to the next one. response_id: the server's name for it, if
+  // it keeps conversations.
+  void add_answer(std::string text, std::string response_id = {});
 
  private:
   PlannedConversation plan_;
   std::size_t turn_ = 0;
+  std::string response_id_;            // of the last answer
   std::vector<ChatMessage> messages_;  // system, then user and assistant by turns
 };
 

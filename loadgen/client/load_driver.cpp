@@ -143,7 +143,8 @@ class LoadDriver {
     const bool is_completed = record.outcome == Outcome::kCompleted;
     note(std::move(record));
     if (is_completed) {
-      session->dialogue.add_answer(std::move(completion.answer.content.text));
+      auto& content = completion.answer.content;
+      session->dialogue.add_answer(std::move(content.text), std::move(content.response_id));
       if (!session->dialogue.is_over())
         continue_session(session, finished);
       else

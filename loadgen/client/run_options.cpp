@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "loadgen/workload/distribution.hpp"
 #include "loadgen/workload/toml/setting_check.hpp"
@@ -18,6 +20,14 @@ constexpr std::uint64_t kOtherFiles = 64;  // besides connections
 
 milliseconds seconds_to_milliseconds(double seconds) {
   return std::chrono::duration_cast<milliseconds>(seconds_to_nanoseconds(seconds));
+}
+
+std::optional<Endpoint> endpoint_named(const std::string& name) {
+  if (name == "chat") return Endpoint::kChat;
+  if (name == "completions") return Endpoint::kCompletions;
+  if (name == "responses") return Endpoint::kResponses;
+  if (name == "embeddings") return Endpoint::kEmbeddings;
+  return std::nullopt;
 }
 
 void check(const RunOptions& options) {
@@ -67,8 +77,10 @@ void read_run_options(const toml::table& root, RunOptions& options) {
   reader.read("url", options.url);
   reader.read("model", options.model);
   reader.read("api_key", options.api_key);
-  options.endpoint = reader.read_choice("endpoint", {"chat", "completions"}, options.endpoint);
+  options.endpoint =
+      reader.read_choice("endpoint", {"chat", "completions", "responses", "embeddings"}, options.endpoint);
   reader.read("streams", options.streams);
+  options.percentiles = reader.read_choice("percentiles", {"all", "completed"}, options.percentiles);
   reader.read("temperature", options.temperature);
   reader.read("seed", options.seed);
   reader.read("warmup_s", options.warmup_s);
@@ -80,7 +92,6 @@ void read_run_options(const toml::table& root, RunOptions& options) {
   reader.read("max_error_share", options.max_error_share);
   reader.read("metrics_period_s", options.metrics_period_s);
   reader.read("calibrates", options.calibrates);
-  options.percentiles = reader.read_choice("percentiles", {"all", "completed"}, options.percentiles);
   reader.read("first_prompt_id", options.first_prompt_id);
   reader.read("end_prompt_id", options.end_prompt_id);
   reader.refuse_unknown_keys();
@@ -95,6 +106,7 @@ LiveRunSettings live_settings(const RunOptions& options, const WorkloadSettings&
   settings.seed = options.seed;
   settings.sample_period = seconds_to_milliseconds(options.metrics_period_s);
   settings.calibrates = options.calibrates;
+  settings.counts_completed_only = options.percentiles == "completed";
   if (options.end_prompt_id > 0)
     settings.prompt_ids = {.first = static_cast<std::int32_t>(options.first_prompt_id),
                            .end = static_cast<std::int32_t>(options.end_prompt_id)};
@@ -104,10 +116,9 @@ LiveRunSettings live_settings(const RunOptions& options, const WorkloadSettings&
   load.client.timeout = seconds_to_milliseconds(options.timeout_s);
   const auto most = most_connections();
   load.client.max_connections = options.max_connections > 0 ? std::min(options.max_connections, most) : most;
-  load.endpoint = options.endpoint == "chat" ? Endpoint::kChat : Endpoint::kCompletions;
+  load.endpoint = *endpoint_named(options.endpoint);
   load.sampling.model = options.model;
-  settings.counts_completed_only = options.percentiles == "completed";
-  load.sampling.is_streamed = options.streams;
+  load.sampling.is_streamed = options.streams && load.endpoint != Endpoint::kEmbeddings;
   load.sampling.temperature = options.temperature;
   if (options.temperature > 0) load.sampling.seed = static_cast<std::int64_t>(options.seed);
   load.warm_up = seconds_to_nanoseconds(options.warmup_s);

@@ -17,7 +17,7 @@ struct RunOptions {
   std::string url = "http://127.0.0.1:8000";
   std::string model;  // empty: the server's first
   std::string api_key;
-  std::string endpoint = "chat";  // or "completions"
+  std::string endpoint = "chat";  // or "completions", "responses", "embeddings"
   bool streams = true;
   std::string percentiles = "all";  // of latencies: of all requests, or only of those "completed"
   double temperature = 0;

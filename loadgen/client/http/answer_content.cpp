@@ -70,10 +70,11 @@ std::uint32_t count_of(const json& object, const char* name) {
 }
 
 void add_usage(AnswerContent& content, const json& usage) {
-  AnswerUsage counts{.prompt_tokens = count_of(usage, "prompt_tokens"),
-                     .output_tokens = count_of(usage, "completion_tokens"),
+  const bool is_of_response = usage.contains("input_tokens");
+  AnswerUsage counts{.prompt_tokens = count_of(usage, is_of_response ? "input_tokens" : "prompt_tokens"),
+                     .output_tokens = count_of(usage, is_of_response ? "output_tokens" : "completion_tokens"),
                      .cached_tokens = 0};
-  const auto details = usage.find("prompt_tokens_details");
+  const auto details = usage.find(is_of_response ? "input_tokens_details" : "prompt_tokens_details");
   if (details != usage.end() && details->is_object())
     counts.cached_tokens = count_of(*details, "cached_tokens");
   content.usage = counts;
@@ -107,10 +108,66 @@ bool add_message(AnswerContent& content, const json& message) {
   return has_output || (calls != message.end() && calls->is_array() && !calls->empty());
 }
 
+std::string text_member(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// A response as an object: its head, and once it has ended all of it.
+ChunkKind add_response(AnswerContent& content, const json& response) {
+  if (!response.is_object()) return ChunkKind::kMalformed;
+  content.response_id = text_member(response, "id");
+  if (!add_envelope(content, response)) return ChunkKind::kError;
+  const auto status = text_member(response, "status");
+  if (status == "completed") content.finish_reason = "stop";
+  if (status == "incomplete") content.finish_reason = "length";
+  return ChunkKind::kOther;
+}
+
+// An event of /v1/responses, by its type.
+ChunkKind add_response_event(AnswerContent& content, const json& event, const std::string& type) {
+  if (type.ends_with(".delta")) {
+    const auto delta = text_member(event, "delta");
+    if (type == "response.output_text.delta") content.text += delta;
+    return delta.empty() ? ChunkKind::kOther : ChunkKind::kText;
+  }
+  const auto response = event.find("response");
+  return response == event.end() ? ChunkKind::kOther : add_response(content, *response);
+}
+
+// The text of a whole response's messages.
+ChunkKind add_whole_response(AnswerContent& content, const json& response) {
+  const auto kind = add_response(content, response);
+  const auto output = response.find("output");
+  if (kind != ChunkKind::kOther || output == response.end() || !output->is_array()) return kind;
+  for (const auto& item : *output) {
+    const auto parts = item.is_object() ? item.find("content") : item.end();
+    if (!item.is_object() || parts == item.end() || !parts->is_array()) continue;
+    for (const auto& part : *parts)
+      if (part.is_object() && text_member(part, "type") == "output_text")
+        content.text += text_member(part, "text");
+  }
+  return kind;
+}
+
+// Of /v1/embeddings: vectors, which nobody reads here.
+bool is_embedding(const json& answer) {
+  const auto vectors = answer.find("data");
+  return text_member(answer, "object") == "list" && vectors != answer.end() && vectors->is_array() &&
+         !vectors->empty();
+}
+
 ChunkKind add_parsed(AnswerContent& content, std::string_view text, const char* message_name) {
   const auto answer = parsed(text);
   if (!answer.is_object()) return ChunkKind::kMalformed;
+  if (const auto type = text_member(answer, "type"); type.starts_with("response."))
+    return add_response_event(content, answer, type);
+  if (text_member(answer, "object") == "response") return add_whole_response(content, answer);
   if (!add_envelope(content, answer)) return ChunkKind::kError;
+  if (is_embedding(answer)) {
+    content.finish_reason = "stop";
+    return ChunkKind::kOther;
+  }
   const auto choices = answer.find("choices");
   if (choices == answer.end() || !choices->is_array()) return ChunkKind::kMalformed;
   bool has_output = false;
@@ -132,6 +189,7 @@ ChunkKind ChunkReader::add(AnswerContent& content, std::string_view json) {
   AnswerContent chunk;
   const auto kind = add_parsed(chunk, json, "delta");
   content.text += chunk.text;
+  if (!chunk.response_id.empty()) content.response_id = chunk.response_id;
   if (!chunk.finish_reason.empty()) content.finish_reason = chunk.finish_reason;
   if (chunk.usage) content.usage = chunk.usage;
   if (chunk.queue_ms) content.queue_ms = chunk.queue_ms;

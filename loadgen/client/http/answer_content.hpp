@@ -18,7 +18,8 @@ struct AnswerUsage {
 // Grows with each chunk of a streamed answer.
 struct AnswerContent {
   std::string text;
-  std::string finish_reason;  // empty: none was given
+  std::string finish_reason;  // empty: none was given; of an embedding "stop"
+  std::string response_id;    // of /v1/responses
   std::optional<AnswerUsage> usage;
   std::optional<double> queue_ms;  // how long the server says that it waited
   std::string error;               // an error event; one line
@@ -31,7 +32,7 @@ enum class ChunkKind : std::uint8_t {
   kMalformed,  // no JSON of the expected shape
 };
 
-// Reads the events of one stream, of a chat or a text completion.
+// Reads the events of one stream, of a chat, a text completion or a response.
 //
 // Nearly all of them are the same but for their text. So once one was parsed, it
 // is enough to see that the next has the same bytes around its text: that costs

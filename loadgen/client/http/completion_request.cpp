@@ -27,7 +27,13 @@ std::string text_of(const json& body) { return body.dump(-1, ' ', false, json::e
 }  // namespace
 
 std::string_view endpoint_path(Endpoint endpoint) {
-  return endpoint == Endpoint::kChat ? "/v1/chat/completions" : "/v1/completions";
+  switch (endpoint) {
+    case Endpoint::kChat: return "/v1/chat/completions";
+    case Endpoint::kCompletions: return "/v1/completions";
+    case Endpoint::kResponses: return "/v1/responses";
+    case Endpoint::kEmbeddings: return "/v1/embeddings";
+  }
+  return {};
 }
 
 std::string chat_body(const SamplingFields& fields, const std::vector<ChatMessage>& messages) {
@@ -47,6 +53,22 @@ std::string completion_body(const SamplingFields& fields, const std::vector<std:
   auto body = common_fields(fields);
   body["prompt"] = prompt_ids;
   return text_of(body);
+}
+
+std::string response_body(const SamplingFields& fields, std::string_view input, std::string_view instructions,
+                          std::string_view previous_response_id) {
+  auto body = common_fields(fields);
+  body.erase("max_tokens");
+  body.erase("stream_options");
+  body["max_output_tokens"] = fields.max_tokens;
+  body["input"] = input;
+  if (!instructions.empty()) body["instructions"] = instructions;
+  if (!previous_response_id.empty()) body["previous_response_id"] = previous_response_id;
+  return text_of(body);
+}
+
+std::string embedding_body(const SamplingFields& fields, std::string_view input) {
+  return text_of({{"model", fields.model}, {"input", input}, {"encoding_format", "base64"}});
 }
 
 }  // namespace troupe::loadgen

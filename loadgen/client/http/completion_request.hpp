@@ -11,7 +11,9 @@
 
 namespace troupe::loadgen {
 
-enum class Endpoint : std::uint8_t { kChat, kCompletions };
+// kResponses: conversations that the server keeps; a later turn names the response before
+// it. kEmbeddings: the prompt's vector, whole, and no tokens.
+enum class Endpoint : std::uint8_t { kChat, kCompletions, kResponses, kEmbeddings };
 
 std::string_view endpoint_path(Endpoint endpoint);  // "/v1/chat/completions"
 
@@ -34,5 +36,10 @@ struct SamplingFields {
 std::string chat_body(const SamplingFields& fields, const std::vector<ChatMessage>& messages);
 std::string completion_body(const SamplingFields& fields, std::string_view prompt);
 std::string completion_body(const SamplingFields& fields, const std::vector<std::int32_t>& prompt_ids);
+
+// previous_response_id: empty in a first turn, which instructions go before, if there are some.
+std::string response_body(const SamplingFields& fields, std::string_view input, std::string_view instructions,
+                          std::string_view previous_response_id);
+std::string embedding_body(const SamplingFields& fields, std::string_view input);
 
 }  // namespace troupe::loadgen

@@ -47,8 +47,10 @@ std::optional<std::uint32_t> prompt_tokens_of(const ServerAddress& server, std::
   fields.model = model;
   fields.is_streamed = false;
   fields.max_tokens = 1;
-  const auto body =
-      endpoint == Endpoint::kChat ? chat_body(fields, {{"user", words}}) : completion_body(fields, words);
+  if (endpoint == Endpoint::kResponses) endpoint = Endpoint::kChat;  // which leaves nothing in a store
+  const auto body = endpoint == Endpoint::kChat         ? chat_body(fields, {{"user", words}})
+                    : endpoint == Endpoint::kEmbeddings ? embedding_body(fields, words)
+                                                        : completion_body(fields, words);
   const auto reply = http_exchange(server, {.path = endpoint_path(endpoint),
                                             .api_key = api_key,
                                             .json = body,

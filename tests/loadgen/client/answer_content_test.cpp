@@ -170,3 +170,47 @@ TEST_CASE("answer content: an answer that is nested without end is malformed") {
     CHECK(ChunkReader().add(content, json + "}") == ChunkKind::kMalformed);
   }
 }
+
+TEST_CASE("answer content: the events of a response give its text, name, end and usage") {
+  AnswerContent content;
+  ChunkReader reader;
+  const auto add = [&](const char* json) { return reader.add(content, json); };
+  CHECK(add(R"({"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response",)"
+            R"("status":"in_progress","error":null,"usage":null,"output":[]}})") == ChunkKind::kOther);
+  CHECK(content.response_id == "resp_1");
+  CHECK(content.finish_reason.empty());
+  CHECK(add(R"({"type":"response.output_text.delta","delta":"Hel"})") == ChunkKind::kText);
+  CHECK(add(R"({"type":"response.reasoning_summary_text.delta","delta":"hm"})") == ChunkKind::kText);
+  CHECK(add(R"({"type":"response.output_text.delta","delta":"lo"})") == ChunkKind::kText);
+  CHECK(add(R"({"type":"response.output_text.done","text":"Hello"})") == ChunkKind::kOther);
+  CHECK(add(R"({"type":"response.incomplete","response":{"id":"resp_1","status":"incomplete","usage":)"
+            R"({"input_tokens":9,"output_tokens":2,"input_tokens_details":{"cached_tokens":4}}}})") ==
+        ChunkKind::kOther);
+  CHECK(content.text == "Hello");
+  CHECK(content.finish_reason == "length");
+  REQUIRE(content.usage);
+  CHECK(content.usage->prompt_tokens == 9);
+  CHECK(content.usage->output_tokens == 2);
+  CHECK(content.usage->cached_tokens == 4);
+  CHECK(add(R"({"type":"response.failed","response":{"id":"resp_1","status":"failed",)"
+            R"("error":{"message":"no pages"}}})") == ChunkKind::kError);
+  CHECK(content.error == "no pages");
+  CHECK(add(R"({"type":"response.completed","response":7})") == ChunkKind::kMalformed);
+}
+
+TEST_CASE("answer content: whole responses and embeddings are read") {
+  AnswerContent response;
+  CHECK(add_whole_answer(response, R"({"object":"response","id":"resp_2","status":"completed","output":[)"
+                                   R"({"type":"message","content":[{"type":"output_text","text":"Hi"}]}],)"
+                                   R"("usage":{"input_tokens":3,"output_tokens":1}})") == ChunkKind::kText);
+  CHECK(response.text == "Hi");
+  CHECK(response.finish_reason == "stop");
+  CHECK(response.response_id == "resp_2");
+  AnswerContent embedding;
+  CHECK(add_whole_answer(embedding, R"({"object":"list","data":[{"embedding":"AAAA"}],)"
+                                    R"("usage":{"prompt_tokens":5,"total_tokens":5}})") == ChunkKind::kText);
+  CHECK(embedding.finish_reason == "stop");
+  CHECK(embedding.usage->prompt_tokens == 5);
+  AnswerContent empty;
+  CHECK(add_whole_answer(empty, R"({"object":"list","data":[]})") == ChunkKind::kMalformed);
+}

@@ -145,9 +145,16 @@ TEST_CASE("run command: wrong command lines are refused before anything is sent"
   refuses({"--preset", "chat", "--rate", "1", "--users", "1"}, "exclude each other");
   refuses({"--preset", "chad"}, "expected one of chat");
   refuses({"--preset", "chat", "--rate", "0"}, "expected a number above 0, got 0");
-  refuses({"--preset", "chat", "--endpoint", "embeddings"}, "expected chat or completions, got 'embeddings'");
+  refuses({"--preset", "chat", "--endpoint", "rerank"},
+          "expected chat, completions, responses or embeddings");
   refuses({"--preset", "chat", "--url", "localhost"}, "expected a URL");
   refuses({"--preset", "chat", "--warmup", "-1"}, "run.warmup_s");
+  refuses({"--preset", "chat", "--find-rate"}, "--find-rate and --objective need each other");
+  refuses({"--preset", "chat", "--objective", "ttft_p99=1s"}, "--find-rate and --objective need each other");
+  refuses({"--preset", "chat", "--find-rate", "--objective", "ttft=1s"}, "objective: expected ttft");
+  refuses({"--prompt-tokens", "8", "--users", "1", "--find-rate", "--objective", "ttft_p99=1s"},
+          "expected arrivals with a rate");
+  refuses({"--preset", "chat", "--percentiles", "some"}, "run.percentiles: expected all or completed");
   refuses({"--preset", "chat", "--duration", "10", "--warmup", "6", "--cooldown", "4"},
           "less than the duration of 10 s");
   refuses({"--workload", "/no/such/file.toml"}, "/no/such/file.toml: can't be read: No such file");
