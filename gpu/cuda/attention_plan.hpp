@@ -74,7 +74,7 @@ struct AttentionLimits {
 // slices like others. Any thread.
 AttentionPlan plan_attention(std::span<const SequenceSlice> slices, const AttentionLimits& limits);
 
-// Of slices that are whole sequences. Any thread.
+// For slices that are whole sequences. Any thread.
 AttentionPlan plan_self_attention(std::span<const SequenceSlice> slices);
 
 }  // namespace troupe::cuda

@@ -30,7 +30,7 @@ struct BatchCapacity {
   std::uint32_t mask_words = 0;  // of all masks
   std::array<std::uint32_t, kAttentionClasses.size()> items{};
   std::uint32_t merges = 0;
-  // Of slices that are whole sequences; a decoder has none of these.
+  // For slices that are whole sequences; 0 for a decoder.
   std::uint32_t slices = 0;
   std::uint32_t tiles = 0;
   std::uint32_t token_types = 0;

@@ -16,11 +16,14 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/eventually.hpp"
+#include "tests/support/gpu/encoder_fixture.hpp"
 #include "tests/support/http/chat.hpp"
 #include "tests/support/http/http_client.hpp"
 #include "tests/support/observability/server_metrics.hpp"
 #include "tests/support/process/processes.hpp"
 #include "tests/support/process/server_process.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/text/tokenizer/bert_file.hpp"
 
 using namespace troupe::test;
 using nlohmann::json;
@@ -156,4 +159,30 @@ TEST_CASE("cuda worker: one of two GPUs dies in the midst of answers, and both a
     CHECK(content_of(answer.get()) == "5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20");
   CHECK(are_up(server, 2));
   CHECK(ServerMetrics(server.port()).sum("troupe_worker_restarts_total") == 1);
+}
+
+TEST_CASE("cuda worker: an encoder beside it gives transformers' vectors, through a process of its own") {
+  const auto fixtures = read_encoder_fixtures();
+  const auto fixture = std::find_if(fixtures.begin(), fixtures.end(), [](const EncoderFixture& of) {
+    return of.architecture() == "BertModel" && of.pooling.empty();
+  });
+  REQUIRE(fixture != fixtures.end());
+  const TemporaryDirectory directory;
+  fixture->write(directory.path());
+  std::vector<std::string> vocabulary = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+  while (vocabulary.size() < 50) vocabulary.push_back("w" + std::to_string(vocabulary.size()));
+  directory.write("tokenizer.json", troupe::bert_file(vocabulary).dump());
+  const ServerProcess server(flags_with(
+      {"--model", directory.path(), "--model-name", "vectors", "--model-name", "chat", "--memory", "1GiB"}));
+  CHECK(children_of(server.pid()).size() == 2);
+  const json body = {{"model", "vectors"},
+                     {"input", {fixture->results.at(0).tokens, fixture->results.at(1).tokens}}};
+  const auto answer = http_post(server.port(), "/v1/embeddings", body.dump());
+  REQUIRE_MESSAGE(answer.status == 200, answer.body);
+  for (const std::size_t i : {0U, 1U}) {
+    const auto vector = json::parse(answer.body).at("data").at(i).at("embedding").get<std::vector<double>>();
+    double cosine = 0;  // both have length 1
+    for (std::size_t j = 0; j < vector.size(); ++j) cosine += vector[j] * fixture->results.at(i).vector.at(j);
+    CHECK(cosine > 0.9999);
+  }
 }
