@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cpu/kernels/soft_cap.hpp"
+#include "gpu/operators/soft_cap.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
+#include "gpu/cpu/kernels/soft_cap.hpp"
 #include "tests/gpu/cpu/kernels/random_values.hpp"
 
 using namespace troupe;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cpu/kernels/add.hpp"
+#include "gpu/operators/add.hpp"
 
 #include <doctest/doctest.h>
 
+#include "gpu/cpu/kernels/add.hpp"
 #include "tests/gpu/cpu/kernels/random_values.hpp"
 
 using namespace troupe;
 
-TEST_CASE("addition: x += y, over more elements than a task has and over none") {
+TEST_CASE("add: x += y, over more elements than a task has and over none") {
   for (const Isa isa : supported_isas()) {
     for (const std::size_t count : {0, 1, 37, 20000}) {
       const auto before = random_values(count, 1), y = random_values(count, 2);
