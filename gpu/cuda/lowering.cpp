@@ -76,6 +76,10 @@ class Lowering {
   void lower(const Kind& kind, const Operator& op) {
     add(kind, op.inputs, op.outputs);
   }
+  void lower(const RouteExperts&, const Operator&) { refuse(kNoExperts); }
+  void lower(const GroupRows&, const Operator&) { refuse(kNoExperts); }
+  void lower(const ExpertMatmul&, const Operator&) { refuse(kNoExperts); }
+  void lower(const CombineExperts&, const Operator&) { refuse(kNoExperts); }
   void lower(const Add&, const Operator&) { refuse(kNoGpt); }
   void lower(const SoftCap&, const Operator&) { refuse(kNoSoftCaps); }
 

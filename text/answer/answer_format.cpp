@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "text/answer/harmony_parser.hpp"
 #include "text/answer/json_scanner.hpp"
 
 namespace troupe {
@@ -13,6 +14,16 @@ std::vector<std::string> CallFormat::triggers() const {
     if (!marker->empty())
       triggers.emplace_back(marker->begin(), std::find_if(marker->begin(), marker->end(), is_json_space));
   return triggers;
+}
+
+AnswerFormat harmony_answer_format() {
+  const std::string channel = harmony::kChannel;
+  return {
+      .calls = CallFormat{.style = CallStyle::kHarmony,
+                          .call_begin = channel + "commentary" + harmony::kRecipient,
+                          .call_end = harmony::kCall,
+                          .name_end = std::string(" ") + harmony::kConstrain + "json" + harmony::kMessage},
+      .reasoning = {.begin = channel + "analysis" + harmony::kMessage, .end = harmony::kEnd}};
 }
 
 CallFormat general_call_format() { return {.call_begin = "<tool_call>", .call_end = "</tool_call>"}; }
@@ -36,6 +47,9 @@ std::vector<std::string> markers_of(const AnswerFormat& format, bool reads_calls
   };
   const auto& reasoning = format.reasoning;
   for (const auto* marker : {&reasoning.begin, &reasoning.end, &reasoning.content_begin}) add(*marker);
+  if (format.is_harmony())
+    for (const char* marker : {harmony::kStart, harmony::kReturn, harmony::kCall, harmony::kConstrain})
+      add(marker);
   if (!reads_calls || !format.calls) return markers;
   const auto& calls = *format.calls;
   for (const auto* marker :

@@ -17,6 +17,7 @@ enum class CallStyle : std::uint8_t {
   kNamedJson,  // f name_end {…}
   kTagged,     // f name_end (key_begin k key_end v value_end)*
   kPython,     // f(k=v, k=v), values as Python's literals
+  kHarmony,    // messages on channels, which HarmonyParser reads; markers are its own
 };
 
 // Markers have no white space around them, and may be empty. White space between
@@ -56,12 +57,16 @@ struct ReasoningFormat {
   bool operator==(const ReasoningFormat&) const = default;
 };
 
+// Of kHarmony: reasoning and text are found by HarmonyParser, too.
 struct AnswerFormat {
   std::optional<CallFormat> calls = {};  // absent: not known
   ReasoningFormat reasoning = {};
+  bool is_harmony() const { return calls && calls->style == CallStyle::kHarmony; }
   bool operator==(const AnswerFormat&) const = default;
 };
 
+// Of gpt-oss.
+AnswerFormat harmony_answer_format();
 // <tool_call>{"name": …, "arguments": {…}}</tool_call>: of models whose template has none.
 CallFormat general_call_format();
 // The text that tells a model of its tools and of the general format. tools: a JSON array.

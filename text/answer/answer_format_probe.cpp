@@ -12,6 +12,7 @@
 
 #include "text/answer/answer_parser.hpp"
 #include "text/answer/call_header.hpp"
+#include "text/answer/harmony_parser.hpp"
 #include "text/answer/json_scanner.hpp"
 #include "text/chat_template.hpp"
 #include "text/client_json.hpp"
@@ -232,6 +233,9 @@ void take_middle(std::string_view first, std::string_view second, CallFormat& fo
   std::size_t num = 0;
   while (num < std::min(first.size(), second.size()) && first[num] == second[num]) ++num;
   format.id_begin = trimmed(first.substr(0, num));
+  const auto id = first.substr(num, first.size() - num - common_end(first, second).size());
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  format.has_numbered_ids = std::all_of(id.begin(), id.end(), is_digit);
   format.name_end = trimmed(common_end(first, second));
 }
 
@@ -415,6 +419,39 @@ ReasoningFormat named_reasoning(std::string_view source) {
   return {};
 }
 
+// Some templates show no calls, or change lists to number them, which we refuse: they name markers.
+std::optional<CallFormat> named_calls(std::string_view source) {
+  const auto has = [&](std::string_view marker) { return source.find(marker) != std::string_view::npos; };
+  if (has("<|tool_calls_section_begin|>") && has("<|tool_call_argument_begin|>"))  // Kimi K2
+    return CallFormat{.style = CallStyle::kNamedJson,
+                      .section_begin = "<|tool_calls_section_begin|>",
+                      .section_end = "<|tool_calls_section_end|>",
+                      .call_begin = "<|tool_call_begin|>functions.",
+                      .call_end = "<|tool_call_end|>",
+                      .id_begin = ":",
+                      .has_numbered_ids = true,
+                      .name_end = "<|tool_call_argument_begin|>"};
+  if (has("<|tool_list_start|>"))  // LFM2
+    return CallFormat{.style = CallStyle::kPython,
+                      .call_begin = "<|tool_call_start|>",
+                      .call_end = "<|tool_call_end|>",
+                      .is_list = true};
+  return std::nullopt;
+}
+
+// Are a text and a call that the template shows read as gpt-oss' notation?
+bool is_harmony(const ChatTemplate& chat_template) {
+  const auto prompt = rendered_answer(chat_template, {}, false, true);
+  const auto plain = rendered_answer(chat_template, {chat_message("assistant", kText)}, false);
+  if (!prompt || !plain || !prompt->ends_with(harmony::kStart) || !plain->starts_with(*prompt)) return false;
+  const auto call = rendered_calls(chat_template, {kFirstCall});
+  if (!call || !call->starts_with(*prompt)) return false;
+  const AnswerFormat format = harmony_answer_format();
+  AnswerParser parser({.format = format});
+  const auto answer = [&](const std::string& text) { return std::string_view(text).substr(prompt->size()); };
+  return parser.push(answer(*plain)).text == kText && reads(format, answer(*call), {kFirstCall});
+}
+
 // Is an answer without reasoning read as its text alone? In doubt where text has a
 // marker of its own: there may be more of them than one (gpt-oss writes channels).
 bool reads_text(const ChatTemplate& chat_template, const AnswerFormat& format) {
@@ -430,12 +467,13 @@ bool reads_text(const ChatTemplate& chat_template, const AnswerFormat& format) {
 }  // namespace
 
 AnswerFormat probe_answer_format(const ChatTemplate& chat_template, std::string_view source) {
+  if (is_harmony(chat_template)) return harmony_answer_format();
   AnswerFormat format;
   format.reasoning = rendered_reasoning(chat_template).value_or(named_reasoning(source));
   if (chat_template.tool_dialect().shows_calls) {
     format.calls = probe_calls(chat_template, format.reasoning);
   } else {
-    format.calls = general_call_format();
+    format.calls = named_calls(source).value_or(general_call_format());
   }
   return reads_text(chat_template, format) ? format : AnswerFormat();
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds how a model writes calls and reasoning: its chat template renders answers with
 // known names and values, and what stands around these are the markers. A format
-// counts only if a parser with it reads a rendered answer as it was meant.
+// counts only if a parser with it reads a rendered answer as it was meant. Where a template shows no
+// calls, markers that it names tell a known format (Kimi K2, LFM2).
 #pragma once
 
 #include <string_view>

@@ -32,8 +32,14 @@ std::size_t find_beginning(std::string_view text, std::string_view marker) {
 
 }  // namespace
 
+std::string call_id(const AnswerReading& reading, std::uint32_t number) {
+  const auto digits = std::to_string(number);
+  return reading.call_ids + std::string(4 - std::min<std::size_t>(4, digits.size()), '0') + digits;
+}
+
 AnswerParser::AnswerParser(AnswerReading reading)
     : reading_(std::move(reading)), schemas_(reading_.tools), triggers_(triggers_of(reading_)) {
+  if (reading_.format.is_harmony()) harmony_.emplace(reading_);
   const bool has_reasoning = reading_.format.reasoning.exists();
   if (!has_reasoning) state_ = State::kText;
   if (has_reasoning && reading_.begins_in_reasoning) {
@@ -44,6 +50,10 @@ AnswerParser::AnswerParser(AnswerReading reading)
 
 AnswerParts AnswerParser::push(std::string_view text) {
   AnswerParts out;
+  if (harmony_) {
+    harmony_->push(text, false, out);
+    return out;
+  }
   held_ += text;
   while (step(out)) {
   }
@@ -53,6 +63,10 @@ AnswerParts AnswerParser::push(std::string_view text) {
 AnswerParts AnswerParser::finish() {
   is_ended_ = true;
   AnswerParts out;
+  if (harmony_) {
+    harmony_->push("", true, out);
+    return out;
+  }
   while (step(out)) {
   }
   return out;
@@ -181,10 +195,8 @@ bool AnswerParser::take_call(AnswerParts& out) {
 }
 
 void AnswerParser::announce(const CallHeader& header, AnswerParts& out) {
-  const auto number = std::to_string(num_calls_);
-  const std::string id =
-      reading_.call_ids + std::string(4 - std::min<std::size_t>(4, number.size()), '0') + number;
-  out.calls.push_back({.index = num_calls_, .id = id, .name = header.name, .arguments = {}});
+  out.calls.push_back(
+      {.index = num_calls_, .id = call_id(reading_, num_calls_), .name = header.name, .arguments = {}});
   ++num_calls_;
   arguments_.emplace(*reading_.format.calls, header, schemas_);
 }

@@ -17,6 +17,7 @@
 
 #include "text/answer/answer_format.hpp"
 #include "text/answer/call_arguments.hpp"
+#include "text/answer/harmony_parser.hpp"
 #include "text/answer/tool_schemas.hpp"
 
 namespace troupe {
@@ -46,6 +47,9 @@ struct AnswerReading {
   std::string call_ids = {};  // the beginning of the calls' ids
 };
 
+// Of the call with this number.
+std::string call_id(const AnswerReading& reading, std::uint32_t number);
+
 // One thread.
 class AnswerParser {
  public:
@@ -57,9 +61,11 @@ class AnswerParser {
   // The rest, now that nothing can follow.
   [[nodiscard]] AnswerParts finish();
 
-  std::uint32_t num_calls() const { return num_calls_; }
-  bool is_in_reasoning() const { return state_ == State::kReasoning; }
-  bool is_done() const { return state_ == State::kDone; }
+  std::uint32_t num_calls() const { return harmony_ ? harmony_->num_calls() : num_calls_; }
+  bool is_in_reasoning() const {
+    return harmony_ ? harmony_->is_in_reasoning() : state_ == State::kReasoning;
+  }
+  bool is_done() const { return harmony_ ? harmony_->is_done() : state_ == State::kDone; }
 
  private:
   enum class State : std::uint8_t {
@@ -91,7 +97,8 @@ class AnswerParser {
 
   const AnswerReading reading_;
   const ToolSchemas schemas_;
-  std::vector<std::string> triggers_;  // first words of the markers of calls
+  std::optional<HarmonyParser> harmony_;  // reads all, where the format is its
+  std::vector<std::string> triggers_;     // first words of the markers of calls
   State state_ = State::kStart;
   std::string held_;
   std::optional<CallArguments> arguments_;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "text/answer/argument_grammar.hpp"
+#include "text/answer/harmony_parser.hpp"
 #include "text/answer/marker_grammar.hpp"
 #include "text/answer/tool_schemas.hpp"
 #include "text/grammar/grammar_builder.hpp"
@@ -52,6 +53,7 @@ class CallGrammar {
         arguments_(builder_, tokenizer, format_, schemas_) {}
 
   Grammar of(const std::vector<Tool>& tools, const CallDemand& demand) {
+    if (reading_.format.is_harmony()) return builder_.build(harmony_messages(tools, demand.may_be_text));
     const auto calls = section_of(tools, demand.is_for_one);
     const auto answer = demand.may_be_text ? text_with(calls, demand.is_for_one) : calls;
     return builder_.build(builder_.sequence({reasoning(), answer}));
@@ -80,6 +82,36 @@ class CallGrammar {
                               builder_.text("]"), markers_.spaced(format_.call_end)});
   }
 
+  // Thoughts and preambles, each a message, then a call or the answer's text; a call ends the answer.
+  GrammarExpression harmony_messages(const std::vector<Tool>& tools, bool may_be_text) {
+    const auto message = [&](const std::string& channel) {
+      return builder_.sequence({markers_.exact(harmony::kChannel + channel + harmony::kMessage),
+                                markers_.text_until(harmony::kEnd), markers_.exact(harmony::kStart)});
+    };
+    std::vector<GrammarExpression> first{message("analysis")};
+    if (may_be_text) first.push_back(message("commentary"));
+    std::vector<GrammarExpression> last;
+    for (const Tool& tool : tools) last.push_back(harmony_call(tool));
+    if (may_be_text)
+      last.push_back(
+          builder_.sequence({markers_.exact(std::string(harmony::kChannel) + "final" + harmony::kMessage),
+                             text_without(builder_, {harmony::kEnds.begin(), harmony::kEnds.end()})}));
+    return builder_.sequence({builder_.repeat(builder_.any_of(std::move(first)), 0, kUnboundedCount),
+                              builder_.any_of(std::move(last))});
+  }
+
+  // The recipient behind the channel, or in front of it as the template writes it.
+  GrammarExpression harmony_call(const Tool& tool) {
+    const auto name = builder_.text(tool.name);
+    const auto behind_channel =
+        builder_.sequence({markers_.exact(format_.call_begin), name, markers_.exact(format_.name_end)});
+    const auto before_channel = builder_.sequence(
+        {markers_.exact(harmony::kRecipient), name,
+         markers_.exact(std::string(harmony::kChannel) + "commentary json" + harmony::kMessage)});
+    return builder_.sequence({builder_.any_of({behind_channel, before_channel}), arguments_of(tool),
+                              builder_.optional(markers_.exact(format_.call_end))});
+  }
+
   // Text, and behind calls text again.
   GrammarExpression text_with(GrammarExpression calls, bool is_for_one) {
     const GrammarRule text = builder_.declare_rule();
@@ -105,6 +137,7 @@ class CallGrammar {
       case CallStyle::kTagged:
         return builder_.sequence({name, markers_.exact(format_.name_end), markers_.space(), arguments});
       case CallStyle::kPython: return builder_.sequence({name, json_.enclosed("(", arguments, ")")});
+      case CallStyle::kHarmony: break;  // not in a section
     }
     return builder_.nothing();
   }

@@ -83,6 +83,11 @@ std::map<std::string, std::optional<CallFormat>> call_formats() {
   kimi.section_begin = "<|tool_calls_section_begin|>";
   kimi.section_end = "<|tool_calls_section_end|>";
   kimi.id_begin = ":";
+  kimi.has_numbered_ids = true;
+  const CallFormat lfm2 = {.style = CallStyle::kPython,
+                           .call_begin = "<|tool_call_start|>",
+                           .call_end = "<|tool_call_end|>",
+                           .is_list = true};
   auto mistral_with_ids = named("[TOOL_CALLS]", "[ARGS]");
   mistral_with_ids.id_begin = "[CALL_ID]";
   auto seed = kQwenCoder;
@@ -99,6 +104,10 @@ std::map<std::string, std::optional<CallFormat>> call_formats() {
           {"GLM-5.2", glm("</arg_key><arg_value>")},
           {"GigaChat3-10B-A1.8B", CallFormat{.call_begin = "<|message_sep|>\n\nfunction call<|role_sep|>"}},
           {"GigaChat3.1-10B-A1.8B", CallFormat{.call_begin = "<|function_call|>"}},
+          // These show no calls: their markers are named in the template.
+          {"Kimi-K2-Instruct", kimi},
+          {"Kimi-K2-Thinking", kimi},
+          {"LFM2-8B-A1B", lfm2},
           {"Mistral-Small-3.2-24B-Instruct-2506", mistral_with_ids},
           {"NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", kQwenCoder},
           {"Qwen3-Coder", kQwenCoder},
@@ -125,7 +134,7 @@ std::map<std::string, std::optional<CallFormat>> call_formats() {
           {"google-gemma-4-31B-it", std::nullopt},
           {"google-gemma-4-31B-it-interleaved", std::nullopt},
           {"meetkai-functionary-medium-v3.2", std::nullopt},
-          {"openai-gpt-oss-120b", std::nullopt}};
+          {"openai-gpt-oss-120b", harmony_answer_format().calls}};
 }
 
 const std::map<std::string, ReasoningFormat>& reasoning_formats() {
@@ -159,6 +168,7 @@ const std::map<std::string, ReasoningFormat>& reasoning_formats() {
       {"llama-cpp-deepseek-r1", kThink},
       {"llama-cpp-rwkv-world", kThink},
       {"mistralai-Ministral-3-14B-Reasoning-2512", {.begin = "[THINK]", .end = "[/THINK]"}},
+      {"openai-gpt-oss-120b", harmony_answer_format().reasoning},
       {"stepfun-ai-Step-3.5-Flash", kThink}};
   return kFormats;
 }

@@ -51,6 +51,10 @@ const CallFormat kTyped = {.style = CallStyle::kTagged,
                            .other_key_end = "\" string=\"false\">"};
 const CallFormat kNameIsKey = {
     .call_begin = "<|tools|>", .call_end = "<|end|>", .is_list = true, .name_key = "", .arguments_key = ""};
+const CallFormat kPython = {.style = CallStyle::kPython,
+                            .call_begin = "<|tool_call_start|>",
+                            .call_end = "<|tool_call_end|>",
+                            .is_list = true};
 const ReasoningFormat kThink = {.begin = "<think>", .end = "</think>"};
 
 struct Read {
@@ -307,6 +311,48 @@ TEST_CASE("answer parser: a string in tags is shown while it is written") {
   CHECK(parts.calls[0].arguments == "Europe");
 }
 
+TEST_CASE("answer parser: calls in Python's notation are read as JSON") {
+  const auto called = [](const std::string& arguments) {
+    return calls_of(read(reading(kPython), "<|tool_call_start|>[clock(" + arguments + ")]<|tool_call_end|>"));
+  };
+  CHECK(called("") == "clock({})");
+  CHECK(called("zone='Europe/Rome', number=-3") == R"(clock({"zone": "Europe/Rome", "number": -3}))");
+  CHECK(called(R"(zone="it's \"so\"", any=[True, None, {'a': (1, 2.5)}, []])") ==
+        R"(clock({"zone": "it's \"so\"", "any": [true, null, {"a": [1, 2.5]}, []]}))");
+  CHECK(called(R"(zone='a\n\'\x41\u00e9\q')") == "clock({\"zone\": \"a\\n'A\xC3\xA9\\\\q\"})");
+  CHECK(called("any=[1, ], ") == R"(clock({"any": [1]}))");
+  const auto two =
+      read(reading(kPython), "So: <|tool_call_start|>[clock(zone='U'), map()]<|tool_call_end|>!");
+  CHECK(calls_of(two) == "clock({\"zone\": \"U\"})map({})");
+  CHECK(two.text == "So:!");
+  CHECK(called("zone=") == "clock({\"zone\": })");
+  CHECK(calls_of(read(reading(kPython), "<|tool_call_start|>[clock(zone=*)]")) == "clock({\"zone\": )");
+}
+
+TEST_CASE("answer parser: the messages of gpt-oss are reasoning, text and calls") {
+  AnswerReading harmony = reading(kHermes);
+  harmony.format = harmony_answer_format();
+  const std::string thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant";
+  CHECK(read(harmony, thought + "<|channel|>final<|message|>Yes <|.<|return|>") ==
+        Read{.reasoning = "Hm.", .text = "Yes <|.", .calls = {}});
+  for (const std::string call :
+       {"<|channel|>commentary to=functions.clock <|constrain|>json<|message|>{\"zone\":\"U\"}<|call|>",
+        " to=functions.clock<|channel|>commentary json<|message|>{\"zone\":\"U\"}",
+        "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant to=functions.clock<|channel|>"
+        "commentary<|message|>{\"zone\":\"U\"}<|call|>"}) {
+    CAPTURE(call);
+    const auto found = read(harmony, thought + call);
+    CHECK(found.reasoning == "Hm.");
+    CHECK(calls_of(found) == "clock({\"zone\":\"U\"})");
+    CHECK(found.text == (call.find("look") == std::string::npos ? "" : "I look."));
+  }
+  CHECK(calls_of(read(harmony, " to=functions.map<|channel|>commentary<|message|><|call|>")) == "map({})");
+  CHECK(read(harmony, "No channel, <|end|").text == "No channel, <|end|");
+  CHECK(read(harmony, "<|channel|>analysis").text == "<|channel|>analysis");
+  harmony.reads_calls = false;
+  CHECK(read(harmony, " to=functions.map<|channel|>commentary<|message|>{}<|call|>").text == "{}");
+}
+
 TEST_CASE("answer parser: a call whose beginning is endless is text, and is read in bounded time") {
   const std::string endless = "<tool_call>{\"arguments\": {\"a\": \"" + std::string(200'000, 'x');
   AnswerParser parser(reading(kHermes));
@@ -352,7 +398,8 @@ TEST_CASE("answer parser: hostile answers are read alike however they are cut, a
   const auto draw = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
-  const CallFormat formats[] = {kHermes, kLlama, kMistral, kMistralWithIds, kKimi, kQwenCoder, kTyped};
+  const CallFormat formats[] = {kHermes, kLlama,     kMistral, kMistralWithIds,
+                                kKimi,   kQwenCoder, kTyped,   kPython};
   for (int round = 0; round < 3000; ++round) {
     const auto given = reading(formats[draw(std::size(formats))], draw(2) == 0 ? kThink : ReasoningFormat());
     std::string answer;

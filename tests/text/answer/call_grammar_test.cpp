@@ -89,8 +89,9 @@ TEST_CASE("call grammar: text may surround calls, and holds none that breaks its
     if (!can_bind_text(given.format)) continue;
     const CallTokens tokens(given);
     const GrammarMatcher start = matcher_for(given, tokens, {.may_be_text = true});
-    CHECK(takes(start, tokens, ""));
-    CHECK(takes(start, tokens, "No call: 1 < 2, {\"name\": ["));
+    const std::string begin = given.format.is_harmony() ? "<|channel|>final<|message|>" : "";
+    CHECK(takes(start, tokens, begin));
+    CHECK(takes(start, tokens, begin + "No call: 1 < 2, {\"name\": ["));
     CHECK_FALSE(takes(start, tokens, given.format.calls->triggers().front() + "x"));
     for (int round = 0; round < 8; ++round) {
       const auto answer = drawn_answer(start, tokens, random);

@@ -95,6 +95,9 @@ inline std::vector<CallCase> call_cases() {
       {"glm_plain", {.calls = glm}, {}},
       {"deepseek_tags", {.calls = deepseek_tags}, {}},
       {"lfm2", {.calls = lfm2}, {"<|tool_call_start|>", "<|tool_call_end|>"}},
+      {"harmony",
+       harmony_answer_format(),
+       {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>"}},
       {"lfm2_plain", {.calls = lfm2}, {}},
   };
 }

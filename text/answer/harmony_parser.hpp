@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes answers in gpt-oss' notation ("harmony") apart, as AnswerParser does others: they are messages on
+// channels. A channel "analysis" is reasoning, a recipient "functions.NAME" makes a call, all else is text.
+//
+//   [<|start|>assistant] [to=functions.f]<|channel|>commentary …<|message|> body <|end|> …
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+struct AnswerParts;
+struct AnswerReading;
+
+namespace harmony {
+
+inline constexpr const char* kStart = "<|start|>assistant";
+inline constexpr const char* kChannel = "<|channel|>";
+inline constexpr const char* kConstrain = "<|constrain|>";
+inline constexpr const char* kMessage = "<|message|>";
+inline constexpr const char* kRecipient = " to=functions.";
+// Of a body: the last two end the answer as well.
+inline constexpr const char* kEnd = "<|end|>";
+inline constexpr const char* kReturn = "<|return|>";
+inline constexpr const char* kCall = "<|call|>";
+inline constexpr std::array<const char*, 3> kEnds = {kEnd, kReturn, kCall};
+
+}  // namespace harmony
+
+// One thread.
+class HarmonyParser {
+ public:
+  // The reading must outlive this.
+  explicit HarmonyParser(const AnswerReading& reading) : reading_(reading) {}
+
+  // Appends to out. is_last: nothing can follow.
+  void push(std::string_view text, bool is_last, AnswerParts& out);
+  std::uint32_t num_calls() const { return num_calls_; }
+  bool is_in_reasoning() const { return place_ == Place::kReasoning; }
+  // The one call that is wanted was read.
+  bool is_done() const { return is_done_; }
+
+ private:
+  enum class Place : std::uint8_t { kHeader, kReasoning, kText, kCall };
+
+  bool step(bool is_last, AnswerParts& out);
+  bool take_header(bool is_last, AnswerParts& out);
+  bool take_body(bool is_last, AnswerParts& out);
+  void begin_body(std::string_view header, AnswerParts& out);
+  void show(std::string_view text, AnswerParts& out);
+  void end_body(AnswerParts& out);
+
+  const AnswerReading& reading_;
+  Place place_ = Place::kHeader;
+  std::string held_;
+  bool is_begun_ = false;  // the body has been shown in part
+  bool has_text_ = false;
+  bool is_done_ = false;
+  std::uint32_t num_calls_ = 0;
+};
+
+}  // namespace troupe
