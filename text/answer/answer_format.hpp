@@ -57,7 +57,7 @@ struct ReasoningFormat {
   bool operator==(const ReasoningFormat&) const = default;
 };
 
-// Of kHarmony: reasoning and text are found by HarmonyParser, too.
+// With kHarmony, HarmonyParser finds reasoning and text, too.
 struct AnswerFormat {
   std::optional<CallFormat> calls = {};  // absent: not known
   ReasoningFormat reasoning = {};
@@ -65,7 +65,7 @@ struct AnswerFormat {
   bool operator==(const AnswerFormat&) const = default;
 };
 
-// Of gpt-oss.
+// The format of gpt-oss.
 AnswerFormat harmony_answer_format();
 // <tool_call>{"name": …, "arguments": {…}}</tool_call>: of models whose template has none.
 CallFormat general_call_format();

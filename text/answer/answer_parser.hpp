@@ -47,7 +47,7 @@ struct AnswerReading {
   std::string call_ids = {};  // the beginning of the calls' ids
 };
 
-// Of the call with this number.
+// The id of the call with this number.
 std::string call_id(const AnswerReading& reading, std::uint32_t number);
 
 // One thread.

@@ -22,7 +22,7 @@ inline constexpr const char* kChannel = "<|channel|>";
 inline constexpr const char* kConstrain = "<|constrain|>";
 inline constexpr const char* kMessage = "<|message|>";
 inline constexpr const char* kRecipient = " to=functions.";
-// Of a body: the last two end the answer as well.
+// Marks behind a body; the last two end the answer as well.
 inline constexpr const char* kEnd = "<|end|>";
 inline constexpr const char* kReturn = "<|return|>";
 inline constexpr const char* kCall = "<|call|>";
