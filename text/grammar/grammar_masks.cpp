@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cassert>
+#include <string_view>
 
 namespace troupe {
 namespace {
 
 // A mask that took fewer nodes is computed again in the time of a copy.
 constexpr std::uint64_t kCheapWalk = 500;
-constexpr std::size_t kMaxForcedBytes = 4096;
 
 void set_bit(std::span<std::uint32_t> mask, TokenId token) {
   mask[static_cast<std::size_t>(token) / 32] |= std::uint32_t{1} << (token % 32);
@@ -127,30 +127,6 @@ void GrammarMasks::keep(State state, std::span<const std::uint32_t> mask) {
   }
   masks_.emplace(state, std::vector<std::uint32_t>(mask.begin(), mask.end()));
   kept_.push_back(state);
-}
-
-std::pair<std::string, GrammarMasks::Place> GrammarMasks::forced_bytes(State state) {
-  const std::lock_guard lock(mutex_);
-  std::string bytes;
-  while (bytes.size() < kMaxForcedBytes) {
-    const auto byte = only_byte(state);
-    if (!byte) break;
-    bytes += static_cast<char>(*byte);
-    state = states_.step(state, *byte);
-  }
-  return {std::move(bytes), place_of(state)};
-}
-
-std::optional<unsigned char> GrammarMasks::only_byte(State state) {
-  for (const GrammarPosition& position : states_.positions(state))
-    if (grammar_->node(position.node).kind != GrammarNode::Kind::kBytes) return std::nullopt;
-  std::optional<unsigned char> only;
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    if (states_.step(state, static_cast<unsigned char>(byte)) == GrammarStates::kDead) continue;
-    if (only) return std::nullopt;
-    only = static_cast<unsigned char>(byte);
-  }
-  return only;
 }
 
 bool GrammarMasks::is_full() {

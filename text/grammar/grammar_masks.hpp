@@ -10,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -45,8 +44,6 @@ class GrammarMasks {
   // nullopt: the token may not follow.
   std::optional<Place> step(State from, TokenId token);
   void write_mask(State state, std::span<std::uint32_t> mask);
-  // And the state behind them.
-  std::pair<std::string, Place> forced_bytes(State state);
 
   bool is_full();
   // A fresh one that answers move to when this one is full, and where `state` is in it.
@@ -59,7 +56,6 @@ class GrammarMasks {
   bool is_within_limits() const;
   std::optional<std::size_t> num_plain_characters(State state);
   void walk(std::span<const ByteTrieNode> nodes, State from, std::span<std::uint32_t> mask);
-  std::optional<unsigned char> only_byte(State state);
   void keep(State state, std::span<const std::uint32_t> mask);
 
   const std::shared_ptr<const Grammar> grammar_;

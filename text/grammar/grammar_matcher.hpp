@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "text/grammar/grammar.hpp"
 #include "text/grammar/grammar_vocabulary.hpp"
@@ -34,12 +32,6 @@ class GrammarMatcher {
   // the vocabulary goes on from here, or that the grammar is too ambiguous to be followed: the answer
   // has failed.
   void allow(std::span<std::uint32_t> mask) const;
-
-  // The bytes that have no alternative: every answer goes on with them.
-  std::string forced_bytes() const;
-  // Tokens that spell forced_bytes(), the longest first. Other spellings may be allowed as well, and the
-  // model may prefer them: drafts to be verified.
-  std::vector<TokenId> forced_tokens() const;
 
  private:
   std::shared_ptr<GrammarMasks> masks_;

@@ -18,7 +18,6 @@ constexpr TokenId kNumBytes = 256;
 constexpr TokenId kEnd = 298;
 constexpr TokenId kNamed = 299;
 constexpr std::size_t kMostTokens = 64;
-constexpr std::size_t kTokensAForcedCheck = 8;  // which follows thousands of bytes
 // Positions: an answer that needs more is too ambiguous, and limits decide about it.
 constexpr std::uint64_t kMostWork = GrammarStates::kMaxStepWork - 5'000;
 
@@ -58,7 +57,6 @@ class Walk {
     const std::vector<TokenId> allowed = checked_tokens();
     if (is_too_ambiguous()) return false;
     require(!allowed.empty() || names_tokens_, "an answer was led to where it can't go on");
-    if (num_tokens_++ % kTokensAForcedCheck == 0) check_forced(allowed);
     if (allowed.empty()) return false;
     const TokenId token = allowed[choice % allowed.size()];
     require(matcher_.accept(token), "a token is refused that is allowed");
@@ -113,19 +111,6 @@ class Walk {
       require(is_allowed == has_step, "a mask is not what is accepted");
     }
     return allowed;
-  }
-
-  void check_forced(const std::vector<TokenId>& allowed) const {
-    const std::string bytes = matcher_.forced_bytes();
-    GrammarMatcher next = matcher_;
-    for (const char byte : bytes.substr(0, kMostTokens))
-      require(next.accept(static_cast<unsigned char>(byte)), "a forced byte is refused");
-    for (const TokenId token : allowed)
-      require(bytes.empty() || token == kEnd || vocabulary()->bytes(token).front() == bytes.front(),
-              "a byte is forced that has an alternative");
-    next = matcher_;
-    for (const TokenId token : matcher_.forced_tokens())
-      require(next.accept(token), "a forced token is refused");
   }
 
   void check_ended() const {

@@ -274,19 +274,6 @@ TEST_CASE("grammar matcher: an answer ends with an end token, once it may") {
   CHECK_FALSE(matcher.accept(2));
 }
 
-TEST_CASE("grammar matcher: bytes without an alternative are forced") {
-  const auto vocabulary = byte_vocabulary({"\":", "name", "na", "\"na"});
-  const char* schema = R"({"type":"object","properties":{"name":{"type":"boolean"}},"required":["name"]})";
-  GrammarMatcher matcher(std::make_shared<const Grammar>(grammar_of_json_schema(schema)), vocabulary);
-  CHECK(matcher.forced_bytes() == "{\"name\":");
-  // The longest first; the last token stays open where a longer one may begin with it.
-  CHECK(matcher.forced_tokens() == std::vector<TokenId>{'{', 259, 'm', 'e', 256});
-  for (const TokenId token : matcher.forced_tokens()) CHECK(matcher.accept(token));
-  CHECK(matcher.forced_bytes().empty());
-  CHECK(accepts_bytes(matcher, "t"));
-  CHECK(matcher.forced_bytes() == "rue}");
-}
-
 TEST_CASE("grammar matcher: nesting ends where the stack does, never in a dead end") {
   const auto vocabulary = byte_vocabulary();
   GrammarMatcher matcher(std::make_shared<const Grammar>(json_object_grammar()), vocabulary);
