@@ -15,6 +15,7 @@
 #include "loadgen/result/result_file.hpp"
 #include "loadgen/seconds.hpp"
 #include "loadgen/simulator/capacity_search.hpp"
+#include "loadgen/workload/toml/setting_check.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -38,7 +39,7 @@ class LiveTrials {
     printer.finish();
     options_.calibrates = false;  // once is enough
     const auto summary = summarize(run.result);
-    if (!out_.empty()) write_result(out_ / ("rate-" + rounded_text(rate)), run.result, summary);
+    if (!out_.empty()) write_result(out_ / ("rate-" + number_text(rate)), run.result, summary);
     if (run.was_interrupted || run.was_given_up) return std::nullopt;
     RateTrial trial{.rate = rate, .measured = {}, .is_met = true};
     for (const auto& objective : objectives_) {
