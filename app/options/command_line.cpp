@@ -164,7 +164,7 @@ void add_profile_arguments(CLI::App& command, ProfileCommand& profile) {
   command.add_option("--out,-o", profile.out, "the file to write")->type_name("FILE")->capture_default_str();
   command
       .add_option("--live", profile.live,
-                  "fit the iterations that a server wrote to this trace file (--trace-file), and keep what "
+                  "fit the iterations that a server wrote to this trace file, and keep what "
                   "the fit leaves over, instead of measuring a grid")
       ->type_name("FILE");
   command.add_option("--rounds", profile.num_rounds, "how often everything is measured; medians are kept")
