@@ -128,20 +128,22 @@ def check_watchdog(troupe, model):
         except PermissionError:
             print("threads can't be frozen here")
             return
-        service.reload()
-        service.reload()  # a sign that came before the freeze may have fed it until here
-        service.socket.setblocking(False)
         try:
-            while True:
-                service.message()
-        except BlockingIOError:
-            service.socket.settimeout(TIMEOUT)
-        for _ in range(4):
-            service.process.send_signal(signal.SIGHUP)
-            told = service.messages_until("READY=1")
-            assert not any(m.startswith("WATCHDOG") for m in told), told
-        for thread in frozen:
-            traced(PTRACE_DETACH, thread)
+            service.reload()
+            service.reload()  # a sign that came before the freeze may have fed it until here
+            service.socket.setblocking(False)
+            try:
+                while True:
+                    service.message()
+            except BlockingIOError:
+                service.socket.settimeout(TIMEOUT)
+            for _ in range(4):
+                service.process.send_signal(signal.SIGHUP)
+                told = service.messages_until("READY=1")
+                assert not any(m.startswith("WATCHDOG") for m in told), told
+        finally:  # a process with frozen threads does not end
+            for thread in frozen:
+                traced(PTRACE_DETACH, thread)
         service.messages_until("WATCHDOG=1")
 
 
