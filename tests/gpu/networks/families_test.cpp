@@ -54,7 +54,7 @@ struct Answers {
 
 struct Run {
   DataType type = DataType::kF32;
-  Quantization quantization = Quantization::kNone;
+  Quantization quantization = Quantization::kKeep;
   std::uint32_t context_length = 0;
   GenerationSettings generation = {};
 };
@@ -158,6 +158,19 @@ TEST_CASE("families: Qwen3-MoE, with dense layers and shares that don't sum to 1
 
 TEST_CASE("families: gpt-oss, with sinks, windows, YaRN and experts in MXFP4, is that of transformers") {
   check_family("gpt_oss");
+}
+
+TEST_CASE("families: experts in MXFP4 whose scales lie apart are kept so, and opened give the same text") {
+  const auto expectations = read_expectations("gpt_oss");
+  const auto plan_with = [](Quantization quantization) {
+    return plan_cpu_model(directory_of("gpt_oss"), {.quantization = quantization});
+  };
+  const auto kept = plan_with(Quantization::kKeep), opened = plan_with(Quantization::kNone);
+  CHECK(kept.weight_formats == "MXFP4");
+  CHECK(opened.weight_formats.empty());
+  CHECK(kept.memory.request.weight_bytes < opened.memory.request.weight_bytes);
+  const auto answers = answers_of("gpt_oss", expectations, {.quantization = Quantization::kNone});
+  CHECK(answers.tokens == std::vector{expectations[0].greedy, expectations[1].greedy});
 }
 
 TEST_CASE("families: gpt-oss whose experts are not in blocks is that of transformers") {
