@@ -86,12 +86,25 @@ std::vector<double> memory_shares(const std::vector<ModelOptions>& models) {
 
 std::vector<ThreadShare> thread_shares(const std::vector<ModelOptions>& models, std::uint64_t threads,
                                        std::uint64_t num_cpus) {
+  const auto asked = [&](const ModelOptions& model) { return model.threads > 0 ? model.threads : threads; };
+  std::uint64_t num_taken = 0, num_open = 0;
+  for (const auto& model : models) {
+    num_taken += asked(model);
+    if (asked(model) == 0) ++num_open;
+  }
+  std::uint64_t num_left = num_cpus - std::min(num_cpus, num_taken);
   std::vector<ThreadShare> shares;
   std::uint64_t sum = 0;
   for (const auto& model : models) {
-    const std::uint64_t own = model.threads > 0 ? model.threads : threads;
+    std::uint64_t own = asked(model);
+    if (own == 0) {
+      const std::uint64_t part = (num_left + num_open - 1) / num_open;
+      num_left -= part;
+      --num_open;
+      own = std::max<std::uint64_t>(part, 1);
+    }
     shares.push_back({.threads = own, .first_cpu = sum});
-    sum += own > 0 ? own : num_cpus;
+    sum += own;
   }
   for (auto& share : shares) share.has_cores = sum <= num_cpus;
   return shares;

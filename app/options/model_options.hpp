@@ -17,7 +17,7 @@ struct ModelOptions {
   std::string dir = {};       // or a GGUF file
   std::string name = {};      // empty: the name of the directory, or of the file without .gguf
   double memory_share = 0;    // of a device's memory; 0: as much as each of the others of what is left
-  std::uint64_t threads = 0;  // of its workers, which are processes; 0: as many as --threads says
+  std::uint64_t threads = 0;  // of its workers, which are processes; 0: see thread_shares()
 
   bool operator==(const ModelOptions&) const = default;
 };
@@ -33,13 +33,14 @@ std::vector<double> memory_shares(const std::vector<ModelOptions>& models);
 
 // Compute threads of a model whose workers are processes of its own.
 struct ThreadShare {
-  std::uint64_t threads = 0;    // as --threads, 0: one a core
+  std::uint64_t threads = 0;    // of all its workers together, at least 1
   std::uint64_t first_cpu = 0;  // of the model's own, among the usable ones
   bool has_cores = false;       // false: there are fewer cores than threads of all models
   bool operator==(const ThreadShare&) const = default;
 };
 
-// In the order of the models. threads: of a model that does not say it.
+// In the order of the models. threads: of a model that does not say it; 0: such models divide
+// the CPUs that the others leave.
 std::vector<ThreadShare> thread_shares(const std::vector<ModelOptions>& models, std::uint64_t threads,
                                        std::uint64_t num_cpus);
 

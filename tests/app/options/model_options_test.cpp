@@ -34,9 +34,17 @@ TEST_CASE("model options: processes of models have cores of their own where ther
   const std::vector<ModelOptions> both = {{.dir = "a", .threads = 2}, {.dir = "b"}};
   CHECK(thread_shares(both, 1, 4) == std::vector<ThreadShare>{{2, 0, true}, {1, 2, true}});
   CHECK(thread_shares(both, 1, 2) == std::vector<ThreadShare>{{2, 0, false}, {1, 2, false}});
-  CHECK(thread_shares(both, 0, 4) ==
-        std::vector<ThreadShare>{{2, 0, false}, {0, 2, false}});  // 0: one a core
-  CHECK(thread_shares({{.dir = "a"}}, 0, 4) == std::vector<ThreadShare>{{0, 0, true}});
+}
+
+TEST_CASE("model options: processes of models that say nothing divide the cores that others leave") {
+  CHECK(thread_shares({{.dir = "a"}}, 0, 4) == std::vector<ThreadShare>{{4, 0, true}});
+  CHECK(thread_shares({{.dir = "a"}, {.dir = "b"}}, 0, 5) ==
+        std::vector<ThreadShare>{{3, 0, true}, {2, 3, true}});
+  CHECK(thread_shares({{.dir = "a", .threads = 2}, {.dir = "b"}, {.dir = "c"}}, 0, 4) ==
+        std::vector<ThreadShare>{{2, 0, true}, {1, 2, true}, {1, 3, true}});
+  // None is left without a thread.
+  CHECK(thread_shares({{.dir = "a", .threads = 4}, {.dir = "b"}}, 0, 4) ==
+        std::vector<ThreadShare>{{4, 0, false}, {1, 4, false}});
 }
 
 TEST_CASE("model options: two models of one name are refused") {
