@@ -18,25 +18,6 @@ std::uint64_t part_of(std::uint64_t bytes, double share) {
   return static_cast<std::uint64_t>(static_cast<double>(bytes) * share);
 }
 
-// The options of one model alone. What a GPU has free is not known here, so "auto" is
-// the CPU.
-Options options_of(const Options& options, std::size_t model, std::uint64_t memory_bytes, double host_share) {
-  if (memory_bytes == 0)
-    throw ConfigurationError("--memory: nothing is left for the model " + served_name(options.models[model]));
-  Options alone = options;
-  if (alone.device == "auto") alone.device = "cpu";
-  alone.models = {options.models[model]};
-  alone.memory_bytes = memory_bytes;
-  alone.cache_host_memory = part_of(options.cache_host_memory, host_share);
-  if (options.worker_placement != "child") return alone;
-  // Pinned to cores of its own, or to none.
-  const ThreadShare share = thread_shares(options.models, options.threads, usable_cpus().size()).at(model);
-  alone.threads = share.threads;
-  alone.first_cpu = share.first_cpu;
-  alone.pin_threads = options.pin_threads && share.has_cores;
-  return alone;
-}
-
 // Divides the memory among models, each of which is loaded as soon as its part is known.
 class ModelSet {
  public:
@@ -82,7 +63,15 @@ class ModelSet {
   }
 
   void load_model_at(std::size_t index, std::uint64_t memory_bytes, double host_share) {
-    models_[index] = load_model(options_of(options_, index, memory_bytes, host_share), cores_);
+    if (memory_bytes == 0)
+      throw ConfigurationError("--memory: nothing is left for the model " +
+                               served_name(options_.models[index]));
+    Options options = options_of_model(options_, index, usable_cpus().size());
+    // The free memory of a GPU is not known here, so "auto" is the CPU.
+    if (options.device == "auto") options.device = "cpu";
+    options.memory_bytes = memory_bytes;
+    options.cache_host_memory = part_of(options_.cache_host_memory, host_share);
+    models_[index] = load_model(options, cores_);
     // CPU workers share one budget, each GPU has its own. Shared weights are counted once a worker.
     const Options& in_force = models_[index]->options;
     const std::uint64_t num_sharing = in_force.device.starts_with("cuda") ? 1 : in_force.num_workers;
@@ -98,12 +87,23 @@ class ModelSet {
 
 }  // namespace
 
+Options options_of_model(const Options& options, std::size_t model, std::uint64_t num_cpus) {
+  Options alone = options;
+  alone.models = {options.models.at(model)};
+  if (options.models.size() == 1 && alone.models.front().memory_share > 0)
+    alone.memory_bytes = part_of(options.memory_bytes, alone.models.front().memory_share);
+  if (options.worker_placement != "child") return alone;
+  const ThreadShare share = thread_shares(options.models, options.threads, num_cpus).at(model);
+  alone.threads = share.threads;
+  alone.first_cpu = share.first_cpu;
+  alone.pin_threads = options.pin_threads && share.has_cores;
+  return alone;
+}
+
 std::vector<LoadedModel> load_models(const Options& options) {
-  const ModelOptions& first = options.models.front();
-  if (options.models.size() > 1 || first.memory_share > 0 || first.threads > 0)
-    return ModelSet(options).load();
+  if (options.models.size() > 1) return ModelSet(options).load();
   std::vector<LoadedModel> models;
-  models.push_back(load_model(options));
+  models.push_back(load_model(options_of_model(options, 0, usable_cpus().size())));
   return models;
 }
 

@@ -3,12 +3,19 @@
 // allocation, and the CPU's cores shared by them.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "app/loading/model_loading.hpp"
 
 namespace troupe {
+
+// The options of one model alone, of `num_cpus` usable CPUs. In processes of its own it has its
+// thread share, pinned to CPUs of its own or to none. The device stays as it is, and the memory
+// too: of several models it is divided by load_models(), of one it is its share of --memory.
+Options options_of_model(const Options& options, std::size_t model, std::uint64_t num_cpus);
 
 // In the order of the options. A model that encodes takes what it needs; what is left
 // of the memory, and all of the host tier's, is divided among those that generate, by

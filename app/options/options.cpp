@@ -218,6 +218,18 @@ void apply_flags(Options& options, const Flags& flags) {
   }
 }
 
+// Throws std::runtime_error if a model asks for something that its place can't give.
+void check_model_resources(const Options& options) {
+  const bool has_threads = std::any_of(options.models.begin(), options.models.end(),
+                                       [](const ModelOptions& model) { return model.threads > 0; });
+  if (has_threads && options.worker_placement != "child")
+    throw std::runtime_error(
+        "[[model]]: threads: expected --worker-placement child; models in one process share --threads");
+  if (options.models.size() == 1 && options.models.front().memory_share > 0 && options.memory_bytes == 0)
+    throw std::runtime_error(
+        "[[model]]: memory_share: expected --memory, for one model has a share of it only");
+}
+
 }  // namespace
 
 std::optional<std::string> set_option(Options& options, const OptionEntry& entry, std::string_view text) {
@@ -256,11 +268,7 @@ Options resolve_options(const OptionSources& sources) {
   apply_flags(options, sources.flags);
   if (options.device == "host") options.device = "cpu";
   if (const auto problem = find_problem(options.models)) throw std::runtime_error(*problem);
-  const bool has_threads = std::any_of(options.models.begin(), options.models.end(),
-                                       [](const ModelOptions& model) { return model.threads > 0; });
-  if (has_threads && options.worker_placement != "child")
-    throw std::runtime_error(
-        "[[model]]: threads: expected --worker-placement child; models in one process share --threads");
+  check_model_resources(options);
   return options;
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/loading/hardware.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
@@ -249,6 +250,20 @@ TEST_CASE("options: workers divide the threads, and none is bound to a core") {
   CHECK(with_device_numbers(options, DeviceKind::kCpu).num_workers == 1);
 }
 
+TEST_CASE("options: threads are pinned from the model's first core on") {
+  const auto cpus = usable_cpus();
+  if (cpus.size() < 2) {
+    MESSAGE("SKIPPED: there is one core only");
+    return;
+  }
+  Options options;
+  options.threads = 1;
+  options.first_cpu = 1;
+  CHECK(backend_settings(options).cpus == std::vector(cpus.begin() + 1, cpus.end()));
+  options.first_cpu = cpus.size();
+  CHECK(backend_settings(options).cpus.empty());
+}
+
 TEST_CASE("options: a model is given by a flag, a variable or [model], each of its keys by itself") {
   const TemporaryFile file("[model]\ndir = \"/a/file\"\nname = \"filed\"\n");
   const auto options =
@@ -338,6 +353,13 @@ TEST_CASE("options: a [[model]] has threads of its own in processes only") {
   CHECK(options.models.at(0).threads == 3);
   CHECK(contains(refusal({.file = file.path(), .environment = {}, .flags = {}}),
                  "[[model]]: threads: expected --worker-placement child"));
+}
+
+TEST_CASE("options: one model alone has a memory_share of --memory only") {
+  const TemporaryFile file("[[model]]\ndir = \"/m/a\"\nmemory_share = 0.5\n");
+  CHECK(contains(refusal({.file = file.path(), .environment = {}, .flags = {}}),
+                 "[[model]]: memory_share: expected --memory"));
+  CHECK_NOTHROW(resolve_options({.file = file.path(), .environment = {}, .flags = {{"--memory", "1GiB"}}}));
 }
 
 TEST_CASE("options: of what has changed, the reloadable is taken over and the rest is named") {

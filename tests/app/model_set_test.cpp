@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/loading/model_set.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe;
+
+namespace {
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+Options in_processes(std::vector<ModelOptions> models) {
+  Options options;
+  options.worker_placement = "child";
+  options.models = std::move(models);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("model set: one model keeps device and memory, whatever its threads") {
+  const Options alone = options_of_model(in_processes({{.dir = "a", .threads = 2}}), 0, 4);
+  CHECK(alone.device == "auto");
+  CHECK(alone.memory_bytes == 0);
+  CHECK(alone.threads == 2);
+  CHECK(alone.first_cpu == 0);
+  CHECK(alone.pin_threads);
+}
+
+TEST_CASE("model set: one model has its share of --memory") {
+  Options options;
+  options.models = {{.dir = "a", .memory_share = 0.25}};
+  options.memory_bytes = 8 * kGiB;
+  const Options alone = options_of_model(options, 0, 4);
+  CHECK(alone.memory_bytes == 2 * kGiB);
+  CHECK(alone.device == "auto");
+}
+
+TEST_CASE("model set: processes of two models have their threads on cores of their own") {
+  const Options both = in_processes({{.dir = "a", .threads = 3}, {.dir = "b"}});
+  const Options first = options_of_model(both, 0, 4), second = options_of_model(both, 1, 4);
+  CHECK(first.models == std::vector<ModelOptions>{both.models[0]});
+  CHECK(second.models == std::vector<ModelOptions>{both.models[1]});
+  CHECK(first.threads == 3);
+  CHECK(first.first_cpu == 0);
+  CHECK(second.threads == 1);
+  CHECK(second.first_cpu == 3);
+  CHECK(first.pin_threads);
+  CHECK(second.pin_threads);
+  CHECK_FALSE(options_of_model(both, 1, 3).pin_threads);  // four threads on three cores
+}
+
+TEST_CASE("model set: models in one process share its threads") {
+  Options both = in_processes({{.dir = "a"}, {.dir = "b"}});
+  both.worker_placement = "inline";
+  both.threads = 4;
+  CHECK(options_of_model(both, 1, 4).threads == 4);
+  CHECK(options_of_model(both, 1, 4).first_cpu == 0);
+}
