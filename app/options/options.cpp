@@ -225,6 +225,9 @@ void check_model_resources(const Options& options) {
   if (has_threads && options.worker_placement != "child")
     throw std::runtime_error(
         "[[model]]: threads: expected --worker-placement child; models in one process share --threads");
+  if (has_threads && options.device != "cpu" && options.device != "auto")
+    throw std::runtime_error("[[model]]: threads: expected --device cpu or auto, got '" + options.device +
+                             "', which computes without them");
   if (options.models.size() == 1 && options.models.front().memory_share > 0 && options.memory_bytes == 0)
     throw std::runtime_error(
         "[[model]]: memory_share: expected --memory, for one model has a share of it only");

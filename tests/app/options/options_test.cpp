@@ -353,6 +353,10 @@ TEST_CASE("options: a [[model]] has threads of its own in processes only") {
   CHECK(options.models.at(0).threads == 3);
   CHECK(contains(refusal({.file = file.path(), .environment = {}, .flags = {}}),
                  "[[model]]: threads: expected --worker-placement child"));
+  CHECK(contains(refusal({.file = file.path(),
+                          .environment = {},
+                          .flags = {{"--worker-placement", "child"}, {"--device", "cuda"}}}),
+                 "[[model]]: threads: expected --device cpu or auto, got 'cuda'"));
 }
 
 TEST_CASE("options: one model alone has a memory_share of --memory only") {
