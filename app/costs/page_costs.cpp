@@ -86,7 +86,7 @@ void keep(const StateDirectory& directory, const std::string& key, const Restore
 }  // namespace
 
 RestoreCosts page_costs(const Options& options, const LoadedModel& model, const StateDirectory* directory) {
-  const RestoreCosts estimated{.recompute = model.served.recompute_cost, .host = {}, .disk = {}};
+  RestoreCosts estimated{.recompute = model.served.recompute_cost, .host = {}, .disk = {}};
   if (!options.serving.keeps_prefixes() || !options.cache_measure || !model.served.network) return estimated;
   const auto deepest =
       static_cast<std::uint32_t>(std::max<std::size_t>(model.context_length / kKvPageTokens, 1) - 1);
