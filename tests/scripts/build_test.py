@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/build: when it configures, what it says of settings that are lost by it, and of how far it is. cmake and
-ninja are twins; the twin's presets file is the cache that cmake makes of it."""
+"""scripts/build: when it configures, what it says of settings that are lost by it, and of how far it is; scripts/test:
+what it leaves out. cmake, ninja and ctest are twins; the twin's presets file is the cache that cmake makes of it."""
 import os
 import pathlib
 import pty
@@ -112,6 +112,22 @@ class Building(unittest.TestCase):
     def test_a_failed_build_fails_on_a_terminal(self):
         self.assertEqual(self.build_on_a_terminal(3)[0], 3)
         self.assertFalse((self.place / "build/release/built").exists())
+
+    def arguments_of_ctest(self, preset):
+        self.write("scripts/test", SCRIPT.with_name("test").read_text(encoding="utf-8"))
+        for name in ("scripts/build", "scripts/fetch-prometheus"):
+            self.write(name, "#!/bin/sh\n")
+        self.write("twins/ctest", "#!/bin/sh\necho \"$@\"\n")
+        environment = {**os.environ, "PATH": f"{self.place}/twins:{os.environ['PATH']}"}
+        return subprocess.run([self.place / "scripts/test", "--preset", preset, "-R", "x"], env=environment,
+                              capture_output=True, text=True, check=True).stdout
+
+    def test_without_an_instrumented_caf_what_runs_its_threads_is_left_out(self):
+        left_out = "--label-exclude caf_threads|end_to_end -R x"
+        self.assertIn(left_out, self.arguments_of_ctest("tsan"))
+        self.assertNotIn("--label-exclude", self.arguments_of_ctest("asan"))
+        (self.place / "build/tools/caf-tsan").mkdir(parents=True)
+        self.assertNotIn("--label-exclude", self.arguments_of_ctest("tsan"))
 
 
 if __name__ == "__main__":
