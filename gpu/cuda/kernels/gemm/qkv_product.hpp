@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The start of attention for few tokens (few_token_input.hpp): queries, keys and
-// values = a · weightᵀ + bias; queries and keys are rotated (rotary.hpp), keys and
+// values = a · weightᵀ + bias; queries and keys are rotated (rotary_append_kv.hpp), keys and
 // values go to the KV pages and nowhere else.
 #pragma once
 
