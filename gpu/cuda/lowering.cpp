@@ -49,11 +49,11 @@ class Lowering {
   virtual void lower(const Matmul&, const Operator& op) {
     const TensorId c = op.outputs.at(0);
     if (is_residual_[c]) {
-      add(ProductStep{.adds = true}, op.inputs, {x_});
+      add(ProductStep{.adds = true, .is_exact = is_exact()}, op.inputs, {x_});
       return;
     }
     if (!stays_f32(c)) tensor(c).type = compute_type_;
-    add(ProductStep{}, op.inputs, {c});
+    add(ProductStep{.is_exact = is_exact()}, op.inputs, {c});
   }
 
   void lower(const HeadNorm& norm, const Operator& op) {
@@ -100,6 +100,13 @@ class Lowering {
   TensorId x_ = 0;
 
  private:
+  bool is_exact() const {
+    return compute_type_ == DataType::kF32 &&
+           std::any_of(program_.operators.begin(), program_.operators.end(), [](const Operator& op) {
+             return std::holds_alternative<Pool>(op.kind) || std::holds_alternative<WriteVectors>(op.kind);
+           });
+  }
+
   // Logits are, and what is normed or goes to the batch's result.
   bool stays_f32(TensorId c) {
     if (tensor(c).rows == RowCount::kOutputRows) return true;

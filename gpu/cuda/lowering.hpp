@@ -38,6 +38,7 @@ struct NormStep {
 // c += that.
 struct ProductStep {
   bool adds = false;
+  bool is_exact = false;  // of a program in f32 whose result is vectors: their digits are compared
 };
 // inputs {qkv, query weight, key weight}: heads are normed in place.
 struct HeadNormStep {

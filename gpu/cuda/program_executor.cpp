@@ -165,7 +165,8 @@ class ProgramExecutor::Queueing {
                              .type = matrix.type,
                              .c_type = tensor(c).type,
                              .has_bias = has_bias,
-                             .adds = product.adds};
+                             .adds = product.adds,
+                             .is_exact = product.is_exact};
     if (takes_own_kernel(shape)) {
       FusedInput input{.has_bias = has_bias};
       launch_few_token_product({.input = few_tokens(input, step),

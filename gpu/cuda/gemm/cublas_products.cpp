@@ -97,8 +97,8 @@ struct Descriptors {
       : weight(layout_of(shape.type, shape.depth, shape.num_outputs)),
         a(layout_of(shape.type, shape.depth, shape.num_tokens)),
         c(layout_of(shape.c_type, shape.num_outputs, shape.num_tokens)) {
-    const bool is_wide = shape.type == DataType::kF32;
-    check(cublasLtMatmulDescInit(&operation, is_wide ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+    const bool is_rounded = shape.type == DataType::kF32 && !shape.is_exact;
+    check(cublasLtMatmulDescInit(&operation, is_rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                  CUDA_R_32F),
           "a description of a product");
     set(operation, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);

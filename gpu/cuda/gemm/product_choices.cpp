@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Also counts changes of the own kernels that make old measurements wrong.
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostChoices = 8192;
 constexpr double kLongest = 1e9;  // microseconds
@@ -53,6 +53,7 @@ Json json_of(const ProductShape& shape, const ProductChoice& choice) {
                {"bias", shape.has_bias},
                {"adds", shape.adds},
                {"gelu", shape.activation == ProductActivation::kGelu},
+               {"exact", shape.is_exact},
                {"microseconds", choice.microseconds}};
   if (choice.kernel == ProductKernel::kFewTokens) {
     json["kernel"] = "few-tokens";
@@ -131,7 +132,8 @@ bool read_shape(const Json& json, ProductShape& shape) {
       !read_number(member(json, "outputs"), shape.num_outputs) ||
       !read_number(member(json, "depth"), shape.depth) || !read_type(member(json, "type"), shape.type) ||
       !read_type(member(json, "c_type"), shape.c_type) || !read_flag(member(json, "bias"), shape.has_bias) ||
-      !read_flag(member(json, "adds"), shape.adds) || !read_flag(member(json, "gelu"), is_gelu)) {
+      !read_flag(member(json, "adds"), shape.adds) || !read_flag(member(json, "gelu"), is_gelu) ||
+      !read_flag(member(json, "exact"), shape.is_exact)) {
     return false;
   }
   shape.activation = is_gelu ? ProductActivation::kGelu : ProductActivation::kNone;

@@ -48,7 +48,8 @@ ProductsOfNetwork products_of(const CudaModelPlan& plan, const DeviceWeights& we
                              .type = weight.type,
                              .c_type = lowered.tensors[step.outputs.at(0)].type,
                              .has_bias = step.inputs.size() > 2,
-                             .adds = product->adds};
+                             .adds = product->adds,
+                             .is_exact = product->is_exact};
     products[shape].push_back(&weight);
   }
   return products;

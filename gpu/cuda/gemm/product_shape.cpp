@@ -34,6 +34,7 @@ std::string to_string(const ProductShape& shape) {
   std::string text = std::to_string(shape.num_tokens) + " x " + std::to_string(shape.num_outputs) + " x " +
                      std::to_string(shape.depth) + " ";
   text += name_of(shape.type);
+  if (shape.is_exact) text += " exact";
   if (shape.c_type != shape.type) text.append(" -> ").append(name_of(shape.c_type));
   if (shape.has_bias) text += " +bias";
   if (shape.activation == ProductActivation::kGelu) text += " +gelu";

@@ -30,11 +30,12 @@ struct ProductShape {
   std::uint32_t num_tokens = 0;
   std::uint32_t num_outputs = 0;
   std::uint32_t depth = 0;
-  DataType type = DataType::kBF16;    // of a and weight; kF32 is rounded to tf32 on the way
+  DataType type = DataType::kBF16;    // of a and weight; kF32 is rounded to tf32 on the way, unless is_exact
   DataType c_type = DataType::kBF16;  // as `type`, or kF32
   bool has_bias = false;
   bool adds = false;  // to what c holds
   ProductActivation activation = ProductActivation::kNone;
+  bool is_exact = false;  // factors of kF32 keep all their digits
   auto operator<=>(const ProductShape&) const = default;
 };
 

@@ -79,7 +79,7 @@ class Matrices {
     }
     if (shape_.has_bias) sum += bias_[output];
     if (shape_.adds) sum += old_c_[token * shape_.num_outputs + output];
-    allowed = magnitude * (shape_.type == DataType::kF32 ? 0x1p-9 : 0x1p-20);
+    allowed = magnitude * (shape_.type == DataType::kF32 && !shape_.is_exact ? 0x1p-9 : 0x1p-20);
     if (shape_.activation == ProductActivation::kGelu) {
       sum *= 0.5 * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (sum + 0.044715 * sum * sum * sum)));
     }
@@ -95,14 +95,17 @@ class Matrices {
 std::vector<ProductShape> all_kinds(std::uint32_t tokens, std::uint32_t outputs, std::uint32_t depth) {
   struct Types {
     DataType type, c_type;
+    bool is_exact = false;
   };
   std::vector<ProductShape> shapes;
-  for (const auto& [type, c_type] : {Types{DataType::kBF16, DataType::kBF16},
-                                     {DataType::kBF16, DataType::kF32},
-                                     {DataType::kF16, DataType::kF16},
-                                     {DataType::kF16, DataType::kF32},
-                                     {DataType::kF32, DataType::kF32}}) {
+  for (const auto& [type, c_type, is_exact] : {Types{DataType::kBF16, DataType::kBF16},
+                                               {DataType::kBF16, DataType::kF32},
+                                               {DataType::kF16, DataType::kF16},
+                                               {DataType::kF16, DataType::kF32},
+                                               {DataType::kF32, DataType::kF32},
+                                               {DataType::kF32, DataType::kF32, true}}) {
     ProductShape shape{tokens, outputs, depth, type, c_type};
+    shape.is_exact = is_exact;
     for (const bool has_bias : {false, true}) {
       shape.has_bias = has_bias;
       shapes.push_back(shape);

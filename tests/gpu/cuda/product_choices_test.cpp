@@ -31,6 +31,12 @@ ProductChoices some_choices() {
       .algorithm = {0x1234, ~std::uint64_t{0}, 0, 7, 0xABCDEF0123456789, 1, 2, 3},
       .workspace_bytes = 1 << 20,
       .microseconds = 17.25};
+  choices[{.num_tokens = 2,
+           .num_outputs = 384,
+           .depth = 384,
+           .type = DataType::kF32,
+           .c_type = DataType::kF32,
+           .is_exact = true}] = {.microseconds = 2.5};
   choices[{.num_tokens = 1,
            .num_outputs = 6144,
            .depth = 4096,
@@ -111,7 +117,7 @@ TEST_CASE("product choices: a file cut anywhere is none") {
   const std::string whole = file.text();
   for (std::size_t length = 0; length + 1 < whole.size(); length += 7) {
     file.set_text(whole.substr(0, length));
-    CHECK(file.problem() == "expected JSON of format 1");
+    CHECK(file.problem() == "expected JSON of format 2");
   }
 }
 
@@ -133,19 +139,19 @@ TEST_CASE("product choices: damage is noticed, one digit of an algorithm too") {
   CHECK(problem_after("\"bf16\"", "\"i32\"") == kNoList);
   CHECK(problem_after("\"tokens\": 64", "\"tokens\": 63") == kNoList);  // no bin
   CHECK(problem_after("\"tokens\": 64", "\"tokens\": 68719476736") == kNoList);
-  CHECK(problem_after("\"format\": 1", "\"format\": 2") == "expected JSON of format 1");
+  CHECK(problem_after("\"format\": 2", "\"format\": 1") == "expected JSON of format 2");
 }
 
 TEST_CASE("product choices: whatever else lies there is no choice either") {
   ChoicesFile file;
-  for (const std::string text : {"", "[]", "null", "{\"format\": 1}", "\xFF\xFE"}) {
+  for (const std::string text : {"", "[]", "null", "{\"format\": 2}", "\xFF\xFE"}) {
     file.set_text(text);
     CHECK_FALSE(file.problem().empty());
   }
   file.set_text(std::string((4 << 20) + 1, ' '));
   CHECK(file.problem() == "expected at most 4194304 bytes, got more");
-  file.set_text("{\"format\": 1, \"choices\": " + std::string(1 << 20, '['));
-  CHECK(file.problem() == "expected JSON of format 1");
+  file.set_text("{\"format\": 2, \"choices\": " + std::string(1 << 20, '['));
+  CHECK(file.problem() == "expected JSON of format 2");
   std::filesystem::remove(file.path());
   std::filesystem::create_directory(file.path());
   CHECK(file.problem() == "expected a regular file");
