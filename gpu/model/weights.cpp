@@ -91,7 +91,21 @@ std::string expected(const WeightSpec& spec) {
       spec.is_vector() ? "[" + columns + "]" : "[" + std::to_string(spec.rows) + ", " + columns + "]";
   return "expected " + total +
          (spec.sources.size() > 1 ? " together from " + std::to_string(spec.sources.size()) + " tensors"
-                                  : "");
+                                  : "") +
+         (spec.kind == MatrixKind::kExperts ? " of one size" : "");
+}
+
+// Throws std::runtime_error: the network's order cannot be made of the file's.
+void check_order(const WeightSpec& spec, const std::string& source, const WeightView& view) {
+  if (view.blocks && spec.order != FileOrder::kAsRead) {
+    throw std::runtime_error("tensor \"" + source + "\" is in blocks of " +
+                             std::string(layout_of(*view.blocks).name) +
+                             " in an order other than the network's, expected F32, F16 or BF16");
+  }
+  if (spec.alternates && view.shape[0] % 2 != 0) {
+    throw std::runtime_error("tensor \"" + source + "\" has " + std::to_string(view.shape[0]) +
+                             " rows of two halves that take turns, expected an even number");
+  }
 }
 
 }  // namespace
@@ -305,6 +319,7 @@ void WeightStore::add_shards(const std::filesystem::path& model_dir,
 
 std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec& spec) {
   const bool is_vector = spec.is_vector();
+  const std::uint64_t total = is_vector ? spec.columns : spec.rows;
   std::vector<WeightView> views;
   std::uint64_t stacked = 0;
   for (const auto& source : spec.sources) {
@@ -316,15 +331,18 @@ std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec&
     views.back().order = spec.order;
     views.back().head_dim = spec.head_dim;
     views.back().alternates = spec.alternates;
-    const bool fits = is_vector ? shape.size() == 1 : shape.size() == 2 && shape[1] == spec.columns;
+    bool fits = is_vector ? shape.size() == 1 : shape.size() == 2 && shape[1] == spec.columns;
+    // A product takes the rows of an expert by its number.
+    if (fits && spec.kind == MatrixKind::kExperts) fits = shape[0] == total / spec.sources.size();
     // No overflow: a shape's product was checked against the file's size.
     stacked += fits ? shape[0] : 0;
-    if (!fits || stacked > (is_vector ? spec.columns : spec.rows)) {
+    if (!fits || stacked > total) {
       throw std::runtime_error("tensor \"" + source + "\" has shape " + shown(shape) +
                                ", which does not fit the configuration: " + expected(spec));
     }
+    check_order(spec, source, views.back());
   }
-  if (stacked != (is_vector ? spec.columns : spec.rows)) {
+  if (stacked != total) {
     throw std::runtime_error("tensor \"" + spec.sources.back() + "\" has shape " + shown(views.back().shape) +
                              ", which does not fit the configuration: " + expected(spec));
   }

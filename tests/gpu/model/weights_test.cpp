@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/temporary_directory.hpp"
 
@@ -20,6 +21,30 @@ std::string file_with(const std::string& name, float value, const std::string& t
   file += header;
   file.append(reinterpret_cast<const char*>(&value), sizeof(value));
   return file;
+}
+
+struct EmptyTensor {
+  std::string name, type;
+  std::vector<std::uint64_t> shape;
+};
+
+// A file of tensors of zeros.
+std::string file_of(const std::vector<EmptyTensor>& tensors) {
+  nlohmann::json header = nlohmann::json::object();
+  std::uint64_t end = 0;
+  for (const EmptyTensor& tensor : tensors) {
+    const std::uint64_t begin = end;
+    std::uint64_t size = tensor.type == "F32" ? 4 : 1;
+    for (const std::uint64_t dimension : tensor.shape) size *= dimension;
+    end += size;
+    header[tensor.name] = {{"dtype", tensor.type},
+                           {"shape", tensor.shape},
+                           {"data_offsets", nlohmann::json::array({begin, end})}};
+  }
+  const std::string text = header.dump();
+  std::string file;
+  for (int i = 0; i < 8; ++i) file += static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  return file + text + std::string(end, '\0');
 }
 
 float first_of(const WeightView& view) {
@@ -120,6 +145,71 @@ TEST_CASE("weights: sources must fit the weight they make up") {
                        doctest::Contains("has shape [1]"), std::runtime_error);
   CHECK_THROWS_WITH_AS(find_sources(store, {.name = "w", .sources = {"a"}, .rows = 2, .columns = 1}),
                        doctest::Contains("expected [2, 1]"), std::runtime_error);
+}
+
+TEST_CASE("weights: blocks in another order than the network's are refused") {
+  const TemporaryDirectory directory;
+  const std::string stack = "model.layers.0.mlp.experts.down_proj_";
+  directory.write("model.safetensors",
+                  file_of({{stack + "blocks", "U8", {1, 96, 3, 16}}, {stack + "scales", "U8", {1, 96, 3}}}));
+  const WeightStore store(directory.path());
+  WeightSpec spec{.name = "w",
+                  .sources = {"model.layers.0.mlp.experts.0.down_proj.weight"},
+                  .rows = 96,
+                  .columns = 96,
+                  .is_matrix = true,
+                  .head_dim = 32};
+  CHECK_NOTHROW(find_sources(store, spec));
+  for (const FileOrder order : {FileOrder::kTransposed, FileOrder::kHeadByHead}) {
+    spec.order = order;
+    CHECK_THROWS_WITH_AS(find_sources(store, spec),
+                         doctest::Contains("0.down_proj.weight\" is in blocks of MXFP4 in an order other"),
+                         std::runtime_error);
+  }
+}
+
+TEST_CASE("weights: halves of which rows take turns are of one size") {
+  const TemporaryDirectory directory;
+  directory.write("model.safetensors", file_of({{"odd", "F32", {3, 2}}, {"even", "F32", {4, 2}}}));
+  const WeightStore store(directory.path());
+  const auto spec = [](const char* source, std::uint32_t rows) {
+    return WeightSpec{
+        .name = "w", .sources = {source}, .rows = rows, .columns = 2, .is_matrix = true, .alternates = true};
+  };
+  CHECK_NOTHROW(find_sources(store, spec("even", 4)));
+  CHECK_THROWS_WITH_AS(find_sources(store, spec("odd", 3)),
+                       doctest::Contains("\"odd\" has 3 rows of two halves that take turns"),
+                       std::runtime_error);
+}
+
+TEST_CASE("weights: experts have as many rows each") {
+  const TemporaryDirectory directory;
+  directory.write("model.safetensors", file_of({{"short", "F32", {2, 2}},
+                                                {"long", "F32", {6, 2}},
+                                                {"good", "F32", {4, 2}},
+                                                {"short_bias", "F32", {3}},
+                                                {"long_bias", "F32", {5}}}));
+  const WeightStore store(directory.path());
+  WeightSpec spec{.name = "w",
+                  .sources = {"good", "good"},
+                  .rows = 8,
+                  .columns = 2,
+                  .is_matrix = true,
+                  .kind = MatrixKind::kExperts};
+  CHECK(find_sources(store, spec).size() == 2);
+  spec.sources = {"short", "long"};
+  CHECK_THROWS_WITH_AS(
+      find_sources(store, spec),
+      doctest::Contains("\"short\" has shape [2, 2], which does not fit the configuration: expected [8, 2] "
+                        "together from 2 tensors of one size"),
+      std::runtime_error);
+  const WeightSpec bias{.name = "b",
+                        .sources = {"short_bias", "long_bias"},
+                        .rows = 1,
+                        .columns = 8,
+                        .kind = MatrixKind::kExperts};
+  CHECK_THROWS_WITH_AS(find_sources(store, bias), doctest::Contains("\"short_bias\" has shape [3]"),
+                       std::runtime_error);
 }
 
 TEST_CASE("weights: infinity and what is not a number are found in every type and at every place") {
