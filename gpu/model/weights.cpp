@@ -272,10 +272,15 @@ void WeightStore::add_unique(const std::string& name, Tensor tensor) {
 void WeightStore::add_experts(const std::string& name, std::size_t number_at, const Tensor& stack) {
   constexpr std::uint64_t kMaxExperts = 4096;
   const auto& shape = stack.view.shape;
-  if (shape.size() < 2 || shape[0] == 0 || shape[0] > kMaxExperts) {
-    throw std::runtime_error(stack.file->path().string() + ": the tensor " + shown_gguf_name(name) +
-                             " has shape " + shown(shape) + ", expected those of 1 to 4096 experts");
-  }
+  const auto refuse = [&](const std::string& reason) -> void {
+    throw std::runtime_error(stack.file->path().string() + ": the tensor " + shown_gguf_name(name) + reason);
+  };
+  const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  if (shape.size() < 2 || is_empty || shape[0] > kMaxExperts)
+    refuse(" has shape " + shown(shape) + ", expected those of 1 to 4096 experts");
+  // A stack costs a file a name, but the store one for each expert.
+  if (tensors_.size() + shape[0] > SafetensorsLimits::kMaxTensors)
+    refuse(" of " + std::to_string(shape[0]) + " experts makes more than 200000 tensors");
   const std::size_t size = stack.view.bytes.size() / shape[0];
   for (std::uint64_t expert = 0; expert < shape[0]; ++expert) {
     Tensor tensor = stack;

@@ -261,6 +261,21 @@ TEST_CASE("weights: a stack of experts that is none is refused by its name") {
   }
 }
 
+TEST_CASE("weights: stacks of experts that cost a file nothing are refused") {
+  const TemporaryDirectory directory;
+  directory.write("model.safetensors", file_of({{"a.mlp.experts.down_proj", "F32", {4096, 0}}}));
+  CHECK_THROWS_WITH_AS(WeightStore(directory.path()),
+                       doctest::Contains("has shape [4096, 0], expected those of 1 to 4096 experts"),
+                       std::runtime_error);
+  std::vector<EmptyTensor> stacks;
+  for (int layer = 0; layer < 49; ++layer)
+    stacks.push_back({std::to_string(layer) + ".mlp.experts.down_proj", "U8", {4096, 1}});
+  directory.write("model.safetensors", file_of(stacks));
+  CHECK_THROWS_WITH_AS(WeightStore(directory.path()),
+                       doctest::Contains("of 4096 experts makes more than 200000 tensors"),
+                       std::runtime_error);
+}
+
 TEST_CASE("weights: gpt-oss has a matrix and a bias for each expert, in blocks or not") {
   const auto fixtures = std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families";
   const WeightStore in_blocks(fixtures / "gpt_oss"), plain(fixtures / "gpt_oss_plain");
