@@ -10,6 +10,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint32_t kMaxExperts = 4096;
+constexpr std::uint32_t kMaxExpertsOfLayers = 1U << 17;
 constexpr double kMaxRows = 1U << 22;  // of a layer's experts
 constexpr std::uint32_t kPanel = 32;   // rows of an expert's matrices that devices pack together
 
@@ -53,6 +54,10 @@ void check_sizes(const ConfigFields& fields, const char* width_name, const Exper
                   " and hidden_size " + std::to_string(config.hidden_size) +
                   " are not supported (multiples of 16 and 32 are)");
   }
+  // Each has names of its own, before any tensor is looked for.
+  if (std::uint64_t{config.num_layers} * experts.num_experts > kMaxExpertsOfLayers)
+    fields.refuse(std::to_string(config.num_layers) + " layers of " + std::to_string(experts.num_experts) +
+                  " experts are more than 131072 experts");
   const double rows =
       experts.num_experts * std::max<double>(config.hidden_size, 2.0 * experts.intermediate_size);
   const double parameters =

@@ -126,6 +126,11 @@ TEST_CASE("experts config: what makes no sense is refused by its name") {
       {refusal_of(qwen, "mlp_only_layers", {6}), "mlp_only_layers has 6, expected a layer below"},
       {refusal_of(qwen, "moe_intermediate_size", 1 << 20), "are more than devices can stack"},
   };
+  json many = qwen;
+  many["num_experts"] = 4096;
+  CHECK(refusal_of(many, "num_hidden_layers", 32).empty());
+  CHECK(refusal_of(many, "num_hidden_layers", 33).find("33 layers of 4096 experts are more than 131072") !=
+        std::string::npos);
   for (const auto& [said, expected] : cases) CHECK_MESSAGE(said.find(expected) != std::string::npos, said);
 }
 
