@@ -187,12 +187,26 @@ void check_invariance(const json& document, DataType compute_type,
   check_model(directory.path(), config.vocabulary_size, compute_type, quantization);
 }
 
-// A GGUF file of these formats, kept.
-void check_invariance(BlockFormat format, BlockFormat of_values, DataType compute_type) {
+// Rows of whole blocks, also of 256.
+ModelConfig llama_of_blocks() {
   ModelConfig config = wide_llama();
-  config.hidden_size = 256;  // whole blocks of 256
+  config.hidden_size = 256;
   config.intermediate_size = 768;
   config.vocabulary_size = 301;
+  return config;
+}
+
+ModelConfig mixtral_of_blocks() {
+  ModelConfig config = llama_of_blocks();
+  config.architecture = "MixtralForCausalLM";
+  config.intermediate_size = 256;
+  config.experts = ExpertsConfig{.num_experts = 5, .num_chosen = 2, .intermediate_size = 256};
+  return config;
+}
+
+// A GGUF file of these formats, kept.
+void check_invariance(const ModelConfig& config, BlockFormat format, BlockFormat of_values,
+                      DataType compute_type) {
   const TemporaryDirectory directory;
   const auto gguf = directory.path() / "model.gguf";
   test::write_twins(gguf, directory.path() / "plain", config, format, 3, [&](const std::string& name) {
@@ -220,10 +234,10 @@ TEST_CASE("batch invariance: bf16, wide, weights in 4 bits") {
   check_invariance(wide_llama(), DataType::kBF16, Quantization::kQ4);
 }
 TEST_CASE("batch invariance: bf16, a file's blocks of Q4_K and Q6_K") {
-  check_invariance(BlockFormat::kQ4_K, BlockFormat::kQ6_K, DataType::kBF16);
+  check_invariance(llama_of_blocks(), BlockFormat::kQ4_K, BlockFormat::kQ6_K, DataType::kBF16);
 }
 TEST_CASE("batch invariance: f32, a file's blocks of Q5_1 and MXFP4") {
-  check_invariance(BlockFormat::kQ5_1, BlockFormat::kMxfp4, DataType::kF32);
+  check_invariance(llama_of_blocks(), BlockFormat::kQ5_1, BlockFormat::kMxfp4, DataType::kF32);
 }
 TEST_CASE("batch invariance: f32, Gemma") { check_invariance(odd_gemma(), DataType::kF32); }
 TEST_CASE("batch invariance: bf16, Gemma, weights in 8 bits") {
@@ -232,6 +246,9 @@ TEST_CASE("batch invariance: bf16, Gemma, weights in 8 bits") {
 TEST_CASE("batch invariance: f32, a mixture of experts") { check_invariance(odd_mixture(), DataType::kF32); }
 TEST_CASE("batch invariance: bf16, a mixture of experts in 4 bits") {
   check_invariance(odd_mixture(), DataType::kBF16, Quantization::kQ4);
+}
+TEST_CASE("batch invariance: bf16, a mixture of experts in a file's blocks of Q4_K") {
+  check_invariance(mixtral_of_blocks(), BlockFormat::kQ4_K, BlockFormat::kQ6_K, DataType::kBF16);
 }
 TEST_CASE("batch invariance: bf16, GPT-NeoX") { check_invariance(odd_gpt(), DataType::kBF16); }
 TEST_CASE("batch invariance: f32, GPT-NeoX, weights in 8 bits") {

@@ -36,6 +36,25 @@ ModelConfig wide_llama() {
   return config;
 }
 
+ModelConfig wide_mixtral() {
+  ModelConfig config = wide_llama();
+  config.architecture = "MixtralForCausalLM";
+  config.experts = ExpertsConfig{.num_experts = 5, .num_chosen = 2, .intermediate_size = 256};
+  return config;
+}
+
+ModelConfig wide_gpt_oss() {
+  ModelConfig config = wide_llama();
+  config.architecture = "GptOssForCausalLM";
+  config.attention_bias = config.attention_sinks = true;
+  config.sliding_window = 4;
+  config.rope_scaling =
+      RopeScaling{.type = "yarn", .factor = 4.0F, .original_context_length = 64, .rounds_bounds = false};
+  config.experts = ExpertsConfig{
+      .num_experts = 4, .num_chosen = 2, .intermediate_size = config.intermediate_size, .has_bias = true};
+  return config;
+}
+
 struct Answer {
   std::vector<std::vector<std::int32_t>> tokens;
   CapturedLogits logits;
@@ -235,9 +254,7 @@ TEST_CASE("gguf model: Qwen3 has its rows in order and norms of query and key he
 }
 
 TEST_CASE("gguf model: the experts of Mixtral and Qwen3-MoE are stacks") {
-  ModelConfig config = wide_llama();
-  config.architecture = "MixtralForCausalLM";
-  config.experts = ExpertsConfig{.num_experts = 5, .num_chosen = 2, .intermediate_size = 256};
+  ModelConfig config = wide_mixtral();
   check_alike(config, BlockFormat::kQ4_K, DataType::kF32);
   config.architecture = "Qwen3MoeForCausalLM";
   config.head_norms = true;
@@ -246,15 +263,15 @@ TEST_CASE("gguf model: the experts of Mixtral and Qwen3-MoE are stacks") {
 }
 
 TEST_CASE("gguf model: gpt-oss has stacks of gates, of ups and of biases, and sinks") {
-  ModelConfig config = wide_llama();
-  config.architecture = "GptOssForCausalLM";
-  config.attention_bias = config.attention_sinks = true;
-  config.sliding_window = 4;
-  config.rope_scaling =
-      RopeScaling{.type = "yarn", .factor = 4.0F, .original_context_length = 64, .rounds_bounds = false};
-  config.experts = ExpertsConfig{
-      .num_experts = 4, .num_chosen = 2, .intermediate_size = config.intermediate_size, .has_bias = true};
-  check_alike(config, BlockFormat::kMxfp4, DataType::kF32);
+  check_alike(wide_gpt_oss(), BlockFormat::kMxfp4, DataType::kF32);
+}
+
+TEST_CASE("gguf model: experts' blocks are kept, those of two formats in one matrix are opened") {
+  check_kept(wide_mixtral(), BlockFormat::kQ4_K, in_q4_k_m);
+  check_kept(wide_gpt_oss(), BlockFormat::kMxfp4);
+  check_kept(wide_mixtral(), BlockFormat::kQ4_K, [](const std::string& name) {
+    return name.find(".w3.") != std::string::npos ? BlockFormat::kQ6_K : BlockFormat::kQ4_K;
+  });
 }
 
 TEST_CASE(
