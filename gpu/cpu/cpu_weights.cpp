@@ -33,11 +33,12 @@ struct MatrixPart {
   std::vector<WeightView> views;
   BlockFormat format = BlockFormat::kF32;
   bool keeps_blocks = false;
+  std::vector<std::size_t> ends = {};  // rows of the part up to the end of each view
 
-  std::size_t num_rows() const {
-    std::size_t sum = 0;
-    for (const auto& view : views) sum += view.shape[0];
-    return sum;
+  std::size_t num_rows() const { return ends.empty() ? 0 : ends.back(); }
+  void add(const WeightView& view) {
+    ends.push_back(num_rows() + view.shape[0]);
+    views.push_back(view);
   }
 };
 
@@ -77,7 +78,7 @@ std::vector<MatrixPart> parts_of(const WeightSpec& spec, const std::vector<Weigh
     const BlockFormat format = keeps ? *view.blocks : of_values;
     if (parts.empty() || parts.back().keeps_blocks != keeps || parts.back().format != format)
       parts.push_back({.views = {}, .format = format, .keeps_blocks = keeps});
-    parts.back().views.push_back(view);
+    parts.back().add(view);
   }
   return parts;
 }
@@ -107,7 +108,7 @@ const WeightSpec* find_tied(const std::vector<WeightSpec>& specs, const WeightSp
   return found == specs.end() ? nullptr : &*found;
 }
 
-std::vector<WeightElements> elements_of(const std::vector<WeightView>& views, ThreadPool& threads) {
+std::vector<WeightElements> elements_of(std::span<const WeightView> views, ThreadPool& threads) {
   std::vector<WeightElements> elements;
   for (const auto& view : views) {
     elements.emplace_back(view,
@@ -137,7 +138,7 @@ CpuTable load_table(const std::vector<WeightElements>& sources) {
   return table;
 }
 
-std::vector<MatrixSource> sources_of(const std::vector<WeightView>& views,
+std::vector<MatrixSource> sources_of(std::span<const WeightView> views,
                                      const std::vector<WeightElements>& elements) {
   std::vector<MatrixSource> sources;
   for (std::size_t i = 0; i < views.size(); ++i) {
@@ -150,8 +151,9 @@ std::vector<MatrixSource> sources_of(const std::vector<WeightView>& views,
 // The file's blocks of a part's row.
 void read_part(const MatrixPart& part, std::size_t row, std::size_t first_block,
                std::span<QuantizedBlock> blocks) {
-  const WeightView* view = part.views.data();
-  for (; row >= view->shape[0]; ++view) row -= view->shape[0];
+  const auto end = std::upper_bound(part.ends.begin(), part.ends.end(), row);
+  const auto* view = &part.views[static_cast<std::size_t>(end - part.ends.begin())];
+  row -= *end - view->shape[0];
   const BlockLayout& layout = layout_of(part.format);
   const auto bytes_of = [&](std::size_t num_blocks) {
     return num_blocks * kBlockInputs / layout.num_elements * layout.num_bytes;
@@ -174,6 +176,26 @@ void pack(PackedMatrix& matrix, const WeightSpec& spec, ThreadPool& threads) {
     threads.run(matrix.num_pack_tasks(), [&](std::size_t task) { matrix.run_pack_task(task); });
   } catch (const std::range_error& error) {
     throw std::runtime_error("the weight \"" + spec.name + "\" " + error.what());
+  }
+  matrix.drop_sources();
+}
+
+// Opens sources of whole panels, so many elements at a time that all threads have work: no copy of a whole
+// stack of experts is ever in memory.
+void pack_values(PackedMatrix& matrix, const WeightSpec& spec, std::span<const WeightView> views,
+                 ThreadPool& threads) {
+  constexpr std::size_t kElementsAtOnce = std::size_t{1} << 24;
+  while (!views.empty()) {
+    std::size_t count = 0, num_rows = 0;
+    do {
+      num_rows += views[count++].shape[0];
+    } while (count < views.size() &&
+             (num_rows % PackedMatrix::kPanelWidth != 0 || num_rows * spec.columns < kElementsAtOnce));
+    const auto some = views.first(count);
+    const std::vector<WeightElements> elements = elements_of(some, threads);
+    matrix.set_sources(sources_of(some, elements));
+    pack(matrix, spec, threads);
+    views = views.subspan(count);
   }
 }
 
@@ -231,11 +253,11 @@ void CpuWeights::load_matrix(const WeightSpec& spec, const std::vector<WeightVie
       pack(matrix.parts.back(), spec, threads);
       continue;
     }
-    const std::vector<WeightElements> elements = elements_of(part.views, threads);
-    const std::vector<MatrixSource> sources = sources_of(part.views, elements);
-    matrix.parts.emplace_back(sources, spec.columns, part.format);
-    pack(matrix.parts.back(), spec, threads);
+    matrix.parts.emplace_back(part.num_rows(), spec.columns, part.format);
+    pack_values(matrix.parts.back(), spec, part.views, threads);
     if (has_onednn(spec, parts, settings_)) {
+      const std::vector<WeightElements> elements = elements_of(part.views, threads);
+      const std::vector<MatrixSource> sources = sources_of(part.views, elements);
       // Two slices a thread even out threads that run at different speeds.
       matrix.onednn.emplace(sources, spec.columns, settings_.compute_type,
                             std::size_t{2} * threads.num_threads());

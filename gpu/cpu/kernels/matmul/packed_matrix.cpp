@@ -30,20 +30,6 @@ void ask_for_huge_pages(std::byte* memory, std::size_t size) {
   if (last > first) (void)madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }
 
-// The source that holds row `row` of the stacked matrix, or nullptr for padding.
-const void* find_row(const std::vector<MatrixSource>& sources, std::size_t num_inputs, std::size_t row,
-                     DataType& type) {
-  for (const auto& source : sources) {
-    if (row < source.num_rows) {
-      const std::size_t stride = source.row_stride == 0 ? num_inputs : source.row_stride;
-      type = source.type;
-      return static_cast<const std::byte*>(source.values) + row * stride * size_of(source.type);
-    }
-    row -= source.num_rows;
-  }
-  return nullptr;
-}
-
 // One lane of some consecutive units: one row's weights from input `first` on.
 void pack_lane(const void* row, DataType row_type, std::size_t first, std::size_t count, BlockFormat format,
                std::byte* lane) {
@@ -64,6 +50,12 @@ void pack_lane(const void* row, DataType row_type, std::size_t first, std::size_
   for (std::size_t unit = 0; unit < num_units; ++unit) {
     std::memcpy(lane + unit * PackedMatrix::kUnitBytes, &units[unit], 4);
   }
+}
+
+std::size_t num_rows_of(const std::vector<MatrixSource>& sources) {
+  std::size_t sum = 0;
+  for (const auto& source : sources) sum += source.num_rows;
+  return sum;
 }
 
 std::size_t divide_up(std::size_t value, std::size_t by) { return (value + by - 1) / by; }
@@ -156,9 +148,14 @@ std::size_t PackedMatrix::packed_bytes(std::size_t num_outputs, std::size_t num_
   return num_panels * num_units * kUnitBytes;
 }
 
-PackedMatrix::PackedMatrix(std::vector<MatrixSource> sources, std::size_t num_inputs, BlockFormat format)
-    : sources_(std::move(sources)), num_inputs_(num_inputs), format_(format) {
-  for (const auto& source : sources_) num_outputs_ += source.num_rows;
+PackedMatrix::PackedMatrix(const std::vector<MatrixSource>& sources, std::size_t num_inputs,
+                           BlockFormat format)
+    : PackedMatrix(num_rows_of(sources), num_inputs, format) {
+  set_sources(sources);
+}
+
+PackedMatrix::PackedMatrix(std::size_t num_outputs, std::size_t num_inputs, BlockFormat format)
+    : num_outputs_(num_outputs), num_inputs_(num_inputs), format_(format) {
   if (format == BlockFormat::kF16 ||
       (is_quantized(format) && format != BlockFormat::kQ8_0 && format != BlockFormat::kQ4_0))
     throw std::logic_error("values are packed as F32, BF16, Q8_0 or Q4_0");
@@ -167,10 +164,44 @@ PackedMatrix::PackedMatrix(std::vector<MatrixSource> sources, std::size_t num_in
 
 PackedMatrix::PackedMatrix(ReadBlocks read, std::size_t num_outputs, std::size_t num_inputs,
                            BlockFormat format)
-    : read_(std::move(read)), num_outputs_(num_outputs), num_inputs_(num_inputs), format_(format) {
+    : read_(std::move(read)),
+      end_row_(num_outputs),
+      num_outputs_(num_outputs),
+      num_inputs_(num_inputs),
+      format_(format) {
   if (!is_quantized(format) || num_inputs % (kBlockInputs * panel_blocks(format).super_blocks()) != 0)
     throw std::logic_error("rows of " + std::to_string(num_inputs) + " weights are not of whole blocks");
   allocate();
+}
+
+void PackedMatrix::set_sources(const std::vector<MatrixSource>& sources) {
+  const std::size_t num_rows = num_rows_of(sources);
+  if (end_row_ % kPanelWidth != 0 || num_rows > num_outputs_ - end_row_)
+    throw std::logic_error(std::to_string(num_rows) + " rows from " + std::to_string(end_row_) + " on of " +
+                           std::to_string(num_outputs_) + " can't be packed in panels");
+  first_row_ = end_row_;
+  sources_.clear();
+  for (const auto& source : sources) {
+    end_row_ += source.num_rows;
+    sources_.push_back({source, end_row_});
+  }
+}
+
+void PackedMatrix::drop_sources() {
+  sources_.clear();
+  read_ = nullptr;
+}
+
+const void* PackedMatrix::find_row(std::size_t row, DataType& type) const {
+  const auto found =
+      std::upper_bound(sources_.begin(), sources_.end(), row,
+                       [](std::size_t wanted, const auto& placed) { return wanted < placed.end; });
+  if (found == sources_.end()) return nullptr;
+  const MatrixSource& source = found->source;
+  const std::size_t stride = source.row_stride == 0 ? num_inputs_ : source.row_stride;
+  const std::size_t in_source = row - (found->end - source.num_rows);
+  type = source.type;
+  return static_cast<const std::byte*>(source.values) + in_source * stride * size_of(source.type);
 }
 
 void PackedMatrix::allocate() {
@@ -182,12 +213,13 @@ void PackedMatrix::allocate() {
 void PackedMatrix::Release::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
 
 std::size_t PackedMatrix::num_pack_tasks() const {
-  return (num_panels() + kPanelsPerTask - 1) / kPanelsPerTask;
+  return divide_up(divide_up(end_row_ - first_row_, kPanelWidth), kPanelsPerTask);
 }
 
 void PackedMatrix::run_pack_task(std::size_t task) {
-  const std::size_t last = std::min(num_panels(), (task + 1) * kPanelsPerTask);
-  for (std::size_t panel = task * kPanelsPerTask; panel < last; ++panel) {
+  const std::size_t first = first_row_ / kPanelWidth + task * kPanelsPerTask;
+  const std::size_t end = std::min(divide_up(end_row_, kPanelWidth), first + kPanelsPerTask);
+  for (std::size_t panel = first; panel < end; ++panel) {
     const bool is_ragged = (panel + 1) * kPanelWidth > num_outputs_;
     if (is_ragged) std::memset(memory_.get() + panel * panel_bytes(), 0, panel_bytes());
     is_quantized(format_) ? pack_blocks(panel) : pack_panel(panel);
@@ -203,7 +235,7 @@ void PackedMatrix::pack_panel(std::size_t index) {
     std::byte* const unit = memory + first / inputs_a_unit * kUnitBytes;
     for (std::size_t lane = 0; lane < kPanelWidth; ++lane) {
       DataType row_type = DataType::kF32;
-      const void* row = find_row(sources_, num_inputs_, index * kPanelWidth + lane, row_type);
+      const void* row = find_row(index * kPanelWidth + lane, row_type);
       if (row != nullptr) pack_lane(row, row_type, first, count, format_, unit + lane * 4);
     }
   }
@@ -245,7 +277,7 @@ void PackedMatrix::quantize(std::size_t row, std::size_t first_block,
                             std::span<QuantizedBlock> blocks) const {
   const auto& kernels = kernel_table(best_isa());
   DataType type = DataType::kF32;
-  const auto* values = static_cast<const std::byte*>(find_row(sources_, num_inputs_, row, type));
+  const auto* values = static_cast<const std::byte*>(find_row(row, type));
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::size_t first = (first_block + i) * kBlockInputs;
     std::array<float, kBlockInputs> of_block{};

@@ -51,16 +51,25 @@ class PackedMatrix {
   // kBF16 and kF32 round to nearest even, kQ8_0 and kQ4_0 make blocks of the values.
   // Allocates; the packing itself is done by the tasks below, which may run on
   // any threads, once each. The sources must stay alive until they are done.
-  PackedMatrix(std::vector<MatrixSource> sources, std::size_t num_inputs, BlockFormat format);
+  PackedMatrix(const std::vector<MatrixSource>& sources, std::size_t num_inputs, BlockFormat format);
+  // The same, of rows that set_sources() gives some at a time.
+  PackedMatrix(std::size_t num_outputs, std::size_t num_inputs, BlockFormat format);
   // Blocks that exist, in any quantized format, stay as they are. Throws std::logic_error
   // if a row is not of whole super-blocks.
   PackedMatrix(ReadBlocks read, std::size_t num_outputs, std::size_t num_inputs, BlockFormat format);
+
+  // The rows behind those given so far, for the tasks from now on. Throws std::logic_error
+  // if there are no more rows, or those given so far are not of whole panels.
+  void set_sources(const std::vector<MatrixSource>& sources);
+  // When the tasks are done: the matrix looks at no source any more.
+  void drop_sources();
 
   std::size_t num_pack_tasks() const;
   // Throws std::range_error: a value is too large to be quantized.
   void run_pack_task(std::size_t task);
   void pack() {
     for (std::size_t task = 0; task < num_pack_tasks(); ++task) run_pack_task(task);
+    drop_sources();
   }
 
   // A row's blocks again, when all is packed: as ReadBlocks gives them.
@@ -76,6 +85,8 @@ class PackedMatrix {
  private:
   std::size_t panel_bytes() const { return packed_bytes(kPanelWidth, num_inputs_, format_); }
   void allocate();
+  // The values of a row, and their type; null: padding.
+  const void* find_row(std::size_t row, DataType& type) const;
   void pack_panel(std::size_t index);
   void pack_blocks(std::size_t index);
   void quantize(std::size_t row, std::size_t first_block, std::span<QuantizedBlock> blocks) const;
@@ -84,8 +95,15 @@ class PackedMatrix {
     void operator()(std::byte* memory) const;
   };
 
-  std::vector<MatrixSource> sources_;
-  ReadBlocks read_;  // none: blocks are made of the sources
+  // A source and the row behind its last one.
+  struct PlacedSource {
+    MatrixSource source;
+    std::size_t end = 0;
+  };
+
+  std::vector<PlacedSource> sources_;
+  ReadBlocks read_;                          // none: blocks are made of the sources
+  std::size_t first_row_ = 0, end_row_ = 0;  // of those being packed
   std::size_t num_outputs_ = 0;
   std::size_t num_inputs_ = 0;
   BlockFormat format_ = BlockFormat::kF32;

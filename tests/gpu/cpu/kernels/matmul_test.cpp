@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <stdexcept>
+#include <vector>
 
 #include "tests/gpu/cpu/kernels/random_values.hpp"
 
@@ -165,6 +168,31 @@ TEST_CASE("matmul: stacked sources of other types and strides are one weight") {
   for (std::size_t n = 0; n < 40; ++n) CHECK(c[5 + n] == second_f32[n * (inputs + 2) + 36]);
   CHECK(c[45] == 1.0F);
   CHECK(c[46] == 2.0F);
+}
+
+TEST_CASE("matmul: rows that are given some panels at a time are packed as those given at once") {
+  constexpr std::size_t kOutputs = 353, kInputs = 37;
+  const auto values = random_values(kOutputs * kInputs, 9);
+  const auto rows = [&](std::size_t first, std::size_t count) {
+    return MatrixSource{values.data() + first * kInputs, DataType::kF32, count};
+  };
+  for (const BlockFormat format : {BlockFormat::kF32, BlockFormat::kBF16, BlockFormat::kQ8_0}) {
+    PackedMatrix at_once({rows(0, kOutputs)}, kInputs, format), by_turns(kOutputs, kInputs, format);
+    at_once.pack();
+    CHECK(at_once.num_pack_tasks() == 2);
+    for (const auto& sources : {std::vector<MatrixSource>{rows(0, 16), rows(16, 16)},
+                                {rows(32, 288)},
+                                {rows(320, 1), rows(321, 32)}}) {
+      by_turns.set_sources(sources);
+      by_turns.pack();
+    }
+    REQUIRE(by_turns.size_bytes() == at_once.size_bytes());
+    CHECK(std::memcmp(by_turns.panel(0), at_once.panel(0), at_once.size_bytes()) == 0);
+    CHECK_THROWS_AS(by_turns.set_sources({rows(0, 1)}), std::logic_error);
+    PackedMatrix in_panels(64, kInputs, format);
+    in_panels.set_sources({rows(0, 16)});
+    CHECK_THROWS_AS(in_panels.set_sources({rows(16, 16)}), std::logic_error);
+  }
 }
 
 TEST_CASE("matmul: odd K never multiplies what lies behind a row") {
