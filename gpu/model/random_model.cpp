@@ -64,7 +64,7 @@ struct FileTensor {
 // Rows of the sources of a stacked weight.
 std::vector<std::uint32_t> source_rows(const WeightSpec& spec, const ModelConfig& config) {
   const std::uint32_t total = spec.is_vector() ? spec.columns : spec.rows;
-  if (spec.sources.size() == 3) {  // query, key, value
+  if (spec.sources.size() == 3 && spec.kind == MatrixKind::kPlain) {  // query, key, value
     const std::uint32_t kv = config.num_kv_heads * config.head_dim;
     return {total - 2 * kv, kv, kv};
   }

@@ -7,6 +7,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "gpu/model/random_model.hpp"
+#include "gpu/networks/network.hpp"
+#include "tests/gpu/tiny_model.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
@@ -210,6 +213,15 @@ TEST_CASE("weights: experts have as many rows each") {
                         .kind = MatrixKind::kExperts};
   CHECK_THROWS_WITH_AS(find_sources(store, bias), doctest::Contains("\"short_bias\" has shape [3]"),
                        std::runtime_error);
+}
+
+TEST_CASE("weights: three experts of a random model are no queries, keys and values") {
+  const TemporaryDirectory directory;
+  ModelConfig config = tiny_llama();
+  config.architecture = "Qwen3MoeForCausalLM";
+  config.experts = ExpertsConfig{.num_experts = 3, .num_chosen = 2, .intermediate_size = 32};
+  write_random_llama(directory.path(), config, 1);
+  CHECK_NOTHROW(check_weights(WeightStore(directory.path()), *make_network(config)));
 }
 
 TEST_CASE("weights: infinity and what is not a number are found in every type and at every place") {
