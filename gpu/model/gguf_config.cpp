@@ -106,6 +106,7 @@ class ArchitectureKeys {
     return *value;
   }
   std::optional<double> number(const char* suffix) const { return file_.find_number(key(suffix)); }
+  std::optional<bool> flag(const char* suffix) const { return file_.find_bool(key(suffix)); }
   const std::string* text(const char* suffix) const { return file_.find_text(key(suffix)); }
 
  private:
@@ -131,16 +132,29 @@ std::uint64_t vocabulary_size(const GgufFile& file, const ArchitectureKeys& keys
   return tokens->size();
 }
 
-// Features that would change the numbers and that no code here computes.
-void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, Family family,
-                        std::uint64_t head_dim) {
-  if (keys.count("expert_count").value_or(0) > 0 && !is_mixture(family))
-    file.refuse("a mixture of experts (" + keys.key("expert_count") + ") is not supported");
+// Shares are a softmax of the logits of those chosen, so it does not matter if it was of all logits before.
+void refuse_other_experts(const GgufFile& file, const ArchitectureKeys& keys) {
+  constexpr std::uint64_t kUnstated = 0, kSoftmax = 1, kSoftmaxOfChosen = 3;
   if (keys.count("expert_shared_count").value_or(0) > 0)
     file.refuse("experts that all tokens share (" + keys.key("expert_shared_count") + ") are not supported");
   const double scale = keys.number("expert_weights_scale").value_or(1.0);
   if (scale != 0.0 && scale != 1.0)
     file.refuse("a scale of experts' shares (" + keys.key("expert_weights_scale") + ") is not supported");
+  if (!keys.flag("expert_weights_norm").value_or(true))
+    file.refuse("experts' shares that don't sum to 1 (" + keys.key("expert_weights_norm") +
+                ") are not supported");
+  const std::uint64_t gate = keys.count("expert_gating_func").value_or(kSoftmax);
+  if (gate != kUnstated && gate != kSoftmax && gate != kSoftmaxOfChosen)
+    file.refuse(keys.key("expert_gating_func") + " is " + std::to_string(gate) +
+                ", expected 1 or 3 (a softmax)");
+}
+
+// Features that would change the numbers and that no code here computes.
+void refuse_unsupported(const GgufFile& file, const ArchitectureKeys& keys, Family family,
+                        std::uint64_t head_dim) {
+  if (keys.count("expert_count").value_or(0) > 0 && !is_mixture(family))
+    file.refuse("a mixture of experts (" + keys.key("expert_count") + ") is not supported");
+  refuse_other_experts(file, keys);
   if (keys.count("attention.value_length").value_or(head_dim) != head_dim) {
     file.refuse(keys.key("attention.value_length") + " other than the keys' " + std::to_string(head_dim) +
                 " is not supported");
@@ -231,7 +245,7 @@ void add_gemma(const ArchitectureKeys& keys, Family family, std::uint64_t head_d
     document["sliding_window_pattern"] = *interval;
 }
 
-// The format has no sign of shares that don't sum to 1, and no program that reads it keeps them so.
+// A file whose shares don't sum to 1 was refused.
 void add_experts(const ArchitectureKeys& keys, json& document) {
   const std::uint64_t count = keys.required_count("expert_count");
   document["num_experts"] = document["num_local_experts"] = count;
