@@ -24,8 +24,8 @@ DataType packed_type(const WeightSpec& spec, DataType compute_type, const std::v
   return compute_type == DataType::kBF16 || all_bf16 ? DataType::kBF16 : DataType::kF32;
 }
 
-bool keeps_blocks(const WeightView& view, const CpuWeightSettings& settings) {
-  return settings.quantization == Quantization::kKeep && view.blocks && view.order != FileOrder::kTransposed;
+bool is_kept(const WeightView& view, const CpuWeightSettings& settings) {
+  return settings.quantization == Quantization::kKeep && view.blocks;
 }
 
 // Sources of a matrix that follow each other and are packed alike.
@@ -74,7 +74,7 @@ std::vector<MatrixPart> parts_of(const WeightSpec& spec, const std::vector<Weigh
   const bool may_keep = may_keep_blocks(spec, views);
   std::vector<MatrixPart> parts;
   for (const auto& view : views) {
-    const bool keeps = may_keep && keeps_blocks(view, settings);
+    const bool keeps = may_keep && is_kept(view, settings);
     const BlockFormat format = keeps ? *view.blocks : of_values;
     if (parts.empty() || parts.back().keeps_blocks != keeps || parts.back().format != format)
       parts.push_back({.views = {}, .format = format, .keeps_blocks = keeps});
@@ -94,10 +94,8 @@ bool all_of_one_type(const std::vector<WeightView>& views) {
 }
 
 // A table of one tensor in the network's order stays in its blocks.
-bool keeps_blocks(const std::vector<WeightView>& views, const CpuWeightSettings& settings) {
-  const WeightView& first = views.front();
-  return views.size() == 1 && keeps_blocks(first, settings) && first.paired_rows == 0 &&
-         first.order == FileOrder::kAsRead;
+bool is_kept_table(const std::vector<WeightView>& views, const CpuWeightSettings& settings) {
+  return views.size() == 1 && is_kept(views.front(), settings) && views.front().paired_rows == 0;
 }
 
 // The matrix of the same tensor as a table; null: there is none.
@@ -220,9 +218,9 @@ CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeig
       load_matrix(spec, views, threads);
     } else if (spec.is_vector()) {
       vectors_.emplace(spec.name, load_vector(spec, elements_of(views, threads)));
-    } else if (keeps_blocks(views, settings) && find_tied(specs, spec) != nullptr) {
+    } else if (is_kept_table(views, settings) && find_tied(specs, spec) != nullptr) {
       tied.push_back(&spec);
-    } else if (keeps_blocks(views, settings)) {
+    } else if (is_kept_table(views, settings)) {
       const auto bytes = views.front().bytes;
       tables_.emplace(
           spec.name,
@@ -323,7 +321,7 @@ std::uint64_t cpu_weight_bytes(const WeightStore& store, const Network& network,
     const std::uint64_t elements = std::uint64_t{spec.rows} * spec.columns;
     if (spec.is_vector()) {
       sum += elements * sizeof(float);
-    } else if (!spec.is_matrix && !keeps_blocks(views, settings)) {
+    } else if (!spec.is_matrix && !is_kept_table(views, settings)) {
       sum += elements * size_of(views.front().type);
     } else if (!spec.is_matrix) {
       sum += find_tied(specs, spec) != nullptr ? 0 : views.front().bytes.size();
