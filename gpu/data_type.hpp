@@ -27,7 +27,7 @@ constexpr std::string_view name_of(DataType type) {
 // Blocks of a decoder's weights in memory: products open them, nothing but weights is
 // quantized.
 enum class Quantization : std::uint8_t {
-  kKeep,  // as a GGUF file has them
+  kKeep,  // as the files have them: a GGUF file's, and gpt-oss' MXFP4
   kNone,  // opened
   kQ8,    // made at load: scale times [-127, 127], the values of GGUF's Q8_0
   kQ4,    // made at load: scale times [-8, 7], the values of GGUF's Q4_0

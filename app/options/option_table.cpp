@@ -86,8 +86,8 @@ Entries device_options() {
        "type of matrix products: auto, f32, bf16 or, on a GPU, f16",
        &Options::compute_type, 0, 0, {"auto", "f32", "bf16", "f16"}},
       {"device.quantize", "--quantize",
-       "a decoder's weights in memory, on the CPU: keep (blocks of a GGUF file as they are), none "
-       "(opened), q8 or q4 (made into blocks of 8 or 4 bits at load)",
+       "a decoder's weights in memory, on the CPU: keep (blocks of a GGUF file and gpt-oss' MXFP4 "
+       "as they are), none (opened), q8 or q4 (made into blocks of 8 or 4 bits at load)",
        &Options::quantize, 0, 0, {"keep", "none", "q8", "q4"}},
       {"device.deterministic", "--deterministic",
        "a token never depends on what else is in the batch; false may be faster",
