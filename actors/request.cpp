@@ -13,6 +13,7 @@
 #include "actors/request/request_log.hpp"
 #include "actors/response_store.hpp"
 #include "telemetry/log.hpp"
+#include "text/answer/harmony_parser.hpp"
 
 namespace troupe {
 namespace {
@@ -337,9 +338,12 @@ void RequestState::take_admission() {
   if (is_over()) return;
   start_.stream->mark_admitted();
   usage_.prompt_tokens = static_cast<std::uint32_t>(ticket_->prompt.size());
-  if (const auto reading = answer_reading(model(), *start_.request, ticket_->prompt)) {
-    detokenizer_.emplace(*model().tokenizer, markers_of(reading->format, reading->reads_calls));
-    parser_.emplace(*reading);
+  if (auto reading = answer_reading(model(), *start_.request, ticket_->prompt)) {
+    const Tokenizer& tokenizer = *model().tokenizer;
+    reading->has_special_marks = reading->format.is_harmony() && harmony::has_special_marks(tokenizer);
+    detokenizer_.emplace(tokenizer, markers_of(reading->format, reading->reads_calls),
+                         reading->has_special_marks);
+    parser_.emplace(*std::move(reading));
   } else {
     detokenizer_.emplace(*model().tokenizer);
   }

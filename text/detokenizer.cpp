@@ -6,13 +6,17 @@
 
 namespace troupe {
 
-StreamingDetokenizer::StreamingDetokenizer(const Tokenizer& tokenizer, std::vector<std::string> markers)
+StreamingDetokenizer::StreamingDetokenizer(const Tokenizer& tokenizer, std::vector<std::string> markers,
+                                           bool marks_specials)
     : tokenizer_(&tokenizer),
       markers_(std::move(markers)),
+      marks_specials_(marks_specials),
       num_spaces_to_strip_(tokenizer.num_stripped_leading_spaces()) {}
 
 std::string StreamingDetokenizer::push(TokenId token) {
-  std::string_view bytes = bytes_of(token);
+  const bool is_shown_special = is_marker(token);
+  std::string_view bytes =
+      is_shown_special ? tokenizer_->token_content(token) : tokenizer_->token_bytes(token);
   while (num_spaces_to_strip_ > 0 && !bytes.empty()) {
     if (bytes.front() != ' ') {
       num_spaces_to_strip_ = 0;
@@ -22,6 +26,10 @@ std::string StreamingDetokenizer::push(TokenId token) {
     }
   }
   std::string text;
+  if (is_shown_special && marks_specials_) {
+    assembler_.finish(text);
+    text += kSpecialTokenMark;
+  }
   assembler_.push(bytes, text);
   return text;
 }
@@ -32,13 +40,12 @@ std::string StreamingDetokenizer::finish() {
   return text;
 }
 
-std::string_view StreamingDetokenizer::bytes_of(TokenId token) const {
-  if (markers_.empty() || !tokenizer_->is_special(token)) return tokenizer_->token_bytes(token);
+// A special token that is shown.
+bool StreamingDetokenizer::is_marker(TokenId token) const {
+  if (markers_.empty() || !tokenizer_->is_special(token)) return false;
   const auto content = tokenizer_->token_content(token);
-  const bool is_marked = std::any_of(markers_.begin(), markers_.end(), [&](const auto& marker) {
-    return marker.find(content) != std::string::npos;
-  });
-  return is_marked ? content : tokenizer_->token_bytes(token);
+  return std::any_of(markers_.begin(), markers_.end(),
+                     [&](const auto& marker) { return marker.find(content) != std::string::npos; });
 }
 
 }  // namespace troupe

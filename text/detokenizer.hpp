@@ -14,12 +14,17 @@
 
 namespace troupe {
 
+// Stands in front of a special token's text where one asks for it: no byte of UTF-8, so that no text that
+// a model spells passes for a special token.
+inline constexpr char kSpecialTokenMark = '\xFF';
+
 // Without markers the pieces joined equal Tokenizer::decode of all tokens. One thread.
 class StreamingDetokenizer {
  public:
   // The tokenizer must outlive this. Special tokens are dropped, except those that are
-  // part of one of these markers.
-  explicit StreamingDetokenizer(const Tokenizer& tokenizer, std::vector<std::string> markers = {});
+  // part of one of these markers; marks_specials: kSpecialTokenMark stands in front of each.
+  explicit StreamingDetokenizer(const Tokenizer& tokenizer, std::vector<std::string> markers = {},
+                                bool marks_specials = false);
 
   // The text that became certain with this token, often empty.
   [[nodiscard]] std::string push(TokenId token);
@@ -27,10 +32,11 @@ class StreamingDetokenizer {
   [[nodiscard]] std::string finish();
 
  private:
-  std::string_view bytes_of(TokenId token) const;
+  bool is_marker(TokenId token) const;
 
   const Tokenizer* tokenizer_;
   std::vector<std::string> markers_;
+  bool marks_specials_;
   std::size_t num_spaces_to_strip_;
   Utf8Assembler assembler_;
 };

@@ -81,7 +81,10 @@ Draw draw_of(Json line, Grammar grammar, const std::shared_ptr<const GrammarVoca
 
 Draw draw_of_calls(const CallCase& given, const CallDemand& demand) {
   const auto tokens = std::make_shared<const CallTokens>(given);
-  const AnswerReading reading{.format = given.format, .reads_calls = true, .tools = kDrawnTools};
+  const AnswerReading reading{.format = given.format,
+                              .reads_calls = true,
+                              .has_special_marks = given.has_special_marks(),
+                              .tools = kDrawnTools};
   const GrammarMatcher start(
       std::make_shared<const Grammar>(grammar_of_calls(reading, demand, tokens->tokenizer())),
       tokens->vocabulary());

@@ -52,6 +52,9 @@ TEST_CASE("detokenizer: special tokens are dropped, except those in markers") {
   CHECK(without.push(special[0]) == "");
   CHECK(with.push(special[0]) == shown);
   CHECK(with.push(special[1]) == "");
+  StreamingDetokenizer marking(*tokenizer, {shown}, true);
+  CHECK(marking.push(special[0]) == kSpecialTokenMark + shown);
+  for (const TokenId token : tokenizer->encode(shown)) CHECK(marking.push(token)[0] != kSpecialTokenMark);
 }
 
 TEST_CASE("detokenizer: sentencepiece streams join to the one-shot decoding") {

@@ -43,6 +43,8 @@ struct AnswerReading {
   bool reads_calls = false;
   bool takes_one_call = false;  // is_done() after it
   bool begins_in_reasoning = false;
+  // gpt-oss: kSpecialTokenMark stands in front of each mark, and what is spelled like one is text.
+  bool has_special_marks = false;
   std::string tools = {};     // a JSON array
   std::string call_ids = {};  // the beginning of the calls' ids
 };

@@ -49,7 +49,10 @@ class CallGrammar {
         format_(*reading.format.calls),
         schemas_(reading.tools),
         markers_(builder_, tokenizer),
-        json_(builder_),
+        spelling_(format_.style == CallStyle::kHarmony && !harmony::has_special_marks(tokenizer)
+                      ? JsonSpelling{.escaped = '<'}
+                      : JsonSpelling()),
+        json_(builder_, spelling_),
         arguments_(builder_, tokenizer, format_, schemas_) {}
 
   Grammar of(const std::vector<Tool>& tools, const CallDemand& demand) {
@@ -84,18 +87,18 @@ class CallGrammar {
 
   // Thoughts and preambles, each a message, then a call or the answer's text; a call ends the answer.
   GrammarExpression harmony_messages(const std::vector<Tool>& tools, bool may_be_text) {
+    const auto body = text_without(builder_, {harmony::kEnds.begin(), harmony::kEnds.end()});
     const auto message = [&](const std::string& channel) {
-      return builder_.sequence({markers_.exact(harmony::kChannel + channel + harmony::kMessage),
-                                markers_.text_until(harmony::kEnd), markers_.exact(harmony::kStart)});
+      return builder_.sequence({markers_.exact(harmony::kChannel + channel + harmony::kMessage), body,
+                                markers_.exact(std::string(harmony::kEnd) + harmony::kStart)});
     };
     std::vector<GrammarExpression> first{message("analysis")};
     if (may_be_text) first.push_back(message("commentary"));
     std::vector<GrammarExpression> last;
     for (const Tool& tool : tools) last.push_back(harmony_call(tool));
     if (may_be_text)
-      last.push_back(
-          builder_.sequence({markers_.exact(std::string(harmony::kChannel) + "final" + harmony::kMessage),
-                             text_without(builder_, {harmony::kEnds.begin(), harmony::kEnds.end()})}));
+      last.push_back(builder_.sequence(
+          {markers_.exact(std::string(harmony::kChannel) + "final" + harmony::kMessage), body}));
     return builder_.sequence({builder_.repeat(builder_.any_of(std::move(first)), 0, kUnboundedCount),
                               builder_.any_of(std::move(last))});
   }
@@ -166,12 +169,12 @@ class CallGrammar {
     try {
       if (names_arguments()) return arguments_.arguments(tool.name, tool.schema, tool.is_strict);
       GrammarBuilder trial;
-      trial.build(json_schema_expression(trial, tool.schema));
+      trial.build(json_schema_expression(trial, tool.schema, {.spelling = spelling_}));
     } catch (const GrammarError& error) {
       if (!tool.is_strict && !names_arguments()) return json_.any_object();
       throw GrammarError("the parameters of \"" + tool.name + "\": " + error.what());
     }
-    return json_schema_expression(builder_, tool.schema);
+    return json_schema_expression(builder_, tool.schema, {.spelling = spelling_});
   }
 
   // One by one, not in an object.
@@ -193,6 +196,7 @@ class CallGrammar {
   const ToolSchemas schemas_;
   GrammarBuilder builder_;
   MarkerGrammar markers_;
+  const JsonSpelling spelling_;  // of objects that hold no mark of gpt-oss where one would be read
   JsonText json_;
   ArgumentGrammar arguments_;
 };

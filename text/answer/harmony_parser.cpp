@@ -2,9 +2,13 @@
 #include "text/answer/harmony_parser.hpp"
 
 #include <algorithm>
+#include <initializer_list>
+#include <iterator>
 
 #include "text/answer/answer_parser.hpp"
 #include "text/answer/json_scanner.hpp"
+#include "text/detokenizer.hpp"
+#include "text/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 namespace {
@@ -19,14 +23,19 @@ std::string_view word_behind(std::string_view header, std::string_view mark) {
   return word.substr(0, word.find_first_of(" \n\t<"));
 }
 
-// A header begins with a mark or a recipient, perhaps behind white space.
-bool may_be_header(std::string_view text) {
-  text.remove_prefix(skip_json_space(text, 0));
-  const auto agrees = [&](std::string_view mark) {
-    const auto num = std::min(mark.size(), text.size());
-    return mark.substr(0, num) == text.substr(0, num);
-  };
-  return agrees(harmony::kStart) || agrees(harmony::kChannel) || agrees("to=");
+std::string shown_mark(const AnswerReading& reading, std::string_view mark) {
+  return (reading.has_special_marks ? std::string(1, kSpecialTokenMark) : "") + std::string(mark);
+}
+
+std::vector<std::string> shown_ends(const AnswerReading& reading) {
+  std::vector<std::string> ends;
+  for (const char* end : harmony::kEnds) ends.push_back(shown_mark(reading, end));
+  return ends;
+}
+
+void append_unmarked(std::string& out, std::string_view text) {
+  std::copy_if(text.begin(), text.end(), std::back_inserter(out),
+               [](char byte) { return byte != kSpecialTokenMark; });
 }
 
 // Where a body ends, or may: a mark that is not whole yet.
@@ -35,9 +44,9 @@ struct BodyEnd {
   std::size_t size = 0;  // of the mark; 0: not whole
 };
 
-BodyEnd body_end(std::string_view text) {
+BodyEnd body_end(std::string_view text, const std::vector<std::string>& ends) {
   BodyEnd first{.at = text.size()};
-  for (const std::string_view mark : harmony::kEnds) {
+  for (const std::string_view mark : ends) {
     std::size_t at = text.find(mark);
     const bool is_whole = at != std::string_view::npos;
     if (!is_whole) {
@@ -51,6 +60,21 @@ BodyEnd body_end(std::string_view text) {
 
 }  // namespace
 
+bool harmony::has_special_marks(const Tokenizer& tokenizer) {
+  const auto is_special = [&](const char* mark) {
+    const auto token = tokenizer.token_id(mark);
+    return token && tokenizer.is_special(*token);
+  };
+  const std::initializer_list<const char*> marks = {"<|start|>", kChannel, kMessage, kEnd};
+  return std::all_of(marks.begin(), marks.end(), is_special);
+}
+
+HarmonyParser::HarmonyParser(const AnswerReading& reading)
+    : reading_(reading),
+      message_(shown_mark(reading, harmony::kMessage)),
+      header_begins_{shown_mark(reading, harmony::kStart), shown_mark(reading, harmony::kChannel), "to="},
+      ends_(shown_ends(reading)) {}
+
 void HarmonyParser::push(std::string_view text, bool is_last, AnswerParts& out) {
   held_ += text;
   while (!is_done_ && step(is_last, out)) {
@@ -63,16 +87,27 @@ bool HarmonyParser::step(bool is_last, AnswerParts& out) {
 }
 
 bool HarmonyParser::take_header(bool is_last, AnswerParts& out) {
-  const auto end = held_.find(harmony::kMessage);
-  const bool is_header = may_be_header(held_) && std::min(end, held_.size()) <= kMaxHeaderBytes;
+  const auto end = held_.find(message_);
+  const bool is_header = may_be_header() && std::min(end, held_.size()) <= kMaxHeaderBytes;
   if (is_header && end != std::string::npos) {
-    begin_body(std::string_view(held_).substr(0, end), out);
-    held_.erase(0, end + std::string_view(harmony::kMessage).size());
+    std::string header;
+    append_unmarked(header, std::string_view(held_).substr(0, end));
+    begin_body(header, out);
+    held_.erase(0, end + message_.size());
     return true;
   }
   if (held_.empty() || (is_header && !is_last)) return false;
   place_ = Place::kText;  // of a model that has left the notation
   return true;
+}
+
+// A header begins with a mark or a recipient, perhaps behind white space.
+bool HarmonyParser::may_be_header() const {
+  const auto text = std::string_view(held_).substr(skip_json_space(held_, 0));
+  return std::any_of(header_begins_.begin(), header_begins_.end(), [&](std::string_view begin) {
+    const auto num = std::min(begin.size(), text.size());
+    return begin.substr(0, num) == text.substr(0, num);
+  });
 }
 
 void HarmonyParser::begin_body(std::string_view header, AnswerParts& out) {
@@ -90,7 +125,7 @@ void HarmonyParser::begin_body(std::string_view header, AnswerParts& out) {
 }
 
 bool HarmonyParser::take_body(bool is_last, AnswerParts& out) {
-  const auto end = body_end(held_);
+  const auto end = body_end(held_, ends_);
   show(std::string_view(held_).substr(0, is_last && end.size == 0 ? held_.size() : end.at), out);
   if (end.size == 0) {
     held_.erase(0, is_last ? held_.size() : end.at);
@@ -105,16 +140,16 @@ void HarmonyParser::show(std::string_view text, AnswerParts& out) {
   if (text.empty()) return;
   switch (place_) {
     case Place::kHeader: break;
-    case Place::kReasoning: out.reasoning += text; break;
+    case Place::kReasoning: append_unmarked(out.reasoning, text); break;
     case Place::kText:
       // A preamble and the answer are paragraphs.
       if (!is_begun_ && has_text_) out.text += "\n\n";
-      out.text += text;
+      append_unmarked(out.text, text);
       has_text_ = true;
       break;
     case Place::kCall:
       if (out.calls.empty()) out.calls.push_back({.index = num_calls_ - 1});
-      out.calls.back().arguments += text;
+      append_unmarked(out.calls.back().arguments, text);
       break;
   }
   is_begun_ = true;

@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace troupe {
 
 struct AnswerParts;
 struct AnswerReading;
+class Tokenizer;
 
 namespace harmony {
 
@@ -28,13 +30,16 @@ inline constexpr const char* kReturn = "<|return|>";
 inline constexpr const char* kCall = "<|call|>";
 inline constexpr std::array<const char*, 3> kEnds = {kEnd, kReturn, kCall};
 
+// Each mark that a header or a body begins or ends with is a special token.
+bool has_special_marks(const Tokenizer& tokenizer);
+
 }  // namespace harmony
 
 // One thread.
 class HarmonyParser {
  public:
   // The reading must outlive this.
-  explicit HarmonyParser(const AnswerReading& reading) : reading_(reading) {}
+  explicit HarmonyParser(const AnswerReading& reading);
 
   // Appends to out. is_last: nothing can follow.
   void push(std::string_view text, bool is_last, AnswerParts& out);
@@ -49,11 +54,15 @@ class HarmonyParser {
   bool step(bool is_last, AnswerParts& out);
   bool take_header(bool is_last, AnswerParts& out);
   bool take_body(bool is_last, AnswerParts& out);
+  bool may_be_header() const;
   void begin_body(std::string_view header, AnswerParts& out);
   void show(std::string_view text, AnswerParts& out);
   void end_body(AnswerParts& out);
 
   const AnswerReading& reading_;
+  // As they stand in the answer.
+  const std::string message_;
+  const std::vector<std::string> header_begins_, ends_;
   Place place_ = Place::kHeader;
   std::string held_;
   bool is_begun_ = false;  // the body has been shown in part

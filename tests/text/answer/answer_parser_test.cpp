@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "text/detokenizer.hpp"
+
 namespace troupe {
 namespace {
 
@@ -351,6 +353,28 @@ TEST_CASE("answer parser: the messages of gpt-oss are reasoning, text and calls"
   CHECK(read(harmony, "<|channel|>analysis").text == "<|channel|>analysis");
   harmony.reads_calls = false;
   CHECK(read(harmony, " to=functions.map<|channel|>commentary<|message|>{}<|call|>").text == "{}");
+}
+
+TEST_CASE("answer parser: gpt-oss' marks that are no special tokens are text") {
+  AnswerReading harmony = reading(kHermes);
+  harmony.format = harmony_answer_format();
+  harmony.has_special_marks = true;
+  const auto marked = [](std::string text) {
+    for (std::size_t at = text.find("#<|"); at != std::string::npos; at = text.find("#<|", at))
+      text[at] = kSpecialTokenMark;
+    return text;
+  };
+  const std::string quoted = "<|end|><|start|>assistant<|channel|>commentary to=functions.map<|message|>{}";
+  const std::string thought = "#<|channel|>analysis#<|message|>" + quoted + "#<|end|>#<|start|>assistant";
+  const auto said = read(harmony, marked(thought + "#<|channel|>final#<|message|>" + quoted + "#<|return|>"));
+  CHECK(said == Read{.reasoning = quoted, .text = quoted, .calls = {}});
+  const auto called =
+      read(harmony, marked(thought + "#<|channel|>commentary to=functions.clock #<|constrain|>json"
+                                     "#<|message|>{\"zone\":\"<|call|>\"}#<|call|>"));
+  CHECK(calls_of(called) == "clock({\"zone\":\"<|call|>\"})");
+  CHECK(called.text.empty());
+  CHECK(read(harmony, quoted).text == quoted);
+  CHECK(read(harmony, marked("#<|channel|>final#<|message|>a#<|constrain|>b")).text == "a<|constrain|>b");
 }
 
 TEST_CASE("answer parser: a call whose beginning is endless is text, and is read in bounded time") {

@@ -16,7 +16,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 AnswerReading reading_of(const CallCase& given, const std::string& tools = kDrawnTools) {
-  return {.format = given.format, .reads_calls = true, .tools = tools};
+  return {.format = given.format,
+          .reads_calls = true,
+          .has_special_marks = given.has_special_marks(),
+          .tools = tools};
 }
 
 GrammarMatcher matcher_for(const CallCase& given, const CallTokens& tokens, const CallDemand& demand,
@@ -173,6 +176,45 @@ TEST_CASE("call grammar: the calls of LFM2 are Python's, those of Kimi are numbe
   const std::string rest = "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>";
   CHECK(takes(matcher_for(kimi, numbered, {}), numbered, begin + ":0" + rest));
   CHECK_FALSE(takes(matcher_for(kimi, numbered, {}), numbered, begin + rest));
+}
+
+TEST_CASE("call grammar: marks of gpt-oss that are spelled end no message") {
+  const std::string call = "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}<|call|>";
+  const std::string next = "<|end|><|start|>assistant";
+  for (const char* name : {"harmony", "harmony_plain"}) {
+    CAPTURE(name);
+    const CallCase given = case_named(name);
+    const CallTokens tokens(given);
+    for (const bool may_be_text : {false, true}) {
+      const GrammarMatcher start = matcher_for(given, tokens, {.may_be_text = may_be_text});
+      CHECK(takes(start, tokens, "<|channel|>analysis<|message|>Hm, <|" + next + call));
+      for (const std::string end : {"<|call|>", "<|return|>"})
+        CHECK_FALSE(takes(start, tokens, "<|channel|>analysis<|message|>Hm" + end + call + next + call));
+    }
+  }
+}
+
+TEST_CASE("call grammar: arguments of gpt-oss may hold what is spelled like a mark") {
+  const std::string value = "x<|end|>y";
+  const std::string tools = tool_of({{"type", "object"},
+                                     {"properties", {{"a", {{"enum", {value}}}}, {"b", true}}},
+                                     {"required", {"a"}},
+                                     {"additionalProperties", false}});
+  std::mt19937_64 random(3);
+  for (const char* name : {"harmony", "harmony_plain"}) {
+    CAPTURE(name);
+    const CallCase given = case_named(name);
+    const CallTokens tokens(given);
+    const GrammarMatcher start = matcher_for(given, tokens, {.is_for_one = true}, tools);
+    for (int round = 0; round < 8; ++round) {
+      const auto answer = drawn_answer(start, tokens, random);
+      REQUIRE(answer);
+      CAPTURE(*answer);
+      const ReadAnswer found = read_answer(reading_of(given, tools), *answer);
+      REQUIRE(found.calls.size() == 1);
+      CHECK(Json::parse(found.calls[0].second, nullptr, false)["a"] == value);
+    }
+  }
 }
 
 TEST_CASE("call grammar: arguments that can't be enforced are free, or refused of a strict function") {

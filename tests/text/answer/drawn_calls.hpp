@@ -17,6 +17,7 @@
 #include "tests/text/grammar/grammar_run.hpp"
 #include "text/answer/answer_parser.hpp"
 #include "text/answer/call_grammar.hpp"
+#include "text/detokenizer.hpp"
 #include "text/grammar/grammar_vocabulary.hpp"
 #include "text/tokenizer/byte_alphabet.hpp"
 #include "text/tokenizer/tokenizer.hpp"
@@ -27,6 +28,7 @@ struct CallCase {
   std::string name;
   AnswerFormat format;
   std::vector<std::string> specials = {};  // tokens of their own
+  bool has_special_marks() const { return format.is_harmony() && !specials.empty(); }
 };
 
 inline std::vector<CallCase> call_cases() {
@@ -98,6 +100,7 @@ inline std::vector<CallCase> call_cases() {
       {"harmony",
        harmony_answer_format(),
        {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>"}},
+      {"harmony_plain", harmony_answer_format(), {}},
       {"lfm2_plain", {.calls = lfm2}, {}},
   };
 }
@@ -127,7 +130,7 @@ inline constexpr const char* kDrawnTools = R"json([
 // A tokenizer of bytes and these tokens, and its vocabulary with longer tokens: pieces of JSON and of tags.
 class CallTokens {
  public:
-  explicit CallTokens(const CallCase& given) {
+  explicit CallTokens(const CallCase& given) : has_special_marks_(given.has_special_marks()) {
     nlohmann::json ids, added = nlohmann::json::array();
     for (int byte = 0; byte < 256; ++byte)
       ids[bytes_to_alphabet(std::string(1, static_cast<char>(byte)))] = byte;
@@ -140,6 +143,11 @@ class CallTokens {
     for (const std::string& marker : {given.format.reasoning.end, given.format.calls->value_end})
       if (!marker.empty() && std::count(given.specials.begin(), given.specials.end(), marker) == 0)
         pieces.push_back(marker);
+    // Marks that are spelled like special tokens.
+    if (given.format.is_harmony())
+      pieces.insert(pieces.end(), {"<|", "end", "call", "return", "channel", "|>"});
+    if (given.format.is_harmony() && given.specials.empty())
+      pieces.insert(pieces.end(), {"<|end|>", "<|return|>", "<|call|>", "<|start|>assistant", "<|message|>"});
     for (const std::string& piece : pieces)
       if (const auto spelled = bytes_to_alphabet(piece); !ids.contains(spelled)) ids[spelled] = next++;
     for (const std::string& special : given.specials)
@@ -175,11 +183,13 @@ class CallTokens {
   // As the server shows the token to the parser.
   std::string text(TokenId token) const {
     if (vocabulary_->is_end(token)) return "";
-    return std::string(tokenizer_->is_special(token) ? tokenizer_->token_content(token)
-                                                     : tokenizer_->token_bytes(token));
+    if (!tokenizer_->is_special(token)) return std::string(tokenizer_->token_bytes(token));
+    return (has_special_marks_ ? std::string(1, kSpecialTokenMark) : "") +
+           std::string(tokenizer_->token_content(token));
   }
 
  private:
+  const bool has_special_marks_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::shared_ptr<const GrammarVocabulary> vocabulary_;
 };
@@ -198,7 +208,8 @@ inline std::optional<std::string> drawn_answer(GrammarMatcher matcher, const Cal
     if (random() % 8 == 0 || answer.size() > long_bytes) {
       const auto closes = [&](TokenId other) {
         const std::string text = tokens.text(other);
-        return (text.size() > 4 && text.starts_with("</")) || tokens.vocabulary()->bytes(other).empty() ||
+        return (text.size() > 4 && (text.starts_with("</") || text.ends_with("<|end|>"))) ||
+               tokens.vocabulary()->bytes(other).empty() ||
                (text.size() == 1 && text.find_first_of("\"]})'") == 0);
       };
       std::vector<TokenId> closing;
