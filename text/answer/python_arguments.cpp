@@ -31,8 +31,8 @@ std::string unescaped(const std::string& escape) {
     const char* end = escape.data() + escape.size();
     const bool is_number = std::from_chars(escape.data() + 1, end, code_point, 16).ptr == end;
     // Halves of a pair are left for whoever reads the JSON.
-    if (is_number && escape.front() == 'u' && code_point >= 0xD800 && code_point < 0xE000)
-      return "\\u" + escape.substr(1);
+    if (is_number && code_point >= 0xD800 && code_point < 0xE000)
+      return "\\u" + escape.substr(escape.size() - 4);
     if (!is_number || code_point > 0x10FFFF) return json_text_of("\\" + escape);
     std::string text;
     append_utf8(text, code_point);

@@ -332,6 +332,8 @@ TEST_CASE("answer parser: calls in Python's notation are read as JSON") {
 }
 
 TEST_CASE("answer parser: the messages of gpt-oss are reasoning, text and calls") {
+  CHECK(called(R"(zone='\ud83d\ude00\U0000d83d\U0000de00')") ==
+        R"(clock({"zone": "\ud83d\ude00\ud83d\ude00"}))");
   AnswerReading harmony = reading(kHermes);
   harmony.format = harmony_answer_format();
   const std::string thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant";
