@@ -72,7 +72,7 @@ bool harmony::has_special_marks(const Tokenizer& tokenizer) {
 HarmonyParser::HarmonyParser(const AnswerReading& reading)
     : reading_(reading),
       message_(shown_mark(reading, harmony::kMessage)),
-      header_begins_{shown_mark(reading, harmony::kStart), shown_mark(reading, harmony::kChannel), "to="},
+      header_begins_{shown_mark(reading, "<|start|>"), shown_mark(reading, harmony::kChannel), "to="},
       ends_(shown_ends(reading)) {}
 
 void HarmonyParser::push(std::string_view text, bool is_last, AnswerParts& out) {
@@ -88,7 +88,9 @@ bool HarmonyParser::step(bool is_last, AnswerParts& out) {
 
 bool HarmonyParser::take_header(bool is_last, AnswerParts& out) {
   const auto end = held_.find(message_);
-  const bool is_header = may_be_header() && std::min(end, held_.size()) <= kMaxHeaderBytes;
+  const auto first_end =
+      end != std::string::npos ? end : held_.size() - std::min(held_.size(), message_.size() - 1);
+  const bool is_header = may_be_header() && first_end <= kMaxHeaderBytes;
   if (is_header && end != std::string::npos) {
     std::string header;
     append_unmarked(header, std::string_view(held_).substr(0, end));
@@ -96,6 +98,7 @@ bool HarmonyParser::take_header(bool is_last, AnswerParts& out) {
     held_.erase(0, end + message_.size());
     return true;
   }
+  if (is_header && is_last && has_begun_header()) held_.clear();  // the answer was cut within it
   if (held_.empty() || (is_header && !is_last)) return false;
   place_ = Place::kText;  // of a model that has left the notation
   return true;
@@ -108,6 +111,12 @@ bool HarmonyParser::may_be_header() const {
     const auto num = std::min(begin.size(), text.size());
     return begin.substr(0, num) == text.substr(0, num);
   });
+}
+
+bool HarmonyParser::has_begun_header() const {
+  const auto text = std::string_view(held_).substr(skip_json_space(held_, 0));
+  return std::any_of(header_begins_.begin(), header_begins_.end(),
+                     [&](const std::string& begin) { return text.starts_with(begin); });
 }
 
 void HarmonyParser::begin_body(std::string_view header, AnswerParts& out) {
@@ -129,6 +138,8 @@ bool HarmonyParser::take_body(bool is_last, AnswerParts& out) {
   show(std::string_view(held_).substr(0, is_last && end.size == 0 ? held_.size() : end.at), out);
   if (end.size == 0) {
     held_.erase(0, is_last ? held_.size() : end.at);
+    // <|call|> ends the answer and is not shown.
+    if (is_last && place_ == Place::kCall) end_body(out);
     return false;
   }
   held_.erase(0, end.at + end.size);

@@ -55,6 +55,7 @@ class HarmonyParser {
   bool take_header(bool is_last, AnswerParts& out);
   bool take_body(bool is_last, AnswerParts& out);
   bool may_be_header() const;
+  bool has_begun_header() const;
   void begin_body(std::string_view header, AnswerParts& out);
   void show(std::string_view text, AnswerParts& out);
   void end_body(AnswerParts& out);

@@ -352,7 +352,15 @@ TEST_CASE("answer parser: the messages of gpt-oss are reasoning, text and calls"
   }
   CHECK(calls_of(read(harmony, " to=functions.map<|channel|>commentary<|message|><|call|>")) == "map({})");
   CHECK(read(harmony, "No channel, <|end|").text == "No channel, <|end|");
-  CHECK(read(harmony, "<|channel|>analysis").text == "<|channel|>analysis");
+  CHECK(calls_of(read(harmony, " to=functions.map<|channel|>commentary<|message|>")) == "map({})");
+  for (const char* cut :
+       {"<|channel|>", "<|channel|>analysis", "<|channel|>final<|mess", " to=functions.map"})
+    CHECK(read(harmony, thought + cut) == Read{.reasoning = "Hm.", .text = "", .calls = {}});
+  CHECK(read(harmony, thought).text.empty());
+  CHECK(read(harmony, "to b").text == "to b");
+  const std::string endless = "<|channel|>" + std::string(1013, 'x');
+  CHECK(read_in(harmony, {endless + "<|mess", "age|>a"}).text == "a");
+  CHECK(read_in(harmony, {endless + "x<|mess", "age|>a"}).text == endless + "x<|message|>a");
   harmony.reads_calls = false;
   CHECK(read(harmony, " to=functions.map<|channel|>commentary<|message|>{}<|call|>").text == "{}");
 }
