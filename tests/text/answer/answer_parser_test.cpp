@@ -111,6 +111,16 @@ Read read(const AnswerReading& given, const std::string& answer) {
   return whole;
 }
 
+// As the detokenizer shows special tokens; "#" itself is left out.
+std::string with_mark_before(const std::string& text, std::string_view begin) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text.compare(at, begin.size(), begin) == 0) out += kSpecialTokenMark;
+    if (text[at] != '#') out += text[at];
+  }
+  return out;
+}
+
 // name(arguments) of each call.
 std::string calls_of(const Read& read) {
   std::string out;
@@ -322,6 +332,8 @@ TEST_CASE("answer parser: calls in Python's notation are read as JSON") {
   CHECK(called(R"(zone="it's \"so\"", any=[True, None, {'a': (1, 2.5)}, []])") ==
         R"(clock({"zone": "it's \"so\"", "any": [true, null, {"a": [1, 2.5]}, []]}))");
   CHECK(called(R"(zone='a\n\'\x41\u00e9\q')") == "clock({\"zone\": \"a\\n'A\xC3\xA9\\\\q\"})");
+  CHECK(called(R"(zone='\ud83d\ude00\U0000d83d\U0000de00')") ==
+        R"(clock({"zone": "\ud83d\ude00\ud83d\ude00"}))");
   CHECK(called("any=[1, ], ") == R"(clock({"any": [1]}))");
   const auto two =
       read(reading(kPython), "So: <|tool_call_start|>[clock(zone='U'), map()]<|tool_call_end|>!");
@@ -332,8 +344,6 @@ TEST_CASE("answer parser: calls in Python's notation are read as JSON") {
 }
 
 TEST_CASE("answer parser: the messages of gpt-oss are reasoning, text and calls") {
-  CHECK(called(R"(zone='\ud83d\ude00\U0000d83d\U0000de00')") ==
-        R"(clock({"zone": "\ud83d\ude00\ud83d\ude00"}))");
   AnswerReading harmony = reading(kHermes);
   harmony.format = harmony_answer_format();
   const std::string thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant";
@@ -369,11 +379,7 @@ TEST_CASE("answer parser: gpt-oss' marks that are no special tokens are text") {
   AnswerReading harmony = reading(kHermes);
   harmony.format = harmony_answer_format();
   harmony.has_special_marks = true;
-  const auto marked = [](std::string text) {
-    for (std::size_t at = text.find("#<|"); at != std::string::npos; at = text.find("#<|", at))
-      text[at] = kSpecialTokenMark;
-    return text;
-  };
+  const auto marked = [](const std::string& text) { return with_mark_before(text, "#"); };
   const std::string quoted = "<|end|><|start|>assistant<|channel|>commentary to=functions.map<|message|>{}";
   const std::string thought = "#<|channel|>analysis#<|message|>" + quoted + "#<|end|>#<|start|>assistant";
   const auto said = read(harmony, marked(thought + "#<|channel|>final#<|message|>" + quoted + "#<|return|>"));
@@ -398,46 +404,68 @@ TEST_CASE("answer parser: a call whose beginning is endless is text, and is read
 }
 
 TEST_CASE("answer parser: hostile answers are read alike however they are cut, and none is lost") {
-  const std::vector<std::string> pieces = {"<tool_call>",
-                                           "</tool_call>",
-                                           "{",
-                                           "}",
-                                           "[",
-                                           "]",
-                                           "\"name\"",
-                                           ":",
-                                           "\"clock\"",
-                                           ",",
-                                           "\"arguments\"",
-                                           "\"",
-                                           "\\",
-                                           "\n",
-                                           " ",
-                                           "<think>",
-                                           "</think>",
-                                           "<",
-                                           "text",
-                                           "<function=",
-                                           "clock",
-                                           ">",
-                                           "<parameter=",
-                                           "zone",
-                                           "</parameter>",
-                                           "</function>",
-                                           "[TOOL_CALLS]",
-                                           "[ARGS]",
-                                           "\xC3\xA9",
-                                           "null"};
+  const std::vector<std::string> pieces = {
+      "<tool_call>",
+      "</tool_call>",
+      "{",
+      "}",
+      "[",
+      "]",
+      "\"name\"",
+      ":",
+      "\"clock\"",
+      ",",
+      "\"arguments\"",
+      "\"",
+      "\\",
+      "\n",
+      " ",
+      "<think>",
+      "</think>",
+      "<",
+      "text",
+      "<function=",
+      "clock",
+      ">",
+      "<parameter=",
+      "zone",
+      "</parameter>",
+      "</function>",
+      "[TOOL_CALLS]",
+      "[ARGS]",
+      "\xC3\xA9",
+      "null",
+      "'",
+      "(",
+      ")",
+      "=",
+      "True",
+      "{\"name\": \"clock\", \"arguments\": {",
+      "[{\"name\": \"clock\", \"parameters\": {",
+      "[{\"clock\": {",
+      "[TOOL_CALLS]clock[ARGS]{",
+      "<|section_begin|><|call_begin|>functions.clock:0<|argument_begin|>{",
+      "[clock(zone="};
   std::mt19937 random(11);
   const auto draw = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
-  const CallFormat formats[] = {kHermes, kLlama,     kMistral, kMistralWithIds,
-                                kKimi,   kQwenCoder, kTyped,   kPython};
-  for (int round = 0; round < 3000; ++round) {
-    const auto given = reading(formats[draw(std::size(formats))], draw(2) == 0 ? kThink : ReasoningFormat());
+  const CallFormat formats[] = {
+      kHermes, kLlama,     kMistral,   kMistralWithIds, kKimi,
+      kPython, kQwenCoder, kNameIsKey, kTyped,          *harmony_answer_format().calls};
+  std::vector<std::size_t> num_calls(std::size(formats));
+  for (int round = 0; round < 4000; ++round) {
+    const auto number = draw(std::size(formats));
+    auto given = reading(formats[number], draw(2) == 0 ? kThink : ReasoningFormat());
+    const bool is_harmony = given.format.is_harmony();
+    given.has_special_marks = is_harmony && draw(2) == 0;
+    const auto markers = markers_of(given.format, true);
     std::string answer;
-    for (std::size_t i = draw(25); i > 0; --i) answer += pieces[draw(pieces.size())];
+    for (std::size_t i = draw(25); i > 0; --i) {
+      const bool is_marker = !markers.empty() && draw(2) == 0;
+      const auto& piece = is_marker ? markers[draw(markers.size())] : pieces[draw(pieces.size())];
+      answer += is_marker && given.has_special_marks ? with_mark_before(piece, "<|") : piece;
+    }
     CAPTURE(answer);
     const auto whole = read_in(given, {answer});
     std::vector<std::string> portions;
@@ -447,9 +475,13 @@ TEST_CASE("answer parser: hostile answers are read alike however they are cut, a
       at += num;
     }
     CHECK(read_in(given, portions) == whole);
-    if (whole.calls.empty() && whole.reasoning.empty() && answer.find("<think>") == std::string::npos)
+    num_calls[number] += whole.calls.size();
+    if (!is_harmony && whole.calls.empty() && whole.reasoning.empty() &&
+        answer.find("<think>") == std::string::npos)
       CHECK(whole.text == answer);
   }
+  for (std::size_t number = 0; number < num_calls.size(); ++number)
+    CHECK_MESSAGE(num_calls[number] > 0, "format ", number);
 }
 
 }  // namespace troupe
