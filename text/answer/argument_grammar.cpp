@@ -44,9 +44,10 @@ bool takes_any_text(SchemaDocument& document, SchemaPlace place, int depth = 0) 
 // One argument with its markers, in one builder.
 class ArgumentPart {
  public:
-  ArgumentPart(GrammarBuilder& builder, const Tokenizer& tokenizer, const CallFormat& format,
+  // markers: of the builder.
+  ArgumentPart(GrammarBuilder& builder, MarkerGrammar& markers, const CallFormat& format,
                SchemaDocument& document)
-      : builder_(builder), markers_(builder, tokenizer), format_(format), document_(document) {}
+      : builder_(builder), markers_(markers), format_(format), document_(document) {}
 
   // key: its text, told from what follows.
   GrammarExpression of(GrammarExpression key, const SchemaPlace& place, Kind kind) {
@@ -102,20 +103,19 @@ class ArgumentPart {
   }
 
   GrammarBuilder& builder_;
-  MarkerGrammar markers_;
+  MarkerGrammar& markers_;
   const CallFormat& format_;
   SchemaDocument& document_;
 };
 
-// Throws GrammarError: the key would be read as another.
-void demand_readable_key(const CallFormat& format, const std::string& key) {
+// Else it would be read as another.
+bool is_readable_key(const CallFormat& format, const std::string& key) {
   const auto holds = [&](const std::string& end) {
     return !end.empty() && (key + end).find(end) != key.size();
   };
-  const bool is_readable = format.style == CallStyle::kPython
-                               ? is_python_name(key)
-                               : !key.empty() && !holds(format.key_end) && !holds(format.other_key_end);
-  if (!is_readable) throw GrammarError("the argument \"" + key + "\" can't be written in this model's calls");
+  return format.style == CallStyle::kPython
+             ? is_python_name(key)
+             : !key.empty() && !holds(format.key_end) && !holds(format.other_key_end);
 }
 
 // Keywords that say something about the arguments beside which there are.
@@ -142,7 +142,12 @@ GrammarExpression ArgumentGrammar::arguments(const std::string& function, std::s
   const SchemaPlace root = document.resolved(document.root());
   if (!root.json->is_object()) return free_arguments(document, {&kAnything, root.path});
   if (is_strict) demand_plain_object(root);
-  const auto arguments = arguments_of(function, root);
+  auto arguments = arguments_of(function, root);
+  std::erase_if(arguments, [&](const Argument& argument) {
+    if (is_readable_key(format_, argument.key)) return false;
+    if (!is_strict) return true;
+    throw GrammarError("the argument \"" + argument.key + "\" can't be written in this model's calls");
+  });
   const SchemaJson* other = root.find("additionalProperties");
   if (arguments.empty() && (other == nullptr || *other != false))
     return free_arguments(
@@ -218,26 +223,26 @@ GrammarExpression ArgumentGrammar::free_arguments(SchemaDocument& document, cons
   for (unsigned char byte = '0'; byte <= '9'; ++byte) more.set(byte);
   const auto key = builder_.sequence(
       {builder_.byte_of(letters), builder_.repeat(builder_.byte_of(more), 0, kMaxFreeKeyBytes - 1)});
-  const auto part = ArgumentPart(builder_, tokenizer_, format_, document).of(key, place, Kind::kUnknown);
+  const auto part = ArgumentPart(builder_, markers_, format_, document).of(key, place, Kind::kUnknown);
   return builder_.optional(
       builder_.sequence({part, builder_.repeat(builder_.sequence({separator(), part}), 0, kUnboundedCount)}));
 }
 
 GrammarExpression ArgumentGrammar::part_of(const Argument& argument, SchemaDocument& document,
                                            bool is_strict) {
-  const auto part_in = [&](GrammarBuilder& builder, const SchemaPlace& place) {
-    return ArgumentPart(builder, tokenizer_, format_, document)
+  const auto part_in = [&](GrammarBuilder& builder, MarkerGrammar& markers, const SchemaPlace& place) {
+    return ArgumentPart(builder, markers, format_, document)
         .of(builder.text(argument.key), place, argument.kind);
   };
-  demand_readable_key(format_, argument.key);
   try {
     GrammarBuilder trial;
-    trial.build(part_in(trial, argument.place));
+    MarkerGrammar markers(trial, tokenizer_);
+    trial.build(part_in(trial, markers, argument.place));
   } catch (const GrammarError&) {
     if (is_strict) throw;
-    return part_in(builder_, {&kAnything, argument.place.path});
+    return part_in(builder_, markers_, {&kAnything, argument.place.path});
   }
-  return part_in(builder_, argument.place);
+  return part_in(builder_, markers_, argument.place);
 }
 
 }  // namespace troupe

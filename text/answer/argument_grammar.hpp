@@ -23,8 +23,8 @@ class ArgumentGrammar {
                   const ToolSchemas& schemas);
 
   // Each argument at most once, in the order of the properties; the required ones always. parameters: a
-  // JSON schema. Whatever no grammar can enforce is left free, unless is_strict: then throws
-  // GrammarError.
+  // JSON schema. Whatever no grammar can enforce is left free, and an argument whose name the format can't
+  // write is left out, unless is_strict: then throws GrammarError.
   GrammarExpression arguments(const std::string& function, std::string_view parameters, bool is_strict);
 
  private:

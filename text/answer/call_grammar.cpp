@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/answer/call_grammar.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -209,7 +210,16 @@ bool can_bind_text(const AnswerFormat& format) {
 
 Grammar grammar_of_calls(const AnswerReading& reading, const CallDemand& demand, const Tokenizer& tokenizer) {
   if (!reading.reads_calls) throw GrammarError("the model has no format of calls");
-  return CallGrammar(reading, tokenizer).of(demanded_tools(reading.tools, demand.name), demand);
+  auto tools = demanded_tools(reading.tools, demand.name);
+  const auto is_strict = [](const Tool& tool) { return tool.is_strict; };
+  try {
+    return CallGrammar(reading, tokenizer).of(tools, demand);
+  } catch (const GrammarError&) {
+    if (std::all_of(tools.begin(), tools.end(), is_strict)) throw;
+  }
+  for (Tool& tool : tools)
+    if (!tool.is_strict) tool.schema = R"({"type": "object"})";
+  return CallGrammar(reading, tokenizer).of(tools, demand);
 }
 
 }  // namespace troupe

@@ -38,6 +38,15 @@ GrammarExpression MarkerGrammar::space() {
 }
 
 GrammarExpression MarkerGrammar::text_until(std::string_view marker, const CharacterSet& not_first) {
+  for (const Until& known : untils_)
+    if (known.marker == marker && known.not_first.ranges() == not_first.ranges()) return known.text;
+  const GrammarRule rule = builder_.declare_rule();
+  builder_.define(rule, new_text_until(marker, not_first));
+  untils_.push_back({std::string(marker), not_first, builder_.call(rule)});
+  return untils_.back().text;
+}
+
+GrammarExpression MarkerGrammar::new_text_until(std::string_view marker, const CharacterSet& not_first) {
   const auto tokens = tokenizer_.encode_with_specials(marker);
   const bool has_special =
       std::any_of(tokens.begin(), tokens.end(), [&](TokenId token) { return tokenizer_.is_special(token); });

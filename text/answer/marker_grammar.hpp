@@ -24,12 +24,20 @@ class MarkerGrammar {
   GrammarExpression spaced(std::string_view marker);
   // White space as stands between the parts of a call: a line's end, an indent.
   GrammarExpression space();
-  // Any text up to the first `marker`, and the marker.
+  // Any text up to the first `marker`, and the marker: a rule of each two, however often they are asked for.
   GrammarExpression text_until(std::string_view marker, const CharacterSet& not_first = {});
 
  private:
+  GrammarExpression new_text_until(std::string_view marker, const CharacterSet& not_first);
+
   GrammarBuilder& builder_;
   const Tokenizer& tokenizer_;
+  struct Until {
+    std::string marker;
+    CharacterSet not_first;
+    GrammarExpression text;
+  };
+  std::vector<Until> untils_;
 };
 
 }  // namespace troupe

@@ -178,6 +178,49 @@ TEST_CASE("call grammar: the calls of LFM2 are Python's, those of Kimi are numbe
   CHECK_FALSE(takes(matcher_for(kimi, numbered, {}), numbered, begin + rest));
 }
 
+TEST_CASE("call grammar: many texts of unknown kind make no grammar too large") {
+  Json properties, tools = Json::array();
+  for (const char* key : {"a", "b", "c", "d", "e"})
+    properties[key] = {{"anyOf", {{{"type", "string"}}, {{"type", "null"}}}}};
+  for (int number = 0; number < 17; ++number)
+    tools.push_back(
+        {{"type", "function"},
+         {"function",
+          {{"name", "f" + std::to_string(number)},
+           {"strict", true},
+           {"parameters",
+            {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}}}}});
+  const CallCase given = case_named("qwen_coder");
+  const CallTokens tokens(given);
+  CHECK(grammar_of_calls(reading_of(given, tools.dump()), {}, tokens.tokenizer()).num_nodes() < 150'000);
+}
+
+TEST_CASE("call grammar: tools that are not strict are free where the grammar would be too large") {
+  const auto tool = [](const std::string& name, bool is_strict, const Json& schema) {
+    return Json{{"type", "function"},
+                {"function",
+                 {{"name", name},
+                  {"strict", is_strict},
+                  {"parameters",
+                   {{"type", "object"}, {"properties", {{"a", schema}}}, {"additionalProperties", false}}}}}};
+  };
+  const Json long_text = {{"const", std::string(60'000, 'x')}};
+  Json tools = Json::array({tool("exact", true, {{"type", "integer"}})});
+  for (int number = 0; number < 9; ++number)
+    tools.push_back(tool("f" + std::to_string(number), false, long_text));
+  const CallCase given = case_named("hermes");
+  const CallTokens tokens(given);
+  const auto call = [](const std::string& name, const std::string& arguments) {
+    return "<tool_call>{\"name\": \"" + name + "\", \"arguments\": " + arguments + "}</tool_call>";
+  };
+  const GrammarMatcher start = matcher_for(given, tokens, {}, tools.dump());
+  CHECK(takes(start, tokens, call("f3", R"({"b": 1})")));
+  CHECK(takes(start, tokens, call("exact", R"({"a": 1})")));
+  CHECK_FALSE(takes(start, tokens, call("exact", R"({"b": 1})")));
+  for (Json& one : tools) one["function"]["strict"] = true;
+  CHECK_THROWS_AS(matcher_for(given, tokens, {}, tools.dump()), GrammarError);
+}
+
 TEST_CASE("call grammar: marks of gpt-oss that are spelled end no message") {
   const std::string call = "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}<|call|>";
   const std::string next = "<|end|><|start|>assistant";
@@ -240,6 +283,11 @@ TEST_CASE("call grammar: arguments that can't be enforced are free, or refused o
         "the parameters of \"f\": schema, #/anyOf: is not supported of arguments that are named one by one");
   CHECK(reason_of(tool_of({{"type", "object"}, {"properties", {{"a>b", {{"type", "string"}}}}}})) ==
         "the parameters of \"f\": the argument \"a>b\" can't be written in this model's calls");
+  const Json some_readable = {{"type", "object"},
+                              {"properties", {{"a>b", true}, {"c", {{"type", "integer"}}}}},
+                              {"required", {"a>b", "c"}}};
+  CHECK(takes(matcher_for(given, tokens, {}, tool_of(some_readable, false)), tokens,
+              "<tool_call>\n<function=f>\n<parameter=c>\n2\n</parameter>\n</function>\n</tool_call>"));
 }
 
 }  // namespace troupe
