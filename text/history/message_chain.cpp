@@ -48,8 +48,8 @@ std::uint64_t chain_key(const ChatMessage& message, std::uint64_t before) {
   auto key = chain_key(message.role, before);
   key = chain_key(is_answer ? without_space_around(message.content) : std::string_view(message.content), key);
   key = mix(key, message.tool_calls.size());
-  for (const auto& call :
-       message.tool_calls) {  // without ids: they are ours, and clients of Ollama drop them
+  // Without ids: they are ours, and clients of Ollama drop them.
+  for (const auto& call : message.tool_calls) {
     key = chain_key(call.name, key);
     key = chain_key(without_space(call.arguments), key);
   }
