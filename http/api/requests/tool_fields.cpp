@@ -89,6 +89,7 @@ json::object read_messages_tool(FieldReader& tool) {
                           "\" are not supported");
   check_name(tool, kMaxMessageNameBytes);
   const auto description = tool.string("description");
+  const auto is_strict = tool.boolean("strict");
   const auto* schema = tool.find("input_schema");
   if (schema == nullptr) {
     tool.fail("input_schema", " is required");
@@ -98,6 +99,7 @@ json::object read_messages_tool(FieldReader& tool) {
   if (tool.error()) return {};
   json::object out{{"name", *tool.string("name")}};
   if (description) out["description"] = *description;
+  if (is_strict) out["strict"] = *is_strict;
   out["parameters"] = parameters_of(schema);
   return out;
 }

@@ -105,6 +105,10 @@ TEST_CASE("messages: tools are shown to the model as chats show them") {
   CHECK(boost::json::parse(shown) ==
         boost::json::parse(R"([{"type":"function","function":{"name":"f","description":"d",)"
                            R"("parameters":{"type":"object","properties":{}}}}])"));
+  const auto strict = std::get<ChatPrompt>(
+      accepted(body_with(R"("tools":[{"name":"f","strict":true,"input_schema":{}}])")).generation.prompt);
+  CHECK(strict.has_strict_tool);
+  CHECK(boost::json::parse(strict.tools).at(0).at("function").at("strict") == true);
   const auto hidden = accepted(body_with(tools + R"(,"tool_choice":{"type":"none"})"));
   CHECK(std::get<ChatPrompt>(hidden.generation.prompt).tools.empty());
   CHECK_FALSE(
@@ -192,6 +196,8 @@ TEST_CASE("messages: what is wrong or not supported is named") {
   CHECK(wrong_field(body_with(R"("tools":[{"type":"web_search_20250305","name":"web_search"}])")) ==
         "tools[0].type");
   CHECK(wrong_field(body_with(R"("tools":[{"name":"f"}])")) == "tools[0].input_schema");
+  CHECK(wrong_field(body_with(R"("tools":[{"name":"f","strict":1,"input_schema":{}}])")) ==
+        "tools[0].strict");
 }
 
 TEST_CASE("messages: a whole answer has Anthropic's shape and tells what the cache had") {
