@@ -21,6 +21,14 @@ std::string joined(const std::vector<std::string>& flags) {
   return text;
 }
 
+// A file that was cut short is more likely than a server that is to be open from now on.
+void check_keys_stay(const Options& options, const ServerOptions& access) {
+  const bool had_keys = !options.api_key.empty() || !options.api_keys_file.empty();
+  if (had_keys && access.api_keys.empty())
+    throw ConfigurationError(
+        "--api-key, --api-keys-file: no key is left; to serve without one needs a restart");
+}
+
 }  // namespace
 
 Reload::Reload(const ServeCommand& command, Server& server, Tracer* tracer, TlsIdentity* tls)
@@ -45,6 +53,7 @@ void Reload::take(const Options& asked) {
   ServerOptions access;
   read_access(asked, access);
   from_option("--api-key, --api-keys-file, --host", [&] { check_exposure(access); });
+  check_keys_stay(options_, access);
   if (tls_ != nullptr) from_option("--tls-certificate, --tls-key", [&] { reload_tls_identity(*tls_); });
   server_.replace_access(access);
   configure_logging_from(asked);

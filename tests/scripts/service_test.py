@@ -185,6 +185,17 @@ def check_no_open_door(troupe, model):
         assert service.status("/v1/models") == 401
 
 
+def check_last_key(troupe, model):
+    """A file that was cut short opens no server, not even one that needs no key."""
+    with Service(troupe, model, '[server]\napi_key = "only"\n') as service:
+        service.messages_until("READY=1")
+        service.file.write_text("")
+        said = service.reload()
+        assert "the configuration stays as it was" in said and "no key is left" in said, said
+        assert service.status("/v1/models") == 401
+        assert service.status("/v1/models", "only") == 200
+
+
 def check_terminal(troupe, model):
     """A terminal that is closed ends the server, though it has a file to read anew."""
     with tempfile.TemporaryDirectory() as folder:
@@ -211,7 +222,7 @@ def check_terminal(troupe, model):
 
 def main():
     troupe, model = sys.argv[1:]
-    for check in (check_states, check_watchdog, check_reload, check_no_open_door, check_terminal):
+    for check in (check_states, check_watchdog, check_reload, check_no_open_door, check_last_key, check_terminal):
         check(troupe, model)
         print(check.__name__)
 
