@@ -13,8 +13,7 @@ RUN scripts/build release troupe troupe-loadgen && cpack --config build/release/
 
 FROM debian:12-slim
 RUN --mount=type=bind,from=build,source=/troupe/build/release/package,target=/package \
-    apt-get update && apt-get install -y --no-install-recommends curl /package/troupe_*.deb && rm -rf /var/lib/apt/lists/* \
-    && install -d -o troupe -g troupe -m 700 /var/lib/troupe
+    apt-get update && apt-get install -y --no-install-recommends curl /package/troupe_*.deb && rm -rf /var/lib/apt/lists/*
 USER troupe
 WORKDIR /var/lib/troupe
 ENV XDG_STATE_HOME=/var/lib

@@ -28,6 +28,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS passwd)  # useradd; the libraries are added to it
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "systemd, bash-completion")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Serves language models over HTTP from one binary, without Python:
  tokens are streamed as they are made, conversations stay warm in memory and
