@@ -4,17 +4,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "app/options/configuration_error.hpp"
 #include "app/options/option_checks.hpp"
 #include "telemetry/log.hpp"
+#include "telemetry/regular_file.hpp"
 
 namespace troupe {
 namespace {
@@ -22,6 +20,7 @@ namespace {
 constexpr const char* kDefaultTenant = "default";  // of the one key of the options
 constexpr std::size_t kMaxTenantBytes = 64;
 constexpr std::size_t kMaxKeyBytes = 512;
+constexpr std::size_t kMaxFileBytes = 64 << 20;
 
 bool is_tenant(const std::string& text) {
   const auto is_allowed = [](char c) {
@@ -56,8 +55,7 @@ void warn_if_open(const std::string& file) {
 }
 
 void load_file(const std::string& file, std::vector<ApiKey>& keys) {
-  std::ifstream stream(file);
-  if (!stream) throw std::runtime_error(file + ": " + std::generic_category().message(errno));
+  std::istringstream stream(read_regular_file(file, kMaxFileBytes));
   warn_if_open(file);
   const auto num_before = keys.size();
   std::string line;

@@ -2,6 +2,7 @@
 #include "app/options/options.hpp"
 
 #include "telemetry/nearest_name.hpp"
+#include "telemetry/regular_file.hpp"
 
 #include <toml++/toml.h>
 
@@ -14,6 +15,8 @@ namespace troupe {
 namespace {
 
 using Unit = OptionEntry::Unit;
+
+constexpr std::size_t kMaxFileBytes = 16 << 20;
 
 const OptionEntry* find_by_key(std::string_view key) {
   const auto table = option_table();
@@ -121,9 +124,10 @@ void apply_file(Options& options, const std::filesystem::path& path) {
   std::error_code failure;
   if (std::filesystem::is_directory(path, failure))
     refuse("--config " + file, "expected a TOML file, got a directory");
+  const std::string text = read_regular_file(path, kMaxFileBytes);
   toml::table root;
   try {
-    root = toml::parse_file(file);
+    root = toml::parse(text, file);
   } catch (const toml::parse_error& error) {
     std::string where = file;
     if (error.source().begin.line > 0) where += ":" + std::to_string(error.source().begin.line);

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/tls/tls_identity.hpp"
 
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -18,6 +15,8 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+
+#include "telemetry/regular_file.hpp"
 
 namespace troupe {
 namespace {
@@ -34,7 +33,6 @@ struct Freed {
 using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using Bytes = std::unique_ptr<BIO, Freed<BIO_free>>;
-using File = std::unique_ptr<std::FILE, Freed<std::fclose>>;
 
 constexpr std::size_t kMaxFileBytes = 1 << 20;
 // Of TLS 1.2; those of 1.3 are all good.
@@ -51,28 +49,11 @@ std::string reason() {
   return text != nullptr ? text : "no reason given";
 }
 
-// Not blocking: a FIFO would else hold up whoever renews the certificate until somebody writes to it.
-File open_file(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0) refuse(path, std::generic_category().message(errno));
-  File file(::fdopen(descriptor, "rb"));
-  if (!file) {
-    const int error = errno;
-    ::close(descriptor);
-    refuse(path, std::generic_category().message(error));
-  }
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0) refuse(path, std::generic_category().message(errno));
-  if (S_ISDIR(status.st_mode)) refuse(path, std::generic_category().message(EISDIR));
-  if (!S_ISREG(status.st_mode)) refuse(path, "expected a regular file");
-  return file;
-}
-
 // A file's text, which may be a key: nothing of it stays in memory.
 class SecretText {
  public:
   explicit SecretText(const fs::path& path) {
-    const File file = open_file(path);
+    const RegularFile file = open_regular_file(path);
     std::setvbuf(file.get(), nullptr, _IONBF, 0);
     errno = 0;
     size_ = std::fread(text_.data(), 1, text_.size(), file.get());

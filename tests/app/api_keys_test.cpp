@@ -77,3 +77,10 @@ TEST_CASE("api keys: a file without a key or that can't be read opens no door") 
   CHECK_THROWS_WITH_AS(load_api_keys(options), "/nowhere/keys: No such file or directory",
                        std::runtime_error);
 }
+
+TEST_CASE("api keys: a FIFO is refused, and nobody waits for a writer") {
+  Keys keys("");
+  keys.options.api_keys_file = (keys.directory.path() / "fifo").string();
+  REQUIRE(::mkfifo(keys.options.api_keys_file.c_str(), 0600) == 0);
+  CHECK(contains(keys.refusal(), "fifo: expected a regular file"));
+}

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -93,6 +95,14 @@ TEST_CASE("options: host is another name of the device cpu, wherever it is given
   CHECK(resolve_options({.file = {}, .environment = {{"TROUPE_DEVICE_KIND", "host"}}, .flags = {}}).device ==
         "cpu");
   CHECK(resolve_options({.file = {}, .environment = {}, .flags = {{"--device", "host"}}}).device == "cpu");
+}
+
+TEST_CASE("options: a FIFO as the file is refused, and nobody waits for a writer") {
+  const test::TemporaryDirectory directory;
+  const auto file = directory.path() / "fifo";
+  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+  const auto text = refusal({.file = file.string(), .environment = {}, .flags = {}});
+  CHECK(contains(text, "fifo: expected a regular file"));
 }
 
 TEST_CASE("options: an unknown key is refused with the nearest known name") {
