@@ -188,18 +188,18 @@ void Service::replace_access(const ServerOptions& options) {
   access_ = std::move(access);
 }
 
-Service::Handled Service::handle(const HttpRequest& request, const RouteMatch& asked, Door door) {
+Service::Handled Service::handle(const HttpRequest& request, const RouteMatch& asked, Door door,
+                                 const Access& access) {
   const bool is_off = asked.route == Route::kPage && !options_.has_page;
   const RouteMatch route = is_off ? RouteMatch{} : asked;
-  const auto access = this->access();
-  if (const auto refusal = refuse_web_page(request, *access, door)) {
+  if (const auto refusal = refuse_web_page(request, access, door)) {
     if (is_inference(route.route)) metrics_.refused_unauthorized.add();
     return error_reply(*refusal);
   }
   if (door == Door::kReserve && !is_served(route, door)) return error_reply(no_room_error());
   const bool is_preflight = request.method == "OPTIONS" && !request.cors_headers.empty();
-  if (is_preflight && access->hosts.allows_origin(request.origin)) return preflight(request, route);
-  const auto tenant = needs_key(route, door) ? tenant_of(request, *access) : std::string();
+  if (is_preflight && access.hosts.allows_origin(request.origin)) return preflight(request, route);
+  const auto tenant = needs_key(route, door) ? tenant_of(request, access) : std::string();
   if (!tenant) {
     if (is_inference(route.route)) metrics_.refused_unauthorized.add();
     return error_reply(
@@ -218,7 +218,7 @@ Service::Handled Service::handle(const HttpRequest& request, const RouteMatch& a
     reply.allow = route.allow;
     return reply;
   }
-  return dispatch(request, route, *tenant, *access);
+  return dispatch(request, route, *tenant, access);
 }
 
 Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch& route,
@@ -311,12 +311,12 @@ RequestOrigin Service::origin_of(const HttpRequest& request, const RouteMatch& r
   return origin;
 }
 
-ResponseContext Service::context_for(const HttpRequest& request, const RequestOrigin& origin) {
+ResponseContext Service::context_for(const HttpRequest& request, const RequestOrigin& origin,
+                                     const Access& access) {
   ResponseContext context;
   context.request_id = origin.request_id;
   context.traceresponse = format_traceparent(origin.trace);
-  const auto access = this->access();
-  if (const auto* allowed = access->hosts.allows_origin(request.origin)) {
+  if (const auto* allowed = access.hosts.allows_origin(request.origin)) {
     context.cors_origin = *allowed;
   } else if (!request.origin.empty() && !TrustedHosts::is_same_origin(request.origin, request.host)) {
     note_foreign_page(request.origin);

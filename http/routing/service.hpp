@@ -42,16 +42,25 @@ class Service {
  public:
   Service(Engine& engine, Metrics& metrics, const ServedModels& models, const ServerOptions& options);
 
+  // Keys, origins and hosts: of the options, or of replace_access(). A request is judged by one.
+  struct Access {
+    std::vector<ApiKey> api_keys;
+    TrustedHosts hosts;
+    bool checks_host;  // on all ports
+  };
+  // In force now.
+  std::shared_ptr<const Access> access() const;
+
   // A request for a model comes back with its id set.
   using Handled = std::variant<Reply, ApiRequest, ApiEmbeddingRequest, ApiTokenRequest, StoredRequest>;
-  Handled handle(const HttpRequest& request, const RouteMatch& asked, Door door);
+  Handled handle(const HttpRequest& request, const RouteMatch& asked, Door door, const Access& access);
 
   // The request that was interrupted, to be gone on with; an error if it can't be answered
   // any more, as when its model is gone.
   std::variant<ApiRequest, ApiError> request_of(const InterruptedAnswer& answer) const;
 
   // The fields of the answer that follow from the request.
-  ResponseContext context_for(const HttpRequest& request, const RequestOrigin& origin);
+  ResponseContext context_for(const HttpRequest& request, const RequestOrigin& origin, const Access& access);
 
   // The ids that the request is known by; continues the caller's trace if it sent one.
   RequestOrigin origin_of(const HttpRequest& request, const RouteMatch& route,
@@ -69,14 +78,7 @@ class Service {
   const ServerOptions& options() const { return options_; }
 
  private:
-  // Keys, origins and hosts: of the options, or of replace_access(). A request is judged by one.
-  struct Access {
-    std::vector<ApiKey> api_keys;
-    TrustedHosts hosts;
-    bool checks_host;  // on all ports
-  };
   static std::shared_ptr<const Access> make_access(const ServerOptions& options);
-  std::shared_ptr<const Access> access() const;
 
   static std::optional<std::string> tenant_of(const HttpRequest& request, const Access& access);
   static std::optional<HttpError> refuse_web_page(const HttpRequest& request, const Access& access,

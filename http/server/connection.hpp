@@ -96,7 +96,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // answering
   void begin_exchange(HttpRequest request);
-  void open_exchange(const HttpRequest& request);
+  void open_exchange(const HttpRequest& request, const Service::Access& access);
   void answer(Reply reply);
   void answer_error(HttpError error);  // in whatever phase of the answer
   void restyle_error(Reply& reply) const;

@@ -59,13 +59,14 @@ bool is_in_store(const DetachedAnswer& answer) {
 void Connection::begin_exchange(HttpRequest request) {
   ++num_requests_;
   num_read_ahead_ = parser_.num_buffered();
-  open_exchange(request);
+  const auto access = service_.access();
+  open_exchange(request, *access);
   has_request_begun_ = has_body_begun_ = false;
   if (num_requests_ >= limits_.max_requests_per_connection || service_.is_draining() || input_ended_ ||
       door_ == Door::kReserve) {
     exchange_->context.keep_alive = false;
   }
-  auto handled = service_.handle(request, exchange_->route, door_);
+  auto handled = service_.handle(request, exchange_->route, door_, *access);
   if (auto* reply = std::get_if<Reply>(&handled)) return answer(std::move(*reply));
   if (auto* stored = std::get_if<StoredRequest>(&handled)) return look_up(std::move(*stored));
   if (auto* embedding = std::get_if<ApiEmbeddingRequest>(&handled))
@@ -74,10 +75,10 @@ void Connection::begin_exchange(HttpRequest request) {
   start_generation(std::move(std::get<ApiRequest>(handled)));
 }
 
-void Connection::open_exchange(const HttpRequest& request) {
+void Connection::open_exchange(const HttpRequest& request, const Service::Access& access) {
   const RouteMatch route = match_route(request.target, entrance_);
   RequestOrigin origin = service_.origin_of(request, route, request_since_);
-  ResponseContext context = service_.context_for(request, origin);
+  ResponseContext context = service_.context_for(request, origin, access);
   exchange_ = Exchange{.route = route,
                        .method = origin.method,
                        .origin = std::move(origin),
@@ -121,7 +122,7 @@ void Connection::answer_error(HttpError error) {
     exchange_->is_answered = true;
     return end_generation();
   }
-  if (!exchange_) open_exchange(parser_.request());  // it could not be read to its end
+  if (!exchange_) open_exchange(parser_.request(), *service_.access());  // it could not be read to its end
   if (error.close) exchange_->context.keep_alive = false;
   if (generation_) end_generation();
   answer(error_reply(error));
