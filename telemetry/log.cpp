@@ -37,8 +37,7 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 // spdlog makes the line, the writer takes it away.
 class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  WriterSink() : writer_(STDERR_FILENO), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
-  bool flush_within(std::chrono::milliseconds time) { return writer_.flush(time); }
+  explicit WriterSink(LogWriter& writer) : writer_(writer), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -63,23 +62,27 @@ class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
     }
   }
 
-  LogWriter writer_;
+  LogWriter& writer_;
   const bool is_terminal_;
 };
 
+// One logger a format: a line's fields and what stands around them are of the same, though
+// the format may change meanwhile.
 struct Logging {
-  std::shared_ptr<WriterSink> sink = std::make_shared<WriterSink>();
-  spdlog::logger logger{"troupe", sink};
+  LogWriter writer{STDERR_FILENO};
+  spdlog::logger text{"troupe", std::make_shared<WriterSink>(writer)};
+  spdlog::logger json{"troupe", std::make_shared<WriterSink>(writer)};
 
-  Logging() { logger.set_pattern(kTextPattern); }
+  Logging() {
+    text.set_pattern(kTextPattern);
+    json.set_pattern(kJsonPattern);
+  }
 };
 
 Logging& logging() {
   static Logging instance;
   return instance;
 }
-
-spdlog::logger& logger() { return logging().logger; }
 
 bool is_plain(std::string_view text) {
   for (const char c : text) {
@@ -142,19 +145,21 @@ std::optional<LogLevel> parse_log_level(std::string_view name) {
 }
 
 void configure_logging(LogLevel level, LogFormat format) {
+  logging().text.set_level(to_spdlog(level));
+  logging().json.set_level(to_spdlog(level));
   format_in_use = format;
-  logger().set_level(to_spdlog(level));
-  logger().set_pattern(format == LogFormat::kJson ? kJsonPattern : kTextPattern);
 }
 
-bool flush_log(std::chrono::milliseconds time) { return logging().sink->flush_within(time); }
+bool flush_log(std::chrono::milliseconds time) { return logging().writer.flush(time); }
 
-bool is_logged(LogLevel level) { return logger().should_log(to_spdlog(level)); }
+bool is_logged(LogLevel level) { return logging().text.should_log(to_spdlog(level)); }
 
 void log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
   if (!is_logged(level)) return;
-  const auto line = format_in_use == LogFormat::kJson ? json_fields(event, fields) : text_line(event, fields);
-  logger().log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
+  const bool is_json = format_in_use == LogFormat::kJson;
+  const auto line = is_json ? json_fields(event, fields) : text_line(event, fields);
+  spdlog::logger& logger = is_json ? logging().json : logging().text;
+  logger.log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace troupe

@@ -5,8 +5,10 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "telemetry/log_writer.hpp"
@@ -48,6 +50,27 @@ TEST_CASE("log: as JSON every line is one object, whatever the values are") {
     CHECK(lines[0].find('\x1b') == std::string::npos);
     const bool is_clean = value == "back\\slash" || value == "two\nlines" || value == "caf\xC3\xA9";
     if (is_clean) CHECK(parsed.at("request_id") == value);
+  }
+}
+
+TEST_CASE("log: a line is of one format, though another thread changes it all the time") {
+  constexpr int kNumLines = 600;  // as many as the pipe holds
+  const auto lines = logged_by(LogFormat::kText, [] {
+    std::atomic<bool> is_over = false;
+    std::thread changing([&is_over] {
+      for (bool is_json = true; !is_over; is_json = !is_json)
+        configure_logging(LogLevel::kInfo, is_json ? LogFormat::kJson : LogFormat::kText);
+    });
+    for (int i = 0; i < kNumLines; ++i) log(LogLevel::kInfo, "event", {{"count", i}});
+    is_over = true;
+    changing.join();
+  });
+  REQUIRE(lines.size() == kNumLines);
+  for (const auto& line : lines) {
+    CAPTURE(line);
+    const bool is_json = line.starts_with("{") && line.find("\"event\":\"event\"") != std::string::npos;
+    const bool is_text = !line.starts_with("{") && line.find(" event count=") != std::string::npos;
+    REQUIRE((is_json || is_text));
   }
 }
 
