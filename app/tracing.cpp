@@ -4,10 +4,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -85,6 +89,19 @@ std::unique_ptr<SpanExporter> make_collector_exporter(const Options& options) {
   });
 }
 
+// It is there and can be written, or can be made.
+void check_trace_file(const std::filesystem::path& file) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(file, error);
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    throw std::runtime_error("the trace file must be a regular file: " + file.string());
+  const fs::path written = fs::exists(status) ? file : fs::absolute(file).parent_path();
+  if (::access(written.c_str(), fs::exists(status) ? R_OK | W_OK : W_OK | X_OK) != 0)
+    throw std::runtime_error("the trace file can't be opened: " + file.string() + ": " +
+                             std::generic_category().message(errno));
+}
+
 TracerOptions tracer_options(const Options& options) {
   TracerOptions tracer;
   tracer.sample_ratio = options.trace_sample_ratio;
@@ -110,6 +127,14 @@ PreparedTracing prepare_tracing(const Options& options) {
         {.exporter = std::move(exporter), .takes_iterations = options.trace_exports_iterations});
   if (!prepared.destinations.empty()) prepared.options = tracer_options(options);
   return prepared;
+}
+
+bool check_tracing(const Options& options) {
+  if (!options.trace_file.empty()) from_option("--trace-file", [&] { check_trace_file(options.trace_file); });
+  const auto exporter = make_collector_exporter(options);
+  if (!exporter && options.trace_file.empty()) return false;
+  tracer_options(options);
+  return true;
 }
 
 std::unique_ptr<Tracer> make_tracer(PreparedTracing prepared, Metrics& metrics) {

@@ -18,6 +18,10 @@ struct PreparedTracing {
 // Throws ConfigurationError if what is asked for, by options or variables, can't be had.
 PreparedTracing prepare_tracing(const Options& options);
 
+// Finds what keeps prepare_tracing() from it, and throws as that does; makes no file. False: no
+// traces are asked for.
+bool check_tracing(const Options& options);
+
 // Null without destinations.
 std::unique_ptr<Tracer> make_tracer(PreparedTracing prepared, Metrics& metrics);
 

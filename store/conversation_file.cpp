@@ -280,9 +280,10 @@ std::optional<std::string> find_conversation_damage(const StateDirectory& direct
   if (pages.num_pages() == 0) return std::nullopt;
   check_version(pages);
   if (pages.is_log_damaged()) return "its log is damaged";
+  if (pages.is_file_empty()) return "it is empty, and its log is not";
+  if (!pages.is_log_empty()) return std::nullopt;  // SQLite reads it only by writing
   try {
-    SqliteDatabase database(directory.path() / kName);
-    database.set_checkpoint_on_close(false);
+    const auto database = SqliteDatabase::immutable(directory.path() / kName);
     check_schema(database);
     check_integrity(database, ConversationFileOptions{}.check_time);
     return std::nullopt;

@@ -63,8 +63,9 @@ ConversationFile open_conversation_file(const StateDirectory& directory,
                                         const ConversationFileOptions& options);
 
 // Looks for damage of the file, as long as ConversationFileOptions::check_time; nullopt: there
-// is none, or no file. Mends nothing. Throws NewerFile if a later troupe wrote
-// it, SqliteError or std::system_error if it can't be read.
+// is none, or no file. Where commits wait in the log, as after a server that was killed, only
+// the log is checked. Writes nothing and locks nothing. Throws NewerFile if a later troupe
+// wrote it, SqliteError or std::system_error if it can't be read.
 std::optional<std::string> find_conversation_damage(const StateDirectory& directory);
 
 // Throws NewerFile if a later troupe wrote it. Changes nothing.

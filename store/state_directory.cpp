@@ -21,8 +21,12 @@ constexpr mode_t kOwnerOnly = 0700;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 constexpr mode_t kOthersMayRead = S_IRGRP | S_IROTH | S_IXGRP | S_IXOTH;
 
+std::string complaint(const std::filesystem::path& path, const std::string& why) {
+  return "the state directory " + path.string() + " can't be used: " + why;
+}
+
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
-  throw std::runtime_error("the state directory " + path.string() + " can't be used: " + why);
+  throw std::runtime_error(complaint(path, why));
 }
 
 std::string error_text(int error) { return std::generic_category().message(error); }
@@ -67,20 +71,44 @@ void check_writable(const std::filesystem::path& path, int descriptor) {
   ::unlinkat(descriptor, kProbe, 0);
 }
 
+// What permissions tell, without a trace.
+void check_may_write(const std::filesystem::path& path, int descriptor) {
+  if (::faccessat(descriptor, ".", W_OK | X_OK, AT_EACCESS) != 0)
+    refuse(path, "it can't be written into: " + error_text(errno));
+}
+
+// Ours until the descriptor is closed, or unlocked.
+void lock(const std::filesystem::path& path, int descriptor, int kind) {
+  if (::flock(descriptor, kind | LOCK_NB) == 0) return;
+  if (errno == EWOULDBLOCK) throw StateDirectoryInUse(complaint(path, "another troupe is using it"));
+  refuse(path, error_text(errno));
+}
+
 }  // namespace
 
-StateDirectory::StateDirectory(const std::filesystem::path& path) {
+StateDirectory::StateDirectory(const std::filesystem::path& path) : StateDirectory(path, Purpose::kKeep) {}
+
+StateDirectory StateDirectory::to_look_at(const std::filesystem::path& path) {
+  return StateDirectory(path, Purpose::kLook);
+}
+
+StateDirectory::StateDirectory(const std::filesystem::path& path, Purpose purpose) {
   if (path.empty()) refuse(path, "its name is empty");
   // A slash at the end would make the last part follow a link.
   auto plain = std::filesystem::absolute(path).lexically_normal();
   if (!plain.has_filename()) plain = plain.parent_path();
-  create(plain);
+  if (purpose == Purpose::kKeep) create(plain);
   descriptor_ = open_directory(plain);
   try {
     check_owner(plain, descriptor_);
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
-      refuse(plain, errno == EWOULDBLOCK ? "another troupe is using it" : error_text(errno));
-    check_writable(plain, descriptor_);
+    if (purpose == Purpose::kKeep) {
+      lock(plain, descriptor_, LOCK_EX);
+      check_writable(plain, descriptor_);
+    } else {
+      lock(plain, descriptor_, LOCK_SH);
+      ::flock(descriptor_, LOCK_UN);
+      check_may_write(plain, descriptor_);
+    }
     path_ = std::filesystem::canonical(plain);
   } catch (...) {
     ::close(descriptor_);

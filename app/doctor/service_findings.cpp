@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "app/api_keys.hpp"
 #include "app/tls.hpp"
+#include "app/tracing.hpp"
 #include "gpu/memory_plan.hpp"
 #include "http/server/listening_socket.hpp"
 #include "http/server/server.hpp"
@@ -29,10 +31,12 @@ Finding problem(const std::string& about, const std::exception& error, const std
   return {.grade = Grade::kProblem, .about = about, .text = error.what(), .advice = advice};
 }
 
-Finding port_finding(const Options& options, std::uint64_t port, const std::string& flag) {
+// Holds what it gets, as the server will hold all of its ports at once.
+Finding port_finding(const Options& options, std::uint64_t port, const std::string& flag,
+                     std::vector<ListeningSocket>& held) {
   const std::string where = options.host + ":" + std::to_string(port);
   try {
-    const ListeningSocket socket(options.host, static_cast<std::uint16_t>(port), 1);
+    held.emplace_back(options.host, static_cast<std::uint16_t>(port), 1);
     return {.about = "port", .text = where + (port == 0 ? ": any free one" : " is free")};
   } catch (const std::exception& error) {
     return problem("port", error, "end what listens there (ss -ltnp), or name another by " + flag);
@@ -40,12 +44,23 @@ Finding port_finding(const Options& options, std::uint64_t port, const std::stri
 }
 
 Findings port_findings(const Options& options) {
-  Findings findings{port_finding(options, options.port, "--port")};
+  std::vector<ListeningSocket> held;
+  Findings findings{port_finding(options, options.port, "--port", held)};
   if (options.metrics_port != 0)
-    findings.push_back(port_finding(options, options.metrics_port, "--metrics-port"));
+    findings.push_back(port_finding(options, options.metrics_port, "--metrics-port", held));
   if (options.ollama_port != 0)
-    findings.push_back(port_finding(options, options.ollama_port, "--ollama-port"));
+    findings.push_back(port_finding(options, options.ollama_port, "--ollama-port", held));
   return findings;
+}
+
+Finding tracing_finding(const Options& options) {
+  try {
+    const bool is_wanted = check_tracing(options);
+    return {.about = "tracing", .text = is_wanted ? "its destinations can be used" : "not asked for"};
+  } catch (const std::exception& error) {
+    return problem("tracing", error,
+                   "--trace-endpoint http://HOST:4318, --trace-file in a directory that exists");
+  }
 }
 
 Finding key_finding(const Options& options) {
@@ -115,7 +130,7 @@ Finding space_finding(const Options& options, const fs::path& path) {
 Finding store_finding(const StateDirectory& directory) {
   try {
     const auto damage = find_conversation_damage(directory);
-    if (!damage) return {.about = "store", .text = "conversations can be read"};
+    if (!damage) return {.about = "store", .text = "no damage of its conversations was found"};
     return {
         .grade = Grade::kWarning,
         .about = "store",
@@ -147,7 +162,7 @@ Findings state_findings(const Options& options) {
     return findings;
   }
   try {
-    const StateDirectory directory(*path);
+    const auto directory = StateDirectory::to_look_at(*path);
     findings.push_back({.about = "state", .text = directory.path().string() + " can be written"});
     findings.push_back(space_finding(options, *path));
     findings.push_back(store_finding(directory));
@@ -166,6 +181,7 @@ Findings service_findings(const Options& options) {
   Findings findings = port_findings(options);
   findings.push_back(key_finding(options));
   findings.push_back(tls_finding(options));
+  findings.push_back(tracing_finding(options));
   for (auto& finding : state_findings(options)) findings.push_back(std::move(finding));
   return findings;
 }

@@ -17,6 +17,23 @@ namespace {
   throw SqliteError(code, text);
 }
 
+constexpr int kFlags = SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+
+// Characters that mean something in a URI are escaped.
+std::string uri_of(const std::string& path) {
+  constexpr std::string_view kHexDigits = "0123456789ABCDEF";
+  std::string uri = "file:";
+  for (const char c : path) {
+    if (c != '%' && c != '?' && c != '#') {
+      uri += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    uri += {'%', kHexDigits[byte / 16], kHexDigits[byte % 16]};
+  }
+  return uri;
+}
+
 }  // namespace
 
 bool SqliteError::is_full() const { return primary_code() == SQLITE_FULL; }
@@ -25,10 +42,16 @@ bool SqliteError::is_failed_sync() const {
   return code_ == SQLITE_IOERR_FSYNC || code_ == SQLITE_IOERR_DIR_FSYNC;
 }
 
-SqliteDatabase::SqliteDatabase(const std::filesystem::path& file, const char* vfs) {
-  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW |
-                         SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  const int code = sqlite3_open_v2(file.c_str(), &handle_, kFlags, vfs);
+SqliteDatabase::SqliteDatabase(const std::filesystem::path& file, const char* vfs)
+    : SqliteDatabase(file.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs) {}
+
+SqliteDatabase SqliteDatabase::immutable(const std::filesystem::path& file) {
+  return {uri_of(std::filesystem::absolute(file).string()) + "?immutable=1",
+          SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr};
+}
+
+SqliteDatabase::SqliteDatabase(const std::string& name, int flags, const char* vfs) {
+  const int code = sqlite3_open_v2(name.c_str(), &handle_, kFlags | flags, vfs);
   if (code == SQLITE_OK) return;
   const std::string text = handle_ != nullptr ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
   sqlite3_close(handle_);

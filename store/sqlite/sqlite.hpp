@@ -32,6 +32,9 @@ class SqliteDatabase {
   // Opens or creates the file; no part of the path may be a symbolic link. vfs:
   // null for the default.
   explicit SqliteDatabase(const std::filesystem::path& file, const char* vfs = nullptr);
+  // Only to read a file that nobody writes meanwhile and whose log is empty: without locks,
+  // and without files beside it.
+  static SqliteDatabase immutable(const std::filesystem::path& file);
   ~SqliteDatabase();
   SqliteDatabase(const SqliteDatabase&) = delete;
   SqliteDatabase& operator=(const SqliteDatabase&) = delete;
@@ -49,6 +52,8 @@ class SqliteDatabase {
   sqlite3* handle() const { return handle_; }
 
  private:
+  SqliteDatabase(const std::string& name, int flags, const char* vfs);
+
   sqlite3* handle_ = nullptr;
 };
 

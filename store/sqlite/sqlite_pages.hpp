@@ -34,6 +34,8 @@ class SqlitePages {
 
   // The file itself is missing or has no bytes.
   bool is_file_empty() const { return num_file_pages_ == 0; }
+  // No commit waits in the log to be written back.
+  bool is_log_empty() const { return offsets_in_log_.empty(); }
   // Two commits or more are intact behind a part of the log that is not: SQLite
   // would drop them. With one only, that part may be the torn end of a write
   // that was never acknowledged.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,8 @@
 #include "app/doctor/model_findings.hpp"
 #include "app/doctor/service_findings.hpp"
 #include "http/server/listening_socket.hpp"
+#include "store/conversation_store.hpp"
+#include "store/state_directory.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
@@ -114,6 +118,62 @@ TEST_CASE("doctor: a state directory is looked at and not made; a damaged store 
   CHECK(find(service_findings(options), "disk", Grade::kWarning) != nullptr);
   options.store_directory = (directory / "conversations.sqlite").string();
   CHECK(find(service_findings(options), "state", Grade::kProblem) != nullptr);
+}
+
+TEST_CASE("doctor: it leaves no trace in a directory with conversations, and keeps no server from it") {
+  const TemporaryDirectory place;
+  const auto path = place.path() / "state";
+  { const ConversationStore store(StateDirectory(path), {}); }
+  Options options = quiet_options();
+  options.store_directory = path.string();
+  const auto names = [&] {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      found.insert(entry.path().filename().string());
+    return found;
+  };
+  const auto before = names();
+  const auto changed = std::filesystem::last_write_time(path);
+  CHECK(find(service_findings(options), "store", Grade::kOk) != nullptr);
+  CHECK(names() == before);
+  CHECK(std::filesystem::last_write_time(path) == changed);  // nor was a file there for a moment
+
+  const auto looked_at = StateDirectory::to_look_at(path);
+  const StateDirectory server(path);
+  CHECK_THROWS_AS(StateDirectory::to_look_at(path), StateDirectoryInUse);
+  const Findings findings = service_findings(options);
+  REQUIRE(find(findings, "state", Grade::kProblem) != nullptr);
+  CHECK(has(find(findings, "state", Grade::kProblem)->text, "another troupe is using it"));
+}
+
+TEST_CASE("doctor: one port for two purposes is a problem, as it is at the start") {
+  Options options = quiet_options();
+  { options.port = ListeningSocket(options.host, 0, 1).port(); }
+  options.metrics_port = options.port;
+  const Findings findings = service_findings(options);
+  CHECK(find(findings, "port", Grade::kOk) != nullptr);
+  REQUIRE(find(findings, "port", Grade::kProblem) != nullptr);
+  CHECK(has(find(findings, "port", Grade::kProblem)->advice, "--metrics-port"));
+}
+
+TEST_CASE("doctor: destinations of traces that serve would refuse are a problem, and no file is made") {
+  const TemporaryDirectory place;
+  Options options = quiet_options();
+  CHECK(find(service_findings(options), "tracing", Grade::kOk) != nullptr);
+  options.trace_endpoint = "nonsense";
+  const Findings endpoint = service_findings(options);
+  REQUIRE(find(endpoint, "tracing", Grade::kProblem) != nullptr);
+  CHECK(has(find(endpoint, "tracing", Grade::kProblem)->text, "--trace-endpoint"));
+  options.trace_endpoint = "";
+  options.trace_file = (place.path() / "missing" / "spans").string();
+  const Findings file = service_findings(options);
+  REQUIRE(find(file, "tracing", Grade::kProblem) != nullptr);
+  CHECK(has(find(file, "tracing", Grade::kProblem)->text, "No such file"));
+  options.trace_file = place.path().string();
+  CHECK(find(service_findings(options), "tracing", Grade::kProblem) != nullptr);
+  options.trace_file = (place.path() / "spans").string();
+  CHECK(find(service_findings(options), "tracing", Grade::kOk) != nullptr);
+  CHECK_FALSE(std::filesystem::exists(options.trace_file));
 }
 
 TEST_CASE("doctor: a model is planned as serve plans it") {
