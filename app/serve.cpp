@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -130,24 +132,28 @@ void say_ready(const Options& options, const std::vector<LoadedModel>& models, s
   std::fflush(stdout);
 }
 
+// A port that is in use, or an address that comes later, is no wrong configuration: the next
+// start may find it free.
+std::shared_ptr<ListeningSocket> listen(const std::string& option, const ServerOptions& server,
+                                        std::uint16_t port) {
+  try {
+    return std::make_shared<ListeningSocket>(server.host, port, server.limits.listen_backlog);
+  } catch (const AddressNotFree& error) {
+    throw std::runtime_error(option + ": " + error.what());
+  } catch (const std::exception& error) {
+    throw ConfigurationError(option + ": " + error.what());
+  }
+}
+
 // Finds all that can be wrong with the options of the network before anything is
 // loaded. The sockets listen then.
 ServerOptions checked_server_options(const Options& options) {
   ServerOptions server = server_options(options);
   from_option("--host, --allow-open-network", [&] { check_exposure(server); });
-  server.socket = from_option("--host, --port", [&] {
-    return std::make_shared<ListeningSocket>(server.host, server.port, server.limits.listen_backlog);
-  });
+  server.socket = listen("--host, --port", server, server.port);
   if (server.metrics_port)
-    server.metrics_socket = from_option("--host, --metrics-port", [&] {
-      return std::make_shared<ListeningSocket>(server.host, *server.metrics_port,
-                                               server.limits.listen_backlog);
-    });
-  if (server.ollama_port)
-    server.ollama_socket = from_option("--host, --ollama-port", [&] {
-      return std::make_shared<ListeningSocket>(server.host, *server.ollama_port,
-                                               server.limits.listen_backlog);
-    });
+    server.metrics_socket = listen("--host, --metrics-port", server, *server.metrics_port);
+  if (server.ollama_port) server.ollama_socket = listen("--host, --ollama-port", server, *server.ollama_port);
   log(LogLevel::kInfo, "listening", {{"host", server.host}, {"port", server.socket->port()}});
   return server;
 }

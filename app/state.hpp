@@ -10,8 +10,9 @@
 namespace troupe {
 
 // Null if nothing is to be kept, or nothing can be in the default directory: then
-// a warning says why, and the server does without. Throws ConfigurationError if
-// the directory was named and can't be used, or a later troupe has written to it.
+// a warning says why, and the server does without. If the directory was named, throws
+// ConfigurationError where it can't be used or a later troupe has written to it, and
+// std::runtime_error where another process has it, which may end.
 std::shared_ptr<const StateDirectory> open_state_directory(const Options& options);
 
 }  // namespace troupe

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thrown where the configuration asks for what can't be had: a port in use, a
-// file that is missing. Its text names the option. The process ends with status
-// kConfigurationStatus then, and a service manager need not start it again.
+// Thrown where the configuration asks for what can't be had: a value out of range, a file that
+// is missing; not for what passes by itself, as a port in use. Its text names the option. The
+// process ends with status kConfigurationStatus then, and a service manager need not start it
+// again.
 #pragma once
 
 #include <exception>

@@ -16,7 +16,8 @@ std::vector<ManualSection> manual_sections() {
         "\tSIGHUP\tserve reads file, keys and certificate anew. The log names what has changed, and "
         "what needs a restart. A file that can't be used changes nothing."}},
       {"EXIT STATUS",
-       {"\t0\tall is well", "\t1\tthe command failed; doctor found a problem",
+       {"\t0\tall is well",
+        "\t1\tthe command failed, or a port or the state directory is in use; doctor found a problem",
         "\t64\tthe command line lacks an argument", "\t70\tthe engine failed: start it again",
         "\t78\tthe configuration can't be used: starting again does not help"}},
       {"FILES",

@@ -18,13 +18,15 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-[[noreturn]] void fail(const std::string& host, std::uint16_t port, const std::string& why) {
-  throw std::runtime_error("cannot listen on " + host + ":" + std::to_string(port) + ": " + why);
+std::string complaint(const std::string& host, std::uint16_t port, const std::string& why) {
+  return "cannot listen on " + host + ":" + std::to_string(port) + ": " + why;
 }
 
-std::string in_words(const error_code& error) {
-  if (error == asio::error::address_in_use) return "the port is in use by another process";
-  return error.message();
+[[noreturn]] void fail(const std::string& host, std::uint16_t port, const error_code& error) {
+  if (error == asio::error::address_in_use)
+    throw AddressNotFree(complaint(host, port, "the port is in use by another process"));
+  if (error.value() == EADDRNOTAVAIL) throw AddressNotFree(complaint(host, port, error.message()));
+  throw std::runtime_error(complaint(host, port, error.message()));
 }
 
 }  // namespace
@@ -32,7 +34,8 @@ std::string in_words(const error_code& error) {
 ListeningSocket::ListeningSocket(const std::string& host, std::uint16_t port, std::uint64_t backlog) {
   error_code error;
   const auto address = asio::ip::make_address(host == "localhost" ? "127.0.0.1" : host, error);
-  if (error) fail(host, port, "expected an IP address or localhost, no other name");
+  if (error)
+    throw std::runtime_error(complaint(host, port, "expected an IP address or localhost, no other name"));
   const tcp::endpoint endpoint(address, port);
   protocol_ = endpoint.protocol();
   asio::io_context io;
@@ -43,7 +46,7 @@ ListeningSocket::ListeningSocket(const std::string& host, std::uint16_t port, st
   if (!error) acceptor.listen(static_cast<int>(backlog), error);
   if (!error) port_ = acceptor.local_endpoint(error).port();
   if (!error) descriptor_ = acceptor.release(error);
-  if (error) fail(host, port, in_words(error));
+  if (error) fail(host, port, error);
 }
 
 ListeningSocket::~ListeningSocket() {

@@ -5,17 +5,24 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include <boost/asio/ip/tcp.hpp>
 
 namespace troupe {
 
+// The port is in use, or this machine does not have the address (yet): what passes by itself.
+class AddressNotFree : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // One thread at a time.
 class ListeningSocket {
  public:
-  // host: an address or "localhost"; port 0: any free one. Throws
-  // std::runtime_error that names host and port.
+  // host: an address or "localhost"; port 0: any free one. Throws AddressNotFree, or
+  // std::runtime_error, that names host and port.
   ListeningSocket(const std::string& host, std::uint16_t port, std::uint64_t backlog);
   ~ListeningSocket();
   ListeningSocket(ListeningSocket&& other) noexcept;

@@ -30,6 +30,8 @@ std::string refusal(const std::string& path) {
     open_state_directory(with_directory(path));
   } catch (const ConfigurationError& error) {
     return error.what();
+  } catch (const std::runtime_error& error) {
+    return std::string("not the configuration: ") + error.what();
   }
   return "";
 }
@@ -43,7 +45,9 @@ TEST_CASE("state: a directory that was named and can't be used is refused with t
   CHECK(refusal((root.path() / "file").string()).find("must be a directory") != std::string::npos);
   const auto used = open_state_directory(with_directory(root.path().string()));
   CHECK(used);
-  CHECK(refusal(root.path().string()).find("another troupe is using it") != std::string::npos);
+  const auto in_use = refusal(root.path().string());
+  CHECK(in_use.find("not the configuration: --store-directory ") == 0);
+  CHECK(in_use.find("another troupe is using it") != std::string::npos);
 }
 
 TEST_CASE(

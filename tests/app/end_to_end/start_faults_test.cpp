@@ -40,18 +40,15 @@ TEST_CASE("start faults: each is named by its option, with status 78, before any
   place.write("no-key", "# nothing\n");
   place.write("bad-key", "tenant\n");
   std::filesystem::create_directory(place.path() / "empty");
-  const ServerProcess other({"--model", kDemoModel, "--device", "noop"});
   struct Row {
     std::vector<std::string> flags;
     std::string option, reason;
   };
   const std::vector<Row> rows = {
       {{"--port", "65536"}, "--port", "0 to 65535"},
-      {{"--port", std::to_string(other.port())}, "--port", "in use"},
       {{"--port", "0", "--host", "example.com"},
        "--host",
        "expected an IP address of this machine or localhost"},
-      {{"--port", "0", "--host", "192.0.2.1"}, "--host", "192.0.2.1"},
       {{"--port", "0", "--host", "0.0.0.0"}, "--allow-open-network", "refusing to listen"},
       {{"--port", "0", "--api-key", " "}, "--api-key", "without blanks"},
       {{"--port", "0", "--model-name", std::string(129, 'm')}, "--model-name", "1 to 128"},
@@ -88,6 +85,28 @@ TEST_CASE("start faults: each is named by its option, with status 78, before any
     CHECK(has(result.output, row.reason));
     CHECK_FALSE(has(result.output, "memory plan"));
     CHECK_FALSE(std::filesystem::exists(state));
+  }
+}
+
+TEST_CASE("start faults: a port in use or an address that may come later is worth another start: status 1") {
+  const TemporaryDirectory place;
+  const ServerProcess other({"--model", kDemoModel, "--device", "noop"});
+  const std::string port = std::to_string(other.port());
+  struct Row {
+    std::vector<std::string> flags;
+    std::string option, reason;
+  };
+  const std::vector<Row> rows = {
+      {{"--port", port}, "--port", "in use"},
+      {{"--port", "0", "--metrics-port", port}, "--metrics-port", "in use"},
+      {{"--port", "0", "--host", "192.0.2.1", "--api-key", "sk-1"}, "--host", "192.0.2.1"},
+  };
+  for (const auto& row : rows) {
+    const auto result = start(row.flags, place.path() / "state");
+    CAPTURE(result.output);
+    CHECK(result.exit_status == 1);
+    CHECK(has(result.output, row.option));
+    CHECK(has(result.output, row.reason));
   }
 }
 

@@ -223,7 +223,7 @@ TEST_CASE("stored conversations: a directory in use, or that is none, ends the s
                         "--store-directory", directory});
   };
   const auto in_use = refusal(place.path().string());
-  CHECK(in_use.exit_status == 78);
+  CHECK(in_use.exit_status == 1);  // it may be free at the next start
   CHECK(in_use.output.find("another troupe is using it") != std::string::npos);
   const auto nowhere = refusal("/proc/nope");
   CHECK(nowhere.exit_status == 78);
