@@ -15,10 +15,22 @@
 namespace troupe {
 namespace {
 
-std::string joined(const std::vector<std::string>& flags) {
+std::string joined(const std::vector<std::string>& parts) {
   std::string text;
-  for (const auto& flag : flags) text += (text.empty() ? "" : ", ") + flag;
+  for (const auto& part : parts) text += (text.empty() ? "" : ", ") + part;
   return text;
+}
+
+// Read at each reload: their contents may have changed though no option has.
+std::string files_read(const OptionSources& sources, const Options& options, const TlsIdentity* tls) {
+  std::vector<std::string> files;
+  if (sources.file) files.push_back(sources.file->string());
+  if (!options.api_keys_file.empty()) files.push_back(options.api_keys_file);
+  if (tls != nullptr) {
+    files.push_back(tls->certificate_file().string());
+    files.push_back(tls->key_file().string());
+  }
+  return joined(files);
 }
 
 // A file that was cut short is more likely than a server that is to be open from now on.
@@ -34,22 +46,27 @@ void check_keys_stay(const Options& options, const ServerOptions& access) {
 Reload::Reload(const ServeCommand& command, Server& server, Tracer* tracer, TlsIdentity* tls)
     : sources_(command.sources), options_(command.options), server_(server), tracer_(tracer), tls_(tls) {}
 
-void Reload::run() {
+bool Reload::run() {
   try {
     const Options asked = options_from(sources_);
     const OptionChanges changes = changes_between(options_, asked);
-    take(with_reloaded(options_, asked));
-    log(LogLevel::kInfo, "the configuration was read anew", {{"changed", joined(changes.reloadable)}});
+    const std::size_t num_keys = take(with_reloaded(options_, asked));
+    log(LogLevel::kInfo, "the configuration was read anew",
+        {{"changed", joined(changes.reloadable)},
+         {"files", files_read(sources_, options_, tls_)},
+         {"api_keys", num_keys}});
     if (!changes.need_restart.empty())
       log(LogLevel::kWarning, "options that have changed need a restart",
           {{"options", joined(changes.need_restart)}});
+    return true;
   } catch (const std::exception& error) {
     log(LogLevel::kError, "the configuration stays as it was", {{"reason", error.what()}});
+    return false;
   }
 }
 
 // What may fail comes first; each step that fails has changed nothing.
-void Reload::take(const Options& asked) {
+std::size_t Reload::take(const Options& asked) {
   ServerOptions access;
   read_access(asked, access);
   from_option("--api-key, --api-keys-file, --host", [&] { check_exposure(access); });
@@ -60,6 +77,7 @@ void Reload::take(const Options& asked) {
   if (tracer_ != nullptr)
     tracer_->keep(asked.trace_sample_ratio, std::chrono::milliseconds(asked.trace_keep_slower_than_ms));
   options_ = asked;
+  return access.api_keys.size();
 }
 
 }  // namespace troupe

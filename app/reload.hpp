@@ -4,6 +4,8 @@
 // changes nothing.
 #pragma once
 
+#include <cstddef>
+
 #include "app/options/command_line.hpp"
 #include "http/server/server.hpp"
 #include "http/tls/tls_identity.hpp"
@@ -18,14 +20,15 @@ class Reload {
   Reload(const ServeCommand& command, Server& server, Tracer* tracer, TlsIdentity* tls);
 
   // Puts in force what is_reloadable() and has changed. The log names it, and what else
-  // has changed and needs a restart; or why everything stays as it was.
-  void run();
+  // has changed and needs a restart; or why everything stays as it was: false then.
+  bool run();
 
   // In force now.
   const Options& options() const { return options_; }
 
  private:
-  void take(const Options& asked);
+  // The number of keys.
+  std::size_t take(const Options& asked);
 
   const OptionSources sources_;
   Options options_;

@@ -49,6 +49,7 @@ constexpr seconds kFlushTime{5};               // of that, for KV on its way to 
 constexpr seconds kStopTime{5};                // for actors and their threads to end
 constexpr milliseconds kStopTimeAtStart{100};  // a device that is being made is not waited for
 constexpr seconds kTimeForLastLines{1};
+constexpr seconds kMargin{30};                  // for a machine that is slow, until the service manager kills
 constexpr std::uint32_t kMostFutileStarts = 3;  // of a response that may be what ends the server
 
 ServerOptions server_options(const Options& options) {
@@ -190,7 +191,8 @@ int leave(Engine& engine, int status, milliseconds time) {
   std::_Exit(status);
 }
 
-// Tokens move, or there are none to move. A device that is being replaced is no reason to end.
+// Tokens ought to move and don't. The server's own measures, a new device or the end, come within
+// a minute, before the watchdog's.
 bool is_stuck(const EngineStatus& status) {
   return status.trouble == Trouble::kDeviceHangs || status.trouble == Trouble::kEngineHangs;
 }
@@ -204,7 +206,8 @@ class Watchdog {
   void look(Engine& engine) {
     const auto now = std::chrono::steady_clock::now();
     const std::uint64_t num_signs = engine.watch(feed_.wants_sign(now));
-    if (feed_.look(now, num_signs, is_stuck(engine.status()))) manager_.feed_watchdog();
+    if (!feed_.is_due(now, num_signs, is_stuck(engine.status()))) return;
+    if (manager_.feed_watchdog()) feed_.note_fed(now, num_signs);
   }
 
  private:
@@ -222,17 +225,17 @@ int serve(Server& server, Engine& engine, EndingSignals& signals, const ServiceM
     const bool is_to_end = signals.wait(kLookInterval);
     if (signals.take_hangup()) {
       manager.say_reloading();
-      reload.run();
-      manager.say_ready();
+      reload.run() ? manager.say_ready() : manager.say_reload_refused();
     }
     if (!is_to_end) continue;
-    manager.say_stopping();
-    drain(server, engine, signals, seconds(reload.options().drain_seconds));
+    const seconds deadline(reload.options().drain_seconds);
+    manager.say_stopping(deadline + kShutdownGrace + kMargin);
+    drain(server, engine, signals, deadline);
     log(LogLevel::kInfo, "stopped");
     return leave(engine, 0, kStopTime);
   }
   log(LogLevel::kError, "the engine has failed and gives up");
-  manager.say_stopping();
+  manager.say_stopping(kShutdownGrace + kMargin);
   cut_off(server, seconds(1));
   return leave(engine, kEngineFailed, kStopTime);
 }

@@ -2,6 +2,7 @@
 #include "app/service_manager.hpp"
 
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,6 +20,10 @@
 
 namespace troupe {
 namespace {
+
+// A state is said once, so it waits for a manager who is busy; no longer than this.
+constexpr int kWaiting = 0;
+constexpr timeval kMostWaiting{.tv_sec = 5, .tv_usec = 0};
 
 std::string take_variable(const char* name) {
   const char* value = std::getenv(name);
@@ -65,6 +70,7 @@ ServiceManager::ServiceManager() {
     warn("NOTIFY_SOCKET names no socket of this machine, or none can be made");
     return;
   }
+  ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &kMostWaiting, sizeof kMostWaiting);
   const bool is_ours = process.empty() || number_of(process) == static_cast<std::uint64_t>(::getpid());
   if (limit && is_ours) watchdog_limit_ = std::chrono::microseconds(*limit);
 }
@@ -73,26 +79,35 @@ ServiceManager::~ServiceManager() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-void ServiceManager::say_ready() const { send("READY=1\nSTATUS=requests are accepted"); }
+void ServiceManager::say_ready() const { send("READY=1\nSTATUS=requests are accepted", kWaiting); }
 
 // The time tells it that this answers its own request, in versions that ask so.
 void ServiceManager::say_reloading() const {
-  send("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(monotonic_microseconds()));
+  send("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(monotonic_microseconds()), kWaiting);
 }
 
-void ServiceManager::say_stopping() const { send("STOPPING=1\nSTATUS=what was begun is being answered"); }
+void ServiceManager::say_reload_refused() const {
+  send("READY=1\nSTATUS=requests are accepted; the last reload was refused, the log says why", kWaiting);
+}
 
-void ServiceManager::feed_watchdog() const { send("WATCHDOG=1"); }
+void ServiceManager::say_stopping(std::chrono::microseconds most_time) const {
+  send("STOPPING=1\nSTATUS=what was begun is being answered\nEXTEND_TIMEOUT_USEC=" +
+           std::to_string(most_time.count()),
+       kWaiting);
+}
 
-void ServiceManager::send(std::string_view message) const {
-  if (socket_ < 0) return;
+bool ServiceManager::feed_watchdog() const { return send("WATCHDOG=1", MSG_DONTWAIT); }
+
+bool ServiceManager::send(std::string_view message, int flags) const {
+  if (socket_ < 0) return false;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::copy(address_.begin(), address_.end(), address.sun_path);
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
-  const auto sent = ::sendto(socket_, message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+  const auto sent = ::sendto(socket_, message.data(), message.size(), MSG_NOSIGNAL | flags,
                              reinterpret_cast<const sockaddr*>(&address), length);
   if (sent < 0) warn(std::generic_category().message(errno).c_str());
+  return sent >= 0;
 }
 
 }  // namespace troupe

@@ -21,16 +21,20 @@ class ServiceManager {
 
   // Requests are accepted; also at the end of a reload.
   void say_ready() const;
-  // Files are read anew, until say_ready().
+  // Files are read anew, until say_ready() or say_reload_refused().
   void say_reloading() const;
-  void say_stopping() const;
+  void say_reload_refused() const;
+  // most_time: until the process has ended, which the manager waits for, however short its own
+  // time is.
+  void say_stopping(std::chrono::microseconds most_time) const;
 
   // Time without feed_watchdog() after which the manager ends this process; 0: it never does.
   std::chrono::microseconds watchdog_limit() const { return watchdog_limit_; }
-  void feed_watchdog() const;
+  // False: the message could not be sent.
+  bool feed_watchdog() const;
 
  private:
-  void send(std::string_view message) const;
+  bool send(std::string_view message, int flags) const;
 
   std::string address_;  // of the socket: a path, or "\0name"; empty: there is none
   int socket_ = -1;

@@ -14,11 +14,13 @@ bool WatchdogFeed::wants_sign(TimePoint now) const {
   return limit_.count() > 0 && now - fed_at_ >= limit_ / kFeedsWithinLimit;
 }
 
-bool WatchdogFeed::look(TimePoint now, std::uint64_t num_signs, bool is_stuck) {
-  if (!wants_sign(now) || num_signs == num_signs_fed_ || is_stuck) return false;
+bool WatchdogFeed::is_due(TimePoint now, std::uint64_t num_signs, bool is_stuck) const {
+  return wants_sign(now) && num_signs != num_signs_fed_ && !is_stuck;
+}
+
+void WatchdogFeed::note_fed(TimePoint now, std::uint64_t num_signs) {
   fed_at_ = now;
   num_signs_fed_ = num_signs;
-  return true;
 }
 
 }  // namespace troupe

@@ -23,7 +23,10 @@ class WatchdogFeed {
 
   // num_signs: that the engine has ever given. is_stuck: its device or its actors hang.
   // True: to be fed now.
-  bool look(TimePoint now, std::uint64_t num_signs, bool is_stuck);
+  bool is_due(TimePoint now, std::uint64_t num_signs, bool is_stuck) const;
+
+  // It was fed, on is_due(). Without this it stays due.
+  void note_fed(TimePoint now, std::uint64_t num_signs);
 
  private:
   const std::chrono::microseconds limit_;
