@@ -16,16 +16,24 @@ namespace {
 
 [[noreturn]] void refuse_unknown() { refuse(StoreFault::kNotFound, "there is no such response"); }
 
-// Newest first.
+// A turn of a chain: its settings, which were needed for the checksum, are shown of a response alone, and
+// may be long in each of many turns.
+StoredResponse turn_of(ResponseRow row) {
+  std::string().swap(row.response.settings);
+  return std::move(row.response);
+}
+
+// Newest first; without their settings.
 std::vector<StoredResponse> read_chain(const SqliteDatabase& database, ResponseRow newest,
                                        std::size_t max_turns) {
   std::vector<StoredResponse> turns;
   for (auto row = with_messages(database, std::move(newest));;) {
-    turns.push_back(std::move(row.response));
-    if (!row.previous) return turns;
+    const auto number = row.previous;
+    turns.push_back(turn_of(std::move(row)));
+    if (!number) return turns;
     if (turns.size() >= max_turns)
       refuse(StoreFault::kTooLong, "the conversation has more than " + std::to_string(max_turns) + " turns");
-    auto previous = row_at(database, *row.previous);
+    auto previous = row_at(database, *number);
     if (!previous) refuse_damaged("a response that another continues is gone");
     row = with_messages(database, std::move(*previous));
   }

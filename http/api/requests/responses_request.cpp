@@ -28,6 +28,8 @@ constexpr std::size_t kMaxMetadataPairs = 16;  // OpenAI's
 constexpr std::size_t kMaxMetadataKey = 64;
 constexpr std::size_t kMaxMetadataValue = 512;
 constexpr std::size_t kMaxUserBytes = 512;
+// Tools that the answer repeats: they are stored with each turn of a conversation.
+constexpr std::size_t kMaxRepeatedTools = std::size_t{64} * 1024;
 constexpr std::array<std::string_view, 4> kRoles = {"user", "assistant", "system", "developer"};
 constexpr std::array<std::string_view, 3> kTextParts = {"input_text", "output_text", "text"};
 constexpr std::array<std::string_view, 2> kReasoningParts = {"reasoning_text", "summary_text"};
@@ -122,11 +124,17 @@ std::string read_metadata(FieldReader& fields) {
   return out + "}";
 }
 
+// As they came; long ones are left out.
+std::string repeated_tools(FieldReader& fields) {
+  const auto* tools = fields.find("tools");
+  if (tools == nullptr) return "[]";
+  std::string text = json::serialize(*tools);
+  return text.size() <= kMaxRepeatedTools ? text : "[]";
+}
+
 // What the answer repeats: settings of the request, as it was understood.
 std::string settings_json(FieldReader& fields, const GenerationRequest& generation) {
-  std::string out = "\"tools\":";
-  const auto* tools = fields.find("tools");
-  out += tools == nullptr ? "[]" : json::serialize(*tools);
+  std::string out = "\"tools\":" + repeated_tools(fields);
   out += ",\"max_output_tokens\":";
   if (generation.max_tokens) {
     append_json_integer(out, *generation.max_tokens);

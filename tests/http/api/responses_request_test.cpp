@@ -80,6 +80,20 @@ TEST_CASE("responses request: a turn is stored unless it says otherwise, and ins
   CHECK(turn->instructions == "Be kind.");
 }
 
+TEST_CASE("responses request: tools are repeated up to 64 KiB, since each turn stores them") {
+  const auto repeats_tools = [](std::size_t num_bytes) {
+    const std::string begin = R"([{"type":"function","name":"f","description":")";
+    const std::string end = R"("}])";
+    const std::string tools = begin + std::string(num_bytes - begin.size() - end.size(), 'd') + end;
+    const auto turn = accepted(with(R"("tools":)" + tools)).generation.turn;
+    CHECK((turn->settings.find(R"("tools":[],)") == std::string::npos) ==
+          (turn->settings.find(tools) != std::string::npos));
+    return turn->settings.find(tools) != std::string::npos;
+  };
+  CHECK(repeats_tools(65'536));
+  CHECK_FALSE(repeats_tools(65'537));
+}
+
 TEST_CASE("responses request: the answer's length and settings have this API's names") {
   const auto request = accepted(with(
       R"("max_output_tokens":7,"temperature":0.5,"top_p":0.9,"metadata":{"a":"b"},"user":"u","stream":true)"));
