@@ -21,9 +21,11 @@ namespace {
 // Encoding this much text takes a few hundred microseconds.
 constexpr std::size_t kShortPromptBytes = 4096;
 
-// Log-probabilities of one prompt: 75 MB before their JSON, which is written in pieces.
+// Log-probabilities of one prompt, which one message makes on a thread that others share.
+constexpr std::size_t kMaxPromptScores = std::size_t{1} << 18;
+// Of all prompts of an answer: 75 MB before their JSON, which is written in pieces.
 constexpr std::size_t kMaxScores = std::size_t{1} << 20;
-// Not counted among those that the server holds.
+// Of an answer: not counted among those that the server holds.
 constexpr std::size_t kFewScoreBytes = std::size_t{1} << 20;
 
 // A page of KV: what a later process computes again is not much more.
@@ -266,16 +268,21 @@ bool RequestState::lease_scores(std::size_t num_prompt) {
   const GenerationRequest& request = *start_.request;
   if (!request.scores_prompt()) return true;
   const std::size_t num_each = 1 + static_cast<std::size_t>(num_alternatives());
-  if (num_prompt * num_each > kMaxScores) {
+  const std::size_t num_scores = num_prompt * num_each;
+  const std::size_t max_bytes = std::max(kFewScoreBytes, environment_->prompt_text->max_bytes_of_one());
+  const std::size_t max_scores = std::min(kMaxScores, max_bytes / sizeof(LikelyToken));
+  if (num_scores > kMaxPromptScores || num_scores * request.num_scored_prompts > max_scores) {
     fail({.kind = ApiErrorKind::kInvalidRequest,
-          .message = "Log-probabilities of a prompt are at most " + std::to_string(kMaxScores) +
-                     ", alternatives included; this one has " + std::to_string(num_prompt) +
-                     " tokens, each with " + std::to_string(num_each) + ".",
+          .message = "Log-probabilities of prompts are at most " + std::to_string(kMaxPromptScores) +
+                     " of one and " + std::to_string(max_scores) +
+                     " in an answer, alternatives included; this one has " + std::to_string(num_prompt) +
+                     " tokens, each with " + std::to_string(num_each) + ", and the answer " +
+                     std::to_string(request.num_scored_prompts) + " such prompts.",
           .field = request.prompt_logprobs ? "prompt_logprobs" : "logprobs"});
     return false;
   }
-  const std::size_t num_bytes = num_prompt * num_each * sizeof(LikelyToken);
-  if (num_bytes <= kFewScoreBytes) return true;
+  const std::size_t num_bytes = num_scores * sizeof(LikelyToken);
+  if (num_bytes * request.num_scored_prompts <= kFewScoreBytes) return true;
   auto lease = TextQuota::take(environment_->prompt_text, request.flow, num_bytes);
   if (!lease) {
     fail({.kind = ApiErrorKind::kOverloaded,
@@ -381,8 +388,7 @@ void RequestState::take_prompt_logprobs(const std::vector<TokenLogprobs>& logpro
   const GenerationRequest& request = *start_.request;
   if (request.prompt_logprobs)
     prompt_scores_ = std::make_shared<const PromptScores>(PromptScores{
-        .tokens = scored_prompt(*model().tokenizer, ticket_->prompt, logprobs, *request.prompt_logprobs),
-        .held = scores_lease_});
+        .tokens = scored_prompt(*model().tokenizer, ticket_->prompt, logprobs, *request.prompt_logprobs)});
   if (request.scores_echo()) send_scored_echo(logprobs);
 }
 
@@ -536,6 +542,7 @@ void RequestState::finish(const NewToken& token, std::optional<std::size_t> matc
   if (start_.request->is_ranked && usage_.completion_tokens > 0)
     finished.mean_logprob = sum_of_logprobs_ / usage_.completion_tokens;
   finished.prompt_scores = std::move(prompt_scores_);
+  finished.scores_held = std::move(scores_lease_);
   finished.called_tools = parser_ && parser_->num_calls() > 0 && finished.reason == FinishReason::kStop;
   finished_ = std::move(finished);
   if (token.end != SequenceEnd::kNotYet) is_with_scheduler_ = false;  // it knows already

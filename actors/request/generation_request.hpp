@@ -131,6 +131,9 @@ struct GenerationRequest {
   // Log-probabilities of the prompt's tokens, each with so many alternatives, in
   // Finished::prompt_scores; at most kMaxTopLogprobs.
   std::optional<std::uint32_t> prompt_logprobs = {};
+  // Prompts' log-probabilities that its client gets in all, in prompts: this one's as often as answers
+  // repeat it, and those of other prompts, as if they were as long.
+  std::uint32_t num_scored_prompts = 1;
   std::string cache_salt;                        // KV pages are shared only between requests with the same
   std::shared_ptr<const ConversationTurn> turn;  // null: a request by itself
   std::shared_ptr<const BackgroundRun> background = {};  // null: it ends with its client
@@ -213,7 +216,6 @@ struct TextDelta {
 // The prompt's tokens and how likely the model thought each behind those before it.
 struct PromptScores {
   std::vector<AnswerToken> tokens;
-  std::shared_ptr<const void> held = {};  // counted by the bound on such answers while it lives
 };
 struct Finished {
   FinishReason reason = FinishReason::kStop;
@@ -226,6 +228,8 @@ struct Finished {
   // Over the tokens of a ranked request's answer, the end token included; 0 without any.
   double mean_logprob = 0.0;
   std::shared_ptr<const PromptScores> prompt_scores = {};  // null: not asked for
+  // While it lives, these and those of an echo count among the log-probabilities that the server holds.
+  std::shared_ptr<const void> scores_held = {};
 };
 struct Failed {
   ApiError error;

@@ -26,6 +26,8 @@ class TextQuota {
                                        std::size_t num_bytes);
 
   std::size_t num_bytes() const;
+  // More is never given to one tenant, however few others hold any.
+  std::size_t max_bytes_of_one() const { return max_bytes_ / 2; }
 
  private:
   friend class TextLease;

@@ -27,9 +27,18 @@ std::int64_t unix_seconds() {
       .count();
 }
 
+// GenerationRequest::num_scored_prompts: each choice of completions has its prompt's, and each answer that
+// is drawn has those of its echo.
+std::uint32_t num_scored_prompts(const ApiRequest& request) {
+  const auto num_prompts = static_cast<std::uint32_t>(1 + request.more_prompts.size());
+  if (request.generation.scores_echo()) return num_prompts * request.num_candidates;
+  return request.shape == ResponseShape::kCompletion ? num_prompts * request.num_choices : num_prompts;
+}
+
 // One request for each prompt, taken out of the client's.
 std::vector<GenerationRequest> take_requests(ApiRequest& request) {
   std::vector<GenerationRequest> requests;
+  request.generation.num_scored_prompts = num_scored_prompts(request);
   requests.push_back(std::exchange(request.generation, {}));
   requests.front().num_choices = request.num_choices;
   for (auto& prompt : std::exchange(request.more_prompts, {})) {
@@ -512,11 +521,13 @@ Reply Connection::whole_choices(const Finished& finished) const {
   struct Kept {
     std::vector<JoinedAnswer> answers;
     std::vector<std::shared_ptr<const PromptScores>> scores;
+    std::vector<std::shared_ptr<const void>> scores_held;
   };
   const auto kept = std::make_shared<Kept>();
   for (const auto& choice : generation_->choices.all()) {
     kept->answers.push_back(joined(choice.stream->take_answer()));
     kept->scores.push_back(choice.finished.prompt_scores);
+    kept->scores_held.push_back(choice.finished.scores_held);
   }
   std::vector<ChoiceView> choices;
   for (const std::uint32_t i : generation_->choices.best_of_each(generation_->request.num_choices)) {
@@ -528,7 +539,8 @@ Reply Connection::whole_choices(const Finished& finished) const {
                        .calls = answer.calls,
                        .prompt_scores = generation_->choices.prompt_scores(i).get()});
   }
-  Reply reply;
+  // Choices repeat their prompt's log-probabilities, so its length may be 100 times what is held.
+  Reply reply{.is_counted = !generation_->request.wants_logprobs && !kept->scores.front()};
   AnswerJson json(reply.body);
   append_completed(json, identity(), choices, finished);
   if (json.has_gaps()) reply.long_body = json.take(kept);

@@ -147,21 +147,66 @@ TEST_CASE("generation: the prompt's log-probabilities come with the end, as many
   CHECK(leftovers(world) == "");
 }
 
-TEST_CASE("generation: more log-probabilities of a prompt than one answer may hold are refused by number") {
+TEST_CASE("generation: more log-probabilities of prompts than an answer may hold are refused by number") {
   sim::SimWorld world(sim::small_settings());
+  const auto refusal = [&](GenerationRequest request) {
+    const auto client = submit_refused(world, std::move(request));
+    REQUIRE(world.run());
+    REQUIRE(client->error());
+    CHECK(client->error()->kind == ApiErrorKind::kInvalidRequest);
+    CHECK(client->error()->field == "prompt_logprobs");
+    return client->error()->message;
+  };
   GenerationRequest request;
-  request.prompt = TokenPrompt{std::vector<std::int32_t>(60'000, 'a')};
+  request.prompt = TokenPrompt{std::vector<std::int32_t>(13'000, 'a')};
   request.max_tokens = 1;
   request.prompt_logprobs = 20;
+  const std::string bounds =
+      "Log-probabilities of prompts are at most 262144 of one and 1048576 in an answer, alternatives "
+      "included; this one has ";
+  CHECK(refusal(request) == bounds + "13000 tokens, each with 21, and the answer 1 such prompts.");
+  request = letters("prompt", 1);
+  request.prompt_logprobs = 0;
+  request.num_scored_prompts = 174'763;
+  CHECK(refusal(request) == bounds + "6 tokens, each with 1, and the answer 174763 such prompts.");
+  request.num_scored_prompts = 174'762;
+  const auto most = submit(world, request);
+  REQUIRE(world.run());
+  CHECK(most->finished());
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: log-probabilities of prompts that never find room are refused, not put off") {
+  auto settings = sim::small_settings();
+  settings.options.max_prompt_bytes = 2000;
+  sim::SimWorld world(settings);
+  auto request = letters("prompt", 1);
+  request.echo = true;
+  request.sampling.top_logprobs = 1;
+  request.num_scored_prompts = 10'000;
   const auto client = submit_refused(world, request);
   REQUIRE(world.run());
   REQUIRE(client->error());
-  CHECK(client->error()->field == "prompt_logprobs");
-  CHECK(
-      client->error()->message ==
-      "Log-probabilities of a prompt are at most 1048576, alternatives included; this one has 60000 tokens, "
-      "each with 21.");
-  CHECK(leftovers(world) == "");
+  CHECK(client->error()->kind == ApiErrorKind::kInvalidRequest);
+  CHECK(client->error()->field == "logprobs");
+}
+
+TEST_CASE("generation: log-probabilities of prompts, an echo's too, count while anybody holds the answer") {
+  sim::SimWorld world(sim::small_settings());
+  const auto num_held = [&] { return world.engine().environment().prompt_text->num_bytes(); };
+  auto request = letters("prompt", 1);
+  request.echo = true;
+  request.sampling.top_logprobs = 1;
+  for (const std::uint32_t number : {1'000U, 10'000U}) {
+    request.num_scored_prompts = number;
+    auto sink = std::make_shared<RecordingSink>();
+    world.engine().submit(request, sink);
+    REQUIRE(world.run());
+    CHECK(sink->finished());
+    CHECK((num_held() > 0) == (number == 10'000));  // the first are few
+    sink.reset();
+    CHECK(num_held() == 0);
+  }
 }
 
 TEST_CASE("generation: an answer that is ranked tells its mean log-probability, and shows none") {

@@ -161,6 +161,27 @@ TEST_CASE(
   CHECK(stack.is_quiet());
 }
 
+TEST_CASE("http and engine: a prompt's log-probabilities come in chunks, and are bounded over all choices") {
+  Stack stack;
+  TestClient client(stack.server.port());
+  const auto ask = [&](std::uint32_t number, std::uint32_t num_alternatives) {
+    client.send(post_request("/v1/completions", R"({"prompt":")" + std::string(400, 'x') +
+                                                    R"(","max_tokens":1,"n":)" + std::to_string(number) +
+                                                    R"(,"prompt_logprobs":)" +
+                                                    std::to_string(num_alternatives) + "}"));
+    return client.read_response();
+  };
+  const TestResponse few = ask(2, 20);
+  CHECK(few.status == 200);
+  CHECK(few.field("Transfer-Encoding") == "chunked");
+  CHECK(few.body.ends_with("}"));
+  const TestResponse many = ask(128, 20);
+  CHECK(many.status == 400);
+  CHECK(many.body.find("has 400 tokens, each with 21, and the answer 128 such prompts.") !=
+        std::string::npos);
+  CHECK(stack.is_quiet());
+}
+
 TEST_CASE("http and engine: a model told not to reason does not, and usage counts the tokens it reasoned") {
   ServedModel model = byte_model();
   model.chat_template = std::make_shared<const ChatTemplate>(ChatTemplate::parse(
