@@ -246,10 +246,7 @@ void RequestState::admit(EncodedPrompt prompt) {
     observe_history(prompt);
     record_.emplace(std::move(*prompt.parts), start_.request->tenant);
   }
-  auto ticket = make_ticket(std::move(prompt.tokens));
-  if (!start_.request->ignore_eos)
-    ticket.end_tokens.insert(ticket.end_tokens.end(), prompt.end_tokens.begin(), prompt.end_tokens.end());
-  ticket_ = std::make_shared<const AdmissionTicket>(std::move(ticket));
+  ticket_ = std::make_shared<const AdmissionTicket>(make_ticket(std::move(prompt)));
   start_.request->background ? enter_journal() : ask_for_admission();
 }
 
@@ -308,13 +305,14 @@ void RequestState::answer_encoded(std::vector<std::int32_t> tokens) {
   leave();
 }
 
-AdmissionTicket RequestState::make_ticket(std::vector<std::int32_t> tokens) const {
+AdmissionTicket RequestState::make_ticket(EncodedPrompt prompt) const {
   const GenerationRequest& request = *start_.request;
-  const auto& eos_tokens = model().eos_tokens;
+  auto eos_tokens = model().eos_tokens;
+  eos_tokens.insert(eos_tokens.end(), prompt.end_tokens.begin(), prompt.end_tokens.end());
   AdmissionTicket ticket;
   ticket.sequence = start_.id;
   ticket.model = request.model;
-  ticket.prompt = std::move(tokens);
+  ticket.prompt = std::move(prompt.tokens);
   ticket.sampling = request.sampling;
   ticket.sampling.top_logprobs = num_alternatives();
   if (!request.has_seed && request.sampling.seed == 0) ticket.sampling.seed = start_.drawn_seed;

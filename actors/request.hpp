@@ -94,7 +94,7 @@ class RequestState {
   void admit(EncodedPrompt prompt);
   void ask_for_admission();
   void answer_encoded(std::vector<std::int32_t> tokens);
-  AdmissionTicket make_ticket(std::vector<std::int32_t> tokens) const;
+  AdmissionTicket make_ticket(EncodedPrompt prompt) const;
   void accept();
   void send_echo();
   void take_prompt_logprobs(const std::vector<TokenLogprobs>& logprobs);

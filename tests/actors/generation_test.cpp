@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/actors/byte_tokenizer.hpp"
 #include "tests/actors/recording_sink.hpp"
 #include "tests/actors/world.hpp"
 
@@ -207,6 +208,45 @@ TEST_CASE("generation: log-probabilities of prompts, an echo's too, count while 
     sink.reset();
     CHECK(num_held() == 0);
   }
+}
+
+TEST_CASE("generation: what ends a text that is filled in does not before min_tokens") {
+  class FillInTokenizer final : public ByteTokenizer {
+   public:
+    std::optional<TokenId> token_id(std::string_view content) const override {
+      if (content == "<fim_prefix>") return 1;
+      if (content == "<fim_suffix>") return 2;
+      if (content == "<fim_middle>") return 3;
+      if (content == "<|endoftext|>") return 'e';
+      return ByteTokenizer::token_id(content);
+    }
+    std::vector<TokenId> encode_within(EncodingBudget& budget, std::string_view text,
+                                       std::span<const TextRange> trusted) const override {
+      if (const auto id = token_id(text)) return {*id};
+      return ByteTokenizer::encode_within(budget, text, trusted);
+    }
+  };
+  auto settings = sim::small_settings();
+  settings.tokenizer = std::make_shared<const FillInTokenizer>();
+  sim::SimWorld world(settings);
+  bool ends_early = false;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    auto request = letters("", 60, seed);
+    request.ignore_eos = false;
+    request.prompt = TextPrompt{.text = "a", .suffix = "b"};
+    for (const std::uint32_t min_tokens : {0U, 60U}) {
+      request.min_tokens = min_tokens;
+      const auto sink = std::make_shared<RecordingSink>();
+      world.engine().submit(request, sink);
+      REQUIRE(world.run());
+      REQUIRE(sink->finished());
+      const auto num_tokens = sink->finished()->usage.completion_tokens;
+      CHECK(num_tokens >= min_tokens);
+      CHECK(sink->text().find('e') == std::string::npos);  // nor is it drawn
+      ends_early = ends_early || num_tokens < 60;
+    }
+  }
+  CHECK(ends_early);
 }
 
 TEST_CASE("generation: an answer that is ranked tells its mean log-probability, and shows none") {

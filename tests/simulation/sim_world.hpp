@@ -38,6 +38,7 @@ struct SimSettings {
   EngineOptions options;
   Tracer* tracer = nullptr;                           // outlives the world
   std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
+  std::shared_ptr<const Tokenizer> tokenizer;         // null: ByteTokenizer
   // Asked for the n-th device, from 1; true: the factory throws.
   std::function<bool(std::uint64_t)> fails_to_start;
 };
