@@ -21,7 +21,9 @@
 namespace troupe {
 namespace {
 
-bool is_bound_to_form(const GenerationRequest& request) { return request.form || binds_calls(request); }
+bool is_bound_to_form(const ServedModel& model, const GenerationRequest& request) {
+  return request.form || binds_calls(model, request);
+}
 
 }  // namespace
 
@@ -81,8 +83,10 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   start.stream = std::make_shared<ResponseStream>(id, std::move(sink), environment_->registry,
                                                   environment_->board, environment_->metrics);
   start.stream->hold(std::move(pass));
-  const bool is_bound = is_bound_to_form(*start.request);
-  if (is_bound && !start.refusal && !(start.form_place = environment_->forms->take_place()))
+  const ServedModel& model = environment_->models[start.request->model].served;
+  if (!start.refusal && is_bound_to_form(model, *start.request))
+    start.form_place = environment_->forms->take_place();
+  if (!start.refusal && !start.form_place && must_be_bound(*start.request))
     start.refusal = ApiError{
         .kind = ApiErrorKind::kOverloaded,
         .message = "As many answers of a given form are under way as there may be; try again later."};

@@ -164,12 +164,10 @@ bool RequestState::find_guide() {
 
 // The same of calls. How the answer may begin depends on the prompt's end.
 bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
-  if (!binds_calls(*start_.request)) return true;
+  if (!start_.form_place || start_.request->form) return true;
   const auto& chat = std::get<ChatPrompt>(start_.request->prompt);
   const auto reading = answer_reading(model(), *start_.request, prompt);
-  const bool reads_calls = reading && reading->reads_calls;
-  if (!chat.demands_call && !(reads_calls && can_bind_text(reading->format))) return true;
-  if (!reads_calls) {
+  if (!reading || !reading->reads_calls) {
     fail({.kind = ApiErrorKind::kInvalidRequest,
           .message = "tool_choice can't demand a call of this model: its template has no format of calls.",
           .field = "tool_choice"});
@@ -179,8 +177,8 @@ bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
       start_.request->model, model(), *reading,
       {.name = chat.demanded_tool, .is_for_one = chat.takes_one_call, .may_be_text = !chat.demands_call});
   if (const auto* error = std::get_if<ApiError>(&guide)) {
-    fail(*error);
-    return false;
+    if (chat.demands_call) fail(*error);
+    return !chat.demands_call;  // a wish: the calls are left as they come
   }
   guide_.emplace(std::get<OutputGuide>(std::move(guide)));
   return true;

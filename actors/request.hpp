@@ -40,7 +40,7 @@ struct RequestStart {
   std::shared_ptr<ResponseStream> stream;
   std::uint64_t drawn_seed = 0;                 // used if the client gave none
   std::optional<ApiError> refusal;              // known before it began: overload, draining
-  std::shared_ptr<const void> form_place = {};  // of a request whose answer is bound to a form
+  std::shared_ptr<const void> form_place = {};  // null: the answer is not bound to a form
   std::chrono::steady_clock::time_point arrived;
 };
 

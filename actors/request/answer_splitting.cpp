@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "text/answer/call_grammar.hpp"
+
 namespace troupe {
 namespace {
 
@@ -53,11 +55,18 @@ std::optional<AnswerReading> answer_reading(const ServedModel& model, const Gene
                        .call_ids = call_ids_of(request.id)};
 }
 
-bool binds_calls(const GenerationRequest& request) {
+bool binds_calls(const ServedModel& model, const GenerationRequest& request) {
   const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
   if (chat == nullptr || chat->tools.empty() || request.form) return false;
   if (chat->demands_call) return true;
-  return chat->has_strict_tool && chat->splits_answer && !request.ignore_eos && request.min_tokens == 0;
+  const bool is_wanted =
+      chat->has_strict_tool && chat->splits_answer && !request.ignore_eos && request.min_tokens == 0;
+  return is_wanted && model.chat_template && can_bind_text(model.chat_template->answer_format());
+}
+
+bool must_be_bound(const GenerationRequest& request) {
+  const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
+  return request.form || (chat != nullptr && chat->demands_call);
 }
 
 bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits) {

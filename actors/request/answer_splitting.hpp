@@ -18,9 +18,11 @@ namespace troupe {
 std::optional<AnswerReading> answer_reading(const ServedModel& model, const GenerationRequest& request,
                                             const std::vector<std::int32_t>& prompt);
 
-// The answer's calls are bound to their schemas: one is demanded, or a tool is strict and nothing forbids
-// the answer to end.
-bool binds_calls(const GenerationRequest& request);
+// The answer's calls are to be bound to their schemas: one is demanded, or a tool is strict, nothing
+// forbids the answer to end, and the model's calls can be told from text.
+bool binds_calls(const ServedModel& model, const GenerationRequest& request);
+// It is not answered unless it is bound: the answer has a form, or a call is demanded.
+bool must_be_bound(const GenerationRequest& request);
 
 // The template shows neither tools nor calls, and the text leaves room for a chat.
 bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits);

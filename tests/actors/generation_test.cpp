@@ -5,9 +5,16 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "actors/request/output_guide.hpp"
 #include "tests/actors/byte_tokenizer.hpp"
 #include "tests/actors/recording_sink.hpp"
 #include "tests/actors/world.hpp"
+#include "tests/simulation/expected_answer.hpp"
+#include "text/chat_template.hpp"
 
 namespace troupe {
 namespace {
@@ -247,6 +254,59 @@ TEST_CASE("generation: what ends a text that is filled in does not before min_to
     }
   }
   CHECK(ends_early);
+}
+
+sim::SimSettings chatting_settings() {
+  auto settings = sim::small_settings();
+  settings.chat_template =
+      std::make_shared<const ChatTemplate>(ChatTemplate::parse("{{ messages[0].content }}"));
+  settings.device.description.context_length = 2048;  // of tools, too
+  settings.device.description.num_pages = 1024;
+  return settings;
+}
+
+GenerationRequest strict_chat() {
+  auto request = letters("", 20);
+  request.ignore_eos = false;
+  request.prompt =
+      ChatPrompt{.messages = {{"user", "x"}},
+                 .tools = R"([{"type":"function","function":{"name":"f","strict":true,"parameters":{}}}])",
+                 .has_strict_tool = true,
+                 .splits_answer = true};
+  return request;
+}
+
+TEST_CASE("generation: strict tools are bound while there is room for forms, calls that are demanded wait") {
+  sim::SimWorld world(chatting_settings());
+  OutputForms& forms = *world.engine().environment().forms;
+  std::vector<std::shared_ptr<const void>> places;
+  while (places.size() + 1 < OutputForms::kMostAtOnce) places.push_back(forms.take_place());
+  const auto ask = [&](const std::function<void(GenerationRequest&)>& change) {
+    auto request = letters("", 3);
+    request.ignore_eos = false;
+    request.prompt =
+        ChatPrompt{.messages = {{"user", "x"}},
+                   .tools = R"([{"type":"function","function":{"name":"f","strict":true,"parameters":{}}}])",
+                   .has_strict_tool = true,
+                   .splits_answer = true};
+    change(request);
+    const auto sink = std::make_shared<RecordingSink>();
+    world.engine().submit(std::move(request), sink);
+    const bool has_place = !forms.take_place();
+    REQUIRE(world.run());
+    CHECK(sink->num_terminal() == 1);
+    return std::pair(has_place, sink->error().has_value());
+  };
+  const auto as_it_is = [](GenerationRequest&) {};
+  const auto with_form = [](GenerationRequest& request) { request.form = sim::sim_form(3); };
+  CHECK(ask(as_it_is) == std::pair(true, false));
+  CHECK(ask([](GenerationRequest& request) { request.ignore_eos = true; }) == std::pair(false, false));
+  CHECK(ask(with_form) == std::pair(true, false));
+  places.push_back(forms.take_place());
+  CHECK(ask(as_it_is) == std::pair(true, false));
+  CHECK(ask(with_form) == std::pair(true, true));
+  CHECK(ask([](GenerationRequest& request) { std::get<ChatPrompt>(request.prompt).demands_call = true; }) ==
+        std::pair(true, true));
 }
 
 TEST_CASE("generation: an answer that is ranked tells its mean log-probability, and shows none") {

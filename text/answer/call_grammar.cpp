@@ -28,19 +28,31 @@ struct Tool {
   std::string name;
   std::string schema;  // JSON
   bool is_strict = false;
+  bool must_obey = false;  // no grammar rather than arguments that are left free
 };
 
-std::vector<Tool> demanded_tools(std::string_view tools, const std::string& name) {
+std::vector<Tool> demanded_tools(std::string_view tools, const CallDemand& demand) {
+  const std::string& name = demand.name;
   std::vector<Tool> out;
   for (const Json& tool : Json::parse(tools)) {
     const Json& function = tool.at("function");
     if (!name.empty() && function.at("name") != name) continue;
     const bool is_strict = function.contains("strict") && function.at("strict") == true;
-    out.push_back({function.at("name"), function.at("parameters").dump(), is_strict});
+    out.push_back({.name = function.at("name"),
+                   .schema = function.at("parameters").dump(),
+                   .is_strict = is_strict,
+                   .must_obey = is_strict && !demand.may_be_text});
   }
   if (out.empty())
     throw GrammarError(name.empty() ? "there are no tools" : "there is no tool \"" + name + "\"");
   return out;
+}
+
+// With any arguments of those that are not strict, or of all.
+std::vector<Tool> freed(std::vector<Tool> tools, bool strict_ones_too) {
+  for (Tool& tool : tools)
+    if (strict_ones_too || !tool.is_strict) tool.schema = R"({"type": "object"})";
+  return tools;
 }
 
 class CallGrammar {
@@ -168,11 +180,11 @@ class CallGrammar {
 
   GrammarExpression arguments_of(const Tool& tool) {
     try {
-      if (names_arguments()) return arguments_.arguments(tool.name, tool.schema, tool.is_strict);
+      if (names_arguments()) return arguments_.arguments(tool.name, tool.schema, tool.must_obey);
       GrammarBuilder trial;
       trial.build(json_schema_expression(trial, tool.schema, {.spelling = spelling_}));
     } catch (const GrammarError& error) {
-      if (!tool.is_strict && !names_arguments()) return json_.any_object();
+      if (!tool.must_obey && !names_arguments()) return json_.any_object();
       throw GrammarError("the parameters of \"" + tool.name + "\": " + error.what());
     }
     return json_schema_expression(builder_, tool.schema, {.spelling = spelling_});
@@ -210,16 +222,20 @@ bool can_bind_text(const AnswerFormat& format) {
 
 Grammar grammar_of_calls(const AnswerReading& reading, const CallDemand& demand, const Tokenizer& tokenizer) {
   if (!reading.reads_calls) throw GrammarError("the model has no format of calls");
-  auto tools = demanded_tools(reading.tools, demand.name);
-  const auto is_strict = [](const Tool& tool) { return tool.is_strict; };
+  const auto tools = demanded_tools(reading.tools, demand);
+  const bool are_all_strict =
+      std::all_of(tools.begin(), tools.end(), [](const Tool& tool) { return tool.is_strict; });
   try {
     return CallGrammar(reading, tokenizer).of(tools, demand);
   } catch (const GrammarError&) {
-    if (std::all_of(tools.begin(), tools.end(), is_strict)) throw;
+    if (are_all_strict && !demand.may_be_text) throw;
   }
-  for (Tool& tool : tools)
-    if (!tool.is_strict) tool.schema = R"({"type": "object"})";
-  return CallGrammar(reading, tokenizer).of(tools, demand);
+  try {
+    return CallGrammar(reading, tokenizer).of(freed(tools, false), demand);
+  } catch (const GrammarError&) {
+    if (!demand.may_be_text) throw;
+  }
+  return CallGrammar(reading, tokenizer).of(freed(tools, true), demand);
 }
 
 }  // namespace troupe

@@ -22,8 +22,9 @@ struct CallDemand {
 bool can_bind_text(const AnswerFormat& format);
 
 // Reasoning may come first, where the model has any. A schema that no grammar can enforce gives way to any
-// arguments, unless its function is `strict`; so do all of those where the grammar would be too large.
-// Throws GrammarError: no tool of this name, or what a strict function asks for can't be enforced or written.
+// arguments, unless its function is `strict` and a call is demanded; so do all of those where the grammar
+// would be too large. Throws GrammarError: no tool of this name, or what a strict function asks for can't be
+// enforced or written.
 Grammar grammar_of_calls(const AnswerReading& reading, const CallDemand& demand, const Tokenizer& tokenizer);
 
 }  // namespace troupe

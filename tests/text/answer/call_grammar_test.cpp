@@ -260,7 +260,9 @@ TEST_CASE("call grammar: arguments of gpt-oss may hold what is spelled like a ma
   }
 }
 
-TEST_CASE("call grammar: arguments that can't be enforced are free, or refused of a strict function") {
+TEST_CASE(
+    "call grammar: arguments that can't be enforced are free, or refused of a strict function whose call is "
+    "demanded") {
   const CallCase given = case_named("qwen_coder");
   const CallTokens tokens(given);
   const Json parameters = {{"type", "object"},
@@ -279,6 +281,9 @@ TEST_CASE("call grammar: arguments that can't be enforced are free, or refused o
   };
   CHECK(reason_of(tool_of(parameters)) ==
         "the parameters of \"f\": schema, #/properties/odd/not: is not supported");
+  const GrammarMatcher wished = matcher_for(given, tokens, {.may_be_text = true}, tool_of(parameters));
+  CHECK(takes(wished, tokens,
+              "<tool_call>\n<function=f>\n<parameter=odd>\n[2]\n</parameter>\n</function>\n</tool_call>"));
   CHECK(reason_of(tool_of({{"type", "object"}, {"anyOf", Json::array({{{"required", {"a"}}}})}})) ==
         "the parameters of \"f\": schema, #/anyOf: is not supported of arguments that are named one by one");
   CHECK(reason_of(tool_of({{"type", "object"}, {"properties", {{"a>b", {{"type", "string"}}}}}})) ==
