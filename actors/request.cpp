@@ -180,8 +180,15 @@ bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
     if (chat.demands_call) fail(*error);
     return !chat.demands_call;  // a wish: the calls are left as they come
   }
-  guide_.emplace(std::get<OutputGuide>(std::move(guide)));
+  if (allows_journaled(std::get<OutputGuide>(guide))) guide_.emplace(std::get<OutputGuide>(std::move(guide)));
   return true;
+}
+
+// False: the process that drew the answer's beginning did not bind it, or by other rules.
+bool RequestState::allows_journaled(OutputGuide guide) const {
+  const auto& run = start_.request->background;
+  return !run || std::all_of(run->tokens.begin(), run->tokens.end(),
+                             [&](std::int32_t token) { return guide.take(token); });
 }
 
 void RequestState::take_conversation(const ConversationRead& read) {

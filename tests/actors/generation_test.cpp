@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/request/conversation_prompt.hpp"
 #include "actors/request/output_guide.hpp"
 #include "tests/actors/byte_tokenizer.hpp"
 #include "tests/actors/recording_sink.hpp"
@@ -274,6 +275,22 @@ GenerationRequest strict_chat() {
                  .has_strict_tool = true,
                  .splits_answer = true};
   return request;
+}
+
+TEST_CASE("generation: an answer that began unbound in an earlier process goes on unbound") {
+  sim::SimWorld world(chatting_settings());
+  auto request = strict_chat();
+  const auto& model = world.engine().environment().models[0].served;
+  const auto drawn = model.tokenizer->encode_with_specials("<tool_call>no");
+  request.background = std::make_shared<const BackgroundRun>(
+      BackgroundRun{.is_journaled = true,
+                    .tokens = drawn,
+                    .vocabulary = tokens_origin(model, std::get<ChatPrompt>(request.prompt))});
+  const auto sink = std::make_shared<RecordingSink>();
+  world.engine().submit(request, sink);
+  REQUIRE(world.run());
+  REQUIRE(sink->finished());
+  CHECK(sink->finished()->usage.completion_tokens > drawn.size());
 }
 
 TEST_CASE("generation: strict tools are bound while there is room for forms, calls that are demanded wait") {
