@@ -67,8 +67,7 @@ constexpr std::array kMessages = {
     RequestField{"tool_choice", kToolChoice},
     RequestField{"parallel_tool_calls", kBoolean},
     RequestField{"add_generation_prompt", kBoolean},
-    RequestField{"reasoning_effort",
-                 R"({"type":"string","enum":["none","minimal","low","medium","high","xhigh","max"]})"},
+    RequestField{"reasoning_effort", kText},
     RequestField{"chat_template_kwargs",
                  R"({"type":"object","additionalProperties":false,"properties":)"
                  R"({"enable_thinking":{"type":"boolean"},"thinking":{"type":"boolean"}}})"},
@@ -103,8 +102,7 @@ constexpr std::array kResponse = {
     RequestField{"metadata", R"({"type":"object","maxProperties":16,)"
                              R"("additionalProperties":{"type":"string","maxLength":512}})"},
     RequestField{"user", R"({"type":"string","maxLength":512})"},
-    RequestField{"reasoning", R"({"type":"object","properties":{"effort":{"type":"string",)"
-                              R"("enum":["none","minimal","low","medium","high","xhigh","max"]}}})"},
+    RequestField{"reasoning", R"({"type":"object","properties":{"effort":{"type":"string"}}})"},
     RequestField{"text", R"({"type":"object","properties":{"format":{"type":"object"}}})"},
     RequestField{"tools", R"({"type":"array","maxItems":128,"items":{"type":"object"}})"},
     RequestField{"tool_choice", kToolChoice},

@@ -17,20 +17,12 @@ namespace {
 constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", "medium",
                                                       "high", "xhigh",   "max"};
 
-// The effort in the field `name`.
+// The effort in the field `name`: gateways send words of their own ("default", "auto") to every model.
 void read_effort(FieldReader& fields, std::string_view name, const ServedModelInfo& model,
                  ChatPrompt& prompt) {
   const auto effort = fields.string(name);
-  if (!effort) return;
-  if (std::find(kEfforts.begin(), kEfforts.end(), *effort) == kEfforts.end())
-    return fields.fail(name, " must be none, minimal, low, medium, high, xhigh or max");
-  const bool thinks = *effort != "none";
-  if (model.switches_reasoning) {
-    prompt.thinks = thinks;
-  } else if (!thinks && model.reasons) {
-    fields.fail(name, " can't be none for the model " + json_string(model.name) +
-                          ", whose chat template does not switch reasoning off");
-  }
+  const bool is_known = effort && std::find(kEfforts.begin(), kEfforts.end(), *effort) != kEfforts.end();
+  if (is_known && model.switches_reasoning) prompt.thinks = *effort != "none";
 }
 
 }  // namespace

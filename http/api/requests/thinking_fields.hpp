@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fields of OpenAI's and vLLM's APIs that say whether a model is to reason before it
-// answers. Templates that can't be told do as they do.
+// answers. They are wishes: templates that can't be told do as they do.
 #pragma once
 
 #include "actors/request/generation_request.hpp"
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-// `reasoning_effort` of chats: "none", or a level, which is a wish.
+// `reasoning_effort` of chats: "none", or a level; other words have no effect.
 void read_reasoning_effort(FieldReader& fields, const ServedModelInfo& model, ChatPrompt& prompt);
 // The same of responses: `reasoning.effort`.
 void read_reasoning(FieldReader& fields, const ServedModelInfo& model, ChatPrompt& prompt);

@@ -334,14 +334,16 @@ TEST_CASE("chat request: a model can be told to reason or not, by vLLM's name an
   for (const ServedModelInfo& model : {plain, thinker, switched}) {
     CHECK(thinks(model, R"("chat_template_kwargs":{"enable_thinking":false})") == "no");
     CHECK(thinks(model, R"("chat_template_kwargs":{})") == "unsaid");
-    CHECK(thinks(model, R"("reasoning_effort":"a lot")") == "reasoning_effort");
+    for (const std::string other : {"", "auto", "default", "a lot"})
+      CHECK(thinks(model, R"("reasoning_effort":")" + other + "\"") == "unsaid");
+    CHECK(thinks(model, R"("reasoning_effort":1)") == "reasoning_effort");
     CHECK(thinks(model, R"("chat_template_kwargs":7)") == "chat_template_kwargs");
     CHECK(thinks(model, R"("chat_template_kwargs":{"a":1})") == "chat_template_kwargs.a");
     CHECK(thinks(model, R"("chat_template_kwargs":{"thinking":1})") == "chat_template_kwargs.thinking");
   }
   CHECK(thinks(plain, R"("reasoning_effort":"none")") == "unsaid");
   CHECK(thinks(thinker, R"("reasoning_effort":"low")") == "unsaid");
-  CHECK(thinks(thinker, R"("reasoning_effort":"none")") == "reasoning_effort");
+  CHECK(thinks(thinker, R"("reasoning_effort":"none")") == "unsaid");
 }
 
 TEST_CASE("chat request: logit_bias gives tokens a bias each") {
