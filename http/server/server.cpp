@@ -31,8 +31,8 @@ ListeningSocket socket_of(const ServerOptions& options, const std::shared_ptr<Li
   return {options.host, port, options.limits.listen_backlog};
 }
 
-// What can't be done is told to who asks for it. Its journal stays: with its model it may be
-// possible again.
+// What can't be done is told to who asks for it. Its journal stays if the model is missing, with which it
+// may be possible again; a body that this server does not accept is not asked again.
 void take_up(const Service& service, DetachedAnswers& detached, const InterruptedAnswer& answer) {
   DetachedAnswer::About about{.id = answer.id,
                               .tenant = answer.tenant,
@@ -46,6 +46,7 @@ void take_up(const Service& service, DetachedAnswers& detached, const Interrupte
   if (const auto* error = std::get_if<ApiError>(&request)) {
     log(LogLevel::kWarning, "an interrupted response can't be gone on with",
         {{"response", answer.id}, {"reason", error->message}});
+    if (error->kind != ApiErrorKind::kModelNotFound) service.engine().end_journal(answer.id);
     return detached.fail(std::move(about), *error);
   }
   auto& generation = std::get<ApiRequest>(request);

@@ -294,7 +294,12 @@ TEST_CASE("background: what an earlier process did not finish is taken up, or gi
   InterruptedAnswer unreadable = answer;
   unreadable.id = "resp_3";
   unreadable.body = "{";
-  RunningServer server([&](ServerOptions& options) { options.interrupted = {answer, given_up, unreadable}; });
+  InterruptedAnswer homeless = answer;
+  homeless.id = "resp_4";
+  homeless.body = R"({"input":"hi","background":true,"model":"gone"})";
+  RunningServer server([&](ServerOptions& options) {
+    options.interrupted = {answer, given_up, unreadable, homeless};
+  });
   REQUIRE(server.script().num_submitted() == 1);
   const GenerationRequest request = server.script().submitted(1).request;
   CHECK(request.id == "resp_1");
@@ -304,8 +309,9 @@ TEST_CASE("background: what an earlier process did not finish is taken up, or gi
   CHECK(request.turn->previous == "resp_0");
   server.script().deliver(1, Journaled{});
   CHECK(response_of(server, "resp_1").at("created_at") == 1700000000);
-  for (const std::string id : {"resp_2", "resp_3"}) {
+  for (const std::string id : {"resp_2", "resp_3", "resp_4"}) {
     CHECK(response_of(server, id).at("status") == "failed");
+    CHECK(server.script().has_ended_journal(id) == (id == "resp_3"));
     const auto stream = ask(server, get_request("/v1/responses/" + id + "?stream=true"));
     CHECK(stream.body.find("event: response.failed") != std::string::npos);
   }
