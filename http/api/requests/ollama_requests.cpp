@@ -247,8 +247,8 @@ void read_raw_prompt(FieldReader& fields, std::string text, std::string suffix, 
 
 bool read_text(FieldReader& fields, const ParseSettings& settings, ApiRequest& request) {
   std::string text = fields.string("prompt").value_or("");
-  if (text.empty()) return false;
   std::string suffix = fields.string("suffix").value_or("");
+  if (text.empty() && suffix.empty()) return false;
   if (fields.boolean("raw").value_or(false) || !suffix.empty()) {
     read_raw_prompt(fields, std::move(text), std::move(suffix), request.generation);
     return true;

@@ -218,6 +218,9 @@ TEST_CASE("ollama: a suffix makes a text that is filled in, without a template")
   const auto request = generate(R"({"model":"thinker","prompt":"a","suffix":"b","think":false})");
   CHECK(std::get<TextPrompt>(request.generation.prompt).text == "a");
   CHECK(std::get<TextPrompt>(request.generation.prompt).suffix == "b");
+  const auto at_the_beginning = generate(R"({"prompt":"","suffix":"b"})");
+  CHECK_FALSE(at_the_beginning.only_loads);
+  CHECK(std::get<TextPrompt>(at_the_beginning.generation.prompt).suffix == "b");
   CHECK(wrong_field(parse_ollama_generate_request, R"({"prompt":"a","suffix":"b","system":"s"})") ==
         "system");
   CHECK(wrong_field(parse_ollama_generate_request,
