@@ -145,7 +145,7 @@ inline constexpr std::array kLimitTable = {
     LimitEntry{"keepalive_idle_s", &Limits::keepalive_idle_s, "s",
                "early enough that all probes come before the user timeout, which ends them"},
     LimitEntry{"keepalive_interval_s", &Limits::keepalive_interval_s, "s",
-               "with the probes below: a dead peer is known within 15 s"},
+               "with the probes below: a dead peer is known within 17 s"},
     LimitEntry{"keepalive_probes", &Limits::keepalive_probes, "probes",
                "one lost packet is no reason to hang up"},
     LimitEntry{"max_detached_answers", &Limits::max_detached_answers, "answers",
