@@ -29,9 +29,12 @@ constexpr std::array kRefusals = {
     StatusMeaning{403, "a web page of another origin asked"},
     StatusMeaning{405, "not with this method; Allow names those there are"},
     StatusMeaning{408, "the request did not arrive in time"},
+    StatusMeaning{414, "the request line is too long"},
+    StatusMeaning{417, "an expectation other than 100-continue"},
     StatusMeaning{421, "the Host is not one of this server's"},
     StatusMeaning{431, "the header is too large"},
     StatusMeaning{500, "a fault of the server"},
+    StatusMeaning{501, "a method or a transfer encoding that the server does not know"},
     StatusMeaning{503, "loading, shutting down, full, or the engine has failed"},
 };
 // Of those with a body.
