@@ -185,7 +185,7 @@ std::string profile_problem(const CostProfile& profile) {
   const bool is_sound = std::all_of(residuals.begin(), residuals.end(),
                                     [](double residual) { return std::isfinite(residual) && residual >= 0; });
   if (!is_sound || !std::is_sorted(residuals.begin(), residuals.end()))
-    return "residuals: expected quantiles from 0 on that never decrease";
+    return "residuals: expected numbers from 0 on that never decrease";
   const ProfiledServer& serving = profile.serving;
   if (auto problem = number_problem({{"serving.load_from_host.fixed", serving.load_from_host.fixed},
                                      {"serving.load_from_host.per_page", serving.load_from_host.per_page}});

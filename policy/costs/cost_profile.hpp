@@ -94,8 +94,8 @@ struct CostProfile {
   std::string model, device, hardware, measured;  // measured: an ISO date and time
   ProfiledServer serving;
   IterationCost iteration;
-  // Times measured over times fitted: quantiles at equal distances, ascending, their
-  // mean 1. Empty: a batch takes what is fitted.
+  // Times measured over times fitted: ascending, each as likely as another, their mean 1.
+  // Empty: a batch takes what is fitted.
   std::vector<double> residuals = {};
   ServingOverheads overheads;
 };

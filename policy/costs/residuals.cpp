@@ -2,13 +2,10 @@
 #include "policy/costs/residuals.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace troupe {
 namespace {
-
-constexpr std::size_t kNumQuantiles = 201;  // the last hundredth has three
 
 void scale(IterationCost& cost, double factor) {
   for (double* part :
@@ -31,23 +28,15 @@ std::vector<double> split_off_residuals(IterationCost& cost, std::span<const Cos
   }
   scale(cost, measured / fitted);
   std::sort(ratios.begin(), ratios.end());
-  std::vector<double> quantiles;
-  for (std::size_t i = 0; i < kNumQuantiles; ++i)
-    quantiles.push_back(residual_at(ratios, static_cast<double>(i) / (kNumQuantiles - 1)));
-  // Of what is drawn: straight lines between the quantiles.
-  double area = 0;
-  for (std::size_t i = 1; i < quantiles.size(); ++i) area += (quantiles[i - 1] + quantiles[i]) / 2;
-  const double mean = area / static_cast<double>(quantiles.size() - 1);
-  for (double& quantile : quantiles) quantile /= mean;
-  return quantiles;
+  const double mean = std::accumulate(ratios.begin(), ratios.end(), 0.0) / static_cast<double>(ratios.size());
+  for (double& ratio : ratios) ratio /= mean;
+  return ratios;
 }
 
 double residual_at(std::span<const double> residuals, double rank) {
   if (residuals.empty()) return 1;
-  if (residuals.size() == 1) return residuals.front();
-  const double place = std::clamp(rank, 0.0, 1.0) * static_cast<double>(residuals.size() - 1);
-  const auto below = std::min(static_cast<std::size_t>(place), residuals.size() - 2);
-  return std::lerp(residuals[below], residuals[below + 1], place - static_cast<double>(below));
+  const double place = std::clamp(rank, 0.0, 1.0) * static_cast<double>(residuals.size());
+  return residuals[std::min(static_cast<std::size_t>(place), residuals.size() - 1)];
 }
 
 }  // namespace troupe

@@ -136,8 +136,8 @@ TEST_CASE("cost profile file: whatever is wrong is named with key, expectation a
   CHECK(
       says(error_with("20.0", "-20.0"), "iteration.slopes: expected a number of nanoseconds, not negative"));
   CHECK(says(error_with("20.0", "\"x\""), "'slopes_ns': expected numbers, got \"x\""));
-  CHECK(says(error_with("0.75", "1.75"), "residuals: expected quantiles from 0 on that never decrease"));
-  CHECK(says(error_with("0.75", "-0.75"), "residuals: expected quantiles from 0 on"));
+  CHECK(says(error_with("0.75", "1.75"), "residuals: expected numbers from 0 on that never decrease"));
+  CHECK(says(error_with("0.75", "-0.75"), "residuals: expected numbers from 0 on"));
   CHECK(says(error_with("\"load_from_host_ns\": [", "\"load_from_host_ns\": [1, "),
              "'load_from_host_ns': expected two numbers, fixed and a page, got 3"));
   CHECK(says(error_with("profile 1", "profile 9"), "'format': expected 'troupe cost profile 1'"));

@@ -50,10 +50,30 @@ TEST_CASE("residuals: few samples say nothing of a distribution") {
   CHECK(cost.fixed == 1e6);
 }
 
-TEST_CASE("residuals: ranks lie on straight lines between the quantiles") {
+TEST_CASE("residuals: one stall in 20,000 iterations is drawn so often, and no line leads up to it") {
+  std::vector<CostSample> samples(20'000,
+                                  {.shape = {.num_tokens = 1, .num_sequences = 1}, .nanoseconds = 1e6});
+  samples[777].nanoseconds = 5e9;
+  IterationCost cost;
+  cost.fixed = 1e6;
+  const auto residuals = split_off_residuals(cost, samples);
+  std::size_t num_stalls = 0;
+  double drawn = 0;
+  constexpr std::size_t kNumDraws = 200'000;
+  for (std::size_t i = 0; i < kNumDraws; ++i) {
+    const double residual = residual_at(residuals, (static_cast<double>(i) + 0.5) / kNumDraws);
+    num_stalls += residual > 1.1 ? 1 : 0;
+    drawn += residual * static_cast<double>(cost(samples[0].shape).count());
+  }
+  CHECK(num_stalls == 10);
+  CHECK(drawn / kNumDraws == doctest::Approx(1e6 + 5e9 / 20'000).epsilon(0.001));
+}
+
+TEST_CASE("residuals: each is as likely as another") {
   const std::vector<double> residuals = {0.5, 1.0, 3.0};
   CHECK(residual_at(residuals, 0) == 0.5);
-  CHECK(residual_at(residuals, 0.25) == 0.75);
+  CHECK(residual_at(residuals, 0.3) == 0.5);
+  CHECK(residual_at(residuals, 0.4) == 1.0);
   CHECK(residual_at(residuals, 1) == 3.0);
   CHECK(residual_at({}, 0.3) == 1.0);
 }
