@@ -25,13 +25,27 @@ std::optional<double> next_rate(const RateAnswer& answer, double begin, double p
 
 }  // namespace
 
-RateAnswer find_highest_rate(const std::function<std::optional<RateTrial>(double)>& try_rate, double begin,
-                             double precision) {
+std::string_view reason_text(Unjudged reason) {
+  switch (reason) {
+    case Unjudged::kInterrupted: return "it was interrupted";
+    case Unjudged::kServerGone: return "the server was gone";
+    case Unjudged::kGeneratorLate: return "the generator itself was late, which says nothing of the server";
+    case Unjudged::kNotMeasured: return "nothing was measured";
+  }
+  return {};
+}
+
+RateAnswer find_highest_rate(const std::function<std::variant<RateTrial, Unjudged>(double)>& try_rate,
+                             double begin, double precision) {
   RateAnswer answer;
   while (const auto rate = next_rate(answer, begin, precision)) {
-    auto trial = try_rate(*rate);
-    if (!trial) break;
-    (trial->is_met ? answer.highest : answer.missed) = std::move(*trial);
+    auto outcome = try_rate(*rate);
+    if (const auto* reason = std::get_if<Unjudged>(&outcome)) {
+      answer.cut_short = *reason;
+      break;
+    }
+    auto& trial = std::get<RateTrial>(outcome);
+    (trial.is_met ? answer.highest : answer.missed) = std::move(trial);
   }
   return answer;
 }

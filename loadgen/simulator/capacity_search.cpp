@@ -65,28 +65,27 @@ double share(std::uint64_t part, std::uint64_t whole, double of_nothing) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : of_nothing;
 }
 
-// Of one kind of latency; as summary.hpp names them.
-template <typename Statistics>
-std::chrono::nanoseconds figure_of(const Statistics& statistics, Figure figure) {
-  switch (figure) {
-    case Figure::kMean: return statistics.mean;
-    case Figure::kP50: return statistics.p50;
-    case Figure::kP90: return statistics.p90;
-    case Figure::kP95: return statistics.p95;
-    case Figure::kP98: return statistics.p98;
-    case Figure::kP99: return statistics.p99;
-  }
-  return {};
-}
-
 }  // namespace
 
-std::chrono::nanoseconds PercentileObjective::measured(const Measures& measures) const {
+const LatencyStatistics& PercentileObjective::statistics(const Measures& measures) const {
   switch (latency) {
-    case Latency::kTtft: return figure_of(measures.latencies.time_to_first_token, figure);
-    case Latency::kTpot: return figure_of(measures.latencies.time_per_output_token, figure);
-    case Latency::kItl: return figure_of(measures.latencies.inter_token_latency, figure);
-    case Latency::kEndToEnd: return figure_of(measures.latencies.end_to_end, figure);
+    case Latency::kTtft: return measures.latencies.time_to_first_token;
+    case Latency::kTpot: return measures.latencies.time_per_output_token;
+    case Latency::kItl: return measures.latencies.inter_token_latency;
+    case Latency::kEndToEnd: break;
+  }
+  return measures.latencies.end_to_end;
+}
+
+std::chrono::nanoseconds PercentileObjective::measured(const Measures& measures) const {
+  const auto& found = statistics(measures);
+  switch (figure) {
+    case Figure::kMean: return found.mean;
+    case Figure::kP50: return found.p50;
+    case Figure::kP90: return found.p90;
+    case Figure::kP95: return found.p95;
+    case Figure::kP98: return found.p98;
+    case Figure::kP99: return found.p99;
   }
   return {};
 }

@@ -25,6 +25,7 @@ struct PercentileObjective {
   std::chrono::nanoseconds limit{0};
   std::string text;  // "ttft_p99"
 
+  const LatencyStatistics& statistics(const Measures& measures) const;
   std::chrono::nanoseconds measured(const Measures& measures) const;
 };
 

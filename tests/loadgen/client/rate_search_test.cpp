@@ -11,7 +11,7 @@ struct Server {
   double most = 0;
   int num_trials = 0;
 
-  std::optional<RateTrial> operator()(double rate) {
+  RateTrial operator()(double rate) {
     ++num_trials;
     return RateTrial{.rate = rate, .measured = {}, .is_met = rate <= most};
   }
@@ -31,6 +31,7 @@ TEST_CASE("rate search: the highest rate is found from below and from above, as 
       CHECK(answer.highest->rate <= most);
       CHECK(answer.missed->rate > most);
       CHECK(answer.missed->rate <= answer.highest->rate * (1 + precision));
+      CHECK_FALSE(answer.cut_short);
       CHECK(server.num_trials < 22);
     }
   }
@@ -48,13 +49,14 @@ TEST_CASE("rate search: a server that is never, or always, fast enough ends it")
 
 TEST_CASE("rate search: a trial that cannot be judged ends it with what is known") {
   const auto answer = find_highest_rate(
-      [](double rate) -> std::optional<RateTrial> {
-        if (rate > 4) return std::nullopt;
+      [](double rate) -> std::variant<RateTrial, Unjudged> {
+        if (rate > 4) return Unjudged::kGeneratorLate;
         return RateTrial{.rate = rate, .measured = {}, .is_met = true};
       },
       1, 0.05);
   CHECK(answer.highest->rate == 4);
   CHECK_FALSE(answer.missed);
+  CHECK(answer.cut_short == Unjudged::kGeneratorLate);
 }
 
 }  // namespace

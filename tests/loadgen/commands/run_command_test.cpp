@@ -113,9 +113,27 @@ TEST_CASE("run command: the highest rate is found, or that there is none, and ea
   CHECK(run_with(fast, with_rate("100")) == kSuccess);
   CHECK(read_result(folder.path() / "rate-100").offered_rate == 100);
   CHECK(read_result(folder.path() / "rate-200").offered_rate == 200);
+  // Prompts that a server has cached of the trial before would make it faster.
+  CHECK(setting(read_result(folder.path() / "rate-100"), "seed") == "1");
+  CHECK(setting(read_result(folder.path() / "rate-200"), "seed") == "2");
   // A third of what is asked fails, so no percentile of it has an end.
   const ModelServer failing(true);
   CHECK(run_with(failing, with_rate("51200")) == kTooManyErrors);
+}
+
+TEST_CASE("run command: a search whose server goes away ends with status 3") {
+  std::size_t num_answers = 0;
+  ScriptedServer server([&](const ScriptedExchange& request, std::size_t) {
+    if (request.head.starts_with("GET /v1/models "))
+      return whole_response("200 OK", R"({"data":[{"id":"m"}]})");
+    if (request.head.starts_with("GET ")) return whole_response("404 Not Found", "");
+    auto answer = ++num_answers <= 4 ? streamed_answer({1ms, 1ms}) : ScriptedAnswer{};
+    if (answer.steps.empty()) answer.end = ScriptedAnswer::End::kReset;
+    return answer;
+  });
+  CHECK(run_command({"--url", "http://127.0.0.1:" + std::to_string(server.port()), "--prompt-tokens", "8",
+                     "--output-tokens", "2", "--no-calibrate", "--find-rate", "--conversations", "30",
+                     "--objective", "e2e_p99=60s", "--rate", "1000"}) == kServerUnreachable);
 }
 
 TEST_CASE("run command: a server that is not there is status 3, and nothing is written") {
