@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts of benchmarks: by the interval over the seeds, never by one run."""
+import dataclasses
 import math
 import pathlib
 import sys
@@ -59,6 +60,24 @@ class ShortOfHostPages(unittest.TestCase):
 
     def test_a_difference_in_all_seeds_is_one(self):
         self.assertIn("| met |", self.row_of((1000, 1500), (1100, 1600), (900, 1400), (1000, 1550), (1200, 1700)))
+
+
+class ThroughputAtEqualP90(unittest.TestCase):
+    def row_of(self, none, value):
+        def curve(points):
+            return [dataclasses.replace(measured(0), rate=rate, throughput=rate, p90=p90) for rate, p90 in points]
+        return tables.throughput_row([{"none": curve(none), "value": curve(value)}] * 5)
+
+    def test_a_curve_that_ends_below_the_limit_is_a_lower_bound(self):
+        none = [(1, 0.01), (2, 0.03)]
+        self.assertIn("| MISSED |", self.row_of(none, [(1, 0.01), (2, 0.03)]))
+        bound = self.row_of(none, [(1, 0.01), (1.6, 0.01)])
+        self.assertIn("undecided: a lower bound", bound)
+        self.assertIn("at least: value had room left for 5 seeds", bound)
+        self.assertIn("| met |", self.row_of(none, [(1, 0.01), (9, 0.01)]))
+
+    def test_a_reference_that_was_never_too_slow_bounds_nothing(self):
+        self.assertIn("undecided: no rate was too high", self.row_of([(1, 0.01), (2, 0.01)], [(1, 0.01), (9, 0.01)]))
 
 
 if __name__ == "__main__":
