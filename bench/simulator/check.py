@@ -14,6 +14,7 @@ Exit status: 0 if all goals are met, 1 if not.
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -64,12 +65,18 @@ def compare_once(arguments, name, seed, directory):
     run(loadgen, "simulate", "--profile", profile, "--replay", directory / "live",
         "--out", directory / "simulated")
     live, simulated = results(directory / "live"), results(directory / "simulated")
-    ratios = {key: simulated[key] / live[key] for _, key, _ in MEASURES}
+    # null: endless, or nothing was measured. Such a ratio is within no goal.
+    ratios = {key: simulated[key] / live[key] if simulated[key] is not None and live[key] else math.inf
+              for _, key, _ in MEASURES}
     fit = json.loads(profile.read_text())["fit"]
     note = (f"{rate:.1f} conversations/s, {live['completed']} of {live['num_prompts']} completed, "
             f"client delay p99 {live['p99_client_delay_ms']:.2f} ms, "
             f"fit off by {100 * fit['mean_error']:.1f} %, load average {os.getloadavg()[0]:.1f}")
     return ratios, live, simulated, note
+
+
+def milliseconds(value):
+    return "none" if value is None else f"{value:.1f} ms"
 
 
 def check(arguments, name):
@@ -81,8 +88,8 @@ def check(arguments, name):
             ratios, live, simulated, note = compare_once(arguments, name, repetition + 1,
                                                          pathlib.Path(directory))
         all_ratios.append(ratios)
-        print(f"  {note}; mean latency live {live['mean_e2el_ms']:.1f} ms, "
-              f"simulated {simulated['mean_e2el_ms']:.1f} ms", flush=True)
+        print(f"  {note}; mean latency live {milliseconds(live['mean_e2el_ms'])}, "
+              f"simulated {milliseconds(simulated['mean_e2el_ms'])}", flush=True)
     is_met = True
     for label, key, goal in MEASURES:
         values = [ratios[key] for ratios in all_ratios]
