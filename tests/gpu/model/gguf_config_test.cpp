@@ -223,6 +223,11 @@ TEST_CASE("gguf config: what is not supported or makes no sense is refused by it
     const std::string said = refusal_of(llama_with(wrong.change));
     CHECK_MESSAGE(said.find(wrong.says) != std::string::npos, said);
   }
+  const std::string softmax = llama_with([](GgufWriter& w) {
+    w.add("llama.expert_gating_func", 1);
+    w.add_bool("llama.expert_weights_norm", true);
+  });
+  CHECK(refusal_of(softmax).empty());
   GgufWriter other;
   other.add_text("general.architecture", "mamba");
   ModelConfig phi = tiny_llama();
