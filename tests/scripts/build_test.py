@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/build: when it configures, what it says of settings that are lost by it, and of how far it is; scripts/test:
 what it leaves out. cmake, ninja and ctest are twins; the twin's presets file is the cache that cmake makes of it."""
+import contextlib
 import os
 import pathlib
 import pty
@@ -100,8 +101,11 @@ class Building(unittest.TestCase):
         status = subprocess.run([self.place / "scripts/build", "release"], cwd=self.place, env=environment,
                                 stdout=its, stderr=its, check=False).returncode
         os.close(its)
-        with os.fdopen(ours, "rb", buffering=0) as terminal:
-            return status, terminal.read(100_000).decode()
+        shown = b""
+        with os.fdopen(ours, "rb", buffering=0) as terminal, contextlib.suppress(OSError):  # its end
+            while part := terminal.read(4096):
+                shown += part
+        return status, shown.decode()
 
     def test_on_a_terminal_a_line_says_how_far_it_is(self):
         status, shown = self.build_on_a_terminal(0)
