@@ -18,6 +18,12 @@ bool is_same_place(const WeightLayout::Entry& a, const WeightLayout::Entry& b) {
 
 bool is_vector(const WeightSpec& spec) { return spec.is_vector() && !spec.is_matrix; }
 
+// WeightElements puts elements in order, but changes none.
+void check_added(const WeightSpec& spec) {
+  if (spec.added != 0.0F)
+    throw std::runtime_error("a GPU adds nothing to weights, as \"" + spec.name + "\" asks");
+}
+
 void upload(const WeightStore& store, const WeightLayout::Entry& entry, DataType type, std::byte* target,
             WeightUpload& upload) {
   const std::vector<WeightView> views = find_sources(store, entry.spec);
@@ -33,6 +39,7 @@ void upload(const WeightStore& store, const WeightLayout::Entry& entry, DataType
 
 WeightLayout::WeightLayout(const Network& network, DataType compute_type) : compute_type_(compute_type) {
   for (WeightSpec& spec : network.weights()) {
+    check_added(spec);
     Entry entry{.spec = std::move(spec)};
     entry.type = is_vector(entry.spec) ? DataType::kF32 : compute_type;
     for (const Entry& other : entries_) {

@@ -28,6 +28,7 @@ struct DeviceWeight {
 // (tied embeddings).
 class WeightLayout {
  public:
+  // Throws std::runtime_error for a weight that files have less a number (WeightSpec::added).
   WeightLayout(const Network& network, DataType compute_type);
 
   struct Entry {

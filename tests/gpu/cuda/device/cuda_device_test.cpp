@@ -252,6 +252,20 @@ TEST_CASE("cuda device: a lone slot's sequence with many holes is computed in on
 }
 
 // No scheduler makes it: more short slices of a long context than there are slots and pages.
+TEST_CASE("cuda device: a weight that something is to be added to is refused by name") {
+  struct OfOneWeight final : Network {
+    ModelShapes shapes() const override { return {}; }
+    std::vector<CellType> cells() const override { return {}; }
+    std::vector<WeightSpec> weights() const override {
+      return {{.name = "norm", .sources = {"norm"}, .rows = 1, .columns = 8, .added = 1.0F}};
+    }
+    std::vector<std::string> layer_prefixes() const override { return {}; }
+    Program build_program(CellId, ProgramShape, DataType) const override { return {}; }
+  };
+  CHECK_THROWS_WITH(cuda::WeightLayout(OfOneWeight(), DataType::kBF16),
+                    "a GPU adds nothing to weights, as \"norm\" asks");
+}
+
 TEST_CASE("cuda device: a batch beyond the plan's partial rows is refused") {
   BackendSettings settings = small_settings(DataType::kBF16);
   settings.num_slots = 1;
