@@ -12,7 +12,7 @@ if(TARGET troupe_cuda_backend)
 endif()
 install(CODE "set(TROUPE_PROGRAMS \"$<TARGET_FILE:troupe>;$<TARGET_FILE:troupe-loadgen>\")
 set(TROUPE_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
-set(TROUPE_MADE_DIR \"${PROJECT_BINARY_DIR}/installed\")")
+set(TROUPE_BINDIR \"${CMAKE_INSTALL_BINDIR}\")")
 install(SCRIPT cmake/install_files.cmake)
 
 set(CPACK_GENERATOR DEB)
