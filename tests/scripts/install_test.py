@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
 
 def run(*command, **arguments):
     result = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120, **arguments)
@@ -37,6 +39,11 @@ def main():
         plan = run(prefix / "bin/troupe-loadgen", "plan", "--preset", "questions", "--conversations", "2", cwd="/",
                       env=environment)
         assert "2 conversations" in plan, plan  # of the questions that were installed
+
+        elsewhere = pathlib.Path(folder) / "elsewhere"
+        run(cmake, f"-DCMAKE_INSTALL_PREFIX={elsewhere}", f"-DTROUPE_SOURCE_DIR={ROOT}", "-DTROUPE_BINDIR=sbin",
+            "-P", ROOT / "cmake/install_files.cmake")
+        assert f"ExecStart={elsewhere}/sbin/troupe serve" in (elsewhere / "lib/systemd/system/troupe.service").read_text()
 
         configuration.write_text("# mine\n")
         run(cmake, "--install", build, "--prefix", prefix)
