@@ -240,7 +240,8 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
     if (find_run(entry.sequence, entry.run)) settle_pause(entry.sequence);
   }
   if (flight.num_decodes > 0 && suspects_.needs_proof()) forgive_deaths();
-  if (has_committed) pages_.copy_ahead(id, time, now_);
+  if (!flight.entries.empty()) pages_.note_iteration(id, time, flight.copies);
+  if (has_committed) pages_.copy_ahead(id, now_);
   if (!flight.copies.empty()) pages_.copies_done(id, flight.copies);
   pages_.move_on(now_);
 }

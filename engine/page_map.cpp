@@ -18,6 +18,11 @@ constexpr std::chrono::seconds kPauseAfterFailedWrite{30};
 constexpr std::chrono::minutes kExpiryInterval{1};
 constexpr std::uint32_t kMaxExpired = 1000;
 
+std::size_t num_over_the_link(std::span<const PageCopy> copies) {
+  return static_cast<std::size_t>(
+      std::count_if(copies.begin(), copies.end(), [](const PageCopy& copy) { return !copy.is_within(); }));
+}
+
 }  // namespace
 
 PageMap::PageMap(const ServingSettings& serving, PageMapOptions options)
@@ -96,9 +101,21 @@ void PageMap::commit(LeaseId lease, std::uint32_t first_page, std::span<const st
 
 void PageMap::release(LeaseId lease, TimePoint now) { pages_->release(lease, now); }
 
-void PageMap::copy_ahead(WorkerId worker, std::chrono::nanoseconds iteration, TimePoint now) {
-  pages_->copy_ahead(worker, max_copies_ahead(iteration, options_.load_from_host), now);
-  queue_copies(worker);
+void PageMap::note_iteration(WorkerId id, std::chrono::nanoseconds iteration,
+                             std::span<const PageCopy> copies) {
+  const LoadCost& link = options_.load_from_host;
+  if (link.per_page <= 0) return;
+  Worker& worker = workers_[id];
+  worker.iteration_before =
+      std::exchange(worker.last_iteration, time_without_copies(iteration, num_over_the_link(copies), link));
+}
+
+void PageMap::copy_ahead(WorkerId id, TimePoint now) {
+  const Worker& worker = workers_[id];
+  const auto iteration = std::min(worker.last_iteration, worker.iteration_before);
+  pages_->copy_ahead(
+      id, max_copies_ahead(iteration, options_.load_from_host, num_over_the_link(worker.copies)), now);
+  queue_copies(id);
 }
 
 void PageMap::move_on(TimePoint now) {

@@ -66,9 +66,10 @@ class PageMap {
   // No device writes to its pages any more.
   void release(LeaseId lease, TimePoint now);
 
-  // After the commits of a batch that took so long on the device: copies to the host
-  // ahead of need.
-  void copy_ahead(WorkerId worker, std::chrono::nanoseconds iteration, TimePoint now);
+  // A batch with sequences took so long on the device, its copies included.
+  void note_iteration(WorkerId worker, std::chrono::nanoseconds iteration, std::span<const PageCopy> copies);
+  // After a batch's note_iteration() and commits: copies to the host ahead of need.
+  void copy_ahead(WorkerId worker, TimePoint now);
   // Whatever may go to the disk while there is time: copies to the host, the next
   // when these are done, and writes from there.
   void move_on(TimePoint now);
@@ -104,6 +105,9 @@ class PageMap {
     std::vector<PageCopy> copies;  // for its next batch
     bool may_copies_go_alone = false;
     std::uint64_t num_copies_under_way = 0;  // decided and not done
+    // Times without copies, where the link was measured: the next batch is predicted to
+    // take the shorter of both, since a long prefill says nothing of the decodes after it.
+    std::chrono::nanoseconds last_iteration{0}, iteration_before{0};
   };
   // A sequence that waits for what the disk has of it.
   struct Fetch {

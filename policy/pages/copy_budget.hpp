@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "policy/pages/restore_choice.hpp"
@@ -18,13 +20,22 @@ inline constexpr std::uint32_t kCopiesAheadUnmeasured = 4;
 // However long an iteration took: the pages must be chosen, too.
 inline constexpr std::uint32_t kMostCopiesAhead = 256;
 
-// iteration: time of the batch just done, by which the next one's is predicted. link: of
-// loads; a store takes as long. At least 1.
-inline std::uint32_t max_copies_ahead(std::chrono::nanoseconds iteration, const LoadCost& link) {
+// A batch's time without that of the copies that went with it, which it has in it.
+inline std::chrono::nanoseconds time_without_copies(std::chrono::nanoseconds iteration,
+                                                    std::size_t num_copies, const LoadCost& link) {
+  const std::chrono::nanoseconds copies(std::llround(static_cast<double>(num_copies) * link.per_page));
+  return std::max(std::chrono::nanoseconds(0), iteration - copies);
+}
+
+// iteration: the next one's time without copies, as predicted. link: of loads; a store takes
+// as long. num_queued: copies that go with the next batch anyway. At least 1, if nothing is queued.
+inline std::uint32_t max_copies_ahead(std::chrono::nanoseconds iteration, const LoadCost& link,
+                                      std::size_t num_queued) {
   constexpr double kLinkShare = 0.5;
   if (link.per_page <= 0) return kCopiesAheadUnmeasured;
   const double time = kLinkShare * static_cast<double>(iteration.count()) - link.fixed;
-  return static_cast<std::uint32_t>(std::clamp(time / link.per_page, 1.0, double{kMostCopiesAhead}));
+  const double most = std::clamp(time / link.per_page, 1.0, double{kMostCopiesAhead});
+  return static_cast<std::uint32_t>(std::max(0.0, most - static_cast<double>(num_queued)));
 }
 
 }  // namespace troupe

@@ -278,6 +278,8 @@ void Fingerprint::add_pages(const PageMap& pages, const EngineCore& core) {
     add(worker.is_up);
     add(worker.may_copies_go_alone);
     add(worker.num_copies_under_way);
+    add(static_cast<std::uint64_t>(worker.last_iteration.count()));
+    add(static_cast<std::uint64_t>(worker.iteration_before.count()));
     add_copies(worker.copies);
   }
   add(pages.num_writes_under_way_);

@@ -11,21 +11,33 @@ using std::chrono::milliseconds;
 
 TEST_CASE("copy budget: half of an iteration's link time, whatever the link") {
   const LoadCost fast{.fixed = 0, .per_page = 100'000};
-  CHECK(max_copies_ahead(milliseconds(20), fast) == 100);  // a prefill of 2,048 tokens fills 64
-  CHECK(max_copies_ahead(milliseconds(2), fast) == 10);
+  CHECK(max_copies_ahead(milliseconds(20), fast, 0) == 100);  // a prefill of 2,048 tokens fills 64
+  CHECK(max_copies_ahead(milliseconds(2), fast, 0) == 10);
   const LoadCost slow{.fixed = 500'000, .per_page = 2'000'000};
-  CHECK(max_copies_ahead(milliseconds(20), slow) == 4);  // 9.5 ms are left of ten
+  CHECK(max_copies_ahead(milliseconds(20), slow, 0) == 4);  // 9.5 ms are left of ten
 }
 
 TEST_CASE("copy budget: something goes however short the iteration, and not all however long") {
   const LoadCost link{.fixed = 1'000'000, .per_page = 100'000};
-  CHECK(max_copies_ahead(microseconds(10), link) == 1);
-  CHECK(max_copies_ahead({}, link) == 1);
-  CHECK(max_copies_ahead(std::chrono::hours(1), link) == kMostCopiesAhead);
+  CHECK(max_copies_ahead(microseconds(10), link, 0) == 1);
+  CHECK(max_copies_ahead({}, link, 0) == 1);
+  CHECK(max_copies_ahead(std::chrono::hours(1), link, 0) == kMostCopiesAhead);
+}
+
+TEST_CASE("copy budget: copies that are queued already are part of it") {
+  const LoadCost link{.fixed = 0, .per_page = 100'000};
+  CHECK(max_copies_ahead(milliseconds(20), link, 60) == 40);
+  CHECK(max_copies_ahead(milliseconds(20), link, 200) == 0);
+}
+
+TEST_CASE("copy budget: a batch's own copies are no time for others") {
+  const LoadCost link{.fixed = 0, .per_page = 100'000};
+  CHECK(time_without_copies(milliseconds(10), 30, link) == milliseconds(7));
+  CHECK(time_without_copies(milliseconds(10), 300, link) == milliseconds(0));
 }
 
 TEST_CASE("copy budget: a few where copies were not measured") {
-  CHECK(max_copies_ahead(milliseconds(20), {}) == kCopiesAheadUnmeasured);
+  CHECK(max_copies_ahead(milliseconds(20), {}, 0) == kCopiesAheadUnmeasured);
 }
 
 }  // namespace
