@@ -106,7 +106,14 @@ void apply_server(const SimulateFlags& flags, ProfiledServer& server) {
   if (flags.keeps_prefixes && *flags.keeps_prefixes != settings.keeps_prefixes())
     settings.cache_policy = *flags.keeps_prefixes ? EvictionPolicy::kValue : EvictionPolicy::kNone;
   if (flags.num_host_pages) server.num_host_pages = *flags.num_host_pages;
-  if (flags.page_copy_us) server.load_from_host = {.fixed = 0, .per_page = *flags.page_copy_us * 1000};
+  if (flags.page_copy_us) {
+    // recompute_cost is in nanoseconds only where loads were measured: see RestoreCosts.
+    if (server.load_from_host == LoadCost{})
+      throw std::runtime_error(
+          "--page-copy-us: expected a profile with measured loads (load_from_host_ns), whose time for a "
+          "computation copies are weighed against");
+    server.load_from_host.per_page = *flags.page_copy_us * 1000;
+  }
   if (!flags.num_pages) return;
   server.num_pages = *flags.num_pages;
   server.limits.page_capacity = server.num_pages * server.page_size;

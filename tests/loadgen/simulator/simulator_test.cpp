@@ -222,6 +222,24 @@ TEST_CASE(
   CHECK(play(profile, conversations).totals.num_loads == 0);
 }
 
+TEST_CASE("simulator: copies ahead of need after a long prompt do not hold up the short batches behind it") {
+  auto profile = plain_profile();
+  auto& server = profile.serving;
+  server.settings.cache_policy = EvictionPolicy::kValue;
+  server.settings.max_batch_tokens = server.settings.prefill_chunk = 1024;
+  server.num_pages = 48;
+  server.num_host_pages = 100;
+  server.limits.page_capacity = 48 * 16;
+  server.recompute_cost.constant = 1e9;
+  server.load_from_host = {.fixed = 0, .per_page = 1e6};
+  profile.iteration.per_prefill_pair = 1000;  // 200 ms for 640 tokens
+  // The first leaves dirty pages behind, of which copies go ahead while the second decodes.
+  const auto simulation = play(profile, {lone_request(0ms, 100, 2), lone_request(500ms, 640, 8)});
+  CHECK(simulation.totals.num_stores > 0);
+  const auto gaps = sorted(simulation)[1].gaps_us;
+  CHECK(*std::max_element(gaps.begin(), gaps.end()) < 3000);
+}
+
 TEST_CASE("simulator: batches take what is fitted times a residual that is drawn by the seed") {
   auto profile = plain_profile();
   profile.residuals = {2, 2};
