@@ -19,6 +19,7 @@ struct MeasureKind {
   Unit unit;
   Better better;
   double (*value)(const Measures&);  // not a number where nothing was measured
+  bool is_of_completed = false;      // says nothing of requests that were not
 };
 
 std::span<const MeasureKind> measure_kinds();

@@ -14,6 +14,10 @@ struct PairedDifference {
   double base = 0, other = 0;  // means over the pairs
   double low = 0, high = 0;    // of other - base, with 95 % confidence; infinite for fewer than two pairs
   std::size_t count = 0;       // pairs
+  std::size_t num_endless_base = 0, num_endless_other = 0;  // of them, infinite
+
+  // No mean is infinite: they can be compared.
+  bool is_finite() const { return num_endless_base + num_endless_other == 0; }
 
   // The interval lies on one side of zero.
   bool is_known() const { return low > 0 || high < 0; }

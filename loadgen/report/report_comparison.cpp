@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -33,16 +34,18 @@ std::vector<PointPair> pairs_of(const RunLine& base, const RunLine& other) {
   return pairs;
 }
 
-// The figure of both, by seed; runs without it, or without a partner, are left out. Where
-// no seed is in both, the means are one pair.
+// The figure of both, by seed; runs without it, or without a partner of their own, are left
+// out. Where no seed is in both, the means are one pair.
 PairedDifference difference_of(const PointPair& pair, const MeasureKind& kind) {
   std::vector<std::pair<double, double>> values;
+  std::set<const StoredRun*> paired;
   for (const auto* base : pair.base->runs) {
     const auto seed = setting(base->result, kSeedSetting);
     const auto other = std::find_if(pair.other->runs.begin(), pair.other->runs.end(), [&](const auto* run) {
-      return setting(run->result, kSeedSetting) == seed;
+      return setting(run->result, kSeedSetting) == seed && !paired.contains(run);
     });
     if (other == pair.other->runs.end()) continue;
+    paired.insert(*other);
     const double of_base = kind.value(base->summary.total), of_other = kind.value((*other)->summary.total);
     if (!std::isnan(of_base) && !std::isnan(of_other)) values.emplace_back(of_base, of_other);
   }
@@ -55,8 +58,8 @@ PairedDifference difference_of(const PointPair& pair, const MeasureKind& kind) {
 
 // Without two pairs nothing is called better, worse or the same.
 const char* verdict_class(const MeasureKind& kind, const PairedDifference& difference) {
-  if (difference.base == difference.other) return "same";
-  if (difference.count < 2) return "";
+  if (difference.is_finite() && difference.base == difference.other) return "same";
+  if (difference.count < 2 || (!difference.is_finite() && !difference.is_known())) return "";
   if (!difference.is_known() || kind.better == Better::kNeither) return "same";
   return (difference.high < 0) == (kind.better == Better::kLower) ? "good" : "bad";
 }
@@ -64,6 +67,7 @@ const char* verdict_class(const MeasureKind& kind, const PairedDifference& diffe
 std::string thousandths(double value) { return rounded_text(std::round(value * 1000) / 1000); }
 
 std::string ratio_text(double base, double other) {
+  if (std::isinf(base)) return "–";
   if (base == other) return "1×";
   if (std::isinf(other)) return "∞";
   if (base == 0) return "–";
@@ -78,14 +82,22 @@ std::string interval_text(const PairedDifference& difference) {
          thousandths(1 + difference.high / difference.base) + ")";
 }
 
+// Empty where no mean is endless.
+std::string endless_text(const PairedDifference& difference) {
+  if (difference.is_finite()) return {};
+  const auto of_all = " of " + std::to_string(difference.count);
+  return " endless in " + std::to_string(difference.num_endless_base) + of_all + " → " +
+         std::to_string(difference.num_endless_other) + of_all + " seeds:";
+}
+
 std::string ratio_cell(const MeasureKind& kind, const PointPair& pair) {
   const auto difference = difference_of(pair, kind);
   if (difference.count == 0) return "<td>–</td>";
   auto ratio = ratio_text(difference.base, difference.other);
   const bool may_be_chance = difference.count > 1 && !difference.is_known();
-  if (may_be_chance && difference.base != difference.other) ratio = "≈ " + ratio;
+  if (may_be_chance && difference.is_finite() && difference.base != difference.other) ratio = "≈ " + ratio;
   return std::string("<td><span class=\"") + verdict_class(kind, difference) + "\">" + ratio +
-         "</span><small>" + interval_text(difference) + " " +
+         "</span><small>" + interval_text(difference) + endless_text(difference) + " " +
          html_text(measure_text(kind.unit, difference.base)) + " → " +
          html_text(measure_text(kind.unit, difference.other)) + "</small></td>";
 }
@@ -94,6 +106,25 @@ bool is_all_zero(const MeasureKind& kind, const std::vector<PointPair>& pairs) {
   const auto has_value = [&](const LoadPoint& point) { return spread_of(point, kind.value).high > 0; };
   return std::none_of(pairs.begin(), pairs.end(),
                       [&](const auto& pair) { return has_value(*pair.base) || has_value(*pair.other); });
+}
+
+double completed_share(const LoadPoint& point) {
+  return spread_of(point,
+                   [](const Measures& measures) {
+                     return measures.num_requests > 0 ? static_cast<double>(measures.num_completed) /
+                                                            static_cast<double>(measures.num_requests)
+                                                      : std::nan("");
+                   })
+      .mean;
+}
+
+// A figure of completed requests compares different requests where other shares were completed.
+const char* mark_of(const MeasureKind& kind, const std::vector<PointPair>& pairs) {
+  if (!kind.is_of_completed) return "";
+  const bool is_marked = std::any_of(pairs.begin(), pairs.end(), [](const auto& pair) {
+    return completed_share(*pair.base) != completed_share(*pair.other);
+  });
+  return is_marked ? " <small>of completed requests, whose shares differ</small>" : "";
 }
 
 std::string comparison_table(const RunGroups& groups, const RunLine& base, const RunLine& other) {
@@ -109,7 +140,7 @@ std::string comparison_table(const RunGroups& groups, const RunLine& base, const
   out += "</tr></thead><tbody>";
   for (const auto& kind : measure_kinds()) {
     if (kind.unit == MeasureKind::Unit::kCount || is_all_zero(kind, pairs)) continue;
-    out += std::string("<tr><td>") + kind.name + "</td>";
+    out += std::string("<tr><td>") + kind.name + mark_of(kind, pairs) + "</td>";
     for (const auto& pair : pairs) out += ratio_cell(kind, pair);
     out += "</tr>";
   }

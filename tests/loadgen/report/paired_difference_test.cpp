@@ -49,12 +49,27 @@ TEST_CASE("paired difference: of two equal arms one in twenty is called differen
   }
 }
 
+TEST_CASE("paired difference: intervals of many seeds narrow without a step") {
+  const auto half_width = [](std::size_t num_seeds) {
+    Pairs pairs(num_seeds, {0, 0});
+    for (std::size_t i = 0; i < num_seeds; ++i) pairs[i].second = i % 2 == 0 ? 1 : -1;
+    const auto difference = paired_difference(pairs);
+    return (difference.high - difference.low) / 2 * std::sqrt(static_cast<double>(num_seeds - 1));
+  };
+  CHECK(half_width(32) == doctest::Approx(2.040).epsilon(0.002));  // Student's t of 31 degrees
+  CHECK(half_width(61) == doctest::Approx(2.000).epsilon(0.002));  // of 60
+}
+
 TEST_CASE("paired difference: an arm that never answers is worse than one that always does") {
   const double never = HUGE_VAL;
   CHECK(paired_difference(Pairs{{1, never}, {2, never}}).low > 0);
   CHECK(paired_difference(Pairs{{never, 1}, {never, 2}}).high < 0);
   CHECK_FALSE(paired_difference(Pairs{{1, never}, {2, 2}}).is_known());
   CHECK_FALSE(paired_difference(Pairs{{never, never}, {never, never}}).is_known());
+  const auto some = paired_difference(Pairs{{never, 1}, {2, never}, {1, never}});
+  CHECK_FALSE(some.is_finite());
+  CHECK(some.num_endless_base == 1);
+  CHECK(some.num_endless_other == 2);
 }
 
 }  // namespace

@@ -129,6 +129,23 @@ TEST_CASE("report: a difference that may be chance is marked so") {
   CHECK_FALSE(contains(page, "nothing is known of chance"));
 }
 
+TEST_CASE("report: endless figures are not called the same, and means of the completed are marked") {
+  std::vector<StoredRun> runs = {run_of("a", 4, 1, 100, 5), run_of("a", 4, 2, 100, 5),
+                                 run_of("b", 4, 1, 100, 5), run_of("b", 4, 2, 100, 5)};
+  CHECK(contains(page_of(runs), "endless in 2 of 2 → 2 of 2 seeds"));
+  CHECK_FALSE(contains(page_of(runs), "whose shares differ"));
+  for (auto& record : runs[2].result.records) record.outcome = Outcome::kCompleted;
+  runs[2].summary = summarize(runs[2].result);
+  CHECK(contains(page_of(runs), "endless in 2 of 2 → 1 of 2 seeds"));
+  CHECK(contains(page_of(runs), "end to end mean <small>of completed requests, whose shares differ"));
+}
+
+TEST_CASE("report: a seed that came twice on one side has one partner") {
+  std::vector<StoredRun> runs = {run_of("a", 4, 1, 100, 5), run_of("a", 4, 1, 100, 5),
+                                 run_of("b", 4, 1, 100, 5), run_of("b", 4, 2, 100, 5)};
+  CHECK(contains(page_of(runs), "endless in 1 of 1 → 1 of 1 seeds"));
+}
+
 TEST_CASE("report: with one seed it says that nothing is known of chance, and calls nothing better") {
   const std::vector<StoredRun> runs = {run_of("a", 4, 1, 100, 3), run_of("b", 4, 2, 100, 3)};
   const auto page = page_of(runs);
