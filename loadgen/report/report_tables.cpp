@@ -82,8 +82,9 @@ std::string overview_rows(const RunGroups& groups, const RunLine& line, const Lo
 std::string statistics_row(const char* name, const LatencyStatistics& statistics) {
   if (statistics.count == 0 && statistics.max != kEndless) return {};
   std::string out = std::string("<tr>") + cell(name);
-  for (const auto time : {statistics.mean, statistics.p50, statistics.p90, statistics.p95, statistics.p98,
-                          statistics.p99, statistics.max})
+  out += cell(statistics.count > 0 ? duration_text(in_seconds(statistics.mean)) : "–");
+  for (const auto time :
+       {statistics.p50, statistics.p90, statistics.p95, statistics.p98, statistics.p99, statistics.max})
     out += cell(duration_text(in_seconds(time)));
   return out + cell(rounded_text(static_cast<double>(statistics.count))) + "</tr>";
 }

@@ -24,9 +24,11 @@ constexpr double kMaxSeconds = 3.2e9;
 // ---- writing
 
 void put_statistics(ordered_json& out, const std::string& name, const LatencyStatistics& statistics) {
-  out["mean_" + name + "_ms"] = in_milliseconds(statistics.mean);
+  const bool has_mean = statistics.count > 0;
+  out["mean_" + name + "_ms"] = has_mean ? ordered_json(in_milliseconds(statistics.mean)) : ordered_json();
   out["median_" + name + "_ms"] = in_milliseconds(statistics.p50);
-  out["std_" + name + "_ms"] = in_milliseconds(statistics.standard_deviation);
+  out["std_" + name + "_ms"] =
+      has_mean ? ordered_json(in_milliseconds(statistics.standard_deviation)) : ordered_json();
   out["p90_" + name + "_ms"] = in_milliseconds(statistics.p90);
   out["p95_" + name + "_ms"] = in_milliseconds(statistics.p95);
   out["p98_" + name + "_ms"] = in_milliseconds(statistics.p98);

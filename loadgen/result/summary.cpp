@@ -2,6 +2,7 @@
 #include "loadgen/result/summary.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "loadgen/seconds.hpp"
 
@@ -17,19 +18,37 @@ bool is_counted(const RequestRecord& record, const MeasuredWindow& window,
   return window.contains(record.intended) && (!request_class || record.request_class == *request_class);
 }
 
-void collect_unanswered(PerLatency<LatencyHistogram>& latencies) {
-  latencies.end_to_end.record_endless();
-  latencies.time_to_first_token.record_endless();
-  latencies.normalized_latency.record_endless();
-  latencies.time_per_output_token.record_endless();
+// Latencies that requests of a class can have: what its completed ones had, since vectors have
+// no tokens, and single tokens no time between them; all where none was completed.
+struct Possible {
+  bool has_completed = false, has_text = false, has_tokens = false, has_gaps = false;
+
+  void note(const RequestRecord& record) {
+    has_completed = true;
+    has_text = has_text || record.first_token > Duration(0);
+    has_tokens = has_tokens || record.output_tokens > 0;
+    has_gaps = has_gaps || record.output_tokens > 1;
+  }
+};
+
+std::map<std::uint32_t, Possible> possible_by_class(const RunResult& result) {
+  std::map<std::uint32_t, Possible> possible;
+  for (const auto& record : result.records)
+    if (record.outcome == Outcome::kCompleted) possible[record.request_class].note(record);
+  return possible;
 }
 
-void collect(PerLatency<LatencyHistogram>& latencies, const RequestRecord& record, bool counts_all) {
+void collect_unanswered(PerLatency<LatencyHistogram>& latencies, const Possible& possible) {
+  const bool is_any = !possible.has_completed;
+  latencies.end_to_end.record_endless();
+  if (is_any || possible.has_text) latencies.time_to_first_token.record_endless();
+  if (is_any || possible.has_tokens) latencies.normalized_latency.record_endless();
+  if (is_any || possible.has_gaps) latencies.time_per_output_token.record_endless();
+}
+
+void collect(PerLatency<LatencyHistogram>& latencies, const RequestRecord& record) {
   if (record.sent >= record.intended) latencies.client_delay.record(record.client_delay());
-  if (record.outcome != Outcome::kCompleted) {
-    if (counts_all) collect_unanswered(latencies);
-    return;
-  }
+  if (record.outcome != Outcome::kCompleted) return;
   latencies.end_to_end.record(record.end_to_end());
   if (record.server_queue) latencies.server_queue.record(*record.server_queue);
   if (record.first_token > Duration(0)) latencies.time_to_first_token.record(record.time_to_first_token());
@@ -157,9 +176,13 @@ PerLatency<LatencyHistogram> collect_latencies(const RunResult& result,
                                                std::optional<std::uint32_t> request_class) {
   const auto window = measured_window(result);
   const bool counts_all = setting(result, kPercentilesSetting) != kOfCompleted;
+  auto possible = possible_by_class(result);
   PerLatency<LatencyHistogram> latencies;
   for (const auto& record : result.records) {
-    if (is_counted(record, window, request_class)) collect(latencies, record, counts_all);
+    if (!is_counted(record, window, request_class)) continue;
+    collect(latencies, record);
+    if (counts_all && record.outcome != Outcome::kCompleted)
+      collect_unanswered(latencies, possible[record.request_class]);
   }
   return latencies;
 }

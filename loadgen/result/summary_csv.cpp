@@ -31,7 +31,7 @@ std::string milliseconds(std::chrono::nanoseconds time) { return number(in_milli
 
 void add_statistics(std::vector<Column>& columns, const std::string& name,
                     const LatencyStatistics& statistics) {
-  columns.emplace_back("mean_" + name + "_ms", milliseconds(statistics.mean));
+  columns.emplace_back("mean_" + name + "_ms", statistics.count > 0 ? milliseconds(statistics.mean) : "");
   columns.emplace_back("median_" + name + "_ms", milliseconds(statistics.p50));
   columns.emplace_back("p90_" + name + "_ms", milliseconds(statistics.p90));
   columns.emplace_back("p95_" + name + "_ms", milliseconds(statistics.p95));

@@ -29,8 +29,9 @@ void print_statistics(std::ostream& out, const char* name, const LatencyStatisti
   std::array<char, 24> label{};
   std::snprintf(label.data(), label.size(), "  %-18s", name);
   out << label.data();
-  for (const auto time : {statistics.mean, statistics.p50, statistics.p90, statistics.p95, statistics.p98,
-                          statistics.p99, statistics.max})
+  out << padded(statistics.count > 0 ? short_number(in_milliseconds(statistics.mean)) : "-", 8);
+  for (const auto time :
+       {statistics.p50, statistics.p90, statistics.p95, statistics.p98, statistics.p99, statistics.max})
     out << padded(short_number(in_milliseconds(time)), 8);
   out << '\n';
 }

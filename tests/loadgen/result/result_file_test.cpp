@@ -185,6 +185,8 @@ TEST_CASE("result_file: plot scripts made for vllm's benchmark find their keys")
   }
   CHECK(results["duration"] == 28.0);
   CHECK(results["mean_ttft_ms"] == 100.0);
+  const auto empty = json::parse(results_json({}, summarize({})));
+  CHECK(empty["mean_ttft_ms"].is_null());
 }
 
 TEST_CASE("result_file: what is not there is named") {

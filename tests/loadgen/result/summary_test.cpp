@@ -180,6 +180,31 @@ TEST_CASE("summary: a server that refuses what would be slow is not fast") {
   CHECK(summarize(result).total.latencies.time_to_first_token.p99 < milliseconds(51));
 }
 
+TEST_CASE("summary: a failure is endless only in latencies that its answer would have had") {
+  const auto latencies_with = [](std::uint32_t output_tokens) {
+    auto completed = answer(milliseconds(0), milliseconds(50), milliseconds(10), output_tokens);
+    if (output_tokens == 0) completed.first_token = completed.last_token = nanoseconds(0);
+    auto elsewhere = answer(milliseconds(0), milliseconds(50), milliseconds(10), 9);
+    elsewhere.request_class = 1;
+    const auto failed = failure(milliseconds(5), Outcome::kRefused);
+    return summarize(run_of({completed, elsewhere, failed}, seconds(0), seconds(1))).total.latencies;
+  };
+  const auto vector = latencies_with(0), one_token = latencies_with(1), more = latencies_with(2);
+  CHECK(vector.end_to_end.max == kEndless);
+  CHECK(vector.time_to_first_token.max != kEndless);
+  CHECK(vector.normalized_latency.max != kEndless);
+  CHECK(one_token.time_to_first_token.max == kEndless);
+  CHECK(one_token.time_per_output_token.max != kEndless);
+  CHECK(more.time_per_output_token.max == kEndless);
+}
+
+TEST_CASE("summary: where nothing was completed there is no mean") {
+  std::ostringstream out;
+  const auto result = run_of({failure(milliseconds(5), Outcome::kRefused)}, seconds(0), seconds(1));
+  print_summary(out, result, summarize(result));
+  CHECK(out.str().find("end to end               -     inf") != std::string::npos);
+}
+
 TEST_CASE("summary: random runs have the counts found by brute force") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const auto result = random_run(seed);
