@@ -78,6 +78,7 @@ struct IterationReport {
   std::uint32_t num_decodes = 0;                   // sequences that advanced by one drawn token
   IterationShape shape = {};                       // its cost follows from it; of a decoder
   std::uint32_t num_running = 0, num_waiting = 0;  // when it ended
+  std::uint32_t num_copies = 0;                    // of pages that went with it
   bool is_lost = false;                            // its worker died
   ModelIndex model = 0;
 

@@ -345,6 +345,7 @@ void EngineCore::report_iteration(WorkerId id, Worker& worker, const Flight& fli
                          .shape = flight.shape,
                          .num_running = static_cast<std::uint32_t>(worker.running.size()),
                          .num_waiting = static_cast<std::uint32_t>(waiting_.size()),
+                         .num_copies = static_cast<std::uint32_t>(flight.copies.size()),
                          .is_lost = result == nullptr};
   if (result) {
     worker.health.last_done = now_;

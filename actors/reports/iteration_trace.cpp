@@ -35,6 +35,7 @@ void record_iteration(Tracer& tracer, const IterationLinks& links, const Iterati
   span.end_unix_nanoseconds = tracer.unix_nanoseconds(report.ended);
   const double network_seconds = static_cast<double>(report.network_nanoseconds) * 1e-9;
   span.attributes = {{semconv::kWorker, count(report.worker)},
+                     {semconv::kModelIndex, count(report.model)},
                      {semconv::kEpoch, count(report.epoch)},
                      {semconv::kBatchId, count(report.batch_id)},
                      {semconv::kBatchTokens, count(report.num_tokens)},
@@ -47,7 +48,8 @@ void record_iteration(Tracer& tracer, const IterationLinks& links, const Iterati
   span.attributes.insert(span.attributes.end(),
                          {{semconv::kBatchOutputRows, count(report.shape.num_output_rows)},
                           {semconv::kBatchDecodeKeys, count(report.shape.decode_keys)},
-                          {semconv::kBatchPrefillPairs, count(report.shape.prefill_pairs)}});
+                          {semconv::kBatchPrefillPairs, count(report.shape.prefill_pairs)},
+                          {semconv::kBatchCopies, count(report.num_copies)}});
   span.links = links.links();
   span.num_dropped_links = links.num_dropped();
   if (report.is_lost) {

@@ -57,9 +57,11 @@ void print_summary(const CostProfile& profile, const std::vector<CostSample>& sa
     std::printf("%zu batches measured; between rounds the middle half differs by %.1f %% (median)\n",
                 samples.size(), 100 * median_spread(samples));
   else
-    std::printf("%zu served batches; over what is fitted: median %.2f, p90 %.2f, p99 %.2f\n", samples.size(),
-                residual_at(profile.residuals, 0.5), residual_at(profile.residuals, 0.9),
-                residual_at(profile.residuals, 0.99));
+    std::printf(
+        "%zu served batches of %u to %u tokens; over what is fitted: median %.2f, p90 %.2f, p99 %.2f\n",
+        samples.size(), batch_sizes(samples).fewest, batch_sizes(samples).most,
+        residual_at(profile.residuals, 0.5), residual_at(profile.residuals, 0.9),
+        residual_at(profile.residuals, 0.99));
   std::printf("the fit is off by %.1f %% on average, %.1f %% at p90, %.1f %% at worst\n",
               100 * fit.mean_error, 100 * fit.p90_error, 100 * fit.worst_error);
   const ServingOverheads& overheads = profile.overheads;

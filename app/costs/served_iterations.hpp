@@ -4,6 +4,8 @@
 // does to it: caches that other threads use, cores that are taken away, stalls.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "app/trace/trace_file.hpp"
@@ -16,9 +18,20 @@ inline constexpr std::size_t kFewestIterations = 200;
 // More are thinned out evenly.
 inline constexpr std::size_t kMostIterations = 20'000;
 
-// Time is the device's own (network_seconds). Batches whose worker died, and those without
-// slices, are left out. Throws std::runtime_error: fewer than kFewestIterations, or spans
-// without a batch's shape, as older servers wrote them.
+// The largest batch has at least this many times the tokens of the smallest.
+inline constexpr std::uint32_t kFewestTokensRatio = 4;
+
+// Time is the device's own (network_seconds). Batches whose worker died, those without
+// slices, those of encoders and those that took copies with them are left out. Throws
+// std::runtime_error: fewer than kFewestIterations; more than one server, model or worker; no
+// decodes or no prompts, or all of about one size; spans without a batch's shape, as older
+// servers wrote them.
 std::vector<CostSample> served_iterations(const TraceFile& trace);
+
+// samples: not empty.
+struct BatchSizes {
+  std::uint32_t fewest = 0, most = 0;  // tokens
+};
+BatchSizes batch_sizes(const std::vector<CostSample>& samples);
 
 }  // namespace troupe

@@ -63,17 +63,21 @@ TEST_CASE("profile: what is written can be simulated with, and holds the server'
   CHECK(profile.iteration({.num_tokens = 1, .num_sequences = 1, .num_output_rows = 1}).count() > 100'000);
 }
 
-// Iterations of 1 ms and 10 us a stream, of which one in forty stalls for 4 ms more.
+// Iterations of 1 ms and 10 us a stream, of which one in forty stalls for 4 ms more; one in
+// twenty reads a prompt of 32 tokens as well.
 TraceFile served_trace(int count) {
   TraceFile trace;
   for (int i = 0; i < count; ++i) {
     const double streams = 1 + i % 7;
     TraceSpan span;
     span.name = "iteration";
-    span.numbers = {{"troupe.batch.tokens", streams},
+    const bool has_prompt = i % 20 == 7;
+    span.numbers = {{"troupe.batch.tokens", streams + (has_prompt ? 32 : 0)},
                     {"troupe.batch.sequences", streams},
                     {"troupe.batch.output_rows", streams},
                     {"troupe.batch.decode_keys", 100 * streams},
+                    {"troupe.batch.prefill_pairs", has_prompt ? 528 : 0},
+                    {"troupe.batch.copies", 0},
                     {"troupe.batch.network_seconds", 1e-3 + 1e-5 * streams + (i % 40 == 0 ? 4e-3 : 0)}};
     trace.spans.push_back(span);
   }
@@ -90,12 +94,41 @@ TEST_CASE("profile: iterations that were served give the cost, and what stalls a
   CHECK(residual_at(residuals, 0.99) > 3);
 }
 
+TEST_CASE("profile: batches of encoders, and those that took copies with them, are no samples") {
+  auto trace = served_trace(300);
+  trace.spans[1].numbers["troupe.batch.copies"] = 3;
+  trace.spans[2].numbers["troupe.batch.decode_keys"] = 0;  // as an encoder's
+  trace.spans[2].numbers["troupe.model.index"] = 1;
+  CHECK(served_iterations(trace).size() == 298);
+}
+
 TEST_CASE("profile: served iterations that tell nothing are refused") {
   CHECK_THROWS_WITH_AS(served_iterations(served_trace(199)),
-                       "iteration spans: expected at least 200, got 199", std::runtime_error);
+                       "iteration spans: expected at least 200 without copies, got 199", std::runtime_error);
   auto old = served_trace(300);
   for (TraceSpan& span : old.spans) span.numbers.erase("troupe.batch.decode_keys");
   CHECK_THROWS_AS(served_iterations(old), std::runtime_error);
+  auto copying = served_trace(300);
+  for (TraceSpan& span : copying.spans) span.numbers["troupe.batch.copies"] = 1;
+  CHECK_THROWS_WITH_AS(served_iterations(copying),
+                       "iteration spans: expected at least 200 without copies, got 0", std::runtime_error);
+  for (const char* source : {"troupe.worker.id", "troupe.model.index"}) {
+    auto mixed = served_trace(300);
+    mixed.spans[9].numbers[source] = 1;
+    CHECK_THROWS_WITH_AS(
+        served_iterations(mixed),
+        "iteration spans: expected those of one server, model and worker, got 2 different ones",
+        std::runtime_error);
+  }
+  auto decodes = served_trace(300);
+  for (TraceSpan& span : decodes.spans) span.numbers["troupe.batch.prefill_pairs"] = 0;
+  CHECK_THROWS_WITH_AS(served_iterations(decodes),
+                       "iteration spans: expected decodes and prompts, got no prompts", std::runtime_error);
+  auto even = served_trace(300);
+  for (TraceSpan& span : even.spans) span.numbers["troupe.batch.tokens"] = 32;
+  CHECK_THROWS_WITH_AS(served_iterations(even),
+                       "iteration spans: expected batches that differ 4 times in tokens, got 32 to 32",
+                       std::runtime_error);
   auto lost = served_trace(300);
   for (TraceSpan& span : lost.spans) span.is_error = true;
   CHECK_THROWS_AS(served_iterations(lost), std::runtime_error);
