@@ -94,7 +94,7 @@ bool PythonArguments::take_in_key(char byte, std::string& out) {
   if (is_json_space(byte)) return true;
   if (byte == ')' && word_.empty()) return close(byte, out);
   if (byte != '=' || word_.empty()) return false;
-  begin_value(out);
+  if (!begin_value(out)) return false;
   out += '"' + word_ + "\": ";
   word_.clear();
   place_ = Place::kValue;
@@ -106,11 +106,11 @@ bool PythonArguments::take_in_value(char byte, std::string& out) {
     word_ += byte;
     return true;
   }
-  end_word(out);
+  if (!end_word(out)) return false;
   switch (byte) {
     case '"':
     case '\'':
-      begin_value(out);
+      if (!begin_value(out)) return false;
       out += '"';
       quote_ = byte;
       place_ = Place::kText;
@@ -118,7 +118,7 @@ bool PythonArguments::take_in_value(char byte, std::string& out) {
     case '[':
     case '(':
     case '{':
-      begin_value(out);
+      if (!begin_value(out)) return false;
       out += byte == '{' ? '{' : '[';
       closers_ += byte == '{' ? '}' : byte == '[' ? ']' : ')';
       return true;
@@ -127,9 +127,13 @@ bool PythonArguments::take_in_value(char byte, std::string& out) {
     case '}': return close(byte, out);
     case ',':
       needs_comma_ = true;
+      is_behind_value_ = false;
       if (closers_.empty()) place_ = Place::kKey;
       return true;
-    case ':': out += ": "; return !closers_.empty() && closers_.back() == '}';
+    case ':':
+      out += ": ";
+      is_behind_value_ = false;
+      return !closers_.empty() && closers_.back() == '}';
     default: return is_json_space(byte);
   }
 }
@@ -139,6 +143,7 @@ void PythonArguments::take_in_text(char byte, std::string& out) {
     place_ = Place::kEscape;
   } else if (byte == quote_) {
     out += '"';
+    is_behind_value_ = true;
     place_ = Place::kValue;
   } else {
     append_json_inside(out, std::string_view(&byte, 1));
@@ -164,19 +169,25 @@ bool PythonArguments::close(char byte, std::string& out) {
   if (closers_.back() != byte) return false;
   closers_.pop_back();
   out += byte == '}' ? '}' : ']';
+  is_behind_value_ = true;
   return true;
 }
 
-void PythonArguments::begin_value(std::string& out) {
+// False: another value stands in front, without a comma.
+bool PythonArguments::begin_value(std::string& out) {
+  if (is_behind_value_) return false;
   if (needs_comma_) out += ", ";
   needs_comma_ = false;
+  return true;
 }
 
-void PythonArguments::end_word(std::string& out) {
-  if (word_.empty()) return;
-  begin_value(out);
+bool PythonArguments::end_word(std::string& out) {
+  if (word_.empty()) return true;
+  if (!begin_value(out)) return false;
   out += json_word(word_);
   word_.clear();
+  is_behind_value_ = true;
+  return true;
 }
 
 }  // namespace troupe

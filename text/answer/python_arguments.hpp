@@ -31,15 +31,16 @@ class PythonArguments {
   void take_in_text(char byte, std::string& out);
   void take_escape(char byte, std::string& out);
   bool close(char byte, std::string& out);
-  void begin_value(std::string& out);
-  void end_word(std::string& out);
+  bool begin_value(std::string& out);
+  bool end_word(std::string& out);
 
   State state_ = State::kOpen;
   Place place_ = Place::kBegin;
   std::string closers_;  // of open brackets, the innermost last
   std::string word_;     // a key, a number, a name or an escape as far as it came
   char quote_ = '"';
-  bool needs_comma_ = false;  // in front of the next value or key
+  bool needs_comma_ = false;      // in front of the next value or key
+  bool is_behind_value_ = false;  // where no other can begin
 };
 
 }  // namespace troupe

@@ -334,6 +334,8 @@ TEST_CASE("answer parser: calls in Python's notation are read as JSON") {
   CHECK(called(R"(zone='a\n\'\x41\u00e9\q')") == "clock({\"zone\": \"a\\n'A\xC3\xA9\\\\q\"})");
   CHECK(called(R"(zone='\ud83d\ude00\U0000d83d\U0000de00')") ==
         R"(clock({"zone": "\ud83d\ude00\ud83d\ude00"}))");
+  CHECK(called("any=[1 2]") == R"(clock({"any": [1))");
+  CHECK(called(R"(zone="a" "b")") == R"(clock({"zone": "a"))");
   CHECK(called("any=[1, ], ") == R"(clock({"any": [1]}))");
   const auto two =
       read(reading(kPython), "So: <|tool_call_start|>[clock(zone='U'), map()]<|tool_call_end|>!");
