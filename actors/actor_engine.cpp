@@ -84,9 +84,10 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
                                                   environment_->board, environment_->metrics);
   start.stream->hold(std::move(pass));
   const ServedModel& model = environment_->models[start.request->model].served;
-  if (!start.refusal && is_bound_to_form(model, *start.request))
-    start.form_place = environment_->forms->take_place();
-  if (!start.refusal && !start.form_place && must_be_bound(*start.request))
+  const bool must_be_bound_here = is_run && must_be_bound(*start.request);
+  if (!start.refusal && is_run && is_bound_to_form(model, *start.request))
+    start.form_place = environment_->forms->take_place(must_be_bound_here);
+  if (!start.refusal && !start.form_place && must_be_bound_here)
     start.refusal = ApiError{
         .kind = ApiErrorKind::kOverloaded,
         .message = "As many answers of a given form are under way as there may be; try again later."};

@@ -186,9 +186,16 @@ bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
 
 // False: the process that drew the answer's beginning did not bind it, or by other rules.
 bool RequestState::allows_journaled(OutputGuide guide) const {
-  const auto& run = start_.request->background;
-  return !run || std::all_of(run->tokens.begin(), run->tokens.end(),
-                             [&](std::int32_t token) { return guide.take(token); });
+  if (!replays_journaled()) return true;
+  const auto& tokens = start_.request->background->tokens;
+  return std::all_of(tokens.begin(), tokens.end(), [&](std::int32_t token) { return guide.take(token); });
+}
+
+// Log-probabilities are known of no token but those that are drawn here.
+bool RequestState::replays_journaled() const {
+  const GenerationRequest& request = *start_.request;
+  return request.background && !request.sampling.wants_logprobs() &&
+         request.background->vocabulary == journaled_vocabulary();
 }
 
 void RequestState::take_conversation(const ConversationRead& read) {
@@ -321,10 +328,7 @@ AdmissionTicket RequestState::make_ticket(EncodedPrompt prompt) const {
   ticket.sampling = request.sampling;
   ticket.sampling.top_logprobs = num_alternatives();
   if (!request.has_seed && request.sampling.seed == 0) ticket.sampling.seed = start_.drawn_seed;
-  // Log-probabilities are known of no token but those that are drawn here.
-  if (request.background && !request.sampling.wants_logprobs() &&
-      request.background->vocabulary == journaled_vocabulary())
-    ticket.drawn = request.background->tokens;
+  if (replays_journaled()) ticket.drawn = request.background->tokens;
   ticket.max_tokens = request.max_tokens;
   ticket.cache_salt = request.cache_salt;
   ticket.flow = request.flow;

@@ -82,6 +82,7 @@ class RequestState {
   std::int32_t num_alternatives() const;
   bool find_call_guide(const std::vector<std::int32_t>& prompt);
   bool allows_journaled(OutputGuide guide) const;
+  bool replays_journaled() const;
   bool is_over() const { return is_cancelled_ || start_.stream->is_over(); }
   void enter_journal();
   std::uint64_t journaled_vocabulary() const;

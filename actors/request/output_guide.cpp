@@ -25,9 +25,9 @@ Grammar compile(const OutputForm& form, const Tokenizer& tokenizer) {
 
 }  // namespace
 
-std::shared_ptr<const void> OutputForms::take_place() {
+std::shared_ptr<const void> OutputForms::take_place(bool is_needed) {
   const auto leave = [taken = num_places_taken_](const void*) { *taken -= 1; };
-  if (num_places_taken_->fetch_add(1) < kMostAtOnce) return {this, leave};
+  if (num_places_taken_->fetch_add(1) < (is_needed ? kMostAtOnce : kMostWishesAtOnce)) return {this, leave};
   *num_places_taken_ -= 1;
   return nullptr;
 }

@@ -48,11 +48,13 @@ class OutputForms {
   // Requests that may be bound to a form at once: each has a thread of its own, so that a slow
   // grammar holds up its own request only.
   static constexpr std::uint32_t kMostAtOnce = 128;
+  // Requests that go on without a place leave the rest to those that can't.
+  static constexpr std::uint32_t kMostWishesAtOnce = 64;
 
   explicit OutputForms(std::size_t num_models) : vocabularies_(num_models) {}
 
-  // A place for one of them, for as long as it is held. Null: all are taken.
-  std::shared_ptr<const void> take_place();
+  // A place for one of them, for as long as it is held. Null: all are taken that it may have.
+  std::shared_ptr<const void> take_place(bool is_needed);
 
   // An error names the field at fault, and in it the place.
   std::variant<OutputGuide, ApiError> guide(ModelIndex model, const ServedModel& served,

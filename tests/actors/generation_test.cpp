@@ -297,7 +297,10 @@ TEST_CASE("generation: strict tools are bound while there is room for forms, cal
   sim::SimWorld world(chatting_settings());
   OutputForms& forms = *world.engine().environment().forms;
   std::vector<std::shared_ptr<const void>> places;
-  while (places.size() + 1 < OutputForms::kMostAtOnce) places.push_back(forms.take_place());
+  const auto take_all_but = [&](std::size_t number, std::size_t left) {
+    while (places.size() + left < number) places.push_back(forms.take_place(true));
+  };
+  take_all_but(OutputForms::kMostWishesAtOnce, 1);
   const auto ask = [&](const std::function<void(GenerationRequest&)>& change) {
     auto request = letters("", 3);
     request.ignore_eos = false;
@@ -309,7 +312,7 @@ TEST_CASE("generation: strict tools are bound while there is room for forms, cal
     change(request);
     const auto sink = std::make_shared<RecordingSink>();
     world.engine().submit(std::move(request), sink);
-    const bool has_place = !forms.take_place();
+    const bool has_place = !forms.take_place(false);
     REQUIRE(world.run());
     CHECK(sink->num_terminal() == 1);
     return std::pair(has_place, sink->error().has_value());
@@ -318,12 +321,18 @@ TEST_CASE("generation: strict tools are bound while there is room for forms, cal
   const auto with_form = [](GenerationRequest& request) { request.form = sim::sim_form(3); };
   CHECK(ask(as_it_is) == std::pair(true, false));
   CHECK(ask([](GenerationRequest& request) { request.ignore_eos = true; }) == std::pair(false, false));
+  CHECK(ask([](GenerationRequest& request) { request.use = PromptUse::kEncode; }) == std::pair(false, false));
   CHECK(ask(with_form) == std::pair(true, false));
-  places.push_back(forms.take_place());
-  CHECK(ask(as_it_is) == std::pair(true, false));
-  CHECK(ask(with_form) == std::pair(true, true));
-  CHECK(ask([](GenerationRequest& request) { std::get<ChatPrompt>(request.prompt).demands_call = true; }) ==
-        std::pair(true, true));
+  take_all_but(OutputForms::kMostAtOnce, 1);
+  CHECK(!ask(as_it_is).second);
+  CHECK(forms.take_place(true));
+  CHECK(!ask(with_form).second);
+  take_all_but(OutputForms::kMostAtOnce, 0);
+  CHECK(!ask(as_it_is).second);
+  CHECK(ask(with_form).second);
+  CHECK(ask([](GenerationRequest& request) {
+          std::get<ChatPrompt>(request.prompt).demands_call = true;
+        }).second);
 }
 
 TEST_CASE("generation: an answer that is ranked tells its mean log-probability, and shows none") {
