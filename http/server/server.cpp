@@ -46,7 +46,8 @@ void take_up(const Service& service, DetachedAnswers& detached, const Interrupte
   if (const auto* error = std::get_if<ApiError>(&request)) {
     log(LogLevel::kWarning, "an interrupted response can't be gone on with",
         {{"response", answer.id}, {"reason", error->message}});
-    if (error->kind != ApiErrorKind::kModelNotFound) service.engine().end_journal(answer.id);
+    const bool lacks_model = error->kind == ApiErrorKind::kModelNotFound || error->field == "model";
+    if (!lacks_model) service.engine().end_journal(answer.id);
     return detached.fail(std::move(about), *error);
   }
   auto& generation = std::get<ApiRequest>(request);
