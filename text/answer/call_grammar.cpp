@@ -231,7 +231,7 @@ Grammar grammar_of_calls(const AnswerReading& reading, const CallDemand& demand,
     if (are_all_strict && !demand.may_be_text) throw;
   }
   try {
-    return CallGrammar(reading, tokenizer).of(freed(tools, false), demand);
+    if (!are_all_strict) return CallGrammar(reading, tokenizer).of(freed(tools, false), demand);
   } catch (const GrammarError&) {
     if (!demand.may_be_text) throw;
   }
