@@ -13,7 +13,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEMO_MODEL = ROOT / "models/demo"
-WRONG_CONFIGURATION = 78  # an exit status; also of a port that is taken
+CANNOT_START = 1  # an exit status, also of a port that is taken
 SAMPLE = re.compile(r"^(\w+)(?:\{([^}]*)\})? (\S+)$")
 
 
@@ -53,7 +53,7 @@ class Server:
         for _ in range(3):  # somebody else may take the port before the server does
             if self.start():
                 return self
-            if self.process.returncode != WRONG_CONFIGURATION:
+            if self.process.returncode != CANNOT_START:
                 break
             self.take_port()
         sys.exit("the server did not become ready: " + " ".join(self.command))
