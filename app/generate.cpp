@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "app/loading/model_loading.hpp"
+#include "app/loading/model_set.hpp"
 #include "app/options/usage_error.hpp"
 #include "telemetry/log.hpp"
 
@@ -76,7 +77,7 @@ std::string prompt_of(const GenerateCommand& command, std::istream& input, bool 
 
 int run_generate(const GenerateCommand& command) {
   std::string prompt = prompt_of(command, std::cin, ::isatty(STDIN_FILENO) == 1);
-  const auto model = load_model(command.options);
+  const auto model = load_first_model(command.options);
   Metrics metrics(model.served.name);
   Engine engine(model.served, model.make_device, engine_options(model.options), metrics);
   const auto sink = std::make_shared<TerminalSink>();

@@ -15,6 +15,7 @@
 #include "app/costs/served_iterations.hpp"
 #include "app/loading/hardware.hpp"
 #include "app/loading/model_loading.hpp"
+#include "app/loading/model_set.hpp"
 #include "app/trace/trace_file.hpp"
 #include "policy/costs/residuals.hpp"
 
@@ -82,7 +83,7 @@ void write_file(const std::string& path, const std::string& text) {
 }  // namespace
 
 int run_profile(const ProfileCommand& command) {
-  const auto model = load_model(command.options);
+  const auto model = load_first_model(command.options);
   const auto options = engine_options(model.options);
   CostProfile profile;
   profile.model = model.served.name;

@@ -103,8 +103,12 @@ Options options_of_model(const Options& options, std::size_t model, std::uint64_
 std::vector<LoadedModel> load_models(const Options& options) {
   if (options.models.size() > 1) return ModelSet(options).load();
   std::vector<LoadedModel> models;
-  models.push_back(load_model(options_of_model(options, 0, usable_cpus().size())));
+  models.push_back(load_first_model(options));
   return models;
+}
+
+LoadedModel load_first_model(const Options& options) {
+  return load_model(options_of_model(options, 0, usable_cpus().size()));
 }
 
 const LoadedModel* first_generative(const std::vector<LoadedModel>& models) {

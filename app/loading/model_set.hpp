@@ -22,6 +22,9 @@ Options options_of_model(const Options& options, std::size_t model, std::uint64_
 // their shares. Throws as load_model().
 std::vector<LoadedModel> load_models(const Options& options);
 
+// The first of the models, as a server has it that serves no other. Throws as load_model().
+LoadedModel load_first_model(const Options& options);
+
 // The one whose KV pages go to the disk; null: none generates.
 const LoadedModel* first_generative(const std::vector<LoadedModel>& models);
 
