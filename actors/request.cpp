@@ -23,9 +23,9 @@ constexpr std::size_t kShortPromptBytes = 4096;
 
 // Log-probabilities of one prompt, which one message makes on a thread that others share.
 constexpr std::size_t kMaxPromptScores = std::size_t{1} << 18;
-// Of all prompts of an answer: 75 MB before their JSON, which is written in pieces.
+// An answer has at most so many scores, of all its prompts: 75 MB before their JSON.
 constexpr std::size_t kMaxScores = std::size_t{1} << 20;
-// Of an answer: not counted among those that the server holds.
+// An answer's scores up to this size are not held against the quota of all answers.
 constexpr std::size_t kFewScoreBytes = std::size_t{1} << 20;
 
 // A page of KV: what a later process computes again is not much more.
@@ -262,7 +262,7 @@ void RequestState::admit(EncodedPrompt prompt) {
   start_.request->background ? enter_journal() : ask_for_admission();
 }
 
-// Of the most that anything of this request wants; SamplingParameters::kNoLogprobs: none is wanted.
+// The most alternatives a token whose log-probabilities are wanted; SamplingParameters::kNoLogprobs if none.
 std::int32_t RequestState::num_alternatives() const {
   const GenerationRequest& request = *start_.request;
   const std::int32_t of_prompt = request.prompt_logprobs ? static_cast<std::int32_t>(*request.prompt_logprobs)

@@ -65,7 +65,7 @@ bool Reload::run() {
   }
 }
 
-// What may fail comes first; each step that fails has changed nothing.
+// Checks run before anything is replaced: a step that throws leaves the server as it was.
 std::size_t Reload::take(const Options& asked) {
   ServerOptions access;
   read_access(asked, access);

@@ -276,6 +276,19 @@ std::vector<InterruptedAnswer> interrupted_answers(const std::shared_ptr<const S
   return interrupted;
 }
 
+void log_ready(const Options& options, const std::vector<LoadedModel>& models, const Server& server) {
+  log(LogLevel::kInfo, "ready",
+      {{"model", joined_names(models)},
+       {"device", models.front().device_summary},
+       {"host", options.host},
+       {"port", server.port()}});
+  if (server.metrics_port() != 0)
+    log(LogLevel::kInfo, "metrics are served", {{"host", options.host}, {"port", server.metrics_port()}});
+  if (server.ollama_port() != 0)
+    log(LogLevel::kInfo, "clients of Ollama are served",
+        {{"host", options.host}, {"port", server.ollama_port()}});
+}
+
 }  // namespace
 
 int run_serve(const ServeCommand& command, EndingSignals& signals) {
@@ -327,16 +340,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
     return leave(engine, has_failed ? kEngineFailed : 0, kStopTimeAtStart);
   }
   const auto start_time = std::chrono::steady_clock::now() - start;
-  log(LogLevel::kInfo, "ready",
-      {{"model", joined_names(models)},
-       {"device", models.front().device_summary},
-       {"host", options.host},
-       {"port", server.port()}});
-  if (server.metrics_port() != 0)
-    log(LogLevel::kInfo, "metrics are served", {{"host", options.host}, {"port", server.metrics_port()}});
-  if (server.ollama_port() != 0)
-    log(LogLevel::kInfo, "clients of Ollama are served",
-        {{"host", options.host}, {"port", server.ollama_port()}});
+  log_ready(options, models, server);
   say_ready(options, models, server.port(), std::chrono::duration<double>(start_time).count());
   Reload reload(command, server, tracer.get(), tls.get());
   return serve(server, engine, signals, manager, reload);

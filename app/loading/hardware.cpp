@@ -56,7 +56,7 @@ std::uint32_t count_nodes(const fs::path& root, const std::vector<std::int32_t>&
   return std::max(num_nodes, 1U);
 }
 
-// Of this process and those above it, to the root that a container sees.
+// The control groups of this process: its own and those above, up to the root that a container sees.
 std::vector<fs::path> control_groups(const fs::path& root) {
   const fs::path all = root / "sys/fs/cgroup";
   std::vector<fs::path> groups = {all};
@@ -81,7 +81,7 @@ std::uint64_t memory_limit_of(const fs::path& group) {
   return text >> limit ? limit : 0;
 }
 
-// Of two bounds; 0: none.
+// The smaller of two limits; 0 is no limit.
 template <typename Number>
 Number tighter(Number one, Number other) {
   if (one == Number{} || other == Number{}) return std::max(one, other);
