@@ -23,7 +23,7 @@ import subprocess
 import sys
 import threading
 
-from checks import run
+from demo_server import run
 from servers import Server, free_port
 
 LONGEST = ("task_meeting_council_budget", "task_meeting_council_votes", "task_meeting_searchable_index")

@@ -6,7 +6,7 @@ import typing
 import anthropic
 import pydantic
 
-from checks import COUNT, COUNTED, MODEL, run
+from demo_server import COUNT, COUNTED, MODEL, run
 
 QUESTION = [{"role": "user", "content": COUNT}]
 EXACT = {"extra_body": {"temperature": 0}}  # no longer among the arguments

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 
-from checks import MODEL, run
+from demo_server import MODEL, run
 
 NUM_REQUESTS = 20
 NUM_TOKENS = 24

@@ -9,7 +9,7 @@ import pydantic
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
-from checks import COUNT, COUNTED, MODEL, run
+from demo_server import COUNT, COUNTED, MODEL, run
 
 
 @tool

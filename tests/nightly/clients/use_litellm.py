@@ -7,7 +7,7 @@ import os
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or it asks the network
 import litellm  # noqa: E402
 
-from checks import COUNT, COUNTED, MODEL, run  # noqa: E402
+from demo_server import COUNT, COUNTED, MODEL, run  # noqa: E402
 
 QUESTION = [{"role": "user", "content": COUNT}]
 WEATHER = {

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 
-from checks import MODEL, run
+from demo_server import MODEL, run
 
 LIKELY = """\
 task: likely

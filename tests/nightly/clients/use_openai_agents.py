@@ -9,7 +9,7 @@ import openai
 import pydantic
 from openai.types.responses import ResponseTextDeltaEvent
 
-from checks import COUNT, COUNTED, MODEL, run
+from demo_server import COUNT, COUNTED, MODEL, run
 
 CALLED = []
 

@@ -12,6 +12,7 @@ import anthropic
 import openai
 import openapi_spec_validator
 
+from checks import Checks
 from servers import start_troupe
 
 MODEL = "troupe-demo"
@@ -36,15 +37,6 @@ OPEN_REFUSALS = [
     (403, {}, {"Origin": "http://elsewhere.example"}, "PermissionDeniedError", "permission_error"),
     (421, {}, {"Host": "elsewhere.example"}, "APIStatusError", "invalid_request_error"),
 ]
-
-
-class Checks:
-    def __init__(self):
-        self.is_good = True
-
-    def __call__(self, condition, what):
-        print(("ok      " if condition else "WRONG   ") + what, flush=True)
-        self.is_good &= bool(condition)
 
 
 class OpenAi:

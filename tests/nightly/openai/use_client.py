@@ -9,18 +9,10 @@ import tempfile
 import openai
 import pydantic
 
+from checks import Checks
 from servers import start_troupe
 
 MODEL = "troupe-demo"
-
-
-class Checks:
-    def __init__(self):
-        self.is_good = True
-
-    def __call__(self, condition, what):
-        print(("ok      " if condition else "WRONG   ") + what, flush=True)
-        self.is_good &= bool(condition)
 
 
 class Numbers(pydantic.BaseModel):

@@ -14,6 +14,7 @@ import urllib.request
 from playwright.sync_api import sync_playwright
 
 from chat_page import ChatPage
+from checks import Checks
 from markdown_cases import CASES, LONG
 from servers import Server, free_port, start_troupe
 
@@ -29,15 +30,6 @@ HOSTILE = """Look: <img src=x onerror="window.harmed=true"> <script>window.harme
 |---|---|
 | <svg onload="window.harmed=true"> | **bold** [good](https://example.org/a_(b)) |
 """
-
-
-class Checks:
-    def __init__(self):
-        self.is_good = True
-
-    def __call__(self, condition, what):
-        print(("ok      " if condition else "WRONG   ") + what, flush=True)
-        self.is_good &= bool(condition)
 
 
 def chat_with_store(check, browser, troupe, results):

@@ -1,35 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a part prints as it goes, and the server that its client talks to."""
+"""The server of the demo model that a client talks to."""
 import argparse
-import contextlib
 import pathlib
 import sys
 import tempfile
 
+from checks import Checks
 from servers import free_port, start_troupe
 
 MODEL = "troupe-demo"
 COUNT = "Count from 3 to 7."
 COUNTED = "3, 4, 5, 6, 7"
-
-
-class Checks:
-    def __init__(self):
-        self.is_good = True
-
-    def __call__(self, condition, what):
-        print(("ok      " if condition else "WRONG   ") + what, flush=True)
-        self.is_good &= bool(condition)
-
-    @contextlib.contextmanager
-    def refused(self, kind, what):
-        """The block raises an exception of this class whose text says `what`."""
-        try:
-            yield
-        except kind as error:
-            self(what in str(error), f"{kind.__name__}: {str(error)[:160]}")
-        else:
-            self(False, f"{kind.__name__} that says {what!r}, and not a success")
 
 
 def run(description, use, flags=()):
