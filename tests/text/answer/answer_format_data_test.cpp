@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats that are found in real chat templates outside the repository.
+#include "tests/text/answer/call_formats.hpp"
 #include "text/answer/answer_format_probe.hpp"
 
 #include <doctest/doctest.h>
@@ -17,15 +18,6 @@
 
 namespace troupe {
 namespace {
-
-const CallFormat kQwenCoder = {.style = CallStyle::kTagged,
-                               .call_begin = "<tool_call>\n<function=",
-                               .call_end = "</function>\n</tool_call>",
-                               .name_end = ">",
-                               .key_begin = "<parameter=",
-                               .key_end = ">",
-                               .value_end = "</parameter>",
-                               .has_value_lines = true};
 
 CallFormat glm(const std::string& key_end) {
   return {.style = CallStyle::kTagged,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/text/answer/call_formats.hpp"
 #include "text/detokenizer.hpp"
 
 namespace troupe {
@@ -33,14 +34,6 @@ const CallFormat kKimi = {.style = CallStyle::kNamedJson,
                           .call_end = "<|call_end|>",
                           .id_begin = ":",
                           .name_end = "<|argument_begin|>"};
-const CallFormat kQwenCoder = {.style = CallStyle::kTagged,
-                               .call_begin = "<tool_call>\n<function=",
-                               .call_end = "</function>\n</tool_call>",
-                               .name_end = ">",
-                               .key_begin = "<parameter=",
-                               .key_end = ">",
-                               .value_end = "</parameter>",
-                               .has_value_lines = true};
 const CallFormat kTyped = {.style = CallStyle::kTagged,
                            .section_begin = "<calls>",
                            .section_end = "</calls>",

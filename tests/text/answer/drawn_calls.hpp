@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/support/temporary_directory.hpp"
+#include "tests/text/answer/call_formats.hpp"
 #include "tests/text/grammar/grammar_run.hpp"
 #include "text/answer/answer_parser.hpp"
 #include "text/answer/call_grammar.hpp"
@@ -33,14 +34,6 @@ struct CallCase {
 
 inline std::vector<CallCase> call_cases() {
   const ReasoningFormat think = {.begin = "<think>", .end = "</think>"};
-  const CallFormat qwen_coder = {.style = CallStyle::kTagged,
-                                 .call_begin = "<tool_call>\n<function=",
-                                 .call_end = "</function>\n</tool_call>",
-                                 .name_end = ">",
-                                 .key_begin = "<parameter=",
-                                 .key_end = ">",
-                                 .value_end = "</parameter>",
-                                 .has_value_lines = true};
   const CallFormat glm = {.style = CallStyle::kTagged,
                           .call_begin = "<tool_call>",
                           .call_end = "</tool_call>",
@@ -89,7 +82,7 @@ inline std::vector<CallCase> call_cases() {
        {"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
         "<|tool_call_end|>", "<|tool_call_argument_begin|>"}},
       {"name_is_key", {.calls = name_is_key}, {"<|tools_prefix|>", "<|tools_suffix|>"}},
-      {"qwen_coder", {.calls = qwen_coder, .reasoning = think}, {}},
+      {"qwen_coder", {.calls = kQwenCoder, .reasoning = think}, {}},
       {"glm",
        {.calls = glm, .reasoning = think},
        {"<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "<think>",
