@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <stdexcept>
 
 namespace troupe {
 namespace {
@@ -25,7 +26,7 @@ class File {
   int descriptor_;
 };
 
-std::string reason() { return std::strerror(errno); }
+[[noreturn]] void fail_with_errno() { throw std::runtime_error(std::strerror(errno)); }
 
 bool write_all(int descriptor, const std::string& text) {
   std::size_t written = 0;
@@ -40,51 +41,43 @@ bool write_all(int descriptor, const std::string& text) {
 
 }  // namespace
 
-std::optional<std::string> read_kept_file(int directory, const std::string& name, std::size_t most_bytes,
-                                          std::string& problem) {
+std::optional<std::string> read_kept_file(int directory, const std::string& name, std::size_t most_bytes) {
   const File file(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {
-    if (errno != ENOENT) problem = reason();
-    return std::nullopt;
+    if (errno == ENOENT) return std::nullopt;
+    fail_with_errno();
   }
   struct stat about {};
-  if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
-    problem = "expected a regular file";
-    return std::nullopt;
-  }
+  if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode))
+    throw std::runtime_error("expected a regular file");
   std::string text(most_bytes + 1, '\0');
   std::size_t size = 0;
   while (size < text.size()) {
     const ssize_t count = ::read(file.get(), text.data() + size, text.size() - size);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      problem = reason();
-      return std::nullopt;
-    }
+    if (count < 0) fail_with_errno();
     if (count == 0) break;
     size += static_cast<std::size_t>(count);
   }
-  if (size > most_bytes) {
-    problem = "expected at most " + std::to_string(most_bytes) + " bytes, got more";
-    return std::nullopt;
-  }
+  if (size > most_bytes)
+    throw std::runtime_error("expected at most " + std::to_string(most_bytes) + " bytes, got more");
   text.resize(size);
   return text;
 }
 
-std::string replace_kept_file(int directory, const std::string& name, const std::string& text) {
+void replace_kept_file(int directory, const std::string& name, const std::string& text) {
   const std::string temporary = name + ".new";
   ::unlinkat(directory, temporary.c_str(), 0);  // left by a process that was killed
   const File file(
       ::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.get() < 0) return reason();
+  if (file.get() < 0) fail_with_errno();
   if (!write_all(file.get(), text) ||
       ::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) {
-    std::string problem = reason();
+    const int error = errno;
     ::unlinkat(directory, temporary.c_str(), 0);
-    return problem;
+    errno = error;
+    fail_with_errno();
   }
-  return {};
 }
 
 }  // namespace troupe

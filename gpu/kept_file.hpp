@@ -10,13 +10,11 @@
 
 namespace troupe {
 
-// nullopt: none, and `problem` says why if there is one: no regular file (links are
-// not followed), more than most_bytes, or it can't be read.
-std::optional<std::string> read_kept_file(int directory, const std::string& name, std::size_t most_bytes,
-                                          std::string& problem);
+// nullopt: there is none. Throws std::runtime_error if it is no regular file (links are
+// not followed), has more than most_bytes, or can't be read.
+std::optional<std::string> read_kept_file(int directory, const std::string& name, std::size_t most_bytes);
 
-// There is the old file or the new one at any moment. Empty: done; else what went
-// wrong.
-std::string replace_kept_file(int directory, const std::string& name, const std::string& text);
+// There is the old file or the new one at any moment. Throws std::runtime_error.
+void replace_kept_file(int directory, const std::string& name, const std::string& text);
 
 }  // namespace troupe

@@ -63,7 +63,10 @@ class ScratchFile {
   int descriptor_ = -1;
 };
 
-double median_read_time(int directory, std::uint64_t page_bytes) {
+}  // namespace
+
+double measure_read_time(int directory, std::uint64_t page_bytes) {
+  page_bytes = std::max<std::uint64_t>(page_bytes, 1);
   const std::uint64_t num_pages = std::clamp(kMostBytes / page_bytes, kFewestPages, kMostPages);
   ScratchFile file(directory);
   std::vector<char> page(page_bytes);
@@ -82,18 +85,6 @@ double median_read_time(int directory, std::uint64_t page_bytes) {
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
   return times[times.size() / 2];
-}
-
-}  // namespace
-
-double measure_read_time(int directory, std::uint64_t page_bytes, std::string& problem) {
-  problem.clear();
-  try {
-    return median_read_time(directory, std::max<std::uint64_t>(page_bytes, 1));
-  } catch (const std::exception& error) {
-    problem = error.what();
-    return 0;
-  }
 }
 
 }  // namespace troupe

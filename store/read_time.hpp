@@ -4,15 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 namespace troupe {
 
 // Nanoseconds of reading so many bytes from a random place in the file system of
 // `directory` (a descriptor): the median, with what the kernel keeps of the file
-// in memory given up first, as far as it does so. 0 if it can't be measured, and
-// why in `problem`. Writes and syncs at most 8 MiB (or four pages): tens of
-// milliseconds.
-double measure_read_time(int directory, std::uint64_t page_bytes, std::string& problem);
+// in memory given up first, as far as it does so. Writes and syncs at most 8 MiB
+// (or four pages): tens of milliseconds. Throws std::runtime_error.
+double measure_read_time(int directory, std::uint64_t page_bytes);
 
 }  // namespace troupe

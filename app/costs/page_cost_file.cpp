@@ -2,6 +2,7 @@
 #include "app/costs/page_cost_file.hpp"
 
 #include <cmath>
+#include <stdexcept>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -44,46 +45,38 @@ std::optional<std::vector<double>> times_of(const Json& list, std::size_t least,
   return times;
 }
 
-std::optional<RestoreCosts> costs_of(const Json& file, std::string& problem) {
+RestoreCosts costs_of(const Json& file) {
   const Json& constant = member(file, "constant_ns");
   const auto attention = times_of(member(file, "attention_ns"), 0, kMostContexts);
   const auto host = times_of(member(file, "load_from_host_ns"), 2, 2);
   const auto disk = times_of(member(file, "load_from_disk_ns"), 2, 2);
-  if (!is_time(constant) || constant.get<double>() <= 0 || !attention || !host || !disk) {
-    problem = "expected times in nanoseconds";
-    return std::nullopt;
-  }
-  return RestoreCosts{.recompute = {.constant = constant.get<double>(), .attention = *attention},
-                      .host = {.fixed = host->front(), .per_page = host->back()},
-                      .disk = {.fixed = disk->front(), .per_page = disk->back()}};
+  if (!is_time(constant) || constant.get<double>() <= 0 || !attention || !host || !disk)
+    throw std::runtime_error("expected times in nanoseconds");
+  return {.recompute = {.constant = constant.get<double>(), .attention = *attention},
+          .host = {.fixed = host->front(), .per_page = host->back()},
+          .disk = {.fixed = disk->front(), .per_page = disk->back()}};
 }
 
 }  // namespace
 
-std::optional<RestoreCosts> read_page_costs(int directory, const std::string& key, std::string& problem) {
-  problem.clear();
-  const auto text = read_kept_file(directory, kPageCostFile, kMostBytes, problem);
+std::optional<RestoreCosts> read_page_costs(int directory, const std::string& key) {
+  const auto text = read_kept_file(directory, kPageCostFile, kMostBytes);
   if (!text) return std::nullopt;
   const Json file = Json::parse(*text, nullptr, false);
-  if (!file.is_object() || member(file, "format") != kFormat) {
-    problem = "expected JSON of format " + std::to_string(kFormat);
-    return std::nullopt;
-  }
-  if (member(file, "key") != key) {
-    problem = "measured for another model, machine or version";
-    return std::nullopt;
-  }
-  return costs_of(file, problem);
+  if (!file.is_object() || member(file, "format") != kFormat)
+    throw std::runtime_error("expected JSON of format " + std::to_string(kFormat));
+  if (member(file, "key") != key) throw std::runtime_error("measured for another model, machine or version");
+  return costs_of(file);
 }
 
-std::string write_page_costs(int directory, const std::string& key, const RestoreCosts& costs) {
+void write_page_costs(int directory, const std::string& key, const RestoreCosts& costs) {
   const Json json = {{"format", kFormat},
                      {"key", key},
                      {"constant_ns", costs.recompute.constant},
                      {"attention_ns", costs.recompute.attention},
                      {"load_from_host_ns", {costs.host.fixed, costs.host.per_page}},
                      {"load_from_disk_ns", {costs.disk.fixed, costs.disk.per_page}}};
-  return replace_kept_file(directory, kPageCostFile, json.dump(2) + "\n");
+  replace_kept_file(directory, kPageCostFile, json.dump(2) + "\n");
 }
 
 }  // namespace troupe

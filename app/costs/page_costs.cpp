@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "app/costs/page_cost_file.hpp"
@@ -63,14 +65,27 @@ RestoreCosts for_use(RestoreCosts costs, std::uint32_t deepest) {
   return costs;
 }
 
-// What comes from the disk goes through the host.
+// nullopt: there are none, or not for this key.
+std::optional<RestoreCosts> kept_costs(const StateDirectory& directory, const std::string& key) {
+  try {
+    return read_page_costs(directory.descriptor(), key);
+  } catch (const std::runtime_error& error) {
+    log(LogLevel::kInfo, "costs of KV pages are measured anew",
+        {{"file", directory.path().string() + "/" + kPageCostFile}, {"reason", error.what()}});
+    return std::nullopt;
+  }
+}
+
+// A page from the disk goes through the host.
 LoadCost disk_cost(const StateDirectory& directory, std::uint64_t page_bytes, const LoadCost& host) {
-  std::string problem;
-  const double read = measure_read_time(directory.descriptor(), page_bytes, problem);
-  if (problem.empty()) return {.fixed = host.fixed, .per_page = read + host.per_page};
-  log(LogLevel::kWarning, "the disk's speed can't be measured, KV is loaded from it whatever it takes",
-      {{"reason", problem}});
-  return {};
+  try {
+    const double read = measure_read_time(directory.descriptor(), page_bytes);
+    return {.fixed = host.fixed, .per_page = read + host.per_page};
+  } catch (const std::runtime_error& error) {
+    log(LogLevel::kWarning, "the disk's speed can't be measured, KV is loaded from it whatever it takes",
+        {{"reason", error.what()}});
+    return {};
+  }
 }
 
 void keep(const StateDirectory& directory, const std::string& key, const RestoreCosts& costs,
@@ -79,8 +94,11 @@ void keep(const StateDirectory& directory, const std::string& key, const Restore
     log(LogLevel::kInfo, "the machine was busy: costs of KV pages are measured again at the next start");
     return;
   }
-  if (const auto problem = write_page_costs(directory.descriptor(), key, costs); !problem.empty())
-    log(LogLevel::kWarning, "costs of KV pages can't be kept for the next start", {{"reason", problem}});
+  try {
+    write_page_costs(directory.descriptor(), key, costs);
+  } catch (const std::runtime_error& error) {
+    log(LogLevel::kWarning, "costs of KV pages can't be kept for the next start", {{"reason", error.what()}});
+  }
 }
 
 }  // namespace
@@ -93,15 +111,9 @@ RestoreCosts page_costs(const Options& options, const LoadedModel& model, const 
   const std::string key = key_of(options, model);
   const auto begin = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  std::string problem;
-  if (directory) {
-    if (const auto known = read_page_costs(directory->descriptor(), key, problem)) {
-      log_costs("costs of KV pages, as measured before", *known, deepest, seconds());
-      return for_use(*known, deepest);
-    }
-    if (!problem.empty())
-      log(LogLevel::kInfo, "costs of KV pages are measured anew",
-          {{"file", directory->path().string() + "/" + kPageCostFile}, {"reason", problem}});
+  if (const auto known = directory ? kept_costs(*directory, key) : std::nullopt) {
+    log_costs("costs of KV pages, as measured before", *known, deepest, seconds());
+    return for_use(*known, deepest);
   }
   try {
     auto [costs, is_steady] = measure_page_costs(model, kTimeLimit);

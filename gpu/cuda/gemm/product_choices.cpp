@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -170,37 +171,28 @@ std::optional<ProductChoices> choices_of(const Json& list, const ProductDevice& 
 
 }  // namespace
 
-std::optional<ProductChoices> read_product_choices(int directory, const ProductDevice& device,
-                                                   std::string& problem) {
-  problem.clear();
-  const auto text = read_kept_file(directory, kProductChoicesFile, kMostBytes, problem);
+std::optional<ProductChoices> read_product_choices(int directory, const ProductDevice& device) {
+  const auto text = read_kept_file(directory, kProductChoicesFile, kMostBytes);
   if (!text) return std::nullopt;
   const Json file = Json::parse(*text, nullptr, false);
-  if (!file.is_object() || member(file, "format") != kFormat) {
-    problem = "expected JSON of format " + std::to_string(kFormat);
-    return std::nullopt;
-  }
-  if (member(file, "device") != json_of(device)) {
-    problem = "measured on another device, driver or version of cuBLASLt";
-    return std::nullopt;
-  }
+  if (!file.is_object() || member(file, "format") != kFormat)
+    throw std::runtime_error("expected JSON of format " + std::to_string(kFormat));
+  if (member(file, "device") != json_of(device))
+    throw std::runtime_error("measured on another device, driver or version of cuBLASLt");
   auto choices = choices_of(member(file, "choices"), device);
-  if (!choices) {
-    problem = "expected a list of products, each once, and their kernels";
-  } else if (member(file, "checksum") != checksum_of(list_of(*choices))) {
-    problem = "expected choices that match their checksum";
-    choices.reset();
-  }
+  if (!choices) throw std::runtime_error("expected a list of products, each once, and their kernels");
+  if (member(file, "checksum") != checksum_of(list_of(*choices)))
+    throw std::runtime_error("expected choices that match their checksum");
   return choices;
 }
 
-std::string write_product_choices(int directory, const ProductDevice& device, const ProductChoices& choices) {
+void write_product_choices(int directory, const ProductDevice& device, const ProductChoices& choices) {
   Json list = list_of(choices);
   const Json json = {{"format", kFormat},
                      {"device", json_of(device)},
                      {"checksum", checksum_of(list)},
                      {"choices", std::move(list)}};
-  return replace_kept_file(directory, kProductChoicesFile, json.dump(1) + "\n");
+  replace_kept_file(directory, kProductChoicesFile, json.dump(1) + "\n");
 }
 
 }  // namespace troupe::cuda

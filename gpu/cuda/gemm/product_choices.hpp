@@ -24,13 +24,12 @@ struct ProductDevice {
   bool operator==(const ProductDevice&) const = default;
 };
 
-// nullopt: none, and `problem` says why if there is a file. `directory` is open.
-std::optional<ProductChoices> read_product_choices(int directory, const ProductDevice& device,
-                                                   std::string& problem);
+// nullopt: there is no file. `directory` is open. Throws std::runtime_error if the file
+// is not in order, or another device's.
+std::optional<ProductChoices> read_product_choices(int directory, const ProductDevice& device);
 
-// In one step: there is the old file or the new one. Empty: done; else what went
-// wrong.
-std::string write_product_choices(int directory, const ProductDevice& device, const ProductChoices& choices);
+// In one step: there is the old file or the new one. Throws std::runtime_error.
+void write_product_choices(int directory, const ProductDevice& device, const ProductChoices& choices);
 
 // "product-choices.json".
 extern const char* const kProductChoicesFile;

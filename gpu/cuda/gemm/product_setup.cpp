@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -164,6 +165,15 @@ class TuningLock {
   bool is_held_ = false;
 };
 
+ProductChoices kept_choices(const Directory& directory, const ProductDevice& device, std::string& news) {
+  try {
+    return read_product_choices(directory.descriptor(), device).value_or(ProductChoices{});
+  } catch (const std::runtime_error& error) {
+    news = error.what();
+    return {};
+  }
+}
+
 }  // namespace
 
 bool can_use_own_kernel(const ProductShape& shape) {
@@ -186,8 +196,7 @@ ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& w
   }
   const TuningLock lock(directory);
   const ProductDevice device = product_device(plan.gpu.ordinal, kProductWorkspaceBytes);
-  ProductChoices choices =
-      read_product_choices(directory.descriptor(), device, news).value_or(ProductChoices{});
+  ProductChoices choices = kept_choices(directory, device, news);
   const auto products = products_of(plan, weights);
   ProductRuns runs(products, plan.largest.max_tokens);
   ProductTimer timer(runs.stream());
@@ -199,8 +208,11 @@ ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& w
                      .budget = kProductTuningTime},
                     choices);
   if (report.num_measured > 0 && lock.may_write()) {
-    const std::string problem = write_product_choices(directory.descriptor(), device, choices);
-    if (!problem.empty()) news = problem;
+    try {
+      write_product_choices(directory.descriptor(), device, choices);
+    } catch (const std::runtime_error& error) {
+      news = error.what();
+    }
   }
   return choices;
 }
