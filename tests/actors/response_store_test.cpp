@@ -182,9 +182,9 @@ TEST_CASE("response store: after a sync that failed no turn is said to be stored
   CHECK(fixture.ask("r1", "one")->finished()->is_stored);
   CHECK(fixture.engine->status().store.state == StoreState::kWorks);
   fixture.look_up("r1");  // behind what the store does besides
-  test::disk_faults() = {.fail_at = 1, .only = SQLITE_IOERR_FSYNC};
+  test::set_disk_faults({.fail_at = 1, .only = SQLITE_IOERR_FSYNC});
   CHECK_FALSE(fixture.ask("r2", "two")->finished()->is_stored);
-  test::disk_faults() = {};
+  test::set_disk_faults({});
   for (const auto* id : {"r3", "r4"}) CHECK_FALSE(fixture.ask(id, "three")->finished()->is_stored);
   CHECK(fixture.ask("r5", "x", {.must_be_stored = true})->error()->kind == ApiErrorKind::kStoreFailed);
   CHECK(fixture.engine->status().store.state == StoreState::kReadOnly);
@@ -212,13 +212,13 @@ TEST_CASE("response store: after a sync that failed, a file that is salvaged is 
   Fixture fixture(&root);
   CHECK(fixture.ask("r1", "one")->finished()->is_stored);
   fixture.look_up("r1");  // behind what the store does besides
-  test::disk_faults() = {.fail_at = 1, .only = SQLITE_IOERR_FSYNC};
+  test::set_disk_faults({.fail_at = 1, .only = SQLITE_IOERR_FSYNC});
   CHECK_FALSE(fixture.ask("r2", "two")->finished()->is_stored);
   fixture.look_up("r1");  // behind what the store does besides
-  test::disk_faults() = {.fail_at = 1, .only = SQLITE_CORRUPT, .code_of_reads = SQLITE_CORRUPT};
+  test::set_disk_faults({.fail_at = 1, .only = SQLITE_CORRUPT, .code_of_reads = SQLITE_CORRUPT});
   for (int i = 0; i < kNumLarge; ++i) fixture.look_up("large" + std::to_string(i));
   CHECK(test::disk_faults().was_hit);
-  test::disk_faults() = {};
+  test::set_disk_faults({});
   CHECK(fixture.look_up("r1")->found());
   CHECK(fixture.engine->status().store.num_damages == 1);
   CHECK_FALSE(fixture.ask("r3", "three")->finished()->is_stored);
@@ -228,11 +228,11 @@ TEST_CASE("response store: after a sync that failed, a file that is salvaged is 
 TEST_CASE("response store: a sync that fails while the file is made is not forgotten") {
   const TemporaryDirectory root;
   test::failing_vfs(true);
-  test::disk_faults() = {.fail_at = 1, .only = SQLITE_IOERR_FSYNC};
+  test::set_disk_faults({.fail_at = 1, .only = SQLITE_IOERR_FSYNC});
   Fixture fixture(&root);
   CHECK_FALSE(fixture.ask("r1", "one")->finished()->is_stored);
   CHECK(test::disk_faults().was_hit);
-  test::disk_faults() = {};
+  test::set_disk_faults({});
   CHECK(fixture.metrics.expose().find("troupe_store_read_only{model_name=\"bytes\"} 1") != std::string::npos);
 }
 
@@ -242,14 +242,14 @@ TEST_CASE("response store: on a full disk room is asked for once, and then refus
   Fixture fixture(&root);
   CHECK(fixture.ask("r1", "one")->finished()->is_stored);
   fixture.look_up("r1");  // behind what the store does besides
-  test::disk_faults() = {.fail_at = 1, .only = SQLITE_FULL, .code = SQLITE_FULL};  // the first attempt alone
+  test::set_disk_faults({.fail_at = 1, .only = SQLITE_FULL, .code = SQLITE_FULL});  // the first attempt alone
   CHECK(fixture.ask("r2", "two")->finished()->is_stored);
   CHECK(test::disk_faults().was_hit);
   fixture.look_up("r1");  // behind what the store does besides
-  test::disk_faults() = {.fail_at = 1, .for_ever = true, .only = SQLITE_FULL, .code = SQLITE_FULL};
+  test::set_disk_faults({.fail_at = 1, .for_ever = true, .only = SQLITE_FULL, .code = SQLITE_FULL});
   CHECK(fixture.ask("r3", "x", {.must_be_stored = true})->error()->kind == ApiErrorKind::kStoreFull);
   fixture.look_up("r1");  // behind what the store does besides
-  test::disk_faults() = {};
+  test::set_disk_faults({});
   CHECK(fixture.ask("r4", "two")->finished()->is_stored);
   fixture.look_up("r4");
   CHECK(fixture.engine->status().store.num_saving == 0);
@@ -286,14 +286,14 @@ TEST_CASE("response store: a disk that fills while a damaged file is replaced co
     Fixture fixture(&root);
     CHECK(fixture.ask("r1", "one")->finished()->is_stored);
     fixture.look_up("r1");  // behind what the store does besides
-    test::disk_faults() = {.fail_at = 1, .only = SQLITE_CORRUPT, .code = SQLITE_CORRUPT};
+    test::set_disk_faults({.fail_at = 1, .only = SQLITE_CORRUPT, .code = SQLITE_CORRUPT});
     CHECK(fixture.look_up("r1", StoreQuery::Kind::kRemove)->error()->kind == ApiErrorKind::kStoreFailed);
     REQUIRE(test::disk_faults().was_hit);
-    test::disk_faults() = {.fail_at = n, .only = SQLITE_FULL, .code = SQLITE_FULL};
+    test::set_disk_faults({.fail_at = n, .only = SQLITE_FULL, .code = SQLITE_FULL});
     CHECK(fixture.ask("r2", "two")->finished()->is_stored);
     CHECK(fixture.look_up("r1")->found());
     was_hit = test::disk_faults().was_hit;
-    test::disk_faults() = {};
+    test::set_disk_faults({});
     CHECK(fixture.engine->status().store.num_damages == 1);
     CHECK(std::filesystem::exists(root.path() / "conversations.sqlite.aside-1"));
     CHECK_FALSE(std::filesystem::exists(root.path() / "conversations.sqlite.aside-2"));
@@ -319,14 +319,14 @@ TEST_CASE(
   Fixture fixture(&root);
   for (int i = 0; i < 5; ++i) fixture.ask("r" + std::to_string(i), "needle-" + std::to_string(i));
   fixture.look_up("r1");  // behind what the store does besides
-  test::disk_faults() = {.fail_at = 1, .for_ever = true, .only = SQLITE_IOERR_TRUNCATE};
+  test::set_disk_faults({.fail_at = 1, .for_ever = true, .only = SQLITE_IOERR_TRUNCATE});
   CHECK(fixture.look_up("r3", StoreQuery::Kind::kRemove)->found());
   CHECK(test::disk_faults().was_hit);
   CHECK(text_of_files_in(root).find("needle-3") != std::string::npos);
   CHECK(fixture.look_up("r3")->error()->kind == ApiErrorKind::kResponseNotFound);
   fixture.ask("r5", "x");  // tried again in vain
   fixture.look_up("r1");   // behind what the store does besides
-  test::disk_faults() = {};
+  test::set_disk_faults({});
   fixture.ask("r6", "x");
   fixture.look_up("r1");
   CHECK(text_of_files_in(root).find("needle-3") == std::string::npos);

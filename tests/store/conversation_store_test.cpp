@@ -272,10 +272,10 @@ TEST_CASE(
   configure_logging(LogLevel::kOff, LogFormat::kText);
   Fixture fixture({.file = {.vfs = failing_vfs()}});
   REQUIRE_FALSE(fixture.store->save(some_response("before", "", {1})));
-  disk_faults() = {.fail_at = 1, .only = SQLITE_IOERR_FSYNC};
+  set_disk_faults({.fail_at = 1, .only = SQLITE_IOERR_FSYNC});
   CHECK(fixture.store->save(some_response("during", "", {1})).has_value());
   CHECK(disk_faults().was_hit);
-  disk_faults() = {};  // the disk says that all is well again
+  set_disk_faults({});  // the disk says that all is well again
   CHECK(fixture.store->is_read_only());
   CHECK(fixture.store->save(some_response("after", "", {1}))->fault == StoreFault::kReadOnly);
   CHECK(Fixture::fault(fixture.store->remove("", "before", kNow)) == StoreFault::kReadOnly);
@@ -299,10 +299,10 @@ TEST_CASE("conversation store: opened after a crash with a sync that fails it is
     for (const auto& name : fixture.files())
       std::filesystem::copy_file(fixture.root.path() / name, copy.path() / name);
     const StateDirectory directory(copy.path());
-    disk_faults() = {.fail_at = n, .only = SQLITE_IOERR_FSYNC};
+    set_disk_faults({.fail_at = n, .only = SQLITE_IOERR_FSYNC});
     ConversationStore store(directory, {.file = {.vfs = failing_vfs()}});
     was_hit = disk_faults().was_hit;
-    disk_faults() = {};
+    set_disk_faults({});
     num_hit += was_hit ? 1 : 0;
     CHECK(store.is_read_only() == was_hit);
     CHECK(store.save(some_response("after", "", {1})).has_value() == was_hit);

@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -22,9 +23,20 @@ sqlite3_vfs* real_vfs() {
 }
 sqlite3_file* real(sqlite3_file* file) { return reinterpret_cast<FailingFile*>(file)->real; }
 
+struct SharedFaults {
+  std::mutex mutex;
+  DiskFaults faults;
+};
+
+SharedFaults& shared_faults() {
+  static SharedFaults shared;
+  return shared;
+}
+
 // The code to fail with, or 0 to go on.
 int fault(int code) {
-  DiskFaults& faults = disk_faults();
+  auto& [mutex, faults] = shared_faults();
+  const std::lock_guard lock(mutex);
   if (faults.only != 0 && faults.only != code) return SQLITE_OK;
   ++faults.num_operations;
   const bool is_due = faults.fail_at > 0 && (faults.num_operations == faults.fail_at ||
@@ -92,9 +104,14 @@ int delete_file(sqlite3_vfs*, const char* name, int sync) {
 
 }  // namespace
 
-DiskFaults& disk_faults() {
-  static DiskFaults faults;
-  return faults;
+void set_disk_faults(const DiskFaults& faults) {
+  const std::lock_guard lock(shared_faults().mutex);
+  shared_faults().faults = faults;
+}
+
+DiskFaults disk_faults() {
+  const std::lock_guard lock(shared_faults().mutex);
+  return shared_faults().faults;
 }
 
 const char* failing_vfs(bool is_default) {

@@ -17,9 +17,12 @@ struct DiskFaults {
   bool was_hit = false;
 };
 
-// The name to open files by, or what is opened without a name goes this way, too;
-// the faults are for all of them, in one thread.
+// The name to open files by, or what is opened without a name goes this way, too.
 const char* failing_vfs(bool is_default = false);
-DiskFaults& disk_faults();
+
+// The faults of all these files; any thread, also while a store works.
+void set_disk_faults(const DiskFaults& faults);
+// The faults as they were set, with what was counted and hit since.
+DiskFaults disk_faults();
 
 }  // namespace troupe::test

@@ -42,7 +42,7 @@ std::int64_t num_rows(const StateDirectory& directory, std::optional<Conversatio
 std::vector<std::pair<StoredResponse, bool>> save_with_faults(const StateDirectory& directory,
                                                               DiskFaults faults, bool& was_hit) {
   std::vector<std::pair<StoredResponse, bool>> outcome;
-  disk_faults() = faults;
+  set_disk_faults(faults);
   try {
     ConversationStore store(directory, {.file = {.vfs = failing_vfs()}});
     for (int i = 0; i < 3; ++i) {
@@ -54,7 +54,7 @@ std::vector<std::pair<StoredResponse, bool>> save_with_faults(const StateDirecto
     // It could not be opened: nothing was acknowledged.
   }
   was_hit = disk_faults().was_hit;
-  disk_faults() = {};
+  set_disk_faults({});
   return outcome;
 }
 
