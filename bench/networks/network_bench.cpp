@@ -248,7 +248,7 @@ BenchedNetwork llama_8b() {
   config.num_kv_heads = 8;
   config.head_dim = 128;
   config.vocabulary_size = 128256;
-  config.context_length = 16384;
+  config.context_length = 131072;
   config.rope_theta = 500000.0F;
   config.weight_type = DataType::kBF16;
   return {"llama_8b", "Llama-3.1-8B", config};

@@ -14,35 +14,70 @@ std::size_t class_of_few(std::uint32_t num_rows) {
       kAttentionClasses.begin());
 }
 
-// Adds the items of some rows of one slice.
-void add_rows(AttentionItem rows, bool is_tile, const AttentionLimits& limits, AttentionPlan& plan) {
+// Cuts rows into items, and these into rounds.
+class Planner {
+ public:
+  Planner(const AttentionLimits& limits, AttentionPlan& plan) : limits_(limits), plan_(plan) {}
+
+  // The items of some rows of one slice.
+  void add_rows(const AttentionItem& rows, bool is_tile);
+  // Ends the last round. Longest items first, so that no block begins late what takes long.
+  void end_round();
+
+ private:
+  const AttentionLimits& limits_;
+  AttentionPlan& plan_;
+  AttentionRound round_;
+  std::uint32_t num_partials_ = 0;  // of this round
+};
+
+void Planner::end_round() {
+  bool is_empty = true;
+  for (std::size_t i = 0; i < plan_.items.size(); ++i) {
+    is_empty = is_empty && round_.num_items[i] == 0;
+    auto& items = plan_.items[i];
+    std::stable_sort(items.end() - round_.num_items[i], items.end(), [](const auto& left, const auto& right) {
+      return left.end_key - left.first_key > right.end_key - right.first_key;
+    });
+  }
+  if (!is_empty) plan_.rounds.push_back(round_);
+  plan_.num_partials = std::max(plan_.num_partials, num_partials_);
+  round_ = {};
+  num_partials_ = 0;
+}
+
+void Planner::add_rows(const AttentionItem& rows, bool is_tile) {
   const auto position_of = [&](std::uint32_t row) {
-    return static_cast<std::uint32_t>(static_cast<std::int32_t>(row / limits.group_size) +
+    return static_cast<std::uint32_t>(static_cast<std::int32_t>(row / limits_.group_size) +
                                       rows.position_offset);
   };
-  const std::uint32_t split_tokens = is_tile ? limits.tile_split_tokens : limits.split_tokens;
+  const std::uint32_t split_tokens = is_tile ? limits_.tile_split_tokens : limits_.split_tokens;
   const std::uint32_t end = position_of(rows.first_row + rows.num_rows - 1) + 1;
   const std::uint32_t first_position = position_of(rows.first_row);
-  const bool is_cut = limits.window != 0 && first_position + 1 > limits.window;
+  const bool is_cut = limits_.window != 0 && first_position + 1 > limits_.window;
   const auto page_tokens = static_cast<std::uint32_t>(kKvPageTokens);
-  const std::uint32_t begin = is_cut ? (first_position + 1 - limits.window) / page_tokens * page_tokens : 0;
+  const std::uint32_t begin = is_cut ? (first_position + 1 - limits_.window) / page_tokens * page_tokens : 0;
   const std::uint32_t first_split = begin / split_tokens;
   const std::uint32_t num_splits = (end - 1) / split_tokens + 1 - first_split;
   if (num_splits > 1) {
-    plan.merges.push_back({.first_row = rows.first_row,
-                           .num_rows = rows.num_rows,
-                           .first_partial = plan.num_partials,
-                           .num_splits = num_splits});
+    if (num_partials_ > 0 && num_partials_ + rows.num_rows * num_splits > limits_.max_partials) end_round();
+    plan_.merges.push_back({.first_row = rows.first_row,
+                            .num_rows = rows.num_rows,
+                            .first_partial = num_partials_,
+                            .num_splits = num_splits});
+    ++round_.num_merges;
   }
+  const std::size_t item_class = is_tile ? kTileClass : class_of_few(rows.num_rows);
   for (std::uint32_t split = first_split; split < first_split + num_splits; ++split) {
     AttentionItem item = rows;
     item.first_key = std::max(begin, split * split_tokens);
     item.end_key = std::min(end, (split + 1) * split_tokens);
     if (num_splits > 1) {
-      item.partial = plan.num_partials;
-      plan.num_partials += rows.num_rows;
+      item.partial = num_partials_;
+      num_partials_ += rows.num_rows;
     }
-    plan.items[is_tile ? kTileClass : class_of_few(rows.num_rows)].push_back(item);
+    plan_.items[item_class].push_back(item);
+    ++round_.num_items[item_class];
   }
 }
 
@@ -50,6 +85,7 @@ void add_rows(AttentionItem rows, bool is_tile, const AttentionLimits& limits, A
 
 AttentionPlan plan_attention(std::span<const SequenceSlice> slices, const AttentionLimits& limits) {
   AttentionPlan plan;
+  Planner planner(limits, plan);
   std::uint32_t token = 0;
   for (const auto& slice : slices) {
     const std::uint32_t num_rows = slice.num_tokens * limits.group_size;
@@ -58,20 +94,16 @@ AttentionPlan plan_attention(std::span<const SequenceSlice> slices, const Attent
     const bool is_tile = limits.has_tiles && num_rows > most_few;
     const std::uint32_t step = is_tile ? kAttentionClasses[kTileClass] : most_few;
     for (std::uint32_t row = token * limits.group_size; row < end_row; row += step) {
-      add_rows({.first_row = row,
-                .num_rows = std::min(step, end_row - row),
-                .position_offset =
-                    static_cast<std::int32_t>(slice.context_length) - static_cast<std::int32_t>(token),
-                .first_page = slice.first_page},
-               is_tile, limits, plan);
+      planner.add_rows({.first_row = row,
+                        .num_rows = std::min(step, end_row - row),
+                        .position_offset = static_cast<std::int32_t>(slice.context_length) -
+                                           static_cast<std::int32_t>(token),
+                        .first_page = slice.first_page},
+                       is_tile);
     }
     token += slice.num_tokens;
   }
-  for (auto& items : plan.items) {
-    std::stable_sort(items.begin(), items.end(), [](const auto& left, const auto& right) {
-      return left.end_key - left.first_key > right.end_key - right.first_key;
-    });
-  }
+  planner.end_round();
   return plan;
 }
 

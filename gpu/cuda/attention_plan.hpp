@@ -8,11 +8,13 @@
 // the tensor cores. A long context is split at fixed positions into several
 // items whose partial results are merged (split-KV). Where a row is cut depends
 // on its own position only, so its result has the same bits whatever else is in
-// the batch; few rows and tiles differ by the rounding of bf16.
+// the batch; few rows and tiles differ by the rounding of bf16. Partial results that
+// don't fit into their memory at once are made and merged in rounds.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -53,21 +55,31 @@ struct SelfAttentionTile {
   std::uint32_t first_row = 0;    // in the slice; there are kSelfAttentionRows, or what is left
 };
 
+// The next so many items and merges, whose partial results are in memory together.
+struct AttentionRound {
+  std::array<std::uint32_t, kAttentionClasses.size()> num_items{};
+  std::uint32_t num_merges = 0;
+};
+
 // A batch has either items, over pages, or tiles.
 struct AttentionPlan {
-  std::array<std::vector<AttentionItem>, kAttentionClasses.size()> items;  // longest first
+  std::array<std::vector<AttentionItem>, kAttentionClasses.size()> items;  // of a round, longest first
   std::vector<AttentionMerge> merges;
-  std::uint32_t num_partials = 0;
+  std::vector<AttentionRound> rounds;    // in order, of all items and merges; none if there are none
+  std::uint32_t num_partials = 0;        // of the round that has most
   std::vector<SelfAttentionTile> tiles;  // of the longest slices first
 };
 
 struct AttentionLimits {
   std::uint32_t group_size = 1;  // query heads of a KV head
-  // Where contexts are split, for few rows and for tiles: multiples of the page size.
-  std::uint32_t split_tokens = 512;
+  // Where contexts are split, for few rows and for tiles: multiples of the page size. So short
+  // that one stream is work for all of a GPU, and that partial results are 3 % of the bytes.
+  std::uint32_t split_tokens = 256;
   std::uint32_t tile_split_tokens = 4096;
   std::uint32_t window = 0;  // a token sees so many, itself included; 0: all before it
   bool has_tiles = false;    // can_tile_attention()
+  // Partial rows that there is memory for; a single item's rows get theirs in any case.
+  std::uint32_t max_partials = std::numeric_limits<std::uint32_t>::max();
 };
 
 // Slices that share pages (ranges of one context whose middle was known) are

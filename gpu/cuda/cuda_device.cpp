@@ -74,7 +74,8 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       compute_(Stream::Priority::kHigh),
       pool_(kv_pool_bytes(model_->plan.layout())),
       arena_(model_->plan.arena_bytes),
-      partials_(attention_partial_floats(model_->plan.layout(), model_->plan.num_partials) * sizeof(float)),
+      partials_(attention_partial_floats(model_->plan.layout(), model_->plan.attention.max_partials) *
+                sizeof(float)),
       product_workspace_(kProductWorkspaceBytes),
       few_token_workspace_(kFewTokenWorkspaceBytes),
       input_(input_bytes_),
@@ -197,12 +198,15 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
 CudaDevice::Prepared CudaDevice::prepare(const std::shared_ptr<const Program>& program, const Batch& batch,
                                          std::byte* pinned) {
   Prepared prepared{.bound = &executor_.bind(program), .pinned = pinned};
-  const AttentionPlan plan = model_->plan.has_pages() ? plan_attention(batch.slices, model_->plan.attention)
-                                                      : plan_self_attention(batch.slices);
+  AttentionPlan plan = model_->plan.has_pages() ? plan_attention(batch.slices, model_->plan.attention)
+                                                : plan_self_attention(batch.slices);
   prepared.takes_graph = is_decode_step(batch);
   prepared.capacity = choose_capacity(batch, plan, program->shape, prepared.takes_graph);
   fill(batch, plan, prepared.capacity, {.page = description_.num_pages, .slot = description_.num_slots},
        BatchInput::at(pinned, prepared.capacity));
+  prepared.rounds = std::move(plan.rounds);
+  if (prepared.takes_graph)
+    prepared.rounds = {{.num_items = prepared.capacity.items, .num_merges = prepared.capacity.merges}};
   return prepared;
 }
 
@@ -214,7 +218,8 @@ void CudaDevice::queue_program(const Prepared& prepared, const Batch& batch) {
   BatchOnDevice on_device{.num_tokens = batch.num_tokens(),
                           .num_output_rows = batch.num_output_rows(),
                           .input = BatchInput::at(input_.get(), capacity),
-                          .capacity = capacity};
+                          .capacity = capacity,
+                          .attention_rounds = prepared.rounds};
   if (!prepared.takes_graph) {
     ExecutorHooks hooks{.before_layer = [&](std::uint32_t layer) { swapper_.before_layer(layer, compute_); }};
     if (options_.on_logits) hooks.before_sampling = [&] { show_logits(bound, batch); };
@@ -229,16 +234,13 @@ void CudaDevice::queue_program(const Prepared& prepared, const Batch& batch) {
               [&](StreamHandle stream) { executor_.queue(bound, on_device, stream); });
 }
 
-// Room as a graph wants it, unless that is more than was planned: the batch then
-// gets what it needs, and no graph.
+// Room as a graph wants it, unless that is more than was planned, or attention takes more
+// than one round: the batch then gets what it needs, and no graph.
 BatchCapacity CudaDevice::choose_capacity(const Batch& batch, const AttentionPlan& plan,
                                           const ProgramShape& shape, bool& takes_graph) const {
-  if (plan.num_partials > model_->plan.num_partials)
-    throw std::runtime_error("attention has " + std::to_string(plan.num_partials) +
-                             " partial rows, planned were " + std::to_string(model_->plan.num_partials));
   const BatchCapacity exact = capacity_of(batch, plan);
   const BatchCapacity rounded = graph_capacity(exact, shape);
-  takes_graph = takes_graph && BatchInput::size_bytes(rounded) <= input_bytes_;
+  takes_graph = takes_graph && plan.rounds.size() == 1 && BatchInput::size_bytes(rounded) <= input_bytes_;
   if (takes_graph) return rounded;
   if (const std::size_t size = BatchInput::size_bytes(exact); size > input_bytes_)
     throw std::runtime_error("what describes the batch takes " + std::to_string(size) +

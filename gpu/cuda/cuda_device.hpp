@@ -73,6 +73,7 @@ class CudaDevice final : public Device {
     const BoundProgram* bound = nullptr;
     std::byte* pinned = nullptr;  // filled
     BatchCapacity capacity = {};
+    std::vector<AttentionRound> rounds = {};  // one if it takes a graph, of all blocks that there is room for
     bool takes_graph = false;
   };
 

@@ -22,10 +22,9 @@ namespace {
 
 // Left to the driver and to others: contexts grow when kernels are loaded.
 constexpr std::uint64_t kMarginBytes = 512ULL << 20;
-// A context is cut into at most so many pieces, so that partial results of all
-// sequences together stay small.
-constexpr std::uint32_t kMostSplits = 64;
-constexpr std::uint32_t kMostTileSplits = 16;
+// Partial results of attention of so long a context are held for all sequences at once; those
+// of longer ones, and of large prefills behind long ones, are made in rounds.
+constexpr std::uint32_t kPartialContext = 16384;
 // Ids that may not be drawn: a request's own, of which HTTP's limit is 64 at first,
 // and the model's ends.
 constexpr std::uint32_t kSuppressedPerSlot = 128;
@@ -47,17 +46,11 @@ DataType choose_type(const BackendSettings& settings, DataType weight_type, Resu
   return type;
 }
 
-// Multiples of what is usual, so that short contexts are cut where they always were.
+// Contexts are cut alike whatever the model's longest is; max_partials is set by bound_batches().
 AttentionLimits attention_limits(const CudaModelPlan& plan) {
   const ModelShapes shapes = plan.network->shapes();
-  AttentionLimits limits{.group_size = shapes.num_heads / shapes.num_kv_heads,
-                         .has_tiles = can_tile_attention(plan.layout())};
-  const auto at_least = [&](std::uint32_t usual, std::uint32_t most_splits) {
-    return usual * std::max(1U, divide_up(plan.context_length, usual * most_splits));
-  };
-  limits.split_tokens = at_least(limits.split_tokens, kMostSplits);
-  limits.tile_split_tokens = at_least(limits.tile_split_tokens, kMostTileSplits);
-  return limits;
+  return {.group_size = shapes.num_heads / shapes.num_kv_heads,
+          .has_tiles = can_tile_attention(plan.layout())};
 }
 
 // Enough for any sequence alone.
@@ -69,12 +62,13 @@ std::uint32_t max_penalized_tokens(const CudaModelPlan& plan) {
 // The most that any batch of whole sequences can need: each token may be one.
 void bound_sequences(CudaModelPlan& plan) {
   const std::uint32_t tokens = plan.largest.max_tokens;
+  plan.attention.max_partials = 0;
   plan.capacity = {.tokens = tokens, .slices = tokens, .tiles = tokens, .token_types = tokens};
 }
 
 // The most that any batch within the limits can need.
 void bound_batches(CudaModelPlan& plan) {
-  const AttentionLimits& limits = plan.attention;
+  AttentionLimits& limits = plan.attention;
   const std::uint32_t tokens = plan.largest.max_tokens;
   const std::uint32_t slots = plan.settings.num_slots;
   const auto page_tokens = static_cast<std::uint32_t>(kKvPageTokens);
@@ -91,8 +85,13 @@ void bound_batches(CudaModelPlan& plan) {
   const std::uint32_t rows_of_tiles = limits.has_tiles ? rows : 0;
   const std::uint32_t few_items = slices + rows_of_few / few_rows;
   const std::uint32_t tile_items = limits.has_tiles ? slices + rows_of_tiles / tile_rows : 0;
-  plan.num_partials =
-      (splits > 1 ? rows_of_few * splits : 0) + (tile_splits > 1 ? rows_of_tiles * tile_splits : 0);
+  // Of any batch, of the decode step of all sequences, and of the rows of one item.
+  const std::uint64_t most = (splits > 1 ? std::uint64_t{rows_of_few} * splits : 0) +
+                             (tile_splits > 1 ? std::uint64_t{rows_of_tiles} * tile_splits : 0);
+  const std::uint64_t of_decodes =
+      std::uint64_t{slots} * limits.group_size * divide_up(kPartialContext, limits.split_tokens);
+  const std::uint64_t of_an_item = std::max(few_rows * splits, tile_rows * tile_splits);
+  limits.max_partials = static_cast<std::uint32_t>(std::min(most, std::max(of_decodes, of_an_item)));
   plan.capacity = {
       .tokens = tokens + page_tokens,
       .output_rows = slots + page_tokens,
@@ -117,7 +116,7 @@ std::size_t arena_bytes(const CudaModelPlan& plan) {
 
 std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
   return kProductWorkspaceBytes + kFewTokenWorkspaceBytes +
-         attention_partial_floats(plan.layout(), plan.num_partials) * sizeof(float) +
+         attention_partial_floats(plan.layout(), plan.attention.max_partials) * sizeof(float) +
          BatchInput::size_bytes(plan.capacity) +
          plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs)) + plan.vector_bytes() +
          sizeof(std::uint64_t);  // when a batch began

@@ -34,8 +34,7 @@ struct CudaModelPlan {
   ProgramShape largest = {};  // for ProgramCache, too
   std::size_t arena_bytes = 0;
   AttentionLimits attention = {};
-  std::uint32_t num_partials = 0;  // of attention, at most
-  BatchCapacity capacity = {};     // of the largest batch
+  BatchCapacity capacity = {};  // of the largest batch
   MemoryPlan memory = {};
 
   bool has_pages() const { return cell.state == StateKind::kPages; }

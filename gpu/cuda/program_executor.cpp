@@ -3,7 +3,9 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -226,23 +228,28 @@ class ProgramExecutor::Queueing {
     const TensorId queries = step.inputs.at(0);
     const TensorId attended = step.outputs.at(0);
     const auto num_kv_heads = static_cast<std::uint32_t>(memory_.layout.num_kv_heads);
-    DeviceAttentionPlan plan{.num_items = batch_.capacity.items,
-                             .merges = batch_.input.merges,
-                             .num_merges = batch_.capacity.merges,
+    const PagedAttentionArguments arguments{
+        .page_table = batch_.input.page_table,
+        .pool = memory_.pool,
+        .layout = memory_.layout,
+        .layer = attention.layer,
+        .group_size = executor_.settings_.num_heads / num_kv_heads,
+        .scale = 1.0F / std::sqrt(static_cast<float>(memory_.layout.head_dim)),
+        .queries = address(queries),
+        .query_stride = columns(queries),
+        .attended = address(attended),
+        .attended_stride = columns(attended),
+        .partials = memory_.partials};
+    DeviceAttentionPlan plan{.merges = batch_.input.merges,
                              .counts = batch_.has_spare_blocks ? batch_.input.counts : nullptr};
-    for (std::size_t i = 0; i < plan.items.size(); ++i) plan.items[i] = batch_.input.items[i];
-    launch_paged_attention({.page_table = batch_.input.page_table,
-                            .pool = memory_.pool,
-                            .layout = memory_.layout,
-                            .layer = attention.layer,
-                            .group_size = executor_.settings_.num_heads / num_kv_heads,
-                            .scale = 1.0F / std::sqrt(static_cast<float>(memory_.layout.head_dim)),
-                            .queries = address(queries),
-                            .query_stride = columns(queries),
-                            .attended = address(attended),
-                            .attended_stride = columns(attended),
-                            .partials = memory_.partials},
-                           plan, stream_);
+    std::copy(std::begin(batch_.input.items), std::end(batch_.input.items), plan.items.begin());
+    for (const AttentionRound& round : batch_.attention_rounds) {
+      plan.num_items = round.num_items;
+      plan.num_merges = round.num_merges;
+      launch_paged_attention(arguments, plan, stream_);
+      for (std::size_t i = 0; i < plan.items.size(); ++i) plan.items[i] += round.num_items[i];
+      plan.merges += round.num_merges;
+    }
   }
 
   void queue(const GatedActivationStep&, const Step& step) {

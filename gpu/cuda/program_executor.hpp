@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "gpu/cuda/batch_input.hpp"
@@ -48,9 +49,10 @@ struct ExecutorSettings {
 struct BatchOnDevice {
   std::uint32_t num_tokens = 0;
   std::uint32_t num_output_rows = 0;
-  BatchInput input;               // on the device
-  BatchCapacity capacity;         // attention blocks to launch
-  bool has_spare_blocks = false;  // then input.counts says how many of them count
+  BatchInput input;  // on the device
+  BatchCapacity capacity;
+  std::span<const AttentionRound> attention_rounds;  // blocks to launch; outlive the call of queue()
+  bool has_spare_blocks = false;                     // then input.counts says how many of them count
 };
 
 // A program with everything looked up that does not change from batch to batch.

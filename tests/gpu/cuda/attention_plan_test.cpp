@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <random>
 
 using namespace troupe;
@@ -82,8 +84,55 @@ TEST_CASE("cuda attention plan: partial results are numbered and merged in order
   CHECK(plan.items[0].empty());
 }
 
+TEST_CASE("cuda attention plan: a round has all of a merge, and partial results that fit") {
+  std::mt19937 random(6);
+  for (int round = 0; round < 200; ++round) {
+    const cuda::AttentionLimits limits{.group_size = 1 + static_cast<std::uint32_t>(random() % 12),
+                                       .split_tokens = 64,
+                                       .tile_split_tokens = 128,
+                                       .has_tiles = round % 2 == 0,
+                                       .max_partials = 1 + static_cast<std::uint32_t>(random() % 400)};
+    std::vector<SequenceSlice> slices;
+    for (std::uint32_t i = 0; i < 1 + random() % 6; ++i)
+      slices.push_back(slice_of(random() % 400, 1 + random() % 20));
+    const AttentionPlan plan = cuda::plan_attention(slices, limits);
+    auto unlimited = limits;
+    unlimited.max_partials = std::numeric_limits<std::uint32_t>::max();
+    const AttentionPlan at_once = cuda::plan_attention(slices, unlimited);
+    REQUIRE(at_once.rounds.size() == 1);
+    REQUIRE(all_items(plan).size() == all_items(at_once).size());
+    REQUIRE(plan.merges.size() == at_once.merges.size());
+    std::array<std::size_t, cuda::kAttentionClasses.size()> first_items{};
+    std::size_t first_merge = 0;
+    for (const auto& of_round : plan.rounds) {
+      std::vector<int> written(plan.num_partials), merged(plan.num_partials);
+      for (std::size_t i = 0; i < plan.items.size(); ++i) {
+        for (std::size_t end = first_items[i] + of_round.num_items[i]; first_items[i] < end;
+             ++first_items[i]) {
+          const AttentionItem& item = plan.items[i].at(first_items[i]);
+          if (item.partial == cuda::kNoPartial) continue;
+          for (std::uint32_t row = 0; row < item.num_rows; ++row) ++written.at(item.partial + row);
+        }
+      }
+      std::uint32_t largest = 0;
+      for (std::size_t end = first_merge + of_round.num_merges; first_merge < end; ++first_merge) {
+        const auto& merge = plan.merges.at(first_merge);
+        largest = std::max(largest, merge.num_rows * merge.num_splits);
+        for (std::uint32_t i = 0; i < merge.num_rows * merge.num_splits; ++i)
+          ++merged.at(merge.first_partial + i);
+      }
+      REQUIRE(written == merged);
+      REQUIRE(std::all_of(written.begin(), written.end(), [](int n) { return n <= 1; }));
+      const auto used = static_cast<std::uint32_t>(std::count(written.begin(), written.end(), 1));
+      REQUIRE(used <= std::max(limits.max_partials, largest));
+    }
+    REQUIRE(first_merge == plan.merges.size());
+  }
+}
+
 TEST_CASE("cuda attention plan: nothing to attend to is an empty plan") {
   const auto plan = cuda::plan_attention({}, {.group_size = 4});
   CHECK(all_items(plan).empty());
   CHECK(plan.merges.empty());
+  CHECK(plan.rounds.empty());
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <span>
 #include <utility>
@@ -251,7 +252,6 @@ TEST_CASE("cuda device: a lone slot's sequence with many holes is computed in on
   CHECK(last_token(starts.size()) == last_token(1));
 }
 
-// No scheduler makes it: more short slices of a long context than there are slots and pages.
 TEST_CASE("cuda device: a weight that something is to be added to is refused by name") {
   struct OfOneWeight final : Network {
     ModelShapes shapes() const override { return {}; }
@@ -266,23 +266,56 @@ TEST_CASE("cuda device: a weight that something is to be added to is refused by 
                     "a GPU adds nothing to weights, as \"norm\" asks");
 }
 
-TEST_CASE("cuda device: a batch beyond the plan's partial rows is refused") {
+TEST_CASE("cuda device: partial rows that don't fit at once are made in rounds, to the same bits") {
   BackendSettings settings = small_settings(DataType::kBF16);
   settings.num_slots = 1;
-  settings.max_batch_tokens = 160;
+  settings.max_batch_tokens = 128;
   ModelConfig config = small_llama();
-  config.context_length = 2048;
+  config.num_layers = 1;
+  config.context_length = 640;
+  SmallCudaModel model(settings, config);
+  const std::vector<std::uint32_t> history = {0, 128, 256, 384, 512};
+  std::vector<std::uint32_t> starts;  // more short slices of a long context than a scheduler makes
+  for (std::uint32_t start = 512; start <= 560; start += 4) starts.push_back(start);
+  const auto last_logits = [&](const std::shared_ptr<const cuda::CudaModel>& loaded) {
+    std::vector<float> logits;
+    cuda::CudaDevice device(loaded, {.on_logits = [&](const Batch&, std::span<const float> shown) {
+                              logits.assign(shown.begin(), shown.end());
+                            }});
+    ProgramCache programs = model.programs();
+    const auto run = [&](std::span<const std::uint32_t> some) {
+      const auto batch = std::make_shared<Batch>(slices_between(some));
+      batch->page_table.resize(20);
+      std::iota(batch->page_table.begin(), batch->page_table.end(), 0);
+      batch->slices.back().sample = true;
+      const auto result =
+          wait_for(device, device.submit(programs.find(batch->cell, batch->num_tokens(), 1), batch));
+      REQUIRE(result.error == "");
+    };
+    for (std::size_t i = 0; i + 1 < history.size(); ++i) run({&history[i], 2});
+    run(starts);
+    REQUIRE(logits.size() == config.vocabulary_size);
+    return logits;
+  };
+  const auto rounds_of = [&](const cuda::CudaModel& loaded) {
+    return cuda::plan_attention(slices_between(starts).slices, loaded.plan.attention).rounds.size();
+  };
+  const auto roomy = model.with_partials(1 << 16);
+  CHECK(rounds_of(*roomy) == 1);
+  CHECK(rounds_of(*model.get()) > 1);
+  CHECK(last_logits(model.get()) == last_logits(roomy));
+}
+
+TEST_CASE("cuda device: partial rows are planned for 16 k tokens a sequence, however long it may become") {
+  BackendSettings settings = small_settings(DataType::kBF16);
+  settings.num_slots = 64;
+  ModelConfig config = small_llama();
+  config.num_layers = 1;
+  config.num_heads = 4;
+  config.context_length = 131'072;
   const SmallCudaModel model(settings, config);
-  std::vector<std::uint32_t> starts;
-  for (std::uint32_t start = 1800; start <= 1960; start += 4) starts.push_back(start);
-  auto batch = std::make_shared<Batch>(slices_between(starts));
-  batch->page_table.resize(62);
-  batch->slices.back().sample = true;
-  cuda::CudaDevice device(model.get());
-  ProgramCache programs = model.programs();
-  const auto result =
-      wait_for(device, device.submit(programs.find(batch->cell, batch->num_tokens(), 1), batch));
-  CHECK_MESSAGE(result.error.find("partial rows, planned were") != std::string::npos, result.error);
+  CHECK(model.get()->plan.attention.split_tokens == 256);
+  CHECK(model.get()->plan.attention.max_partials == 64 * 4 * 64);
 }
 
 TEST_CASE("cuda device: a prompt is scored token by token as on the host, and the slot goes on") {

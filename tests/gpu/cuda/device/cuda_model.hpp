@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>  // the twin defines TROUPE_SIMT
 
 #include <memory>
+#include <optional>
 
 #include "gpu/cpu/cpu_model.hpp"
 #include "gpu/cuda/cuda_device.hpp"
@@ -55,7 +56,14 @@ class SmallCudaModel {
       : settings_(settings) {
     write_random_llama(directory_.path(), config, 1);
     settings_.model_dir = directory_.path();
-    model_ = std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings_), news_);
+    model_ = with_partials(std::nullopt);
+  }
+
+  // The same model with memory for another number of partial rows than was planned.
+  std::shared_ptr<const cuda::CudaModel> with_partials(std::optional<std::uint32_t> max_partials) {
+    cuda::CudaModelPlan plan = cuda::plan_cuda_model(settings_);
+    plan.attention.max_partials = max_partials.value_or(plan.attention.max_partials);
+    return std::make_shared<const cuda::CudaModel>(plan, news_);
   }
 
   const std::shared_ptr<const cuda::CudaModel>& get() const { return model_; }

@@ -84,6 +84,7 @@ struct Options {
   std::uint32_t tile_split_tokens = 4096;
   float query_scale = 1.0F;
   std::uint32_t num_idle_blocks = 0;  // launched besides those with an item or merge
+  std::uint32_t max_partials = 1U << 20;
 };
 
 std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vector<Range>& ranges,
@@ -98,7 +99,8 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
                                                   .split_tokens = options.split_tokens,
                                                   .tile_split_tokens = options.tile_split_tokens,
                                                   .window = options.window,
-                                                  .has_tiles = options.has_tiles});
+                                                  .has_tiles = options.has_tiles,
+                                                  .max_partials = options.max_partials});
   DeviceArray<cuda::AttentionItem> items[] = {DeviceArray(plan.items[0]), DeviceArray(plan.items[1]),
                                               DeviceArray(plan.items[2]), DeviceArray(plan.items[3])};
   DeviceArray<cuda::AttentionMerge> merges(plan.merges);
@@ -107,9 +109,7 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
   for (std::size_t c = 0; c < plan.items.size(); ++c) {
     device_plan.items[c] = items[c].data();
     counts.items[c] = static_cast<std::uint32_t>(plan.items[c].size());
-    device_plan.num_items[c] = counts.items[c] + options.num_idle_blocks;
   }
-  device_plan.num_merges = counts.merges + options.num_idle_blocks;
   DeviceArray<cuda::AttentionCounts> device_counts({counts});
   if (options.num_idle_blocks > 0) device_plan.counts = device_counts.data();
   TypedBuffer memory(shape.type, pool.numbers), device_queries(shape.type, queries),
@@ -117,19 +117,26 @@ std::vector<float> attend(const Shape& shape, const Pool& pool, const std::vecto
   DeviceArray<PageId> page_table(pool.page_table);
   DeviceArray<float> partials(
       std::vector<float>(cuda::attention_partial_floats(pool.layout, plan.num_partials), NAN));
-  cuda::launch_paged_attention({.page_table = page_table.data(),
-                                .pool = static_cast<const std::byte*>(memory.data()),
-                                .layout = pool.layout,
-                                .layer = 1,
-                                .group_size = shape.group,
-                                .window = options.window,
-                                .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
-                                .queries = device_queries.data(),
-                                .query_stride = shape.query_width(),
-                                .attended = attended.data(),
-                                .attended_stride = shape.query_width(),
-                                .partials = partials.data()},
-                               device_plan, nullptr);
+  for (const auto& round : plan.rounds) {
+    for (std::size_t c = 0; c < plan.items.size(); ++c)
+      device_plan.num_items[c] = round.num_items[c] + options.num_idle_blocks;
+    device_plan.num_merges = round.num_merges + options.num_idle_blocks;
+    cuda::launch_paged_attention({.page_table = page_table.data(),
+                                  .pool = static_cast<const std::byte*>(memory.data()),
+                                  .layout = pool.layout,
+                                  .layer = 1,
+                                  .group_size = shape.group,
+                                  .window = options.window,
+                                  .scale = 1.0F / std::sqrt(static_cast<float>(shape.head_dim)),
+                                  .queries = device_queries.data(),
+                                  .query_stride = shape.query_width(),
+                                  .attended = attended.data(),
+                                  .attended_stride = shape.query_width(),
+                                  .partials = partials.data()},
+                                 device_plan, nullptr);
+    for (std::size_t c = 0; c < plan.items.size(); ++c) device_plan.items[c] += round.num_items[c];
+    device_plan.merges += round.num_merges;
+  }
   return attended.values();
 }
 
@@ -265,6 +272,23 @@ TEST_CASE("cuda attention: a row has the same bits however the prompt is chunked
         const auto attended = attend(shape, pool, {{129, 1, 1}, {begin, tokens, 0}}, part);
         REQUIRE(same_bits(&whole[begin * width], &attended[width], tokens * width));
       }
+    }
+  }
+}
+
+TEST_CASE("cuda attention: rows have the same bits when partial results are made in rounds") {
+  const Shape shape{4, 2, 64, DataType::kBF16};
+  const Pool pool(shape, {200, 130, 180});
+  const std::vector<Range> ranges = {{199, 1, 0}, {129, 1, 1}, {150, 30, 2}};
+  const auto queries = random_values(32 * shape.query_width(), 5);
+  for (const bool has_tiles : {false, true}) {
+    const Options at_once{.has_tiles = has_tiles, .tile_split_tokens = 64};
+    const auto whole = attend(shape, pool, ranges, queries, at_once);
+    for (const std::uint32_t max_partials : {1U, 20U, 100U}) {
+      Options in_rounds = at_once;
+      in_rounds.max_partials = max_partials;
+      const auto attended = attend(shape, pool, ranges, queries, in_rounds);
+      CHECK(same_bits(whole.data(), attended.data(), whole.size()));
     }
   }
 }
