@@ -67,17 +67,37 @@ __device__ __forceinline__ unsigned pack(float low, float high) {
   }
 }
 
-__device__ __forceinline__ Eight load_aligned(const float* from) {
-  const auto low = load_vector<float4>(from);
-  const auto high = load_vector<float4>(from + 4);
-  return {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}};
+// Eight numbers as they lie in memory.
+template <typename T>
+struct RawEight {
+  uint4 words;
+};
+template <>
+struct RawEight<float> {
+  float4 low, high;
+};
+
+template <typename T>
+__device__ __forceinline__ RawEight<T> load_raw(const T* from) {
+  if constexpr (sizeof(T) == 2) {
+    return {load_vector<uint4>(from)};
+  } else {
+    return {load_vector<float4>(from), load_vector<float4>(from + 4)};
+  }
 }
-template <typename Short>
-__device__ __forceinline__ Eight load_aligned(const Short* from) {
-  const auto words = load_vector<uint4>(from);
-  const float2 first = unpack<Short>(words.x), second = unpack<Short>(words.y),
-               third = unpack<Short>(words.z), fourth = unpack<Short>(words.w);
-  return {{first.x, first.y, second.x, second.y, third.x, third.y, fourth.x, fourth.y}};
+template <typename T>
+__device__ __forceinline__ Eight unpack_eight(const RawEight<T>& raw) {
+  if constexpr (sizeof(T) == 2) {
+    const float2 first = unpack<T>(raw.words.x), second = unpack<T>(raw.words.y),
+                 third = unpack<T>(raw.words.z), fourth = unpack<T>(raw.words.w);
+    return {{first.x, first.y, second.x, second.y, third.x, third.y, fourth.x, fourth.y}};
+  } else {
+    return {{raw.low.x, raw.low.y, raw.low.z, raw.low.w, raw.high.x, raw.high.y, raw.high.z, raw.high.w}};
+  }
+}
+template <typename T>
+__device__ __forceinline__ Eight load_aligned(const T* from) {
+  return unpack_eight(load_raw(from));
 }
 __device__ __forceinline__ void store_aligned(float* to, const Eight& e) {
   store_vector(to, make_float4(e.v[0], e.v[1], e.v[2], e.v[3]));

@@ -84,16 +84,28 @@ __device__ __forceinline__ void score_page(const PagedAttentionArguments& a, con
 #pragma unroll
     for (int t = 0; t < 4; ++t) scores[r][t] = 0.0F;
   }
-#pragma unroll 4
-  for (unsigned pair = lane / kQuads; pair < head_dim / 2; pair += kPairSteps) {
-    const KeyQuad keys = load_keys(block, pair, lane % kQuads * 4);
+  constexpr unsigned kAhead = kLoadsAhead<T>;
+  const unsigned num_pairs = head_dim / 2;
+  for (unsigned first = lane / kQuads; first < num_pairs; first += kAhead * kPairSteps) {
+    RawKeys<T> raw[kAhead] = {};
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const auto query = load_vector<float2>(queries + r * head_dim + 2 * pair);
+    for (unsigned i = 0; i < kAhead; ++i) {
+      const unsigned pair = first + i * kPairSteps;
+      if (pair < num_pairs) raw[i] = load_keys(block, pair, lane % kQuads * 4);
+    }
 #pragma unroll
-      for (int t = 0; t < 4; ++t) {
-        scores[r][t] += query.x * keys.first[t];
-        scores[r][t] += query.y * keys.second[t];
+    for (unsigned i = 0; i < kAhead; ++i) {
+      const unsigned pair = first + i * kPairSteps;
+      if (pair >= num_pairs) continue;
+      const KeyQuad keys = unpack_keys(raw[i]);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const auto query = load_vector<float2>(queries + r * head_dim + 2 * pair);
+#pragma unroll
+        for (int t = 0; t < 4; ++t) {
+          scores[r][t] += query.x * keys.first[t];
+          scores[r][t] += query.y * keys.second[t];
+        }
       }
     }
   }
@@ -155,14 +167,25 @@ __device__ __forceinline__ void add_values(const KvLayout& layout, const T* bloc
                                            unsigned num_tokens, const ValuePlace& place,
                                            RowStates<kRows>& states) {
   if (place.slot >= place.num_slots) return;
-#pragma unroll 4
-  for (unsigned t = place.slot; t < num_tokens; t += place.num_slots) {
-    const Eight value = load_aligned(block + kv_value_element(layout, t, place.chunk * kEight));
+  constexpr unsigned kAhead = kLoadsAhead<T>;
+  for (unsigned first = place.slot; first < num_tokens; first += kAhead * place.num_slots) {
+    RawEight<T> raw[kAhead] = {};
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const float weight = weights[r * kTokens + t];
+    for (unsigned i = 0; i < kAhead; ++i) {
+      const unsigned t = first + i * place.num_slots;
+      if (t < num_tokens) raw[i] = load_raw(block + kv_value_element(layout, t, place.chunk * kEight));
+    }
 #pragma unroll
-      for (unsigned i = 0; i < kEight; ++i) states.sums[r][i] += weight * value.v[i];
+    for (unsigned i = 0; i < kAhead; ++i) {
+      const unsigned t = first + i * place.num_slots;
+      if (t >= num_tokens) continue;
+      const Eight value = unpack_eight(raw[i]);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float weight = weights[r * kTokens + t];
+#pragma unroll
+        for (unsigned j = 0; j < kEight; ++j) states.sums[r][j] += weight * value.v[j];
+      }
     }
   }
 }
