@@ -19,7 +19,7 @@ struct KeyQuad {
 template <typename T>
 inline constexpr unsigned kLoadsAhead = sizeof(T) == 2 ? 8 : 4;
 
-// What load_keys() reads, not yet unpacked: an access in bf16 and f16, two in f32.
+// Keys as load_keys() reads them: one access in bf16 and f16, two in f32.
 template <typename T>
 struct RawKeys {
   uint4 words;

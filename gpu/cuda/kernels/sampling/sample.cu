@@ -23,7 +23,7 @@ constexpr std::uint32_t kSmallVocabulary = 4096;
 constexpr std::int32_t kInvalidLogits = -1;
 
 struct SampleScratch {
-  Mass histogram[kBuckets];
+  Histogram histogram;
   ReductionScratch<Mass, 1> reduction;
   PenaltyScratch penalties;
   Mass mass[kWarpLanes];      // by warp

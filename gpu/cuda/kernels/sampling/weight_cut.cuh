@@ -41,6 +41,46 @@ __device__ __forceinline__ WeightCut stricter(const WeightCut& left, const Weigh
 
 inline constexpr unsigned kBuckets = 256;
 
+// Sums by bucket, in shared memory, of whole numbers of 64 bits in two words each: a GPU adds
+// words there in one instruction, 64 bits in a loop that tries until nobody was in between. Some
+// copies, as most weights of a row share a few exponents.
+struct Histogram {
+  static constexpr unsigned kCopies = 8;  // each of every eighth warp
+  unsigned low[kCopies][kBuckets];
+  unsigned high[kCopies][kBuckets];
+  Mass sums[kBuckets];  // of all copies, after finish()
+
+  // clear() and finish() are called by the whole block; sums are there after finish().
+  __device__ __forceinline__ void clear() {
+    for (unsigned i = threadIdx.x; i < kCopies * kBuckets; i += blockDim.x) {
+      low[i / kBuckets][i % kBuckets] = 0;
+      high[i / kBuckets][i % kBuckets] = 0;
+    }
+    __syncthreads();
+  }
+  // Any threads. The sum is exact in every order: the addition that makes the low word begin
+  // anew carries.
+  __device__ __forceinline__ void add(unsigned bucket, Mass mass) {
+    const unsigned copy = threadIdx.x / kWarpLanes % kCopies;
+    const auto low_part = static_cast<unsigned>(mass);
+    const unsigned before = atomicAdd(&low[copy][bucket], low_part);
+    const unsigned carry = before + low_part < before ? 1 : 0;
+    const unsigned high_part = static_cast<unsigned>(mass >> 32) + carry;
+    if (high_part != 0) atomicAdd(&high[copy][bucket], high_part);
+  }
+  __device__ __forceinline__ void finish() {
+    __syncthreads();
+    for (unsigned bucket = threadIdx.x; bucket < kBuckets; bucket += blockDim.x) {
+      Mass sum = 0;
+#pragma unroll
+      for (unsigned copy = 0; copy < kCopies; ++copy)
+        sum += static_cast<Mass>(high[copy][bucket]) << 32 | low[copy][bucket];
+      sums[bucket] = sum;
+    }
+    __syncthreads();
+  }
+};
+
 struct Bucket {
   int number;  // -1: all of them together don't reach it
   Mass above;  // sum of those with higher numbers
@@ -58,19 +98,19 @@ __device__ __forceinline__ Mass scan_lanes(Mass value) {  // inclusive
 
 // From the highest bucket down, the one in which the sum reaches `wanted`. Every
 // warp finds it for itself.
-__device__ __forceinline__ Bucket find_bucket(const Mass (&histogram)[kBuckets], Mass wanted) {
+__device__ __forceinline__ Bucket find_bucket(const Mass (&sums)[kBuckets], Mass wanted) {
   constexpr unsigned kOfLane = kBuckets / kWarpLanes;
   const unsigned lane = threadIdx.x % kWarpLanes;
   const unsigned highest = kBuckets - 1 - lane * kOfLane;
   Mass sum = 0;
-  for (unsigned i = 0; i < kOfLane; ++i) sum += histogram[highest - i];
+  for (unsigned i = 0; i < kOfLane; ++i) sum += sums[highest - i];
   const Mass reached = scan_lanes(sum);
   const unsigned lanes = __ballot_sync(kAllLanes, reached >= wanted);
   if (lanes == 0) return {-1, 0};
   Mass above = reached - sum;
   unsigned bucket = highest;
-  while (bucket > highest - kOfLane + 1 && above + histogram[bucket] < wanted) {
-    above += histogram[bucket--];
+  while (bucket > highest - kOfLane + 1 && above + sums[bucket] < wanted) {
+    above += sums[bucket--];
   }
   const int finder = __ffs(static_cast<int>(lanes)) - 1;
   return {__shfl_sync(kAllLanes, static_cast<int>(bucket), finder), __shfl_sync(kAllLanes, above, finder)};
@@ -80,23 +120,22 @@ __device__ __forceinline__ Bucket find_bucket(const Mass (&histogram)[kBuckets],
 // they all do not, none. Called by the whole block.
 template <typename Measure>
 __device__ __forceinline__ WeightCut find_cut(const RowWeights& weights, unsigned count, Mass wanted,
-                                              Measure measure, Mass (&histogram)[kBuckets]) {
+                                              Measure measure, Histogram& histogram) {
   unsigned known = 0;  // leading bits of the weight looked for
   unsigned known_from = 31;
   Mass above = 0;
   while (known_from > 0) {  // the exponent, then the mantissa in three parts
     const unsigned shift = known_from > 8 ? known_from - 8 : 0;
-    for (unsigned i = threadIdx.x; i < kBuckets; i += blockDim.x) histogram[i] = 0;
-    __syncthreads();
+    histogram.clear();
     const auto weight_of = [&](unsigned i) { return weights[i]; };
     walk_row(count, weight_of, [&](unsigned, float weight) {
       const unsigned bits = __float_as_uint(weight);
       if (bits == 0 || bits >> known_from != known) return;
       const unsigned digit = (bits >> shift) - (known << (known_from - shift));
-      atomicAdd(&histogram[digit], measure(weight));
+      if (const Mass mass = measure(weight); mass != 0) histogram.add(digit, mass);
     });
-    __syncthreads();
-    const Bucket bucket = find_bucket(histogram, wanted - above);
+    histogram.finish();
+    const Bucket bucket = find_bucket(histogram.sums, wanted - above);
     if (bucket.number < 0) return {};
     known = (known << (known_from - shift)) + static_cast<unsigned>(bucket.number);
     known_from = shift;

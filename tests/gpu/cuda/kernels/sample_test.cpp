@@ -244,6 +244,21 @@ TEST_CASE("cuda sample: ties go to the lowest id, in the arg max and in every cu
   check_same_as_host(equal, 64, {Row{.parameters = {.top_p = 0.5F, .seed = 4}}});
 }
 
+TEST_CASE("cuda sample: thousands of small weights count as much together as they do on the host") {
+  constexpr std::size_t kVocabulary = 8200;
+  std::vector<float> once(kVocabulary, -9.1F);  // each some 2^31 of 2^44: their sum is in the high word
+  once[17] = 0.0F;
+  std::vector<Row> rows;
+  std::vector<float> logits;
+  for (const float top_p : {0.6F, 0.75F, 0.95F}) {
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      rows.push_back({.parameters = {.top_p = top_p, .seed = seed}});
+      logits.insert(logits.end(), once.begin(), once.end());
+    }
+  }
+  check_same_as_host(logits, kVocabulary, rows);
+}
+
 TEST_CASE("cuda sample: suppressed ids are not drawn, ids outside the vocabulary ignored") {
   std::vector<float> logits = random_values(2 * 40, 7);
   logits[5] = 50.0F;
