@@ -123,6 +123,9 @@ BatchResult DeviceLoop::wait_for(Ticket ticket) {
   if (!result.failed_loads.empty()) {
     throw std::runtime_error("KV pages were not where they should be");
   }
+  // The row's logits were no numbers: whatever was measured, it was not this network.
+  if (std::find(result.tokens.begin(), result.tokens.end(), -1) != result.tokens.end())
+    throw std::runtime_error("a step gave no token, as its logits are not all finite");
   return result;
 }
 

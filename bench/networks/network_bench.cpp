@@ -59,22 +59,14 @@ class Run {
                    std::min(device_->description().num_slots, device_->description().max_batch_tokens)}) {}
 
   void decode() {
+    const std::string id = "decode_" + network_.id + "_";
     for (const std::uint32_t batch : {1U, 4U, 16U, 64U}) {
       if (batch > bench_.scale.num_slots) continue;
-      const std::uint32_t steps = bench_.scale.steps;
-      DeviceLoop loop(*device_, programs_, batch, bench_.scale.context + 5 * steps);
-      loop.prefill_all(bench_.scale.context - steps);
-      loop.decode(steps, 2);  // captures and warms
-      std::vector<double> itl, gap;
-      const double begin = loop.position();
-      for (int i = 0; i < 3; ++i) {
-        const auto taken = loop.decode(steps, 2);
-        itl.push_back(taken.seconds / steps);
-        gap.push_back(1.0 - taken.network_seconds / taken.seconds);
-      }
-      const double context = (begin + loop.position()) / 2;
-      record_decode(batch, median(itl), median(gap), context);
+      decode({batch, bench_.scale.context}, id + std::to_string(batch));
     }
+    if (!bench_.is_complete) return;
+    for (const DecodeShape& shape : bench_.scale.long_decodes)
+      decode(shape, id + std::to_string(shape.batch) + "_at_" + std::to_string(shape.context));
   }
 
   // Reckoned, not seen: of the steps that a GPU's program has, each of which is a
@@ -167,13 +159,26 @@ class Run {
                          .details = std::move(details)});
   }
 
-  void record_decode(std::uint32_t batch, double itl, double gap, double context) {
-    const double roof = decode_roof_seconds(network_.config, bench_.limits, batch, context);
-    add("decode_" + network_.id + "_" + std::to_string(batch),
-        "decode, " + network_.title + ", " + std::to_string(batch) + " x 1 k", roof / itl, "of the roof",
-        Goal{.at_least = 0.85},
-        {{"itl_ms", itl * 1e3}, {"tokens_per_s", batch / itl}, {"context", context}, {"gap", gap}});
-    if (batch != 64 || !bench_.is_complete) return;
+  void decode(const DecodeShape& shape, const std::string& id) {
+    const std::uint32_t steps = bench_.scale.steps;
+    DeviceLoop loop(*device_, programs_, shape.batch, shape.context + 5 * steps);
+    loop.prefill_all(shape.context - steps);
+    loop.decode(steps, 2);  // captures and warms
+    std::vector<double> itls, gaps;
+    const double begin = loop.position();
+    for (int i = 0; i < 3; ++i) {
+      const auto taken = loop.decode(steps, 2);
+      itls.push_back(taken.seconds / steps);
+      gaps.push_back(1.0 - taken.network_seconds / taken.seconds);
+    }
+    const double itl = median(itls), gap = median(gaps), context = (begin + loop.position()) / 2;
+    const double roof = decode_roof_seconds(network_.config, bench_.limits, shape.batch, context);
+    add(id,
+        "decode, " + network_.title + ", " + std::to_string(shape.batch) + " x " +
+            std::to_string(shape.context),
+        roof / itl, "of the roof", Goal{.at_least = 0.85},
+        {{"itl_ms", itl * 1e3}, {"tokens_per_s", shape.batch / itl}, {"context", context}, {"gap", gap}});
+    if (shape.batch != 64 || shape.context != bench_.scale.context || !bench_.is_complete) return;
     add("decode_gap_64", "gap between decode batches of 64 streams", gap, "of an iteration",
         Goal{.at_most = 0.03}, {{"itl_ms", itl * 1e3}});
   }
@@ -231,6 +236,7 @@ NetworkScale tiny_scale() {
   return {.num_slots = 4,
           .context = 40,
           .steps = 3,
+          .long_decodes = {{1, 80}},
           .max_batch_tokens = 80,
           .history = 64,
           .new_tokens = 5,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bench/kernels/cuda/measurement.hpp"
 #include "gpu/backend.hpp"
@@ -20,10 +21,16 @@ struct NetworkLimits {
   double link_rate = 0.0;     // bytes/s to the host and back, the lesser
 };
 
+struct DecodeShape {
+  std::uint32_t batch = 1;
+  std::uint32_t context = 0;
+};
+
 struct NetworkScale {
   std::uint32_t num_slots = 64;
   std::uint32_t context = 1024;  // of decode
   std::uint32_t steps = 64;      // of decode, measured
+  std::vector<DecodeShape> long_decodes = {{1, 4096}, {1, 16384}, {64, 4096}};
   std::uint32_t max_batch_tokens = 8192;
   std::uint32_t history = 2048, new_tokens = 38;  // of a follow-up
   std::uint32_t num_host_pages = 512;

@@ -31,6 +31,8 @@ PREFILL_TOKENS = (2048, 4096, 8192)
 GOALS = [
     *(Goal(f"decode_{model}_{batch}", f"decode, {name} in bf16, {batch} x 1 k: roof over ITL", at_least=0.85)
       for model, name in (("llama_8b", "Llama-3.1-8B"), ("llama_13b", "Llama-2-13B")) for batch in DECODE_BATCHES),
+    *(Goal(f"decode_llama_8b_{batch}_at_{context}", f"the same of Llama-3.1-8B, {batch} x {context}", at_least=0.85)
+      for batch, context in ((1, 4096), (1, 16384), (64, 4096))),
     *(Goal(f"prefill_llama_8b_{tokens}", f"prefill of {tokens} tokens, of the product rate", at_least=0.70)
       for tokens in PREFILL_TOKENS),
     Goal("prefill_attention_8192", "causal attention of 8192 tokens, of the product rate", at_least=0.60),
@@ -58,5 +60,6 @@ GOALS = [
     Goal("follow_up_ttft_device", "follow-up TTFT (2,048 tokens known, 38 new), from the device, of stateless",
          at_most=0.15),
     Goal("follow_up_ttft_host", "the same from the host tier", at_most=0.20),
+    Goal("sample_top_p", "sampling 64 rows of 128,256 logits, top_p 0.9, us", at_most=60.0),
     Goal("lstm_step_512", "LSTM step of 512 cells, 1024 wide, us", at_most=25.0),
 ]

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "bench/kernels/cuda/suite.hpp"
 #include "gpu/cuda/kernels/sampling/sample.hpp"
 
@@ -19,11 +21,12 @@ void bench_sampling(Bench& bench) {
   struct Kind {
     const char *id, *title;
     SamplingParameters parameters;
+    std::optional<Goal> goal = {};
   };
-  for (const auto& kind :
-       {Kind{"sample_greedy", "greedy", {.temperature = 0.0F}},
-        Kind{"sample_temperature", "temperature 1", {}}, Kind{"sample_top_p", "top_p 0.9", {.top_p = 0.9F}},
-        Kind{"sample_top_k_top_p", "top_k 40, top_p 0.9", {.top_p = 0.9F, .top_k = 40}}}) {
+  for (const auto& kind : {Kind{"sample_greedy", "greedy", {.temperature = 0.0F}},
+                           Kind{"sample_temperature", "temperature 1", {}},
+                           Kind{"sample_top_p", "top_p 0.9", {.top_p = 0.9F}, Goal{.at_most = 60.0}},
+                           Kind{"sample_top_k_top_p", "top_k 40, top_p 0.9", {.top_p = 0.9F, .top_k = 40}}}) {
     std::vector<SampleRow> rows(num_rows);
     for (auto& row : rows) row.parameters = kind.parameters;
     const DeviceBuffer row_memory = copy_of(rows);
@@ -42,6 +45,7 @@ void bench_sampling(Bench& bench) {
                         .title = std::string("sampling 64 rows of 128,256 logits, ") + kind.title,
                         .value = seconds * 1e6,
                         .unit = "us",
+                        .goal = kind.goal,
                         .details = {{"of_read_bandwidth",
                                      4.0 * static_cast<double>(count) / seconds / bench.limits.read_rate}}});
   }

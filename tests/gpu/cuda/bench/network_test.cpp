@@ -52,5 +52,5 @@ TEST_CASE("cuda bench: a tiny network goes through every measurement on the whol
     CHECK(json.at("value").is_number());
     if (json.at("id") == "kernels_per_layer") CHECK(json.at("value") == 5.0);
   }
-  CHECK(num_lines == 9);
+  CHECK(num_lines == 10);
 }
