@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
@@ -153,6 +154,24 @@ def check_continued(directory):
     assert runs.read_text().endswith("other\nkernels\nother\nkernels\n")
 
 
+def check_parts(directory):
+    """Only the parts that were asked for are run, and three files are left to carry."""
+    place = Place(directory)
+    place.add(place.path / "python3", '#!/bin/sh\ncase "$1" in *torch*) exit 77 ;; esac\n'
+                                      f'exec {sys.executable} "$@"\n')
+    place.program("bench_cuda", f"echo '{measured('swap_in', 0.95)}'")
+    carry = directory / "carry"
+    _, report = place.run("--only", "tests,kernels", "--carry", carry)
+    assert set(steps_of(report)) == {"tests-test_cuda_kernels_on_gpu", "tests-test_cuda_device_on_gpu", "kernels",
+                                     "torch", "torch-attention"}, report["steps"]
+    assert sorted(file.name for file in carry.iterdir()) == ["gpu-check-logs.tar.xz", "gpu-check.json",
+                                                             "gpu-check.md"]
+    with tarfile.open(carry / "gpu-check-logs.tar.xz") as logs:
+        assert {"./steps.jsonl", "./measurements-kernels.jsonl", "./torch.log"} <= set(logs.getnames())
+    result, _ = place.run("--only", "kernel")
+    assert result.returncode == 2 and "got kernel" in result.stderr, result
+
+
 def check_carried(directory):
     """Of programs that were built elsewhere, the report has their commit, and their libraries are found."""
     place = Place(directory)
@@ -179,7 +198,7 @@ def check_missing_programs(directory):
 
 
 def main():
-    for check in (check_without_gpu, check_everything_met, check_failures, check_continued, check_carried,
+    for check in (check_without_gpu, check_everything_met, check_failures, check_continued, check_parts, check_carried,
                   check_missing_programs):
         with tempfile.TemporaryDirectory() as name:
             check(pathlib.Path(name))
