@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstring>
 #include <map>
-#include <set>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -31,8 +30,12 @@
 namespace troupe::cuda {
 namespace {
 
-// Products of one shape but for the tokens, and the weights they read.
-using ProductsOfNetwork = std::map<ProductShape, std::vector<const DeviceWeight*>>;
+// Products of one shape but for their rows.
+struct AlikeProducts {
+  std::vector<const DeviceWeight*> weights;  // that they read
+  std::uint32_t max_rows = 0;                // logits have as many as a batch has output rows, others tokens
+};
+using ProductsOfNetwork = std::map<ProductShape, AlikeProducts>;
 
 // Of the program for many tokens, which has them all; tokens are 1 here.
 ProductsOfNetwork products_of(const CudaModelPlan& plan, const DeviceWeights& weights) {
@@ -43,15 +46,20 @@ ProductsOfNetwork products_of(const CudaModelPlan& plan, const DeviceWeights& we
     const auto* product = std::get_if<ProductStep>(&step.kind);
     if (product == nullptr) continue;
     const DeviceWeight& weight = weights.find(lowered.tensors[step.inputs.at(1)].name);
+    const TensorSpec& result = lowered.tensors[step.outputs.at(0)];
     const ProductShape shape{.num_tokens = 1,
                              .num_outputs = weight.rows,
                              .depth = weight.columns,
                              .type = weight.type,
-                             .c_type = lowered.tensors[step.outputs.at(0)].type,
+                             .c_type = result.type,
                              .has_bias = step.inputs.size() > 2,
                              .adds = product->adds,
                              .is_exact = product->is_exact};
-    products[shape].push_back(&weight);
+    AlikeProducts& alike = products[shape];
+    alike.weights.push_back(&weight);
+    alike.max_rows =
+        std::max(alike.max_rows, result.rows == RowCount::kOutputRows ? plan.largest.max_output_rows
+                                                                      : plan.largest.max_tokens);
   }
   return products;
 }
@@ -59,15 +67,15 @@ ProductsOfNetwork products_of(const CudaModelPlan& plan, const DeviceWeights& we
 // Everything that runs of products of any shape need.
 class ProductRuns {
  public:
-  ProductRuns(const ProductsOfNetwork& products, std::uint32_t max_tokens)
+  explicit ProductRuns(const ProductsOfNetwork& products)
       : products_(products),
         workspace_(kProductWorkspaceBytes),
         few_token_workspace_(kFewTokenWorkspaceBytes),
         cublas_(workspace_.get(), kProductWorkspaceBytes) {
     std::size_t scratch_bytes = 0;
-    for (const auto& [of_one_token, weights] : products) {
+    for (const auto& [of_one_token, alike] : products) {
       ProductShape shape = of_one_token;
-      shape.num_tokens = product_bin(max_tokens);
+      shape.num_tokens = product_bin(alike.max_rows);
       scratch_bytes = std::max(scratch_bytes, product_scratch_bytes(shape));
     }
     scratch_ = DeviceMemory(scratch_bytes);
@@ -92,7 +100,7 @@ class ProductRuns {
  private:
   const std::vector<const DeviceWeight*>& weights_of(ProductShape shape) const {
     shape.num_tokens = 1;
-    return products_.at(shape);
+    return products_.at(shape).weights;
   }
 
   const ProductsOfNetwork& products_;
@@ -103,18 +111,17 @@ class ProductRuns {
 
 // Every bin of every product. What matters is the time it takes in all layers:
 // decode steps come all the time, the largest prefills take longest.
-std::vector<ProductTask> tasks_of(const ProductsOfNetwork& products, std::uint32_t max_tokens) {
-  std::set<std::uint32_t> bins;
-  for (std::uint32_t tokens = 1; tokens <= max_tokens; tokens = product_bin(tokens) + 1)
-    bins.insert(product_bin(tokens));
+std::vector<ProductTask> tasks_of(const ProductsOfNetwork& products) {
   std::vector<ProductTask> tasks;
-  for (const auto& [shape, weights] : products) {
-    for (const std::uint32_t bin : bins) {
+  for (const auto& [shape, alike] : products) {
+    std::uint32_t bin = 0;
+    for (std::uint32_t rows = 1; rows <= alike.max_rows; rows = bin + 1) {
+      bin = product_bin(rows);
       ProductTask task{.shape = shape};
       task.shape.num_tokens = bin;
-      const bool is_usual = bin >= max_tokens / 2 || bin <= kMostFewTokens;
-      task.importance = static_cast<double>(weights.size()) * static_cast<double>(bytes_of(task.shape)) *
-                        (is_usual ? 4.0 : 1.0);
+      const bool is_usual = bin >= alike.max_rows / 2 || bin <= kMostFewTokens;
+      task.importance = static_cast<double>(alike.weights.size()) *
+                        static_cast<double>(bytes_of(task.shape)) * (is_usual ? 4.0 : 1.0);
       tasks.push_back(task);
     }
   }
@@ -198,10 +205,10 @@ ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& w
   const ProductDevice device = product_device(plan.gpu.ordinal, kProductWorkspaceBytes);
   ProductChoices choices = kept_choices(directory, device, news);
   const auto products = products_of(plan, weights);
-  ProductRuns runs(products, plan.largest.max_tokens);
+  ProductRuns runs(products);
   ProductTimer timer(runs.stream());
   const auto report =
-      tune_products(tasks_of(products, plan.largest.max_tokens),
+      tune_products(tasks_of(products),
                     {.candidates = [&](const ProductShape& shape) { return runs.candidates(shape); },
                      .clock = [&](const ProductRun& run) { return timer(run); },
                      .now = [] { return std::chrono::steady_clock::now(); },

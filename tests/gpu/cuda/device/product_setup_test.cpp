@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -51,6 +52,21 @@ TEST_CASE("product setup: what was measured at one start is used at the next") {
   const SmallCudaModel model(settings_in(directory));
   CHECK(model.news() == "");
   for (const auto& [shape, choice] : first) CHECK(model.get()->products.at(shape) == choice);
+}
+
+TEST_CASE("product setup: logits are measured for as many rows as a batch samples, no more") {
+  const TemporaryDirectory directory;
+  auto settings = settings_in(directory);
+  settings.max_batch_tokens = 8;
+  const SmallCudaModel model(settings);
+  std::uint32_t most_logits = 0, most_others = 0;
+  for (const auto& [shape, choice] : model.get()->products) {
+    auto& most = shape.num_outputs == small_llama().vocabulary_size ? most_logits : most_others;
+    most = std::max(most, shape.num_tokens);
+  }
+  // Slots, however many a slow machine has had the time for.
+  CHECK(most_logits <= 2);
+  CHECK(most_others > 0);
 }
 
 TEST_CASE("product setup: what another worker measures meanwhile is waited for, and used") {
