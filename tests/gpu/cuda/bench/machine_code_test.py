@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads small pieces of machine code whose answers are known."""
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+sys.path.insert(0, str(ROOT / "bench/kernels/cuda"))
+from machine_code import INSTRUCTION, is_worse, loads_in_flight, short, tensor_share  # noqa: E402
+
+
+def instructions_of(text):
+    found = [INSTRUCTION.match(line) for line in text.strip().splitlines()]
+    return [(int(match[1], 16), match[2], match[3]) for match in found]
+
+
+def check_loads():
+    together = instructions_of("""
+        /*0010*/                   LDG.E.128 R8, desc[UR4][R2.64] ;
+        /*0020*/              @!P0 LDG.E.128 R12, desc[UR4][R2.64+0x80] ;
+        /*0030*/                   FFMA R20, R8, R30, R20 ;
+        /*0040*/                   FFMA R20, R15, R30, R20 ;""")
+    assert loads_in_flight(together) == 2
+    one_by_one = instructions_of("""
+        /*0010*/                   LDG.E.128 R8, desc[UR4][R2.64] ;
+        /*0020*/                   FFMA R20, R11, R30, R20 ;
+        /*0030*/                   LDG.E.128 R8, desc[UR4][R2.64+0x80] ;
+        /*0040*/                   FFMA R20, R8, R30, R20 ;""")
+    assert loads_in_flight(one_by_one) == 1
+    chained = instructions_of("""
+        /*0010*/                   LDG.E.64 R2, desc[UR4][R2.64] ;
+        /*0020*/                   LDG.E R8, desc[UR4][R2.64] ;""")  # the address is what the first one brings
+    assert loads_in_flight(chained) == 1
+    copies = instructions_of("""
+        /*0010*/                   LDGSTS.E.BYPASS.128 [R5], desc[UR4][R2.64] ;
+        /*0020*/                   LDGSTS.E.BYPASS.128 [R5+0x10], desc[UR4][R2.64] ;
+        /*0030*/                   DEPBAR.LE SB0, 0x0 ;
+        /*0040*/                   LDGSTS.E.BYPASS.128 [R5], desc[UR4][R2.64] ;""")
+    assert loads_in_flight(copies) == 2
+
+
+def check_tensor_share():
+    loop = instructions_of("""
+        /*0010*/                   MOV R1, R2 ;
+        /*0020*/                   HMMA.16816.F32.BF16 R4, R8, R12, R4 ;
+        /*0030*/                   IADD3 R2, R2, 0x1, RZ ;
+        /*0040*/              @P0  BRA 0x20 ;
+        /*0050*/                   EXIT ;""")
+    assert tensor_share(loop) == round(1 / 3, 3)
+    assert tensor_share(loop[:1] + loop[2:]) == 0
+
+
+def check_names():
+    assert short("void troupe::cuda::(anonymous namespace)::paged_attention_kernel<__nv_bfloat16, 4>(X, Y<Z>)") == \
+        "paged_attention_kernel<bf16, 4>"
+
+
+def check_worse():
+    kernel = {"registers": 80, "local": 0, "loads": 8, "tensor": 0.1}
+    assert not is_worse(kernel, kernel) and not is_worse(kernel | {"registers": 70, "loads": 9}, kernel)
+    for worse in ({"registers": 81}, {"local": 4}, {"loads": 7}, {"tensor": 0.05}):
+        assert is_worse(kernel | worse, kernel), worse
+
+
+if __name__ == "__main__":
+    for check in (check_loads, check_tensor_share, check_names, check_worse):
+        check()
