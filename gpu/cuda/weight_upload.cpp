@@ -15,7 +15,7 @@
 namespace troupe::cuda {
 namespace {
 
-constexpr std::size_t kHalfBytes = std::size_t{16} << 20;
+constexpr std::size_t kHalfBytes = std::size_t{8} << 20;
 
 void convert_to_f16(DataType source_type, const void* source, std::byte* target, std::size_t count) {
   std::vector<float> values(count);

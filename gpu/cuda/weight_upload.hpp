@@ -13,6 +13,7 @@
 
 namespace troupe::cuda {
 
+// One thread, with its GPU chosen.
 class WeightUpload {
  public:
   WeightUpload();

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/weights.hpp"
 
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <atomic>
+#include <future>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
+#include "gpu/cuda/runtime/cuda_check.hpp"
 #include "gpu/cuda/weight_upload.hpp"
 #include "gpu/model/weight_elements.hpp"
 
@@ -11,6 +18,8 @@ namespace troupe::cuda {
 namespace {
 
 constexpr std::size_t kWeightAlignment = 256;  // bytes
+// Threads that look through weights, convert and copy them: one fills a tenth of a link.
+constexpr unsigned kMostUploads = 8;
 
 bool is_same_place(const WeightLayout::Entry& a, const WeightLayout::Entry& b) {
   return a.type == b.type && a.spec.sources == b.spec.sources;
@@ -66,20 +75,39 @@ std::size_t WeightLayout::take(std::size_t size_bytes) {
 
 DeviceWeights::DeviceWeights(const WeightStore& store, const WeightLayout& layout)
     : memory_(layout.size_bytes()) {
-  WeightUpload uploader;
-  for (const auto& entry : layout.entries()) {
-    store.check_unchanged();
-    std::byte* data = memory_.get() + entry.offset;
-    std::byte* copy = memory_.get() + entry.copy_offset;
-    if (!entry.is_shared) upload(store, entry, entry.type, data, uploader);
-    if (!entry.is_shared && copy != data) upload(store, entry, layout.compute_type(), copy, uploader);
-    weights_.emplace(entry.spec.name, DeviceWeight{.data = data,
-                                                   .in_compute_type = copy,
+  for (const auto& entry : layout.entries())
+    weights_.emplace(entry.spec.name, DeviceWeight{.data = memory_.get() + entry.offset,
+                                                   .in_compute_type = memory_.get() + entry.copy_offset,
                                                    .type = entry.type,
                                                    .rows = entry.spec.rows,
                                                    .columns = entry.spec.columns});
-  }
-  uploader.finish();
+  int ordinal = 0;
+  CUDA_CHECK(cudaGetDevice(&ordinal));
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> has_failed = false;
+  const auto upload_some = [&] {
+    try {
+      CUDA_CHECK(cudaSetDevice(ordinal));
+      WeightUpload uploader;
+      for (std::size_t i = next++; i < layout.entries().size() && !has_failed; i = next++) {
+        const auto& entry = layout.entries()[i];
+        if (entry.is_shared) continue;
+        store.check_unchanged();
+        upload(store, entry, entry.type, memory_.get() + entry.offset, uploader);
+        if (entry.copy_offset != entry.offset)
+          upload(store, entry, layout.compute_type(), memory_.get() + entry.copy_offset, uploader);
+      }
+      uploader.finish();
+    } catch (...) {
+      has_failed = true;
+      throw;
+    }
+  };
+  std::vector<std::future<void>> others;
+  for (unsigned i = 1; i < std::min(std::thread::hardware_concurrency(), kMostUploads); ++i)
+    others.push_back(std::async(std::launch::async, upload_some));
+  upload_some();
+  for (auto& other : others) other.get();
   store.check_unchanged();
 }
 

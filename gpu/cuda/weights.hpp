@@ -53,8 +53,8 @@ class WeightLayout {
 // Immutable when loaded; any thread may look.
 class DeviceWeights {
  public:
-  // Converts and copies everything through pinned memory; the store may go
-  // afterwards. Throws std::runtime_error: a tensor is missing, misshapen or was
+  // Converts and copies everything through pinned memory, on several threads; the store may
+  // go afterwards. Throws std::runtime_error: a tensor is missing, misshapen or was
   // changed; CudaError.
   DeviceWeights(const WeightStore& store, const WeightLayout& layout);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes wrong on a GPU, told to the twin of CUDA's runtime.
 #include <atomic>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -108,6 +110,27 @@ TEST_CASE("cuda device: a GPU that is too small is refused with numbers") {
   }
   CHECK(reason.find("does not fit") != std::string::npos);
   CHECK(reason.find("graphs 256.0 MiB") != std::string::npos);
+}
+
+TEST_CASE("cuda device: a weight that is no number is refused by name, whichever thread finds it") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), small_llama(), 1);
+  {
+    std::fstream file(directory.path() / "model.safetensors",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-8, std::ios::end);
+    file.write("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 8);
+  }
+  const GpuRuntime runtime;
+  auto settings = small_settings(DataType::kBF16);
+  settings.model_dir = directory.path();
+  std::string news, reason;
+  try {
+    const cuda::CudaModel model(cuda::plan_cuda_model(settings), news);
+  } catch (const std::runtime_error& error) {
+    reason = error.what();
+  }
+  CHECK_MESSAGE(reason.find("model.norm.weight") != std::string::npos, reason);
 }
 
 TEST_CASE("cuda device: it takes no more memory than was planned") {
