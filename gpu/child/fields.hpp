@@ -38,7 +38,7 @@ TROUPE_FIELDS(MemoryRequest, weight_bytes, table_bytes, arena_bytes, workspace_b
               slot_bytes, page_size, num_slots, context_length, max_pages, budget_bytes)
 TROUPE_FIELDS(MemoryPlan, request, num_pages, slots_bytes, kv_bytes, total_bytes)
 TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, num_gpus, device, computation, summary)
-TROUPE_FIELDS(CellType, name, state, result, vector_size)
+TROUPE_FIELDS(CellType, name, state, result, vector_size, priority)
 TROUPE_FIELDS(DeviceDescription, name, page_size, num_pages, num_host_pages, num_slots, max_batch_tokens,
               context_length, vocabulary_size, max_penalized_tokens, cells)
 TROUPE_FIELDS(SamplingParameters, temperature, top_p, min_p, top_k, seed, repetition_penalty,
@@ -47,9 +47,9 @@ TROUPE_FIELDS(PenalizedToken, id, num_generated)
 TROUPE_FIELDS(TokenBias, id, bias)
 TROUPE_FIELDS(SequenceSlice, sequence, slot, num_tokens, context_length, first_page, num_pages,
               input_from_slot, sample, sampling, suppressed, penalized, num_pending, biased, allowed,
-              scored_token, second_text)
+              scored_token, second_text, first_input, num_inputs)
 TROUPE_FIELDS(PageCopy, direction, device_page, host_page, from_page, generation)
-TROUPE_FIELDS(Batch, id, cell, moves, slices, token_ids, page_table)
+TROUPE_FIELDS(Batch, id, cell, moves, slices, token_ids, page_table, input_rows)
 TROUPE_FIELDS(RankedToken, id, logprob)
 TROUPE_FIELDS(TokenLogprobs, logprob, top)
 TROUPE_FIELDS(BatchResult, batch_id, tokens, logprobs, vectors, failed_loads, network_nanoseconds, error)
@@ -64,9 +64,9 @@ inline constexpr Quantization kLast<Quantization> = Quantization::kQ4;
 template <>
 inline constexpr PageCopy::Direction kLast<PageCopy::Direction> = PageCopy::kWithin;
 template <>
-inline constexpr StateKind kLast<StateKind> = StateKind::kPages;
+inline constexpr StateKind kLast<StateKind> = StateKind::kRows;
 template <>
-inline constexpr ResultKind kLast<ResultKind> = ResultKind::kVector;
+inline constexpr ResultKind kLast<ResultKind> = ResultKind::kState;
 template <>
 inline constexpr CompletionSignal kLast<CompletionSignal> = CompletionSignal::kEvent;
 

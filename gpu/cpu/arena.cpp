@@ -21,17 +21,28 @@ std::optional<std::vector<Placement>> in_existing(ArenaPlan plan, const std::vec
   return std::move(plan.placements);
 }
 
-}  // namespace
-
-std::uint64_t arena_bytes(const Program& largest) {
-  return plan_arena(tensor_uses(largest, largest.shape)).size_bytes();
+// Each program uses the chunks of those before it, and new ones where these do not do.
+std::vector<std::uint64_t> chunk_sizes_of(std::span<const Program> largest) {
+  std::vector<std::uint64_t> sizes;
+  for (const Program& program : largest) {
+    const ArenaPlan plan = plan_arena(tensor_uses(program, program.shape), sizes);
+    for (const PlannedChunk& chunk : plan.chunks)
+      if (!chunk.existing) sizes.push_back(chunk.size_bytes);
+  }
+  return sizes;
 }
 
-Arena::Arena(const Program& largest) : largest_(largest.shape) {
-  for (const auto& chunk : plan_arena(tensor_uses(largest, largest.shape)).chunks) {
-    chunk_sizes_.push_back(chunk.size_bytes);
-    chunks_.push_back({PageMemory(chunk.size_bytes)});
-  }
+}  // namespace
+
+std::uint64_t arena_bytes(std::span<const Program> largest) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t size : chunk_sizes_of(largest)) sum += size;
+  return sum;
+}
+
+Arena::Arena(std::span<const Program> largest) : largest_(largest.front().shape) {
+  chunk_sizes_ = chunk_sizes_of(largest);
+  for (const std::uint64_t size : chunk_sizes_) chunks_.push_back({PageMemory(size)});
 }
 
 std::vector<Placement> Arena::place(const Program& program) const {

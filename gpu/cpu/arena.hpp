@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "gpu/pages/page_memory.hpp"
@@ -14,15 +15,18 @@
 
 namespace troupe {
 
-// Bytes of arena that programs of this structure need up to this shape.
-std::uint64_t arena_bytes(const Program& largest);
+// Bytes of arena that programs of these structures, run one at a time, need up to this shape.
+std::uint64_t arena_bytes(std::span<const Program> largest);
+inline std::uint64_t arena_bytes(const Program& largest) { return arena_bytes(std::span(&largest, 1)); }
 
 // Not thread-safe: belongs to the executor thread.
 class Arena {
  public:
   static constexpr std::uint32_t kIdleBatches = 256;  // then a chunk is released
 
-  explicit Arena(const Program& largest);
+  explicit Arena(const Program& largest) : Arena(std::span(&largest, 1)) {}
+  // For the programs of several cells, one at a time, all planned for the same shape.
+  explicit Arena(std::span<const Program> largest);
 
   // Where each tensor of the program lies. Throws std::runtime_error if the
   // program needs more than the largest one.

@@ -36,6 +36,7 @@ ProgramRunnerSettings runner_settings(const CpuModel& model, const DeviceDescrip
   return {.description = description,
           .kv_layout = kv_layout_of(model.network->shapes(), model.compute_type, model.memory.num_pages),
           .num_heads = model.network->shapes().num_heads,
+          .row_width = model.network->shapes().row_width,
           .on_logits = options.on_logits,
           .host_pages = description.num_host_pages > 0 ? options.host_pages : nullptr,
           .poison_memory = options.poison_memory};
@@ -53,7 +54,7 @@ CpuDevice::CpuDevice(std::shared_ptr<const CpuModel> model, const CpuDeviceOptio
       description_(describe(*model_, options)),
       cores_(options.cores ? options.cores : own_cores(*model_)),
       runner_(runner_settings(*model_, description_, options), model_->weights, model_->rotary,
-              model_->network->build_program(0, model_->largest, model_->compute_type), cores_->threads()),
+              build_programs(*model_->network, model_->largest, model_->compute_type), cores_->threads()),
       copy_thread_(runner_.mover(), options.link),
       executor_([this] { execute(); }) {}
 

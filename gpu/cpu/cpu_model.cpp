@@ -18,6 +18,12 @@ namespace troupe {
 namespace {
 
 bool has_pages(const Network& network) { return network.cells().front().state == StateKind::kPages; }
+bool has_rows(const Network& network) { return network.cells().front().state == StateKind::kRows; }
+
+// A slot is a row of state, of which a sequence may need several.
+std::uint32_t num_slots(const CpuModelSettings& settings, const ModelShapes& shapes) {
+  return settings.num_slots * std::max(shapes.rows_a_sequence, 1U);
+}
 
 // Settings with the blanks filled in.
 CpuModelSettings complete(CpuModelSettings settings, const Network& network) {
@@ -33,7 +39,9 @@ CpuModelSettings complete(CpuModelSettings settings, const Network& network) {
     throw std::runtime_error("num_slots and max_batch_tokens must be at least 1");
   }
   // Nothing is kept between batches, so a sequence is in one as a whole.
-  if (!has_pages(network)) {
+  if (has_rows(network)) {
+    settings.quantization = Quantization::kNone;
+  } else if (!has_pages(network)) {
     settings.context_length = std::min(settings.context_length, settings.max_batch_tokens);
     settings.quantization = Quantization::kNone;
   }
@@ -79,11 +87,11 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
   const bool pages = has_pages(*plan.network);
   plan.settings = complete(settings, *plan.network);
   const auto embedding = find_sources(*plan.store, plan.network->weights().front());
-  plan.compute_type =
-      choose_compute_type(settings, embedding.front().natural_type(), plan.network->cells().front().result);
+  const CellType cell = plan.network->cells().front();
+  plan.compute_type = choose_compute_type(settings, embedding.front().natural_type(), cell);
   plan.largest = {plan.settings.max_batch_tokens,
-                  std::min(plan.settings.num_slots, plan.settings.max_batch_tokens)};
-  const Program largest = plan.network->build_program(0, plan.largest, plan.compute_type);
+                  std::min(num_slots(plan.settings, shapes), plan.settings.max_batch_tokens)};
+  const auto largest = build_programs(*plan.network, plan.largest, plan.compute_type);
   plan.weight_formats = cpu_weight_formats(*plan.store, *plan.network, weight_settings(plan));
   const std::uint64_t weight_bytes = cpu_weight_bytes(*plan.store, *plan.network, weight_settings(plan));
   const std::uint64_t table_bytes = pages ? rotary_table_bytes(shapes, plan.settings.context_length) : 0;
@@ -92,13 +100,16 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
                    .table_bytes = table_bytes,
                    .arena_bytes = arena_bytes(largest),
                    .workspace_bytes =
-                       pages ? 0
-                             : plan.settings.num_threads * self_attention_scratch_bytes(
-                                                               plan.settings.context_length, shapes.head_dim),
+                       cell.state != StateKind::kNone
+                           ? 0
+                           : plan.settings.num_threads *
+                                 self_attention_scratch_bytes(plan.settings.context_length, shapes.head_dim),
                    .page_bytes = pages ? kv_pool_bytes(kv_layout_of(shapes, plan.compute_type, 1)) : 0,
-                   .slot_bytes = pages ? sizeof(std::int32_t) : 0,
+                   .slot_bytes = cell.state == StateKind::kNone
+                                     ? 0
+                                     : sizeof(std::int32_t) + std::uint64_t{shapes.row_width} * sizeof(float),
                    .page_size = kKvPageTokens,
-                   .num_slots = plan.settings.num_slots,
+                   .num_slots = num_slots(plan.settings, shapes),
                    .context_length = plan.settings.context_length,
                    .max_pages = plan.settings.max_pages,
                    .budget_bytes = budget_of_device(plan.settings, weight_bytes + table_bytes)});
@@ -122,7 +133,7 @@ std::shared_ptr<const CpuModel> load_cpu_model(const CpuModelPlan& plan) {
   return std::make_shared<const CpuModel>(std::move(model));
 }
 
-DataType choose_compute_type(const CpuModelSettings& settings, DataType weight_type, ResultKind result) {
+DataType choose_compute_type(const CpuModelSettings& settings, DataType weight_type, const CellType& cell) {
   if (settings.compute_type) {
     if (*settings.compute_type != DataType::kF32 && *settings.compute_type != DataType::kBF16) {
       throw std::runtime_error("the CPU backend computes in f32 or bf16, not " +
@@ -130,7 +141,8 @@ DataType choose_compute_type(const CpuModelSettings& settings, DataType weight_t
     }
     return *settings.compute_type;
   }
-  if (result == ResultKind::kVector) return DataType::kF32;  // digits that users compare
+  if (cell.result == ResultKind::kVector) return DataType::kF32;  // digits that users compare
+  if (cell.state == StateKind::kRows) return DataType::kF32;      // rounding would add up from node to node
   const bool is_short = size_of(weight_type) == 2;
   return is_short && is_supported(Isa::kAvx512Bf16) ? DataType::kBF16 : DataType::kF32;
 }

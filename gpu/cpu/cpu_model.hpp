@@ -25,7 +25,7 @@ namespace troupe {
 
 struct CpuModelSettings {
   // Type of matmul operands and KV pages; none: bf16 where the CPU has
-  // AVX512-BF16 and the weights are 16-bit, else f32; f32 where vectors come of it.
+  // AVX512-BF16 and the weights are 16-bit, else f32; f32 where vectors come of it, or rows of state.
   std::optional<DataType> compute_type = {};
   // A sequence's tokens do not depend on what else is in its batches. false:
   // oneDNN for batches of many rows, at the price of a second copy of the weights.
@@ -62,7 +62,7 @@ struct CpuModel {
   std::shared_ptr<const CpuWeights> weights;
   RotaryTables rotary;  // none: no KV pages
 
-  // The one cell that a network has today.
+  // Its first cell; all keep the same kind of state.
   CellType cell() const { return network->cells().front(); }
 };
 
@@ -72,7 +72,7 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
 std::shared_ptr<const CpuModel> load_cpu_model(const CpuModelPlan& plan);
 
 DataType choose_compute_type(const CpuModelSettings& settings, DataType weight_type,
-                             ResultKind result = ResultKind::kToken);
+                             const CellType& cell = {});
 
 // Memory that the system can give this process now: free memory and the control
 // group's limit, whichever is less.

@@ -420,6 +420,106 @@ void ProgramRunner::Execution::execute(const WriteVectors&, const Operator& op) 
   std::copy_n(floats(from), rows(from) * columns(from), result(columns(from)));
 }
 
+// Columns below `end` of the rows are used.
+StateRows ProgramRunner::Execution::state_rows(std::size_t end) const {
+  const std::size_t width = runner_.settings_.row_width;
+  if (end > width) refuse("rows of state have " + std::to_string(width) + " floats");
+  return {.rows = reinterpret_cast<float*>(runner_.state_.get()),
+          .width = width,
+          .nodes = runner_.nodes_,
+          .inputs = batch_.input_rows,
+          .zeros = runner_.zeros_.data()};
+}
+
+void ProgramRunner::Execution::execute(const GatherState& gather, const Operator& op) {
+  const GatherStateArguments arguments{.state = state_rows(gather.offset + gather.width),
+                                       .offset = gather.offset,
+                                       .width = gather.width,
+                                       .first_input = gather.first_input,
+                                       .num_inputs = gather.num_inputs,
+                                       .sums = gather.sums,
+                                       .gathered = floats(op.outputs.at(0))};
+  run_tasks(arguments, gather_state_num_tasks(arguments), gather_state_run_task);
+}
+
+void ProgramRunner::Execution::execute(const KeepState& keep, const Operator& op) {
+  const TensorId x = op.inputs.at(0);
+  const KeepStateArguments arguments{.state = state_rows(keep.offset + columns(x)),
+                                     .offset = keep.offset,
+                                     .width = columns(x),
+                                     .x = floats(x)};
+  run_tasks(arguments, keep_state_num_tasks(arguments), keep_state_run_task);
+}
+
+void ProgramRunner::Execution::execute(const LstmCell& cell, const Operator& op) {
+  const TensorId h = op.outputs.at(0);
+  const LstmCellArguments arguments{.state = state_rows(std::max(cell.h_offset, cell.c_offset) + columns(h)),
+                                    .h_offset = cell.h_offset,
+                                    .c_offset = cell.c_offset,
+                                    .input_gates = floats(op.inputs.at(0)),
+                                    .state_gates = floats(op.inputs.at(1)),
+                                    .h = floats(h),
+                                    .width = columns(h)};
+  run_tasks(arguments, lstm_cell_num_tasks(arguments), lstm_cell_run_task);
+}
+
+void ProgramRunner::Execution::execute(const GruCell& cell, const Operator& op) {
+  const TensorId h = op.outputs.at(0);
+  const GruCellArguments arguments{.state = state_rows(cell.h_offset + columns(h)),
+                                   .h_offset = cell.h_offset,
+                                   .input_gates = floats(op.inputs.at(0)),
+                                   .state_gates = floats(op.inputs.at(1)),
+                                   .h = floats(h),
+                                   .width = columns(h)};
+  run_tasks(arguments, gru_cell_num_tasks(arguments), gru_cell_run_task);
+}
+
+void ProgramRunner::Execution::execute(const TreeLstmLeaf& leaf, const Operator& op) {
+  run_tree_nodes(
+      {.state = {}, .kind = TreeNodeKind::kLeaf, .h_offset = leaf.h_offset, .c_offset = leaf.c_offset}, op);
+}
+
+void ProgramRunner::Execution::execute(const TreeLstmBinary& node, const Operator& op) {
+  run_tree_nodes(
+      {.state = {}, .kind = TreeNodeKind::kBinary, .h_offset = node.h_offset, .c_offset = node.c_offset}, op);
+}
+
+void ProgramRunner::Execution::execute(const TreeLstmChildSum& node, const Operator& op) {
+  const TensorId input_gates = op.inputs.at(1);
+  const bool is_vector = program_.tensors[input_gates].role == TensorRole::kWeight;
+  run_tree_nodes({.state = {},
+                  .kind = TreeNodeKind::kChildSum,
+                  .h_offset = node.h_offset,
+                  .c_offset = node.c_offset,
+                  .forget_offset = node.forget_offset,
+                  .input_gates = is_vector ? vector(input_gates) : floats(input_gates),
+                  .input_stride = is_vector ? 0 : columns(input_gates)},
+                 op);
+}
+
+void ProgramRunner::Execution::run_tree_nodes(TreeLstmArguments arguments, const Operator& op) {
+  const TensorId h = op.outputs.at(0);
+  arguments.width = columns(h);
+  arguments.state = state_rows(std::max({arguments.h_offset, arguments.c_offset, arguments.forget_offset}) +
+                               arguments.width);
+  arguments.gates = floats(op.inputs.at(0));
+  arguments.h = floats(h);
+  run_tasks(arguments, tree_lstm_num_tasks(arguments), tree_lstm_run_task);
+}
+
+void ProgramRunner::Execution::execute(const AttendStates& attend, const Operator& op) {
+  const TensorId query = op.inputs.at(0);
+  const AttendStatesArguments arguments{
+      .state = state_rows(std::max(attend.key_offset, attend.value_offset) + columns(query)),
+      .key_offset = attend.key_offset,
+      .value_offset = attend.value_offset,
+      .query = floats(query),
+      .h = floats(op.inputs.at(1)),
+      .context = floats(op.outputs.at(0)),
+      .width = columns(query)};
+  run_tasks(arguments, attend_states_num_tasks(arguments), attend_states_run_task);
+}
+
 // [slices, width]
 float* ProgramRunner::Execution::result(std::size_t width) const {
   if (runner_.vectors_.size() != runner_.ranges_.size() * width) {

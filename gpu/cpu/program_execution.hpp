@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "gpu/cpu/kernels/cells/recurrent_cells.hpp"
 #include "gpu/cpu/kernels/embed_positions.hpp"
 #include "gpu/cpu/program_runner.hpp"
 
@@ -77,6 +78,16 @@ class ProgramRunner::Execution {
   void execute(const SelfAttention&, const Operator& op);
   void execute(const Pool&, const Operator& op);
   void execute(const WriteVectors&, const Operator& op);
+  void execute(const GatherState& gather, const Operator& op);
+  void execute(const KeepState& keep, const Operator& op);
+  void execute(const LstmCell& cell, const Operator& op);
+  void execute(const GruCell& cell, const Operator& op);
+  void execute(const TreeLstmLeaf& leaf, const Operator& op);
+  void execute(const TreeLstmBinary& node, const Operator& op);
+  void execute(const TreeLstmChildSum& node, const Operator& op);
+  void execute(const AttendStates& attend, const Operator& op);
+  void run_tree_nodes(TreeLstmArguments arguments, const Operator& op);
+  StateRows state_rows(std::size_t end) const;
 
   ProgramRunner& runner_;
   const BoundProgram& bound_;

@@ -21,7 +21,7 @@ constexpr std::size_t kMaxBoundPrograms = 512;
 }  // namespace
 
 ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const CpuWeights> weights,
-                             RotaryTables rotary, const Program& largest, ThreadPool& threads)
+                             RotaryTables rotary, std::span<const Program> largest, ThreadPool& threads)
     : settings_(std::move(settings)),
       weights_(std::move(weights)),
       rotary_(std::move(rotary)),
@@ -29,6 +29,8 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<con
       arena_(largest),
       kv_pool_(kv_pool_bytes(settings_.kv_layout)),
       mover_(settings_.kv_layout, kv_pool_.get(), settings_.host_pages),
+      state_(settings_.description.num_slots * settings_.row_width * sizeof(float)),
+      zeros_(settings_.row_width),
       last_tokens_(settings_.description.num_slots, -1),
       recent_tokens_(settings_.description.num_slots) {
   const DeviceDescription& limits = settings_.description;
@@ -37,7 +39,7 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<con
     scratch_ = PageMemory(threads.num_threads() * scratch_bytes_);
   }
   if (settings_.poison_memory) {
-    for (PageMemory* memory : {&kv_pool_, &scratch_})
+    for (PageMemory* memory : {&kv_pool_, &scratch_, &state_})
       if (memory->size_bytes() > 0) std::memset(memory->get(), 0xFF, memory->size_bytes());
     arena_.poison();
   }
@@ -82,10 +84,10 @@ void ProgramRunner::prepare(const Batch& batch) {
   output_rows_.clear();
   sample_rows_.clear();
   logprobs_.clear();
-  if (cell_of(batch).state == StateKind::kPages) {
-    prepare_pages(batch);
-  } else {
-    prepare_ranges(batch);
+  switch (cell_of(batch).state) {
+    case StateKind::kPages: return prepare_pages(batch);
+    case StateKind::kRows: return prepare_nodes(batch);
+    case StateKind::kNone: return prepare_ranges(batch);
   }
 }
 
@@ -94,20 +96,43 @@ void ProgramRunner::prepare_pages(const Batch& batch) {
   for (const auto& slice : batch.slices) {
     if (slice.input_from_slot) token_ids_[row] = last_tokens_[slice.slot];
     row += slice.num_tokens;
-    if (slice.sample) {
-      output_rows_.push_back(row - 1);
-      sample_rows_.push_back(sample_row_of(slice));
-    }
+    add_output_row(slice, row - 1);
   }
-  const bool has_logprobs =
-      std::any_of(sample_rows_.begin(), sample_rows_.end(),
-                  [](const SampleRow& sampled) { return sampled.parameters.wants_logprobs(); });
-  if (has_logprobs) logprobs_.resize(sample_rows_.size());
+  prepare_logprobs();
   place_tokens(batch.slices, batch.page_table, places_);
   positions_.clear();
   for (const TokenPlace& place : places_) positions_.push_back(place.position);
   types_.clear();
   attention_blocks_ = plan_attention(batch.slices, settings_.num_heads, settings_.kv_layout.num_kv_heads);
+}
+
+// row: of the slice's last token.
+void ProgramRunner::add_output_row(const SequenceSlice& slice, std::uint32_t row) {
+  if (!slice.sample) return;
+  output_rows_.push_back(row);
+  sample_rows_.push_back(sample_row_of(slice));
+}
+
+void ProgramRunner::prepare_logprobs() {
+  const bool has_logprobs =
+      std::any_of(sample_rows_.begin(), sample_rows_.end(),
+                  [](const SampleRow& sampled) { return sampled.parameters.wants_logprobs(); });
+  if (has_logprobs) logprobs_.resize(sample_rows_.size());
+}
+
+// A slice is one token, and its input, if not known yet, was drawn into its first input row.
+void ProgramRunner::prepare_nodes(const Batch& batch) {
+  nodes_.clear();
+  ranges_.clear();
+  for (std::uint32_t row = 0; row < batch.slices.size(); ++row) {
+    const SequenceSlice& slice = batch.slices[row];
+    if (slice.input_from_slot) token_ids_[row] = last_tokens_[batch.input_rows[slice.first_input]];
+    nodes_.push_back({.row = slice.slot, .first_input = slice.first_input, .num_inputs = slice.num_inputs});
+    ranges_.push_back({.first_token = row, .num_tokens = 1});
+    add_output_row(slice, row);
+  }
+  prepare_logprobs();
+  vectors_.resize(batch.slices.size() * cell_of(batch).vector_size);
 }
 
 void ProgramRunner::prepare_ranges(const Batch& batch) {

@@ -2,8 +2,8 @@
 // Runs programs over batches on the calling thread and its helpers, operator by
 // operator through the kernels. Owns the state between batches: KV pages, arena
 // and the tokens drawn last for each slot. CpuDevice puts a queue in front of
-// it; a test or benchmark may call it directly. A stateless cell has pages of no
-// layer and needs no rotary table.
+// it; a test or benchmark may call it directly. Only a cell of pages has pages of any
+// layer and needs a rotary table.
 #pragma once
 
 #include <array>
@@ -20,6 +20,7 @@
 #include "gpu/cpu/cpu_weights.hpp"
 #include "gpu/cpu/kernels/attention/paged_attention.hpp"
 #include "gpu/cpu/kernels/attention/rotary_append_kv.hpp"
+#include "gpu/cpu/kernels/cells/state_rows.hpp"
 #include "gpu/cpu/kernels/sample.hpp"
 #include "gpu/cpu/page_mover.hpp"
 #include "gpu/cpu/thread_pool.hpp"
@@ -40,6 +41,7 @@ struct ProgramRunnerSettings {
   DeviceDescription description;  // limits that every batch is checked against
   KvLayout kv_layout;
   std::size_t num_heads = 0;
+  std::size_t row_width = 0;  // floats of a row of state, of which there is one a slot; 0: none
   LogitsHook on_logits = {};
   // The host tier; null: batches have no moves.
   std::shared_ptr<HostPages> host_pages = {};
@@ -51,9 +53,9 @@ struct ProgramRunnerSettings {
 // Not thread-safe: one thread calls run().
 class ProgramRunner {
  public:
-  // `largest` fixes the arena; weights and tables must fit the programs to come.
+  // `largest`, one a cell, fix the arena; weights and tables must fit the programs to come.
   ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const CpuWeights> weights,
-                RotaryTables rotary, const Program& largest, ThreadPool& threads);
+                RotaryTables rotary, std::span<const Program> largest, ThreadPool& threads);
   ~ProgramRunner();
 
   // The result of a batch, but for its times. Tokens: one a slice, -1 where none
@@ -77,6 +79,9 @@ class ProgramRunner {
   void prepare(const Batch& batch);
   void prepare_pages(const Batch& batch);
   void prepare_ranges(const Batch& batch);
+  void prepare_nodes(const Batch& batch);
+  void add_output_row(const SequenceSlice& slice, std::uint32_t row);
+  void prepare_logprobs();
   const CellType& cell_of(const Batch& batch) const { return settings_.description.cells.at(batch.cell); }
   const BoundProgram& bind(const std::shared_ptr<const Program>& program);
   SampleRow sample_row_of(const SequenceSlice& slice) const;
@@ -91,6 +96,8 @@ class ProgramRunner {
   PageMover mover_;
   std::size_t scratch_bytes_ = 0;  // of a thread, for self-attention
   PageMemory scratch_;
+  PageMemory state_;                       // rows of state, [slots, row_width]
+  std::vector<float> zeros_;               // [row_width]: the state before the first node
   std::vector<std::int32_t> last_tokens_;  // by slot; -1: none
   // [slot][position % kRecentTokens]: what was drawn for which position.
   std::vector<std::array<std::int32_t, kRecentTokens>> recent_tokens_;
@@ -109,6 +116,7 @@ class ProgramRunner {
   std::vector<std::uint32_t> positions_;  // of tokens in their text
   std::vector<std::uint8_t> types_;       // of tokens: 1 in a second text
   std::vector<float> vectors_;            // [slices, vector_size]
+  std::vector<NodeRows> nodes_;           // of slices of a cell of rows
 };
 
 }  // namespace troupe

@@ -82,6 +82,14 @@ class Lowering {
   void lower(const CombineExperts&, const Operator&) { refuse(kNoExperts); }
   void lower(const Add&, const Operator&) { refuse(kNoGpt); }
   void lower(const SoftCap&, const Operator&) { refuse(kNoSoftCaps); }
+  void lower(const GatherState&, const Operator&) { refuse(kNoRows); }
+  void lower(const KeepState&, const Operator&) { refuse(kNoRows); }
+  void lower(const LstmCell&, const Operator&) { refuse(kNoRows); }
+  void lower(const GruCell&, const Operator&) { refuse(kNoRows); }
+  void lower(const TreeLstmLeaf&, const Operator&) { refuse(kNoRows); }
+  void lower(const TreeLstmBinary&, const Operator&) { refuse(kNoRows); }
+  void lower(const TreeLstmChildSum&, const Operator&) { refuse(kNoRows); }
+  void lower(const AttendStates&, const Operator&) { refuse(kNoRows); }
 
   TensorSpec& tensor(TensorId id) { return lowered_.tensors[id]; }
   TensorId add_temporary(std::string name, DataType type, std::uint32_t columns) {

@@ -30,6 +30,12 @@ constexpr FamilyNames kFamilies[] = {
     {Family::kBert, "XLMRobertaForSequenceClassification", "", ""},
     {Family::kBert, "DistilBertForSequenceClassification", "", ""},
     {Family::kBert, "AlbertForSequenceClassification", "", ""},
+    {Family::kRecurrent, "LstmForCausalLM", "lstm", ""},
+    {Family::kRecurrent, "GruForCausalLM", "gru", ""},
+    {Family::kSeq2Seq, "LstmForConditionalGeneration", "lstm_seq2seq", ""},
+    {Family::kSeq2Seq, "GruForConditionalGeneration", "gru_seq2seq", ""},
+    {Family::kTreeLstm, "BinaryTreeLstmForClassification", "binary_tree_lstm", ""},
+    {Family::kTreeLstm, "ChildSumTreeLstmForClassification", "child_sum_tree_lstm", ""},
 };
 
 const FamilyNames* find_by(std::string_view FamilyNames::*member, std::string_view name) {

@@ -13,6 +13,7 @@
 #include "gpu/model/json_file.hpp"
 #include "gpu/model/rope_config.hpp"
 #include "gpu/networks/bert_config.hpp"
+#include "gpu/networks/recurrent_config.hpp"
 
 namespace troupe {
 namespace {
@@ -20,6 +21,10 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint32_t kMaxHeadDim = 256;
+
+bool is_of_cells(Family family) {
+  return family == Family::kRecurrent || family == Family::kSeq2Seq || family == Family::kTreeLstm;
+}
 
 // By "architectures", or by "model_type" where a file has none.
 const FamilyNames& read_family(const ConfigFields& fields) {
@@ -284,6 +289,8 @@ ModelConfig load_model_config(const std::filesystem::path& model) {
   const ConfigFields fields(document, path.string());
   if (const FamilyNames& family = read_family(fields); family.family == Family::kBert)
     return read_bert_config(std::string(family.architecture), fields, model);
+  else if (is_of_cells(family.family))
+    return read_recurrent_config(std::string(family.architecture), fields);
   ModelConfig config = read_decoder_config(fields, path.string());
 
   const auto generation_path = model / "generation_config.json";

@@ -88,6 +88,25 @@ struct ExpertsConfig {
   bool is_transposed = false;  // unless they are in blocks
 };
 
+// Configuration that only networks of recurrent cells have (docs/models.md).
+enum class RecurrentKind : std::uint8_t { kLstm, kGru };
+struct RecurrentConfig {
+  RecurrentKind kind = RecurrentKind::kLstm;
+  std::uint32_t embedding_size = 0;
+  // Seq2Seq: tokens of the source, whose ids begin behind those of the target.
+  std::uint32_t source_vocabulary = 0;
+  std::uint32_t num_encoder_layers = 0;
+  std::int32_t source_end = -1;     // behind a source; -1: none
+  std::int32_t decoder_start = -1;  // in front of an answer
+  bool attends = false;             // over the encoder's states, Luong's general score
+};
+struct TreeLstmConfig {
+  bool is_binary = true;  // else child-sum
+  std::uint32_t embedding_size = 0;
+  std::vector<std::string> labels = {};
+  std::optional<std::int32_t> unknown_word = {};  // its token; none: such trees are refused
+};
+
 // In an encoder's, rope_*, tied_embeddings, *_bias and the tokens mean nothing.
 struct ModelConfig {
   std::string architecture;  // "LlamaForCausalLM"
@@ -121,10 +140,18 @@ struct ModelConfig {
   std::optional<GptConfig> gpt = {};
   std::optional<ExpertsConfig> experts = {};
   std::optional<EncoderConfig> encoder = {};  // none: a decoder
+  std::optional<RecurrentConfig> recurrent = {};
+  std::optional<TreeLstmConfig> tree = {};
 
   std::uint32_t query_width() const { return num_heads * head_dim; }
   std::uint32_t qkv_width() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
   bool has_output_bias() const { return attention_bias && !qkv_bias_only; }
+  bool has_pages() const { return !encoder && !recurrent && !tree; }  // a decoder of KV pages
+  // Of a classifier; null: it is none.
+  const std::vector<std::string>* labels() const {
+    if (encoder && encoder->classifier) return &encoder->classifier->labels;
+    return tree ? &tree->labels : nullptr;
+  }
 };
 
 // Values that generation_config.json recommends; absent fields stay empty.

@@ -21,6 +21,9 @@ struct ModelShapes {
   std::uint32_t context_length = 0;                   // tokens of the longest sequence
   RotaryParameters rotary = {};                       // without max_positions; rotary_dim 0: all of a head
   std::optional<RotaryParameters> local_rotary = {};  // of layers with a rotation of their own
+  // Cells of rows: floats of a row of state, and the rows that a usual request needs at once.
+  std::uint32_t row_width = 0;
+  std::uint32_t rows_a_sequence = 1;
 };
 
 KvLayout kv_layout_of(const ModelShapes& shapes, DataType type, std::uint32_t num_pages);

@@ -10,6 +10,9 @@
 #include "gpu/networks/gemma.hpp"
 #include "gpu/networks/gpt.hpp"
 #include "gpu/networks/llama.hpp"
+#include "gpu/networks/recurrent.hpp"
+#include "gpu/networks/seq2seq.hpp"
+#include "gpu/networks/tree_lstm.hpp"
 
 namespace troupe {
 
@@ -22,6 +25,13 @@ void check_program_request(const Network& network, CellId cell, DataType compute
     throw std::runtime_error("a program computes in f32, f16 or bf16, not " +
                              std::string(name_of(compute_type)));
   }
+}
+
+std::vector<Program> build_programs(const Network& network, ProgramShape shape, DataType compute_type) {
+  std::vector<Program> programs;
+  for (CellId cell = 0; cell < network.cells().size(); ++cell)
+    programs.push_back(network.build_program(cell, shape, compute_type));
+  return programs;
 }
 
 std::unique_ptr<Network> load_network(const std::filesystem::path& model) {
@@ -37,6 +47,9 @@ std::unique_ptr<Network> make_network(const ModelConfig& config) {
     case Family::kBert: return std::make_unique<BertNetwork>(config);
     case Family::kGemma2:
     case Family::kGemma3: return std::make_unique<GemmaNetwork>(config);
+    case Family::kRecurrent: return std::make_unique<RecurrentNetwork>(config);
+    case Family::kSeq2Seq: return std::make_unique<Seq2SeqNetwork>(config);
+    case Family::kTreeLstm: return std::make_unique<TreeLstmNetwork>(config);
     case Family::kGpt2:
     case Family::kGptNeoX: return std::make_unique<GptNetwork>(config);
     default: return std::make_unique<LlamaNetwork>(config);  // or what differs by its configuration alone

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ class Network {
   virtual ~Network() = default;
   virtual ModelShapes shapes() const = 0;
   virtual std::vector<CellType> cells() const = 0;  // by CellId
+  // None: sequences of pages, or passes over whole inputs.
+  virtual std::optional<UnfoldingRule> unfolding() const { return std::nullopt; }
   // The first is the table of the vocabulary.
   virtual std::vector<WeightSpec> weights() const = 0;
   // Prefixes of a layer's number in the names of the files' tensors.
@@ -68,6 +71,9 @@ class Network {
 
 // For build_program(). Throws std::runtime_error as it does.
 void check_program_request(const Network& network, CellId cell, DataType compute_type);
+
+// The programs of all cells, by CellId.
+std::vector<Program> build_programs(const Network& network, ProgramShape shape, DataType compute_type);
 
 // Takes a model directory or a GGUF file. Throw std::runtime_error naming the architecture
 // if it is not supported, the file if there is something wrong with it.

@@ -100,6 +100,9 @@ struct SequenceSlice {
   std::int32_t scored_token = -1;  // -1: draw
   // A cell of no state: from this token on the slice is a second text; 0: it has one only.
   std::uint32_t second_text = 0;
+  // A cell of rows: its input rows are Batch::input_rows[first_input, first_input + num_inputs).
+  std::uint32_t first_input = 0;
+  std::uint32_t num_inputs = 0;
 
   bool draws() const { return sample && scored_token < 0; }
 };
@@ -114,6 +117,9 @@ struct Batch {
   // has one entry whose value is ignored.
   std::vector<std::int32_t> token_ids;
   std::vector<PageId> page_table;
+  // Cells of rows: rows of the pool that slices read. A row that a slice writes is read by
+  // no other slice of the batch.
+  std::vector<SlotId> input_rows = {};
 
   std::uint32_t num_tokens() const { return static_cast<std::uint32_t>(token_ids.size()); }
   std::uint32_t num_output_rows() const {

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 
 namespace troupe {
 namespace {
@@ -56,11 +57,12 @@ void check_stateless(const SequenceSlice& slice, const CellType& cell) {
 void check_state(const Batch& batch, const SequenceSlice& slice, const DeviceDescription& limits) {
   const std::uint64_t length = std::uint64_t{slice.context_length} + slice.num_tokens;
   const std::string who = name_of_sequence(slice);
+  const bool has_pages = limits.cells[batch.cell].state == StateKind::kPages;
   if (slice.slot >= limits.num_slots) {
     refuse(who + "slot " + std::to_string(slice.slot) + " does not exist");
   }
   if (std::uint64_t{slice.first_page} + slice.num_pages > batch.page_table.size() ||
-      std::uint64_t{slice.num_pages} * limits.page_size < length) {
+      (has_pages && std::uint64_t{slice.num_pages} * limits.page_size < length)) {
     refuse(who + "its pages do not hold " + std::to_string(length) + " tokens");
   }
   if (slice.input_from_slot && slice.num_tokens != 1) {
@@ -86,6 +88,49 @@ void check_state(const Batch& batch, const SequenceSlice& slice, const DeviceDes
   }
 }
 
+// A node of a graph: one token, and rows of the pool.
+void check_node(const Batch& batch, const SequenceSlice& slice, const CellType& cell,
+                const DeviceDescription& limits) {
+  const std::string who = name_of_sequence(slice);
+  if (slice.num_tokens != 1) {
+    refuse(who + std::to_string(slice.num_tokens) + " tokens in a node, which has one");
+  }
+  if (slice.num_pages > 0) refuse(who + "pages, but the cell \"" + cell.name + "\" keeps rows");
+  if (std::uint64_t{slice.first_input} + slice.num_inputs > batch.input_rows.size()) {
+    refuse(who + "its input rows are not in the batch");
+  }
+  if (slice.input_from_slot && slice.num_inputs == 0) {
+    refuse(who + "the input comes from an input row, but the node has none");
+  }
+  if (slice.sample && cell.result != ResultKind::kToken) {
+    refuse(who + "a token is to be drawn, but the cell \"" + cell.name + "\" gives none");
+  }
+  if (slice.scored_token >= 0) refuse(who + "tokens of a cell of rows can't be scored");
+}
+
+// A row that a slice writes is read by no other slice, and written by none.
+void check_rows(const Batch& batch, const DeviceDescription& limits) {
+  std::unordered_map<SlotId, std::size_t> writers;
+  for (std::size_t i = 0; i < batch.slices.size(); ++i) {
+    const SlotId row = batch.slices[i].slot;
+    if (!writers.emplace(row, i).second) {
+      refuse(name_of_sequence(batch.slices[i]) + "row " + std::to_string(row) + " is another node's, too");
+    }
+  }
+  for (std::size_t i = 0; i < batch.slices.size(); ++i) {
+    const SequenceSlice& slice = batch.slices[i];
+    for (std::uint32_t input = 0; input < slice.num_inputs; ++input) {
+      const SlotId row = batch.input_rows[slice.first_input + input];
+      if (row >= limits.num_slots) {
+        refuse(name_of_sequence(slice) + "row " + std::to_string(row) + " does not exist");
+      }
+      const auto writer = writers.find(row);
+      if (writer == writers.end() || writer->second == i) continue;
+      refuse(name_of_sequence(slice) + "row " + std::to_string(row) + " is written in the same batch");
+    }
+  }
+}
+
 void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDescription& limits) {
   const std::uint64_t length = std::uint64_t{slice.context_length} + slice.num_tokens;
   const std::string who = name_of_sequence(slice);
@@ -95,8 +140,9 @@ void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDes
            " are possible");
   }
   const CellType& cell = cell_of(batch, limits);
-  if (cell.state == StateKind::kPages) return check_state(batch, slice, limits);
-  check_stateless(slice, cell);
+  if (cell.state == StateKind::kNone) return check_stateless(slice, cell);
+  if (cell.state == StateKind::kRows) check_node(batch, slice, cell, limits);
+  check_state(batch, slice, limits);
 }
 
 void check_penalties(const Batch& batch, const DeviceDescription& limits) {
@@ -133,6 +179,7 @@ void check_batch(const Program* program, const Batch& batch, const DeviceDescrip
     refuse("the slices advance " + std::to_string(num_tokens) + " tokens, the batch has " +
            std::to_string(batch.token_ids.size()));
   }
+  if (cell_of(batch, limits).state == StateKind::kRows) check_rows(batch, limits);
   for (const PageId page : batch.page_table) {
     if (page >= limits.num_pages) refuse("page " + std::to_string(page) + " does not exist");
   }

@@ -14,12 +14,14 @@ using CellId = std::uint32_t;  // index into Network::cells() and DeviceDescript
 enum class StateKind : std::uint8_t {
   kNone,   // a slice is a whole sequence
   kPages,  // keys and values in KV pages, the last token in a slot
+  kRows,   // a slice is one node of a request's graph: it reads rows of the pool and writes one, its slot's
 };
 
 // The result of one slice of a batch.
 enum class ResultKind : std::uint8_t {
   kToken,   // BatchResult::tokens
   kVector,  // BatchResult::vectors
+  kState,   // none but the state it leaves
 };
 
 // The defaults are those of a decoder.
@@ -28,7 +30,27 @@ struct CellType {
   StateKind state = StateKind::kPages;
   ResultKind result = ResultKind::kToken;
   std::uint32_t vector_size = 0;  // kVector: floats a result
+  // kRows: of the cells that have nodes to run the highest goes first: a later stage.
+  std::uint8_t priority = 0;
   bool operator==(const CellType&) const = default;
+};
+
+// The way from a request to its graph of nodes, for a network whose cells keep rows.
+enum class UnfoldingKind : std::uint8_t {
+  kChain,         // cell 0 for each token, the drawn ones included
+  kEncodeDecode,  // cell 0 for each token of the prompt, then cell 1 for each that is drawn
+  kTree,          // the request brings a tree; cell 0 runs words, cell 1 inner nodes
+};
+struct UnfoldingRule {
+  UnfoldingKind kind = UnfoldingKind::kChain;
+  std::int32_t source_end = -1;     // kEncodeDecode: a token behind the prompt's; -1: none
+  std::int32_t decoder_start = -1;  // so, too: the decoder's first input
+  bool attends = false;             // so, too: a step of the decoder reads all states of the encoder
+  std::uint32_t max_children = 0;   // kTree: of an inner node, which has as many or fewer
+  bool is_exactly_max = false;      // kTree: it has exactly as many
+  bool has_inner_words = false;     // kTree: a node with children may have a word, too
+  std::int32_t unknown_word = -1;   // kTree: for words that the vocabulary lacks; -1: they are refused
+  bool operator==(const UnfoldingRule&) const = default;
 };
 
 }  // namespace troupe

@@ -13,6 +13,12 @@
 #include "gpu/data_type.hpp"
 #include "gpu/operators/activate.hpp"
 #include "gpu/operators/add.hpp"
+#include "gpu/operators/cells/attend_states.hpp"
+#include "gpu/operators/cells/gather_state.hpp"
+#include "gpu/operators/cells/gru_cell.hpp"
+#include "gpu/operators/cells/keep_state.hpp"
+#include "gpu/operators/cells/lstm_cell.hpp"
+#include "gpu/operators/cells/tree_lstm.hpp"
 #include "gpu/operators/embed.hpp"
 #include "gpu/operators/embed_positions.hpp"
 #include "gpu/operators/experts/combine_experts.hpp"
@@ -66,7 +72,8 @@ struct TensorSpec {
 using OperatorKind =
     std::variant<Embed, RmsNorm, Matmul, HeadNorm, RotaryAppendKv, PagedAttention, GatedActivation,
                  RouteExperts, GroupRows, ExpertMatmul, CombineExperts, GatherRows, SoftCap, Sample, Add,
-                 EmbedPositions, LayerNorm, Activate, SelfAttention, Pool, WriteVectors>;
+                 EmbedPositions, LayerNorm, Activate, SelfAttention, Pool, WriteVectors, GatherState,
+                 KeepState, LstmCell, GruCell, TreeLstmLeaf, TreeLstmBinary, TreeLstmChildSum, AttendStates>;
 
 struct Operator {
   OperatorKind kind;

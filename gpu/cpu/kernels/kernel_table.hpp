@@ -106,6 +106,30 @@ struct RowsToPool {
   float* vector = nullptr;
 };
 
+// One node of an LSTM or a GRU, [width] but for its gates.
+struct RecurrentNode {
+  const float* input_gates = nullptr;  // [4 width] or [3 width]
+  const float* state_gates = nullptr;
+  const float* state = nullptr;  // c of an LSTM, h of a GRU
+  float* new_state = nullptr;    // may be state; a GRU has none but kept_h
+  float* kept_h = nullptr;       // may be a GRU's state
+  float* h = nullptr;
+  std::size_t width = 0;
+};
+
+// One node of a Tree-LSTM, [width] but for its gates.
+struct TreeNode {
+  const float* gates = nullptr;
+  const float* input_gates = nullptr;     // child sum: [4 width]
+  const float* const* states = nullptr;   // c of each input
+  const float* const* forgets = nullptr;  // child sum: of each input
+  std::size_t num_inputs = 0;             // child sum
+  float* new_state = nullptr;             // may be one of states
+  float* kept_h = nullptr;
+  float* h = nullptr;
+  std::size_t width = 0;
+};
+
 struct LogitSummary {
   float highest = 0.0F;
   bool is_valid = false;  // no NaN, no +Inf
@@ -133,6 +157,14 @@ struct KernelTable {
   void (*add_row)(DataType type, const void* row, float* sum, std::size_t width);
   void (*pack_head)(const HeadToPack& head);
   void (*pool)(const RowsToPool& rows);
+  void (*lstm_node)(const RecurrentNode& node);
+  void (*gru_node)(const RecurrentNode& node);
+  void (*tree_leaf)(const TreeNode& node);
+  void (*tree_binary)(const TreeNode& node);
+  void (*tree_child_sum)(const TreeNode& node);
+  float (*dot)(const float* x, const float* y, std::size_t width);
+  // sum += factor * x
+  void (*add_scaled)(float factor, const float* x, float* sum, std::size_t width);
   LogitSummary (*summarize)(const float* logits, std::size_t count);
   // weights[i] = exp((logits[i] - highest) * inverse_temperature)
   void (*exponentiate)(const float* logits, float highest, float inverse_temperature, float* weights,

@@ -2,6 +2,7 @@
 // The kernels for one instruction set; its flags are in CMakeLists.txt.
 #include "gpu/cpu/kernels/vector/activation_kernels.hpp"
 #include "gpu/cpu/kernels/vector/attention_block.hpp"
+#include "gpu/cpu/kernels/vector/cell_kernels.hpp"
 #include "gpu/cpu/kernels/vector/encoder_kernels.hpp"
 #include "gpu/cpu/kernels/vector/quantize_block.hpp"
 #include "gpu/cpu/kernels/vector/quantized_matmul.hpp"
@@ -26,6 +27,13 @@ const KernelTable kAvx512Kernels = {
     .add_row = add_row,
     .pack_head = pack_head,
     .pool = pool,
+    .lstm_node = lstm_node,
+    .gru_node = gru_node,
+    .tree_leaf = tree_leaf,
+    .tree_binary = tree_binary,
+    .tree_child_sum = tree_child_sum,
+    .dot = dot,
+    .add_scaled = add_scaled,
     .summarize = summarize,
     .exponentiate = exponentiate,
 };

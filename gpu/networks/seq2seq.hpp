@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequence to sequence with two LSTMs or GRUs: "encoder_step" reads the source token by
+// token, its last state starts "decoder_step", which reads the token it drew before. With
+// attention (Luong, Pham, Manning 2015, the general score) a step of the decoder reads all
+// states of the encoder, and its output comes from tanh(combine [context; h]).
+//
+// Ids of the source begin behind those of the target: one vocabulary has both.
+#pragma once
+
+#include "gpu/model/model_config.hpp"
+#include "gpu/networks/network.hpp"
+#include "gpu/networks/recurrent_layers.hpp"
+
+namespace troupe {
+
+class Seq2SeqNetwork final : public Network {
+ public:
+  static constexpr CellId kEncoder = 0, kDecoder = 1;
+
+  // Throws std::runtime_error if the configuration is not one of such a network.
+  explicit Seq2SeqNetwork(ModelConfig config);
+
+  ModelShapes shapes() const override;
+  std::vector<CellType> cells() const override;
+  std::optional<UnfoldingRule> unfolding() const override;
+  std::vector<WeightSpec> weights() const override;
+  std::vector<std::string> layer_prefixes() const override { return {}; }
+  Program build_program(CellId cell, ProgramShape shape, DataType compute_type) const override;
+
+ private:
+  std::uint32_t target_vocabulary() const;
+  RecurrentLayers layers(CellId cell) const;
+  TensorId attend(ProgramWriter& writer, TensorId h) const;
+
+  ModelConfig config_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks of recurrent cells on the CPU device: what PyTorch computes with the same weights
+// (scripts/cells/make_reference), and the same bits alone and among others.
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "generation.hpp"
+#include "gpu/cpu/cpu_model.hpp"
+#include "graph_runner.hpp"
+#include "tests/support/file_text.hpp"
+
+namespace troupe {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kChains[] = {"lstm", "gru", "lstm_attention_seq2seq", "gru_seq2seq"};
+constexpr const char* kTrees[] = {"binary_tree", "child_sum_tree"};
+
+std::filesystem::path directory_of(const std::string& name) {
+  return std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/cells" / name;
+}
+
+// A model with its device and what PyTorch says of it.
+struct Cells {
+  explicit Cells(const std::string& name, unsigned num_threads = 2, CapturedLogits* logits = nullptr)
+      : model(load_cpu_model(plan_cpu_model(
+            directory_of(name), {.num_threads = num_threads, .num_slots = 48, .max_batch_tokens = 96}))),
+        device(model, {.on_logits = logits ? capture_logits(*logits) : LogitsHook(), .poison_memory = true}),
+        programs(model->network, model->compute_type, model->largest),
+        reference(json::parse(test::file_text(directory_of(name) / "reference.json"))) {}
+
+  GraphRequest request_of(const json& example) const {
+    const UnfoldingRule rule = *model->network->unfolding();
+    if (rule.kind == UnfoldingKind::kTree) return {.graph = tree_of(example.at("nodes"))};
+    const auto prompt = example.at("prompt").get<std::vector<std::int32_t>>();
+    CellGraph graph = rule.kind == UnfoldingKind::kChain
+                          ? unfold_chain(prompt)
+                          : unfold_encode_decode(prompt, {.source_end = rule.source_end,
+                                                          .decoder_start = rule.decoder_start,
+                                                          .attends = rule.attends});
+    return {.graph = std::make_shared<const CellGraph>(std::move(graph)),
+            .num_prompt = static_cast<std::uint32_t>(prompt.size()),
+            .num_new = static_cast<std::uint32_t>(example.at("greedy").size())};
+  }
+
+  static std::shared_ptr<const CellGraph> tree_of(const json& nodes) {
+    auto graph = std::make_shared<CellGraph>();
+    for (const json& node : nodes) {
+      CellGraph::Node cell{.cell = 1, .is_result = true};
+      if (!node.at("word").is_null()) cell = {.cell = 0, .token = node.at("word"), .is_result = true};
+      graph->add(cell, node.at("children").get<std::vector<CellGraph::NodeIndex>>());
+    }
+    graph->finish();
+    return graph;
+  }
+
+  std::vector<GraphRequest> requests() const {
+    std::vector<GraphRequest> all;
+    for (const json& example : reference) all.push_back(request_of(example));
+    return all;
+  }
+  GraphAnswer alone(const GraphRequest& request) { return run_graphs(device, programs, {request}).front(); }
+
+  std::shared_ptr<const CpuModel> model;
+  CpuDevice device;
+  ProgramCache programs;
+  json reference;
+};
+
+double largest_difference(const std::vector<float>& numbers, const std::vector<double>& expected) {
+  REQUIRE(numbers.size() == expected.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    largest = std::max(largest, std::abs(numbers[i] - expected[i]) / std::max(1.0, std::abs(expected[i])));
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("cells: an LSTM, a GRU and both from sequence to sequence draw PyTorch's tokens from its logits") {
+  for (const char* name : kChains) {
+    CAPTURE(name);
+    CapturedLogits logits;
+    Cells cells(name, 2, &logits);
+    const auto answers = run_graphs(cells.device, cells.programs, cells.requests());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      CHECK(answers[i].tokens == cells.reference[i].at("greedy").get<std::vector<std::int32_t>>());
+      CHECK(largest_difference(logits.at(i).front(),
+                               cells.reference[i].at("logits").get<std::vector<double>>()) < 2e-6);
+    }
+  }
+}
+
+TEST_CASE("cells: every node of a tree has PyTorch's logits") {
+  for (const char* name : kTrees) {
+    CAPTURE(name);
+    Cells cells(name);
+    const auto answers = run_graphs(cells.device, cells.programs, cells.requests());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      std::vector<double> expected;
+      for (const json& row : cells.reference[i].at("logits"))
+        for (const json& number : row) expected.push_back(number);
+      CHECK(largest_difference(answers[i].vectors, expected) < 2e-6);
+    }
+  }
+}
+
+TEST_CASE("cells: company, rows, batches in flight and threads change no bit") {
+  for (const char* name :
+       {"lstm", "lstm_attention_seq2seq", "gru_seq2seq", "binary_tree", "child_sum_tree"}) {
+    CAPTURE(name);
+    Cells single(name, 1), cells(name, 2);
+    auto requests = cells.requests();
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      requests[i].sampling = {.temperature = 1.0F, .seed = 7 + i};
+    std::vector<GraphAnswer> alone;
+    for (const GraphRequest& request : requests) alone.push_back(single.alone(request));
+    for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+      CAPTURE(seed);
+      const auto together = run_graphs(cells.device, cells.programs, requests,
+                                       {.seed = seed, .shuffle = true, .in_flight = 1 + seed % 3});
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        // The seed belongs to the request's place in the batch loop, not to its company.
+        CHECK(together[i].tokens == alone[i].tokens);
+        CHECK(together[i].vectors == alone[i].vectors);
+      }
+    }
+  }
+}
+
+TEST_CASE("cells: a chain with a branch, and a graph of one's own, are what their chains are alone") {
+  Cells cells("lstm");
+  // The branch reads the state behind the chain's third token, whose row the chain leaves alone.
+  auto branched = std::make_shared<CellGraph>();
+  std::vector<CellGraph::NodeIndex> chain;
+  for (const std::int32_t token : {3, 1, 4})
+    chain.push_back(branched->add({.cell = 0, .token = token}, std::span(chain).last(chain.empty() ? 0 : 1)));
+  branched->add({.cell = 0, .token = 9}, {chain.back()});
+  branched->add({.cell = 0, .token = 5}, {chain.back()});
+  branched->grow({.cell = 0, .read = {}});
+  branched->finish();
+  CHECK(branched->num_rows() == 3);
+  const auto straight =
+      std::make_shared<const CellGraph>(unfold_chain(std::vector<std::int32_t>{3, 1, 4, 5}));
+  const auto drawn = [&](std::shared_ptr<const CellGraph> graph) {
+    return cells.alone({.graph = std::move(graph), .num_prompt = 4, .num_new = 12}).tokens;
+  };
+  CHECK(drawn(branched) == drawn(straight));
+}
+
+TEST_CASE("cells: bf16 products stay close to PyTorch's logits") {
+  const auto name = "child_sum_tree";
+  const auto model = load_cpu_model(plan_cpu_model(
+      directory_of(name),
+      {.compute_type = DataType::kBF16, .num_threads = 1, .num_slots = 48, .max_batch_tokens = 96}));
+  CpuDevice device(model);
+  ProgramCache programs(model->network, model->compute_type, model->largest);
+  const json reference = json::parse(test::file_text(directory_of(name) / "reference.json"));
+  const auto answer =
+      run_graphs(device, programs, {{.graph = Cells::tree_of(reference[2].at("nodes"))}}).front();
+  std::vector<double> expected;
+  for (const json& row : reference[2].at("logits"))
+    for (const json& number : row) expected.push_back(number);
+  const double difference = largest_difference(answer.vectors, expected);
+  CHECK(difference > 1e-6);  // products were rounded
+  CHECK(difference < 0.1);
+}
+
+}  // namespace troupe
