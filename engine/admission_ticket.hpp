@@ -11,6 +11,7 @@
 
 #include "gpu/program/batch.hpp"
 #include "policy/pages/page_copy.hpp"
+#include "policy/unfolding/cell_graph.hpp"
 #include "telemetry/tracing/trace_context.hpp"
 
 namespace troupe {
@@ -45,10 +46,11 @@ struct AdmissionTicket {
   std::vector<std::int32_t> repeated_prompt;
   bool scores_prompt = false;  // log-probabilities of the prompt's tokens, too
   std::string cache_salt;
-  bool has_begun = false;         // of an encoder: another input of its request had its turn
-  std::uint32_t second_text = 0;  // so, too: as SequenceSlice::second_text
-  std::string flow;               // takes turns with other flows (policy/admitting/fair_queue.hpp)
-  TraceContext trace;             // valid: the spans of its iterations are to link to it
+  bool has_begun = false;                  // of an encoder: another input of its request had its turn
+  std::uint32_t second_text = 0;           // so, too: as SequenceSlice::second_text
+  std::string flow;                        // takes turns with other flows (policy/admitting/fair_queue.hpp)
+  std::shared_ptr<const CellGraph> graph;  // of a model of cells; null: it follows from the prompt
+  TraceContext trace;                      // valid: the spans of its iterations are to link to it
 };
 
 }  // namespace troupe

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "gpu/program/cell.hpp"
 #include "policy/costs/recompute_cost.hpp"
 #include "policy/pages/page_key.hpp"
 #include "policy/pages/page_transfer.hpp"
@@ -30,6 +32,8 @@ struct CoreOptions {
   // false: SubmitBatch says what is in a batch and has none, for a simulated device.
   bool makes_batches = true;
   PageMapOptions pages;
+  // Set: its cells keep rows, and requests are graphs of them (CellCore).
+  std::optional<UnfoldingRule> unfolding = {};
 };
 
 }  // namespace troupe

@@ -27,11 +27,13 @@ ModelCores::ModelCores(std::vector<ModelCoreOptions> models) {
     const bool is_first = std::none_of(cores_.begin(), cores_.end(), [](const Core& core) {
       return std::holds_alternative<EngineCore>(core);
     });
-    if (is_first && model.kind == ModelKind::kGenerative)
-      disk_model_ = static_cast<ModelIndex>(cores_.size());
+    const bool has_pages = model.kind == ModelKind::kGenerative && !model.core.unfolding;
+    if (is_first && has_pages) disk_model_ = static_cast<ModelIndex>(cores_.size());
     max_in_flight_ = models.front().core.serving.max_in_flight;
     itl_factor_ = std::max(itl_factor_, model.core.serving.itl_factor);
-    if (model.kind == ModelKind::kGenerative) {
+    if (model.core.unfolding) {
+      cores_.emplace_back(std::in_place_type<CellCore>, std::move(model.core));
+    } else if (has_pages) {
       cores_.emplace_back(std::in_place_type<EngineCore>, std::move(model.core));
     } else {
       cores_.emplace_back(std::in_place_type<EncoderCore>, std::move(model.core));
@@ -194,6 +196,8 @@ bool ModelCores::submit_one(WorkerId worker, ModelIndex model) {
   bool has_submitted = false;
   if (auto* core = std::get_if<EngineCore>(&cores_[model])) {
     has_submitted = core->submit_one(worker, now_, *out_);
+  } else if (auto* cells = std::get_if<CellCore>(&cores_[model])) {
+    has_submitted = cells->submit_one(worker, now_, *out_);
   } else {
     has_submitted =
         std::get<EncoderCore>(cores_[model]).submit_one(worker, longest_pass(worker), now_, *out_);
@@ -294,6 +298,8 @@ const AdmissionTicket* ModelCores::find(SequenceId id) const {
   for (const Core& core : cores_) {
     if (const auto* encoder = std::get_if<EncoderCore>(&core)) {
       if (const auto* ticket = encoder->find(id)) return ticket;
+    } else if (const auto* cells = std::get_if<CellCore>(&core)) {
+      if (const auto* ticket = cells->find(id)) return ticket;
     } else if (const Sequence* sequence = std::get<EngineCore>(core).find(id)) {
       return sequence->ticket.get();
     }

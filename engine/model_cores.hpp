@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cores of all models that a server serves: one EngineCore for each model that
-// generates, one EncoderCore for each that encodes. Every worker has a device for each
+// generates, one EncoderCore for each that encodes, one CellCore for each whose cells keep
+// rows. Every worker has a device for each
 // model, and its devices share its cores, so at most max_in_flight batches are
 // submitted to a worker over all models; models take turns by device time
 // (policy/admitting/model_turns.hpp), and a batch of an encoder takes no longer than the pace of
@@ -19,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/cell_core.hpp"
 #include "engine/encoder_core.hpp"
 #include "engine/engine_core.hpp"
 #include "engine/model_kind.hpp"
@@ -62,10 +64,11 @@ class ModelCores {
   // The model whose pages are on the disk: the first that generates.
   ModelIndex disk_model() const { return disk_model_; }
   const EncoderCore* encoder(ModelIndex model) const { return std::get_if<EncoderCore>(&cores_[model]); }
+  const CellCore* cells(ModelIndex model) const { return std::get_if<CellCore>(&cores_[model]); }
 
  private:
   friend class Fingerprint;  // as in EngineCore
-  using Core = std::variant<EngineCore, EncoderCore>;
+  using Core = std::variant<EngineCore, EncoderCore, CellCore>;
 
   // A worker, seen over all models. Its devices take batches in order of submission.
   struct Worker {
