@@ -150,6 +150,11 @@ void EmbeddingState::admit(SequenceId sequence, EncodedPrompt prompt) {
   ticket->model = start_.request->model;
   usage_.prompt_tokens += static_cast<std::uint32_t>(prompt.tokens.size());
   ticket->prompt = std::move(prompt.tokens);
+  ticket->graph = std::move(prompt.graph);
+  if (ticket->graph)
+    trees_.emplace(
+        sequence,
+        TreeInput{.node_results = std::move(prompt.node_results), .root = prompt.root, .vectors = {}});
   ticket->second_text = prompt.second_text;
   ticket->flow = start_.request->flow;
   ticket->has_begun = has_begun_;
@@ -175,16 +180,34 @@ void EmbeddingState::take_stopped(const SequenceStopped&) {}
 
 void EmbeddingState::take_vector(const Encoded& encoded) {
   if (start_.stream->is_over() || with_scheduler_.erase(encoded.sequence) == 0) return;
-  size_ = encoded.vector.size();
-  vectors_.resize(num_inputs() * size_);
-  const auto input = static_cast<std::size_t>(encoded.sequence - start_.first_id);
-  std::copy(encoded.vector.begin(), encoded.vector.end(),
-            vectors_.begin() + static_cast<std::ptrdiff_t>(input * size_));
+  if (const auto tree = trees_.find(encoded.sequence); tree != trees_.end()) {
+    take_nodes(encoded, tree->second);
+  } else {
+    size_ = encoded.vector.size();
+    vectors_.resize(num_inputs() * size_);
+    const auto input = static_cast<std::size_t>(encoded.sequence - start_.first_id);
+    std::copy(encoded.vector.begin(), encoded.vector.end(),
+              vectors_.begin() + static_cast<std::ptrdiff_t>(input * size_));
+  }
   num_done_ += 1;
   num_done_ == num_inputs() ? finish() : feed();
 }
 
+// In the order of the tree's nodes.
+void EmbeddingState::take_nodes(const Encoded& encoded, TreeInput& tree) {
+  size_ = model().vector_size;
+  for (const std::uint32_t result : tree.node_results) {
+    const auto first = encoded.vector.begin() + static_cast<std::ptrdiff_t>(result * size_);
+    tree.vectors.insert(tree.vectors.end(), first, first + static_cast<std::ptrdiff_t>(size_));
+  }
+}
+
 void EmbeddingState::finish() {
+  std::vector<Embedded::Tree> trees;
+  for (const auto& [sequence, tree] : trees_) {
+    trees.push_back({.num_nodes = static_cast<std::uint32_t>(tree.node_results.size()), .root = tree.root});
+    vectors_.insert(vectors_.end(), tree.vectors.begin(), tree.vectors.end());
+  }
   const auto now = self_->clock().now();
   const Metrics& metrics = environment_->metrics;
   metrics.embedding_requests.add();
@@ -192,6 +215,7 @@ void EmbeddingState::finish() {
   end_trace({.reason = FinishReason::kStop, .error = {}, .usage = usage_});
   start_.stream->embed({.vectors = std::move(vectors_),
                         .size = static_cast<std::uint32_t>(size_),
+                        .trees = std::move(trees),
                         .prompt_tokens = usage_.prompt_tokens,
                         .held = std::move(lease_)});
   leave();

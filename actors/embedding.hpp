@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -61,11 +62,19 @@ class EmbeddingState {
   void fail(ApiError error, SequenceId sequence);
 
  private:
+  // An input that is a tree.
+  struct TreeInput {
+    std::vector<std::uint32_t> node_results;  // as EncodedPrompt's
+    std::uint32_t root = 0;
+    std::vector<float> vectors;  // [nodes, size], when they have come
+  };
+
   const ServedModel& model() const { return environment_->models[start_.request->model].served; }
   std::size_t num_inputs() const { return start_.request->inputs.size(); }
   void feed();
   void encode(std::size_t input);
   void admit(SequenceId sequence, EncodedPrompt prompt);
+  void take_nodes(const Encoded& encoded, TreeInput& tree);
   void finish();
   void end_trace(RequestOutcome outcome);
   void leave();
@@ -82,7 +91,8 @@ class EmbeddingState {
   bool has_begun_ = false;
   std::size_t next_ = 0;  // input
   std::set<SequenceId> encoding_, with_scheduler_;
-  std::vector<float> vectors_;  // [inputs, size]; those that have come
+  std::vector<float> vectors_;             // [inputs, size]; those that have come
+  std::map<SequenceId, TreeInput> trees_;  // in their order
   std::size_t size_ = 0;
   std::size_t num_done_ = 0;
   Usage usage_;

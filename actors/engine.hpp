@@ -57,6 +57,10 @@ struct ServedModel {
   std::int32_t bos_token = -1;
   DataType compute_type = DataType::kF32;
   RecomputeCost recompute_cost = {};  // of a KV page, by what is in front of it
+
+  // The rule of its graphs, where its cells keep rows; nullopt: it has pages, or encodes in passes.
+  std::optional<UnfoldingRule> unfolding() const { return network ? network->unfolding() : std::nullopt; }
+  bool has_pages() const { return kind == ModelKind::kGenerative && !unfolding(); }
 };
 
 // One of the models that an engine serves.

@@ -15,9 +15,8 @@ PageMapOptions page_map_options(const ActorEnvironment& environment, ModelIndex 
                          .load_from_disk = cache.load_from_disk,
                          .secret = secret};
   const auto& models = environment.models;
-  const auto first = std::find_if(models.begin(), models.end(), [](const EngineModel& one) {
-    return one.served.kind == ModelKind::kGenerative;
-  });
+  const auto first = std::find_if(models.begin(), models.end(),
+                                  [](const EngineModel& one) { return one.served.has_pages(); });
   if (!cache.disk || first != models.begin() + model) return options;
   options.num_disk_pages = cache.disk->num_pages();
   options.first_generation = cache.disk->first_generation();
@@ -27,7 +26,9 @@ PageMapOptions page_map_options(const ActorEnvironment& environment, ModelIndex 
 }
 
 CoreOptions core_options(const ActorEnvironment& environment, ModelIndex model, PageSecret secret) {
-  return {.serving = environment.options.serving, .pages = page_map_options(environment, model, secret)};
+  return {.serving = environment.options.serving,
+          .pages = page_map_options(environment, model, secret),
+          .unfolding = environment.models[model].served.unfolding()};
 }
 
 }  // namespace

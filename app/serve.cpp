@@ -83,8 +83,9 @@ ServedModelInfo served_model_info(const LoadedModel& model) {
     info.embedding_size = model.served.vector_size;
     info.prompts = load_sentence_prompts(model.options.models.front().dir);
   } else if (model.served.kind == ModelKind::kClassifying) {
-    info.labels = model.config.encoder->classifier->labels;
-    info.has_independent_labels = model.config.encoder->classifier->are_independent;
+    info.labels = *model.config.labels();
+    info.classifies_trees = model.config.tree.has_value();
+    info.has_independent_labels = model.config.encoder && model.config.encoder->classifier->are_independent;
   }
   info.created = static_cast<std::int64_t>(std::time(nullptr));
   info.context_length = model.context_length;
@@ -102,7 +103,12 @@ ServedModelInfo served_model_info(const LoadedModel& model) {
 }
 
 std::string example_of(const LoadedModel& model) {
-  if (model.served.kind == ModelKind::kClassifying && model.config.encoder->classifier->labels.size() == 1)
+  if (model.config.tree)
+    return R"--(/v1/classify -d '{"model": ")--" + model.served.name +
+           R"--(", "input": "(3 (2 It) (4 works))"}')--";
+  if (model.config.recurrent)
+    return R"(/v1/completions -d '{"model": ")" + model.served.name + R"(", "prompt": "hello"}')";
+  if (model.served.kind == ModelKind::kClassifying && model.config.labels()->size() == 1)
     return R"(/v1/rerank -d '{"model": ")" + model.served.name +
            R"(", "query": "Who counts?", "documents": ["Ada counts.", "It rains."]}')";
   if (model.served.kind == ModelKind::kClassifying)
@@ -243,9 +249,8 @@ int serve(Server& server, Engine& engine, EndingSignals& signals, const ServiceM
 // Costs of pages, by which each model that generates keeps them: measured for the
 // first, whose pages go to the disk too, estimated for the others.
 void keep_pages(std::vector<LoadedModel>& models, const StateDirectory* directory, CacheOptions& cache) {
-  const LoadedModel* first = first_generative(models);
+  const LoadedModel* first = first_with_pages(models);
   for (LoadedModel& model : models) {
-    if (model.served.kind != ModelKind::kGenerative) continue;
     if (&model != first) continue;
     const RestoreCosts costs = page_costs(model.options, model, directory);
     model.served.recompute_cost = costs.recompute;

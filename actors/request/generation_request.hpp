@@ -250,8 +250,12 @@ struct StoreAnswer {
 
 // The answer to an EmbeddingRequest, or Failed: the only event.
 struct Embedded {
-  std::vector<float> vectors;  // [inputs, size]
+  std::vector<float> vectors;  // [inputs, size], or [nodes of all inputs, size]
   std::uint32_t size = 0;
+  struct Tree {
+    std::uint32_t num_nodes = 0, root = 0;
+  };
+  std::vector<Tree> trees = {};           // by input; empty: inputs are none
   std::uint32_t prompt_tokens = 0;        // of all inputs, as they were run
   std::shared_ptr<const void> held = {};  // counted by the bound on such answers while it lives
 };

@@ -9,6 +9,7 @@
 
 #include "actors/request/answer_splitting.hpp"
 #include "actors/request/conversation_prompt.hpp"
+#include "actors/request/tree_encoding.hpp"
 #include "text/client_json.hpp"
 #include "text/fill_in.hpp"
 #include "text/history/message_chain.hpp"
@@ -161,6 +162,10 @@ std::variant<EncodedPrompt, ApiError> encode_input(const ServedModel& model, con
   const std::size_t longest = limits_for(request, terms.limits).context_length;
   const bool is_cut = request.truncates && longest > 0;
   const auto* text = std::get_if<TextPrompt>(&request.prompt);
+  if (const auto rule = model.unfolding(); rule && rule->kind == UnfoldingKind::kTree) {
+    if (text && !text->first) return encode_tree(model, text->text);
+    return invalid("The model " + model.name + " classifies trees: the input must be one.", "input");
+  }
   if (!text) {
     Tokens tokens = std::get<TokenPrompt>(request.prompt).tokens;
     if (is_cut && tokens.size() > longest) tokens.resize(longest);

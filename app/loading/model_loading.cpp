@@ -77,8 +77,7 @@ void use_backend(const Options& options, std::shared_ptr<CpuCores> cores, Loaded
   model.served.network = make_network(model.config);
   const CellType cell = model.served.network->cells().front();
   if (cell.result == ResultKind::kVector) {
-    const bool classifies = model.config.encoder && model.config.encoder->classifier;
-    model.served.kind = classifies ? ModelKind::kClassifying : ModelKind::kEmbedding;
+    model.served.kind = model.config.labels() ? ModelKind::kClassifying : ModelKind::kEmbedding;
     model.served.vector_size = cell.vector_size;
     if (model.context_length < model.config.context_length)
       log(LogLevel::kWarning, "inputs are cut short by --max-batch-tokens",
@@ -101,9 +100,9 @@ void use_backend(const Options& options, std::shared_ptr<CpuCores> cores, Loaded
 // Tokens run through the plain ASCII letters, so that every token is text.
 void use_noop_device(const Options& options, LoadedModel& model) {
   model.config = load_model_config(options.models.front().dir);
-  if (model.config.encoder)
+  if (!model.config.has_pages())
     throw ConfigurationError("--device noop: " + model.served.name +
-                             " is an encoder, which it does not imitate");
+                             " is no decoder of KV pages, which is all that it imitates");
   model.context_length = model.config.context_length;
   NoopDeviceSettings settings;
   auto& description = settings.description;

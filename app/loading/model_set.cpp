@@ -33,7 +33,7 @@ class ModelSet {
 
   std::vector<LoadedModel> load() && {
     for (std::size_t i = 0; i < models_.size(); ++i)
-      if (is_encoder(i) && options_.models[i].memory_share == 0) load_model_at(i, left_, 0);
+      if (!has_pages(i) && options_.models[i].memory_share == 0) load_model_at(i, left_, 0);
     const std::uint64_t for_all = left_;
     const std::vector<double> shares = shares_of_rest(false), host_shares = shares_of_rest(true);
     for (std::size_t i = 0; i < models_.size(); ++i)
@@ -44,14 +44,14 @@ class ModelSet {
   }
 
  private:
-  bool is_encoder(std::size_t model) const {
-    return load_model_config(options_.models[model].dir).encoder.has_value();
+  bool has_pages(std::size_t model) const {
+    return load_model_config(options_.models[model].dir).has_pages();
   }
 
-  // Memory shares by model. has_pages: only models that generate count. A model that is loaded
+  // Memory shares by model. of_pages: only models that have pages count. A model that is loaded
   // already, or does not count, has 0.
-  std::vector<double> shares_of_rest(bool has_pages) const {
-    const auto counts = [&](std::size_t i) { return !models_[i] && !(has_pages && is_encoder(i)); };
+  std::vector<double> shares_of_rest(bool of_pages) const {
+    const auto counts = [&](std::size_t i) { return !models_[i] && (!of_pages || has_pages(i)); };
     std::vector<ModelOptions> rest;
     for (std::size_t i = 0; i < models_.size(); ++i)
       if (counts(i)) rest.push_back(options_.models[i]);
@@ -111,10 +111,9 @@ LoadedModel load_first_model(const Options& options) {
   return load_model(options_of_model(options, 0, usable_cpus().size()));
 }
 
-const LoadedModel* first_generative(const std::vector<LoadedModel>& models) {
-  const auto found = std::find_if(models.begin(), models.end(), [](const LoadedModel& model) {
-    return model.served.kind == ModelKind::kGenerative;
-  });
+const LoadedModel* first_with_pages(const std::vector<LoadedModel>& models) {
+  const auto found = std::find_if(models.begin(), models.end(),
+                                  [](const LoadedModel& model) { return model.served.has_pages(); });
   return found == models.end() ? nullptr : &*found;
 }
 

@@ -25,8 +25,8 @@ std::vector<LoadedModel> load_models(const Options& options);
 // The first of the models, as a server has it that serves no other. Throws as load_model().
 LoadedModel load_first_model(const Options& options);
 
-// The one whose KV pages go to the disk; null: none generates.
-const LoadedModel* first_generative(const std::vector<LoadedModel>& models);
+// The one whose KV pages go to the disk; null: none has any.
+const LoadedModel* first_with_pages(const std::vector<LoadedModel>& models);
 
 // For logs and the label of metrics: "chat+embedder".
 std::string joined_names(const std::vector<LoadedModel>& models);

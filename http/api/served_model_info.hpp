@@ -53,6 +53,7 @@ struct ServedModelInfo {
   SentencePrompts prompts = {};          // of kEmbedding
   std::vector<std::string> labels = {};  // of kClassifying
   bool has_independent_labels = false;   // so, too: any number of them may hold
+  bool classifies_trees = false;         // so, too: inputs are trees, each node gets a label
   // A chat model's template: calls are understood in its answers; it knows reasoning.
   bool calls_tools = false, reasons = false;
   bool switches_reasoning = false;  // so, too: it can be told to reason or not
@@ -67,7 +68,7 @@ inline bool can(const ServedModelInfo& model, ModelTask task) {
     case ModelTask::kScore: break;
   }
   return model.kind == ModelKind::kEmbedding ||
-         (model.kind == ModelKind::kClassifying && model.labels.size() == 1);
+         (model.kind == ModelKind::kClassifying && model.labels.size() == 1 && !model.classifies_trees);
 }
 
 }  // namespace troupe

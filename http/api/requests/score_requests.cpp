@@ -13,6 +13,7 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
 #include "http/api/requests/encoder_fields.hpp"
@@ -183,9 +184,37 @@ std::variant<ApiEmbeddingRequest, ApiError> parse(std::string_view body, const S
   return request;
 }
 
-void read_classify(FieldReader& fields, const ServedModelInfo&, const Limits& limits,
+// A tree in JSON travels on as its text, as one in brackets does.
+void read_tree(FieldReader& fields, const std::string& name, const json::value& value,
+               EmbeddingRequest& request) {
+  if (value.is_object()) {
+    request.inputs.emplace_back(TextPrompt{json::serialize(value)});
+  } else if (value.is_string()) {
+    request.inputs.emplace_back(TextPrompt{std::string(value.get_string())});
+  } else {
+    fields.fail(name, "a tree: brackets in a string, or an object", value);
+  }
+}
+
+// One tree, or a list of them.
+void read_trees(FieldReader& fields, const Limits& limits, EmbeddingRequest& request) {
+  const auto* value = fields.find("input");
+  if (value == nullptr) return fields.fail("input", " is required");
+  if (!value->is_array()) return read_tree(fields, "input", *value, request);
+  const json::array& list = value->get_array();
+  if (list.empty()) return fields.fail("input", " must not be an empty list");
+  if (list.size() > limits.max_embedding_inputs)
+    return fields.fail("input", " may hold at most " + std::to_string(limits.max_embedding_inputs) +
+                                    " inputs a request, got " + std::to_string(list.size()));
+  for (std::size_t i = 0; i < list.size() && !fields.error(); ++i)
+    read_tree(fields, "input[" + std::to_string(i) + "]", list[i], request);
+  request.fields = {{"input", list.size(), true}};
+}
+
+void read_classify(FieldReader& fields, const ServedModelInfo& model, const Limits& limits,
                    ApiEmbeddingRequest& request) {
   request.use = VectorUse::kClasses;
+  if (model.classifies_trees) return read_trees(fields, limits, request.embedding);
   read_input(fields, limits, {}, request.embedding);
 }
 

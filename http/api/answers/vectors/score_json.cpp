@@ -60,25 +60,36 @@ void begin_list(std::string& out, const ApiEmbeddingRequest& request, const Serv
   out += ",\"data\":[";
 }
 
-// best: of the numbers as they were before they were squeezed into 0 to 1, where large ones are equal.
-void append_class(std::string& out, std::size_t index, const ServedModelInfo& model, std::size_t best,
-                  std::span<const float> numbers) {
-  out += index > 0 ? ",{\"index\":" : "{\"index\":";
-  append_json_integer(out, static_cast<std::int64_t>(index));
-  out += ",\"label\":";
+std::size_t largest(std::span<const float> numbers) {
+  return static_cast<std::size_t>(std::max_element(numbers.begin(), numbers.end()) - numbers.begin());
+}
+
+// The label is that of the largest number as it was before it was squeezed into 0 to 1, where large
+// ones are equal.
+void append_label(std::string& out, const ServedModelInfo& model, std::span<const float> vector,
+                  bool activates) {
+  const std::size_t best = largest(vector);
+  out += "\"label\":";
   append_json_string(out, best < model.labels.size() ? std::string_view(model.labels[best]) : "");
   out += ",\"probs\":[";
+  const std::vector<float> numbers = probabilities_of(vector, model, activates);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (i > 0) out += ',';
     append_json_float(out, numbers[i]);
   }
-  out += "],\"num_classes\":";
-  append_json_integer(out, static_cast<std::int64_t>(numbers.size()));
-  out += '}';
+  out += ']';
 }
 
-std::size_t largest(std::span<const float> numbers) {
-  return static_cast<std::size_t>(std::max_element(numbers.begin(), numbers.end()) - numbers.begin());
+// Vectors [first, first + num_nodes) of the answer are those of a tree's nodes, in its order.
+void append_nodes(std::string& out, const ApiEmbeddingRequest& request, const ServedModelInfo& model,
+                  const Embedded& answer, std::size_t first, std::size_t num_nodes) {
+  out += ",\"nodes\":[";
+  for (std::size_t node = 0; node < num_nodes; ++node) {
+    out += node > 0 ? ",{" : "{";
+    append_label(out, model, vector_at(answer, first + node), request.activates);
+    out += '}';
+  }
+  out += ']';
 }
 
 // Scores as the model gives them.
@@ -119,13 +130,26 @@ std::vector<float> probabilities_of(std::span<const float> numbers, const Served
 void append_classes(AnswerJson& json, const ApiEmbeddingRequest& request, const ServedModelInfo& model,
                     const Embedded& answer) {
   begin_list(json.out(), request, model);
-  const std::size_t num_inputs = answer.size == 0 ? 0 : answer.vectors.size() / answer.size;
-  for (std::size_t i = 0; i < num_inputs; ++i)
-    append_class(json.out(), i, model, largest(vector_at(answer, i)),
-                 probabilities_of(vector_at(answer, i), model, request.activates));
-  json.out() += ']';
-  append_usage_member(json.out(), answer);
-  json.out() += '}';
+  std::string& out = json.out();
+  const bool are_trees = !answer.trees.empty();
+  const std::size_t num_vectors = answer.size == 0 ? 0 : answer.vectors.size() / answer.size;
+  const std::size_t num_inputs = are_trees ? answer.trees.size() : num_vectors;
+  std::size_t first = 0;  // vector of the input
+  for (std::size_t i = 0; i < num_inputs; ++i) {
+    const Embedded::Tree tree = are_trees ? answer.trees[i] : Embedded::Tree{.num_nodes = 1};
+    out += i > 0 ? ",{\"index\":" : "{\"index\":";
+    append_json_integer(out, static_cast<std::int64_t>(i));
+    out += ',';
+    append_label(out, model, vector_at(answer, first + tree.root), request.activates);
+    out += ",\"num_classes\":";
+    append_json_integer(out, static_cast<std::int64_t>(answer.size));
+    if (are_trees) append_nodes(out, request, model, answer, first, tree.num_nodes);
+    out += '}';
+    first += tree.num_nodes;
+  }
+  out += ']';
+  append_usage_member(out, answer);
+  out += '}';
 }
 
 void append_scores(AnswerJson& json, const ApiEmbeddingRequest& request, const ServedModelInfo& model,
