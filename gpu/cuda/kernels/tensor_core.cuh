@@ -63,14 +63,18 @@ __device__ void load_transposed(const Short* row, FragmentB (&b)[2]) {
 }
 
 __device__ inline void copy_16_async(void* shared, const void* global, bool is_wanted) {
-  store_vector(shared, is_wanted ? load_vector<uint4>(global) : make_uint4(0, 0, 0, 0));
+  simt::check_aligned(shared, 16);
+  if (is_wanted) simt::check_aligned(global, 16);
+  simt::running_block().begin_copy(shared, global, is_wanted);
 }
 __device__ inline void stream_16_async(void* shared, const void* global, bool is_wanted) {
   copy_16_async(shared, global, is_wanted);
 }
-__device__ inline void end_copy_group() {}
+__device__ inline void end_copy_group() { simt::running_block().end_copy_group(); }
 template <int kGroupsLeft>
-__device__ void wait_for_copies() {}
+__device__ void wait_for_copies() {
+  simt::running_block().wait_for_copies(kGroupsLeft);
+}
 
 #else
 

@@ -21,6 +21,7 @@ constexpr std::size_t kFenceBytes = 256;
 constexpr std::align_val_t kSharedAlignment{128};
 constexpr int kNeverWritten = 0xFF;  // NaN in every float format
 constexpr std::byte kFence{0xA5};
+constexpr std::size_t kCopyBytes = 16;
 
 BlockRun* running = nullptr;
 
@@ -88,6 +89,27 @@ void BlockRun::run(const std::function<void()>& body) {
     throw KernelError(name_of_block() + ": wrote behind its " + std::to_string(setup_.dynamic_shared_bytes) +
                       " bytes of dynamic shared memory");
   }
+}
+
+void BlockRun::begin_copy(void* shared, const void* global, bool is_wanted) {
+  std::memset(shared, kNeverWritten, kCopyBytes);
+  Thread& thread = threads_[running_];
+  thread.copies.push_back({shared, global, is_wanted, thread.num_groups});
+}
+
+void BlockRun::end_copy_group() { ++threads_[running_].num_groups; }
+
+void BlockRun::wait_for_copies(std::size_t groups_left) {
+  Thread& thread = threads_[running_];
+  const auto is_awaited = [&](const Copy& copy) { return copy.group + groups_left < thread.num_groups; };
+  for (const Copy& copy : thread.copies) {
+    if (!is_awaited(copy)) continue;
+    if (copy.is_wanted)
+      std::memcpy(copy.shared, copy.global, kCopyBytes);
+    else
+      std::memset(copy.shared, 0, kCopyBytes);
+  }
+  std::erase_if(thread.copies, is_awaited);
 }
 
 bool BlockRun::run_next_warp() {

@@ -8,7 +8,8 @@
 // or wait elsewhere; lanes in a mask that never come, have ended or don't exist;
 // a shuffle that reads a lane outside the mask; writes behind the end of dynamic
 // shared memory (the address sanitizer also finds reads). Stricter than a GPU:
-// a barrier or mask that counts on threads which have ended is an error.
+// a barrier or mask that counts on threads which have ended is an error, and an
+// asynchronous copy is never there before it is waited for.
 #pragma once
 
 #include <array>
@@ -52,11 +53,22 @@ class BlockRun {
   int wait_at_barrier(BarrierKind kind, bool predicate, std::source_location where);
   std::uint64_t take_part(const WarpOperation& operation);
   std::uint32_t lanes_not_ended() const;  // of the calling thread's warp
+  // Asynchronous copies of 16 bytes into shared memory, of zeros if not wanted. What is there is
+  // lost at once; the bytes come when the thread waits for their group, and not before.
+  void begin_copy(void* shared, const void* global, bool is_wanted);
+  void end_copy_group();
+  void wait_for_copies(std::size_t groups_left);  // all of the thread's groups but the last so many
   std::byte* dynamic_shared() { return shared_.data(); }
   std::size_t dynamic_shared_bytes() const { return setup_.dynamic_shared_bytes; }
 
  private:
   enum class State : std::uint8_t { kRunnable, kAtBarrier, kInWarpOperation, kEnded };
+  struct Copy {
+    void* shared = nullptr;
+    const void* global = nullptr;
+    bool is_wanted = false;
+    std::size_t group = 0;
+  };
   struct Thread {
     Fiber* fiber = nullptr;
     Index3 index;
@@ -66,6 +78,8 @@ class BlockRun {
     BarrierKind barrier = BarrierKind::kPlain;
     bool predicate = false;
     std::source_location where;  // of the barrier
+    std::vector<Copy> copies;    // begun and not waited for
+    std::size_t num_groups = 0;  // ended
   };
   // Memory of exactly the size asked for, followed (without a sanitizer) by
   // bytes that are compared at the end.
