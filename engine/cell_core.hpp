@@ -12,8 +12,9 @@
 //      └── worker lost ◄────────┘  paused ──resume──► waiting
 //
 // All rows that a request will need are its own from its start, on one worker, so nothing
-// waits for rows half-way; its nodes run there only. What is lost with a worker is computed
-// again from the graph and the tokens that are known. A newcomer is in the next batch.
+// waits for rows half-way; its nodes run there only. When a worker dies its requests are
+// computed again from their graphs and the tokens that are known. A newcomer is in the next
+// batch.
 //
 // A value: equal events at equal times give equal commands. One caller at a time.
 #pragma once

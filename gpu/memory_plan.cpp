@@ -86,6 +86,10 @@ std::string to_string(const MemoryPlan& plan) {
             std::to_string(plan.num_pages) + " of " + std::to_string(request.page_size) + " tokens and " +
                 shown_bytes(request.page_bytes) + ": " + std::to_string(tokens) + " tokens");
   }
+  if (request.page_bytes == 0 && plan.slots_bytes > 0) {
+    table += row("state", plan.slots_bytes,
+                 std::to_string(request.num_slots) + " rows of " + shown_bytes(request.slot_bytes));
+  }
   table += row("total", plan.total_bytes, "of " + shown_bytes(request.budget_bytes) + " allowed");
   return table;
 }

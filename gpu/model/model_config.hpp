@@ -147,7 +147,7 @@ struct ModelConfig {
   std::uint32_t qkv_width() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
   bool has_output_bias() const { return attention_bias && !qkv_bias_only; }
   bool has_pages() const { return !encoder && !recurrent && !tree; }  // a decoder of KV pages
-  // Of a classifier; null: it is none.
+  // A classifier's; null: it is none.
   const std::vector<std::string>* labels() const {
     if (encoder && encoder->classifier) return &encoder->classifier->labels;
     return tree ? &tree->labels : nullptr;

@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-// Of "id2label", or LABEL_0, LABEL_1, … as many as "num_labels" says. Throws std::runtime_error.
+// Names in "id2label", or LABEL_0, LABEL_1, … as many as "num_labels" says. Throws std::runtime_error.
 std::vector<std::string> read_labels(const ConfigFields& fields);
 
 }  // namespace troupe

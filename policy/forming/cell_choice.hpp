@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which cell type an idle worker runs next: Algorithm 1 of BatchMaker (Gao et al., EuroSys
-// 2018). Of the types with ready nodes those with a full batch are preferred; else those
-// that run nowhere; else any: of these the one of highest priority, which is a later stage.
+// 2018). Types with a full batch of ready nodes are preferred; else those with ready nodes
+// that run nowhere; else any: among these the one of highest priority, which is a later stage.
 // The worker then submits several tasks of that type in a row, as long as they are large
 // enough.
 //

@@ -44,7 +44,7 @@ class GraphProgress {
   void completed(const Step& step);
   // The next token of the answer, which a step drew that is completed, or an earlier process.
   void know(std::int32_t token) { tokens_.push_back(token); }
-  // False: no further token is drawn for now. Of a guided answer, whose max_pending is 1.
+  // False: no further token is drawn for now. For a guided answer, whose max_pending is 1.
   void permit_draw(bool may_draw) { is_permitted_ = may_draw; }
   // Everything on the device is gone; known tokens stay known.
   void restart();

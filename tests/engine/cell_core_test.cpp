@@ -70,7 +70,8 @@ struct FakeWorker {
   BatchResult run_next(const DeviceDescription& device) {
     const Batch batch = *queue.front();
     queue.pop_front();
-    BatchResult result{.batch_id = batch.id, .tokens = {}};
+    BatchResult result;
+    result.batch_id = batch.id;
     std::vector<std::uint64_t> states;
     for (std::size_t i = 0; i < batch.slices.size(); ++i) {
       const SequenceSlice& slice = batch.slices[i];
@@ -110,7 +111,8 @@ class World {
   }
 
   void bring_up(WorkerId id) {
-    workers_[id] = {.epoch = ++last_epoch_};
+    workers_[id] = {};
+    workers_[id].epoch = ++last_epoch_;
     hand(WorkerReady{.worker = id, .epoch = last_epoch_, .description = device});
   }
   void lose(WorkerId id) {
@@ -125,6 +127,11 @@ class World {
     return last_sequence_;
   }
   bool has_batch(WorkerId id) const { return !workers_[id].queue.empty(); }
+  bool next_batch_has(WorkerId id, SequenceId sequence) const {
+    const auto& slices = workers_[id].queue.front()->slices;
+    return std::any_of(slices.begin(), slices.end(),
+                       [&](const SequenceSlice& slice) { return slice.sequence == sequence; });
+  }
   void finish_batch(WorkerId id) {
     BatchResult result = workers_[id].run_next(device);
     hand(BatchDone{.worker = id, .epoch = workers_[id].epoch, .result = std::move(result)});
@@ -269,6 +276,11 @@ AdmissionTicket random_ticket(std::mt19937& random, UnfoldingKind kind) {
   return ticket_of(std::move(prompt), 1 + random() % 20);
 }
 
+// Deaths that have nothing to do with it met its trial (policy/health/suspects.hpp).
+bool is_condemned(const Answer& answer) {
+  return answer.failure.find("failed repeatedly") != std::string::npos;
+}
+
 void check_answer(const Answer& answer, const AdmissionTicket& ticket, UnfoldingKind kind) {
   const Answer expected = expected_of(ticket, kind);
   CHECK(answer.failure == "");
@@ -280,6 +292,7 @@ void check_answer(const Answer& answer, const AdmissionTicket& ticket, Unfolding
 }  // namespace
 
 TEST_CASE("cell core: requests that share batches are answered as if alone, whatever dies meanwhile") {
+  int num_answered = 0, num_condemned = 0;
   for (const auto kind : {UnfoldingKind::kChain, UnfoldingKind::kEncodeDecode, UnfoldingKind::kTree})
     for (std::uint32_t seed = 1; seed <= 25; ++seed) {
       CAPTURE(static_cast<int>(kind));
@@ -330,10 +343,17 @@ TEST_CASE("cell core: requests that share batches are answered as if alone, what
       for (const SequenceId sequence : paused) world.hand(ResumeSequence{sequence});
       world.run();
       for (const auto& [sequence, ticket] : tickets)
-        if (!stopped.contains(sequence)) check_answer(world.answers.at(sequence), ticket, kind);
+        if (const Answer& answer = world.answers.at(sequence); is_condemned(answer)) {
+          num_condemned += 1;
+        } else if (!stopped.contains(sequence)) {
+          num_answered += 1;
+          check_answer(answer, ticket, kind);
+        }
       CHECK(world.core().num_sequences() == 0);
       for (WorkerId id = 0; id < world.num_workers(); ++id) CHECK(world.core().num_free_rows(id) == kRows);
     }
+  CHECK(num_answered > 600);
+  CHECK(num_condemned < num_answered / 20);
 }
 
 TEST_CASE("cell core: a newcomer is in the batch that is formed next, beside nodes of any depth") {
@@ -407,26 +427,25 @@ TEST_CASE("cell core: what can't be served is refused with numbers, and takes no
   }
 }
 
-TEST_CASE("cell core: a request that its worker dies of twice is failed, the others are answered") {
+TEST_CASE("cell core: a request that workers die of is failed, the others are answered") {
   World world(UnfoldingKind::kChain);
   const AdmissionTicket good = ticket_of({1, 2, 3}, 12), bad = ticket_of({4, 5, 6}, 12);
   const auto first = world.admit(good);
   const auto second = world.admit(bad);
-  for (int deaths = 0; deaths < 6 && !world.answers[second].has_ended; ++deaths) {
-    // It dies as soon as the bad one is in a batch that runs.
-    while (world.has_batch(0)) {
-      const bool kills = world.core().find(second) != nullptr && world.core().num_running() > 0 &&
-                         (deaths == 0 || world.answers[first].has_ended || world.core().num_running() == 1);
-      if (kills && world.batches.size() % 3 == 0) break;
+  int num_deaths = 0;
+  while (world.has_batch(0)) {
+    if (world.next_batch_has(0, second)) {
+      num_deaths += 1;
+      world.lose(0);
+      world.bring_up(0);
+    } else {
       world.finish_batch(0);
     }
-    if (world.answers[second].has_ended) break;
-    world.lose(0);
-    world.bring_up(0);
   }
-  world.run();
   check_answer(world.answers[first], good, UnfoldingKind::kChain);
-  CHECK(world.answers[second].has_ended);
+  CHECK(world.answers[second].failure ==
+        "The server's worker failed repeatedly on this request, so it was given up.");
+  CHECK(num_deaths <= 3);
 }
 
 TEST_CASE("cell core: tokens of an earlier process are reported again and not drawn again") {

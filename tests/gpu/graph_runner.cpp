@@ -93,7 +93,10 @@ class GraphRunner {
     Run& run = runs_[index];
     const CellGraph& graph = run.progress.graph();
     const GraphProgress::Step step = run.progress.submit(batch.cell);
-    SequenceSlice slice{.sequence = index, .num_tokens = 1, .sampling = requests_[index].sampling};
+    SequenceSlice slice;
+    slice.sequence = index;
+    slice.num_tokens = 1;
+    slice.sampling = requests_[index].sampling;
     slice.input_from_slot = step.input_from_slot;
     slice.sample = step.draw.has_value();
     if (step.draw) slice.context_length = requests_[index].num_prompt - 1 + *step.draw;

@@ -126,7 +126,6 @@ TEST_CASE("cells: company, rows, batches in flight and threads change no bit") {
       const auto together = run_graphs(cells.device, cells.programs, requests,
                                        {.seed = seed, .shuffle = true, .in_flight = 1 + seed % 3});
       for (std::size_t i = 0; i < requests.size(); ++i) {
-        // The seed belongs to the request's place in the batch loop, not to its company.
         CHECK(together[i].tokens == alone[i].tokens);
         CHECK(together[i].vectors == alone[i].vectors);
       }
