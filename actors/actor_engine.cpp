@@ -10,6 +10,7 @@
 
 #include "actors/cache_tier.hpp"
 #include "actors/embedding.hpp"
+#include "actors/predictor.hpp"
 #include "actors/prompt_encoder.hpp"
 #include "actors/request.hpp"
 #include "actors/request/answer_splitting.hpp"
@@ -48,7 +49,10 @@ ActorEngine::ActorEngine(caf::actor_system& system, std::vector<EngineModel> mod
   metrics.have_workers(options.num_workers);
   const SpawnGuard guard;
   actors_.tier = system_.spawn(make_cache_tier, environment_);
-  actors_.scheduler = system_.spawn(make_scheduler, environment_, actors_.tier, settings.secret);
+  if (options.serving.foresees_lengths())
+    actors_.predictor = spawn_on_thread(system_, settings.has_threads, make_predictor, environment_);
+  actors_.scheduler =
+      system_.spawn(make_scheduler, environment_, actors_.tier, actors_.predictor, settings.secret);
   actors_.encoder = system_.spawn(make_prompt_encoder, environment_);
   if (options.store.directory)
     actors_.store = spawn_on_thread(system_, settings.has_threads, make_response_store, environment_,
@@ -194,6 +198,7 @@ void ActorEngine::stop() {
   send_stop(actors_.encoder);
   send_stop(actors_.store);
   send_stop(actors_.scheduler);
+  send_stop(actors_.predictor);
   send_stop(actors_.tier);
   supervisor_ = nullptr;
   actors_ = {};

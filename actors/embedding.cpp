@@ -53,6 +53,7 @@ RequestActor::behavior_type make_embedding(EmbeddingState::Self self, Environmen
       [self](const Admitted&) { self->state.take_admission(); },
       [self](const SequenceStarted& message) { self->state.take_started(message); },
       [self](const SequenceStopped& message) { self->state.take_stopped(message); },
+      [](const ReservationChanged&) {},
       [](const NewToken&) {},
       [self](const Encoded& encoded) { self->state.take_vector(encoded); },
       [](const ResponseSaved&) {},

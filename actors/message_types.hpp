@@ -21,7 +21,7 @@
   ADD(OverwriteRemoved) ADD(MakeRoom) ADD(RoomMade)                                              \
   ADD(DiskShort) ADD(DiskMayGrow) ADD(DiskGaveWay)                                               \
   ADD(Admit) ADD(StopSequence) ADD(PauseSequence) ADD(ResumeSequence) ADD(Admitted)              \
-  ADD(AllowTokens)                                                                               \
+  ADD(AllowTokens) ADD(ForecastLength) ADD(LearnLength) ADD(LengthForecast) ADD(ReservationChanged)                                                                               \
   ADD(SequenceStarted) ADD(SequenceStopped) ADD(NewToken) ADD(Encoded) ADD(RequestFailed)                     \
   ADD(TransferPages) ADD(TransfersDone) ADD(DiskDoorbell) ADD(FlushEverything) ADD(ForgetPages)  \
   ADD(WorkerReady) ADD(SubmitBatch) ADD(BatchDone) ADD(StartDevice) ADD(Doorbell)                \
@@ -42,13 +42,12 @@ TROUPE_MESSAGES(TROUPE_ALLOW)
 
 namespace troupe {
 
-using RequestActor =
-    caf::typed_actor<caf::reacts_to<BeginRequest>, caf::reacts_to<CancelRequest>,
-                     caf::reacts_to<ResumeRequest>, caf::reacts_to<PromptEncoded>,
-                     caf::reacts_to<ConversationRead>, caf::reacts_to<ResponseSaved>,
-                     caf::reacts_to<RequestJournaled>, caf::reacts_to<JournalEnded>, caf::reacts_to<Admitted>,
-                     caf::reacts_to<SequenceStarted>, caf::reacts_to<SequenceStopped>,
-                     caf::reacts_to<NewToken>, caf::reacts_to<Encoded>, caf::reacts_to<RequestFailed>>;
+using RequestActor = caf::typed_actor<
+    caf::reacts_to<BeginRequest>, caf::reacts_to<CancelRequest>, caf::reacts_to<ResumeRequest>,
+    caf::reacts_to<PromptEncoded>, caf::reacts_to<ConversationRead>, caf::reacts_to<ResponseSaved>,
+    caf::reacts_to<RequestJournaled>, caf::reacts_to<JournalEnded>, caf::reacts_to<Admitted>,
+    caf::reacts_to<SequenceStarted>, caf::reacts_to<SequenceStopped>, caf::reacts_to<ReservationChanged>,
+    caf::reacts_to<NewToken>, caf::reacts_to<Encoded>, caf::reacts_to<RequestFailed>>;
 
 using ResponseStoreActor = caf::typed_actor<
     caf::reacts_to<ReadConversation>, caf::reacts_to<SaveResponse>, caf::reacts_to<JournalRequest>,
@@ -64,11 +63,13 @@ using EncodingThreadActor = caf::typed_actor<caf::reacts_to<EncodePrompt>>;
 using SchedulerActor =
     caf::typed_actor<caf::reacts_to<Admit>, caf::reacts_to<StopSequence>, caf::reacts_to<PauseSequence>,
                      caf::reacts_to<ResumeSequence>, caf::reacts_to<AllowTokens>,
-                     caf::reacts_to<TransfersDone>, caf::reacts_to<DiskShort>, caf::reacts_to<DiskMayGrow>,
-                     caf::reacts_to<ForgetPages>, caf::reacts_to<FlushEverything>,
-                     caf::reacts_to<WorkerReady>, caf::reacts_to<BatchDone>, caf::reacts_to<WorkerLost>,
-                     caf::reacts_to<MeetSupervisor>, caf::reacts_to<SchedulerTick>,
-                     caf::reacts_to<CheckPulse>>;
+                     caf::reacts_to<LengthForecast>, caf::reacts_to<TransfersDone>, caf::reacts_to<DiskShort>,
+                     caf::reacts_to<DiskMayGrow>, caf::reacts_to<ForgetPages>,
+                     caf::reacts_to<FlushEverything>, caf::reacts_to<WorkerReady>, caf::reacts_to<BatchDone>,
+                     caf::reacts_to<WorkerLost>, caf::reacts_to<MeetSupervisor>,
+                     caf::reacts_to<SchedulerTick>, caf::reacts_to<CheckPulse>>;
+
+using PredictorActor = caf::typed_actor<caf::reacts_to<ForecastLength>, caf::reacts_to<LearnLength>>;
 
 using CacheTierActor =
     caf::typed_actor<caf::reacts_to<TransferPages>, caf::reacts_to<DiskGaveWay>, caf::reacts_to<DiskDoorbell>,

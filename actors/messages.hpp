@@ -104,13 +104,16 @@ struct TextEncoded {
 
 // request → scheduler: Admit, StopSequence, PauseSequence, ResumeSequence, AllowTokens (engine/event.hpp)
 
-// scheduler → request: Admitted, SequenceStarted, SequenceStopped, NewToken
+// scheduler → request: Admitted, SequenceStarted, SequenceStopped, ReservationChanged, NewToken
 // (engine/sequence_output.hpp), and:
 // Refused at admission, given up later, or the engine has failed.
 struct RequestFailed {
   ApiError error;
   SequenceId sequence = 0;
 };
+
+// scheduler → predictor: ForecastLength, LearnLength (engine/command.hpp); back: LengthForecast
+// (engine/event.hpp)
 
 // scheduler ↔ cache tier: TransferPages (engine/command.hpp), TransfersDone (engine/event.hpp)
 // and DiskShort, DiskMayGrow (engine/event.hpp), DiskGaveWay (engine/command.hpp)

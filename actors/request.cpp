@@ -54,6 +54,7 @@ RequestActor::behavior_type make_request(RequestState::Self self, Environment en
       [self](const Admitted&) { self->state.take_admission(); },
       [self](const SequenceStarted& message) { self->state.take_started(message); },
       [self](const SequenceStopped& message) { self->state.take_stopped(message); },
+      [self](const ReservationChanged& message) { self->state.take_reservation(message); },
       [self](const NewToken& token) { self->state.take_token(token); },
       [](const Encoded&) {},  // of an embedding request's sequences (actors/embedding.hpp)
       [self](const RequestJournaled& journaled) { self->state.take_journaled(journaled); },

@@ -67,6 +67,7 @@ class RequestState {
   void take_admission();
   void take_started(const SequenceStarted& message);
   void take_stopped(const SequenceStopped& message) { trace_->take_stopped(message); }
+  void take_reservation(const ReservationChanged& message) { trace_->take_reservation(message); }
   void take_token(const NewToken& token);
   void take_journaled(const RequestJournaled& journaled);
   void take_saved(const ResponseSaved& saved);

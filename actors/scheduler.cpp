@@ -34,9 +34,10 @@ bool ends_sequence(const SequenceOutput& output) {
 }  // namespace
 
 SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environment environment,
-                                             CacheTierActor tier, PageSecret secret) {
+                                             CacheTierActor tier, PredictorActor predictor,
+                                             PageSecret secret) {
   follow_rules(self, environment);
-  self->state.initialize(self, std::move(environment), std::move(tier), secret);
+  self->state.initialize(self, std::move(environment), std::move(tier), std::move(predictor), secret);
   self->set_down_handler(
       [self](caf::scheduled_actor*, caf::down_msg& message) { self->state.take_down(message.source.id()); });
   return {
@@ -47,6 +48,7 @@ SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environm
       [self](const PauseSequence& message) { self->state.take(message); },
       [self](const ResumeSequence& message) { self->state.take(message); },
       [self](const AllowTokens& message) { self->state.take(message); },
+      [self](const LengthForecast& message) { self->state.take(message); },
       [self](const TransfersDone& message) { self->state.take(message); },
       [self](const DiskShort& message) { self->state.take(message); },
       [self](const DiskMayGrow& message) { self->state.take(message); },
@@ -65,11 +67,13 @@ SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environm
   };
 }
 
-void SchedulerState::initialize(Self self, Environment environment, CacheTierActor tier, PageSecret secret) {
+void SchedulerState::initialize(Self self, Environment environment, CacheTierActor tier,
+                                PredictorActor predictor, PageSecret secret) {
   census_ = std::make_unique<CensusEntry>(environment->census);
   self_ = self;
   environment_ = std::move(environment);
   tier_ = std::move(tier);
+  predictor_ = std::move(predictor);
   self_->send(tier_, TransferPages{});  // it knows where to answer
   cores_ = ModelCores(model_core_options(*environment_, secret));
   reports_ = std::make_unique<SchedulerReports>(environment_);
@@ -169,6 +173,15 @@ void SchedulerState::execute(const WorkerStalled& command) {
 
 void SchedulerState::execute(const DeathsForgiven& command) {
   if (supervisor_) self_->send(supervisor_, command);
+}
+
+// Nothing waits for an answer: where there is none, the core goes on without.
+void SchedulerState::execute(const ForecastLength& command) {
+  if (predictor_) self_->send(predictor_, command);
+}
+
+void SchedulerState::execute(const LearnLength& command) {
+  if (predictor_) self_->send(predictor_, command);
 }
 
 // Only while there is something to watch over.

@@ -22,7 +22,8 @@ class SchedulerState {
   using Self = SchedulerActor::stateful_pointer<SchedulerState>;
   static inline const char* name = "scheduler";
 
-  void initialize(Self self, Environment environment, CacheTierActor tier, PageSecret secret);
+  void initialize(Self self, Environment environment, CacheTierActor tier, PredictorActor predictor,
+                  PageSecret secret);
 
   void admit(const Admit& message, RequestActor request);
   void stop(const StopSequence& message);
@@ -50,6 +51,8 @@ class SchedulerState {
   void execute(const DiskGaveWay& command);
   void execute(const WorkerStalled& command);
   void execute(const DeathsForgiven& command);
+  void execute(const ForecastLength& command);
+  void execute(const LearnLength& command);
   void execute(const Flushed& command) { flushes_.erase(command.number); }
   void execute(const IterationReport& command) { reports_->take(command); }
   void execute(const PagesNotIntact& command) { reports_->take(command); }
@@ -61,6 +64,7 @@ class SchedulerState {
   Environment environment_;
   std::unique_ptr<CensusEntry> census_;
   CacheTierActor tier_;
+  PredictorActor predictor_;  // null: lengths are not forecast
   SupervisorActor supervisor_;
   std::vector<WorkerActor> workers_;  // by WorkerId
 
@@ -76,6 +80,7 @@ class SchedulerState {
 };
 
 SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environment environment,
-                                             CacheTierActor tier, PageSecret secret);
+                                             CacheTierActor tier, PredictorActor predictor,
+                                             PageSecret secret);
 
 }  // namespace troupe

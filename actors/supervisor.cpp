@@ -171,6 +171,7 @@ void SupervisorState::stop() {
   send_stop(actors_.encoder);
   send_stop(actors_.store);
   send_stop(actors_.scheduler);
+  send_stop(actors_.predictor);
   send_stop(actors_.tier);
   self_->quit();
 }

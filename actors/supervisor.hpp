@@ -26,6 +26,7 @@ namespace troupe {
 struct SupervisedActors {
   SchedulerActor scheduler;
   CacheTierActor tier;
+  PredictorActor predictor;  // null: lengths are not forecast. Its end is no one else's
   PromptEncoderActor encoder;
   ResponseStoreActor store;  // null: nothing is kept
 };

@@ -61,6 +61,25 @@ struct DeathsForgiven {  // a request was to blame, and is set apart
   std::vector<Epoch> epochs;
 };
 
+// to the predictor; LengthForecast comes of it, some time or never. A sequence may be asked
+// about again while it waits, as more is known of others.
+struct ForecastLength {
+  struct Question {
+    SequenceId sequence = 0;
+    std::uint32_t max_tokens = 0;  // of the answer
+    std::shared_ptr<const AdmissionTicket> ticket;
+  };
+  ModelIndex model = 0;
+  std::vector<Question> questions;
+};
+// to the predictor: an answer that it was asked about is over
+struct LearnLength {
+  SequenceId sequence = 0;
+  ModelIndex model = 0;
+  std::uint32_t num_tokens = 0;
+  bool is_whole = false;  // it ended by itself; else it would have become longer
+};
+
 // to the caller of FlushPages
 struct Flushed {
   std::uint64_t number = 0;
@@ -92,8 +111,9 @@ struct DiskDamage {  // transfers that failed, or found other contents than expe
   std::vector<FinishedTransfer> transfers;
 };
 
-using Command = std::variant<Emit, SubmitBatch, TransferPages, DiskGaveWay, WorkerStalled, DeathsForgiven,
-                             Flushed, IterationReport, PagesNotIntact, DiskDamage>;
+using Command =
+    std::variant<Emit, SubmitBatch, TransferPages, DiskGaveWay, WorkerStalled, DeathsForgiven, ForecastLength,
+                 LearnLength, Flushed, IterationReport, PagesNotIntact, DiskDamage>;
 using Commands = std::vector<Command>;
 
 }  // namespace troupe

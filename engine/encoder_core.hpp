@@ -93,6 +93,7 @@ class EncoderCore {
   void take(const PauseSequence&) {}  // one answer, which is small: it is never held back
   void take(const ResumeSequence&) {}
   void take(const AllowTokens&) {}
+  void take(const LengthForecast&) {}
   void take(const WorkerReady& event);
   void take(const BatchDone& event);
   void take(const WorkerLost& event);

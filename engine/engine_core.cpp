@@ -26,7 +26,8 @@ ServingLimits limits_of(const DeviceDescription& device) {
 EngineCore::EngineCore(CoreOptions options)
     : options_(std::move(options)),
       keeps_tokens_(options_.makes_batches || options_.serving.keeps_prefixes()),
-      pages_(options_.serving, options_.pages) {}
+      pages_(options_.serving, options_.pages),
+      flows_(options_.serving.admission_order, options_.serving.most_wait) {}
 
 void EngineCore::on(const Event& event, TimePoint now, Commands& out) {
   now_ = now;
@@ -161,6 +162,7 @@ bool EngineCore::check(SequenceIndex index) {
   if (num_drawn == 0) sequence.allowed = ticket.allowed_first;
   if (sequence.is_guided) sequence.progress.draw_by_permission(num_drawn == 0);
   if (ticket.scores_prompt) sequence.progress.score_known();
+  foresee(index);
   return true;
 }
 
@@ -266,7 +268,7 @@ void EngineCore::enqueue(SequenceIndex index) {
   sequence.fetched_tokens = 0;
   sequence.load_began = sequence.loaded = {};
   waiting_.emplace(sequence.arrival, index);
-  flows_.wait(sequence.flow, sequence.arrival);
+  flows_.wait(sequence.flow, sequence.arrival, work_of(sequence));
 }
 
 void EngineCore::leave_queue(const Sequence& sequence) {
@@ -373,6 +375,7 @@ void EngineCore::release(SequenceIndex index) {
   Sequence& sequence = sequences_[index];
   if (sequence.phase == Sequence::Phase::kRunning) give_up_device(index);
   leave_queue(sequence);
+  learn_length(sequence);
   flows_.leave(sequence.flow);
   suspects_.forget(sequence.id);
   index_of_.erase(sequence.id);

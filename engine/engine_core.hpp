@@ -45,6 +45,8 @@
 #include "policy/forming/batch_former.hpp"
 #include "policy/forming/prefill_pace.hpp"
 #include "policy/health/suspects.hpp"
+#include "policy/lengths/commitment.hpp"
+#include "policy/lengths/length_history.hpp"
 #include "policy/pages/page_demand.hpp"
 
 namespace troupe {
@@ -59,6 +61,9 @@ class EngineCore {
   static constexpr std::chrono::nanoseconds kQuickMask{1'000'000};
   static constexpr std::chrono::nanoseconds kLongestMaskWait{10'000'000};
   static constexpr std::chrono::nanoseconds kMostGuideDebt{50'000'000};
+  // A forecast that is not there by then counts as none. Until then, a sequence joins
+  // others if there is room for all that it may have.
+  static constexpr std::chrono::nanoseconds kLongestForecastWait{5'000'000};
 
   explicit EngineCore(CoreOptions options);
 
@@ -140,6 +145,7 @@ class EngineCore {
   void take(const PauseSequence& event);
   void take(const ResumeSequence& event);
   void take(const AllowTokens& event);
+  void take(const LengthForecast& event);
   void take(const WorkerReady& event);
   void take(const BatchDone& event);
   void take(const WorkerLost& event);
@@ -188,6 +194,20 @@ class EngineCore {
   bool let_yield(const Worker& worker, SequenceIndex newcomer, Claim claim, bool is_about_pages);
   std::uint32_t num_progressed(const Sequence& sequence, const Worker& worker) const;
 
+  // engine_core_lengths.cpp: memory set aside for answers that are not there yet
+  void foresee(SequenceIndex index);
+  void foresee_again();
+  static ForecastLength::Question question_of(const Sequence& sequence);
+  void take(Sequence& sequence, const LengthForecast::Answer& answer);
+  std::uint64_t work_of(const Sequence& sequence) const;
+  bool is_forecast_awaited(const Sequence& sequence) const;
+  std::uint32_t expected_answer(const Sequence& sequence, std::uint32_t scenario) const;
+  Commitment commitment_of(const Sequence& sequence, const Worker& worker, std::uint32_t scenario) const;
+  bool has_room(const Worker& worker, const Sequence* newcomer) const;
+  void limit_look_ahead(const Sequence& sequence, const Worker& worker, PageDemand& demand) const;
+  void settle_overrun(SequenceIndex index);
+  void learn_length(const Sequence& sequence);
+
   // engine_core_iteration.cpp: what happens in every iteration
   void advance();
   bool extend(WorkerId id, Worker& worker);
@@ -225,6 +245,8 @@ class EngineCore {
   FairQueue flows_;                       // waiting and running requests, by flow
   std::map<LeaseId, Departed> departed_;  // in order: so are they released
   Suspects suspects_;
+  LengthHistory history_;                // of answers that have ended, where it is asked
+  std::uint64_t num_learnt_ = 0;         // answers that the predictor was told of
   std::vector<std::uint64_t> flushes_;   // until nothing runs
   std::optional<TimePoint> idle_since_;  // no device has a batch, and one should have
   WatchedTime idle_time_{std::chrono::seconds(1)};

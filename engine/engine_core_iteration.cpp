@@ -74,7 +74,8 @@ bool EngineCore::extend(WorkerId id, Worker& worker) {
     Sequence& sequence = sequences_[index];
     if (sequence.is_paused) continue;
     const auto num_held = static_cast<std::uint32_t>(sequence.pages.size());
-    const PageDemand demand = extension_demand(sequence.progress, sizing, num_held);
+    PageDemand demand = extension_demand(sequence.progress, sizing, num_held);
+    limit_look_ahead(sequence, worker, demand);
     if (demand.wanted == 0) continue;
     const auto pages = pages_.extend(sequence.worker, sequence.lease, demand, now_);
     sequence.pages.insert(sequence.pages.end(), pages.begin(), pages.end());
@@ -211,6 +212,7 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
     out_->push_back(PagesNotIntact{.generations = result.failed_loads});
   }
   bool has_committed = false;
+  std::vector<FlightEntry> nearing;  // the ends of their reservations
   std::size_t next_slice = 0;
   for (std::size_t i = 0; i < flight.entries.size(); ++i) {
     const FlightEntry& entry = flight.entries[i];
@@ -237,8 +239,12 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
       has_committed = commit_tail(*sequence) || has_committed;
       release(entry.sequence);
     }
-    if (find_run(entry.sequence, entry.run)) settle_pause(entry.sequence);
+    if (!find_run(entry.sequence, entry.run)) continue;
+    if (sequence->num_generated() >= sequence->length.report_at) nearing.push_back(entry);
+    settle_pause(entry.sequence);
   }
+  for (const FlightEntry& entry : nearing)
+    if (find_run(entry.sequence, entry.run)) settle_overrun(entry.sequence);
   if (flight.num_decodes > 0 && suspects_.needs_proof()) forgive_deaths();
   if (!flight.entries.empty()) pages_.note_iteration(id, time, flight.copies);
   if (has_committed) pages_.copy_ahead(id, now_);
@@ -298,7 +304,9 @@ bool EngineCore::absorb_token(SequenceIndex index, const SliceResults& slices) {
   if (sequence.is_only_scored) {
     output.token = -1;
     output.end = SequenceEnd::kLength;
-  } else if (sequence.num_generated() > sequence.min_tokens && sequence.is_ended_by(token)) {
+  } else if (sequence.num_generated() >= sequence.length.ends_at ||
+             (sequence.num_generated() > sequence.min_tokens && sequence.is_ended_by(token))) {
+    sequence.length.is_whole = true;
     output.end = SequenceEnd::kEndToken;
   } else if (sequence.progress.is_at_limit()) {
     output.end = SequenceEnd::kLength;

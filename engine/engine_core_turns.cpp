@@ -51,8 +51,11 @@ bool EngineCore::admit_next() {
 }
 
 std::optional<EngineCore::SequenceIndex> EngineCore::next_to_admit(const Worker& worker) const {
-  const auto may_start = [this](std::uint64_t arrival) {
-    return sequences_[waiting_.at(arrival)].phase != Sequence::Phase::kFetching;
+  // By length, one that fits goes before one that does not (first fit).
+  const bool is_first_fit = options_.serving.admission_order != AdmissionOrder::kArrival;
+  const auto may_start = [&](std::uint64_t arrival) {
+    const Sequence& sequence = sequences_[waiting_.at(arrival)];
+    return sequence.phase != Sequence::Phase::kFetching && (!is_first_fit || has_room(worker, &sequence));
   };
   if (suspects_.is_empty()) {
     const auto next = flows_.next(may_start);
@@ -107,9 +110,11 @@ bool EngineCore::join(SequenceIndex index, WorkerId worker_id) {
   if (sequence.asked == TimePoint{}) sequence.asked = now_;
   if (begin_fetch(index, worker_id)) return true;
   const PageMap::Lookup lookup = lookup_of(sequence);
-  const PageDemand demand = admission_demand(sequence.progress, page_sizing(worker),
-                                             static_cast<std::uint32_t>(worker.running.size()));
-  auto reservation = pages_.reserve(worker_id, lookup, demand, now_);
+  PageDemand demand = admission_demand(sequence.progress, page_sizing(worker),
+                                       static_cast<std::uint32_t>(worker.running.size()));
+  limit_look_ahead(sequence, worker, demand);
+  auto reservation =
+      has_room(worker, &sequence) ? pages_.reserve(worker_id, lookup, demand, now_) : std::nullopt;
   if (reservation) {
     start(index, worker_id, std::move(*reservation));
     return true;

@@ -37,6 +37,16 @@ struct AllowTokens {
   std::shared_ptr<const TokenMask> allowed;
 };
 
+// of the predictor; what it says of a sequence that has ended is ignored
+struct LengthForecast {
+  struct Answer {
+    SequenceId sequence = 0;
+    std::uint32_t reserved_tokens = 0;  // to be set aside for its answer
+    std::uint32_t likely_tokens = 0;    // of the answer: half are longer
+  };
+  std::vector<Answer> answers;
+};
+
 // of a worker
 struct ModelDevice {  // as it describes itself
   DeviceDescription description;
@@ -90,8 +100,8 @@ struct FlushPages {
 // Time has passed: every kQueueCheckInterval while there are sequences.
 struct SchedulerTick {};
 
-using Event =
-    std::variant<Admit, StopSequence, PauseSequence, ResumeSequence, AllowTokens, WorkerReady, BatchDone,
-                 WorkerLost, TransfersDone, DiskShort, DiskMayGrow, ForgetPages, FlushPages, SchedulerTick>;
+using Event = std::variant<Admit, StopSequence, PauseSequence, ResumeSequence, AllowTokens, LengthForecast,
+                           WorkerReady, BatchDone, WorkerLost, TransfersDone, DiskShort, DiskMayGrow,
+                           ForgetPages, FlushPages, SchedulerTick>;
 
 }  // namespace troupe

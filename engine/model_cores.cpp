@@ -153,6 +153,8 @@ void ModelCores::note(ModelIndex model, std::size_t first) {
       report->model = model;
       if (!report->is_lost) workers_[report->worker].turns.finish(model, report->ended - report->begun);
     }
+    if (auto* forecast = std::get_if<ForecastLength>(&(*out_)[i])) forecast->model = model;
+    if (auto* learn = std::get_if<LearnLength>(&(*out_)[i])) learn->model = model;
     if (auto* stalled = std::get_if<WorkerStalled>(&(*out_)[i])) stalled->model = model;
   }
   const auto is_unfinished_flush = [this](const Command& command) {

@@ -19,6 +19,7 @@
 #include "gpu/program/batch.hpp"
 #include "policy/admitting/fair_queue.hpp"
 #include "policy/forming/sequence_progress.hpp"
+#include "policy/lengths/reservation.hpp"
 #include "policy/pages/page_cache.hpp"
 
 namespace troupe {
@@ -54,6 +55,7 @@ struct Sequence {
   FairQueue::FlowId flow = 0;
   std::uint32_t min_tokens = 0;
   SequenceProgress progress;
+  ForeseenLength length;             // of its answer
   std::uint64_t last_batch = 0;      // the last it was in, or before which it began to run
   std::vector<std::int32_t> tokens;  // prompt, then completion
   std::uint32_t cached_tokens = 0;   // of the prompt, when it first ran

@@ -59,6 +59,18 @@ struct SequenceStopped {
   bool is_paused = false;  // it waits for its client, not for its turn
 };
 
+// The memory that is set aside for its answer has changed (policy/lengths/reservation.hpp).
+struct ReservationChanged {
+  enum class Cause : std::uint8_t {
+    kForecast,
+    kGrown,    // it neared its end, and there was room
+    kGaveWay,  // so, too, and there was none: SequenceStopped follows
+  };
+  Cause cause = Cause::kForecast;
+  std::uint32_t num_tokens = 0;  // of its answer, as it is now
+  std::chrono::steady_clock::time_point time;
+};
+
 // Batches that a sequence was in, from its begin on.
 struct BatchTally {
   std::uint32_t num_batches = 0;
@@ -113,7 +125,7 @@ struct SequenceFailed {
   std::optional<std::string> field = {};  // the request field at fault
 };
 
-using SequenceOutput =
-    std::variant<Admitted, SequenceStarted, SequenceStopped, NewToken, Encoded, SequenceFailed>;
+using SequenceOutput = std::variant<Admitted, SequenceStarted, SequenceStopped, ReservationChanged, NewToken,
+                                    Encoded, SequenceFailed>;
 
 }  // namespace troupe

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "policy/admitting/waiting_line.hpp"
+#include "policy/lengths/reservation.hpp"
 #include "policy/setting.hpp"
 
 namespace troupe {
@@ -30,6 +32,10 @@ struct ServingSettings {
   // A prompt that is not encoded, or a request that has no turn, by then is refused.
   std::chrono::milliseconds max_queue_time{30000};
   std::uint32_t look_ahead_pages = 1;  // pages leased beyond the present need
+  ReservationPolicy reservation = ReservationPolicy::kOnDemand;
+  double reserved_quantile = 0.6;  // kPredicted: this share of answers fits its reservation
+  AdmissionOrder admission_order = AdmissionOrder::kArrival;  // of a flow's requests
+  double most_wait = 4;                                       // where that is by length, the k of WaitingLine
   EvictionPolicy cache_policy = EvictionPolicy::kValue;
   // By value, what a page is worth is divided by its age to this power; Pensieve's: 1.
   double age_exponent = 1.5;
@@ -40,6 +46,10 @@ struct ServingSettings {
   // A request joins others only while more than this share of pages stays free.
   double keep_free = 0.10;
 
+  // Is anything decided by how long answers are likely to be?
+  bool foresees_lengths() const {
+    return reservation == ReservationPolicy::kPredicted || admission_order != AdmissionOrder::kArrival;
+  }
   bool keeps_prefixes() const { return cache_policy != EvictionPolicy::kNone; }
 };
 
@@ -70,6 +80,20 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
        &S::max_queue_time, 1, 3600, {}, Unit::kSeconds},
       {"scheduler.look_ahead_pages", "--look-ahead-pages", "KV pages leased beyond the present need",
        &S::look_ahead_pages, 0, 64},
+      {"scheduler.reservation", "--reservation",
+       "memory that is set aside for an answer before it is there: on_demand (none), max (its max_tokens), "
+       "history (as the last answers were), predicted (as long as it is forecast), oracle (as long as "
+       "troupe-loadgen says)", &S::reservation, 0, 0, {"on_demand", "max", "history", "predicted", "oracle"}},
+      {"scheduler.reserved_percent", "--reserved-percent",
+       "the share of answers that is to fit what is predicted for it (50: half)",
+       &S::reserved_quantile, 1, 99, {}, Unit::kPercent},
+      {"scheduler.admission_order", "--admission-order",
+       "which of a flow's waiting requests is next: arrival, longest_first (packs memory), or "
+       "shortest_first (the shortest mean wait), by predicted length",
+       &S::admission_order, 0, 0, {"arrival", "longest_first", "shortest_first"}},
+      {"scheduler.most_wait", "--most-wait",
+       "by length, while a request waits at most so many times the work starts that was in front of it",
+       &S::most_wait, 0, 1000},
       {"cache.policy", "--cache-policy",
        "which KV goes first when there is no room: value (cheap to compute again, long unused), "
        "lru, or none to keep nothing", &S::cache_policy, 0, 0, {"value", "lru", "none"}},

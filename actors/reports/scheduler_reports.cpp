@@ -21,9 +21,19 @@ void SchedulerReports::take(const Emit& command) {
   if (const auto* started = std::get_if<SequenceStarted>(&command.output)) observe(*started);
   if (const auto* stopped = std::get_if<SequenceStopped>(&command.output))
     if (stopped->reason == StopReason::kPreempted) environment_->metrics.preemptions.add();
+  if (const auto* changed = std::get_if<ReservationChanged>(&command.output)) count(*changed);
   if (const auto* failed = std::get_if<SequenceFailed>(&command.output))
     if (failed->failure == SequenceFailure::kKillsWorkers)
       log(LogLevel::kError, "a request was given up: workers die of it", {{"sequence", command.sequence}});
+}
+
+void SchedulerReports::count(const ReservationChanged& changed) {
+  const Metrics& metrics = environment_->metrics;
+  switch (changed.cause) {
+    case ReservationChanged::Cause::kForecast: return metrics.lengths_forecast.add();
+    case ReservationChanged::Cause::kGrown: return metrics.reservations_grown.add();
+    case ReservationChanged::Cause::kGaveWay: return metrics.reservations_given_up.add();
+  }
 }
 
 void SchedulerReports::observe(const SequenceStarted& started) {

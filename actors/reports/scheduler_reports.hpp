@@ -31,6 +31,7 @@ class SchedulerReports {
 
  private:
   void observe(const SequenceStarted& started);
+  void count(const ReservationChanged& changed);
   void trace(const IterationReport& report);
   void publish_pages(const ModelCores& cores);
   void publish_statistics(ModelIndex model, const PageCacheStatistics& all);

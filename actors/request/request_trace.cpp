@@ -81,6 +81,11 @@ void RequestTrace::take_stopped(const SequenceStopped& message) {
   enter(message.is_paused ? RequestPhase::kSuspended : RequestPhase::kQueue, message.time);
 }
 
+void RequestTrace::take_reservation(const ReservationChanged& message) {
+  const bool is_forecast = message.cause == ReservationChanged::Cause::kForecast;
+  note(is_forecast ? semconv::kPredictEvent : semconv::kOverrunEvent, message.time);
+}
+
 void RequestTrace::begin_decoding(TimePoint now) {
   enter(RequestPhase::kDecode, now);
   if (first_token_) return;

@@ -69,6 +69,7 @@ class RequestTrace {
   void begin_waiting(TimePoint now) { enter(RequestPhase::kQueue, now); }
   void take_started(const SequenceStarted& message);
   void take_stopped(const SequenceStopped& message);
+  void take_reservation(const ReservationChanged& message);
   // batches: of the sequence, so far.
   void take_token(TimePoint now, const BatchTally& batches) {
     batches_ = batches;

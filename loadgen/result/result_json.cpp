@@ -73,6 +73,7 @@ ordered_json class_json(const RequestClass& request_class, const Measures& measu
   out["objectives"]["e2el_ms"] = in_milliseconds(request_class.objectives.end_to_end);
   out["ignore_eos"] = request_class.ignore_eos;
   out["max_tokens"] = request_class.max_tokens;
+  if (request_class.asked_tokens > 0) out["asked_tokens"] = request_class.asked_tokens;
   put_measures(out["measures"], measures);
   return out;
 }
@@ -120,6 +121,8 @@ RequestClass class_of(const json& value, const std::string& where) {
                               .end_to_end = duration_of(objectives, "e2el_ms", 1e3)};
   request_class.ignore_eos = fields.boolean("ignore_eos");
   request_class.max_tokens = static_cast<std::uint32_t>(fields.number("max_tokens", UINT32_MAX));
+  if (fields.has("asked_tokens"))
+    request_class.asked_tokens = static_cast<std::uint32_t>(fields.number("asked_tokens", UINT32_MAX));
   return request_class;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/length_answers.hpp"
 #include "policy/costs/residuals.hpp"
 
 namespace troupe::loadgen {
@@ -41,6 +42,7 @@ SimulatedServer::SimulatedServer(const CostProfile& profile, std::span<const std
       blank_prompt_(blank_prompt),
       says_each_token_(says_each_token),
       core_(core_options(profile.serving)),
+      predictor_(profile.serving.settings.reserved_quantile),
       random_(seed) {
   hand(WorkerReady{.worker = 0, .epoch = 1, .description = device_of(profile.serving)});
 }
@@ -56,6 +58,8 @@ void SimulatedServer::admit(Time now, const SimulatedRequest& request) {
   ticket->prompt.assign(prompt.begin(), prompt.end());
   ticket->max_tokens = request.max_tokens;
   if (request.output_tokens < request.max_tokens) ticket->end_tokens = {kEndToken};
+  if (profile_.serving.settings.reservation == ReservationPolicy::kOracle)
+    ticket->answer_tokens = request.output_tokens;
   load_.outstanding_tokens += request.prompt_tokens + request.max_tokens;
   hand(Admit{.ticket = std::move(ticket)});
   if (!next_check_ && core_.num_sequences() > 0) next_check_ = now + kQueueCheckInterval;
@@ -113,14 +117,27 @@ void SimulatedServer::check_queue() {
 }
 
 void SimulatedServer::hand(const Event& event) {
+  hand_over(event);
+  for (const LengthForecast& forecast : std::exchange(forecasts_, {})) hand_over(forecast);
+  load_.num_waiting = static_cast<std::uint32_t>(core_.num_waiting());
+  load_.num_running = static_cast<std::uint32_t>(core_.num_running());
+}
+
+void SimulatedServer::hand_over(const Event& event) {
   commands_.clear();
   core_.on(event, EngineCore::TimePoint(now_), commands_);
   for (Command& command : commands_) {
     if (auto* batch = std::get_if<SubmitBatch>(&command)) take(std::move(*batch));
     if (const auto* output = std::get_if<Emit>(&command)) take(*output);
+    if (const auto* question = std::get_if<ForecastLength>(&command)) take(*question);
+    if (const auto* answer = std::get_if<LearnLength>(&command))
+      predictor_.learn(answer->sequence, {.num_tokens = answer->num_tokens, .is_whole = answer->is_whole});
   }
-  load_.num_waiting = static_cast<std::uint32_t>(core_.num_waiting());
-  load_.num_running = static_cast<std::uint32_t>(core_.num_running());
+}
+
+// The answer comes at once.
+void SimulatedServer::take(const ForecastLength& command) {
+  forecasts_.push_back(answer(predictor_, command));
 }
 
 void SimulatedServer::take(SubmitBatch&& command) {

@@ -19,6 +19,7 @@
 
 #include "engine/engine_core.hpp"
 #include "policy/costs/cost_profile.hpp"
+#include "policy/lengths/length_predictor.hpp"
 #include "policy/placing/dispatch.hpp"
 
 namespace troupe::loadgen {
@@ -95,10 +96,12 @@ class SimulatedServer {
 
   SequenceId add(const SimulatedRequest& request);
   void hand(const Event& event);
+  void hand_over(const Event& event);
   void take(SubmitBatch&& command);
   Time compute_time(const IterationShape& shape);
   Time copy_time(std::span<const PageCopy> copies) const;
   void take(const Emit& command);
+  void take(const ForecastLength& command);
   void take_token(SequenceId id, const NewToken& token);
   std::int32_t draw(const SubmittedStep& step) const;
   void end(SequenceId id, ServerEvent::Kind kind);
@@ -107,6 +110,8 @@ class SimulatedServer {
   std::span<const std::int32_t> blank_prompt_;
   bool says_each_token_;
   EngineCore core_;
+  LengthPredictor predictor_;  // as the predictor actor has it
+  std::vector<LengthForecast> forecasts_;
   std::mt19937_64 random_;
   Commands commands_;
   Time now_{0};

@@ -238,11 +238,13 @@ void Simulator::arrive(std::uint32_t index) {
 SimulatedRequest Simulator::simulated_request(std::uint32_t index) {
   const OpenRequest& open = requests_[index];
   Conversation& conversation = conversations_[open.conversation];
-  SimulatedRequest request{.id = index,
-                           .prompt_tokens = open.record.prompt_tokens,
-                           .output_tokens = open.max_tokens,
-                           .max_tokens = open.max_tokens,
-                           .tokens = nullptr};
+  SimulatedRequest request{
+      .id = index,
+      .prompt_tokens = open.record.prompt_tokens,
+      .output_tokens = open.max_tokens,
+      .max_tokens =
+          std::max(open.max_tokens, simulation_.result.classes[conversation.plan.request_class].asked_tokens),
+      .tokens = nullptr};
   if (conversation.tokens) {
     auto tokens = std::make_shared<std::vector<std::int32_t>>(*conversation.tokens);
     tokens->resize(conversation.history_tokens);

@@ -54,6 +54,9 @@ struct RequestClass {
   Objectives objectives;
   bool ignore_eos = false;         // exact output lengths
   std::uint32_t max_tokens = 256;  // where a turn says nothing
+  // The max_tokens that requests name: answers of planned lengths end by themselves
+  // before it. 0: they name the planned length.
+  std::uint32_t asked_tokens = 0;
 };
 
 // Yields conversations in order of their intended start. The same seed yields

@@ -8,7 +8,11 @@ namespace troupe {
 
 FairQueue::FlowId FairQueue::join(const std::string& name) {
   const auto [place, is_new] = by_name_.try_emplace(name, last_flow_ + 1);
-  if (is_new) flows_[++last_flow_].name = name;
+  if (is_new) {
+    Flow& flow = flows_[++last_flow_];
+    flow.name = name;
+    if (order_ != AdmissionOrder::kArrival) flow.line.emplace(order_, most_wait_);
+  }
   Flow& flow = flows_.at(place->second);
   if (flow.num_requests++ == 0) debtors_.erase({flow.served, place->second});
   return place->second;
@@ -20,7 +24,7 @@ void FairQueue::leave(FlowId id) {
   if (!debtors_.empty()) forget_paid_debts();
 }
 
-void FairQueue::wait(FlowId id, Arrival request) {
+void FairQueue::wait(FlowId id, Arrival request, std::uint64_t work) {
   if (num_waiting_ == 0) begin_anew();
   Flow& flow = flows_.at(id);
   if (flow.waiting.empty()) {
@@ -29,17 +33,25 @@ void FairQueue::wait(FlowId id, Arrival request) {
     num_flows_waiting_ += 1;
   }
   flow.waiting.insert(request);
+  if (flow.line) flow.line->wait(request, work);
   num_waiting_ += 1;
+}
+
+void FairQueue::set_work(FlowId id, Arrival request, std::uint64_t work) {
+  Flow& flow = flows_.at(id);
+  if (flow.line) flow.line->set_work(request, work);
 }
 
 void FairQueue::withdraw(FlowId id, Arrival request) {
   Flow& flow = flows_.at(id);
+  if (flow.line) flow.line->withdraw(request);
   end_wait(flow, request);
   if (!flow.is_active()) num_flows_active_ -= 1;
 }
 
 void FairQueue::start(FlowId id, Arrival request) {
   Flow& flow = flows_.at(id);
+  if (flow.line) flow.line->start(request);
   end_wait(flow, request);
   flow.num_running += 1;
 }
@@ -59,13 +71,19 @@ std::optional<FairQueue::Arrival> FairQueue::next(const Question& may_start) con
     if (flow.waiting.empty()) continue;
     const Turn best{flow.served, flow.num_running, *flow.waiting.begin()};
     if (first && *first < best) continue;
-    const auto oldest = std::find_if(flow.waiting.begin(), flow.waiting.end(), may_start);
-    if (oldest == flow.waiting.end()) continue;
-    const Turn turn{flow.served, flow.num_running, *oldest};
+    const auto request = first_of(flow, may_start);
+    if (!request) continue;
+    const Turn turn{flow.served, flow.num_running, *request};
     if (!first || turn < *first) first = turn;
   }
   if (!first) return std::nullopt;
   return first->request;
+}
+
+std::optional<FairQueue::Arrival> FairQueue::first_of(const Flow& flow, const Question& may_start) {
+  if (flow.line) return flow.line->next(may_start);
+  const auto oldest = std::find_if(flow.waiting.begin(), flow.waiting.end(), may_start);
+  return oldest == flow.waiting.end() ? std::nullopt : std::optional(*oldest);
 }
 
 std::vector<FairQueue::Arrival> FairQueue::in_turn() const {

@@ -5,7 +5,7 @@
 // with the smallest counter (virtual token counters: Sheng et al., Fairness in
 // Serving Large Language Models, OSDI 2024). Equal counters: the flow that has
 // fewer running, then the request that arrived first. With one flow that is the
-// order of arrival.
+// order of arrival. Within a flow another order may hold (policy/admitting/waiting_line.hpp).
 //
 //   join ──► wait ──start──► running ──stop──► wait again, or leave
 //              └──withdraw──► leave
@@ -33,6 +33,8 @@
 #include <utility>
 #include <vector>
 
+#include "policy/admitting/waiting_line.hpp"
+
 namespace troupe {
 
 class FairQueue {
@@ -46,14 +48,20 @@ class FairQueue {
   static constexpr std::uint64_t kDrawnTokenCost = 2;
   static constexpr std::size_t kMostDebtors = 1024;
 
+  // most_wait: WaitingLine's, where the order is not that of arrival.
+  explicit FairQueue(AdmissionOrder order = AdmissionOrder::kArrival, double most_wait = 1)
+      : order_(order), most_wait_(most_wait) {}
+
   // One more request of the flow with that name is there; one fewer.
   FlowId join(const std::string& name);
   void leave(FlowId flow);
 
-  void wait(FlowId flow, Arrival request);
-  void withdraw(FlowId flow, Arrival request);  // it waits no longer, and does not run
-  void start(FlowId flow, Arrival request);     // it waits no longer, and runs
-  void stop(FlowId flow);                       // one of its requests runs no longer
+  // work: tokens of prompt and answer, as far as it is known; counts where the order is by it.
+  void wait(FlowId flow, Arrival request, std::uint64_t work = 0);
+  void set_work(FlowId flow, Arrival request, std::uint64_t work);  // of one that waits, or not
+  void withdraw(FlowId flow, Arrival request);                      // it waits no longer, and does not run
+  void start(FlowId flow, Arrival request);                         // it waits no longer, and runs
+  void stop(FlowId flow);                                           // one of its requests runs no longer
   void charge(FlowId flow, std::uint64_t cost);
   // It is in turn, and others have given way for it: whatever happens to counters
   // meanwhile it stays in turn until it starts, or is withdrawn.
@@ -81,6 +89,7 @@ class FairQueue {
   struct Flow {
     std::string name;
     std::set<Arrival> waiting;
+    std::optional<WaitingLine> line;  // the same, where the order is not that of arrival
     std::uint32_t num_running = 0;
     std::uint32_t num_requests = 0;  // joined, not left
     std::uint64_t served = 0;        // the counter
@@ -95,12 +104,15 @@ class FairQueue {
     auto operator<=>(const Turn&) const = default;
   };
 
+  static std::optional<Arrival> first_of(const Flow& flow, const Question& may_start);
   void begin_anew();
   std::uint64_t smallest_waiting() const;
   void end_wait(Flow& flow, Arrival request);
   void forget(FlowId flow);
   void forget_paid_debts();
 
+  AdmissionOrder order_;
+  double most_wait_;
   std::map<FlowId, Flow> flows_;
   std::unordered_map<std::string, FlowId> by_name_;
   std::set<std::pair<std::uint64_t, FlowId>> debtors_;  // by counter; have no request

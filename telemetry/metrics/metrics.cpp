@@ -159,6 +159,7 @@ Metrics::Metrics(std::string_view model_name, MetricsOptions options)
   define_latencies();
   define_lengths();
   define_iterations();
+  define_reservations();
   have_workers(1);
   define_pages();
   define_turn_memory();
@@ -277,6 +278,31 @@ void Metrics::define_iterations() {
   network_time = make.histogram("troupe_iteration_network_seconds", "Time the device spent on a batch.",
                                 Unit::kSeconds, kGaps);
   batches_in_flight = make.gauge("troupe_batches_in_flight", "Batches submitted and not done.");
+}
+
+void Metrics::define_reservations() {
+  auto& make = *implementation_;
+  lengths_forecast = make.counter("troupe_lengths_forecast_total", "Answers whose length was predicted.");
+  const auto overruns = [&](const std::string& outcome) {
+    return make.counter("troupe_reservation_overruns_total",
+                        "Answers that neared the end of what was reserved for them, by what came of it: "
+                        "grown in place, or preempted.",
+                        {{"outcome", outcome}});
+  };
+  reservations_grown = overruns("grown");
+  reservations_given_up = overruns("preempted");
+  forecast_coverage = make.gauge("troupe_length_forecast_coverage_ratio",
+                                 "Of the last 500 predicted answers, the share that fitted; to be compared "
+                                 "with reserved_percent.");
+  const auto loss = [&](const std::string& stage) {
+    return make.gauge("troupe_length_forecast_loss_tokens",
+                      "Mean pinball loss of a stage's guesses over the last 500 answers; the stage with the "
+                      "least is used.",
+                      {{"stage", stage}});
+  };
+  forecast_loss_everyone = loss("everyone");
+  forecast_loss_tenant = loss("tenant");
+  forecast_loss_beginning = loss("beginning");
 }
 
 void Metrics::have_workers(std::uint32_t num_workers) {

@@ -117,6 +117,11 @@ class Metrics {
   // iterations, of models that generate
   Counter iterations, preemptions, worker_restarts;
   Counter prefill_tokens, decode_tokens;  // batch_tokens_total{phase}
+  Counter lengths_forecast;
+  Counter reservations_grown, reservations_given_up;  // reservation_overruns_total{outcome}
+  Gauge forecast_coverage;                            // share of answers that fitted
+  // length_forecast_loss_tokens{stage}
+  Gauge forecast_loss_everyone, forecast_loss_tenant, forecast_loss_beginning;
   Histogram batch_tokens, batch_sequences;
   Histogram iteration_time, network_time;  // seconds; their difference is the engine's
   Gauge batches_in_flight;
@@ -172,6 +177,7 @@ class Metrics {
   void define_latencies();
   void define_lengths();
   void define_iterations();
+  void define_reservations();
   void define_pages();
   void define_turn_memory();
   void define_the_rest();

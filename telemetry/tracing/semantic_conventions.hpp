@@ -100,5 +100,7 @@ inline constexpr std::string_view kSuspendedEvent = "suspended";
 inline constexpr std::string_view kWorkerLostEvent = "worker_lost";
 inline constexpr std::string_view kRestartedEvent = "restarted";
 inline constexpr std::string_view kContextLostEvent = "context_lost";
+inline constexpr std::string_view kPredictEvent = "predict";  // its answer's length was forecast
+inline constexpr std::string_view kOverrunEvent = "overrun";  // its answer nears the end of what was reserved
 
 }  // namespace troupe::semconv

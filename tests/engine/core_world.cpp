@@ -40,6 +40,9 @@ void CoreWorld::hand(const Event& event) {
   for (const Command& command : commands) {
     if (const auto* output = std::get_if<Emit>(&command)) take(*output);
     if (const auto* batch = std::get_if<SubmitBatch>(&command)) in_flight_[batch->worker].push_back(*batch);
+    if (const auto* question = std::get_if<ForecastLength>(&command))
+      asked.insert(asked.end(), question->questions.begin(), question->questions.end());
+    if (const auto* length = std::get_if<LearnLength>(&command)) learnt.push_back(*length);
     if (const auto* done = std::get_if<Flushed>(&command)) flushed.push_back(done->number);
   }
 }
@@ -49,6 +52,8 @@ void CoreWorld::take(const Emit& command) {
   if (const auto* started = std::get_if<SequenceStarted>(&command.output)) answer.started.push_back(*started);
   if (const auto* stopped = std::get_if<SequenceStopped>(&command.output))
     answer.stopped.push_back(stopped->reason);
+  if (const auto* changed = std::get_if<ReservationChanged>(&command.output))
+    answer.reserved.push_back(*changed);
   if (const auto* token = std::get_if<NewToken>(&command.output)) {
     if (token->token >= 0) answer.tokens.push_back(token->token);
     answer.has_ended = token->end != SequenceEnd::kNotYet;
@@ -100,6 +105,20 @@ SequenceId CoreWorld::admit_drawn(std::uint32_t num_drawn, std::uint32_t max_tok
   ticket.max_tokens = max_tokens;
   if (guided) ticket.allowed_first = mask_of(0);
   return admit(std::move(ticket));
+}
+
+SequenceId CoreWorld::admit_known(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
+                                  std::uint32_t answer_tokens) {
+  AdmissionTicket ticket;
+  ticket.prompt = std::move(prompt);
+  ticket.max_tokens = max_tokens;
+  ticket.answer_tokens = answer_tokens;
+  return admit(std::move(ticket));
+}
+
+void CoreWorld::forecast(SequenceId id, std::uint32_t reserved_tokens, std::uint32_t likely_tokens) {
+  hand(LengthForecast{
+      .answers = {{.sequence = id, .reserved_tokens = reserved_tokens, .likely_tokens = likely_tokens}}});
 }
 
 SequenceId CoreWorld::admit(AdmissionTicket ticket) {

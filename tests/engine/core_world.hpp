@@ -24,6 +24,7 @@ class CoreWorld {
     std::vector<std::int32_t> tokens;
     std::vector<SequenceStarted> started;
     std::vector<StopReason> stopped;
+    std::vector<ReservationChanged> reserved;
     std::optional<SequenceFailed> failed;
     bool has_ended = false;
   };
@@ -38,6 +39,10 @@ class CoreWorld {
   SequenceId admit_guided(std::vector<std::int32_t> prompt, std::uint32_t max_tokens);
   // It goes on behind as many tokens as this. guided: so, too.
   SequenceId admit_drawn(std::uint32_t num_drawn, std::uint32_t max_tokens, bool guided = false);
+  // Its client knows the length of its answer.
+  SequenceId admit_known(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
+                         std::uint32_t answer_tokens);
+  void forecast(SequenceId id, std::uint32_t reserved_tokens, std::uint32_t likely_tokens = 1);
   // A mask of one token for the sequence's next one.
   void allow(SequenceId id, std::uint32_t num_generated);
   void finish_batch(WorkerId worker);
@@ -49,6 +54,8 @@ class CoreWorld {
   // Is the sequence in a batch in flight on this worker?
   bool is_in_flight(SequenceId id, WorkerId worker);
   std::vector<std::uint64_t> flushed;
+  std::vector<ForecastLength::Question> asked;  // of the predictor
+  std::vector<LearnLength> learnt;              // told to it
   std::chrono::nanoseconds now{1};
 
  private:

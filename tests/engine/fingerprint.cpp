@@ -75,6 +75,9 @@ void Fingerprint::add_core(const EngineCore& core) {
   add_flows(core.flows_,
             [&core](std::uint64_t arrival) { return core.sequences_[core.waiting_.at(arrival)].id; });
   add_suspects(core.suspects_);
+  add(core.history_.sorted().size());
+  for (const std::uint32_t length : core.history_.sorted()) add(length);
+  add(core.num_learnt_);
   add(core.flushes_.size());
   add(core.limits_.has_value());
   add(core.idle_since_.has_value());
@@ -160,6 +163,12 @@ void Fingerprint::add_sequence(const EngineCore& core, const Sequence& sequence)
         sequence.is_guide_slow, sequence.guide_debt.count() > 0, sequence.allowed == nullptr})
     add(flag);
   add_progress(sequence.progress);
+  for (const std::uint32_t number :
+       {sequence.length.max_tokens, sequence.length.ends_at, sequence.length.likely, sequence.length.reserved,
+        sequence.length.report_at})
+    add(number);
+  add(std::uint64_t{sequence.length.is_awaited} | std::uint64_t{sequence.length.has_given_way} << 1U |
+      std::uint64_t{sequence.length.is_whole} << 2U);
   add_tokens(sequence.tokens);
   add(sequence.cached_tokens);
   add(sequence.num_given_up);
@@ -245,6 +254,12 @@ void Fingerprint::add_flows(const FairQueue& flows, const IdOf& id_of) {
     for (const char letter : flow.name) add(static_cast<unsigned char>(letter));
     add(flow.waiting.size());
     for (const std::uint64_t arrival : flow.waiting) add(id_of(arrival));
+    add(flow.line.has_value());
+    if (flow.line)
+      for (const auto& [arrival, waiting] : flow.line->waiting_) {
+        add(waiting.work);
+        add_number(waiting.allowance);
+      }
     add(flow.num_running);
     add(flow.num_requests);
     add(flow.served);

@@ -94,6 +94,8 @@ std::vector<ModelCoreOptions> SmallWorld::options_of(const SmallWorldSettings& s
   options.serving.look_ahead_pages = 0;
   options.serving.keep_free = 0;
   options.serving.copy_ahead_below = 0.5;
+  options.serving.reservation = settings.reservation;
+  options.serving.admission_order = settings.admission_order;
   std::vector<ModelCoreOptions> models;
   for (const SmallModel& model : settings.models) {
     models.push_back({.kind = model.kind, .core = options});
@@ -346,6 +348,7 @@ void SmallWorld::end_transfer(std::size_t index, TransferOutcome outcome) {
 void SmallWorld::hand(const Event& event) {
   const std::vector<bool> could = could_submit();
   std::vector<ModelIndex> submitted;
+  LengthForecast forecast;
   Commands commands;
   cores_.on(event, ModelCores::TimePoint(now_), commands);
   for (const Command& command : commands) {
@@ -360,10 +363,14 @@ void SmallWorld::hand(const Event& event) {
     }
     if (std::holds_alternative<Flushed>(command) && std::exchange(is_flushed_, true))
       violate("flushed twice");
+    if (const auto* asked = std::get_if<ForecastLength>(&command))
+      for (const auto& question : asked->questions)
+        forecast.answers.push_back({.sequence = question.sequence, .reserved_tokens = 1, .likely_tokens = 1});
     if (const auto* moves = std::get_if<TransferPages>(&command))
       for (const DiskTransfer& transfer : moves->transfers) machines_[cores_.disk_model()].begin(transfer);
   }
   check_turns(could, submitted);
+  if (!forecast.answers.empty()) hand(forecast);
 }
 
 std::size_t SmallWorld::num_in_flight(ModelIndex model) const {

@@ -46,6 +46,9 @@ struct SmallWorldSettings {
   SmallBudget budget;
   std::vector<SmallModel> models = {SmallModel{}};
   double itl_factor = 0;
+  // Under kPredicted, every answer is foretold to have one token.
+  ReservationPolicy reservation = ReservationPolicy::kOnDemand;
+  AdmissionOrder admission_order = AdmissionOrder::kArrival;
   SmallMachine::Defect defect = SmallMachine::Defect::kNone;
 };
 

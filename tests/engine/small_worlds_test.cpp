@@ -77,6 +77,19 @@ TEST_CASE("small worlds: deaths, cancels and pauses of two workers break no inva
       100'000);
 }
 
+TEST_CASE("small worlds: memory set aside for answers breaks no invariant, however wrong it is") {
+  SmallWorldSettings settings{.name = "longest answers are reserved",
+                              .sizes = {.num_workers = 1},
+                              .requests = three_requests(),
+                              .budget = {.deaths = 1, .cancels = 1, .pauses = 1},
+                              .reservation = ReservationPolicy::kMax};
+  expect_no_violation(settings, 20'000);
+  settings.name = "one token is reserved, the shortest first";
+  settings.reservation = ReservationPolicy::kPredicted;
+  settings.admission_order = AdmissionOrder::kShortestFirst;
+  expect_no_violation(settings, 20'000);
+}
+
 TEST_CASE("small worlds: a slow disk that fails breaks no invariant") {
   expect_no_violation(
       {.name = "disk",

@@ -125,6 +125,7 @@ void read_class(const toml::table& table, const std::string& name, const std::fi
   reader.read("share", settings.share);
   reader.read("ignore_eos", request_class.ignore_eos);
   reader.read("max_tokens", request_class.max_tokens);
+  reader.read("asked_tokens", request_class.asked_tokens);
   read_milliseconds(reader, "ttft_ms", request_class.objectives.time_to_first_token);
   read_milliseconds(reader, "tpot_ms", request_class.objectives.time_per_output_token);
   read_milliseconds(reader, "e2e_ms", request_class.objectives.end_to_end);

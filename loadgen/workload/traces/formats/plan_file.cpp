@@ -19,6 +19,7 @@ json to_json(const RequestClass& request_class) {
   return {{"name", request_class.name},
           {"ignore_eos", request_class.ignore_eos},
           {"max_tokens", request_class.max_tokens},
+          {"asked_tokens", request_class.asked_tokens},
           {"ttft_ns", objectives.time_to_first_token.count()},
           {"tpot_ns", objectives.time_per_output_token.count()},
           {"e2e_ns", objectives.end_to_end.count()}};
@@ -40,6 +41,7 @@ RequestClass to_class(const JsonFields& fields) {
   RequestClass result;
   result.name = fields.text("name");
   if (fields.has("max_tokens")) result.max_tokens = count_in(fields, "max_tokens");
+  if (fields.has("asked_tokens")) result.asked_tokens = count_in(fields, "asked_tokens");
   if (fields.has("ignore_eos")) result.ignore_eos = fields.boolean("ignore_eos");
   result.objectives = {.time_to_first_token = duration_in(fields, "ttft_ns"),
                        .time_per_output_token = duration_in(fields, "tpot_ns"),

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Foresees the lengths of answers for the scheduler and learns from those that have
+// ended: policy/lengths/length_predictor.hpp for each model. What it knows is kept in the
+// state directory. Nothing waits for it, and its end is nobody else's.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "actors/actor_rules.hpp"
+#include "actors/message_types.hpp"
+#include "policy/lengths/length_predictor.hpp"
+
+namespace troupe {
+
+class PredictorState {
+ public:
+  using Self = PredictorActor::stateful_pointer<PredictorState>;
+  static inline const char* name = "predictor";
+  // Answers from one save to the next, and the last one at the end.
+  static constexpr std::uint64_t kSavedEvery = 256;
+
+  void initialize(Self self, Environment environment);
+  ~PredictorState();
+
+  LengthForecast foresee(const ForecastLength& message);
+  void learn(const LearnLength& message);
+
+  const LengthPredictor& of(ModelIndex model) const { return predictors_[model]; }
+
+ private:
+  void load(ModelIndex model);
+  void save(ModelIndex model);
+  void report() const;
+
+  Environment environment_;
+  std::unique_ptr<CensusEntry> census_;
+  std::vector<LengthPredictor> predictors_;  // by ModelIndex
+  std::vector<std::uint64_t> num_saved_;     // so, too: answers learnt when it was saved last
+};
+
+PredictorActor::behavior_type make_predictor(PredictorState::Self self, Environment environment);
+
+}  // namespace troupe

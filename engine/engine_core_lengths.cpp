@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the core about the lengths of answers that are not there yet: how much
+// memory is set aside for them, and which of those that take more give way.
+#include <algorithm>
+#include <utility>
+
+#include "engine/engine_core.hpp"
+
+namespace troupe {
+namespace {
+
+// By history, one running sequence's length is any of the known ones: so many guesses
+// at all of them, each of which must fit (Past-Future scheduling draws five).
+constexpr std::uint32_t kNumScenarios = 3;
+constexpr std::uint64_t kAnswersToForeseeAgain = 16;
+
+}  // namespace
+
+void EngineCore::foresee(SequenceIndex index) {
+  Sequence& sequence = sequences_[index];
+  const AdmissionTicket& ticket = *sequence.ticket;
+  sequence.length.max_tokens = sequence.progress.max_total() - sequence.num_prompt;
+  if (ticket.answer_tokens) sequence.length.ends_at = std::max(1U, *ticket.answer_tokens);
+  flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
+  if (!options_.serving.foresees_lengths()) return;
+  sequence.length.is_awaited = true;
+  out_->push_back(ForecastLength{.questions = {question_of(sequence)}});
+}
+
+ForecastLength::Question EngineCore::question_of(const Sequence& sequence) {
+  return {.sequence = sequence.id, .max_tokens = sequence.length.max_tokens, .ticket = sequence.ticket};
+}
+
+void EngineCore::take(const LengthForecast& event) {
+  if (!options_.serving.foresees_lengths()) return;
+  for (const LengthForecast::Answer& answer : event.answers)
+    if (const auto index = index_of(answer.sequence)) take(sequences_[*index], answer);
+  for (Worker& worker : workers_) worker.is_admission_blocked = false;
+  advance();
+}
+
+// Once it runs, its reservation is the first one, and doubled where that was too little.
+void EngineCore::take(Sequence& sequence, const LengthForecast::Answer& answer) {
+  ForeseenLength& length = sequence.length;
+  const bool is_first = std::exchange(length.is_awaited, false);
+  if (!is_first && sequence.has_started) return;
+  length.likely = answer.likely_tokens;
+  flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
+  const bool is_reserved = options_.serving.reservation == ReservationPolicy::kPredicted;
+  if (is_reserved)
+    length.reserve(std::max(answer.reserved_tokens, sequence.num_generated() + 1), pages_.page_size());
+  if (!is_first) return;
+  emit(sequence.id, ReservationChanged{.cause = ReservationChanged::Cause::kForecast,
+                                       .num_tokens = is_reserved ? length.reserved : length.likely,
+                                       .time = now_});
+}
+
+// Of those that wait, as more answers have ended since.
+void EngineCore::foresee_again() {
+  ForecastLength command;
+  for (const auto& [arrival, index] : waiting_) {
+    const Sequence& sequence = sequences_[index];
+    if (sequence.length.max_tokens > 0 && !sequence.has_started)
+      command.questions.push_back(question_of(sequence));
+  }
+  if (!command.questions.empty()) out_->push_back(std::move(command));
+}
+
+// Tokens, as the order of waiting sequences counts them.
+std::uint64_t EngineCore::work_of(const Sequence& sequence) const {
+  const ForeseenLength& length = sequence.length;
+  return std::uint64_t{sequence.num_prompt} + (length.likely > 0 ? length.likely : length.max_tokens);
+}
+
+bool EngineCore::is_forecast_awaited(const Sequence& sequence) const {
+  return sequence.length.is_awaited && now_ - sequence.arrived < kLongestForecastWait;
+}
+
+// Tokens that the sequence's answer is believed to have in the end, more than it has.
+std::uint32_t EngineCore::expected_answer(const Sequence& sequence, std::uint32_t scenario) const {
+  const ForeseenLength& length = sequence.length;
+  const std::uint32_t num_generated = sequence.num_generated();
+  switch (options_.serving.reservation) {
+    case ReservationPolicy::kOracle:
+      if (length.ends_at != ForeseenLength::kNever) return std::min(length.ends_at, length.max_tokens);
+      break;
+    case ReservationPolicy::kPredicted:
+      if (length.reserved > 0) return std::clamp(num_generated + 1, length.reserved, length.max_tokens);
+      if (is_forecast_awaited(sequence)) break;
+      [[fallthrough]];
+    case ReservationPolicy::kHistory:
+      return history_.length_at(spread_rank(sequence.arrival, scenario), num_generated, length.max_tokens);
+    case ReservationPolicy::kMax:
+    case ReservationPolicy::kOnDemand: break;
+  }
+  return length.max_tokens;
+}
+
+// The step that shows an answer's end was submitted with the steps behind it.
+Commitment EngineCore::commitment_of(const Sequence& sequence, const Worker& worker,
+                                     std::uint32_t scenario) const {
+  const SequenceProgress& progress = sequence.progress;
+  const std::uint32_t behind = options_.serving.max_in_flight - 1;
+  const std::uint32_t total =
+      std::min(sequence.num_prompt + expected_answer(sequence, scenario) + behind, progress.max_total());
+  const std::uint32_t num_total = page_sizing(worker).pages_for(total - 1);
+  const auto num_held = static_cast<std::uint32_t>(sequence.pages.size());
+  const std::uint32_t num_joining = page_sizing(worker).pages_for(progress.capacity_needed(1));
+  const std::uint32_t num_now = std::max(num_held, num_joining);
+  return {.num_held = num_now, .num_more = std::max(num_total, num_now) - num_now};
+}
+
+// Will there be pages for all, whatever runs there now, and for the newcomer unless it is
+// null? Alone a sequence may have all.
+bool EngineCore::has_room(const Worker& worker, const Sequence* newcomer) const {
+  const ReservationPolicy policy = options_.serving.reservation;
+  if (policy == ReservationPolicy::kOnDemand) return true;
+  if (worker.running.size() + (newcomer ? 1 : 0) < 2) return true;
+  std::uint64_t num_held = 0;  // shared pages are held once by each
+  for (const SequenceIndex index : worker.running) num_held += sequences_[index].pages.size();
+  const WorkerId id = sequences_[worker.running.front()].worker;
+  const std::uint64_t num_shared = num_held - std::min<std::uint64_t>(num_held, pages_.counts(id).running);
+  const bool may_err = policy == ReservationPolicy::kHistory || policy == ReservationPolicy::kPredicted;
+  const std::uint64_t budget =
+      worker.device.num_pages - (may_err ? page_sizing(worker).kept_free : 0) + num_shared;
+  for (std::uint32_t scenario = 0; scenario < (may_err ? kNumScenarios : 1); ++scenario) {
+    std::vector<Commitment> running;
+    running.reserve(worker.running.size());
+    for (const SequenceIndex index : worker.running)
+      running.push_back(commitment_of(sequences_[index], worker, scenario));
+    const Commitments commitments(std::move(running));
+    const std::uint64_t peak =
+        newcomer ? commitments.peak_with(commitment_of(*newcomer, worker, scenario)) : commitments.peak();
+    if (peak > budget) return false;
+  }
+  return true;
+}
+
+// Pages ahead of need are taken within the reservation only: others count on the rest.
+void EngineCore::limit_look_ahead(const Sequence& sequence, const Worker& worker, PageDemand& demand) const {
+  if (options_.serving.reservation == ReservationPolicy::kOnDemand || demand.wanted == 0) return;
+  const Commitment own = commitment_of(sequence, worker, 0);
+  const auto num_held = static_cast<std::uint32_t>(sequence.pages.size());
+  const std::uint32_t num_left = own.num_held + own.num_more - num_held;
+  demand.wanted = std::max(demand.required, std::min(demand.wanted, num_left));
+  demand.keep_free = 0;
+}
+
+// The sequence nears the end of its reservation, which is doubled.
+void EngineCore::settle_overrun(SequenceIndex index) {
+  Sequence& sequence = sequences_[index];
+  if (sequence.phase != Sequence::Phase::kRunning) return;
+  ForeseenLength& length = sequence.length;
+  const Overrun overrun{.reserved = std::max(length.reserved, sequence.num_generated()),
+                        .max_tokens = length.max_tokens,
+                        .has_given_way = length.has_given_way};
+  length.reserve(doubled_reservation(overrun), pages_.page_size());
+  const auto answer = answer_overrun(overrun, has_room(workers_[sequence.worker], nullptr));
+  const bool gives_way = answer == OverrunAnswer::kGiveWay;
+  emit(sequence.id, ReservationChanged{.cause = gives_way ? ReservationChanged::Cause::kGaveWay
+                                                          : ReservationChanged::Cause::kGrown,
+                                       .num_tokens = length.reserved,
+                                       .time = now_});
+  if (!gives_way) return;
+  length.has_given_way = true;
+  preempt(index);
+}
+
+void EngineCore::learn_length(const Sequence& sequence) {
+  if (sequence.length.max_tokens == 0) return;  // it was refused
+  const ReservationPolicy policy = options_.serving.reservation;
+  const bool asks_history = policy == ReservationPolicy::kHistory || policy == ReservationPolicy::kPredicted;
+  if (asks_history && sequence.num_generated() > 0) history_.add(sequence.num_generated());
+  if (!options_.serving.foresees_lengths()) return;
+  out_->push_back(LearnLength{
+      .sequence = sequence.id, .num_tokens = sequence.num_generated(), .is_whole = sequence.length.is_whole});
+  if (++num_learnt_ % kAnswersToForeseeAgain == 0) foresee_again();
+}
+
+}  // namespace troupe

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core's questions about lengths, put to a predictor: by its actor, and by a
+// simulated server.
+#pragma once
+
+#include "engine/command.hpp"
+#include "engine/event.hpp"
+#include "policy/lengths/length_predictor.hpp"
+
+namespace troupe {
+
+LengthForecast answer(LengthPredictor& predictor, const ForecastLength& command);
+
+}  // namespace troupe

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/lengths/censored_lengths.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+bool is_shorter(const SeenLength& a, const SeenLength& b) {
+  return a.num_tokens != b.num_tokens ? a.num_tokens < b.num_tokens : a.is_whole && !b.is_whole;
+}
+
+}  // namespace
+
+void CensoredLengths::add(SeenLength length) {
+  if (newest_.size() == kMostLengths) {
+    sorted_.erase(std::lower_bound(sorted_.begin(), sorted_.end(), newest_.front(), is_shorter));
+    newest_.pop_front();
+  }
+  newest_.push_back(length);
+  sorted_.insert(std::upper_bound(sorted_.begin(), sorted_.end(), length, is_shorter), length);
+}
+
+std::uint32_t CensoredLengths::quantile(double rank) const {
+  constexpr double kRounding = 1e-9;
+  double longer = 1;  // the share of answers beyond
+  auto num_left = static_cast<double>(sorted_.size());
+  for (const SeenLength& length : sorted_) {
+    if (length.is_whole) longer *= 1 - 1 / num_left;
+    num_left -= 1;
+    if (length.is_whole && 1 - longer >= rank - kRounding) return length.num_tokens;
+  }
+  return kBeyond;
+}
+
+}  // namespace troupe

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/lengths/length_predictor.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe {
+namespace {
+
+using Stage = LengthPredictor::Stage;
+
+constexpr std::uint64_t kPrime = 0x9E3779B97F4A7C15U;
+
+// Keys are kept in a file: the same in every process.
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * kPrime;
+  return hash ^ (hash >> 29U);
+}
+
+std::array<std::uint64_t, LengthPredictor::kNumStages> keys_of(const LengthQuestion& question) {
+  std::uint64_t tenant = mixed(1, question.tenant.size());
+  for (const char letter : question.tenant) tenant = mixed(tenant, static_cast<unsigned char>(letter));
+  std::uint64_t beginning = mixed(tenant, 2);
+  const std::size_t num_tokens = std::min(question.prompt.size(), LengthPredictor::kBeginningTokens);
+  for (const std::int32_t token : question.prompt.first(num_tokens))
+    beginning = mixed(beginning, static_cast<std::uint32_t>(token));
+  return {0, tenant, beginning};
+}
+
+}  // namespace
+
+std::optional<double> pinball_loss(double rank, std::uint32_t guess, SeenLength length) {
+  const double difference = static_cast<double>(length.num_tokens) - static_cast<double>(guess);
+  if (difference >= 0) return rank * difference;
+  if (!length.is_whole) return std::nullopt;
+  return (rank - 1) * difference;
+}
+
+LengthGuess LengthPredictor::foresee(std::uint64_t answer, const LengthQuestion& question) {
+  const std::uint32_t most = std::max(1U, question.max_tokens);
+  Awaited awaited{.keys = keys_of(question), .max_tokens = most};
+  num_questions_ += 1;
+  const auto used = static_cast<std::size_t>(stage());
+  std::uint32_t guess = most, likely = most, likely_used = most;
+  for (std::size_t i = 0; i < kNumStages; ++i) {
+    const auto found = known_.find(awaited.keys[i]);
+    if (found != known_.end()) found->second.last_used = num_questions_;
+    if (found != known_.end() && found->second.lengths.size() >= kFewLengths) {
+      guess = std::clamp(found->second.lengths.quantile(quantile_), 1U, most);
+      likely = std::clamp(found->second.lengths.quantile(kLikely), 1U, most);
+    }
+    awaited.guesses[i] = guess;
+    if (i == used) likely_used = likely;
+  }
+  const double reserved = std::ceil(std::exp(calibration_) * awaited.guesses[used]);
+  awaited.reserved = static_cast<std::uint32_t>(std::clamp(reserved, 1.0, static_cast<double>(most)));
+  const LengthGuess result{.reserved = awaited.reserved, .likely = likely_used};
+  if (awaited_.size() < kMostAwaited) awaited_.insert_or_assign(answer, awaited);
+  return result;
+}
+
+void LengthPredictor::learn(std::uint64_t answer, SeenLength length) {
+  const auto found = awaited_.find(answer);
+  if (found == awaited_.end()) return;
+  const Awaited awaited = found->second;
+  awaited_.erase(found);
+  if (length.num_tokens == 0 && !length.is_whole) return;  // it never began
+  num_learnt_ += 1;
+  judge(awaited, length);
+  for (const std::uint64_t key : awaited.keys) add(key, length);
+}
+
+// An answer that reached max_tokens could not have taken more: its length is known.
+void LengthPredictor::judge(const Awaited& awaited, SeenLength length) {
+  length.is_whole = length.is_whole || length.num_tokens >= awaited.max_tokens;
+  if (!length.is_whole && length.num_tokens < awaited.reserved) return;
+  const bool has_fitted = length.is_whole && length.num_tokens <= awaited.reserved;
+  calibration_ += kCalibrationStep * ((has_fitted ? 0.0 : 1.0) - (1 - quantile_));
+  calibration_ = std::clamp(calibration_, -kMostCalibration, kMostCalibration);
+  Judged judged{.has_fitted = has_fitted};
+  for (std::size_t i = 0; i < kNumStages; ++i)
+    judged.losses[i] = pinball_loss(quantile_, awaited.guesses[i], length).value_or(0);
+  add(judged);
+}
+
+// Summed anew each time: no error adds up.
+void LengthPredictor::add(const Judged& judged) {
+  if (losses_.size() == kJudgedAnswers) losses_.pop_front();
+  losses_.push_back(judged);
+  sums_ = {};
+  for (const Judged& one : losses_)
+    for (std::size_t i = 0; i < kNumStages; ++i) sums_[i] += one.losses[i];
+}
+
+void LengthPredictor::add(std::uint64_t key, SeenLength length) {
+  if (known_.size() >= kMostKeys && !known_.contains(key)) {
+    const auto oldest = std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+      return a.second.last_used < b.second.last_used;
+    });
+    known_.erase(oldest);
+  }
+  Known& known = known_[key];
+  known.last_used = std::max(known.last_used, num_questions_);
+  known.lengths.add(length);
+}
+
+Stage LengthPredictor::stage() const {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < kNumStages; ++i)
+    if (mean_loss(static_cast<Stage>(i)) < mean_loss(static_cast<Stage>(best))) best = i;
+  return static_cast<Stage>(best);
+}
+
+double LengthPredictor::mean_loss(Stage stage) const {
+  if (losses_.empty()) return 0;
+  return sums_[static_cast<std::size_t>(stage)] / static_cast<double>(losses_.size());
+}
+
+double LengthPredictor::coverage() const {
+  if (losses_.empty()) return 1;
+  const auto num_fitted =
+      std::count_if(losses_.begin(), losses_.end(), [](const Judged& judged) { return judged.has_fitted; });
+  return static_cast<double>(num_fitted) / static_cast<double>(losses_.size());
+}
+
+}  // namespace troupe

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The predictor as text, and back. A line for each thing that was learnt, and at the end
+// a sum over all in front of it:
+//
+//   troupe-lengths 1
+//   calibration 0.25
+//   key 9f3c… 12 340+ …            newest last; +: it was cut off
+//   judged 12.5 11.5 3 1           losses by stage, whether it fitted
+//   sum 1234…
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <system_error>
+#include <vector>
+
+#include "policy/lengths/length_predictor.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kHead = "troupe-lengths 1";
+
+std::uint64_t sum_of(std::string_view text) {
+  std::uint64_t sum = 0xCBF29CE484222325U;  // FNV-1a
+  for (const char byte : text) sum = (sum ^ static_cast<unsigned char>(byte)) * 0x100000001B3U;
+  return sum;
+}
+
+template <typename Number>
+void append(std::string& text, Number number) {
+  std::array<char, 32> digits{};
+  text += ' ';
+  text.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
+}
+
+template <typename Number>
+std::optional<Number> number_in(std::string_view word) {
+  Number number{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<double> finite_in(std::string_view word) {
+  const auto number = number_in<double>(word);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+std::optional<SeenLength> length_in(std::string_view word) {
+  const bool is_cut_off = word.ends_with('+');
+  const auto number = number_in<std::uint32_t>(word.substr(0, word.size() - (is_cut_off ? 1 : 0)));
+  if (!number) return std::nullopt;
+  return SeenLength{.num_tokens = *number, .is_whole = !is_cut_off};
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const auto end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
+std::string LengthPredictor::encode() const {
+  std::string text(kHead);
+  text += "\ncalibration";
+  append(text, calibration_);
+  text += "\nlearnt";
+  append(text, num_learnt_);
+  const std::map<std::uint64_t, const Known*> by_key = [this] {
+    std::map<std::uint64_t, const Known*> keys;
+    for (const auto& [key, known] : known_) keys.emplace(key, &known);
+    return keys;
+  }();
+  for (const auto& [key, known] : by_key) {
+    text += "\nkey";
+    append(text, key);
+    for (const SeenLength& length : known->lengths.in_order()) {
+      append(text, length.num_tokens);
+      if (!length.is_whole) text += '+';
+    }
+  }
+  for (const Judged& judged : losses_) {
+    text += "\njudged";
+    for (const double loss : judged.losses) append(text, loss);
+    append(text, judged.has_fitted ? 1 : 0);
+  }
+  text += '\n';
+  const std::uint64_t sum = sum_of(text);
+  text += "sum";
+  append(text, sum);
+  text += '\n';
+  return text;
+}
+
+std::optional<LengthPredictor> LengthPredictor::decode(std::string_view text, double quantile) {
+  const auto last = text.rfind("\nsum ");
+  if (last == std::string_view::npos || !text.ends_with('\n')) return std::nullopt;
+  const auto sum = number_in<std::uint64_t>(text.substr(last + 5, text.size() - last - 6));
+  if (!sum || *sum != sum_of(text.substr(0, last + 1))) return std::nullopt;
+  const auto lines = split(text.substr(0, last), '\n');
+  if (lines.front() != kHead) return std::nullopt;
+  LengthPredictor predictor(quantile);
+  for (std::size_t i = 1; i < lines.size(); ++i)
+    if (!predictor.take_line(split(lines[i], ' '))) return std::nullopt;
+  return predictor;
+}
+
+// False: it makes no sense.
+bool LengthPredictor::take_line(std::span<const std::string_view> words) {
+  if (words[0] == "calibration" && words.size() == 2) {
+    const auto calibration = finite_in(words[1]);
+    if (!calibration || std::abs(*calibration) > kMostCalibration) return false;
+    calibration_ = *calibration;
+    return true;
+  }
+  if (words[0] == "learnt" && words.size() == 2) {
+    const auto number = number_in<std::uint64_t>(words[1]);
+    num_learnt_ = number.value_or(0);
+    return number.has_value();
+  }
+  if (words[0] == "key" && words.size() >= 2) {
+    const auto key = number_in<std::uint64_t>(words[1]);
+    if (!key || known_.size() >= kMostKeys) return false;
+    Known& known = known_[*key];
+    for (const std::string_view word : words.subspan(2)) {
+      const auto length = length_in(word);
+      if (!length) return false;
+      known.lengths.add(*length);
+    }
+    return true;
+  }
+  if (words[0] != "judged" || words.size() != kNumStages + 2 || losses_.size() >= kJudgedAnswers)
+    return false;
+  Judged judged{.has_fitted = words.back() == "1"};
+  for (std::size_t i = 0; i < kNumStages; ++i) {
+    const auto loss = finite_in(words[i + 1]);
+    if (!loss) return false;
+    judged.losses[i] = *loss;
+  }
+  add(judged);
+  return true;
+}
+
+}  // namespace troupe

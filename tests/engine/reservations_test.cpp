@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "tests/engine/core_world.hpp"
+
+using namespace troupe;
+
+namespace {
+
+using Cause = ReservationChanged::Cause;
+
+// Pages of 4 tokens, 16 of them; 4 slots.
+CoreWorld world_of(ReservationPolicy policy, AdmissionOrder order = AdmissionOrder::kArrival) {
+  CoreOptions options = CoreWorld::small_options();
+  options.serving.reservation = policy;
+  options.serving.admission_order = order;
+  options.serving.max_waiting = 64;
+  CoreWorld world(options);
+  world.start_worker(0);
+  return world;
+}
+
+bool runs(CoreWorld& world, SequenceId id) {
+  return !world.answer(id).started.empty() && !world.answer(id).has_ended;
+}
+
+std::size_t num_caused(CoreWorld& world, SequenceId id, Cause cause) {
+  const auto& changes = world.answer(id).reserved;
+  return static_cast<std::size_t>(std::count_if(changes.begin(), changes.end(),
+                                                [&](const auto& change) { return change.cause == cause; }));
+}
+
+}  // namespace
+
+TEST_CASE("reservations: by max a newcomer waits until all at their longest fit, and nothing is preempted") {
+  CoreWorld world = world_of(ReservationPolicy::kMax);
+  const auto first = world.admit(counting(1, 5), 28);  // eight pages each
+  const auto second = world.admit(counting(50, 5), 28);
+  const auto third = world.admit(counting(90, 5), 28);
+  CHECK(runs(world, first));
+  CHECK(runs(world, second));
+  CHECK_FALSE(runs(world, third));
+  world.finish_all();
+  for (const auto id : {first, second, third}) {
+    CHECK(world.answer(id).tokens == counting(100, 28));
+    CHECK(world.answer(id).stopped.empty());
+  }
+}
+
+TEST_CASE("reservations: on demand the same newcomer joins at once") {
+  CoreWorld world = world_of(ReservationPolicy::kOnDemand);
+  world.admit(counting(1, 5), 28);
+  world.admit(counting(50, 5), 28);
+  CHECK(runs(world, world.admit(counting(90, 5), 28)));
+}
+
+TEST_CASE("reservations: alone a sequence may have all, whatever is reserved") {
+  CoreWorld world = world_of(ReservationPolicy::kMax);
+  const auto alone = world.admit(counting(1, 5), 55);
+  CHECK(runs(world, alone));
+  world.finish_all();
+  CHECK(world.answer(alone).tokens == counting(100, 55));
+}
+
+TEST_CASE("reservations: an answer whose client knows its length ends there, and reserves no more") {
+  CoreWorld world = world_of(ReservationPolicy::kOracle);
+  std::vector<SequenceId> all;
+  for (std::int32_t i = 0; i < 4; ++i) all.push_back(world.admit_known(counting(1 + 20 * i, 5), 50, 6));
+  for (const auto id : all) CHECK(runs(world, id));  // three pages each
+  world.finish_all();
+  for (const auto id : all) {
+    CHECK(world.answer(id).tokens == counting(100, 6));
+    CHECK(world.answer(id).stopped.empty());
+  }
+}
+
+TEST_CASE("reservations: by history more join as answers turn out short") {
+  CoreWorld world = world_of(ReservationPolicy::kHistory);
+  const auto num_at_once = [&world] {
+    std::vector<SequenceId> all;
+    for (std::int32_t i = 0; i < 4; ++i) all.push_back(world.admit_known(counting(1 + 20 * i, 5), 50, 4));
+    const auto count = std::count_if(all.begin(), all.end(), [&](SequenceId id) { return runs(world, id); });
+    world.finish_all();
+    return count;
+  };
+  CHECK(num_at_once() == 1);
+  for (int i = 0; i < 50; ++i) {
+    world.admit_known(counting(1, 5), 50, 4);
+    world.finish_all();
+  }
+  CHECK(num_at_once() > 1);
+}
+
+TEST_CASE("reservations: a forecast is asked for once, and what came of it is told") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  const auto id = world.admit_known(counting(1, 5), 20, 6);
+  REQUIRE(world.asked.size() == 1);
+  CHECK(world.asked[0].sequence == id);
+  CHECK(world.asked[0].max_tokens == 20);
+  CHECK(runs(world, id));  // it does not wait for it
+  world.forecast(id, 9);
+  CHECK(world.answer(id).reserved.at(0).num_tokens == 9);
+  world.finish_all();
+  REQUIRE(world.learnt.size() == 1);
+  CHECK(world.learnt[0].num_tokens == 6);
+  CHECK(world.learnt[0].is_whole);
+}
+
+TEST_CASE("reservations: an answer that is cut off by max_tokens is not told to be whole") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  world.admit(counting(1, 5), 7);
+  world.finish_all();
+  CHECK(world.learnt.at(0).num_tokens == 7);
+  CHECK_FALSE(world.learnt.at(0).is_whole);
+}
+
+TEST_CASE("reservations: a newcomer that waits for its forecast joins when it says there is room") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  const auto first = world.admit(counting(1, 5), 40);
+  world.forecast(first, 40);
+  const auto second = world.admit(counting(50, 5), 40);
+  CHECK_FALSE(runs(world, second));
+  world.forecast(second, 8);
+  CHECK(runs(world, second));
+}
+
+TEST_CASE("reservations: without a forecast, history serves after a while") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  for (int i = 0; i < 50; ++i) {
+    world.admit_known(counting(1, 5), 50, 4);
+    world.finish_all();
+  }
+  const auto first = world.admit_known(counting(1, 5), 50, 4);
+  const auto second = world.admit_known(counting(50, 5), 50, 4);
+  CHECK(runs(world, first));
+  CHECK_FALSE(runs(world, second));
+  world.now += EngineCore::kLongestForecastWait;
+  world.hand(SchedulerTick{});
+  CHECK(runs(world, second));
+}
+
+TEST_CASE("reservations: an answer longer than foretold grows where there is room") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  const auto first = world.admit(counting(1, 5), 28);
+  const auto second = world.admit(counting(50, 5), 28);
+  for (const auto id : {first, second}) world.forecast(id, 6);
+  world.finish_all();
+  for (const auto id : {first, second}) {
+    CHECK(world.answer(id).tokens == counting(100, 28));
+    CHECK(world.answer(id).stopped.empty());
+    CHECK(num_caused(world, id, Cause::kGrown) == 3);  // 12, 24, 28
+  }
+}
+
+TEST_CASE("reservations: an answer longer than foretold gives way at most once, and is the same") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  std::vector<SequenceId> all;
+  for (std::int32_t i = 0; i < 4; ++i) {
+    all.push_back(world.admit(counting(1 + 20 * i, 5), 40));
+    world.forecast(all.back(), 1);  // a predictor that always says the shortest
+  }
+  world.finish_all();
+  std::size_t num_given_way = 0;
+  for (const auto id : all) {
+    CHECK(world.answer(id).tokens == counting(100, 40));
+    CHECK(num_caused(world, id, Cause::kGaveWay) <= 1);
+    num_given_way += num_caused(world, id, Cause::kGaveWay);
+  }
+  CHECK(num_given_way > 0);
+  CHECK(world.core().pages().counts().running == 0);
+}
+
+TEST_CASE("reservations: the shortest likely answer goes first, and many can't keep a long one waiting") {
+  CoreWorld world = world_of(ReservationPolicy::kMax, AdmissionOrder::kShortestFirst);
+  world.admit(counting(1, 5), 50);  // all pages
+  const auto longer = world.admit(counting(20, 5), 40);
+  const auto shorter = world.admit(counting(40, 5), 40);
+  world.forecast(longer, 30, 30);
+  world.forecast(shorter, 3, 3);
+  while (!runs(world, longer) && !runs(world, shorter)) world.finish_batch(0);
+  CHECK(runs(world, shorter));
+  CHECK_FALSE(runs(world, longer));
+  world.finish_all();
+  CHECK(world.answer(longer).tokens == counting(100, 40));
+}
+
+// Answers by policy, of the same traffic on few pages.
+std::vector<std::vector<std::int32_t>> answers_under(ReservationPolicy policy, AdmissionOrder order,
+                                                     std::uint64_t seed) {
+  CoreWorld world = world_of(policy, order);
+  std::mt19937_64 random(seed), foretold(seed);
+  std::vector<SequenceId> all;
+  std::size_t num_answered = 0;
+  for (int i = 0; i < 12; ++i) {
+    const auto num_prompt = 3 + random() % 8;
+    const auto max_tokens = static_cast<std::uint32_t>(8 + random() % 30);
+    const auto answer_tokens = static_cast<std::uint32_t>(1 + random() % max_tokens);
+    all.push_back(world.admit_known(counting(1 + 20 * (i % 5), num_prompt), max_tokens, answer_tokens));
+    for (; num_answered < world.asked.size(); ++num_answered)
+      world.forecast(world.asked[num_answered].sequence, static_cast<std::uint32_t>(1 + foretold() % 40));
+    for (int batch = 0; batch < 6 && !world.in_flight(0).empty(); ++batch) world.finish_batch(0);
+  }
+  world.finish_all();
+  std::vector<std::vector<std::int32_t>> answers;
+  for (const auto id : all) answers.push_back(world.answer(id).tokens);
+  CHECK(world.core().pages().counts().running == 0);
+  CHECK(world.core().num_sequences() == 0);
+  return answers;
+}
+
+TEST_CASE("reservations: answers are the same under every policy and order") {
+  using enum ReservationPolicy;
+  using enum AdmissionOrder;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    const auto expected = answers_under(kOnDemand, kArrival, seed);
+    for (const auto policy : {kOnDemand, kMax, kHistory, kPredicted, kOracle})
+      for (const auto order : {kArrival, kLongestFirst, kShortestFirst})
+        CHECK(answers_under(policy, order, seed) == expected);
+  }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/lengths/censored_lengths.hpp"
+
+#include <doctest/doctest.h>
+
+namespace troupe {
+namespace {
+
+CensoredLengths lengths_of(std::initializer_list<SeenLength> seen) {
+  CensoredLengths lengths;
+  for (const SeenLength& length : seen) lengths.add(length);
+  return lengths;
+}
+
+TEST_CASE("censored lengths: of whole ones the quantiles are the known ones") {
+  const auto lengths = lengths_of({{40}, {10}, {30}, {20}});
+  CHECK(lengths.quantile(0.25) == 10);
+  CHECK(lengths.quantile(0.5) == 20);
+  CHECK(lengths.quantile(0.75) == 30);
+  CHECK(lengths.quantile(0.99) == 40);
+}
+
+TEST_CASE("censored lengths: one that was cut off counts for what is beyond") {
+  // Kaplan and Meier: 3/4 are longer than 10; of the two left then, half are longer than 30.
+  const auto lengths = lengths_of({{10}, {20, false}, {30}, {40}});
+  CHECK(lengths.quantile(0.25) == 10);
+  CHECK(lengths.quantile(0.5) == 30);
+  CHECK(lengths.quantile(0.63) == 40);
+}
+
+TEST_CASE("censored lengths: what no whole answer reached is beyond all that is known") {
+  const auto lengths = lengths_of({{10}, {10, false}, {50, false}});
+  CHECK(lengths.quantile(0.3) == 10);
+  CHECK(lengths.quantile(0.5) == CensoredLengths::kBeyond);
+  CHECK(CensoredLengths().quantile(0.5) == CensoredLengths::kBeyond);
+}
+
+TEST_CASE("censored lengths: only the last ones count") {
+  CensoredLengths lengths;
+  for (std::size_t i = 0; i < CensoredLengths::kMostLengths; ++i) lengths.add({.num_tokens = 900});
+  for (std::size_t i = 0; i < CensoredLengths::kMostLengths; ++i)
+    lengths.add({.num_tokens = 5, .is_whole = i % 2 == 0});
+  CHECK(lengths.size() == CensoredLengths::kMostLengths);
+  CHECK(lengths.quantile(0.5) == 5);
+}
+
+}  // namespace
+}  // namespace troupe

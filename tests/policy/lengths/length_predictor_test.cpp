@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/lengths/length_predictor.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+using Stage = LengthPredictor::Stage;
+constexpr std::uint32_t kMaxTokens = 2000;
+
+std::vector<std::int32_t> prompt_of(std::int32_t application, std::int32_t question) {
+  std::vector<std::int32_t> prompt(LengthPredictor::kBeginningTokens, application);
+  prompt.push_back(question);
+  return prompt;
+}
+
+// Answers one after the other, each of so many tokens; the share that fitted.
+struct Traffic {
+  LengthPredictor predictor;
+  std::uint64_t last = 0;
+  int num_fitted = 0, num_answers = 0;
+
+  LengthGuess answer(const std::string& tenant, std::int32_t application, SeenLength length,
+                     std::uint32_t max_tokens = kMaxTokens) {
+    const auto prompt = prompt_of(application, static_cast<std::int32_t>(++last));
+    const LengthGuess guess =
+        predictor.foresee(last, {.tenant = tenant, .prompt = prompt, .max_tokens = max_tokens});
+    predictor.learn(last, length);
+    num_fitted += length.num_tokens <= guess.reserved ? 1 : 0;
+    num_answers += 1;
+    return guess;
+  }
+  double coverage() const { return static_cast<double>(num_fitted) / num_answers; }
+};
+
+TEST_CASE("length predictor: nothing is known, so all that may come is reserved") {
+  Traffic traffic;
+  const LengthGuess guess = traffic.answer("a", 1, {.num_tokens = 10});
+  CHECK(guess.reserved == kMaxTokens);
+  CHECK(guess.likely == kMaxTokens);
+  CHECK(traffic.predictor.num_learnt() == 1);
+  CHECK(traffic.predictor.num_awaited() == 0);
+}
+
+TEST_CASE("length predictor: applications are told apart by the beginnings of their prompts") {
+  Traffic traffic;
+  for (int i = 0; i < 100; ++i) {
+    traffic.answer("a", 1, {.num_tokens = 10});
+    traffic.answer("a", 2, {.num_tokens = 1000});
+  }
+  CHECK(traffic.predictor.stage() == Stage::kBeginning);
+  CHECK(traffic.answer("a", 1, {.num_tokens = 10}).likely == 10);
+  CHECK(traffic.answer("a", 2, {.num_tokens = 1000}).likely == 1000);
+}
+
+TEST_CASE("length predictor: a tenant's answers tell of its others where beginnings are new") {
+  Traffic traffic;
+  for (std::int32_t i = 0; i < 100; ++i) {
+    traffic.answer("short", 1000 + i, {.num_tokens = 20});
+    traffic.answer("long", 2000 + i, {.num_tokens = 800});
+  }
+  CHECK(traffic.predictor.stage() == Stage::kTenant);
+  CHECK(traffic.answer("short", 5000, {.num_tokens = 20}).likely == 20);
+  CHECK(traffic.answer("long", 5001, {.num_tokens = 800}).likely == 800);
+}
+
+TEST_CASE("length predictor: another tenant's prompts of the same beginning tell nothing") {
+  Traffic traffic;
+  for (int i = 0; i < 20; ++i) traffic.answer("a", 1, {.num_tokens = 10});
+  for (int i = 0; i < 20; ++i) traffic.answer("b", 1, {.num_tokens = 700});
+  CHECK(traffic.answer("a", 1, {.num_tokens = 10}).likely == 10);
+  CHECK(traffic.answer("b", 1, {.num_tokens = 700}).likely == 700);
+}
+
+TEST_CASE("length predictor: a stage that misleads is switched off by its loss") {
+  Traffic traffic;
+  std::mt19937_64 random(1);
+  // Each beginning has another length every time it has become known.
+  for (std::int32_t i = 0; i < 600; ++i) {
+    const bool is_odd_turn = (i / 3 / 10) % 2 == 1;
+    const bool is_odd_application = i % 3 == 1;
+    const std::uint32_t length = is_odd_turn == is_odd_application ? 10 : 1000;
+    traffic.answer("a", i % 3, {.num_tokens = length});
+  }
+  CHECK(traffic.predictor.stage() == Stage::kEveryone);
+  CHECK(traffic.predictor.mean_loss(Stage::kBeginning) > traffic.predictor.mean_loss(Stage::kEveryone));
+}
+
+TEST_CASE("length predictor: answers that were cut off are not taken for short ones") {
+  Traffic traffic;
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 200; ++i)  // half of them are left after 5 tokens
+    traffic.answer("a", 1, i % 2 == 0 ? SeenLength{.num_tokens = 400} : SeenLength{5, false});
+  CHECK(traffic.answer("a", 1, {.num_tokens = 400}).likely == 400);
+}
+
+TEST_CASE("length predictor: no guess is beyond what the answer may have") {
+  Traffic traffic;
+  for (int i = 0; i < 50; ++i) traffic.answer("a", 1, {.num_tokens = 900});
+  const LengthGuess guess = traffic.answer("a", 1, {.num_tokens = 64, .is_whole = false}, 64);
+  CHECK(guess.reserved == 64);
+  CHECK(guess.likely == 64);
+}
+
+TEST_CASE("length predictor: the wanted share of answers fits, also when lengths drift") {
+  const std::vector<std::function<double(double)>> medians{
+      [](double) { return 200.0; },                        // steady
+      [](double at) { return 20.0 + 780.0 * at; },         // growing
+      [](double at) { return 800.0 - 780.0 * at; },        // shrinking
+      [](double at) { return at < 0.5 ? 50.0 : 900.0; }};  // all at once
+  for (const double quantile : {0.5, 0.7, 0.9})
+    for (std::size_t drift = 0; drift < medians.size(); ++drift) {
+      Traffic traffic{.predictor = LengthPredictor(quantile)};
+      std::mt19937_64 random(drift);
+      std::normal_distribution<double> spread(0, 0.6);
+      for (int i = 0; i < 2000; ++i) {
+        const double median = medians[drift](i / 2000.0);
+        const auto length =
+            static_cast<std::uint32_t>(std::clamp(median * std::exp(spread(random)), 1.0, 1999.0));
+        traffic.answer("a", 1, {.num_tokens = length});
+      }
+      CAPTURE(quantile);
+      CAPTURE(drift);
+      CHECK(std::abs(traffic.coverage() - quantile) < 0.03);
+    }
+}
+
+TEST_CASE("length predictor: keys of requests that never come again take no memory for ever") {
+  Traffic traffic;
+  for (std::int32_t i = 0; i < 3000; ++i) traffic.answer("tenant " + std::to_string(i), i, {.num_tokens = 3});
+  const std::string text = traffic.predictor.encode();
+  std::size_t num_keys = 0;
+  for (auto at = text.find("\nkey "); at != std::string::npos; at = text.find("\nkey ", at + 1)) ++num_keys;
+  CHECK(num_keys == LengthPredictor::kMostKeys);
+}
+
+TEST_CASE("length predictor: what it has learnt is the same after a restart") {
+  Traffic traffic;
+  for (std::uint32_t i = 0; i < 700; ++i) {
+    traffic.answer("a", 1, {.num_tokens = 10 + i % 7});
+    traffic.answer("b", 2, {.num_tokens = 500 + i % 11, .is_whole = i % 5 != 0});
+  }
+  const auto text = traffic.predictor.encode();
+  const auto restored = LengthPredictor::decode(text, 0.6);
+  REQUIRE(restored);
+  CHECK(restored->encode() == text);
+  CHECK(restored->stage() == traffic.predictor.stage());
+  CHECK(restored->coverage() == traffic.predictor.coverage());
+  Traffic again{.predictor = *restored, .last = traffic.last};
+  const LengthGuess expected = traffic.answer("b", 2, {.num_tokens = 500});
+  const LengthGuess guess = again.answer("b", 2, {.num_tokens = 500});
+  CHECK(guess.reserved == expected.reserved);
+  CHECK(guess.likely == expected.likely);
+}
+
+TEST_CASE("length predictor: text that was cut short or changed in any byte is refused") {
+  Traffic traffic;
+  for (std::uint32_t i = 0; i < 12; ++i)
+    traffic.answer("a", 1, {.num_tokens = 10 + i, .is_whole = i % 3 != 0});
+  const std::string text = traffic.predictor.encode();
+  REQUIRE(LengthPredictor::decode(text, 0.6));
+  for (std::size_t size = 0; size < text.size(); ++size)
+    CHECK_FALSE(LengthPredictor::decode(text.substr(0, size), 0.6));
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string damaged = text;
+    damaged[i] = static_cast<char>(damaged[i] ^ 1);
+    CHECK_FALSE(LengthPredictor::decode(damaged, 0.6));
+  }
+}
+
+TEST_CASE("pinball loss: too few tokens and too many cost as the rank says") {
+  CHECK(pinball_loss(0.75, 100, {.num_tokens = 140}) == doctest::Approx(30));
+  CHECK(pinball_loss(0.75, 100, {.num_tokens = 60}) == doctest::Approx(10));
+  CHECK(pinball_loss(0.75, 100, {.num_tokens = 140, .is_whole = false}) == doctest::Approx(30));
+  CHECK_FALSE(pinball_loss(0.75, 100, {.num_tokens = 60, .is_whole = false}));
+}
+
+}  // namespace
+}  // namespace troupe
