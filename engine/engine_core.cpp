@@ -111,7 +111,8 @@ EngineCore::SequenceIndex EngineCore::add(std::shared_ptr<const AdmissionTicket>
     sequence.tokens.reserve(ticket->prompt.size() + kUsualAnswer);
     sequence.tokens = ticket->prompt;
   }
-  if (ticket->sampling.has_penalties()) sequence.penalized.emplace(ticket->repeated_prompt);
+  sequence.is_penalized = ticket->sampling.has_penalties();
+  if (sequence.is_penalized) sequence.penalized.emplace(ticket->repeated_prompt);
   sequence.ticket = std::move(ticket);
   index_of_.emplace(sequence.id, index);
   return index;
@@ -176,7 +177,7 @@ std::uint32_t EngineCore::take_drawn(Sequence& sequence, std::uint32_t max_token
        std::span(drawn).first(std::min<std::size_t>(drawn.size(), max_tokens - 1))) {
     if (token < 0 || static_cast<std::uint32_t>(token) >= limits_->vocabulary_size) break;
     sequence.tokens.push_back(token);
-    if (sequence.penalized) sequence.penalized->add(token);
+    if (sequence.is_penalized) sequence.penalized->add(token);
     number += 1;
   }
   return number;
@@ -600,6 +601,13 @@ Sequence* EngineCore::find_run(SequenceIndex index, std::uint64_t run) {
 
 void EngineCore::emit(SequenceId id, SequenceOutput output) {
   out_->emplace_back(std::in_place_type<Emit>, Emit{.sequence = id, .output = std::move(output)});
+}
+
+// To be filled in its place, until the next command is appended: one comes for every token.
+NewToken& EngineCore::emit_token(SequenceId id) {
+  auto& command = std::get<Emit>(out_->emplace_back(std::in_place_type<Emit>));
+  command.sequence = id;
+  return command.output.emplace<NewToken>();
 }
 
 PageSizing EngineCore::page_sizing(const Worker& worker) const {

@@ -25,7 +25,9 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory_resource>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <variant>
 #include <vector>
@@ -78,6 +80,10 @@ class EngineCore {
   // An iteration of the sequences that run there; 0: none, or not known yet.
   std::chrono::nanoseconds decode_time(WorkerId worker) const;
 
+  // Before this worker's BatchDone, where a caller has so many cores that none stays in the
+  // processor's caches: loads what the event will touch.
+  void prefetch_done(WorkerId worker) const;
+
   // Some are tried alone for a worker's death (policy/health/suspects.hpp).
   // Paused suspects do not count: their clients do not read, and others need not wait.
   bool has_suspects() const;
@@ -103,11 +109,11 @@ class EngineCore {
  private:
   friend class Fingerprint;  // of all its state, for the exploration of small worlds
   struct FlightEntry {
-    SequenceIndex sequence = 0;
     std::uint64_t run = 0;
     SequenceId id = 0;
-    SequenceStep step;
     LeaseId lease = 0;
+    SequenceStep step;
+    SequenceIndex sequence = 0;
   };
   struct Flight {
     std::uint64_t batch_id = 0;
@@ -137,6 +143,7 @@ class EngineCore {
   };
   // Results of the slices of one step.
   struct SliceResults;
+  using Participants = std::pmr::vector<SequenceIndex>;  // in the next batch, by arrival
   // The most tokens the sequence may have, or why it can't be served.
   using Verdict = std::variant<std::uint32_t, Refusal>;
 
@@ -212,11 +219,11 @@ class EngineCore {
   void advance();
   bool extend(WorkerId id, Worker& worker);
   bool submit_batch(WorkerId id, Worker& worker);
-  bool waits_for_masks(const Worker& worker, const std::vector<SequenceIndex>& participants) const;
-  BatchLimits limits_of_batch(const Worker& worker, const std::vector<BatchCandidate>& candidates) const;
-  std::vector<SequenceIndex> choose_participants(const Worker& worker) const;
-  Flight take_off(Worker& worker, const std::vector<SequenceIndex>& participants,
-                  const std::vector<BatchShare>& shares, SubmitBatch& command);
+  bool waits_for_masks(const Worker& worker, const Participants& participants) const;
+  BatchLimits limits_of_batch(const Worker& worker, std::span<const BatchCandidate> candidates) const;
+  Participants choose_participants(const Worker& worker, std::pmr::memory_resource* memory) const;
+  Flight take_off(Worker& worker, const Participants& participants, const std::vector<BatchShare>& shares,
+                  SubmitBatch& command);
   void absorb(WorkerId id, const Flight& flight, const BatchResult& result, std::chrono::nanoseconds time);
   void absorb_scores(SequenceIndex index, const SliceResults& slices);
   bool absorb_token(SequenceIndex index, const SliceResults& slices);
@@ -227,6 +234,7 @@ class EngineCore {
   void forgive_deaths();
 
   void emit(SequenceId id, SequenceOutput output);
+  NewToken& emit_token(SequenceId id);
   Sequence* find_run(SequenceIndex index, std::uint64_t run);
   std::optional<SequenceIndex> index_of(SequenceId id) const;
   PageMap::Lookup lookup_of(const Sequence& sequence) const;

@@ -2,6 +2,9 @@
 // The part of the core that runs in every iteration: pages ahead, admission, the
 // next batches, their results.
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory_resource>
 #include <utility>
 
 #include "engine/batch_builder.hpp"
@@ -10,12 +13,20 @@
 namespace troupe {
 namespace {
 
+void prefetch(const void* place, std::size_t num_bytes) {
+  const auto* bytes = static_cast<const char*>(place);
+  for (std::size_t line = 0; line < num_bytes; line += 64) __builtin_prefetch(bytes + line);
+}
+
 // Sequences of a batch lie apart in memory: by the time it is their turn they are near.
 constexpr std::size_t kAhead = 6;
-void prefetch(const Sequence& sequence) {
-  const auto* bytes = reinterpret_cast<const char*>(&sequence);
-  for (std::size_t line = 0; line < 256; line += 64) __builtin_prefetch(bytes + line);
-}
+void prefetch(const Sequence& sequence) { prefetch(&sequence, offsetof(Sequence, end_tokens)); }
+
+// Memory of what is forgotten at the end of a call: none is asked for in any iteration of a usual batch.
+struct Scratch {
+  std::array<std::byte, 8192> place;
+  std::pmr::monotonic_buffer_resource memory{place.data(), place.size()};
+};
 
 std::size_t num_slices(const SequenceStep& step) { return step.scores ? step.num_tokens : 1; }
 
@@ -24,7 +35,7 @@ BatchCandidate candidate_of(const Sequence& sequence, std::uint32_t page_size) {
                            .page_capacity = static_cast<std::uint32_t>(sequence.pages.size()) * page_size,
                            .flow = sequence.flow,
                            .last_batch = sequence.last_batch};
-  if (sequence.penalized)
+  if (sequence.is_penalized)
     candidate.num_penalized_tokens = static_cast<std::uint32_t>(sequence.penalized->tokens().size());
   return candidate;
 }
@@ -95,9 +106,10 @@ PageMap::Lookup EngineCore::lookup_of(const Sequence& sequence) const {
 }
 
 bool EngineCore::submit_batch(WorkerId id, Worker& worker) {
-  const std::vector<SequenceIndex> participants = choose_participants(worker);
+  Scratch scratch;
+  const Participants participants = choose_participants(worker, &scratch.memory);
   if (waits_for_masks(worker, participants)) return false;
-  std::vector<BatchCandidate> candidates;
+  std::pmr::vector<BatchCandidate> candidates(&scratch.memory);
   candidates.reserve(participants.size());
   for (const SequenceIndex index : participants)
     candidates.push_back(candidate_of(sequences_[index], worker.device.page_size));
@@ -116,7 +128,7 @@ bool EngineCore::submit_batch(WorkerId id, Worker& worker) {
 // A guided sequence has a step in each batch like any other: where one runs no batch is formed
 // before the last one is done and what each may draw next is known. A guide that was late
 // by too much is not waited for again: it misses batches.
-bool EngineCore::waits_for_masks(const Worker& worker, const std::vector<SequenceIndex>& participants) const {
+bool EngineCore::waits_for_masks(const Worker& worker, const Participants& participants) const {
   return std::any_of(participants.begin(), participants.end(), [&](SequenceIndex index) {
     const Sequence& sequence = sequences_[index];
     if (!sequence.is_guided || sequence.is_guide_slow) return false;
@@ -126,7 +138,7 @@ bool EngineCore::waits_for_masks(const Worker& worker, const std::vector<Sequenc
 
 // Streams that run keep their pace: the first prompt's context says what tokens cost.
 BatchLimits EngineCore::limits_of_batch(const Worker& worker,
-                                        const std::vector<BatchCandidate>& candidates) const {
+                                        std::span<const BatchCandidate> candidates) const {
   BatchLimits limits = worker.limits;
   const double itl_factor = options_.serving.itl_factor;
   if (itl_factor <= 1) return limits;
@@ -137,7 +149,7 @@ BatchLimits EngineCore::limits_of_batch(const Worker& worker,
   return limits;
 }
 
-EngineCore::Flight EngineCore::take_off(Worker& worker, const std::vector<SequenceIndex>& participants,
+EngineCore::Flight EngineCore::take_off(Worker& worker, const Participants& participants,
                                         const std::vector<BatchShare>& shares, SubmitBatch& command) {
   Flight flight{.batch_id = command.batch_id,
                 .submitted = now_,
@@ -152,6 +164,7 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const std::vector<Sequen
     batch->slices.reserve(shares.size());
   } else {
     command.copies = flight.copies;
+    command.steps.reserve(shares.size());
   }
   for (const BatchShare& share : shares) {
     const SequenceIndex index = participants[share.candidate];
@@ -165,19 +178,20 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const std::vector<Sequen
     flight.num_decodes += share.step.sample && share.step.num_tokens == 1 ? 1 : 0;
     sequence.progress.submitted(share.step);
     sequence.last_batch = command.batch_id;
-    flight.entries.push_back({.sequence = index,
-                              .run = sequence.run,
+    flight.entries.push_back({.run = sequence.run,
                               .id = sequence.id,
+                              .lease = sequence.lease,
                               .step = share.step,
-                              .lease = sequence.lease});
+                              .sequence = index});
   }
   command.shape = flight.shape;
   command.batch = std::move(batch);
   return flight;
 }
 
-std::vector<EngineCore::SequenceIndex> EngineCore::choose_participants(const Worker& worker) const {
-  std::vector<SequenceIndex> participants;
+EngineCore::Participants EngineCore::choose_participants(const Worker& worker,
+                                                         std::pmr::memory_resource* memory) const {
+  Participants participants(memory);
   participants.reserve(worker.running.size());
   for (const SequenceIndex index : worker.running)
     if (!sequences_[index].is_paused) participants.push_back(index);
@@ -186,7 +200,7 @@ std::vector<EngineCore::SequenceIndex> EngineCore::choose_participants(const Wor
   for (const SequenceIndex index : participants) running.push_back(sequences_[index].id);
   for (const Flight& flight : worker.in_flight)
     for (const FlightEntry& entry : flight.entries) in_flight.push_back(entry.id);
-  std::vector<SequenceIndex> chosen;
+  Participants chosen(memory);
   for (const std::size_t index : suspects_.choose_participants(running, in_flight))
     chosen.push_back(participants[index]);
   return chosen;
@@ -202,6 +216,15 @@ void EngineCore::take(const BatchDone& event) {
   absorb(event.worker, *flight, event.result, time);
   worker.is_admission_blocked = worker.is_extension_blocked = false;
   advance();
+}
+
+void EngineCore::prefetch_done(WorkerId id) const {
+  if (num_in_flight(id) == 0) return;
+  const Worker& worker = workers_[id];
+  const auto& entries = worker.in_flight.front().entries;
+  prefetch(&worker, sizeof(worker));
+  prefetch(entries.data(), entries.size() * sizeof(FlightEntry));
+  prefetch(worker.running.data(), worker.running.size() * sizeof(SequenceIndex));
 }
 
 // time: of the batch, on the device.
@@ -231,7 +254,8 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
     }
     sequence->progress.completed(entry.step);
     sequence->batches += {.num_batches = 1, .num_sequences = flight.entries.size(), .time = time};
-    suspects_.computed(entry.id, entry.step.context_length + entry.step.num_tokens);
+    if (!suspects_.is_empty())
+      suspects_.computed(entry.id, entry.step.context_length + entry.step.num_tokens);
     has_committed = commit_pages(*sequence, entry.step) || has_committed;
     if (entry.step.scores) {
       absorb_scores(entry.sequence, slices);
@@ -239,9 +263,9 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
       has_committed = commit_tail(*sequence) || has_committed;
       release(entry.sequence);
     }
-    if (!find_run(entry.sequence, entry.run)) continue;
+    if (sequence->run != entry.run) continue;
     if (sequence->num_generated() >= sequence->length.report_at) nearing.push_back(entry);
-    settle_pause(entry.sequence);
+    if (sequence->is_paused) settle_pause(entry.sequence);
   }
   for (const FlightEntry& entry : nearing)
     if (find_run(entry.sequence, entry.run)) settle_overrun(entry.sequence);
@@ -285,17 +309,18 @@ bool EngineCore::absorb_token(SequenceIndex index, const SliceResults& slices) {
   }
   if (keeps_tokens_) sequence.tokens.push_back(token);
   flows_.charge(sequence.flow, FairQueue::kDrawnTokenCost);
-  if (sequence.penalized) sequence.penalized->add(token);
+  if (sequence.is_penalized) sequence.penalized->add(token);
   if (sequence.is_guided) {
     sequence.allowed = nullptr;
     sequence.drawn = now_;
   }
   sequence.has_progressed = true;
-  NewToken output{.token = token,
-                  .index = sequence.num_generated(),
-                  .cached_tokens = sequence.cached_tokens,
-                  .started = sequence.started,
-                  .batches = sequence.batches};
+  NewToken& output = emit_token(sequence.id);
+  output.token = token;
+  output.index = sequence.num_generated();
+  output.cached_tokens = sequence.cached_tokens;
+  output.started = sequence.started;
+  output.batches = sequence.batches;
   const TokenLogprobs* logprobs = slices.logprobs(0);
   if (logprobs && sequence.wants_logprobs) output.logprobs = std::make_shared<const TokenLogprobs>(*logprobs);
   if (sequence.scores_prompt && sequence.num_generated() == 1)
@@ -311,9 +336,7 @@ bool EngineCore::absorb_token(SequenceIndex index, const SliceResults& slices) {
   } else if (sequence.progress.is_at_limit()) {
     output.end = SequenceEnd::kLength;
   }
-  const bool has_ended = output.end != SequenceEnd::kNotYet;
-  emit(sequence.id, std::move(output));
-  return has_ended;
+  return output.end != SequenceEnd::kNotYet;
 }
 
 // Pages become shareable once the KV of their last token is there. True if some did.

@@ -24,7 +24,7 @@
 
 namespace troupe {
 
-struct Sequence {
+struct alignas(64) Sequence {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   enum class Phase : std::uint8_t {
@@ -37,6 +37,8 @@ struct Sequence {
   // End tokens in place: every token that is drawn is compared with them.
   static constexpr std::size_t kFewEndTokens = 4;
 
+  // Read or written for every token. The sequences of a thousand workers do not fit into a
+  // processor's caches: a token costs the lines that it touches.
   std::uint64_t run = 0;  // unique; what was submitted or fetched for an older run is void
   SequenceId id = 0;      // 0: this place is free
   Phase phase = Phase::kWaiting;
@@ -50,38 +52,41 @@ struct Sequence {
   bool is_guided = false;                              // so too: it has allowed_first
   bool is_guide_slow = false;                          // its masks took long: others do not wait for them
   std::uint8_t num_end_tokens = 0;                     // more than kFewEndTokens: they are in the ticket
-  std::array<std::int32_t, kFewEndTokens> end_tokens = {};
   std::uint32_t num_prompt = 0;
-  FairQueue::FlowId flow = 0;
-  std::uint32_t min_tokens = 0;
   SequenceProgress progress;
-  ForeseenLength length;             // of its answer
-  std::uint64_t last_batch = 0;      // the last it was in, or before which it began to run
-  std::vector<std::int32_t> tokens;  // prompt, then completion
-  std::uint32_t cached_tokens = 0;   // of the prompt, when it first ran
-  BatchTally batches;                // completed ones
-  // While it runs:
-  WorkerId worker = 0;
-  LeaseId lease = 0;
-  std::vector<PageId> pages;
-  SlotId slot = 0;
+  LeaseId lease = 0;  // while it runs
+  FairQueue::FlowId flow = 0;
+  std::uint64_t last_batch = 0;  // the last it was in, or before which it began to run
+  std::uint32_t min_tokens = 0;
+  std::uint32_t cached_tokens = 0;  // of the prompt, when it first ran
+  BatchTally batches;               // completed ones
+  std::vector<PageId> pages;        // while it runs
+  TimePoint started;                // when it first ran
+  bool is_penalized = false;        // has `penalized`
+  ForeseenLength length;            // of its answer
 
-  std::uint32_t num_given_up = 0;  // tokens computed when it last lost its pages
-  std::uint32_t fetched_tokens = 0;
+  // For every token of some.
+  std::array<std::int32_t, kFewEndTokens> end_tokens = {};
+  std::vector<std::int32_t> tokens;            // prompt, then completion; if the core keeps them
+  std::optional<TokenCounts> penalized;        // of its tokens, if it has penalties
+  std::shared_ptr<const TokenMask> allowed;    // if it is guided: for the next token; null: not known yet
+  TimePoint drawn;                             // if it is guided: its last token was known
+  std::chrono::nanoseconds guide_debt{0};      // by which its masks were late, less what quick ones pay back
+  std::vector<TokenLogprobs> prompt_logprobs;  // if they are wanted: from the second token on
+
+  // When it comes, begins to run, stops or ends.
+  std::shared_ptr<const AdmissionTicket> ticket;
   std::uint64_t arrival = 0;  // order of arrival
-  // When it last began to run: tokens known, and those of them whose KV was found.
-  std::uint32_t num_known_at_start = 0, num_found_at_start = 0;
-  TimePoint started;  // when it first ran
   TimePoint arrived;
   TimePoint queued;  // it waits since
   TimePoint asked;   // when its turn to ask for pages first came since; epoch: not yet
   TimePoint load_began, loaded;
-  std::shared_ptr<const AdmissionTicket> ticket;
-  std::shared_ptr<const TokenMask> allowed;    // if it is guided: for the next token; null: not known yet
-  std::chrono::nanoseconds guide_debt{0};      // by which its masks were late, less what quick ones pay back
-  TimePoint drawn;                             // if it is guided: its last token was known
-  std::optional<TokenCounts> penalized;        // of its tokens, if it has penalties
-  std::vector<TokenLogprobs> prompt_logprobs;  // if they are wanted: from the second token on
+  std::uint32_t fetched_tokens = 0;
+  std::uint32_t num_given_up = 0;  // tokens computed when it last lost its pages
+  // When it last began to run: tokens known, and those of them whose KV was found.
+  std::uint32_t num_known_at_start = 0, num_found_at_start = 0;
+  WorkerId worker = 0;  // while it runs
+  SlotId slot = 0;      // so too
 
   std::uint32_t num_generated() const { return progress.num_known() - num_prompt; }
   bool is_ended_by(std::int32_t token) const {

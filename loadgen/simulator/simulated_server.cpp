@@ -37,13 +37,14 @@ DeviceDescription device_of(const ProfiledServer& server) {
 }  // namespace
 
 SimulatedServer::SimulatedServer(const CostProfile& profile, std::span<const std::int32_t> blank_prompt,
-                                 bool says_each_token, std::uint64_t seed)
+                                 Commands& commands, bool says_each_token, std::uint64_t seed)
     : profile_(profile),
       blank_prompt_(blank_prompt),
       says_each_token_(says_each_token),
       core_(core_options(profile.serving)),
       predictor_(profile.serving.settings.reserved_quantile),
-      random_(seed) {
+      random_(seed),
+      commands_(commands) {
   hand(WorkerReady{.worker = 0, .epoch = 1, .description = device_of(profile.serving)});
 }
 
@@ -88,13 +89,9 @@ void SimulatedServer::complete_batch() {
   now_ = flight.done;
   BatchDone done{.worker = 0, .epoch = 1, .result = {}};
   done.result.batch_id = flight.batch_id;
-  if (has_own_tokens_) {
-    done.result.tokens.reserve(flight.steps.size());
-    for (const SubmittedStep& step : flight.steps) done.result.tokens.push_back(draw(step));
-  } else {
-    done.result.tokens.assign(flight.steps.size(), kAnyToken);
-  }
-  hand(done);
+  done.result.tokens.assign(flight.num_steps, kAnyToken);
+  for (std::size_t i = 0; i < flight.steps.size(); ++i) done.result.tokens[i] = draw(flight.steps[i]);
+  hand(std::move(done));
 }
 
 // The next token of the request's answer.
@@ -124,15 +121,19 @@ void SimulatedServer::hand(const Event& event) {
 }
 
 void SimulatedServer::hand_over(const Event& event) {
-  commands_.clear();
   core_.on(event, EngineCore::TimePoint(now_), commands_);
   for (Command& command : commands_) {
-    if (auto* batch = std::get_if<SubmitBatch>(&command)) take(std::move(*batch));
-    if (const auto* output = std::get_if<Emit>(&command)) take(*output);
-    if (const auto* question = std::get_if<ForecastLength>(&command)) take(*question);
-    if (const auto* answer = std::get_if<LearnLength>(&command))
+    if (const auto* output = std::get_if<Emit>(&command)) {
+      take(*output);
+    } else if (auto* batch = std::get_if<SubmitBatch>(&command)) {
+      take(std::move(*batch));
+    } else if (const auto* question = std::get_if<ForecastLength>(&command)) {
+      take(*question);
+    } else if (const auto* answer = std::get_if<LearnLength>(&command)) {
       predictor_.learn(answer->sequence, {.num_tokens = answer->num_tokens, .is_whole = answer->is_whole});
+    }
   }
+  commands_.clear();
 }
 
 // The answer comes at once.
@@ -145,7 +146,8 @@ void SimulatedServer::take(SubmitBatch&& command) {
   device_free_ =
       std::max(device_free_, handed_in) + std::max(compute_time(command.shape), copy_time(command.copies));
   in_flight_.push_back(
-      {.done = device_free_, .batch_id = command.batch_id, .steps = std::move(command.steps)});
+      {.done = device_free_, .batch_id = command.batch_id, .num_steps = command.steps.size(), .steps = {}});
+  if (has_own_tokens_) in_flight_.back().steps = std::move(command.steps);
   totals_.num_batches += 1;
   totals_.batch_tokens += command.shape.num_tokens;
   for (const PageCopy& copy : command.copies) {

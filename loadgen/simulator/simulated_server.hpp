@@ -60,16 +60,19 @@ class SimulatedServer {
  public:
   using Time = std::chrono::nanoseconds;  // from the begin of the simulation
 
-  // Both must outlive this. The profile has no problem; blank_prompt stands for
+  // All of them must outlive this. The profile has no problem; blank_prompt stands for
   // any prompt where nothing is shared: limits.longest_sequence() valid ids, which
-  // is one too many. seed: of what is drawn.
-  SimulatedServer(const CostProfile& profile, std::span<const std::int32_t> blank_prompt,
+  // is one too many. commands: for all servers, empty between their calls; those of a thousand
+  // would not stay in the processor's caches. seed: of what is drawn.
+  SimulatedServer(const CostProfile& profile, std::span<const std::int32_t> blank_prompt, Commands& commands,
                   bool says_each_token, std::uint64_t seed);
 
   void admit(Time now, const SimulatedRequest& request);
   // When the oldest batch in flight is done; nullopt: none is in flight.
   std::optional<Time> next_done() const;
   void complete_batch();  // at next_done()
+  // Before complete_batch(): loads what it will touch.
+  void prefetch_done() const { core_.prefetch_done(0); }
   // When the queue is looked through next; nullopt: when nothing is here.
   std::optional<Time> next_check() const { return next_check_; }
   void check_queue();  // at next_check()
@@ -91,7 +94,8 @@ class SimulatedServer {
   struct Flight {
     Time done{0};
     std::uint64_t batch_id = 0;
-    std::vector<SubmittedStep> steps;
+    std::size_t num_steps = 0;
+    std::vector<SubmittedStep> steps;  // empty: of each any token is drawn
   };
 
   SequenceId add(const SimulatedRequest& request);
@@ -113,7 +117,7 @@ class SimulatedServer {
   LengthPredictor predictor_;  // as the predictor actor has it
   std::vector<LengthForecast> forecasts_;
   std::mt19937_64 random_;
-  Commands commands_;
+  Commands& commands_;
   Time now_{0};
   Time device_free_{0};
   std::optional<Time> next_check_;

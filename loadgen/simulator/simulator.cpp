@@ -84,6 +84,7 @@ class Simulator {
  private:
   void push(Time time, Event::Kind kind, std::uint32_t index);
   void take(const Event& event);
+  void prefetch_next() const;
   bool may_send_at(Time time) const { return settings_.duration.count() == 0 || time < settings_.duration; }
   bool plan_conversation();
   std::uint32_t open_conversation();
@@ -104,6 +105,7 @@ class Simulator {
   SimulationSettings settings_;
   Simulation simulation_;
   std::vector<std::int32_t> blank_prompt_;  // for all workers
+  Commands commands_;                       // so too
   std::vector<SimulatedServer> workers_;
   std::vector<WorkerLoad> loads_;  // as the dispatch policy sees them
   std::vector<bool> has_batch_event_, has_check_event_;
@@ -133,7 +135,8 @@ Simulator::Simulator(const CostProfile& profile, ConversationSource& source,
   simulation_.result.classes = std::move(classes);
   workers_.reserve(settings.num_workers);
   for (std::uint32_t i = 0; i < settings.num_workers; ++i)
-    workers_.emplace_back(profile_, blank_prompt_, settings.records_gaps, settings.seed * 1000 + i);
+    workers_.emplace_back(profile_, blank_prompt_, commands_, settings.records_gaps,
+                          settings.seed * 1000 + i);
 }
 
 Simulation Simulator::run() {
@@ -146,6 +149,7 @@ Simulation Simulator::run() {
     events_.pop();
     now_ = event.time;
     simulation_.num_events += 1;
+    prefetch_next();
     take(event);
   }
   simulation_.totals = sum_totals();
@@ -169,6 +173,8 @@ void Simulator::take(const Event& event) {
     case Event::Kind::kBatchDone:
       has_batch_event_[event.index] = false;
       workers_[event.index].complete_batch();
+      if (!events_.empty() && events_.top().kind == Event::Kind::kBatchDone)
+        workers_[events_.top().index].prefetch_done();
       follow(event.index);
       break;
     case Event::Kind::kQueueCheck:
@@ -178,6 +184,13 @@ void Simulator::take(const Event& event) {
       break;
     case Event::Kind::kSample: take_sample(); break;
   }
+}
+
+// A worker's state is far away by the time its next batch is done, when there are many.
+void Simulator::prefetch_next() const {
+  if (events_.empty() || events_.top().kind != Event::Kind::kBatchDone) return;
+  const auto* bytes = reinterpret_cast<const char*>(&workers_[events_.top().index]);
+  for (std::size_t line = 0; line < sizeof(SimulatedServer); line += 64) __builtin_prefetch(bytes + line);
 }
 
 // False if no further one is to begin.

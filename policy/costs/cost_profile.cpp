@@ -116,18 +116,6 @@ std::string iteration_problem(const IterationCost& cost) {
 
 }  // namespace
 
-void IterationShape::add(const SequenceStep& step) {
-  num_tokens += step.num_tokens;
-  num_sequences += 1;
-  num_output_rows += step.sample ? 1 : 0;
-  const std::uint64_t n = step.num_tokens;
-  if (n == 1) {
-    decode_keys += step.context_length + 1;
-  } else {
-    prefill_pairs += n * step.context_length + n * (n + 1) / 2;
-  }
-}
-
 std::chrono::nanoseconds IterationCost::operator()(const IterationShape& shape) const {
   double sum = fixed + per_sequence * shape.num_sequences + per_output_row * shape.num_output_rows +
                per_decode_key * static_cast<double>(shape.decode_keys) +

@@ -30,6 +30,19 @@ struct IterationShape {
   bool operator==(const IterationShape&) const = default;
 };
 
+// Inline: called for every sequence in every iteration.
+inline void IterationShape::add(const SequenceStep& step) {
+  num_tokens += step.num_tokens;
+  num_sequences += 1;
+  num_output_rows += step.sample ? 1 : 0;
+  const std::uint64_t n = step.num_tokens;
+  if (n == 1) {
+    decode_keys += step.context_length + 1;
+  } else {
+    prefill_pairs += n * step.context_length + n * (n + 1) / 2;
+  }
+}
+
 // A sum of parts that grow with the shape, none ever negative:
 //
 //   fixed + slopes over num_tokens, one between each two knots + per_sequence

@@ -95,9 +95,16 @@ class Forming {
   std::uint32_t spare_rows_;  // of logits
 };
 
+// A sequence that decodes has no holes, and nothing to score.
 void Forming::add_decodes() {
-  for (std::size_t i = 0; i < candidates_.size() && !is_full(); ++i)
-    if (!candidates_[i].progress->is_prefilling()) add(i, 1);
+  for (std::size_t i = 0; i < candidates_.size() && !is_full(); ++i) {
+    const BatchCandidate& candidate = candidates_[i];
+    if (candidate.progress->is_prefilling()) continue;
+    const auto step = candidate.progress->next_step(1, candidate.page_capacity);
+    if (!step) continue;
+    shares_.push_back({.candidate = i, .step = *step});
+    budget_ -= 1;
+  }
 }
 
 // Beside sequences that decode; theirs are in the batch already.
@@ -162,7 +169,10 @@ std::vector<BatchShare> Forming::take() && {
   const auto comes_first = [](const BatchShare& a, const BatchShare& b) { return a.candidate < b.candidate; };
   if (!std::is_sorted(shares_.begin(), shares_.end(), comes_first))
     std::stable_sort(shares_.begin(), shares_.end(), comes_first);
-  leave_out_long_lists(candidates_, limits_.max_penalized_tokens, shares_);
+  const bool has_lists = std::any_of(candidates_.begin(), candidates_.end(), [](const auto& candidate) {
+    return candidate.num_penalized_tokens > 0;
+  });
+  if (has_lists) leave_out_long_lists(candidates_, limits_.max_penalized_tokens, shares_);
   return std::move(shares_);
 }
 

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -107,5 +108,51 @@ class SequenceProgress {
   std::uint32_t num_scored_ = 0;     // of these, those that have come
   std::vector<TokenRange> holes_;    // not submitted yet
 };
+
+// Inline: called for every sequence in every iteration.
+inline bool SequenceProgress::can_decode() const {
+  if (!may_draw_) return false;
+  if (num_known_ + num_pending_ >= max_total_) return false;
+  if (num_pending_ > 0) return num_pending_ < max_pending_;
+  return num_submitted_ < num_known_;
+}
+
+inline std::uint32_t SequenceProgress::capacity_needed(std::uint32_t num_ahead) const {
+  const std::uint32_t length = std::max(num_known_ + num_pending_, num_submitted_);
+  // The KV of the very last token is never needed.
+  return std::min(length + num_ahead, max_total_) - 1;
+}
+
+inline void SequenceProgress::submitted(const SequenceStep& step) {
+  if (step.fills_hole) {
+    TokenRange& hole = holes_.front();
+    assert(step.context_length == hole.begin && step.num_tokens <= hole.size());
+    hole.begin += step.num_tokens;
+    if (hole.size() == 0) holes_.erase(holes_.begin());
+    num_in_flight_ += 1;
+    return;
+  }
+  assert(step.context_length == num_submitted_);
+  num_submitted_ += step.num_tokens;
+  num_pending_ += step.sample ? 1 : 0;
+  if (step.sample && draws_by_permission_) may_draw_ = false;
+  num_in_flight_ += 1;
+}
+
+inline void SequenceProgress::completed(const SequenceStep& step) {
+  if (step.fills_hole) {
+    assert(num_in_flight_ > 0);
+    num_in_flight_ -= 1;
+    return;
+  }
+  assert(step.context_length == num_computed_ && num_in_flight_ > 0);
+  num_computed_ += step.num_tokens;
+  num_in_flight_ -= 1;
+  if (step.scores) num_scored_ = num_computed_;
+  if (!step.sample) return;
+  assert(num_pending_ > 0);
+  num_pending_ -= 1;
+  num_known_ += 1;
+}
 
 }  // namespace troupe

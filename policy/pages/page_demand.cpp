@@ -13,17 +13,6 @@ PageDemand admission_demand(const SequenceProgress& progress, const PageSizing& 
           .keep_free = num_running == 0 ? 0 : std::max(num_running, sizing.kept_free)};
 }
 
-PageDemand extension_demand(const SequenceProgress& progress, const PageSizing& sizing,
-                            std::uint32_t num_held) {
-  const std::uint32_t ahead = sizing.look_ahead_pages * sizing.page_size;
-  const std::uint32_t most = progress.capacity_needed(1 + ahead);
-  if (most <= num_held * sizing.page_size) return {};
-  const std::uint32_t required = sizing.pages_for(progress.capacity_needed(1));
-  return {.required = required > num_held ? required - num_held : 0,
-          .wanted = sizing.pages_for(most) - num_held,
-          .keep_free = 0};
-}
-
 std::optional<std::uint32_t> pages_to_grant(const PageDemand& demand, std::uint32_t available) {
   if (available < demand.required + demand.keep_free) return std::nullopt;
   return std::clamp(available - demand.keep_free, demand.required, std::max(demand.required, demand.wanted));

@@ -31,9 +31,17 @@ PageDemand admission_demand(const SequenceProgress& progress, const PageSizing& 
                             std::uint32_t num_running);
 
 // Pages that a running sequence lacks for its next steps beyond those it has;
-// wanted == 0: nothing.
-PageDemand extension_demand(const SequenceProgress& progress, const PageSizing& sizing,
-                            std::uint32_t num_held);
+// wanted == 0: nothing. Inline: asked for every sequence in every iteration.
+inline PageDemand extension_demand(const SequenceProgress& progress, const PageSizing& sizing,
+                                   std::uint32_t num_held) {
+  const std::uint32_t ahead = sizing.look_ahead_pages * sizing.page_size;
+  const std::uint32_t most = progress.capacity_needed(1 + ahead);
+  if (most <= num_held * sizing.page_size) return {};
+  const std::uint32_t required = sizing.pages_for(progress.capacity_needed(1));
+  return {.required = required > num_held ? required - num_held : 0,
+          .wanted = sizing.pages_for(most) - num_held,
+          .keep_free = 0};
+}
 
 // How many of `available` pages are given; nullopt: too few.
 std::optional<std::uint32_t> pages_to_grant(const PageDemand& demand, std::uint32_t available);
