@@ -107,7 +107,7 @@ void PageMap::note_iteration(WorkerId id, std::chrono::nanoseconds iteration,
   if (link.per_page <= 0) return;
   Worker& worker = workers_[id];
   worker.iteration_before =
-      std::exchange(worker.last_iteration, time_without_copies(iteration, num_over_the_link(copies), link));
+      std::exchange(worker.last_iteration, program_time(iteration, num_over_the_link(copies), link));
 }
 
 void PageMap::copy_ahead(WorkerId id, TimePoint now) {

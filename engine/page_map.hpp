@@ -105,7 +105,7 @@ class PageMap {
     std::vector<PageCopy> copies;  // for its next batch
     bool may_copies_go_alone = false;
     std::uint64_t num_copies_under_way = 0;  // decided and not done
-    // Times without copies, where the link was measured: the next batch is predicted to
+    // Their program_time(), where the link was measured: the next batch is predicted to
     // take the shorter of both, since a long prefill says nothing of the decodes after it.
     std::chrono::nanoseconds last_iteration{0}, iteration_before{0};
   };

@@ -20,14 +20,17 @@ inline constexpr std::uint32_t kCopiesAheadUnmeasured = 4;
 // However long an iteration took: the pages must be chosen, too.
 inline constexpr std::uint32_t kMostCopiesAhead = 256;
 
-// A batch's time without that of the copies that went with it, which it has in it.
-inline std::chrono::nanoseconds time_without_copies(std::chrono::nanoseconds iteration,
-                                                    std::size_t num_copies, const LoadCost& link) {
-  const std::chrono::nanoseconds copies(std::llround(static_cast<double>(num_copies) * link.per_page));
-  return std::max(std::chrono::nanoseconds(0), iteration - copies);
+// A batch's time as far as its program took it. Copies overlap with the program (decision 0008): a
+// time clearly beyond theirs is the program's, one near theirs may be all theirs.
+inline std::chrono::nanoseconds program_time(std::chrono::nanoseconds iteration, std::size_t num_copies,
+                                             const LoadCost& link) {
+  constexpr double kHidden = 0.8;
+  const double copies = static_cast<double>(num_copies) * link.per_page;
+  if (copies <= kHidden * static_cast<double>(iteration.count())) return iteration;
+  return std::max(std::chrono::nanoseconds(0), iteration - std::chrono::nanoseconds(std::llround(copies)));
 }
 
-// iteration: the next one's time without copies, as predicted. link: of loads; a store takes
+// iteration: the next one's program_time(), as predicted. link: of loads; a store takes
 // as long. num_queued: copies that go with the next batch anyway. At least 1, if nothing is queued.
 inline std::uint32_t max_copies_ahead(std::chrono::nanoseconds iteration, const LoadCost& link,
                                       std::size_t num_queued) {

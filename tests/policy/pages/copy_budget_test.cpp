@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 namespace troupe {
 namespace {
 
@@ -30,10 +32,29 @@ TEST_CASE("copy budget: copies that are queued already are part of it") {
   CHECK(max_copies_ahead(milliseconds(20), link, 200) == 0);
 }
 
-TEST_CASE("copy budget: a batch's own copies are no time for others") {
+TEST_CASE("copy budget: copies that the program hides are none of its time") {
   const LoadCost link{.fixed = 0, .per_page = 100'000};
-  CHECK(time_without_copies(milliseconds(10), 30, link) == milliseconds(7));
-  CHECK(time_without_copies(milliseconds(10), 300, link) == milliseconds(0));
+  CHECK(program_time(milliseconds(10), 0, link) == milliseconds(10));
+  CHECK(program_time(milliseconds(10), 80, link) == milliseconds(10));
+}
+
+TEST_CASE("copy budget: copies that a batch waited for are no time for others") {
+  const LoadCost link{.fixed = 0, .per_page = 100'000};
+  CHECK(program_time(milliseconds(10), 90, link) == milliseconds(1));
+  CHECK(program_time(milliseconds(10), 300, link) == milliseconds(0));
+}
+
+TEST_CASE("copy budget: where each batch restores, half of the link's time still goes ahead") {
+  const LoadCost link{.fixed = 0, .per_page = 100'000};
+  constexpr milliseconds kProgram(20);
+  constexpr std::size_t kLoads = 50;  // 5 ms in each batch
+  std::uint32_t num_ahead = 0;
+  for (int batch = 0; batch < 8; ++batch) {
+    const auto copies = microseconds(100) * (kLoads + num_ahead);
+    const auto iteration = std::max<std::chrono::nanoseconds>(kProgram, copies);
+    num_ahead = max_copies_ahead(program_time(iteration, kLoads + num_ahead, link), link, 0);
+    CHECK(num_ahead == 100);
+  }
 }
 
 TEST_CASE("copy budget: a few where copies were not measured") {
