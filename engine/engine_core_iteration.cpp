@@ -20,6 +20,7 @@ void prefetch(const void* place, std::size_t num_bytes) {
 
 // Sequences of a batch lie apart in memory: by the time it is their turn they are near.
 constexpr std::size_t kAhead = 6;
+static_assert(offsetof(Sequence, end_tokens) <= 192, "what every token needs is in three lines");
 void prefetch(const Sequence& sequence) { prefetch(&sequence, offsetof(Sequence, end_tokens)); }
 
 // Memory of what is forgotten at the end of a call: none is asked for in any iteration of a usual batch.
