@@ -47,7 +47,7 @@ def parse_arguments():
     for name, what in (("mutations", "mutated HTTP requests"), ("bodies", "generated JSON bodies"),
                        ("requests", "requests of churn"), ("kills", "loops of kill -9"),
                        ("idle", "idle connections"), ("streams", "streams beside them"),
-                       ("seconds", "seconds of each load of the part overload")):
+                       ("seconds", "seconds of each overload of the part overload; 300 for five minutes")):
         parser.add_argument(f"--{name}", type=int, help=f"{what}, instead of the usual number")
     settings = parser.parse_args()
     settings.size = lambda usual, quick: quick if settings.is_quick else usual
