@@ -17,6 +17,7 @@ DeviceBook::DeviceBook(const ServingSettings& settings, std::uint32_t num_pages)
     : num_pages_(num_pages),
       free_(all_free(num_pages)),
       nodes_(num_pages, kNoNode),
+      quotas_(num_pages, kNoQuota),
       dirty_(settings),
       clean_(settings),
       loose_(settings) {}
@@ -27,11 +28,24 @@ std::uint32_t DeviceBook::num_cached() const {
 
 std::uint32_t DeviceBook::num_spare() const { return num_free() + static_cast<std::uint32_t>(clean_.size()); }
 
-std::uint32_t DeviceBook::take_free() {
+std::uint32_t DeviceBook::take_free(QuotaId quota) {
   assert(!free_.empty());
   const std::uint32_t page = free_.back();
   free_.pop_back();
+  quotas_[page] = quota;
+  used_.add(quota);
   return page;
+}
+
+void DeviceBook::put_free(std::uint32_t page) {
+  used_.remove(quotas_[page]);
+  free_.push_back(page);
+}
+
+void DeviceBook::change_quota(std::uint32_t page, QuotaId quota) {
+  used_.remove(quotas_[page]);
+  quotas_[page] = quota;
+  used_.add(quota);
 }
 
 void DeviceBook::enqueue(std::uint32_t page, EvictionEntry node, bool is_on_host, bool is_for_disk) {
@@ -51,10 +65,12 @@ void DeviceBook::change_worth(std::uint32_t page, double worth) {
     if (queue->contains(page)) queue->change_worth(page, worth);
 }
 
-std::optional<std::uint32_t> DeviceBook::next_victim(TimePoint now) const {
-  const auto dirty = dirty_.lowest(now);
-  const auto clean = clean_.lowest(now);
+std::optional<std::uint32_t> DeviceBook::next_victim(TimePoint now, const QuotasOver& over) const {
+  const auto dirty = dirty_.lowest(now, over);
+  const auto clean = clean_.lowest(now, over);
   if (!dirty || !clean) return dirty ? dirty : clean;
+  const bool is_dirty_over = over.has(dirty_.quota(*dirty)), is_clean_over = over.has(clean_.quota(*clean));
+  if (is_dirty_over != is_clean_over) return is_dirty_over ? dirty : clean;
   return dirty_.value(*dirty, now) < clean_.value(*clean, now) ? dirty : clean;
 }
 

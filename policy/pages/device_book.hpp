@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "policy/pages/cache_quotas.hpp"
 #include "policy/pages/eviction_queue.hpp"
 #include "policy/pages/page_copy.hpp"
 #include "policy/pages/prefix_tree.hpp"
@@ -27,8 +28,10 @@ class DeviceBook {
   std::uint32_t num_spare() const;
   std::uint32_t num_available() const { return num_free() + num_cached(); }
 
-  std::uint32_t take_free();  // there must be one
-  void put_free(std::uint32_t page) { free_.push_back(page); }
+  std::uint32_t take_free(QuotaId quota);  // for it; there must be one
+  void put_free(std::uint32_t page);
+  void change_quota(std::uint32_t page, QuotaId quota);  // of one that is not free, and in no queue
+  const QuotaCounts& used() const { return used_; }      // pages that are not free
 
   // A page of a node that no lease holds. Clean: the node is on the host too;
   // dirty: it is not; loose: besides, it is still to go to the disk.
@@ -41,7 +44,7 @@ class DeviceBook {
 
   // First of all pages, of those not on the host, and of the loose ones: the page that
   // goes first.
-  std::optional<std::uint32_t> next_victim(TimePoint now) const;
+  std::optional<std::uint32_t> next_victim(TimePoint now, const QuotasOver& over) const;
   std::optional<std::uint32_t> next_dirty(TimePoint now) const { return dirty_.lowest(now); }
   std::optional<std::uint32_t> next_loose(TimePoint now) const { return loose_.lowest(now); }
   NodeId node_of(std::uint32_t page) const { return nodes_[page]; }  // of one in a queue
@@ -59,7 +62,9 @@ class DeviceBook {
   friend class Fingerprint;
   std::uint32_t num_pages_;
   std::vector<std::uint32_t> free_;
-  std::vector<NodeId> nodes_;            // by page, while it is in a queue
+  std::vector<NodeId> nodes_;    // by page, while it is in a queue
+  std::vector<QuotaId> quotas_;  // by page, while it is not free
+  QuotaCounts used_;
   EvictionQueue dirty_, clean_, loose_;  // by page: a queue is as large as its device
   std::vector<PageCopy> copies_;         // not yet taken
 };

@@ -31,7 +31,7 @@ void EvictionQueue::insert(const EvictionEntry& entry) {
   make_room(entry.id);
   Known& added = known(entry.id);
   added = {.place = place_of(entry), .is_here = true};
-  take_lane(added, settings_.cache_policy == EvictionPolicy::kLru ? 1.0 : entry.worth);
+  take_lane(added, entry.quota, settings_.cache_policy == EvictionPolicy::kLru ? 1.0 : entry.worth);
   size_ += 1;
 }
 
@@ -41,10 +41,11 @@ void EvictionQueue::make_room(std::uint32_t id) {
   if (chunks_[chunk].size() <= id % kChunk) chunks_[chunk].resize(id % kChunk + 1);
 }
 
-void EvictionQueue::take_lane(Known& entry, double worth) {
+void EvictionQueue::take_lane(Known& entry, QuotaId quota, double worth) {
   entry.worth = worth;
-  entry.lane = static_cast<int>(std::floor(std::log2(worth) * kLanesPerDoubling));
-  entry.least_worth = std::exp2(entry.lane / kLanesPerDoubling);
+  const int number = static_cast<int>(std::floor(std::log2(worth) * kLanesPerDoubling));
+  entry.lane = {quota, number};
+  entry.least_worth = std::exp2(number / kLanesPerDoubling);
   lanes_[entry.lane].insert(entry.place);
 }
 
@@ -63,7 +64,7 @@ void EvictionQueue::change_worth(std::uint32_t id, double worth) {
     return;
   }
   leave_lane(entry);
-  take_lane(entry, worth);
+  take_lane(entry, entry.lane.first, worth);
 }
 
 void EvictionQueue::erase(std::uint32_t id) {
@@ -81,6 +82,10 @@ bool EvictionQueue::contains(std::uint32_t id) const {
 
 std::optional<std::uint32_t> EvictionQueue::lowest(TimePoint now) const {
   return lowest(now, [](std::uint32_t) { return true; });
+}
+
+std::optional<std::uint32_t> EvictionQueue::lowest(TimePoint now, const QuotasOver& over) const {
+  return lowest(now, over, [](std::uint32_t) { return true; });
 }
 
 double EvictionQueue::value(std::uint32_t id, TimePoint now) const {

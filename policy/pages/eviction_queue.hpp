@@ -16,8 +16,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "policy/pages/cache_quotas.hpp"
 #include "policy/serving_settings.hpp"
 
 namespace troupe {
@@ -29,6 +31,7 @@ struct EvictionEntry {
   double worth = 1.0;       // > 0
   std::uint32_t depth = 0;  // pages before it in its sequence
   TimePoint last_used;
+  QuotaId quota = kNoQuota;
 };
 
 class EvictionQueue {
@@ -51,6 +54,11 @@ class EvictionQueue {
   // The same among pages for which may_go(id) is true.
   template <typename MayGo>
   std::optional<std::uint32_t> lowest(TimePoint now, MayGo may_go) const;
+  // And of quotas that are over, if any is; one of another quota only if theirs may not go.
+  template <typename MayGo>
+  std::optional<std::uint32_t> lowest(TimePoint now, const QuotasOver& over, MayGo may_go) const;
+  std::optional<std::uint32_t> lowest(TimePoint now, const QuotasOver& over) const;
+  QuotaId quota(std::uint32_t id) const { return known(id).lane.first; }
   // Worth over a power of the age in seconds; comparable between queues of one policy.
   double value(std::uint32_t id, TimePoint now) const;
   // The same of what is not in here.
@@ -65,8 +73,9 @@ class EvictionQueue {
     auto operator<=>(const Place&) const = default;
   };
   using Lane = std::set<Place>;
+  using LaneKey = std::pair<QuotaId, int>;  // and the logarithm of its worth
   struct Known {
-    int lane = 0;
+    LaneKey lane = {};
     Place place;
     double worth = 0.0;
     double least_worth = 0.0;  // of its lane
@@ -81,20 +90,39 @@ class EvictionQueue {
   const Known& known(std::uint32_t id) const { return chunks_[id / kChunk][id % kChunk]; }
   void make_room(std::uint32_t id);
   Place place_of(const EvictionEntry& entry) const;
-  void take_lane(Known& entry, double worth);
+  void take_lane(Known& entry, QuotaId quota, double worth);
+  template <typename HasLane, typename MayGo>
+  std::optional<std::uint32_t> lowest_of(TimePoint now, HasLane has_lane, MayGo may_go) const;
   void leave_lane(const Known& entry);
 
   ServingSettings settings_;
-  std::map<int, Lane> lanes_;               // none is empty
+  std::map<LaneKey, Lane> lanes_;           // none is empty
   std::vector<std::vector<Known>> chunks_;  // empty: none of its ids ever came
   std::size_t size_ = 0;
 };
 
 template <typename MayGo>
 std::optional<std::uint32_t> EvictionQueue::lowest(TimePoint now, MayGo may_go) const {
+  return lowest_of(
+      now, [](QuotaId) { return true; }, may_go);
+}
+
+template <typename MayGo>
+std::optional<std::uint32_t> EvictionQueue::lowest(TimePoint now, const QuotasOver& over,
+                                                   MayGo may_go) const {
+  if (!over.is_empty()) {
+    const auto has_lane = [&](QuotaId quota) { return over.has(quota); };
+    if (const auto found = lowest_of(now, has_lane, may_go)) return found;
+  }
+  return lowest(now, may_go);
+}
+
+template <typename HasLane, typename MayGo>
+std::optional<std::uint32_t> EvictionQueue::lowest_of(TimePoint now, HasLane has_lane, MayGo may_go) const {
   std::optional<std::uint32_t> best;
   double best_value = 0.0;
-  for (const auto& [number, lane] : lanes_) {
+  for (const auto& [key, lane] : lanes_) {
+    if (!has_lane(key.first)) continue;
     for (const Place& place : lane) {
       if (!may_go(place.id)) continue;
       const double its_value = value(place.id, now);

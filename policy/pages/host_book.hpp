@@ -62,8 +62,8 @@ class HostBook {
   double value(NodeId node, TimePoint now) const { return all_.value(node, now); }
   // First of all pages that may go, and of the backed ones.
   template <typename MayGo>
-  std::optional<NodeId> next_victim(TimePoint now, MayGo may_go) const {
-    return all_.lowest(now, may_go);
+  std::optional<NodeId> next_victim(TimePoint now, const QuotasOver& over, MayGo may_go) const {
+    return all_.lowest(now, over, may_go);
   }
   template <typename MayGo>
   std::optional<NodeId> next_backed(TimePoint now, MayGo may_go) const {

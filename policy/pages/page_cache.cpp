@@ -67,7 +67,7 @@ void PageCache::replace_worker(WorkerIndex worker, std::uint32_t num_device_page
 
 std::optional<PageCache::Grant> PageCache::reserve(WorkerIndex worker, LeaseId id, TenantId tenant,
                                                    std::span<const std::int32_t> tokens, PageDemand demand,
-                                                   TimePoint now) {
+                                                   TimePoint now, QuotaId quota) {
   assert(!leases_.contains(id));
   const Found found = find(worker, tenant, tokens, false);
   const auto num_new = num_new_pages(worker, found.chain, demand);
@@ -76,13 +76,14 @@ std::optional<PageCache::Grant> PageCache::reserve(WorkerIndex worker, LeaseId i
   std::vector<NodeId> lifted = found.chain;
   const bool has_head = found.head != kNoNode && *num_new > 0 && has_room_for_head(worker, found);
   if (has_head) lifted.push_back(found.head);
+  own(lifted, quota);
   lift(worker, lifted);
-  Lease lease{.worker = worker, .tenant = tenant, .pages = {}};
+  Lease lease{.worker = worker, .tenant = tenant, .quota = quota, .pages = {}};
   Grant grant = take_chain(found.chain, lease, now);
   if (has_head) take_head(found, lease, grant, now);
   put_back(lifted);
   while (lease.pages.size() < found.chain.size() + *num_new)
-    lease.pages.push_back({.page = take_device_page(worker, now)});
+    lease.pages.push_back({.page = take_device_page(worker, quota, now)});
   for (const HeldPage& held : lease.pages) grant.pages.push_back(held.page);
   leases_.emplace(id, std::move(lease));
   return grant;
@@ -123,7 +124,7 @@ PageCache::Grant PageCache::take_chain(std::span<const NodeId> chain, Lease& lea
       found->num_holders += 1;
       grant.tokens_from_device += page_size;
     } else {
-      held.page = take_device_page(lease.worker, now);
+      held.page = take_device_page(lease.worker, lease.quota, now);
       held.is_private = true;
       if (is_worth_loading[begin / page_size]) {
         load(lease.worker, held);
@@ -154,7 +155,7 @@ bool PageCache::has_room_for_head(WorkerIndex worker, const Found& found) const 
 // A page of the lease's own, that begins with what was found.
 void PageCache::take_head(const Found& found, Lease& lease, Grant& grant, TimePoint now) {
   const WorkerIndex worker = lease.worker;
-  const std::uint32_t page = take_device_page(worker, now);
+  const std::uint32_t page = take_device_page(worker, lease.quota, now);
   Place& place = places_[found.head];
   place.last_used = now;
   if (const DevicePage* const source = place.on(worker)) {
@@ -348,7 +349,7 @@ std::optional<std::vector<std::uint32_t>> PageCache::extend(LeaseId id, PageDema
   if (!num_new) return std::nullopt;
   std::vector<std::uint32_t> pages;
   for (std::uint32_t i = 0; i < *num_new; ++i) {
-    pages.push_back(take_device_page(worker, now));
+    pages.push_back(take_device_page(worker, found->second.quota, now));
     found->second.pages.push_back({.page = pages.back()});
   }
   return pages;
@@ -370,7 +371,8 @@ void PageCache::commit(LeaseId id, std::uint32_t page_index, std::span<const std
   drop_tails(lease.tenant, parent, page_tokens, page_tokens.size() - 1);
   if (held.node == kNoNode) {
     held.node = tree_.find(lease.tenant, parent, page_tokens);
-    if (held.node == kNoNode) held.node = add_node(lease.tenant, parent, page_tokens);
+    if (held.node != kNoNode) own({&held.node, 1}, lease.quota);
+    if (held.node == kNoNode) held.node = add_node(lease.tenant, lease.quota, parent, page_tokens);
     places_[held.node].num_leases += 1;
   }
   // Another sequence may have computed the same meanwhile: then that is shared.
@@ -399,9 +401,11 @@ void PageCache::drop_tails(TenantId tenant, NodeId parent, std::span<const std::
   }
 }
 
-NodeId PageCache::add_node(TenantId tenant, NodeId parent, std::span<const std::int32_t> tokens) {
+NodeId PageCache::add_node(TenantId tenant, QuotaId quota, NodeId parent,
+                           std::span<const std::int32_t> tokens) {
   const NodeId id = tree_.add(tenant, parent, tokens);
   if (id >= places_.size()) places_.resize(std::size_t{id} + 1);
+  places_[id].quota = quota;
   reweigh_changed();
   return id;
 }

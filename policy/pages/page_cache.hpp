@@ -53,6 +53,7 @@
 
 #include "policy/costs/recompute_cost.hpp"
 #include "policy/forming/token_range.hpp"
+#include "policy/pages/cache_quotas.hpp"
 #include "policy/pages/device_book.hpp"
 #include "policy/pages/disk_book.hpp"
 #include "policy/pages/eviction_queue.hpp"
@@ -155,9 +156,13 @@ class PageCache {
 
   // Pages of a worker for a sequence that knows `tokens`, those found first; the
   // demand counts both. At least the last token is left to compute. `id` must be
-  // new. nullopt: not enough pages, nothing has changed.
+  // new. nullopt: not enough pages, nothing has changed. quota: the tenant's, always the same one;
+  // pages of earlier processes are of it from their first use on.
   std::optional<Grant> reserve(WorkerIndex worker, LeaseId id, TenantId tenant,
-                               std::span<const std::int32_t> tokens, PageDemand demand, TimePoint now);
+                               std::span<const std::int32_t> tokens, PageDemand demand, TimePoint now,
+                               QuotaId quota = kNoQuota);
+  // From now on the quota has this part of each device, of the host and of the disk.
+  void set_quota(const CacheQuota& quota) { quotas_.set(quota); }
   // Which full pages of `tokens` a reservation would find where, in one walk for
   // all workers.
   PageAffinity affinity(TenantId tenant, std::span<const std::int32_t> tokens) const;
@@ -190,7 +195,7 @@ class PageCache {
   // to wait for: a reservation made when their transfers are done finds them on
   // the host, unless it comes too late.
   std::vector<std::uint64_t> fetch(WorkerIndex worker, TenantId tenant, std::span<const std::int32_t> tokens,
-                                   TimePoint now);
+                                   TimePoint now, QuotaId quota = kNoQuota);
 
   // The worker's device has done these: the host's pages may be used by others.
   void copies_done(WorkerIndex worker, std::span<const PageCopy> copies);
@@ -248,6 +253,7 @@ class PageCache {
     std::uint32_t num_leases = 0;         // that have it in their chain
     std::uint64_t generation = 0;         // of its contents
     TimePoint last_used;
+    QuotaId quota = kNoQuota;
     bool is_void = false;      // its page is not to be found; goes with its holders
     bool is_fetching = false;  // from the disk page to the host page
     bool is_writing = false;   // from the host page to the disk page
@@ -271,6 +277,7 @@ class PageCache {
   struct Lease {
     WorkerIndex worker = 0;
     TenantId tenant = 0;
+    QuotaId quota = kNoQuota;
     std::vector<HeldPage> pages;
   };
 
@@ -293,7 +300,8 @@ class PageCache {
   // nodes
   bool is_covered(const Lease& lease, NodeId parent, std::span<const std::int32_t> tokens) const;
   void drop_tails(TenantId tenant, NodeId parent, std::span<const std::int32_t> tokens, std::size_t most);
-  NodeId add_node(TenantId tenant, NodeId parent, std::span<const std::int32_t> tokens);
+  NodeId add_node(TenantId tenant, QuotaId quota, NodeId parent, std::span<const std::int32_t> tokens);
+  void own(std::span<const NodeId> chain, QuotaId quota);
   void prune(NodeId node);
   void reweigh_changed();
 
@@ -308,16 +316,17 @@ class PageCache {
   void let_go(WorkerIndex worker, const HeldPage& held, TimePoint now);
 
   // giving away
-  std::uint32_t take_device_page(WorkerIndex worker, TimePoint now);
+  std::uint32_t take_device_page(WorkerIndex worker, QuotaId quota, TimePoint now);
   void reclaim(WorkerIndex worker, NodeId node, TimePoint now);
   void free_device_page(NodeId node, WorkerIndex worker);
-  std::optional<std::uint32_t> take_host_page(WorkerIndex worker, double value, TimePoint now);
-  std::optional<std::uint32_t> take_idle_host_page(TimePoint now);
+  std::optional<std::uint32_t> take_host_page(WorkerIndex worker, NodeId node, double value, TimePoint now);
+  std::optional<std::uint32_t> take_idle_host_page(QuotaId quota, TimePoint now);
   std::optional<std::uint32_t> take_backed_host_page(WorkerIndex worker, TimePoint now);
   void evict_from_host(NodeId node);
   void drop_host_page(NodeId node);
   void drop(NodeId node, DiskBook::Discard on_disk);
-  std::optional<std::uint32_t> take_disk_page(double value, TimePoint now);
+  std::optional<std::uint32_t> take_disk_page(NodeId node, TimePoint now);
+  std::optional<NodeId> disk_victim(NodeId node, TimePoint now) const;
 
   // copies
   void store(WorkerIndex worker, NodeId node, std::uint32_t host_page);
@@ -331,7 +340,10 @@ class PageCache {
   double value_on_disk(NodeId node, TimePoint now) const;
   bool write(NodeId node, TimePoint now);
   DiskTransfer begin_read(NodeId node, std::uint32_t host_page);
+  void set_host_page(NodeId node, std::uint32_t host_page);
+  std::uint32_t clear_host_page(NodeId node);
   void set_disk_page(NodeId node, std::uint32_t disk_page);
+  std::uint32_t clear_disk_page(NodeId node);
   void drop_disk_page(NodeId node, DiskBook::Discard discard);
   void count_disk_child(NodeId parent, int difference);
   void abandon_transfer(NodeId node);
@@ -356,6 +368,7 @@ class PageCache {
   bool are_counted_right() const;
   bool have_device_pages_one_owner() const;
   bool have_other_pages_one_owner() const;
+  bool are_quotas_counted_right() const;
 
   PageCacheOptions options_;
   RestoreCosts restore_costs_;
@@ -365,6 +378,8 @@ class PageCache {
   std::vector<std::optional<DeviceBook>> devices_;  // by worker
   HostBook host_;
   DiskBook disk_;
+  CacheQuotas quotas_;
+  QuotaCounts used_on_host_, used_on_disk_;
   std::unordered_map<LeaseId, Lease> leases_;
   std::uint64_t next_generation_ = 1;
   PageCacheStatistics statistics_;

@@ -2,6 +2,7 @@
 // The invariants of PageCache that are of more than one of its books.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "policy/pages/page_cache.hpp"
 
@@ -11,7 +12,8 @@ bool PageCache::is_consistent() const {
   for (NodeId id = 0; id < tree_.end(); ++id)
     if (tree_[id].is_used && !(is_place_consistent(id) && is_in_right_queues(id))) return false;
   return tree_.is_consistent() && host_.have_copies_an_order() && are_counted_right() &&
-         have_queues_nothing_else() && have_device_pages_one_owner() && have_other_pages_one_owner();
+         have_queues_nothing_else() && have_device_pages_one_owner() && have_other_pages_one_owner() &&
+         are_quotas_counted_right();
 }
 
 // A node by itself.
@@ -130,6 +132,31 @@ bool PageCache::have_other_pages_one_owner() const {
   return std::all_of(on_disk.begin(), on_disk.end(), [](int owners) { return owners == 1; }) &&
          std::all_of(on_host.begin(), on_host.end(), [](int owners) { return owners <= 1; }) &&
          std::count(on_host.begin(), on_host.end(), 0) == static_cast<std::ptrdiff_t>(given_up.size());
+}
+
+// Pages in use, by their nodes' quotas; on devices, those of leases count as well.
+bool PageCache::are_quotas_counted_right() const {
+  QuotaCounts on_host, on_disk;
+  std::vector<QuotaCounts> on_devices(devices_.size());
+  std::set<QuotaId> quotas = {kNoQuota};
+  for (NodeId id = 0; id < tree_.end(); ++id) {
+    const Place& place = places_[id];
+    quotas.insert(place.quota);
+    if (place.host_page != kNone) on_host.add(place.quota);
+    if (place.disk_page != kNone) on_disk.add(place.quota);
+    for (const DevicePage& page : place.on_devices) on_devices[page.worker].add(place.quota);
+  }
+  for (const auto& [id, lease] : leases_) {
+    quotas.insert(lease.quota);
+    for (const HeldPage& held : lease.pages)
+      if (held.is_private) on_devices[lease.worker].add(lease.quota);
+  }
+  return std::all_of(quotas.begin(), quotas.end(), [&](QuotaId quota) {
+    for (WorkerIndex worker = 0; worker < devices_.size(); ++worker)
+      if (devices_[worker] && devices_[worker]->used().of(quota) != on_devices[worker].of(quota))
+        return false;
+    return used_on_host_.of(quota) == on_host.of(quota) && used_on_disk_.of(quota) == on_disk.of(quota);
+  });
 }
 
 }  // namespace troupe

@@ -20,7 +20,8 @@ constexpr std::uint64_t kLastGeneration = std::numeric_limits<std::uint64_t>::ma
 
 // Bottom up, so that the dearest are fetched where the host has no room for all.
 std::vector<std::uint64_t> PageCache::fetch(WorkerIndex worker, TenantId tenant,
-                                            std::span<const std::int32_t> tokens, TimePoint now) {
+                                            std::span<const std::int32_t> tokens, TimePoint now,
+                                            QuotaId quota) {
   std::vector<std::uint64_t> awaited;
   if (options_.num_disk_pages == 0) return awaited;
   const Found found = find(worker, tenant, tokens, true);
@@ -30,6 +31,7 @@ std::vector<std::uint64_t> PageCache::fetch(WorkerIndex worker, TenantId tenant,
     lifted.push_back(found.head);
     is_worth_loading.push_back(true);
   }
+  own(lifted, quota);
   lift(worker, lifted);
   std::vector<DiskTransfer> reads;
   for (std::size_t i = lifted.size(); i-- > 0;) {
@@ -37,7 +39,7 @@ std::vector<std::uint64_t> PageCache::fetch(WorkerIndex worker, TenantId tenant,
     const Place& place = places_[id];
     if (place.on(worker) || place.is_on_host() || !is_worth_loading[i]) continue;
     if (!place.is_fetching) {
-      const auto host_page = take_idle_host_page(now);
+      const auto host_page = take_idle_host_page(quota, now);
       if (!host_page) break;
       reads.push_back(begin_read(id, *host_page));
     }
@@ -51,7 +53,7 @@ std::vector<std::uint64_t> PageCache::fetch(WorkerIndex worker, TenantId tenant,
 DiskTransfer PageCache::begin_read(NodeId id, std::uint32_t host_page) {
   dequeue(id);
   Place& place = places_[id];
-  place.host_page = host_page;
+  set_host_page(id, host_page);
   place.is_fetching = true;
   host_.set_owner(host_page, id);
   disk_.begin(place.disk_page, id);
@@ -100,9 +102,7 @@ NodeId PageCache::first_not_on_disk(NodeId id) const {
 bool PageCache::could_be_written(NodeId id, TimePoint now) const {
   for (NodeId at = tree_[id].parent; at != kNoNode && !places_[at].is_on_disk(); at = tree_[at].parent)
     if (places_[at].host_page == kNone) return false;
-  if (disk_.has_room()) return true;
-  const auto lowest = disk_.next_victim(now);
-  return lowest && disk_.value(*lowest, now) < value_on_disk(id, now);
+  return disk_.has_room() || disk_victim(id, now);
 }
 
 double PageCache::value_on_disk(NodeId id, TimePoint now) const {
@@ -113,7 +113,7 @@ double PageCache::value_on_disk(NodeId id, TimePoint now) const {
 bool PageCache::write(NodeId id, TimePoint now) {
   const NodeId parent = tree_[id].parent;
   if (parent != kNoNode) dequeue(parent);  // not to make room for its child
-  const auto disk_page = take_disk_page(value_on_disk(id, now), now);
+  const auto disk_page = take_disk_page(id, now);
   if (parent != kNoNode) {
     dequeue(parent);
     enqueue(parent);
@@ -131,10 +131,20 @@ bool PageCache::write(NodeId id, TimePoint now) {
   return true;
 }
 
-std::optional<std::uint32_t> PageCache::take_disk_page(double value, TimePoint now) {
+// The node whose page on disk gives way to this one's.
+std::optional<NodeId> PageCache::disk_victim(NodeId id, TimePoint now) const {
+  const QuotaId quota = places_[id].quota;
+  const QuotasOver over = quotas_.over(used_on_disk_, disk_.num_pages(), quota);
+  const auto victim = disk_.next_victim(now, over);
+  if (!victim) return std::nullopt;
+  const PageClaim held{.quota = places_[*victim].quota, .value = disk_.value(*victim, now)};
+  return gives_way(held, {.quota = quota, .value = value_on_disk(id, now)}, over) ? victim : std::nullopt;
+}
+
+std::optional<std::uint32_t> PageCache::take_disk_page(NodeId id, TimePoint now) {
   if (disk_.has_room()) return disk_.take_free();
-  const auto victim = disk_.next_victim(now);
-  if (!victim || disk_.value(*victim, now) >= value) return std::nullopt;
+  const auto victim = disk_victim(id, now);
+  if (!victim) return std::nullopt;
   statistics_.dropped_from_disk += 1;
   drop_disk_page(*victim, DiskBook::Discard::kLeft);
   prune(*victim);
@@ -143,17 +153,23 @@ std::optional<std::uint32_t> PageCache::take_disk_page(double value, TimePoint n
 
 void PageCache::set_disk_page(NodeId id, std::uint32_t disk_page) {
   places_[id].disk_page = disk_page;
+  used_on_disk_.add(places_[id].quota);
   count_disk_child(tree_[id].parent, 1);
+}
+
+std::uint32_t PageCache::clear_disk_page(NodeId id) {
+  used_on_disk_.remove(places_[id].quota);
+  count_disk_child(tree_[id].parent, -1);
+  return std::exchange(places_[id].disk_page, kNone);
 }
 
 void PageCache::drop_disk_page(NodeId id, DiskBook::Discard discard) {
   dequeue(id);
-  const std::uint32_t page = std::exchange(places_[id].disk_page, kNone);
+  const std::uint32_t page = clear_disk_page(id);
   disk_.queue_discard(page, discard);
   disk_.put_free(page);
   places_[id].is_writing = false;
   enqueue(id);
-  count_disk_child(tree_[id].parent, -1);
 }
 
 void PageCache::count_disk_child(NodeId parent, int difference) {
@@ -180,11 +196,10 @@ void PageCache::abandon_transfer(NodeId id) {
   dequeue(id);
   Place& place = places_[id];
   disk_.give_up(place.disk_page);
-  host_.set_owner(place.host_page, kNoNode);
-  place.host_page = place.disk_page = kNone;
+  host_.set_owner(clear_host_page(id), kNoNode);
+  clear_disk_page(id);
   place.is_fetching = place.is_writing = false;
   enqueue(id);
-  count_disk_child(tree_[id].parent, -1);
 }
 
 void PageCache::transfer_done(const DiskTransfer& transfer, TransferOutcome outcome, TimePoint now) {
@@ -276,7 +291,7 @@ NodeId PageCache::adopt_stored(const StoredPage& page,
     return kNoNode;
   }
   if (tree_.find(identity.tenant, parent, identity.tokens) != kNoNode) return kNoNode;
-  return add_node(identity.tenant, parent, identity.tokens);
+  return add_node(identity.tenant, kNoQuota, parent, identity.tokens);
 }
 
 std::vector<DiskTransfer> PageCache::take_transfers() { return disk_.take_transfers(); }

@@ -18,20 +18,37 @@ constexpr std::size_t kMostPassedOver = 32;
 
 }  // namespace
 
-std::uint32_t PageCache::take_device_page(WorkerIndex worker, TimePoint now) {
-  if (device(worker).num_free() == 0) {
-    const auto victim = device(worker).next_victim(now);
-    assert(victim);
-    reclaim(worker, device(worker).node_of(*victim), now);
+// Nodes that an earlier process left, and that are its tenant's as is now known.
+void PageCache::own(std::span<const NodeId> chain, QuotaId quota) {
+  for (const NodeId id : chain) {
+    Place& place = places_[id];
+    if (place.quota == quota) continue;
+    dequeue(id);
+    for (const DevicePage& page : place.on_devices) device(page.worker).change_quota(page.page, quota);
+    const std::uint32_t host_page = place.host_page == kNone ? kNone : clear_host_page(id);
+    const std::uint32_t disk_page = place.disk_page == kNone ? kNone : clear_disk_page(id);
+    place.quota = quota;
+    if (host_page != kNone) set_host_page(id, host_page);
+    if (disk_page != kNone) set_disk_page(id, disk_page);
+    enqueue(id);
   }
-  return device(worker).take_free();
+}
+
+std::uint32_t PageCache::take_device_page(WorkerIndex worker, QuotaId quota, TimePoint now) {
+  DeviceBook& device = this->device(worker);
+  if (device.num_free() == 0) {
+    const auto victim = device.next_victim(now, quotas_.over(device.used(), device.num_pages(), quota));
+    assert(victim);
+    reclaim(worker, device.node_of(*victim), now);
+  }
+  return device.take_free(quota);
 }
 
 // Its page on this device becomes free; what is in it goes to the host if it may.
 void PageCache::reclaim(WorkerIndex worker, NodeId id, TimePoint now) {
   if (places_[id].host_page == kNone) {
     const double value = device(worker).value_of_dirty(places_[id].on(worker)->page, now);
-    if (const auto host_page = take_host_page(worker, value, now)) {
+    if (const auto host_page = take_host_page(worker, id, value, now)) {
       store(worker, id, *host_page);
     } else if (!places_[id].is_on_disk()) {
       statistics_.dropped_from_device += 1;
@@ -67,23 +84,31 @@ void PageCache::put_back(std::span<const NodeId> chain) {
   }
 }
 
-// A free one, or that of a page worth less than `value`, for a store. The worker's
+// A free one, or that of a page worth less than the node's `value`, for a store. The worker's
 // device may still have copies to do that touch it: to it, they come first.
-std::optional<std::uint32_t> PageCache::take_host_page(WorkerIndex worker, double value, TimePoint now) {
+std::optional<std::uint32_t> PageCache::take_host_page(WorkerIndex worker, NodeId node, double value,
+                                                       TimePoint now) {
   const auto may_use = [&](std::uint32_t page) { return host_.may_store(worker, page); };
   if (const auto page = host_.take_free(may_use)) return page;
-  const auto victim = host_.next_victim(now, [&](NodeId node) { return may_use(places_[node].host_page); });
-  if (!victim || host_.value(*victim, now) >= value) return std::nullopt;
+  const QuotaId quota = places_[node].quota;
+  const QuotasOver over = quotas_.over(used_on_host_, host_.num_pages(), quota);
+  const auto victim =
+      host_.next_victim(now, over, [&](NodeId other) { return may_use(places_[other].host_page); });
+  if (!victim) return std::nullopt;
+  const PageClaim held{.quota = places_[*victim].quota, .value = host_.value(*victim, now)};
+  if (!gives_way(held, {.quota = quota, .value = value}, over)) return std::nullopt;
   evict_from_host(*victim);
   return host_.take_free(may_use);
 }
 
 // One that no copy under way touches, for what is in order with no device.
-std::optional<std::uint32_t> PageCache::take_idle_host_page(TimePoint now) {
+std::optional<std::uint32_t> PageCache::take_idle_host_page(QuotaId quota, TimePoint now) {
   const auto may_use = [&](std::uint32_t page) { return host_.is_idle(page); };
   if (const auto page = host_.take_free(may_use)) return page;
-  const auto victim = host_.next_victim(now, [&](NodeId node) { return may_use(places_[node].host_page); });
-  if (!victim) return std::nullopt;
+  const QuotasOver over = quotas_.over(used_on_host_, host_.num_pages(), quota);
+  const auto victim =
+      host_.next_victim(now, over, [&](NodeId node) { return may_use(places_[node].host_page); });
+  if (!victim || (over.has(quota) && !over.has(places_[*victim].quota))) return std::nullopt;
   evict_from_host(*victim);
   return host_.take_free(may_use);
 }
@@ -106,16 +131,26 @@ void PageCache::evict_from_host(NodeId id) {
 
 void PageCache::drop_host_page(NodeId id) {
   dequeue(id);
-  const std::uint32_t page = std::exchange(places_[id].host_page, kNone);
+  const std::uint32_t page = clear_host_page(id);
   host_.set_owner(page, kNoNode);
   host_.put_free(page);
   enqueue(id);
 }
 
+void PageCache::set_host_page(NodeId id, std::uint32_t host_page) {
+  places_[id].host_page = host_page;
+  used_on_host_.add(places_[id].quota);
+}
+
+std::uint32_t PageCache::clear_host_page(NodeId id) {
+  used_on_host_.remove(places_[id].quota);
+  return std::exchange(places_[id].host_page, kNone);
+}
+
 void PageCache::store(WorkerIndex worker, NodeId id, std::uint32_t host_page) {
   dequeue(id);
   Place& place = places_[id];
-  place.host_page = host_page;
+  set_host_page(id, host_page);
   host_.set_owner(host_page, id);
   queue_copy(worker, {.direction = PageCopy::kStore,
                       .device_page = place.on(worker)->page,
@@ -159,9 +194,10 @@ void PageCache::copy_ahead(WorkerIndex worker, std::uint32_t max_copies, TimePoi
   while (max_copies > 0 && device.num_spare() < enough) {
     const auto dirty = device.next_dirty(now);
     if (!dirty) return;
-    const auto host_page = take_host_page(worker, device.value_of_dirty(*dirty, now), now);
+    const NodeId node = device.node_of(*dirty);
+    const auto host_page = take_host_page(worker, node, device.value_of_dirty(*dirty, now), now);
     if (!host_page) return;
-    store(worker, device.node_of(*dirty), *host_page);
+    store(worker, node, *host_page);
     max_copies -= 1;
   }
 }
@@ -266,7 +302,11 @@ std::vector<PageCopy> PageCache::take_copies(WorkerIndex worker) { return device
 void PageCache::enqueue(NodeId id, WorkerIndex worker) {
   const Place& place = places_[id];
   if (place.is_void) return;
-  EvictionEntry entry{.id = id, .worth = worth(id), .depth = tree_[id].depth, .last_used = place.last_used};
+  EvictionEntry entry{.id = id,
+                      .worth = worth(id),
+                      .depth = tree_[id].depth,
+                      .last_used = place.last_used,
+                      .quota = place.quota};
   for (const DevicePage& page : place.on_devices)
     if (page.num_holders == 0 && page.worker != place.lifted_for && (worker == kAll || worker == page.worker))
       device(page.worker)

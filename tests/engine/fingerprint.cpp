@@ -404,8 +404,9 @@ void Fingerprint::add_disk(const DiskBook& disk) {
 
 void Fingerprint::add_queue(const EvictionQueue& queue) {
   add(queue.size_);
-  for (const auto& [number, lane] : queue.lanes_) {
-    add(static_cast<std::uint64_t>(static_cast<std::int64_t>(number)));
+  for (const auto& [key, lane] : queue.lanes_) {
+    add(key.first);
+    add(static_cast<std::uint64_t>(static_cast<std::int64_t>(key.second)));
     for (const EvictionQueue::Place& place : lane) {
       add_time(place.last_used);
       add(std::uint64_t{place.tie} << 32U | place.id);

@@ -67,7 +67,8 @@ class PlayedCache {
     const std::uint32_t page_size = options_.page_size;
     const std::size_t num_pages = (tokens.size() + page_size - 1) / page_size;
     const KnownTokens known = cache.affinity(tenant, tokens).of(worker);
-    const auto grant = cache.reserve(worker, id, tenant, tokens, exactly(num_pages), at(second));
+    const auto grant =
+        cache.reserve(worker, id, tenant, tokens, exactly(num_pages), at(second), quotas[tenant]);
     queue_copies();
     if (!grant) return grant;
     const std::uint32_t num_head_tokens = grant->known_tokens % page_size;
@@ -185,7 +186,7 @@ class PlayedCache {
   }
   // How many pages are to be read.
   std::size_t fetch(const Tokens& tokens, int second = 0, TenantId tenant = kTenant, WorkerIndex worker = 0) {
-    const std::size_t number = cache.fetch(worker, tenant, tokens, at(second)).size();
+    const std::size_t number = cache.fetch(worker, tenant, tokens, at(second), quotas[tenant]).size();
     queue_copies();
     queue_transfers();
     return number;
@@ -239,6 +240,7 @@ class PlayedCache {
   const auto& sequences() const { return sequences_; }
 
   PageCache cache;
+  std::map<TenantId, QuotaId> quotas;  // by tenant; none: kNoQuota
 
  private:
   struct Sequence {
