@@ -348,7 +348,8 @@ bool EngineCore::commit_pages(const Sequence& sequence, const SequenceStep& step
   if (!options_.serving.keeps_prefixes() || first == end) return false;
   pages_.commit(sequence.lease, first,
                 std::span(sequence.tokens)
-                    .subspan(std::size_t{first} * page_size, std::size_t{end - first} * page_size));
+                    .subspan(std::size_t{first} * page_size, std::size_t{end - first} * page_size),
+                now_);
   return true;
 }
 
@@ -358,7 +359,7 @@ bool EngineCore::commit_tail(const Sequence& sequence) {
   const std::uint32_t end = sequence.progress.num_computed();
   if (!options_.serving.keeps_prefixes() || end % page_size == 0) return false;
   pages_.commit(sequence.lease, end / page_size,
-                std::span(sequence.tokens).subspan(end - end % page_size, end % page_size));
+                std::span(sequence.tokens).subspan(end - end % page_size, end % page_size), now_);
   return true;
 }
 

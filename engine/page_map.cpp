@@ -10,10 +10,10 @@
 namespace troupe {
 namespace {
 
-// Writes handed to the disk tier at once; reads overtake the rest.
-constexpr std::uint32_t kMaxWrites = 4;
-// Copies to the host on their way to the disk: the next batch waits for them.
-constexpr std::uint32_t kMaxCopiesBehind = 4;
+// Writes handed to the disk tier at once; reads overtake the rest. Their host pages are
+// taken for so long: of a small host a quarter, or kLeastWrites.
+constexpr std::uint32_t kMaxWrites = 32;
+constexpr std::uint32_t kLeastWrites = 4;
 constexpr std::chrono::seconds kPauseAfterFailedWrite{30};
 constexpr std::chrono::minutes kExpiryInterval{1};
 constexpr std::uint32_t kMaxExpired = 1000;
@@ -93,10 +93,11 @@ std::vector<PageId> PageMap::extend(WorkerId worker, LeaseId lease, PageDemand d
   return pages ? std::move(*pages) : std::vector<PageId>{};
 }
 
-void PageMap::commit(LeaseId lease, std::uint32_t first_page, std::span<const std::int32_t> tokens) {
+void PageMap::commit(LeaseId lease, std::uint32_t first_page, std::span<const std::int32_t> tokens,
+                     TimePoint now) {
   for (std::size_t i = 0; i < tokens.size(); i += page_size_)
     pages_->commit(lease, first_page++,
-                   tokens.subspan(i, std::min<std::size_t>(page_size_, tokens.size() - i)));
+                   tokens.subspan(i, std::min<std::size_t>(page_size_, tokens.size() - i)), now);
 }
 
 void PageMap::release(LeaseId lease, TimePoint now) { pages_->release(lease, now); }
@@ -124,7 +125,9 @@ void PageMap::move_on(TimePoint now) {
     Worker& worker = workers_[id];
     if (!worker.is_up) continue;
     if (worker.num_copies_under_way == 0 && now >= no_writes_until_) {
-      pages_->copy_behind(id, kMaxCopiesBehind, now);
+      const auto iteration = std::min(worker.last_iteration, worker.iteration_before);
+      pages_->copy_behind(
+          id, max_copies_behind(iteration, options_.load_from_host, num_over_the_link(worker.copies)), now);
       queue_copies(id);
     }
     // Those made ahead of need, and those of a sequence that has left: the disk, or a
@@ -132,8 +135,9 @@ void PageMap::move_on(TimePoint now) {
     worker.may_copies_go_alone = worker.may_copies_go_alone || !worker.copies.empty();
   }
   expire(now);
-  if (num_writes_under_way_ < kMaxWrites && now >= no_writes_until_)
-    pages_->write_behind(kMaxWrites - num_writes_under_way_, now);
+  const std::uint32_t max_writes = std::clamp(num_host_pages_ / 4, kLeastWrites, kMaxWrites);
+  if (num_writes_under_way_ < max_writes && now >= no_writes_until_)
+    pages_->write_behind(max_writes - num_writes_under_way_, now);
 }
 
 void PageMap::queue_copies(WorkerId id) {

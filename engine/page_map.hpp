@@ -62,7 +62,7 @@ class PageMap {
   std::vector<PageId> extend(WorkerId worker, LeaseId lease, PageDemand demand, TimePoint now);
   // The KV of whole pages from first_page on is computed, of these tokens; or that of
   // the last page, which is not full, of a sequence that has ended.
-  void commit(LeaseId lease, std::uint32_t first_page, std::span<const std::int32_t> tokens);
+  void commit(LeaseId lease, std::uint32_t first_page, std::span<const std::int32_t> tokens, TimePoint now);
   // No device writes to its pages any more.
   void release(LeaseId lease, TimePoint now);
 

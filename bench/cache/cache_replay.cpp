@@ -129,10 +129,10 @@ class Replay {
     std::uint64_t key = 0;
     for (std::uint32_t page = 0; page < num_pages; ++page) {
       seen_.insert(key = key_below(key, page_of(conversation, page)));
-      cache_.commit(id, page, page_of(conversation, page));
+      cache_.commit(id, page, page_of(conversation, page), point());
     }
     const auto tail = std::span(conversation.tokens).subspan(std::size_t{num_pages} * page_size());
-    if (!tail.empty()) cache_.commit(id, num_pages, tail);
+    if (!tail.empty()) cache_.commit(id, num_pages, tail, point());
     cache_.release(id, point());
     cache_.copy_ahead(0, settings_.num_device_pages, point());
     settle();

@@ -82,7 +82,7 @@ class PlayedCache {
     if (!cache.reserve(0, last_lease, TenantId{0}, tokens, demand, now)) std::exit(1);
     reserve_microseconds = bench::microseconds_used() - begin;
     for (std::uint32_t page = 0; page < num_pages; ++page)
-      cache.commit(last_lease, page, std::span(tokens).subspan(page * kPageSize, kPageSize));
+      cache.commit(last_lease, page, std::span(tokens).subspan(page * kPageSize, kPageSize), now);
     cache.release(last_lease++, now);
     cache.take_copies(0);
   }

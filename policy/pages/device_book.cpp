@@ -48,11 +48,16 @@ void DeviceBook::change_quota(std::uint32_t page, QuotaId quota) {
   used_.add(quota);
 }
 
-void DeviceBook::enqueue(std::uint32_t page, EvictionEntry node, bool is_on_host, bool is_for_disk) {
+void DeviceBook::enqueue(std::uint32_t page, EvictionEntry node, bool is_on_host) {
   nodes_[page] = node.id;
   node.id = page;
   (is_on_host ? clean_ : dirty_).insert(node);
-  if (!is_on_host && is_for_disk) loose_.insert(node);
+}
+
+void DeviceBook::enqueue_loose(std::uint32_t page, EvictionEntry node) {
+  nodes_[page] = node.id;
+  node.id = page;
+  loose_.insert(node);
 }
 
 void DeviceBook::dequeue(std::uint32_t page) {

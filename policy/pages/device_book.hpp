@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The KV pages of one worker's device: which are free, and in which order those
-// that no lease holds are given away. A value.
+// The KV pages of one worker's device: which are free, in which order those
+// that no lease holds are given away, and which are to go to the disk. A value.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,11 @@ class DeviceBook {
   const QuotaCounts& used() const { return used_; }      // pages that are not free
 
   // A page of a node that no lease holds. Clean: the node is on the host too;
-  // dirty: it is not; loose: besides, it is still to go to the disk.
-  void enqueue(std::uint32_t page, EvictionEntry node, bool is_on_host, bool is_for_disk);
+  // dirty: it is not.
+  void enqueue(std::uint32_t page, EvictionEntry node, bool is_on_host);
+  // Loose: a page of a node that is on devices alone and still to go to the disk,
+  // whether a lease holds it or not.
+  void enqueue_loose(std::uint32_t page, EvictionEntry node);
   void dequeue(std::uint32_t page);
   void change_worth(std::uint32_t page, double worth);
   bool has_dirty(std::uint32_t page) const { return dirty_.contains(page); }

@@ -355,7 +355,8 @@ std::optional<std::vector<std::uint32_t>> PageCache::extend(LeaseId id, PageDema
   return pages;
 }
 
-void PageCache::commit(LeaseId id, std::uint32_t page_index, std::span<const std::int32_t> page_tokens) {
+void PageCache::commit(LeaseId id, std::uint32_t page_index, std::span<const std::int32_t> page_tokens,
+                       TimePoint now) {
   const auto found = leases_.find(id);
   if (found == leases_.end() || !options_.serving.keeps_prefixes()) return;
   assert(!page_tokens.empty() && page_tokens.size() <= options_.page_size);
@@ -377,7 +378,7 @@ void PageCache::commit(LeaseId id, std::uint32_t page_index, std::span<const std
   }
   // Another sequence may have computed the same meanwhile: then that is shared.
   const bool is_all_of_it = tree_[held.node].tokens.size() == page_tokens.size();
-  if (is_all_of_it && !places_[held.node].on(lease.worker)) adopt(lease.worker, held);
+  if (is_all_of_it && !places_[held.node].on(lease.worker)) adopt(lease.worker, held, now);
 }
 
 // A tail that a longer page on the same device begins with is of no use.
@@ -425,12 +426,13 @@ void PageCache::prune(NodeId id) {
 }
 
 // The node has no page on this device yet: the lease's own becomes it.
-void PageCache::adopt(WorkerIndex worker, HeldPage& held) {
+void PageCache::adopt(WorkerIndex worker, HeldPage& held, TimePoint now) {
   dequeue(held.node, worker);
   Place& place = places_[held.node];
   if (place.on_devices.empty() && place.host_page == kNone && place.disk_page == kNone)
     place.generation = next_generation_++;
   place.add({.worker = worker, .page = held.page, .num_holders = 1});
+  place.last_used = now;
   held.is_private = false;
   enqueue(held.node, worker);
 }

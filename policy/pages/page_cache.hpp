@@ -39,9 +39,11 @@
 // says so, and its host page is not reused until then. The remains of a copy that
 // failed are told apart by generation.
 //
-// On disk a page is never without the one in front of it, so that a page file
+// On disk a page is written behind the one in front of it, so that a page file
 // alone says what its pages are: they are written from the front of a
-// conversation and go from its end.
+// conversation and go from its end. Where a write fails and those behind it do not,
+// these are found as long as the process lives, and by the next one if the page in
+// front was written again.
 #pragma once
 
 #include <chrono>
@@ -175,7 +177,7 @@ class PageCache {
   // in this page; what is written behind them from now on is not looked at. Pages
   // in front of it must have been found or committed before. Unknown ids are
   // ignored.
-  void commit(LeaseId id, std::uint32_t page_index, std::span<const std::int32_t> page_tokens);
+  void commit(LeaseId id, std::uint32_t page_index, std::span<const std::int32_t> page_tokens, TimePoint now);
 
   // Unknown ids are ignored.
   void release(LeaseId id, TimePoint now);
@@ -183,11 +185,12 @@ class PageCache {
   // Queues copies to the host, at most max_copies, while the worker's device is
   // short of pages that can be given away at once.
   void copy_ahead(WorkerIndex worker, std::uint32_t max_copies, TimePoint now);
-  // Queues copies to the host of pages that are on devices alone, whether this one
-  // is short or not, into space whose contents are nowhere else needed: on their
-  // way to the disk.
+  // Queues copies to the host of full pages that are on devices alone, those of running
+  // sequences too and whether this device is short or not, into space whose contents are
+  // nowhere else needed: on their way to the disk, from the front of a conversation.
   void copy_behind(WorkerIndex worker, std::uint32_t max_copies, TimePoint now);
-  // Queues transfers to the disk of what is on the host, at most so many.
+  // Queues transfers to the disk of what is on the host, at most so many, each page
+  // behind the one in front of it: a disk that keeps their order never has one alone.
   void write_behind(std::uint32_t max_writes, TimePoint now);
 
   // Queues transfers from the disk of what these tokens need and neither the
@@ -312,7 +315,7 @@ class PageCache {
   Grant take_chain(std::span<const NodeId> chain, Lease& lease, TimePoint now);
   void take_head(const Found& found, Lease& lease, Grant& grant, TimePoint now);
   std::vector<bool> worth_loading(WorkerIndex worker, std::span<const NodeId> chain, bool from_disk) const;
-  void adopt(WorkerIndex worker, HeldPage& held);
+  void adopt(WorkerIndex worker, HeldPage& held, TimePoint now);
   void let_go(WorkerIndex worker, const HeldPage& held, TimePoint now);
 
   // giving away
@@ -335,10 +338,13 @@ class PageCache {
 
   // disk
   bool is_unwritten(NodeId node) const;
-  NodeId first_not_on_disk(NodeId node) const;
-  bool could_be_written(NodeId node, TimePoint now) const;
+  std::vector<NodeId> chain_to_write(NodeId node) const;
+  std::vector<NodeId> chain_to_copy(WorkerIndex worker, NodeId node) const;
+  bool is_way_open(NodeId node) const;
+  bool has_disk_room_for(NodeId node, TimePoint now) const;
   double value_on_disk(NodeId node, TimePoint now) const;
   bool write(NodeId node, TimePoint now);
+  bool write_with_front(NodeId node, std::uint32_t& max_writes, TimePoint now);
   DiskTransfer begin_read(NodeId node, std::uint32_t host_page);
   void set_host_page(NodeId node, std::uint32_t host_page);
   std::uint32_t clear_host_page(NodeId node);

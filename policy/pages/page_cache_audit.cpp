@@ -42,8 +42,8 @@ bool PageCache::is_in_right_queues(NodeId id) const {
     const bool is_dirty = is_evictable && place.host_page == kNone;
     if (device.has_dirty(page.page) != is_dirty ||
         device.has_clean(page.page) != (is_evictable && !is_dirty) ||
-        device.has_loose(page.page) != (is_dirty && !has_disk_page && !is_tail(id)) ||
-        (is_evictable && device.node_of(page.page) != id))
+        device.has_loose(page.page) != (!place.is_void && is_way_open(id)) ||
+        ((is_evictable || device.has_loose(page.page)) && device.node_of(page.page) != id))
       return false;
   }
   const bool may_leave_host = place.host_page != kNone && !is_moving;

@@ -69,17 +69,20 @@ void PageCache::write_behind(std::uint32_t max_writes, TimePoint now) {
        --left) {
     const NodeId id = disk_.next_unwritten();
     if (!tree_[id].is_used || !is_unwritten(id)) continue;
-    const NodeId first = first_not_on_disk(id);
-    const Place& front = places_[first];
-    if (is_unwritten(first)) {
-      if (!write(first, now)) continue;
-      max_writes -= 1;
-      if (first == id) continue;
-    } else if (front.on_devices.empty() && front.host_page == kNone) {
-      continue;  // the page in front is nowhere
-    }
-    disk_.list_unwritten(id);  // its turn comes when the one in front is written
+    if (!write_with_front(id, max_writes, now)) disk_.list_unwritten(id);
   }
+}
+
+// False: its turn comes when those in front of it are on the host, or more may be written.
+bool PageCache::write_with_front(NodeId id, std::uint32_t& max_writes, TimePoint now) {
+  for (const NodeId at : chain_to_write(id)) {
+    const Place& place = places_[at];
+    if (!is_unwritten(at)) return place.on_devices.empty() && place.host_page == kNone;  // nowhere
+    if (max_writes == 0) return false;
+    if (!write(at, now)) return true;
+    max_writes -= 1;
+  }
+  return true;
 }
 
 bool PageCache::is_unwritten(NodeId id) const {
@@ -88,20 +91,35 @@ bool PageCache::is_unwritten(NodeId id) const {
          !is_tail(id);
 }
 
-NodeId PageCache::first_not_on_disk(NodeId id) const {
-  NodeId first = id;
-  for (NodeId at = tree_[id].parent; at != kNoNode; at = tree_[at].parent) {
-    if (places_[at].is_on_disk()) break;
-    first = at;
-  }
-  return first;
+// It is on devices alone and may go to the disk.
+bool PageCache::is_way_open(NodeId id) const {
+  const Place& place = places_[id];
+  return options_.num_disk_pages > 0 && place.host_page == kNone && place.disk_page == kNone && !is_tail(id);
 }
 
-// Once it is on the host: all in front of it are on their way, and the disk has
-// room for it or something of less value.
-bool PageCache::could_be_written(NodeId id, TimePoint now) const {
-  for (NodeId at = tree_[id].parent; at != kNoNode && !places_[at].is_on_disk(); at = tree_[at].parent)
-    if (places_[at].host_page == kNone) return false;
+// The page and those in front of it, from the first that is neither on the disk nor
+// on its way there.
+std::vector<NodeId> PageCache::chain_to_write(NodeId id) const {
+  std::vector<NodeId> chain{id};
+  for (NodeId at = tree_[id].parent; at != kNoNode && places_[at].disk_page == kNone; at = tree_[at].parent)
+    chain.push_back(at);
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
+// Those of them that the host lacks; none if this worker does not have them all.
+std::vector<NodeId> PageCache::chain_to_copy(WorkerIndex worker, NodeId id) const {
+  std::vector<NodeId> chain = chain_to_write(id);
+  std::erase_if(chain, [&](NodeId at) { return places_[at].host_page != kNone; });
+  const bool is_here = std::all_of(chain.begin(), chain.end(), [&](NodeId at) {
+    const DevicePage* const page = places_[at].on(worker);
+    return page && devices_[worker]->has_loose(page->page);
+  });
+  return is_here ? chain : std::vector<NodeId>{};
+}
+
+// Its own, or that of something of less value.
+bool PageCache::has_disk_room_for(NodeId id, TimePoint now) const {
   return disk_.has_room() || disk_victim(id, now);
 }
 

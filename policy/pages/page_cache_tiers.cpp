@@ -210,15 +210,20 @@ void PageCache::copy_behind(WorkerIndex worker, std::uint32_t max_copies, TimePo
     const auto page = device(worker).next_loose(now);
     if (!page) break;
     const NodeId loose = device(worker).node_of(*page);
-    if (!could_be_written(loose, now)) {
+    for (const NodeId id : chain_to_copy(worker, loose)) {
+      if (max_copies == 0 || !has_disk_room_for(id, now)) break;
+      const auto host_page = take_backed_host_page(worker, now);
+      if (!host_page) {
+        max_copies = 0;
+        break;
+      }
+      store(worker, id, *host_page);
+      max_copies -= 1;
+    }
+    if (max_copies > 0 && places_[loose].host_page == kNone) {
       passed_over.push_back(loose);
       device(worker).pass_over(*page);
-      continue;
     }
-    const auto host_page = take_backed_host_page(worker, now);
-    if (!host_page) break;
-    store(worker, loose, *host_page);
-    max_copies -= 1;
   }
   for (const NodeId node : passed_over) {
     dequeue(node);
@@ -307,10 +312,12 @@ void PageCache::enqueue(NodeId id, WorkerIndex worker) {
                       .depth = tree_[id].depth,
                       .last_used = place.last_used,
                       .quota = place.quota};
-  for (const DevicePage& page : place.on_devices)
-    if (page.num_holders == 0 && page.worker != place.lifted_for && (worker == kAll || worker == page.worker))
-      device(page.worker)
-          .enqueue(page.page, entry, place.host_page != kNone, place.disk_page == kNone && !is_tail(id));
+  const bool is_on_way_to_disk = is_way_open(id);
+  for (const DevicePage& page : place.on_devices) {
+    if (page.worker == place.lifted_for || (worker != kAll && worker != page.worker)) continue;
+    if (page.num_holders == 0) device(page.worker).enqueue(page.page, entry, place.host_page != kNone);
+    if (is_on_way_to_disk) device(page.worker).enqueue_loose(page.page, entry);
+  }
   if (place.lifted_for != kNobody) return;
   if (place.is_on_disk() && !place.is_fetching && place.num_disk_children == 0) disk_.enqueue(entry);
   if (is_unwritten(id)) disk_.list_unwritten(id);

@@ -59,6 +59,15 @@ TEST_CASE("copy budget: where each batch restores, half of the link's time still
 
 TEST_CASE("copy budget: a few where copies were not measured") {
   CHECK(max_copies_ahead(milliseconds(20), {}, 0) == kCopiesAheadUnmeasured);
+  CHECK(max_copies_behind(milliseconds(20), {}, 0) == kCopiesBehindUnmeasured);
+}
+
+TEST_CASE("copy budget: on the way to the disk, what is left of a quarter of the link's time") {
+  const LoadCost link{.fixed = 0, .per_page = 100'000};
+  CHECK(max_copies_behind(milliseconds(20), link, 0) == 50);
+  CHECK(max_copies_behind(milliseconds(20), link, 30) == 20);
+  CHECK(max_copies_behind(milliseconds(20), link, 100) == 0);
+  CHECK(max_copies_behind(microseconds(10), link, 0) == kFewestCopiesBehind);
 }
 
 }  // namespace

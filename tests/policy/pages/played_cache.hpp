@@ -94,7 +94,7 @@ class PlayedCache {
   }
 
   // Computes and commits the first page that is not yet; false if none is left.
-  bool compute(LeaseId id) {
+  bool compute(LeaseId id, int second = 0) {
     Sequence& sequence = sequences_.at(id);
     const auto begin = sequence.is_computed.begin();
     const auto next = std::find(begin, sequence.is_computed.end(), false);
@@ -104,13 +104,13 @@ class PlayedCache {
     *next = true;
     finish_work_of(sequence.worker);
     devices_[sequence.worker].pages[sequence.pages[page]] = prefix(sequence, page);
-    cache.commit(id, page, std::span(sequence.tokens).subspan(page * page_size, page_size));
+    cache.commit(id, page, std::span(sequence.tokens).subspan(page * page_size, page_size), at(second));
     queue_copies();
     return true;
   }
   // Computes what is left, and its last page is known though it is not full.
   void end(LeaseId id, int second = 0) {
-    while (compute(id)) {
+    while (compute(id, second)) {
     }
     Sequence& sequence = sequences_.at(id);
     const std::size_t page = sequence.tokens.size() / options_.page_size;
@@ -118,7 +118,7 @@ class PlayedCache {
     if (!tail.empty()) {
       finish_work_of(sequence.worker);
       devices_[sequence.worker].pages[sequence.pages[page]] = sequence.tokens;
-      cache.commit(id, static_cast<std::uint32_t>(page), tail);
+      cache.commit(id, static_cast<std::uint32_t>(page), tail, at(second));
     }
     release(id, second);
   }
@@ -132,7 +132,7 @@ class PlayedCache {
   void run(LeaseId id, const Tokens& tokens, int second = 0, TenantId tenant = kTenant,
            WorkerIndex worker = 0) {
     REQUIRE(reserve(id, tokens, second, tenant, worker).has_value());
-    while (compute(id)) {
+    while (compute(id, second)) {
     }
     release(id, second);
     finish_work_of(worker);
