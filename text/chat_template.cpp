@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "text/answer/answer_format_probe.hpp"
-#include "text/history/rendered_text.hpp"
 #include "text/jinja/syntax/template_parser.hpp"
 #include "text/jinja/syntax/template_program.hpp"
 #include "text/jinja/template_evaluator.hpp"
@@ -59,40 +58,41 @@ InputSize size_of(const ChatTemplateInput& input) {
 }
 
 // The variables every template may count on, as transformers gives them.
-jinja::Variables all_variables(const ChatTemplateInput& input) {
+jinja::Variables all_variables(ChatTemplateInput input) {
   using jinja::Value;
   std::vector<Value> messages;
   messages.reserve(input.messages.size());
-  for (const TemplateValue& message : input.messages) messages.push_back(Value::from(message));
+  for (TemplateValue& message : input.messages) messages.push_back(Value::from(std::move(message)));
   jinja::Variables variables = {
       {"messages", Value::list(std::move(messages))},
-      {"tools", Value::from(input.tools)},
+      {"tools", Value::from(std::move(input.tools))},
       {"documents", Value(nullptr)},
       {"add_generation_prompt", Value(input.add_generation_prompt)},
       {"bos_token", Value::text(input.bos_token)},
       {"eos_token", Value::text(input.eos_token)},
   };
-  for (const auto& [name, value] : input.extra) {
+  for (auto& [name, value] : input.extra) {
     const auto same = [&name = name](const auto& entry) { return entry.first == name; };
     std::erase_if(variables, same);
-    variables.emplace_back(name, Value::from(value));
+    variables.emplace_back(name, Value::from(std::move(value)));
   }
   return variables;
 }
 
-std::vector<TemplatePiece> pieces_of(const MarkedString& text) {
-  std::vector<TemplatePiece> pieces;
+// What the input is not, the template wrote.
+RenderedText rendered_text(MarkedString text) {
+  RenderedText rendered;
   std::size_t begin = 0;
-  const auto add = [&](std::size_t end, bool from_input) {
-    if (begin < end) pieces.push_back({text.text().substr(begin, end - begin), from_input});
-    begin = end;
+  const auto add = [&](std::size_t end) {
+    if (begin < end) rendered.trusted.push_back({begin, end});
   };
   for (const TextRange& range : text.input_ranges()) {
-    add(range.begin, false);
-    add(range.end, true);
+    add(range.begin);
+    begin = range.end;
   }
-  add(text.size(), false);
-  return pieces;
+  add(text.size());
+  rendered.text = std::move(text).take_text();
+  return rendered;
 }
 
 // Of an entry of a list of templates.
@@ -117,12 +117,13 @@ std::optional<std::string> template_in(const nlohmann::json& config) {
 
 }  // namespace
 
-TemplateValue chat_message(const std::string& role, std::string content) {
+TemplateValue::Object chat_message(const std::string& role, std::string content) {
   const bool is_known = std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end();
-  return TemplateValue(TemplateValue::Object{
-      {"role", is_known ? TemplateValue::trusted(role) : TemplateValue::input(role)},
-      {"content", TemplateValue::input(std::move(content))},
-  });
+  TemplateValue::Object message;  // a list in braces would copy the content
+  message.reserve(2);
+  message.emplace_back("role", is_known ? TemplateValue::trusted(role) : TemplateValue::input(role));
+  message.emplace_back("content", TemplateValue::input(std::move(content)));
+  return message;
 }
 
 ChatTemplate::ChatTemplate(std::shared_ptr<const TemplateProgram> program) : program_(std::move(program)) {}
@@ -140,21 +141,28 @@ ChatTemplate ChatTemplate::parse(std::string source) {
   return chat_template;
 }
 
-std::variant<std::vector<TemplatePiece>, TemplateError> ChatTemplate::render(
-    const ChatTemplateInput& input) const {
+std::variant<std::vector<TemplatePiece>, TemplateError> ChatTemplate::render(ChatTemplateInput input) const {
   EncodingBudget budget;
-  return render(input, budget);
+  return render(std::move(input), budget);
 }
 
-std::variant<std::vector<TemplatePiece>, TemplateError> ChatTemplate::render(const ChatTemplateInput& input,
-                                                                             EncodingBudget& encoding) const {
+std::variant<std::vector<TemplatePiece>, TemplateError> ChatTemplate::render(ChatTemplateInput input,
+                                                                             EncodingBudget& budget) const {
+  auto rendered = render_text(std::move(input), budget);
+  if (auto* error = std::get_if<TemplateError>(&rendered)) return std::move(*error);
+  return pieces_of(std::get<RenderedText>(rendered));
+}
+
+std::variant<RenderedText, TemplateError> ChatTemplate::render_text(ChatTemplateInput input,
+                                                                    EncodingBudget& encoding) const {
   try {
     const InputSize size = size_of(input);
     jinja::Budget budget(kMaxSteps + kStepsAValue * (size.num_values + size.num_bytes / 1024),
                          kFreeOutputBytes + kOutputsAnInput * size.num_bytes, encoding);
     encoding.spend(size.num_bytes);
-    return pieces_of(
-        jinja::evaluate(*program_, all_variables(input), input.now, size.num_bytes + kUsualFrame, budget));
+    const auto now = input.now;
+    return rendered_text(jinja::evaluate(*program_, all_variables(std::move(input)), now,
+                                         size.num_bytes + kUsualFrame, budget));
   } catch (const jinja::EvaluationError& error) {
     return TemplateError{error.what(), error.kind()};
   }
@@ -183,12 +191,11 @@ std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& mode
 
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces) {
   EncodingBudget budget;
-  return encode_chat(tokenizer, pieces, budget);
+  return encode_chat(tokenizer, join_pieces(pieces), budget);
 }
 
-std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces,
+std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const RenderedText& rendered,
                                  EncodingBudget& budget) {
-  const auto rendered = join_pieces(pieces);
   return tokenizer.encode_within(budget, rendered.text, rendered.trusted);
 }
 

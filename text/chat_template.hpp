@@ -18,6 +18,7 @@
 
 #include "text/answer/answer_format.hpp"
 #include "text/encoding_budget.hpp"
+#include "text/history/rendered_text.hpp"
 #include "text/jinja/template_error.hpp"
 #include "text/jinja/template_value.hpp"
 #include "text/token_id.hpp"
@@ -25,13 +26,6 @@
 #include "text/tool_dialect.hpp"
 
 namespace troupe {
-
-// A part of a rendered template; neighbours differ in from_input.
-struct TemplatePiece {
-  std::string text;
-  bool from_input = false;
-  bool operator==(const TemplatePiece&) const = default;
-};
 
 struct ChatTemplateInput {
   TemplateValue::Array messages;  // see template_messages()
@@ -47,7 +41,7 @@ struct ChatTemplateInput {
 
 // {"role": …, "content": …}. A role that is one of the usual names counts as
 // ours (templates build special tokens of it), any other as the client's.
-TemplateValue chat_message(const std::string& role, std::string content);
+TemplateValue::Object chat_message(const std::string& role, std::string content);
 
 struct TemplateProgram;
 
@@ -58,10 +52,13 @@ class ChatTemplate {
   static ChatTemplate parse(std::string source);
 
   // Throws EncodingStopped.
-  std::variant<std::vector<TemplatePiece>, TemplateError> render(const ChatTemplateInput& input,
+  std::variant<RenderedText, TemplateError> render_text(ChatTemplateInput input,
+                                                        EncodingBudget& budget) const;
+  // The same in pieces.
+  std::variant<std::vector<TemplatePiece>, TemplateError> render(ChatTemplateInput input,
                                                                  EncodingBudget& budget) const;
   // Uninterrupted.
-  std::variant<std::vector<TemplatePiece>, TemplateError> render(const ChatTemplateInput& input) const;
+  std::variant<std::vector<TemplatePiece>, TemplateError> render(ChatTemplateInput input) const;
 
   const ToolDialect& tool_dialect() const { return tool_dialect_; }
   // Markers of the model's answers.
@@ -88,7 +85,7 @@ std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& mode
 // ordinary content gets exactly those ids (merges run across the border of
 // literal and content) and no content yields a special token. Throws
 // EncodingStopped.
-std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces,
+std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const RenderedText& rendered,
                                  EncodingBudget& budget);
 // Uninterrupted.
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces);

@@ -58,7 +58,7 @@ void add_reasoning(TemplateValue::Object& out, const ChatMessage& message) {
 }
 
 TemplateValue plain_message(const ChatMessage& message) {
-  auto out = std::get<TemplateValue::Object>(chat_message(message.role, message.content).variant());
+  auto out = chat_message(message.role, message.content);
   add_reasoning(out, message);
   return out;
 }
@@ -71,7 +71,8 @@ TemplateValue call_value(const ToolCall& call, const CallForm& form) {
                                          {"arguments", arguments_value(call, form)}}}};
 }
 
-// Text that the template would drop beside calls is a message of its own.
+// Text that the template would drop beside calls is a message of its own. Members are
+// moved in one by one: a list in braces would copy them.
 void append_calling(TemplateValue::Array& out, const ChatMessage& message, const ToolDialect& dialect) {
   const bool is_split = !message.content.empty() && !dialect.shows_text_beside_calls;
   if (is_split) out.push_back(plain_message(message));
@@ -79,18 +80,21 @@ void append_calling(TemplateValue::Array& out, const ChatMessage& message, const
   const bool is_null = content.empty() && dialect.form.has_null_content;
   TemplateValue::Array calls;
   for (const auto& call : message.tool_calls) calls.push_back(call_value(call, dialect.form));
-  TemplateValue::Object calling{{"role", TemplateValue::trusted("assistant")},
-                                {"content", is_null ? TemplateValue() : TemplateValue::input(content)},
-                                {"tool_calls", std::move(calls)}};
+  TemplateValue::Object calling;
+  calling.emplace_back("role", TemplateValue::trusted("assistant"));
+  calling.emplace_back("content", is_null ? TemplateValue() : TemplateValue::input(content));
+  calling.emplace_back("tool_calls", std::move(calls));
   if (!is_split) add_reasoning(calling, message);
   out.push_back(std::move(calling));
 }
 
 TemplateValue result_message(const ChatMessage& message, const std::string& name, const CallForm& form) {
-  return TemplateValue::Object{{"role", TemplateValue::trusted("tool")},
-                               {"content", TemplateValue::input(message.content)},
-                               {"tool_call_id", id_value(message.tool_call_id, form)},
-                               {"name", TemplateValue::input(name)}};
+  TemplateValue::Object result;
+  result.emplace_back("role", TemplateValue::trusted("tool"));
+  result.emplace_back("content", TemplateValue::input(message.content));
+  result.emplace_back("tool_call_id", id_value(message.tool_call_id, form));
+  result.emplace_back("name", TemplateValue::input(name));
+  return result;
 }
 
 void append_line(std::string& text, const std::string& line) {

@@ -70,19 +70,17 @@ Tokens encode_text(const ServedModel& model, const TextPrompt& prompt, EncodingB
   return tokens;
 }
 
-using Pieces = std::vector<TemplatePiece>;
-
-std::variant<Pieces, ApiError> render_messages(const ServedModel& model, const ChatPrompt& prompt,
-                                               EncodingBudget& budget) {
+std::variant<RenderedText, ApiError> render_messages(const ServedModel& model, const ChatPrompt& prompt,
+                                                     EncodingBudget& budget) {
   if (!model.chat_template)
     return invalid(
         "The model " + model.name + " has no chat template; use /v1/completions with a text prompt.",
         "messages");
   if (prompt.messages.empty())
     return invalid("messages must have at least one message; got none.", "messages");
-  auto rendered = model.chat_template->render(template_input(model, prompt), budget);
+  auto rendered = model.chat_template->render_text(template_input(model, prompt), budget);
   if (const auto* error = std::get_if<TemplateError>(&rendered)) return template_error(model, *error);
-  return std::get<Pieces>(std::move(rendered));
+  return std::get<RenderedText>(std::move(rendered));
 }
 
 // The model's tokens around the text and the suffix.
@@ -111,12 +109,11 @@ std::uint64_t chain_seed(const ServedModel& model, const GenerationRequest& requ
 }
 
 EncodedPrompt encode_known_chat(const ServedModel& model, const GenerationRequest& request,
-                                const Pieces& pieces, TurnMemory& memory, EncodingBudget& budget) {
+                                const RenderedText& rendered, TurnMemory& memory, EncodingBudget& budget) {
   const auto& chat = std::get<ChatPrompt>(request.prompt);
   const auto keys = chain_keys(chat.messages, chain_seed(model, request));
   const std::string scope = std::to_string(request.model) + ':' + request.cache_salt;
-  auto prompt =
-      encode_with_history(*model.tokenizer, join_pieces(pieces), keys, request.tenant, scope, memory, budget);
+  auto prompt = encode_with_history(*model.tokenizer, rendered, keys, request.tenant, scope, memory, budget);
   return {.tokens = std::move(prompt.tokens),
           .num_remembered = prompt.num_remembered,
           .parts = std::make_shared<PromptParts>(std::move(prompt.parts))};
@@ -128,15 +125,15 @@ std::variant<EncodedPrompt, ApiError> encode_chat_prompt(const ServedModel& mode
                                                          const PromptTerms& terms, EncodingBudget& budget) {
   const auto& chat = std::get<ChatPrompt>(request.prompt);
   if (request.turn) return encode_turn(model, *request.turn, chat, conversation, budget, terms.limits);
-  auto pieces = needs_tools_text(model, chat, terms.limits)
+  auto answer = needs_tools_text(model, chat, terms.limits)
                     ? render_messages(model, with_tools_text(chat), budget)
                     : render_messages(model, chat, budget);
-  if (auto* error = std::get_if<ApiError>(&pieces)) return std::move(*error);
+  if (auto* error = std::get_if<ApiError>(&answer)) return std::move(*error);
+  const RenderedText& rendered = std::get<RenderedText>(answer);
   const bool is_remembered =
       terms.memory != nullptr && terms.memory->is_on() && request.use == PromptUse::kRun;
-  if (is_remembered)
-    return encode_known_chat(model, request, std::get<Pieces>(pieces), *terms.memory, budget);
-  return EncodedPrompt{.tokens = encode_chat(*model.tokenizer, std::get<Pieces>(pieces), budget)};
+  if (is_remembered) return encode_known_chat(model, request, rendered, *terms.memory, budget);
+  return EncodedPrompt{.tokens = encode_chat(*model.tokenizer, rendered, budget)};
 }
 
 // [CLS] first [SEP] second [SEP]
@@ -232,9 +229,9 @@ std::variant<EncodedText, ApiError> encoded_text(const ServedModel& model, const
 
 std::variant<Tokens, ApiError> encode_messages(const ServedModel& model, const ChatPrompt& prompt,
                                                EncodingBudget& budget) {
-  auto pieces = render_messages(model, prompt, budget);
-  if (auto* error = std::get_if<ApiError>(&pieces)) return std::move(*error);
-  return encode_chat(*model.tokenizer, std::get<Pieces>(pieces), budget);
+  auto rendered = render_messages(model, prompt, budget);
+  if (auto* error = std::get_if<ApiError>(&rendered)) return std::move(*error);
+  return encode_chat(*model.tokenizer, std::get<RenderedText>(rendered), budget);
 }
 
 std::optional<ApiError> refuse_unencoded(const ServedModel& model, const GenerationRequest& request,

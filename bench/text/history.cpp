@@ -49,16 +49,17 @@ std::vector<TokenId> in_pieces(const Tokenizer& tokenizer, const std::string& te
   return tokens;
 }
 
-std::vector<TemplatePiece> render(const Model& model, const std::vector<ChatMessage>& chat) {
+RenderedText render(const Model& model, const std::vector<ChatMessage>& chat) {
   ChatTemplateInput input;
   input.messages = template_messages(chat, model.chat_template.tool_dialect());
-  return std::get<0>(model.chat_template.render(input));
+  EncodingBudget budget;
+  return std::get<0>(model.chat_template.render_text(std::move(input), budget));
 }
 
 PromptWithHistory encode(const Model& model, const std::vector<ChatMessage>& chat, TurnMemory& memory) {
   EncodingBudget budget;
-  return encode_with_history(*model.tokenizer, join_pieces(render(model, chat)), chain_keys(chat, 1), "", "",
-                             memory, budget);
+  return encode_with_history(*model.tokenizer, render(model, chat), chain_keys(chat, 1), "", "", memory,
+                             budget);
 }
 
 // A chat of so many tokens and its next question; every turn is remembered.
@@ -87,9 +88,10 @@ void measure(const Model& model, std::size_t num_tokens, std::size_t message_byt
   std::size_t num_run = 0, num_remembered = 0;
   for (int pair = 0; pair < kPairs; ++pair) {
     const double begin = bench::microseconds_used();
-    const auto pieces = render(model, chat);
+    EncodingBudget budget;
+    const auto text = render(model, chat);
     const double middle = bench::microseconds_used();
-    const auto tokens = encode_chat(*model.tokenizer, pieces);
+    const auto tokens = encode_chat(*model.tokenizer, text, budget);
     const double end = bench::microseconds_used();
     const auto prompt = encode(model, chat, memory);
     const double last = bench::microseconds_used();

@@ -49,4 +49,19 @@ RenderedText join_pieces(std::span<const TemplatePiece> pieces) {
   return out;
 }
 
+std::vector<TemplatePiece> pieces_of(const RenderedText& rendered) {
+  std::vector<TemplatePiece> pieces;
+  std::size_t begin = 0;
+  const auto add = [&](std::size_t end, bool from_input) {
+    if (begin < end) pieces.push_back({rendered.text.substr(begin, end - begin), from_input});
+    begin = end;
+  };
+  for (const TextRange& range : rendered.trusted) {
+    add(range.begin, true);
+    add(range.end, false);
+  }
+  add(rendered.text.size(), true);
+  return pieces;
+}
+
 }  // namespace troupe

@@ -7,10 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "text/chat_template.hpp"
 #include "text/tokenizer/tokenizer.hpp"
 
 namespace troupe {
+
+// A part of a rendered template; neighbours differ in from_input.
+struct TemplatePiece {
+  std::string text;
+  bool from_input = false;
+  bool operator==(const TemplatePiece&) const = default;
+};
 
 struct RenderedText {
   std::string text;
@@ -24,5 +30,6 @@ struct RenderedText {
 };
 
 RenderedText join_pieces(std::span<const TemplatePiece> pieces);
+std::vector<TemplatePiece> pieces_of(const RenderedText& rendered);
 
 }  // namespace troupe

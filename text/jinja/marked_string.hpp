@@ -18,6 +18,7 @@ class MarkedString {
   explicit MarkedString(std::string text, bool is_input = false);
 
   const std::string& text() const { return text_; }
+  std::string take_text() && { return std::move(text_); }
   std::size_t size() const { return text_.size(); }
   bool empty() const { return text_.empty(); }
   // Sorted, neither overlapping nor adjacent.

@@ -21,7 +21,9 @@ constexpr std::int64_t kMaxExponent = 1'000;
 
 Value concatenation(const MarkedString& left, const MarkedString& right, Budget& budget) {
   budget.spend_bytes(left.size() + right.size());
-  MarkedString result = left;
+  MarkedString result;
+  result.reserve(left.size() + right.size());
+  result.append(left);
   result.append(right);
   return result;
 }

@@ -244,10 +244,19 @@ class Evaluator {
 
   Value value_of_node(const BinaryChain& chain) {
     Value result = value_of(*chain.first);
+    std::optional<MarkedString> sum;  // of strings: instead of result, which would be copied for each
     for (const auto& [op, operand] : chain.rest) {
-      result = apply_binary(op, result, value_of(*operand), budget_);
+      const Value right = value_of(*operand);
+      if (op == BinaryOperator::kAdd && right.string() && (sum || result.string())) {
+        if (!sum) sum = *result.string();
+        budget_.spend_bytes(sum->size() + right.string()->size());
+        sum->append(*right.string());
+        continue;
+      }
+      if (sum) result = *std::exchange(sum, std::nullopt);
+      result = apply_binary(op, result, right, budget_);
     }
-    return result;
+    return sum ? Value(std::move(*sum)) : result;
   }
 
   Value value_of_node(const LogicChain& chain) {

@@ -47,7 +47,7 @@ std::shared_ptr<List> make_list(std::vector<Value> elements) {
   return list;
 }
 
-Value from_input(const TemplateValue& value, std::size_t depth) {
+Value from_input(TemplateValue value, std::size_t depth) {
   if (depth > kMaxValueDepth) fail_limit("the input is nested too deeply");
   struct Visitor {
     std::size_t depth;
@@ -55,22 +55,22 @@ Value from_input(const TemplateValue& value, std::size_t depth) {
     Value operator()(bool v) const { return v; }
     Value operator()(std::int64_t v) const { return v; }
     Value operator()(double v) const { return v; }
-    Value operator()(const TemplateValue::String& v) const { return MarkedString(v.text, v.from_input); }
-    Value operator()(const TemplateValue::Array& v) const {
+    Value operator()(TemplateValue::String v) const { return MarkedString(std::move(v.text), v.from_input); }
+    Value operator()(TemplateValue::Array v) const {
       std::vector<Value> elements;
       elements.reserve(v.size());
-      for (const TemplateValue& element : v) elements.push_back(from_input(element, depth + 1));
+      for (TemplateValue& element : v) elements.push_back(from_input(std::move(element), depth + 1));
       return Value::list(std::move(elements));
     }
-    Value operator()(const TemplateValue::Object& v) const {
+    Value operator()(TemplateValue::Object v) const {
       Dict dict;
-      for (const auto& [name, element] : v) {
-        dict.set(MarkedString(name, true), from_input(element, depth + 1));
+      for (auto& [name, element] : v) {
+        dict.set(MarkedString(std::move(name), true), from_input(std::move(element), depth + 1));
       }
       return Value::dict(std::move(dict));
     }
   };
-  return std::visit(Visitor{depth}, value.variant());
+  return std::visit(Visitor{depth}, std::move(value).take());
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ Value Value::dict(Dict dict) {
   return value;
 }
 
-Value Value::from(const TemplateValue& value) { return from_input(value, 0); }
+Value Value::from(TemplateValue value) { return from_input(std::move(value), 0); }
 
 const MarkedString* Value::string() const {
   const auto* string = get<String>();

@@ -113,7 +113,7 @@ class Value {
   static Value list(std::vector<Value> elements, bool is_tuple = false);
   static Value generator(std::vector<Value> elements);
   static Value dict(Dict dict);
-  static Value from(const TemplateValue& value);
+  static Value from(TemplateValue value);
 
   template <class T>
   const T* get() const {

@@ -38,6 +38,7 @@ class TemplateValue {
   static TemplateValue trusted(std::string text) { return TemplateValue(String{std::move(text), false}); }
 
   const Variant& variant() const { return value_; }
+  Variant take() && { return std::move(value_); }
 
  private:
   explicit TemplateValue(String value) : value_(std::move(value)) {}

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "text/chat_template.hpp"
 #include "text/history/answer_record.hpp"
 #include "text/history/message_chain.hpp"
 #include "text/template_messages.hpp"

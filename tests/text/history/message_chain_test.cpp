@@ -28,6 +28,18 @@ TEST_CASE("message chain: every message changes the keys from there on") {
   CHECK(keys[0] != seeded[0]);
 }
 
+TEST_CASE("message chain: each byte of a long text counts, wherever it is") {
+  const std::string text(100, 'a');
+  std::set<std::uint64_t> keys = {chain_key(text, 1)};
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::string other = text;
+    other[at] = 'b';
+    keys.insert(chain_key(other, 1));
+    keys.insert(chain_key(text.substr(at), 1));
+  }
+  CHECK(keys.size() == 2 * text.size());  // all of it at 0 is the text itself
+}
+
 TEST_CASE("message chain: each field counts, and no two fields run into each other") {
   const std::set<std::uint64_t> keys = {
       key({"user", "ab"}),

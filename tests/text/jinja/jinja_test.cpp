@@ -27,6 +27,16 @@ TEST_CASE("jinja: every small template renders as Jinja renders it") {
   }
 }
 
+TEST_CASE("jinja: a sum of strings keeps the client's apart, and fails at what is no string") {
+  ChatTemplateInput input;
+  input.extra = {{"x", TemplateValue::input("in")}};
+  const auto rendered = ChatTemplate::parse("{{ '<' + x + '|' + x + '>' }}").render(input);
+  const std::vector<TemplatePiece> pieces = {
+      {"<", false}, {"in", true}, {"|", false}, {"in", true}, {">", false}};
+  CHECK(std::get<0>(rendered) == pieces);
+  CHECK(joined(ChatTemplate::parse("{{ '<' + x + 1 }}").render(input)).is_error);
+}
+
 TEST_CASE("jinja: the time is shown as asked for") {
   std::tm parts{};
   parts.tm_year = 124;
