@@ -423,6 +423,12 @@ void RequestState::send_scored_echo(const std::vector<TokenLogprobs>& logprobs) 
 void RequestState::take_token(const NewToken& token) {
   if (is_over() || finished_) return;
   accept();  // one of no tokens has no turn
+  const bool is_allowed = follows_form(token);
+  const bool is_complete =
+      is_allowed && guide_ && token.end != SequenceEnd::kEndToken && guide_->is_finished();
+  const bool is_over = is_complete || token.end != SequenceEnd::kNotYet;
+  // Before the text: the next batch waits for it.
+  const bool can_go_on = !guide_ || !is_allowed || is_over || allow_next(token);
   if (token.prompt_logprobs) take_prompt_logprobs(*token.prompt_logprobs);
   std::optional<std::size_t> matched_stop;
   if (token.token >= 0) {
@@ -434,11 +440,9 @@ void RequestState::take_token(const NewToken& token) {
     if (start_.request->background && token.end != SequenceEnd::kEndToken) journal_token(token.token);
     if (record_ && token.end != SequenceEnd::kEndToken) record_->add_token(token.token);
   }
-  if (!follows_form(token))
+  if (!is_allowed)
     return fail(
         {.message = "The device drew token " + std::to_string(token.token) + ", which was not allowed."});
-  const bool is_complete = guide_ && token.end != SequenceEnd::kEndToken && guide_->is_finished();
-  const bool is_over = is_complete || token.end != SequenceEnd::kNotYet;
   std::string text = text_of(token, is_over, matched_stop);
   const bool is_last = matched_stop || is_over;
   std::vector<AnswerToken> tokens = tokens_of(text, is_last && !matched_stop);
@@ -448,7 +452,10 @@ void RequestState::take_token(const NewToken& token) {
     deliver(std::move(text), std::move(tokens));
   }
   if (is_last || (parser_ && parser_->is_done())) return finish(token, matched_stop);
-  if (guide_) allow_next(token);
+  if (!can_go_on)
+    return fail({.kind = ApiErrorKind::kInvalidRequest,
+                 .message = "What must follow in the answer can't be written with this model's tokens.",
+                 .field = start_.request->form ? start_.request->form->field : "tools"});
   pause_if_unread();
 }
 
@@ -457,15 +464,15 @@ bool RequestState::follows_form(const NewToken& token) {
   return !guide_ || token.token < 0 || token.end == SequenceEnd::kEndToken || guide_->take(token.token);
 }
 
-void RequestState::allow_next(const NewToken& token) {
+// False: nothing can follow.
+bool RequestState::allow_next(const NewToken& token) {
   auto allowed = guide_->allowed();
   if (std::all_of(allowed->begin(), allowed->end(), [](std::uint32_t word) { return word == 0; }))
-    return fail({.kind = ApiErrorKind::kInvalidRequest,
-                 .message = "What must follow in the answer can't be written with this model's tokens.",
-                 .field = start_.request->form ? start_.request->form->field : "tools"});
+    return false;
   self_->send(
       peers_.scheduler,
       AllowTokens{.sequence = start_.id, .num_generated = token.index, .allowed = std::move(allowed)});
+  return true;
 }
 
 // What this token adds for the client to see, all that is left if it is the last.

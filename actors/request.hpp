@@ -103,7 +103,7 @@ class RequestState {
   void take_prompt_logprobs(const std::vector<TokenLogprobs>& logprobs);
   void send_scored_echo(const std::vector<TokenLogprobs>& logprobs);
   bool follows_form(const NewToken& token);
-  void allow_next(const NewToken& token);
+  bool allow_next(const NewToken& token);
   std::string text_of(const NewToken& token, bool is_over, std::optional<std::size_t>& matched_stop);
   void deliver(std::string text, std::vector<AnswerToken> tokens = {});
   void count_reasoning(bool was_reasoning, const AnswerParts& parts);
