@@ -145,7 +145,7 @@ TEST_CASE("disk tier: a disk that takes nothing is left alone for a while, then 
   submit(world, letters(kPrompt, 5));
   REQUIRE(world.run());
   CHECK(world.metric("troupe_kv_page_writes_failed_total") >= 1);
-  CHECK(world.metric("troupe_kv_page_writes_failed_total") <= 4);
+  CHECK(world.metric("troupe_kv_page_writes_failed_total") <= 10);  // each page at most once
   CHECK(num_pages(*file) == 0);
   const double before = world.metric("troupe_kv_page_writes_failed_total");
   submit(world, letters("y" + kPrompt, 5));

@@ -173,6 +173,19 @@ TEST_CASE("core: copies made ahead behind the last batch go to the disk without 
   CHECK(world.core().pages().counts().disk_free < 4);
 }
 
+TEST_CASE("core: pages of a sequence that runs go to the disk behind its batches") {
+  CoreOptions options = CoreWorld::small_options();
+  options.pages.num_disk_pages = 8;
+  CoreWorld world(options);
+  world.start_worker(0, 16, 16);
+  const auto running = world.admit(counting(1, 9), 20);
+  for (int batch = 0; batch < 6; ++batch) world.finish_batch(0);
+  CHECK(world.is_in_flight(running, 0));
+  CHECK(world.core().pages().counts().disk_free < 8);
+  world.finish_all();
+  CHECK(world.answer(running).tokens == counting(100, 20));
+}
+
 namespace {
 
 // The one slice of the batch in front is masked for the token behind so many generated ones.

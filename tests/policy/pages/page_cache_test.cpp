@@ -112,6 +112,42 @@ TEST_CASE("page cache: what many share outlives what one has") {
   CHECK(played.reserve(4, {1, 2, 3}, 1)->known_tokens == 2);
 }
 
+// A device with room for the whole conversation and the side requests of one turn: a title
+// and a summary.
+void play_with_side_requests(PlayedOptions options) {
+  PlayedCache played(std::move(options));
+  Tokens chat;
+  LeaseId last = 0;
+  std::int32_t next_token = 0;
+  int now = 0;
+  for (int turn = 0; turn < 12; ++turn, now += 60) {
+    CAPTURE(turn);
+    const auto num_known = static_cast<std::uint32_t>(chat.size() / kPageSize * kPageSize);
+    for (int i = 0; i < 3; ++i) chat.push_back(next_token++);
+    const auto grant = played.reserve(++last, chat, now);
+    REQUIRE(grant.has_value());
+    CHECK(grant->tokens_from_device == num_known);
+    CHECK(grant->holes.empty());
+    while (played.compute(last, now)) {
+    }
+    played.release(last, now);
+    for (int side = 0; side < 2; ++side) {
+      Tokens prompt;
+      for (int i = 0; i < 9; ++i) prompt.push_back(next_token++);
+      played.run(++last, prompt, now += 2);
+    }
+  }
+}
+
+TEST_CASE("page cache: side requests take the place of earlier ones, never the conversation's") {
+  auto options = options_of(28);
+  play_with_side_requests(options);
+  options.cost = {};
+  play_with_side_requests(options);
+  options.serving.cache_policy = EvictionPolicy::kLru;
+  play_with_side_requests(options);
+}
+
 TEST_CASE("page cache: copies made ahead leave the device page where it is") {
   auto options = options_of(4, 4);
   options.serving.copy_ahead_below = 1.0;
