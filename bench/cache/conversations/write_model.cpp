@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the model that the conversation benchmarks serve: a random Llama of
-// about 50 million parameters with 2,048 tokens of context and the demo model's
-// tokenizer. What it says makes no sense, but it says whole words only, which
+// about 50 million parameters with the demo model's tokenizer and 2,048 tokens of
+// context, or as many as are asked for. What it says makes no sense, but it says whole words only, which
 // are the same tokens again when a client sends them back as text; a trained
 // model's answers nearly always are, a random one's hardly ever.
 //
-// Usage: bench_conversation_model DIRECTORY
+// Usage: bench_conversation_model DIRECTORY [CONTEXT]
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <string>
@@ -22,7 +23,7 @@ namespace {
 
 using namespace troupe;
 
-ModelConfig conversation_model(std::uint32_t vocabulary_size) {
+ModelConfig conversation_model(std::uint32_t vocabulary_size, std::uint32_t context_length) {
   ModelConfig config = llama_100m();
   config.hidden_size = 512;
   config.intermediate_size = 1792;
@@ -30,7 +31,7 @@ ModelConfig conversation_model(std::uint32_t vocabulary_size) {
   config.num_heads = 8;
   config.num_kv_heads = 2;
   config.vocabulary_size = vocabulary_size;
-  config.context_length = 2048;
+  config.context_length = context_length;
   config.tied_embeddings = false;  // the head says which tokens are drawn
   config.bos_token.reset();
   config.eos_tokens.clear();
@@ -58,8 +59,9 @@ std::vector<std::int32_t> words_of(const Tokenizer& tokenizer) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: bench_conversation_model DIRECTORY\n");
+  const auto context = argc == 3 ? std::strtoul(argv[2], nullptr, 10) : 2048;
+  if (argc < 2 || argc > 3 || context == 0 || context > 1u << 20) {
+    std::fprintf(stderr, "usage: bench_conversation_model DIRECTORY [CONTEXT]\n");
     return 2;
   }
   try {
@@ -67,7 +69,7 @@ int main(int argc, char** argv) {
     const auto tokenizer = load_tokenizer(bench::demo_model());
     const auto size = static_cast<std::uint32_t>(tokenizer->vocabulary_size());
     const auto words = words_of(*tokenizer);
-    write_random_llama(directory, conversation_model(size), 1, words);
+    write_random_llama(directory, conversation_model(size, static_cast<std::uint32_t>(context)), 1, words);
     for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
       std::filesystem::copy_file(std::filesystem::path(bench::demo_model()) / file, directory / file,
                                  std::filesystem::copy_options::overwrite_existing);
