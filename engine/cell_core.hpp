@@ -137,6 +137,7 @@ class CellCore {
   void take(const PauseSequence& event);
   void take(const ResumeSequence& event);
   void take(const AllowTokens& event);
+  void take(const LengthForecast&) {}
   void take(const WorkerReady& event);
   void take(const BatchDone& event);
   void take(const WorkerLost& event);

@@ -265,7 +265,7 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
       release(entry.sequence);
     }
     if (sequence->run != entry.run) continue;
-    if (sequence->num_generated() >= sequence->length.report_at) nearing.push_back(entry);
+    if (sequence->num_generated() >= sequence->report_at) nearing.push_back(entry);
     if (sequence->is_paused) settle_pause(entry.sequence);
   }
   for (const FlightEntry& entry : nearing)

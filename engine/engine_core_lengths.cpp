@@ -48,7 +48,7 @@ void EngineCore::take(Sequence& sequence, const LengthForecast::Answer& answer) 
   flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
   const bool is_reserved = options_.serving.reservation == ReservationPolicy::kPredicted;
   if (is_reserved)
-    length.reserve(std::max(answer.reserved_tokens, sequence.num_generated() + 1), pages_.page_size());
+    sequence.reserve(std::max(answer.reserved_tokens, sequence.num_generated() + 1), pages_.page_size());
   if (!is_first) return;
   emit(sequence.id, ReservationChanged{.cause = ReservationChanged::Cause::kForecast,
                                        .num_tokens = is_reserved ? length.reserved : length.likely,
@@ -154,7 +154,7 @@ void EngineCore::settle_overrun(SequenceIndex index) {
   const Overrun overrun{.reserved = std::max(length.reserved, sequence.num_generated()),
                         .max_tokens = length.max_tokens,
                         .has_given_way = length.has_given_way};
-  length.reserve(doubled_reservation(overrun), pages_.page_size());
+  sequence.reserve(doubled_reservation(overrun), pages_.page_size());
   const auto answer = answer_overrun(overrun, has_room(workers_[sequence.worker], nullptr));
   const bool gives_way = answer == OverrunAnswer::kGiveWay;
   emit(sequence.id, ReservationChanged{.cause = gives_way ? ReservationChanged::Cause::kGaveWay

@@ -58,12 +58,12 @@ struct alignas(64) Sequence {
   FairQueue::FlowId flow = 0;
   std::uint64_t last_batch = 0;  // the last it was in, or before which it began to run
   std::uint32_t min_tokens = 0;
-  std::uint32_t cached_tokens = 0;  // of the prompt, when it first ran
-  BatchTally batches;               // completed ones
-  std::vector<PageId> pages;        // while it runs
-  TimePoint started;                // when it first ran
-  bool is_penalized = false;        // has `penalized`
-  ForeseenLength length;            // of its answer
+  std::uint32_t cached_tokens = 0;                   // of the prompt, when it first ran
+  BatchTally batches;                                // completed ones
+  std::vector<PageId> pages;                         // while it runs
+  TimePoint started;                                 // when it first ran
+  bool is_penalized = false;                         // has `penalized`
+  std::uint32_t report_at = ForeseenLength::kNever;  // as its length has it
 
   // For every token of some.
   std::array<std::int32_t, kFewEndTokens> end_tokens = {};
@@ -75,6 +75,7 @@ struct alignas(64) Sequence {
   std::vector<TokenLogprobs> prompt_logprobs;  // if they are wanted: from the second token on
 
   // When it comes, begins to run, stops or ends.
+  ForeseenLength length;  // of its answer
   std::shared_ptr<const AdmissionTicket> ticket;
   std::uint64_t arrival = 0;  // order of arrival
   TimePoint arrived;
@@ -88,6 +89,10 @@ struct alignas(64) Sequence {
   WorkerId worker = 0;  // while it runs
   SlotId slot = 0;      // so too
 
+  void reserve(std::uint32_t num_tokens, std::uint32_t page_size) {
+    length.reserve(num_tokens, page_size);
+    report_at = length.report_at;
+  }
   std::uint32_t num_generated() const { return progress.num_known() - num_prompt; }
   bool is_ended_by(std::int32_t token) const {
     const auto is_in = [token](const auto& ends, std::size_t count) {
