@@ -11,6 +11,7 @@
 #include "app/options/command_line.hpp"
 #include "app/options/configuration_error.hpp"
 #include "app/options/usage_error.hpp"
+#include "app/perplexity.hpp"
 #include "app/serve.hpp"
 #include "app/trace/trace.hpp"
 #include "app/worker.hpp"
@@ -34,6 +35,10 @@ int run(const Command& command) {
   if (const auto* generate = std::get_if<GenerateCommand>(&command)) {
     configure_logging_from(generate->options);
     return run_generate(*generate);
+  }
+  if (const auto* perplexity = std::get_if<PerplexityCommand>(&command)) {
+    configure_logging_from(perplexity->options);
+    return run_perplexity(*perplexity);
   }
   if (const auto* profile = std::get_if<ProfileCommand>(&command)) {
     configure_logging_from(profile->options);

@@ -39,6 +39,10 @@ const Keys kUsedByGenerate = {"model", "device", "worker", "cuda", "scheduler.ma
                               "cache.link_bandwidth", "cache.link_latency_us", "store.directory",
                               "supervisor", "log"};
 // clang-format on
+// clang-format off
+const Keys kUsedByPerplexity = {"device", "worker", "cuda", "scheduler.max_batch_tokens",
+                                "scheduler.prefill_chunk", "scheduler.max_in_flight", "supervisor", "log"};
+// clang-format on
 
 // All that a profile holds of the server's settings, and what else it is measured with.
 Keys used_by_profile() {
@@ -160,6 +164,17 @@ void add_generate_arguments(CLI::App& command, GenerateCommand& generate) {
   command.add_option("--seed", generate.seed, "of the random draws");
 }
 
+void add_perplexity_arguments(CLI::App& command, PerplexityCommand& perplexity) {
+  command.add_option("model", perplexity.model, "the model's directory or GGUF file")->required();
+  command.add_option("--text", perplexity.text, "the text to predict; -: what standard input says")
+      ->type_name("FILE")
+      ->required();
+  command.add_option("--window", perplexity.window,
+                     "tokens that are run together; 0 for 1024, or the context if that is less");
+  command.add_option("--stride", perplexity.stride,
+                     "a window begins so many tokens behind the one before; 0 for half a window");
+}
+
 void add_profile_arguments(CLI::App& command, ProfileCommand& profile) {
   command.add_option("--out,-o", profile.out, "the file to write")->type_name("FILE")->capture_default_str();
   command
@@ -218,6 +233,7 @@ class CommandLine {
     app_.require_subcommand(1);
     worker_.group("");  // not shown
     add_generate_arguments(generate_, generate_command_);
+    add_perplexity_arguments(perplexity_, perplexity_command_);
     add_profile_arguments(profile_, profile_command_);
     worker_.add_option("--log-level", worker_command_.log_level);
     worker_.add_option("--log-format", worker_command_.log_format);
@@ -304,6 +320,10 @@ class CommandLine {
       generate_command_.options = with_one_model(generate_flags_.resolve(), "generate");
       return generate_command_;
     }
+    if (perplexity_.parsed()) {
+      perplexity_command_.options = perplexity_flags_.resolve();
+      return perplexity_command_;
+    }
     if (profile_.parsed()) {
       profile_command_.options = with_one_model(profile_flags_.resolve(), "profile");
       return profile_command_;
@@ -318,6 +338,7 @@ class CommandLine {
   CLI::App& serve_ = *app_.add_subcommand("serve", "serve a model over HTTP");
   CLI::App& generate_ = *app_.add_subcommand("generate", "answer one prompt on the terminal");
   CLI::App& inspect_ = *app_.add_subcommand("inspect", "say what a model holds and needs");
+  CLI::App& perplexity_ = *app_.add_subcommand("perplexity", "say how well a model predicts a text");
   CLI::App& doctor_ = *app_.add_subcommand("doctor", "say what would keep serve from working well here");
   CLI::App& profile_ =
       *app_.add_subcommand("profile", "measure what serving costs here, for troupe-loadgen simulate");
@@ -328,10 +349,12 @@ class CommandLine {
   TableFlags serve_flags_{serve_};
   TableFlags generate_flags_{generate_, kUsedByGenerate};
   TableFlags inspect_flags_{inspect_, kUsedByInspect};
+  TableFlags perplexity_flags_{perplexity_, kUsedByPerplexity};
   TableFlags doctor_flags_{doctor_};
   TableFlags profile_flags_{profile_, used_by_profile()};
   GenerateCommand generate_command_;
   InspectCommand inspect_command_;
+  PerplexityCommand perplexity_command_;
   DoctorCommand doctor_command_;
   ProfileCommand profile_command_;
   TraceCommand trace_command_;

@@ -33,6 +33,14 @@ struct InspectCommand {
   std::string directory;
 };
 
+struct PerplexityCommand {
+  Options options;
+  std::string model;         // a directory or a GGUF file
+  std::string text;          // a file, or "-": standard input
+  std::uint64_t window = 0;  // tokens; 0: 1024, or the context if that is less
+  std::uint64_t stride = 0;  // tokens; 0: half a window
+};
+
 struct ProfileCommand {
   Options options;
   std::string out = "profile.json";
@@ -65,8 +73,8 @@ struct Message {
   int exit_status = 0;
 };
 
-using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, TraceCommand, ProfileCommand,
-                             DoctorCommand, WorkerCommand, Message>;
+using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, PerplexityCommand, TraceCommand,
+                             ProfileCommand, DoctorCommand, WorkerCommand, Message>;
 
 // Never throws for what was typed or configured: that comes back as a Message.
 Command parse_command_line(int argc, const char* const* argv);

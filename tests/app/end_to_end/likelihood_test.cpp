@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,6 +17,7 @@
 #include "gpu/program/program_cache.hpp"
 #include "tests/gpu/generation.hpp"
 #include "tests/support/process/server_process.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "text/tokenizer/tokenizer.hpp"
 
 using namespace troupe;
@@ -185,4 +187,27 @@ TEST_CASE("likelihood: a streamed chat's tokens are the text's bytes, once each 
   CHECK(text.ends_with("26"));
   CHECK(bytes.starts_with(text));  // the last one may go on into the stop string
   CHECK(bytes.size() < text.size() + 4);
+}
+
+// By transformers 5.23 in f32, with the same windows.
+TEST_CASE("likelihood: perplexity of a text is the reference implementation's") {
+  const TemporaryFile text;
+  std::ofstream(text.path()) << "Count from 3 to 7. 3, 4, 5, 6, 7. Spell the word cat. c-a-t. "
+                                "Count from 12 to 20. 12, 13, 14, 15, 16, 17, 18, 19, 20.";
+  const auto said = [&](std::vector<std::string> flags) {
+    std::vector<std::string> command = {TROUPE_BINARY, "perplexity",     kDemoModel, "--text",
+                                        text.path(),   "--memory",       "512MiB",   "--threads",
+                                        "2",           "--compute-type", "f32"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return run_command(command);
+  };
+  const auto overlapping = said({"--window", "32", "--stride", "12"});
+  REQUIRE_MESSAGE(overlapping.exit_status == 0, overlapping.output);
+  CHECK_MESSAGE(overlapping.output.find("perplexity     305.116") != std::string::npos, overlapping.output);
+  CHECK(overlapping.output.find("59 of 60, windows of 32, one every 12") != std::string::npos);
+  const auto whole = said({});
+  CHECK_MESSAGE(whole.output.find("perplexity     309.124") != std::string::npos, whole.output);
+  const auto wrong = said({"--window", "5000"});
+  CHECK(wrong.exit_status == 64);
+  CHECK_MESSAGE(wrong.output.find("--window: expected 2 to 2048 tokens") != std::string::npos, wrong.output);
 }

@@ -62,8 +62,8 @@ TEST_CASE("command line: profile takes the server's options, a file and a number
   CHECK(std::get<Message>(parse({"profile", "--rounds", "0"})).exit_status != 0);
 }
 
-TEST_CASE("command line: inspect needs a directory, trace a file") {
-  for (const char* name : {"inspect", "trace"}) {
+TEST_CASE("command line: inspect and perplexity need a model, trace a file") {
+  for (const char* name : {"inspect", "perplexity", "trace"}) {
     const auto command = parse({name});
     REQUIRE(std::holds_alternative<Message>(command));
     CHECK(std::get<Message>(command).exit_status == 64);
@@ -90,7 +90,7 @@ TEST_CASE("command line: an unknown command is named, with the nearest known one
   const auto far = std::get<Message>(parse({"bogus"}));
   CHECK(far.exit_status == 64);
   CHECK(contains(far.text, "unknown command 'bogus'"));
-  CHECK(contains(far.text, "serve generate inspect doctor profile trace completion man"));
+  CHECK(contains(far.text, "serve generate inspect perplexity doctor profile trace completion man"));
   CHECK_FALSE(contains(far.text, "worker"));
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("command line: a prompt is said as a word, as a flag, or on standard i
 
 TEST_CASE("command line: a subcommand shows and takes those options that it uses") {
   const auto help_of = [](const char* name) { return std::get<Message>(parse({name, "--help"})).text; };
-  for (const char* name : {"generate", "inspect", "profile"}) {
+  for (const char* name : {"generate", "inspect", "perplexity", "profile"}) {
     CHECK(contains(help_of(name), "--device "));
     for (const char* other : {"--port", "--api-key", "--drain-seconds", "--store-keep-days", "--vllm-names",
                               "--trace-file", "--max-body-bytes"})
