@@ -41,15 +41,10 @@ TokenTrie::TokenTrie(std::vector<Entry> entries) : nodes_(1), bytes_(1, '\0') {
 
 TokenTrie::Match TokenTrie::longest_prefix(std::string_view text) const {
   Match longest;
-  std::uint32_t node = 0;
-  for (const char byte : text) {
-    ++longest.num_steps;
-    node = child(nodes_[node], byte);
-    if (node == 0) break;
-    if (nodes_[node].token == kNone) continue;
-    longest.num_bytes = longest.num_steps;
-    longest.token = nodes_[node].token;
-  }
+  longest.num_steps = for_each_prefix(text, [&](std::size_t num_bytes, TokenId token) {
+    longest.num_bytes = num_bytes;
+    longest.token = token;
+  });
   return longest;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The longest of many strings that a text begins with, in one walk over the text.
+// Those of many strings that a text begins with, or the longest of them, in one walk over the text.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,21 @@ class TokenTrie {
   explicit TokenTrie(std::vector<Entry> entries);
 
   Match longest_prefix(std::string_view text) const;
+
+  // Calls visit(num_bytes, token) for each entry that the text begins with, the shortest first. The
+  // bytes looked at.
+  template <class Visit>
+  std::size_t for_each_prefix(std::string_view text, Visit visit) const {
+    std::uint32_t node = 0;
+    std::size_t num_steps = 0;
+    for (const char byte : text) {
+      ++num_steps;
+      node = child(nodes_[node], byte);
+      if (node == 0) break;
+      if (nodes_[node].token != kNone) visit(num_steps, nodes_[node].token);
+    }
+    return num_steps;
+  }
 
  private:
   static constexpr TokenId kNone = -1;

@@ -425,7 +425,7 @@ TEST_CASE("tokenizer: broken files are refused with file and reason") {
   CHECK(says(error_of(good.substr(0, good.size() / 2)), "malformed or truncated"));
   CHECK(says(error_of("[]"), "expected an object"));
   CHECK(says(error_of(std::string(1000, '[')), "nested deeper"));
-  CHECK(says(error_of(R"({"model":{"type":"Unigram"}})"), "Unigram is not supported"));
+  CHECK(says(error_of(R"({"model":{"type":"WordLevel"}})"), "WordLevel is not supported"));
   CHECK(says(error_of(R"({"model":{"type":3}})"), "type"));
   const TemporaryDirectory empty;
   CHECK_THROWS_WITH_AS(load_tokenizer(empty.path()),
@@ -455,7 +455,7 @@ TEST_CASE("tokenizer: every wrong or unsupported field is named") {
       {"/model/dropout", "0.1", "dropout 0.1 is not supported"},
       {"/model/end_of_word_suffix", "\"</w>\"", "model.end_of_word_suffix"},
       {"/model/ignore_merges", "3", "expected true or false"},
-      {"/normalizer", R"({"type":"Lowercase"})", "normalizer: normalizer Lowercase is not"},
+      {"/normalizer", R"({"type":"Nmt"})", "normalizer: normalizer Nmt is not"},
       {"/normalizer", R"({"type":"Replace","pattern":{"Regex":"("},"content":""})", "at byte 1"},
       {"/pre_tokenizer", R"({"type":"Unheard"})", "pre_tokenizer: pre-tokenizer Unheard is not"},
       {"/pre_tokenizer/pretokenizers/0/behavior", "\"Sideways\"", "Sideways"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer/file/bpe_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -47,14 +48,8 @@ std::vector<BpeMerge> read_merges(const TokenizerField& field, const TokenTable&
 }
 
 std::optional<std::array<TokenId, 256>> find_byte_tokens(const TokenTable& ids) {
-  std::array<TokenId, 256> tokens{};
-  for (std::size_t byte = 0; byte < tokens.size(); ++byte) {
-    constexpr std::string_view kDigits = "0123456789ABCDEF";
-    const std::string content{'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
-    const std::optional<TokenId> token = ids.find(content);
-    if (!token) return std::nullopt;
-    tokens[byte] = *token;
-  }
+  const std::array<TokenId, 256> tokens = byte_tokens(ids);
+  if (std::find(tokens.begin(), tokens.end(), -1) != tokens.end()) return std::nullopt;
   return tokens;
 }
 

@@ -6,6 +6,7 @@
 #include "text/tokenizer/file/bpe_file.hpp"
 #include "text/tokenizer/file/tokenizer_fields.hpp"
 #include "text/tokenizer/file/tokenizer_steps.hpp"
+#include "text/tokenizer/file/unigram_file.hpp"
 #include "text/tokenizer/file/word_piece_file.hpp"
 #include "text/tokenizer/post_processor.hpp"
 #include "text/tokenizer/token_decoder.hpp"
@@ -24,20 +25,32 @@ using ModelReader = WordModelParts (*)(const TokenizerField&, const Vocabulary&,
 // Files of before 2022 name no type.
 std::string type_by_fields(const TokenizerField& model) {
   if (!model["merges"].is_null()) return "BPE";
+  if (model["vocab"].value().is_array()) return "Unigram";
   return model["max_input_chars_per_word"].is_null() ? "unknown" : "WordPiece";
 }
 
-ModelReader model_reader(const TokenizerField& model) {
+struct ModelType {
+  ModelReader read;
+  bool is_scored = false;  // the vocabulary is an array of pieces and scores
+};
+
+ModelType model_type(const TokenizerField& model) {
   const std::string type = model.string_or("type", type_by_fields(model));
   if (type == "BPE")
-    return [](const TokenizerField& field, const Vocabulary& vocabulary,
-              bool is_byte_level) -> WordModelParts { return read_bpe(field, vocabulary, is_byte_level); };
+    return {[](const TokenizerField& field, const Vocabulary& vocabulary,
+               bool is_byte_level) -> WordModelParts { return read_bpe(field, vocabulary, is_byte_level); }};
   if (type == "WordPiece")
-    return
+    return {
         [](const TokenizerField& field, const Vocabulary& vocabulary, bool is_byte_level) -> WordModelParts {
           return read_word_piece(field, vocabulary, is_byte_level);
-        };
-  model["type"].fail(type + " is not supported, only BPE and WordPiece are");
+        }};
+  if (type == "Unigram")
+    return {
+        [](const TokenizerField& field, const Vocabulary& vocabulary, bool is_byte_level) -> WordModelParts {
+          return read_unigram(field, vocabulary, is_byte_level);
+        },
+        true};
+  model["type"].fail(type + " is not supported, only BPE, WordPiece and Unigram are");
 }
 
 std::vector<AddedToken> read_added_tokens(const TokenizerField& field, std::size_t max_id) {
@@ -107,13 +120,14 @@ void read_config(const TokenizerField& config, const TokenTable& ids, PipelineTo
 PipelineTokenizerParts read_tokenizer(const json& tokenizer, const json& config) {
   const TokenizerField file(tokenizer, "");
   const TokenizerField model = file["model"];
-  const ModelReader read_model = model_reader(model);
+  const ModelType type = model_type(model);
   const TokenizerField added = file["added_tokens"];
   // Ids far beyond the number of entries would only be there to waste memory.
   const std::size_t max_id = 65'536 + 4 * (model["vocab"].value().size() + added.value().size());
 
   PipelineTokenizerParts parts;
-  std::vector<VocabularyEntry> vocabulary = read_vocabulary(model["vocab"], max_id);
+  std::vector<VocabularyEntry> vocabulary =
+      type.is_scored ? read_scored_vocabulary(model["vocab"]) : read_vocabulary(model["vocab"], max_id);
   parts.added_tokens = read_added_tokens(added, max_id);
   const std::size_t num_model_entries = vocabulary.size();
   place_added_tokens(added, parts, ids_by_content(model["vocab"], vocabulary), vocabulary);
@@ -129,7 +143,7 @@ PipelineTokenizerParts read_tokenizer(const json& tokenizer, const json& config)
   // Added tokens beyond the model's own are none of the model's words.
   const std::vector<VocabularyEntry> model_entries(
       vocabulary.begin(), vocabulary.begin() + static_cast<std::ptrdiff_t>(num_model_entries));
-  parts.model = read_model(model, model_entries, pre_tokenizer.is_byte_level);
+  parts.model = type.read(model, model_entries, pre_tokenizer.is_byte_level);
   parts.normalizer_steps = read_normalizer(file["normalizer"]);
   parts.pre_tokenizer_steps = std::move(pre_tokenizer.steps);
   parts.num_stripped_leading_spaces = decoder.num_stripped_leading_spaces;

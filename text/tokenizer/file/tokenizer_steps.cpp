@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer/file/tokenizer_steps.hpp"
 
+#include <array>
+#include <memory>
 #include <stdexcept>
 
 #include "text/utf8.hpp"
@@ -10,6 +12,10 @@ namespace {
 
 constexpr std::string_view kGpt2Words =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+// Unicode's White_Space: what a pattern calls a space has more.
+constexpr std::string_view kWhiteSpace =
+    R"([\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}]+)";
 
 TextPattern read_pattern(const TokenizerField& field) {
   const TokenizerField literal = field.is_string() ? field : field["String"];
@@ -27,6 +33,34 @@ BertNormalizerStep read_bert_normalizer(const TokenizerField& field) {
           .isolates_ideographs = field.bool_or("handle_chinese_chars", true),
           .strips_accents = field.bool_or("strip_accents", lowercases),
           .lowercases = lowercases};
+}
+
+// RFC 4648's, with padding or without.
+std::string bytes_of_base64(const TokenizerField& field) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text = field.as_string();
+  while (text.ends_with('=')) text.pop_back();
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3 + 3);
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t digit = kLetters.find(text[i]);
+    if (digit == std::string_view::npos)
+      field.fail("expected base64, got another letter at " + std::to_string(i));
+    bits = bits << 6 | static_cast<std::uint32_t>(digit);
+    constexpr std::array kFilled = {0, 4, 2, 0};  // bits of the next byte that are known already
+    if (i % 4 != 0) bytes += static_cast<char>(bits >> kFilled[i % 4]);
+  }
+  return bytes;
+}
+
+PrecompiledStep read_precompiled(const TokenizerField& field) {
+  const TokenizerField map = field["precompiled_charsmap"];
+  try {
+    return std::make_shared<const PrecompiledMap>(bytes_of_base64(map));
+  } catch (const std::runtime_error& error) {
+    map.fail(error.what());
+  }
 }
 
 void add_normalizer(const TokenizerField& field, std::vector<NormalizerStep>& steps) {
@@ -48,6 +82,15 @@ void add_normalizer(const TokenizerField& field, std::vector<NormalizerStep>& st
     steps.emplace_back(ReplaceStep{read_pattern(field["pattern"]), field["content"].as_string()});
   } else if (type == "BertNormalizer") {
     steps.emplace_back(read_bert_normalizer(field));
+  } else if (type == "Precompiled") {
+    steps.emplace_back(read_precompiled(field));
+  } else if (type == "Lowercase") {
+    steps.emplace_back(LowercaseStep{});
+  } else if (type == "StripAccents") {
+    steps.emplace_back(StripMarksStep{});
+  } else if (type == "Strip") {
+    steps.emplace_back(
+        StripSpacesStep{field.bool_or("strip_left", true), field.bool_or("strip_right", true)});
   } else {
     field.fail_unsupported("normalizer " + type);
   }
@@ -117,6 +160,10 @@ void add_pre_tokenizer(const TokenizerField& field, PreTokenizerParts& parts) {
   } else if (type == "Metaspace") {
     parts.steps.emplace_back(
         MetaspaceStep{read_replacement(field), read_prepend_scheme(field), field.bool_or("split", true)});
+  } else if (type == "WhitespaceSplit") {
+    SplitStep spaces = isolate(kWhiteSpace);
+    spaces.behavior = SplitBehavior::kRemoved;
+    parts.steps.emplace_back(std::move(spaces));
   } else if (type == "BertPreTokenizer") {
     parts.steps.emplace_back(BertWordsStep{});
   } else {

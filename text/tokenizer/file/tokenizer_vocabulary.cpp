@@ -4,7 +4,6 @@
 #include <cstdint>
 
 namespace troupe {
-
 TokenId read_token_id(const TokenizerField& field, std::size_t max_id) {
   const nlohmann::json& value = field.value();
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > max_id) {
@@ -37,6 +36,36 @@ std::vector<VocabularyEntry> read_vocabulary(const TokenizerField& field, std::s
                 vocabulary);
   }
   return vocabulary;
+}
+
+std::vector<VocabularyEntry> read_scored_vocabulary(const TokenizerField& field) {
+  const nlohmann::json& pieces = field.value();
+  if (!pieces.is_array()) {
+    field.fail(std::string("expected an array of pieces and scores, got ") + pieces.type_name());
+  }
+  std::vector<VocabularyEntry> vocabulary;
+  vocabulary.reserve(pieces.size());
+  for (std::size_t id = 0; id < pieces.size(); ++id) {
+    const nlohmann::json& piece = pieces[id];
+    const bool is_scored =
+        piece.is_array() && piece.size() == 2 && piece[0].is_string() && piece[1].is_number();
+    if (!is_scored) {
+      field.fail("expected a piece and its score for token " + std::to_string(id) + ", got " +
+                 piece.dump().substr(0, 64));
+    }
+    place_entry(field, static_cast<TokenId>(id), piece[0].get_ref<const std::string&>(), vocabulary);
+  }
+  return vocabulary;
+}
+
+std::array<TokenId, 256> byte_tokens(const TokenTable& ids) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::array<TokenId, 256> tokens{};
+  for (std::size_t byte = 0; byte < tokens.size(); ++byte) {
+    const std::string content{'<', '0', 'x', kDigits[byte / 16], kDigits[byte % 16], '>'};
+    tokens[byte] = ids.find(content).value_or(-1);
+  }
+  return tokens;
 }
 
 TokenTable ids_by_content(const TokenizerField& field, const std::vector<VocabularyEntry>& vocabulary) {

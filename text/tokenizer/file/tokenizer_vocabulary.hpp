@@ -2,6 +2,7 @@
 // The entries of a tokenizer.json's vocabulary, by id.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -22,9 +23,13 @@ struct VocabularyEntry {
 TokenId read_token_id(const TokenizerField& field, std::size_t max_id);
 // Entries by id; holes are empty entries.
 std::vector<VocabularyEntry> read_vocabulary(const TokenizerField& field, std::size_t max_id);
+// As Unigram has it: an array of [content, score], where the place is the id.
+std::vector<VocabularyEntry> read_scored_vocabulary(const TokenizerField& field);
 // Puts an entry at its id; no two share one.
 void place_entry(const TokenizerField& field, TokenId token, const std::string& content,
                  std::vector<VocabularyEntry>& vocabulary);
+// Of "<0x00>" to "<0xFF>"; -1: there is none.
+std::array<TokenId, 256> byte_tokens(const TokenTable& ids);
 TokenTable ids_by_content(const TokenizerField& field, const std::vector<VocabularyEntry>& vocabulary);
 
 }  // namespace troupe

@@ -6,8 +6,9 @@
 namespace troupe {
 namespace {
 
-std::variant<BpeModel, WordPieceModel> make_model(WordModelParts parts) {
+std::variant<BpeModel, WordPieceModel, UnigramModel> make_model(WordModelParts parts) {
   if (const auto* pieces = std::get_if<WordPieceParts>(&parts)) return WordPieceModel(*pieces);
+  if (const auto* unigram = std::get_if<UnigramParts>(&parts)) return UnigramModel(*unigram);
   return BpeModel(std::get<BpeModelParts>(std::move(parts)));
 }
 
@@ -19,6 +20,8 @@ void WordModel::encode(std::string_view word, WordScratch& scratch, EncodingBudg
                        std::vector<TokenId>& out) const {
   if (const auto* bpe = std::get_if<BpeModel>(&model_)) {
     bpe->encode(word, scratch.bpe, budget, out);
+  } else if (const auto* unigram = std::get_if<UnigramModel>(&model_)) {
+    unigram->encode(word, scratch.unigram, budget, out);
   } else {
     std::get<WordPieceModel>(model_).encode(word, budget, out);
   }

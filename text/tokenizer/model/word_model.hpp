@@ -8,15 +8,17 @@
 #include <vector>
 
 #include "text/tokenizer/model/bpe_model.hpp"
+#include "text/tokenizer/model/unigram_model.hpp"
 #include "text/tokenizer/model/word_piece_model.hpp"
 
 namespace troupe {
 
-using WordModelParts = std::variant<BpeModelParts, WordPieceParts>;
+using WordModelParts = std::variant<BpeModelParts, WordPieceParts, UnigramParts>;
 
 // Working memory of WordModel::encode; one for each thread.
 struct WordScratch {
   BpeScratch bpe;
+  UnigramScratch unigram;
 };
 
 class WordModel {
@@ -32,7 +34,7 @@ class WordModel {
   std::size_t max_token_bytes() const;
 
  private:
-  std::variant<BpeModel, WordPieceModel> model_;
+  std::variant<BpeModel, WordPieceModel, UnigramModel> model_;
 };
 
 }  // namespace troupe

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer/normalizer/bert_normalizer.hpp"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "text/tokenizer/normalizer/bert_character.hpp"
+#include "text/tokenizer/normalizer/character_steps.hpp"
 #include "text/tokenizer/normalizer/unicode_form.hpp"
 #include "text/utf8.hpp"
 
@@ -14,7 +13,6 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kBytesASpend = 4096;
-constexpr char32_t kCapitalIWithDot = 0x130;
 constexpr char32_t kReplacement = 0xFFFD;
 
 // ASCII without the controls that are removed: such a character is none of those
@@ -69,15 +67,6 @@ std::string cleaned(std::string_view text, const BertNormalizerStep& step, Encod
     if (is_isolated) out += ' ';
   });
   return out;
-}
-
-void append_lowercase(char32_t c, std::string& out) {
-  // The only one whose lower case is two characters.
-  if (c == kCapitalIWithDot) {
-    out += "i\u0307";
-  } else {
-    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
-  }
 }
 
 // What is not plain.

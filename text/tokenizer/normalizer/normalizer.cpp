@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "text/tokenizer/normalizer/character_steps.hpp"
 #include "text/utf8.hpp"
 
 namespace troupe {
@@ -41,14 +42,46 @@ std::string replaced(const std::string& text, const ReplaceStep& step, std::size
   return out;
 }
 
+// A step's input, the most bytes that it may make of it, and the means to do so.
+struct Input {
+  const std::string& text;
+  std::size_t max_bytes;
+  PatternScratch& scratch;
+  EncodingBudget& budget;
+};
+
+std::string applied(const UnicodeForm& form, const Input& input) {
+  return normal_form(input.text, form, input.max_bytes, input.budget);
+}
+std::string applied(const PrependStep& step, const Input& input) {
+  check_growth(input.text.size() + step.prefix.size(), input.max_bytes);
+  return step.prefix + input.text;
+}
+std::string applied(const ReplaceStep& step, const Input& input) {
+  return replaced(input.text, step, input.max_bytes, input.scratch, input.budget);
+}
+std::string applied(const BertNormalizerStep& step, const Input& input) {
+  return bert_normalized(input.text, step, input.max_bytes, input.budget);
+}
+std::string applied(const LowercaseStep&, const Input& input) { return lowercased(input.text, input.budget); }
+std::string applied(const StripMarksStep&, const Input& input) {
+  return without_marks(input.text, input.budget);
+}
+std::string applied(const StripSpacesStep& step, const Input& input) {
+  return std::string(stripped(input.text, step.left, step.right));
+}
+std::string applied(const PrecompiledStep& map, const Input& input) {
+  return map->apply(input.text, input.max_bytes, input.budget);
+}
+
 std::size_t shrinkage(const NormalizerStep& step) {
-  if (std::holds_alternative<UnicodeForm>(step)) return kUnicodeShrinkage;
+  if (std::holds_alternative<UnicodeForm>(step) || std::holds_alternative<LowercaseStep>(step))
+    return kUnicodeShrinkage;
   if (std::holds_alternative<PrependStep>(step)) return 1;
-  if (std::holds_alternative<BertNormalizerStep>(step)) return EncodingBudget::kUnlimited;
-  const auto& replace = std::get<ReplaceStep>(step);
-  const std::optional<std::string_view> literal = replace.pattern.as_literal();
-  if (!literal || replace.content.empty()) return EncodingBudget::kUnlimited;
-  return (literal->size() + replace.content.size() - 1) / replace.content.size();
+  const auto* replace = std::get_if<ReplaceStep>(&step);
+  const auto literal = replace != nullptr ? replace->pattern.as_literal() : std::nullopt;
+  if (!literal || replace->content.empty()) return EncodingBudget::kUnlimited;
+  return (literal->size() + replace->content.size() - 1) / replace->content.size();
 }
 
 std::string printable_ascii() {
@@ -64,16 +97,8 @@ std::string Normalizer::apply(std::string_view text, PatternScratch& scratch, En
   std::string result(text);
   for (const NormalizerStep& step : steps_) {
     if (result.empty()) break;
-    if (const auto* form = std::get_if<UnicodeForm>(&step)) {
-      result = normal_form(result, *form, max_bytes, budget);
-    } else if (const auto* prepend = std::get_if<PrependStep>(&step)) {
-      check_growth(result.size() + prepend->prefix.size(), max_bytes);
-      result.insert(0, prepend->prefix);
-    } else if (const auto* bert = std::get_if<BertNormalizerStep>(&step)) {
-      result = bert_normalized(result, *bert, max_bytes, budget);
-    } else {
-      result = replaced(result, std::get<ReplaceStep>(step), max_bytes, scratch, budget);
-    }
+    const Input input{result, max_bytes, scratch, budget};
+    result = std::visit([&](const auto& chosen) { return applied(chosen, input); }, step);
     check_growth(result.size(), max_bytes);
   }
   return result;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes that a tokenizer makes to text before it cuts it: Unicode normal forms,
-// replacements, a prefix, BERT's cleaning.
+// replacements, a prefix, BERT's cleaning,
+// sentencepiece's map.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,7 @@
 
 #include "text/encoding_budget.hpp"
 #include "text/tokenizer/normalizer/bert_normalizer.hpp"
+#include "text/tokenizer/normalizer/precompiled_map.hpp"
 #include "text/tokenizer/normalizer/unicode_form.hpp"
 #include "text/tokenizer/text_pattern.hpp"
 
@@ -26,7 +29,15 @@ struct ReplaceStep {
   std::string content;
 };
 
-using NormalizerStep = std::variant<UnicodeForm, PrependStep, ReplaceStep, BertNormalizerStep>;
+struct LowercaseStep {};
+struct StripMarksStep {};
+struct StripSpacesStep {
+  bool left = true, right = true;
+};
+using PrecompiledStep = std::shared_ptr<const PrecompiledMap>;
+
+using NormalizerStep = std::variant<UnicodeForm, PrependStep, ReplaceStep, BertNormalizerStep, LowercaseStep,
+                                    StripMarksStep, StripSpacesStep, PrecompiledStep>;
 
 class Normalizer {
  public:
