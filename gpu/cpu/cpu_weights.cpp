@@ -95,7 +95,8 @@ bool all_of_one_type(const std::vector<WeightView>& views) {
 
 // A table of one tensor in the network's order stays in its blocks.
 bool is_kept_table(const std::vector<WeightView>& views, const CpuWeightSettings& settings) {
-  return views.size() == 1 && is_kept(views.front(), settings) && views.front().paired_rows == 0;
+  return views.size() == 1 && is_kept(views.front(), settings) && views.front().paired_rows == 0 &&
+         !views.front().packed;
 }
 
 // The matrix of the same tensor as a table; null: there is none.
@@ -157,6 +158,7 @@ void read_part(const MatrixPart& part, std::size_t row, std::size_t first_block,
     return num_blocks * kBlockInputs / layout.num_elements * layout.num_bytes;
   };
   const std::size_t row_bytes = view->bytes.size() / view->shape[0];
+  if (view->packed) return view->packed->read_blocks(view->row_in_file(row), first_block, blocks);
   if (!view->scales.empty()) {
     const std::size_t row_scales = view->scales.size() / view->shape[0], in_file = view->row_in_file(row);
     return read_mxfp4(view->bytes.subspan(in_file * row_bytes + first_block * kBlockInputs / 2,

@@ -29,6 +29,7 @@ class ConfigFields {
   // The object outlives it.
   ConfigFields(const nlohmann::json& object, std::string file);
 
+  const std::string& file() const { return file_; }
   [[noreturn]] void refuse(const std::string& reason) const;
 
   const nlohmann::json* find(const char* name) const;  // null: absent

@@ -11,6 +11,7 @@
 #include "gpu/model/gguf_file.hpp"
 #include "gpu/model/gpt_config.hpp"
 #include "gpu/model/json_file.hpp"
+#include "gpu/model/quantized/quantization_config.hpp"
 #include "gpu/model/rope_config.hpp"
 #include "gpu/networks/bert_config.hpp"
 #include "gpu/networks/recurrent_config.hpp"
@@ -48,11 +49,11 @@ const FamilyNames& read_family(const ConfigFields& fields) {
 
 // Features that would change the numbers and that no code here computes.
 void refuse_unsupported(const ConfigFields& fields, Family family) {
-  const json* quantization = fields.find("quantization_config");
-  const bool is_known = family == Family::kGptOss && quantization != nullptr && quantization->is_object() &&
-                        quantization->value("quant_method", json()) == "mxfp4";
-  if (quantization != nullptr && !is_known)
-    fields.refuse("quantized weights (quantization_config) are not supported");
+  const WeightFormat format = read_quantization_config(fields).format;
+  const bool is_for_gpt_oss = format == WeightFormat::kMxfp4;
+  if (format != WeightFormat::kPlain && (is_for_gpt_oss != (family == Family::kGptOss) || is_gpt(family)))
+    fields.refuse(
+        "quantized weights (quantization_config) in this format are not supported for this network");
   if (is_gemma(family) || is_gpt(family)) return;  // which read their own
   const auto activation = fields.text("hidden_act").value_or("silu");
   if (activation != "silu" && activation != "swish") {

@@ -35,8 +35,8 @@ void WeightElements::run_in_turn(std::size_t num_tasks, const std::function<void
 // A safetensors header of odd length leaves its data misaligned; kernels read elements.
 bool WeightElements::is_as_in_file() const {
   const auto address = reinterpret_cast<std::uintptr_t>(view_.bytes.data());
-  return !view_.blocks && view_.paired_rows == 0 && !view_.alternates && view_.order == FileOrder::kAsRead &&
-         address % size_of(view_.type) == 0;
+  return !view_.blocks && !view_.packed && view_.paired_rows == 0 && !view_.alternates &&
+         view_.order == FileOrder::kAsRead && address % size_of(view_.type) == 0;
 }
 
 void WeightElements::copy_column(std::size_t row, std::size_t column) {
@@ -50,6 +50,10 @@ void WeightElements::copy_column(std::size_t row, std::size_t column) {
 void WeightElements::copy_row(std::size_t row) {
   const std::size_t row_in_file = view_.row_in_file(row);
   if (view_.order == FileOrder::kTransposed) return copy_column(row, row_in_file);
+  if (view_.packed) {
+    auto* target = reinterpret_cast<float*>(copy_.data()) + row * row_elements_;
+    return view_.packed->open_row(row_in_file, {target, row_elements_});
+  }
   const std::size_t row_bytes = view_.bytes.size() / num_rows_;
   const auto source = view_.bytes.subspan(row_in_file * row_bytes, row_bytes);
   std::byte* target = copy_.data() + row * row_elements_ * size_of(view_.type);

@@ -74,6 +74,7 @@ bool has_no_full_exponent(std::span<const std::byte> bytes, Bits exponent) {
 
 // Infinity and NaN are the values whose exponent is all ones.
 bool is_finite(const WeightView& view) {
+  if (view.packed) return view.packed->is_finite();
   if (!view.scales.empty()) return has_finite_mxfp4_scales(view.scales);
   if (view.blocks) return has_finite_scales(*view.blocks, view.bytes);
   switch (view.type) {
@@ -97,10 +98,11 @@ std::string expected(const WeightSpec& spec) {
 
 // Throws std::runtime_error: the network's order cannot be made of the file's.
 void check_order(const WeightSpec& spec, const std::string& source, const WeightView& view) {
-  if (view.blocks && spec.order != FileOrder::kAsRead) {
-    throw std::runtime_error("tensor \"" + source + "\" is in blocks of " +
-                             std::string(layout_of(*view.blocks).name) +
-                             " in an order other than the network's, expected F32, F16 or BF16");
+  if ((view.blocks || view.packed) && spec.order != FileOrder::kAsRead) {
+    throw std::runtime_error(
+        "tensor \"" + source + "\" is " +
+        (view.blocks ? "in blocks of " + std::string(layout_of(*view.blocks).name) : "quantized") +
+        " in an order other than the network's, expected F32, F16 or BF16");
   }
   if (spec.alternates && view.shape[0] % 2 != 0) {
     throw std::runtime_error("tensor \"" + source + "\" has " + std::to_string(view.shape[0]) +
@@ -136,6 +138,7 @@ WeightStore::WeightStore(const std::filesystem::path& model) : model_(model) {
     throw std::runtime_error(single.string() + ": is missing, and so is model.safetensors.index.json");
   }
   split_experts();
+  join_quantized();
 }
 
 WeightView WeightStore::find(std::string_view name) const {

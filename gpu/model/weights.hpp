@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,9 @@
 #include "gpu/data_type.hpp"
 #include "gpu/model/block_formats.hpp"
 #include "gpu/model/gguf_file.hpp"
+#include "gpu/model/quantized/packed_tensor.hpp"
+#include "gpu/model/quantized/quantization_config.hpp"
+#include "gpu/model/quantized/raw_tensor.hpp"
 #include "gpu/model/safetensors.hpp"
 #include "gpu/networks/network.hpp"
 
@@ -40,12 +44,14 @@ struct WeightView {
   // MXFP4 as Hugging Face has it, if not empty: a block's scale is a byte here, and byte t of its 16 has the
   // elements 2t and 2t + 1.
   std::span<const std::byte> scales = {};
+  // Not null: elements are to be read there, bytes are its codes only. blocks: those that it can be read in.
+  std::shared_ptr<const PackedTensor> packed = {};
 
   // Where the network's row is in the file. Elements of a vector count as rows.
   std::uint64_t row_in_file(std::uint64_t row) const;
   // The file's precision in a plain type: networks of quantized weights compute in bf16
   // where they have a choice.
-  DataType natural_type() const { return blocks ? DataType::kBF16 : type; }
+  DataType natural_type() const { return blocks || packed ? DataType::kBF16 : type; }
 };
 
 // A file of a model's weights.
@@ -84,6 +90,13 @@ class WeightStore {
   void add_shards(const std::filesystem::path& model_dir, const std::filesystem::path& index_path);
   void add_entry(const SafetensorsFile& file, const SafetensorsEntry& entry);
   void split_experts();
+  void join_quantized();
+  void join_four_bits(const std::string& module, const QuantizationConfig& config);
+  void join_fp8(const std::string& module, const QuantizationConfig& config);
+  void replace_with_packed(
+      const std::string& module, std::string element_type, Tensor tensor,
+      const std::function<std::shared_ptr<const PackedTensor>(const RawTensor& codes)>& make);
+  RawTensor raw_tensor(const std::string& name) const;
   Tensor joined_blocks(const std::string& name) const;
   void add_gguf(const std::filesystem::path& path);
   void add_unique(const std::string& name, Tensor tensor);

@@ -177,6 +177,30 @@ TEST_CASE("families: gpt-oss whose experts are not in blocks is that of transfor
   check_family("gpt_oss_plain");
 }
 
+TEST_CASE("families: matrices of GPTQ, AWQ and FP8 have the values that their formats define") {
+  for (const char* family : {"llama_gptq", "llama_gptq_v2", "llama_gptq_act_order", "llama_awq"})
+    check_family(family);
+  check_family("llama_fp8", 0, 0.03);  // opened values have more digits than bf16
+}
+
+TEST_CASE("families: GPTQ and AWQ stay in blocks where those have every value exactly") {
+  const auto formats_of = [](const char* family, Quantization quantization) {
+    return plan_cpu_model(directory_of(family), {.quantization = quantization}).weight_formats;
+  };
+  CHECK(formats_of("llama_gptq", Quantization::kKeep) == "Q4_0");  // all zero points are 8
+  CHECK(formats_of("llama_gptq_v2", Quantization::kKeep) == "Q5_0");
+  CHECK(formats_of("llama_awq", Quantization::kKeep) == "Q5_0");
+  CHECK(formats_of("llama_awq", Quantization::kNone).empty());
+  // Matrices of one group are in order whatever g_idx says; those of two (down_proj) are opened.
+  CHECK(formats_of("llama_gptq_act_order", Quantization::kKeep) == "Q4_0");
+  CHECK(formats_of("llama_fp8", Quantization::kKeep).empty());
+  for (const char* family : {"llama_gptq", "llama_awq"}) {
+    const auto expectations = read_expectations(family);
+    const auto opened = answers_of(family, expectations, {.quantization = Quantization::kNone});
+    CHECK(opened.tokens == std::vector{expectations[0].greedy, expectations[1].greedy});
+  }
+}
+
 TEST_CASE("families: Gemma 2, with soft caps and windows in every other layer, is that of transformers") {
   check_family("gemma2");
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A matrix of a Hugging Face directory whose elements lie in several tensors: codes, scales and perhaps zero
+// points. Rows are outputs, columns inputs. The bytes are the files': valid as long as the store.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gpu/block_format.hpp"
+
+namespace troupe {
+
+// Immutable; called by several threads at once.
+class PackedTensor {
+ public:
+  virtual ~PackedTensor() = default;
+  virtual std::vector<std::uint64_t> shape() const = 0;  // [rows, columns]
+  // The values that the format defines, in f32. values: [columns].
+  virtual void open_row(std::size_t row, std::span<float> values) const = 0;
+  // Blocks that have every value exactly; nullopt: the format has none such.
+  virtual std::optional<BlockFormat> block_format() const = 0;
+  // In the form of block_format(), which must not be nullopt.
+  virtual void read_blocks(std::size_t row, std::size_t first_block,
+                           std::span<QuantizedBlock> blocks) const = 0;
+  // False where a value is infinite or not a number.
+  virtual bool is_finite() const = 0;
+};
+
+}  // namespace troupe
