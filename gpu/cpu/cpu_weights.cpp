@@ -180,11 +180,36 @@ void pack(PackedMatrix& matrix, const WeightSpec& spec, ThreadPool& threads) {
   matrix.drop_sources();
 }
 
+constexpr std::size_t kElementsAtOnce = std::size_t{1} << 24;
+
+// In rows of whole panels that follow each other, where the file has them in the network's order: a head may
+// be as large as all layers.
+std::vector<WeightView> in_slices(const std::vector<WeightView>& views) {
+  std::vector<WeightView> slices;
+  for (const auto& view : views) {
+    const std::size_t rows = view.shape[0], columns = view.shape[1];
+    const bool is_in_order = view.order == FileOrder::kAsRead && view.paired_rows == 0 && !view.alternates &&
+                             view.scales.empty() && !view.packed;
+    if (!is_in_order || rows * columns <= kElementsAtOnce) {
+      slices.push_back(view);
+      continue;
+    }
+    const std::size_t panels =
+        std::max<std::size_t>(1, kElementsAtOnce / columns / PackedMatrix::kPanelWidth);
+    const std::size_t at_once = panels * PackedMatrix::kPanelWidth, row_bytes = view.bytes.size() / rows;
+    for (std::size_t row = 0; row < rows; row += at_once) {
+      slices.push_back(view);
+      slices.back().shape[0] = std::min(at_once, rows - row);
+      slices.back().bytes = view.bytes.subspan(row * row_bytes, slices.back().shape[0] * row_bytes);
+    }
+  }
+  return slices;
+}
+
 // Opens sources of whole panels, so many elements at a time that all threads have work: no copy of a whole
 // stack of experts is ever in memory.
 void pack_values(PackedMatrix& matrix, const WeightSpec& spec, std::span<const WeightView> views,
                  ThreadPool& threads) {
-  constexpr std::size_t kElementsAtOnce = std::size_t{1} << 24;
   while (!views.empty()) {
     std::size_t count = 0, num_rows = 0;
     do {
@@ -254,7 +279,7 @@ void CpuWeights::load_matrix(const WeightSpec& spec, const std::vector<WeightVie
       continue;
     }
     matrix.parts.emplace_back(part.num_rows(), spec.columns, part.format);
-    pack_values(matrix.parts.back(), spec, part.views, threads);
+    pack_values(matrix.parts.back(), spec, in_slices(part.views), threads);
     if (has_onednn(spec, parts, settings_)) {
       const std::vector<WeightElements> elements = elements_of(part.views, threads);
       const std::vector<MatrixSource> sources = sources_of(part.views, elements);
