@@ -6,6 +6,8 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "gpu/model/experts_config.hpp"
@@ -72,6 +74,24 @@ constexpr OtherName kOtherNames[] = {
     {"gemma3", "post_attention_norm", "post_attention_layernorm"},
     {"gemma3", "post_ffw_norm", "post_feedforward_layernorm"},
 };
+
+// An expert's matrix in a tensor of its own, as files of early 2024 have it, and the stack that newer ones
+// have.
+struct ExpertOfStack {
+  std::string name, expert;
+};
+
+// "ffn_gate.7": expert 7 of "ffn_gate_exps".
+std::optional<ExpertOfStack> stack_of(std::string_view module) {
+  const std::size_t dot = module.find('.');
+  if (dot == std::string_view::npos || dot + 1 == module.size()) return std::nullopt;
+  const std::string_view expert = module.substr(dot + 1);
+  const bool is_number =
+      expert.size() <= 4 && (expert == "0" || expert.front() != '0') &&
+      std::all_of(expert.begin(), expert.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!is_number) return std::nullopt;
+  return ExpertOfStack{std::string(module.substr(0, dot)) + "_exps", std::string(expert)};
+}
 
 // Keys of the file's architecture: "llama.block_count".
 class ArchitectureKeys {
@@ -205,6 +225,10 @@ json rope_scaling_of(const GgufFile& file, const ArchitectureKeys& keys) {
   json rope = {{"rope_type", type == nullptr ? std::string("linear") : *type}, {"factor", factor}};
   if (const auto original = keys.count("rope.scaling.original_context_length")) {
     rope["original_max_position_embeddings"] = *original;
+  }
+  for (const auto& [ours, theirs] : {std::pair{"rope.scaling.yarn_beta_fast", "beta_fast"},
+                                     std::pair{"rope.scaling.yarn_beta_slow", "beta_slow"}}) {
+    if (const auto beta = keys.number(ours)) rope[theirs] = *beta;
   }
   if (keys.name() == kGptOss) rope["truncate"] = false;  // not in the format
   return rope;
@@ -381,6 +405,11 @@ std::string hugging_face_name(std::string_view tensor, std::string_view architec
   }
   for (const auto& [ours, theirs] : kLayerTensors) {
     if (module == ours) return known_as(theirs);
+  }
+  if (const auto stack = stack_of(module)) {
+    const std::string of_all = hugging_face_name("blk." + number + "." + stack->name + suffix, architecture);
+    const std::size_t star = of_all.find('*');
+    if (star != std::string::npos) return std::string(of_all).replace(star, 1, stack->expert);
   }
   return std::string(tensor);
 }

@@ -85,6 +85,8 @@ TEST_CASE("gguf config: gpt-oss' answers end with its return, call and text, not
   stated.experts = ExpertsConfig{.num_experts = 4, .num_chosen = 2, .intermediate_size = 96};
   GgufWriter writer;
   test::add_llama_keys(writer, stated);
+  writer.add_float("gpt-oss.rope.scaling.yarn_beta_fast", 24.0F);
+  writer.add_float("gpt-oss.rope.scaling.yarn_beta_slow", 2.0F);
   writer.add("tokenizer.ggml.eos_token_id", 1);
   writer.add_texts("tokenizer.ggml.tokens", {"<|endoftext|>", "<|return|>", "<|end|>", "<|call|>"});
   writer.add_array("tokenizer.ggml.token_type", GgufType::kI32,
@@ -94,6 +96,8 @@ TEST_CASE("gguf config: gpt-oss' answers end with its return, call and text, not
   CHECK(config.eos_tokens == std::vector<std::int32_t>{1, 0, 3});
   CHECK(config.sliding_window == 8);
   CHECK_FALSE(config.rope_scaling->rounds_bounds);
+  CHECK(config.rope_scaling->fast_rotations == 24.0F);
+  CHECK(config.rope_scaling->slow_rotations == 2.0F);
   CHECK_FALSE(config.experts->is_transposed);
   CHECK(config.experts->has_bias);
 }
@@ -299,6 +303,11 @@ TEST_CASE("gguf config: tensors have Hugging Face's names, others keep theirs") 
   CHECK(hugging_face_name("output_norm.weight") == "model.norm.weight");
   CHECK(hugging_face_name("output.weight") == "lm_head.weight");
   CHECK(hugging_face_name("blk.17.ffn_norm.weight") == "model.layers.17.post_attention_layernorm.weight");
+  CHECK(hugging_face_name("blk.2.ffn_gate.7.weight") == "model.layers.2.mlp.experts.7.gate_proj.weight");
+  CHECK(hugging_face_name("blk.2.ffn_up.10.weight", "llama") ==
+        "model.layers.2.block_sparse_moe.experts.10.w3.weight");
+  for (const char* none : {"blk.2.ffn_gate.07.weight", "blk.2.ffn_gate.x.weight", "blk.2.attn_q.1.weight"})
+    CHECK(hugging_face_name(none) == none);
   CHECK(hugging_face_name("blk.0.attn_q.bias") == "model.layers.0.self_attn.q_proj.bias");
   CHECK(hugging_face_name("blk.2.ffn_norm.weight", "gemma3") ==
         "model.layers.2.pre_feedforward_layernorm.weight");
