@@ -79,11 +79,10 @@ void use_backend(const Options& options, std::shared_ptr<CpuCores> cores, Loaded
   if (cell.result == ResultKind::kVector) {
     model.served.kind = model.config.labels() ? ModelKind::kClassifying : ModelKind::kEmbedding;
     model.served.vector_size = cell.vector_size;
-    if (model.context_length < model.config.context_length)
+    const std::uint32_t longest = model.served.network->shapes().context_length;
+    if (model.context_length < longest)
       log(LogLevel::kWarning, "inputs are cut short by --max-batch-tokens",
-          {{"model", model.served.name},
-           {"tokens", model.context_length},
-           {"of", model.config.context_length}});
+          {{"model", model.served.name}, {"tokens", model.context_length}, {"of", longest}});
   }
   model.served.compute_type = plan.compute_type;
   model.served.recompute_cost = recompute_cost_of(model.config);

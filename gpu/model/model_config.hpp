@@ -54,6 +54,7 @@ struct EncoderConfig {
   Activation activation = Activation::kGelu;
   PoolingMode pooling = PoolingMode::kMean;
   bool normalizes = true;                           // vectors have length 1
+  std::uint32_t max_input_tokens = 0;               // 0: as many as there are positions
   std::optional<ClassifierConfig> classifier = {};  // in place of pooling
 };
 

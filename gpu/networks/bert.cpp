@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/networks/bert.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -45,6 +46,11 @@ std::uint32_t table_width(const ModelConfig& config) {
 
 std::uint32_t num_position_rows(const ModelConfig& config) {
   return config.encoder->first_position + config.context_length;
+}
+
+std::uint32_t longest_input(const ModelConfig& config) {
+  const std::uint32_t stated = config.encoder->max_input_tokens;
+  return stated == 0 ? config.context_length : std::min(stated, config.context_length);
 }
 
 // Weights of a layer in programs.
@@ -176,7 +182,7 @@ ModelShapes BertNetwork::shapes() const {
           .num_kv_heads = config_.num_kv_heads,
           .head_dim = config_.head_dim,
           .vocabulary_size = config_.vocabulary_size,
-          .context_length = config_.context_length};
+          .context_length = longest_input(config_)};
 }
 
 std::vector<CellType> BertNetwork::cells() const {

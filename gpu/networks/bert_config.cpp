@@ -167,6 +167,7 @@ ModelConfig read_bert_config(const std::string& architecture, const ConfigFields
   const SentenceModules modules = read_sentence_modules(model_dir, config.hidden_size);
   config.encoder->pooling = modules.pooling;
   config.encoder->normalizes = modules.normalizes;
+  config.encoder->max_input_tokens = modules.max_tokens;
   return config;
 }
 

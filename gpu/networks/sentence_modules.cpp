@@ -87,12 +87,19 @@ std::string kind_of(const ConfigFields& module) {
   return type->substr(type->rfind('.') + 1);
 }
 
+std::uint32_t read_max_tokens(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return 0;
+  const json document = read_json_file(path);
+  return ConfigFields(document, path.string()).count("max_seq_length", kMaxContext).value_or(0);
+}
+
 }  // namespace
 
 SentenceModules read_sentence_modules(const std::filesystem::path& model_dir, std::uint32_t hidden_size) {
   const auto path = model_dir / "modules.json";
   if (!std::filesystem::exists(path)) return {};
-  SentenceModules modules{.normalizes = false};
+  SentenceModules modules{.normalizes = false,
+                          .max_tokens = read_max_tokens(model_dir / "sentence_bert_config.json")};
   const json document = read_json_file(path);
   const json as_object = json::object();
   const ConfigFields file(as_object, path.string());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// modules.json, as sentence-transformers writes it: the layers behind an encoder. Pooling
-// makes one vector of a text's tokens, Normalize brings it to length 1. Anything else
-// would change the numbers and is refused by name.
+// modules.json and sentence_bert_config.json, as sentence-transformers writes them: the layers behind an
+// encoder. Pooling makes one vector of a text's tokens, Normalize brings it to length 1. Anything else would
+// change the numbers and is refused by name.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace troupe {
 
 struct SentenceModules {
   PoolingMode pooling = PoolingMode::kMean;
-  bool normalizes = true;  // vectors have length 1
+  bool normalizes = true;        // vectors have length 1
+  std::uint32_t max_tokens = 0;  // of an input, with special tokens (max_seq_length); 0: not said
 };
 
 // Without the file vectors are the mean of all tokens, of length 1: what makes sentences

@@ -46,11 +46,13 @@ struct Files {
   json config = minilm();
   json modules = nullptr;
   json pooling = nullptr;
+  json sentence = nullptr;
 
   ModelConfig load() const {
     const TemporaryDirectory directory;
     directory.write("config.json", config.dump());
     if (!modules.is_null()) directory.write("modules.json", modules.dump());
+    if (!sentence.is_null()) directory.write("sentence_bert_config.json", sentence.dump());
     std::filesystem::create_directories(directory.path() / "1_Pooling");
     if (!pooling.is_null()) directory.write("1_Pooling/config.json", pooling.dump());
     return load_model_config(directory.path());
@@ -128,6 +130,20 @@ TEST_CASE("bert config: modules.json says how vectors are made, in the old spell
     CHECK(three->pooling == mode);
     CHECK(three->normalizes);
   }
+}
+
+TEST_CASE("bert config: sentence_bert_config.json says how many tokens an input may have") {
+  const auto longest = [](const json& sentence) {
+    const auto config = Files{.modules = kTwoModules, .pooling = json::object(), .sentence = sentence}.load();
+    CHECK(config.context_length == 512);  // rows of the table of positions
+    return make_network(config)->shapes().context_length;
+  };
+  CHECK(longest(nullptr) == 512);
+  CHECK(longest({{"max_seq_length", 256}, {"do_lower_case", false}}) == 256);
+  CHECK(longest({{"max_seq_length", nullptr}}) == 512);
+  CHECK(longest({{"max_seq_length", 4096}}) == 512);
+  CHECK_THROWS_WITH_AS(longest({{"max_seq_length", 0}}), doctest::Contains("max_seq_length is 0"),
+                       std::runtime_error);
 }
 
 TEST_CASE("bert config: what is not supported is refused by name") {
