@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Those of many strings that a text begins with, or the longest of them, in one walk over the text.
+// Finds which of many strings a text begins with, or the longest of them, in one walk over the text.
 #pragma once
 
 #include <cstddef>

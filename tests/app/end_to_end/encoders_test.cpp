@@ -3,6 +3,7 @@
 // HTTP for what transformers computes with the same weights and tokens.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -24,11 +25,12 @@ using nlohmann::json;
 
 namespace {
 
-const EncoderFixture& fixture_of(const std::string& architecture, std::size_t num_labels) {
+const EncoderFixture& fixture_of(const std::string& architecture, std::size_t num_labels,
+                                 const std::string& pooling = "") {
   static const auto fixtures = read_encoder_fixtures();
   for (const auto& fixture : fixtures) {
     const bool fits = num_labels == 0 || fixture.config.at("id2label").size() == num_labels;
-    if (fixture.architecture() == architecture && fixture.pooling.empty() && fits) return fixture;
+    if (fixture.architecture() == architecture && fixture.pooling == pooling && fits) return fixture;
   }
   FAIL("no fixture of " << architecture);
   return fixtures.front();
@@ -49,6 +51,27 @@ json tokenizer_file() {
   return file;
 }
 
+// As XLM-R has it: pieces with scores, of which text is cut at spaces, between <s> and </s>.
+json unigram_file() {
+  json pieces = json::array(), added = json::array();
+  for (const char* special : {"<unk>", "<pad>", "<s>", "</s>", "<mask>"}) {
+    added.push_back({{"id", pieces.size()}, {"content", special}, {"special", true}});
+    pieces.push_back(json::array({special, 0.0}));
+  }
+  while (pieces.size() < 50) {
+    const auto id = static_cast<double>(pieces.size());
+    pieces.push_back(json::array({"▁w" + std::to_string(pieces.size()), -1.0 - id / 10}));
+  }
+  return {
+      {"added_tokens", added},
+      {"pre_tokenizer",
+       {{"type", "Sequence"},
+        {"pretokenizers", {{{"type", "WhitespaceSplit"}}, {{"type", "Metaspace"}, {"replacement", "▁"}}}}}},
+      {"post_processor", {{"type", "RobertaProcessing"}, {"cls", {"<s>", 2}}, {"sep", {"</s>", 3}}}},
+      {"decoder", {{"type", "Metaspace"}, {"replacement", "▁"}}},
+      {"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", pieces}}}};
+}
+
 class EncoderServer {
  public:
   EncoderServer() : server_(flags()) {}
@@ -65,17 +88,18 @@ class EncoderServer {
  private:
   std::vector<std::string> flags() {
     std::vector<std::string> flags = {"--log-level", "warning", "--device", "cpu", "--memory", "256MiB"};
-    const auto add = [&](const char* name, const EncoderFixture& fixture) {
+    const auto add = [&](const char* name, const EncoderFixture& fixture, const json& tokenizer) {
       const auto path = directory_.path() / name;
       std::filesystem::create_directory(path);
       fixture.write(path);
-      std::ofstream(path / "tokenizer.json") << tokenizer_file().dump();
+      std::ofstream(path / "tokenizer.json") << tokenizer.dump();
       std::ofstream(path / "config_sentence_transformers.json") << R"({"prompts": {"query": "w7 "}})";
       flags.insert(flags.end(), {"--model", path.string()});
     };
-    add("ranker", fixture_of("BertForSequenceClassification", 1));
-    add("moods", fixture_of("BertForSequenceClassification", 3));
-    add("vectors", fixture_of("BertModel", 0));
+    add("ranker", fixture_of("BertForSequenceClassification", 1), tokenizer_file());
+    add("moods", fixture_of("BertForSequenceClassification", 3), tokenizer_file());
+    add("vectors", fixture_of("BertModel", 0), tokenizer_file());
+    add("multilingual", fixture_of("XLMRobertaModel", 0, "cls"), unigram_file());
     return flags;
   }
 
@@ -155,6 +179,24 @@ TEST_CASE("encoders: a model of vectors ranks by cosine, behind its prompts") {
       server.answer("/v1/rerank", {{"model", "vectors"}, {"query", "w20 w21"}, {"documents", {"w30"}}});
   CHECK(ranks.at("results").at(0).at("relevance_score").get<double>() ==
         doctest::Approx(cosine).epsilon(1e-5));
+}
+
+TEST_CASE("encoders: an XLM-R with a tokenizer of type Unigram gives transformers' vectors") {
+  const EncoderServer server;
+  const auto& result = fixture_of("XLMRobertaModel", 0, "cls").results.at(1);
+  const std::string text = words(result.tokens, 1, result.tokens.size() - 1);
+  const json answer =
+      server.answer("/v1/embeddings", {{"model", "multilingual"}, {"input", "\t" + text + "\n"}});
+  CHECK(answer.at("usage").at("prompt_tokens") == result.tokens.size());
+  const auto vector = answer.at("data").at(0).at("embedding").get<std::vector<double>>();
+  REQUIRE(vector.size() == result.vector.size());
+  double product = 0, square = 0, expected_square = 0;
+  for (std::size_t i = 0; i < vector.size(); ++i) {
+    product += vector[i] * result.vector[i];
+    square += vector[i] * vector[i];
+    expected_square += result.vector[i] * result.vector[i];
+  }
+  CHECK(product / std::sqrt(square * expected_square) > 0.99999);
 }
 
 TEST_CASE("encoders: what is too long is refused by name or cut, and what can't be is said") {

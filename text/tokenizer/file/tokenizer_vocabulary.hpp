@@ -28,7 +28,7 @@ std::vector<VocabularyEntry> read_scored_vocabulary(const TokenizerField& field)
 // Puts an entry at its id; no two share one.
 void place_entry(const TokenizerField& field, TokenId token, const std::string& content,
                  std::vector<VocabularyEntry>& vocabulary);
-// Of "<0x00>" to "<0xFF>"; -1: there is none.
+// Tokens spelled "<0x00>" to "<0xFF>"; -1: there is none.
 std::array<TokenId, 256> byte_tokens(const TokenTable& ids);
 TokenTable ids_by_content(const TokenizerField& field, const std::vector<VocabularyEntry>& vocabulary);
 

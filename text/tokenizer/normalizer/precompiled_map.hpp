@@ -26,7 +26,7 @@ class PrecompiledMap {
   std::string apply(std::string_view text, std::size_t max_bytes, EncodingBudget& budget) const;
 
  private:
-  // What the shortest sequence that the text begins with becomes; nullopt: there is none.
+  // The replacement of the shortest sequence that the text begins with; nullopt: there is none.
   std::optional<std::string_view> find(std::string_view text) const;
   void append_cluster(std::string_view cluster, std::string& out) const;
 
