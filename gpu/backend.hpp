@@ -45,6 +45,8 @@ struct BackendSettings {
   std::uint32_t num_devices = 1;        // that share the weights, and divide what is left of the memory
   std::vector<std::int32_t> cpus = {};  // pins compute thread i to cpus[i]; empty: not pinned
   LinkSettings link = {};
+  std::string kept_weights;  // directory that keeps packed weights; empty: they are packed each time
+  std::uint64_t kept_weights_bytes = 0;  // of it, at most
   // CUDA
   std::uint32_t ordinal = 0;  // which GPU
   CompletionSignal completion = CompletionSignal::kPolledWord;

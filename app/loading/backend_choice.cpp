@@ -37,9 +37,9 @@ std::uint32_t ordinal_of(const std::string& device) {
   return ordinal;
 }
 
-// Where measured choices of products are kept: the state directory, which is there
-// before the first device is made. Empty: nowhere, so they are not measured.
-std::string product_choices(const Options& options) {
+// Where devices keep what later starts need: the state directory, which is there
+// before the first device is made. Empty: nowhere.
+std::string kept_directory(const Options& options) {
   if (options.store_directory == "none") return "";
   if (options.store_directory != "default") return options.store_directory;
   return default_state_directory().value_or("").string();
@@ -199,7 +199,9 @@ BackendSettings backend_settings(const Options& options) {
   settings.ordinal = ordinal_of(options.device);
   settings.completion = completion_signal(options.cuda_completion);
   settings.uses_graphs = options.cuda_graphs;
-  settings.product_choices = product_choices(options);
+  settings.product_choices = kept_directory(options);
+  if (!settings.product_choices.empty()) settings.kept_weights = settings.product_choices + "/weights";
+  settings.kept_weights_bytes = options.weights_disk_space;
   return settings;
 }
 

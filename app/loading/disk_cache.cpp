@@ -33,7 +33,8 @@ std::shared_ptr<DiskTier> open_disk_cache(const Options& options, const LoadedMo
   if (num_pages == 0) return nullptr;
   try {
     const PageFileContents contents{
-        .fingerprint = model_fingerprint(options.models.front().dir, model.computation),
+        .fingerprint =
+            model_fingerprint(options.models.front().dir, model.computation, directory->descriptor()),
         .page_size = kKvPageTokens,
         .page_bytes = page_bytes};
     auto file =

@@ -12,8 +12,9 @@
 namespace troupe {
 
 // computation: compute type, device and the like. Throws std::runtime_error that
-// names a file that can't be read. Takes as long as reading the weights.
+// names a file that can't be read. Takes as long as reading the weights, unless the directory (a descriptor;
+// -1: none) keeps digests of the files as they are now from an earlier call.
 std::array<std::uint64_t, 2> model_fingerprint(const std::filesystem::path& model,
-                                               const std::string& computation);
+                                               const std::string& computation, int directory = -1);
 
 }  // namespace troupe

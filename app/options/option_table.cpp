@@ -89,6 +89,10 @@ Entries device_options() {
        "a decoder's weights in memory, on the CPU: keep (blocks of a GGUF file and gpt-oss' MXFP4 "
        "as they are), none (opened), q8 or q4 (made into blocks of 8 or 4 bits at load)",
        &Options::quantize, 0, 0, {"keep", "none", "q8", "q4"}},
+      {"device.weights_disk_space", "--weights-disk-space",
+       "disk space for packed weights in the store's directory, at most: later starts map them "
+       "instead of packing again; 0 for none",
+       &Options::weights_disk_space, 0, UINT64_MAX, {}, Unit::kBytes},
       {"device.deterministic", "--deterministic",
        "a token never depends on what else is in the batch; false may be faster",
        &Options::deterministic},

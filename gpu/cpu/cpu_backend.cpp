@@ -84,6 +84,7 @@ CpuModelSettings cpu_model_settings(const BackendSettings& settings) {
   host.num_slots = settings.num_slots;
   host.max_batch_tokens = settings.max_batch_tokens;
   host.max_pages = settings.max_pages;
+  host.kept_weights = {.path = settings.kept_weights, .max_bytes = settings.kept_weights_bytes};
   return host;
 }
 

@@ -70,6 +70,14 @@ CpuWeightSettings weight_settings(const CpuModelPlan& plan) {
           .quantization = plan.settings.quantization};
 }
 
+std::shared_ptr<const CpuWeights> load_weights(const CpuModelPlan& plan, const KeptWeights& kept,
+                                               ThreadPool& threads) {
+  if (const auto mapped = kept.map(threads))
+    return std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan),
+                                              mapped->weights, mapped->file);
+  return std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan), threads);
+}
+
 std::uint64_t read_number(const char* path) {
   std::ifstream file(path);
   std::uint64_t value = 0;
@@ -124,9 +132,12 @@ std::shared_ptr<const CpuModel> load_cpu_model(const CpuModelPlan& plan) {
                  .largest = plan.largest,
                  .memory = plan.memory,
                  .weights = nullptr,
+                 .writer = nullptr,
                  .rotary = {}};
-  model.weights =
-      std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan), threads);
+  const KeptWeights kept(plan.settings.kept_weights, *plan.store, *plan.network, weight_settings(plan));
+  model.weights = load_weights(plan, kept, threads);
+  if (kept.is_wanted() && !model.weights->is_packed_before())
+    model.writer = std::make_shared<const WeightsWriter>(kept, model.weights);
   if (has_pages(*plan.network)) {
     model.rotary = rotary_tables(plan.network->shapes(), plan.settings.context_length);
   }

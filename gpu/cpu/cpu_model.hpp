@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model made ready for the CPU backend, in two steps: plan (reads headers,
 // checks everything, divides the memory, allocates nothing large) and load
-// (packs the weights). The loaded model is immutable and shared by successive
-// devices, so a worker that died is replaced in milliseconds.
+// (packs the weights, or maps those that an earlier process packed). The loaded model is immutable and shared
+// by successive devices, so a worker that died is replaced in milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gpu/cpu/cpu_weights.hpp"
+#include "gpu/cpu/kept_weights.hpp"
 #include "gpu/memory_plan.hpp"
 #include "gpu/model/model_shapes.hpp"
 #include "gpu/model/weights.hpp"
@@ -41,6 +42,7 @@ struct CpuModelSettings {
   // 0: the model's; larger ones are cut to it, and without KV pages to a batch.
   std::uint32_t context_length = 0;
   std::uint32_t max_pages = 0;  // 0: twice what num_slots full sequences need
+  WeightsDirectory kept_weights = {};
 };
 
 struct CpuModelPlan {
@@ -60,7 +62,8 @@ struct CpuModel {
   ProgramShape largest;  // for ProgramCache, too
   MemoryPlan memory;
   std::shared_ptr<const CpuWeights> weights;
-  RotaryTables rotary;  // none: no KV pages
+  std::shared_ptr<const WeightsWriter> writer;  // keeps the weights for the next start; null: nothing to do
+  RotaryTables rotary;                          // none: no KV pages
 
   // Its first cell; all keep the same kind of state.
   CellType cell() const { return network->cells().front(); }

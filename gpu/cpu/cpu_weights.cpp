@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "gpu/cpu/kernels/number_formats.hpp"
 #include "gpu/model/weight_elements.hpp"
@@ -107,6 +109,12 @@ const WeightSpec* find_tied(const std::vector<WeightSpec>& specs, const WeightSp
   return found == specs.end() ? nullptr : &*found;
 }
 
+// A table in blocks whose rows a head has, so that it needs none of its own.
+bool has_head(const std::vector<WeightSpec>& specs, const WeightSpec& table,
+              const std::vector<WeightView>& views, const CpuWeightSettings& settings) {
+  return is_kept_table(views, settings) && find_tied(specs, table) != nullptr;
+}
+
 std::vector<WeightElements> elements_of(std::span<const WeightView> views, ThreadPool& threads) {
   std::vector<WeightElements> elements;
   for (const auto& view : views) {
@@ -129,12 +137,53 @@ std::vector<float> load_vector(const WeightSpec& spec, const std::vector<WeightE
   return values;
 }
 
-CpuTable load_table(const std::vector<WeightElements>& sources) {
-  CpuTable table{.rows = {}, .format = format_of(sources.front().type()), .head = nullptr};
-  for (const auto& source : sources) {
-    table.rows.insert(table.rows.end(), source.data(), source.data() + source.size_bytes());
+std::vector<std::byte> load_rows(const std::vector<WeightElements>& sources) {
+  std::vector<std::byte> rows;
+  for (const auto& source : sources)
+    rows.insert(rows.end(), source.data(), source.data() + source.size_bytes());
+  return rows;
+}
+
+// None: they differ, and the table can't be read.
+std::optional<BlockFormat> table_format(const std::vector<WeightView>& views,
+                                        const CpuWeightSettings& settings) {
+  if (is_kept_table(views, settings)) return views.front().blocks;
+  if (all_of_one_type(views)) return format_of(views.front().type);
+  return std::nullopt;
+}
+
+std::uint64_t table_bytes(const WeightSpec& spec, const std::vector<WeightView>& views,
+                          const CpuWeightSettings& settings) {
+  if (is_kept_table(views, settings)) return views.front().bytes.size();
+  return std::uint64_t{spec.rows} * spec.columns * size_of(views.front().type);
+}
+
+// Hands out the segments of weights that were packed before.
+class PackedSegments {
+ public:
+  explicit PackedSegments(std::span<const std::byte> packed) : rest_(packed) {}
+
+  std::span<const std::byte> take(std::uint64_t size) {
+    constexpr std::uint64_t kAlignment = CpuWeights::kSegmentAlignment;
+    const std::uint64_t taken = (size + kAlignment - 1) / kAlignment * kAlignment;
+    if (size > rest_.size() || taken > rest_.size())
+      throw std::runtime_error("there are fewer weights than expected");
+    const auto segment = rest_.first(size);
+    rest_ = rest_.subspan(taken);
+    return segment;
   }
-  return table;
+  void check_end() const {
+    if (!rest_.empty()) throw std::runtime_error("there are more weights than expected");
+  }
+
+ private:
+  std::span<const std::byte> rest_;
+};
+
+std::vector<float> vector_of(std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
 }
 
 std::vector<MatrixSource> sources_of(std::span<const WeightView> views,
@@ -236,32 +285,73 @@ CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeig
                        ThreadPool& threads)
     : settings_(settings) {
   const std::vector<WeightSpec> specs = network.weights();
-  std::vector<const WeightSpec*> tied;
-  for (const auto& spec : specs) {
+  if (!specs.empty()) read_ahead(find_sources(store, specs.front()));
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const WeightSpec& spec = specs[i];
     store.check_unchanged();
     const auto views = find_sources(store, spec);
-    check_finite(spec, views);
+    if (i + 1 < specs.size()) read_ahead(find_sources(store, specs[i + 1]));
+    check_finite(spec, views, [&](std::size_t num_tasks, const auto& task) { threads.run(num_tasks, task); });
     if (spec.is_matrix) {
       load_matrix(spec, views, threads);
     } else if (spec.is_vector()) {
-      vectors_.emplace(spec.name, load_vector(spec, elements_of(views, threads)));
-    } else if (is_kept_table(views, settings) && find_tied(specs, spec) != nullptr) {
-      tied.push_back(&spec);
-    } else if (is_kept_table(views, settings)) {
+      add_vector(spec, load_vector(spec, elements_of(views, threads)));
+    } else if (has_head(specs, spec, views, settings)) {
+      continue;
+    } else if (const auto format = table_format(views, settings)) {
+      const bool is_kept = is_kept_table(views, settings);
       const auto bytes = views.front().bytes;
-      tables_.emplace(
-          spec.name,
-          CpuTable{.rows = {bytes.begin(), bytes.end()}, .format = *views.front().blocks, .head = nullptr});
-    } else if (all_of_one_type(views)) {
-      tables_.emplace(spec.name, load_table(elements_of(views, threads)));
+      table_rows_.push_back(is_kept ? std::vector(bytes.begin(), bytes.end())
+                                    : load_rows(elements_of(views, threads)));
+      tables_.emplace(spec.name, CpuTable{.rows = table_rows_.back(), .format = *format, .head = nullptr});
+      segments_.emplace_back(table_rows_.back());
     } else {
       throw std::runtime_error("the tensors of \"" + spec.name + "\" differ in dtype");
     }
+    give_memory_back(views);
   }
   store.check_unchanged();
-  for (const WeightSpec* spec : tied) {
-    const PackedMatrix& head = matrices_.at(find_tied(specs, *spec)->name).parts.front();
-    tables_.emplace(spec->name, CpuTable{.rows = {}, .format = head.format(), .head = &head});
+  add_tied(store, specs);
+}
+
+CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
+                       std::span<const std::byte> packed, std::shared_ptr<const void> owner)
+    : settings_(settings), owner_(std::move(owner)) {
+  const std::vector<WeightSpec> specs = network.weights();
+  PackedSegments segments(packed);
+  for (const auto& spec : specs) {
+    const auto views = find_sources(store, spec);
+    if (spec.is_matrix) {
+      CpuMatrix& matrix = matrices_[spec.name];
+      for (const auto& part : parts_of(spec, views, settings)) {
+        segments_.push_back(
+            segments.take(PackedMatrix::packed_bytes(part.num_rows(), spec.columns, part.format)));
+        matrix.parts.emplace_back(segments_.back().data(), part.num_rows(), spec.columns, part.format);
+      }
+    } else if (spec.is_vector()) {
+      add_vector(spec, vector_of(segments.take(std::uint64_t{spec.columns} * sizeof(float))));
+    } else if (!has_head(specs, spec, views, settings)) {
+      segments_.push_back(segments.take(table_bytes(spec, views, settings)));
+      tables_.emplace(spec.name, CpuTable{.rows = segments_.back(),
+                                          .format = table_format(views, settings).value(),
+                                          .head = nullptr});
+    }
+  }
+  segments.check_end();
+  add_tied(store, specs);
+}
+
+void CpuWeights::add_vector(const WeightSpec& spec, std::vector<float> values) {
+  const auto added = vectors_.emplace(spec.name, std::move(values)).first;
+  segments_.push_back(std::as_bytes(std::span(added->second)));
+}
+
+void CpuWeights::add_tied(const WeightStore& store, const std::vector<WeightSpec>& specs) {
+  for (const auto& spec : specs) {
+    const bool is_table = !spec.is_matrix && !spec.is_vector();
+    if (!is_table || !has_head(specs, spec, find_sources(store, spec), settings_)) continue;
+    const PackedMatrix& head = matrices_.at(find_tied(specs, spec)->name).parts.front();
+    tables_.emplace(spec.name, CpuTable{.rows = {}, .format = head.format(), .head = &head});
   }
 }
 
@@ -288,6 +378,7 @@ void CpuWeights::load_matrix(const WeightSpec& spec, const std::vector<WeightVie
                             std::size_t{2} * threads.num_threads());
     }
   }
+  for (const auto& part : matrix.parts) segments_.emplace_back(part.panel(0), part.size_bytes());
   matrices_.emplace(spec.name, std::move(matrix));
 }
 
@@ -307,7 +398,7 @@ void CpuTable::open_row(std::size_t row, std::span<float> values) const {
   if (head == nullptr) {
     const BlockLayout& layout = layout_of(format);
     const std::size_t row_bytes = values.size() / layout.num_elements * layout.num_bytes;
-    return dequantize(format, std::span(rows).subspan(row * row_bytes, row_bytes), values);
+    return dequantize(format, rows.subspan(row * row_bytes, row_bytes), values);
   }
   std::array<QuantizedBlock, kSuperBlocks> blocks;
   const std::size_t num_blocks = values.size() / kBlockInputs;
@@ -348,10 +439,8 @@ std::uint64_t cpu_weight_bytes(const WeightStore& store, const Network& network,
     const std::uint64_t elements = std::uint64_t{spec.rows} * spec.columns;
     if (spec.is_vector()) {
       sum += elements * sizeof(float);
-    } else if (!spec.is_matrix && !is_kept_table(views, settings)) {
-      sum += elements * size_of(views.front().type);
     } else if (!spec.is_matrix) {
-      sum += find_tied(specs, spec) != nullptr ? 0 : views.front().bytes.size();
+      sum += has_head(specs, spec, views, settings) ? 0 : table_bytes(spec, views, settings);
     } else {
       const auto parts = parts_of(spec, views, settings);
       for (const auto& part : parts)

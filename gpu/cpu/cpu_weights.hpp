@@ -2,7 +2,7 @@
 // A network's weights as the CPU backend wants them: matrices packed once, in the
 // blocks of a file that has them; vectors in f32, tables (embeddings) as in the file.
 // Read-only after loading, shared by successive devices, so restarting a worker packs
-// nothing again.
+// nothing again. What an earlier process packed is mapped (kept_weights.hpp).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct CpuMatrix {
 };
 
 struct CpuTable {
-  std::vector<std::byte> rows;  // [num_rows, columns]
+  std::span<const std::byte> rows;  // [num_rows, columns]
   BlockFormat format = BlockFormat::kF32;
   const PackedMatrix* head = nullptr;  // has the rows of a table in blocks that is tied to it
 
@@ -49,10 +49,23 @@ struct CpuWeightSettings {
 
 class CpuWeights {
  public:
-  // Copies and packs everything; the store may go afterwards. Throws
-  // std::runtime_error if a tensor is missing, misshapen or was changed.
+  // Copies and packs everything, and gives the memory of the mapped sources back as it goes; the
+  // store may go afterwards. Throws std::runtime_error if a tensor is missing, misshapen or was changed.
   CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
              ThreadPool& threads);
+  // Of the same store, network and settings, as another object had them: packed is its segments(), each
+  // from a multiple of kSegmentAlignment on. Reads nothing of the store but its headers; owner keeps the
+  // bytes alive. Throws std::runtime_error: there are more bytes or fewer.
+  CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
+             std::span<const std::byte> packed, std::shared_ptr<const void> owner);
+  // Views of weights lie in other members.
+  CpuWeights(const CpuWeights&) = delete;
+  CpuWeights& operator=(const CpuWeights&) = delete;
+
+  static constexpr std::size_t kSegmentAlignment = 64;
+  // All that was packed or copied but for oneDNN's copies.
+  const std::vector<std::span<const std::byte>>& segments() const { return segments_; }
+  bool is_packed_before() const { return owner_ != nullptr; }
 
   const CpuWeightSettings& settings() const { return settings_; }
   // Null if there is no such weight of this kind.
@@ -62,11 +75,16 @@ class CpuWeights {
 
  private:
   void load_matrix(const WeightSpec& spec, const std::vector<WeightView>& views, ThreadPool& threads);
+  void add_vector(const WeightSpec& spec, std::vector<float> values);
+  void add_tied(const WeightStore& store, const std::vector<WeightSpec>& specs);
 
   CpuWeightSettings settings_;
   std::map<std::string, CpuMatrix, std::less<>> matrices_;
   std::map<std::string, std::vector<float>, std::less<>> vectors_;
   std::map<std::string, CpuTable, std::less<>> tables_;
+  std::vector<std::vector<std::byte>> table_rows_;  // of tables_, but for those of the owner
+  std::vector<std::span<const std::byte>> segments_;
+  std::shared_ptr<const void> owner_;  // null: everything is in the members above
 };
 
 // The blocks that CpuWeights will have: "Q4_K, Q6_K" of a file, "q8" or "q4" made at load;

@@ -15,8 +15,8 @@
 namespace troupe {
 namespace {
 
-std::int64_t modification_time(const struct stat& status) {
-  return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+std::int64_t nanoseconds(const struct timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     throw std::runtime_error(path.string() + ": is not a regular file");
   }
   size_ = static_cast<std::size_t>(status.st_size);
-  modified_nanoseconds_ = modification_time(status);
+  modified_nanoseconds_ = nanoseconds(status.st_mtim);
   if (size_ == 0) return;
   void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
   if (mapping == MAP_FAILED) {
@@ -69,7 +69,19 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 bool MappedFile::is_unchanged() const {
   struct stat status {};
   return ::fstat(descriptor_, &status) == 0 && static_cast<std::size_t>(status.st_size) == size_ &&
-         modification_time(status) == modified_nanoseconds_;
+         nanoseconds(status.st_mtim) == modified_nanoseconds_;
+}
+
+std::string file_identity(const std::filesystem::path& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0)
+    throw std::runtime_error(path.string() + ": " + std::strerror(errno));
+  std::string identity;
+  for (const std::int64_t number :
+       {static_cast<std::int64_t>(about.st_dev), static_cast<std::int64_t>(about.st_ino),
+        static_cast<std::int64_t>(about.st_size), nanoseconds(about.st_mtim), nanoseconds(about.st_ctim)})
+    identity += std::to_string(number) + " ";
+  return identity + std::filesystem::absolute(path).string();
 }
 
 void MappedFile::close() noexcept {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 
 namespace troupe {
 
@@ -37,5 +38,9 @@ class MappedFile {
   std::int64_t modified_nanoseconds_ = 0;
   int descriptor_ = -1;
 };
+
+// Path, device, inode, size and times of a file, in one line: while they are the same, so are its
+// contents. Unlike the time of the contents, that of the inode can't be set back. Throws std::runtime_error.
+std::string file_identity(const std::filesystem::path& path);
 
 }  // namespace troupe

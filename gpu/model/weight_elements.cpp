@@ -28,10 +28,6 @@ WeightElements::WeightElements(const WeightView& view, const RunTasks& run_tasks
   });
 }
 
-void WeightElements::run_in_turn(std::size_t num_tasks, const std::function<void(std::size_t)>& task) {
-  for (std::size_t i = 0; i < num_tasks; ++i) task(i);
-}
-
 // A safetensors header of odd length leaves its data misaligned; kernels read elements.
 bool WeightElements::is_as_in_file() const {
   const auto address = reinterpret_cast<std::uintptr_t>(view_.bytes.data());

@@ -5,16 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "gpu/data_type.hpp"
 #include "gpu/model/weights.hpp"
 
 namespace troupe {
-
-// Runs a function for each of so many tasks, at once if it can.
-using RunTasks = std::function<void(std::size_t num_tasks, const std::function<void(std::size_t)>&)>;
 
 class WeightElements {
  public:
@@ -28,7 +24,6 @@ class WeightElements {
   std::size_t size_bytes() const { return num_elements() * size_of(type()); }
 
  private:
-  static void run_in_turn(std::size_t num_tasks, const std::function<void(std::size_t)>& task);
   bool is_as_in_file() const;
   void copy_row(std::size_t row);
   void copy_column(std::size_t row, std::size_t column);  // of the file, which is a row here

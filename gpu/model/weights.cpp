@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/model/weights.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -72,18 +75,38 @@ bool has_no_full_exponent(std::span<const std::byte> bytes, Bits exponent) {
   return true;
 }
 
-// Infinity and NaN are the values whose exponent is all ones.
-bool is_finite(const WeightView& view) {
+// Of some rows' bytes. Infinity and NaN are the values whose exponent is all ones.
+bool is_finite(const WeightView& view, std::span<const std::byte> bytes) {
   if (view.packed) return view.packed->is_finite();
   if (!view.scales.empty()) return has_finite_mxfp4_scales(view.scales);
-  if (view.blocks) return has_finite_scales(*view.blocks, view.bytes);
+  if (view.blocks) return has_finite_scales(*view.blocks, bytes);
   switch (view.type) {
-    case DataType::kF32: return has_no_full_exponent<std::uint32_t>(view.bytes, 0x7F800000);
-    case DataType::kBF16: return has_no_full_exponent<std::uint16_t>(view.bytes, 0x7F80);
-    case DataType::kF16: return has_no_full_exponent<std::uint16_t>(view.bytes, 0x7C00);
+    case DataType::kF32: return has_no_full_exponent<std::uint32_t>(bytes, 0x7F800000);
+    case DataType::kBF16: return has_no_full_exponent<std::uint16_t>(bytes, 0x7F80);
+    case DataType::kF16: return has_no_full_exponent<std::uint16_t>(bytes, 0x7C00);
     case DataType::kI32: break;
   }
   return true;
+}
+
+// Whole rows of a view, by number.
+constexpr std::size_t kBytesATask = std::size_t{4} << 20;
+std::size_t task_bytes(const WeightView& view) {
+  const bool is_one_task =
+      view.bytes.empty() || view.shape.size() < 2 || !view.scales.empty() || view.packed != nullptr;
+  if (is_one_task) return std::max<std::size_t>(view.bytes.size(), 1);
+  const std::size_t row_bytes = view.bytes.size() / view.shape[0];
+  return std::max<std::size_t>(kBytesATask / row_bytes, 1) * row_bytes;
+}
+
+// The whole pages between the bytes' ends.
+void advise(std::span<const std::byte> bytes, int advice) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const std::uintptr_t first = (address + page - 1) / page * page;
+  const std::uintptr_t last = (address + bytes.size()) / page * page;
+  // A hint: where it is refused, nothing is lost.
+  if (last > first) (void)::madvise(reinterpret_cast<void*>(first), last - first, advice);
 }
 
 std::string expected(const WeightSpec& spec) {
@@ -357,12 +380,29 @@ std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec&
   return views;
 }
 
-void check_finite(const WeightSpec& spec, const std::vector<WeightView>& views) {
+void run_in_turn(std::size_t num_tasks, const std::function<void(std::size_t)>& task) {
+  for (std::size_t i = 0; i < num_tasks; ++i) task(i);
+}
+
+void check_finite(const WeightSpec& spec, const std::vector<WeightView>& views, const RunTasks& run_tasks) {
   for (std::size_t i = 0; i < views.size(); ++i) {
-    if (is_finite(views[i])) continue;
-    throw std::runtime_error("tensor \"" + spec.sources[i] +
-                             "\" has values that are infinite or not a number");
+    const auto bytes = views[i].bytes;
+    const std::size_t at_once = task_bytes(views[i]);
+    run_tasks((bytes.size() + at_once - 1) / at_once, [&](std::size_t task) {
+      const std::size_t begin = task * at_once;
+      if (is_finite(views[i], bytes.subspan(begin, std::min(at_once, bytes.size() - begin)))) return;
+      throw std::runtime_error("tensor \"" + spec.sources[i] +
+                               "\" has values that are infinite or not a number");
+    });
   }
+}
+
+void read_ahead(const std::vector<WeightView>& views) {
+  for (const auto& view : views) advise(view.bytes, MADV_WILLNEED);
+}
+
+void give_memory_back(const std::vector<WeightView>& views) {
+  for (const auto& view : views) advise(view.bytes, MADV_DONTNEED);
 }
 
 void check_weights(const WeightStore& store, const Network& network) {

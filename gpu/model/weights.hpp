@@ -54,6 +54,10 @@ struct WeightView {
   DataType natural_type() const { return blocks || packed ? DataType::kBF16 : type; }
 };
 
+// Runs a function for each of so many tasks, at once if it can.
+using RunTasks = std::function<void(std::size_t num_tasks, const std::function<void(std::size_t)>&)>;
+void run_in_turn(std::size_t num_tasks, const std::function<void(std::size_t)>& task);
+
 // A file of a model's weights.
 struct WeightFile {
   std::filesystem::path path;
@@ -115,8 +119,15 @@ class WeightStore {
 std::vector<WeightView> find_sources(const WeightStore& store, const WeightSpec& spec);
 
 // Throws std::runtime_error naming the tensor where a value is infinite or not a
-// number: nothing that is computed with it would mean anything. Reads all bytes.
-void check_finite(const WeightSpec& spec, const std::vector<WeightView>& views);
+// number: nothing that is computed with it would mean anything. Reads all bytes, in tasks
+// of some mebibytes.
+void check_finite(const WeightSpec& spec, const std::vector<WeightView>& views,
+                  const RunTasks& run_tasks = run_in_turn);
+
+// Hints to the system. read_ahead: the bytes will be read soon; give_memory_back: they are not
+// needed any more, and reading them again reads the file again.
+void read_ahead(const std::vector<WeightView>& views);
+void give_memory_back(const std::vector<WeightView>& views);
 
 // Looks up every weight of the network, so that a directory that lacks one, or has
 // more layers than its configuration says, is refused before anything is allocated.

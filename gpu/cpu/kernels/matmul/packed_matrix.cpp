@@ -174,6 +174,15 @@ PackedMatrix::PackedMatrix(ReadBlocks read, std::size_t num_outputs, std::size_t
   allocate();
 }
 
+PackedMatrix::PackedMatrix(const std::byte* packed, std::size_t num_outputs, std::size_t num_inputs,
+                           BlockFormat format)
+    : first_row_(num_outputs),
+      end_row_(num_outputs),
+      num_outputs_(num_outputs),
+      num_inputs_(num_inputs),
+      format_(format),
+      packed_(packed) {}
+
 void PackedMatrix::set_sources(const std::vector<MatrixSource>& sources) {
   const std::size_t num_rows = num_rows_of(sources);
   if (end_row_ % kPanelWidth != 0 || num_rows > num_outputs_ - end_row_)
@@ -208,6 +217,7 @@ void PackedMatrix::allocate() {
   const std::size_t size = size_bytes();
   memory_.reset(static_cast<std::byte*>(::operator new(size, kAlignment)));
   ask_for_huge_pages(memory_.get(), size);
+  packed_ = memory_.get();
 }
 
 void PackedMatrix::Release::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }

@@ -57,6 +57,8 @@ class PackedMatrix {
   // Blocks that exist, in any quantized format, stay as they are. Throws std::logic_error
   // if a row is not of whole super-blocks.
   PackedMatrix(ReadBlocks read, std::size_t num_outputs, std::size_t num_inputs, BlockFormat format);
+  // Packed before, in memory that outlives this object: nothing is left to do. Aligned to 64 bytes.
+  PackedMatrix(const std::byte* packed, std::size_t num_outputs, std::size_t num_inputs, BlockFormat format);
 
   // The rows behind those given so far, for the tasks from now on. Throws std::logic_error
   // if there are no more rows, or those given so far are not of whole panels.
@@ -79,7 +81,7 @@ class PackedMatrix {
   std::size_t num_inputs() const { return num_inputs_; }
   BlockFormat format() const { return format_; }  // kF32, kBF16 or a quantized one
   std::size_t num_panels() const { return (num_outputs_ + kPanelWidth - 1) / kPanelWidth; }
-  const std::byte* panel(std::size_t index) const { return memory_.get() + index * panel_bytes(); }
+  const std::byte* panel(std::size_t index) const { return packed_ + index * panel_bytes(); }
   std::size_t size_bytes() const { return num_panels() * panel_bytes(); }
 
  private:
@@ -107,7 +109,8 @@ class PackedMatrix {
   std::size_t num_outputs_ = 0;
   std::size_t num_inputs_ = 0;
   BlockFormat format_ = BlockFormat::kF32;
-  std::unique_ptr<std::byte, Release> memory_;
+  std::unique_ptr<std::byte, Release> memory_;  // null: packed_ is not of this object
+  const std::byte* packed_ = nullptr;
 };
 
 }  // namespace troupe
