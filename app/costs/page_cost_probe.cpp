@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMostRounds = 6;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSteadyWithin = 1.25;
-constexpr double kLongTime = 1e9;       // ns: what disturbs is averaged, once is enough
+constexpr double kLongTime = 1e8;       // ns: what disturbs is averaged, once is enough
 constexpr double kTooLongForAll = 1e8;  // ns: then only both ends of the context
 constexpr std::uint32_t kMostChunkPages = 8;
 // How often the time limit may pass before measurements are steady: with a model
@@ -50,7 +50,8 @@ class PageCostProbe {
   }
 
   MeasuredPageCosts measure() {
-    compute(0, 1);  // the first time is longer
+    const double first = compute(0, 1);  // by little where it is long
+    if (first > kLongTime) times_[0].add(first);
     MeasuredPageCosts measured;
     if (num_host_pages_ > 0 && deepest_ > 0) measure_loads();
     measure_pages();
@@ -87,7 +88,7 @@ class PageCostProbe {
   // time for.
   void measure_pages() {
     times_[deepest_].add(compute(deepest_, 1));
-    times_[0].add(compute(0, 1));
+    if (times_[0].lowest == kNever) times_[0].add(compute(0, 1));
     if (times_[0].lowest < kTooLongForAll)
       for (std::uint32_t depth = 1; depth < deepest_; depth *= 2) times_.try_emplace(depth);
     for (int round = 0; !is_over(round); ++round) {

@@ -2,7 +2,7 @@
 // A network's weights as the CPU backend wants them: matrices packed once, in the
 // blocks of a file that has them; vectors in f32, tables (embeddings) as in the file.
 // Read-only after loading, shared by successive devices, so restarting a worker packs
-// nothing again. What an earlier process packed is mapped (kept_weights.hpp).
+// nothing again. A later process maps what was packed (kept_weights.hpp).
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class CpuWeights {
   // store may go afterwards. Throws std::runtime_error if a tensor is missing, misshapen or was changed.
   CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
              ThreadPool& threads);
-  // Of the same store, network and settings, as another object had them: packed is its segments(), each
+  // For the same store, network and settings, as another object had them: packed is its segments(), each
   // from a multiple of kSegmentAlignment on. Reads nothing of the store but its headers; owner keeps the
   // bytes alive. Throws std::runtime_error: there are more bytes or fewer.
   CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,

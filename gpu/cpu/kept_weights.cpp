@@ -38,7 +38,7 @@ constexpr int kLowestPriority = 19;
 struct Header {
   std::array<char, 16> magic = {'t', 'r', 'o', 'u', 'p', 'e', ' ', 'w',
                                 'e', 'i', 'g', 'h', 't', 's', ' ', '1'};
-  std::array<std::uint64_t, 2> key{};
+  std::array<std::uint64_t, 4> key{};
   std::uint64_t size_bytes = 0;  // of the file
 
   bool operator==(const Header&) const = default;
@@ -78,11 +78,16 @@ void add_weight(Key& key, const WeightSpec& spec) {
     key.add(number);
 }
 
-std::array<std::uint64_t, 2> key_of(const WeightStore& store, const Network& network,
-                                    const CpuWeightSettings& settings) {
+std::array<std::uint64_t, 2> key_of_program() {
   Key key;
   const MappedFile program("/proc/self/exe");
   key.add(program.bytes().data(), program.bytes().size());
+  return key.value();
+}
+
+std::array<std::uint64_t, 2> key_of_model(const WeightStore& store, const Network& network,
+                                          const CpuWeightSettings& settings) {
+  Key key;
   key.add(static_cast<std::uint64_t>(settings.compute_type));
   key.add(static_cast<std::uint64_t>(settings.quantization));
   for (const auto& file : store.files()) key.add(file_identity(file.path));
@@ -90,12 +95,12 @@ std::array<std::uint64_t, 2> key_of(const WeightStore& store, const Network& net
   return key.value();
 }
 
-std::string name_of_key(const std::array<std::uint64_t, 2>& key) {
+std::string in_digits(const std::array<std::uint64_t, 2>& key) {
   constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string name;
+  std::string text;
   for (const std::uint64_t part : key)
-    for (int shift = 60; shift >= 0; shift -= 4) name += kDigits[part >> shift & 15U];
-  return name + kEnding;
+    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[part >> shift & 15U];
+  return text;
 }
 
 std::uint64_t aligned(std::uint64_t size) {
@@ -158,8 +163,10 @@ KeptWeights::KeptWeights(WeightsDirectory directory, const WeightStore& store, c
     : directory_(std::move(directory)) {
   if (settings.with_onednn) directory_.max_bytes = 0;
   if (!is_wanted()) return;
-  key_ = key_of(store, network, settings);
-  path_ = fs::path(directory_.path) / name_of_key(key_);
+  const auto of_model = key_of_model(store, network, settings), of_program = key_of_program();
+  key_ = {of_model[0], of_model[1], of_program[0], of_program[1]};
+  model_ = in_digits(of_model) + "-";
+  path_ = fs::path(directory_.path) / (model_ + in_digits(of_program) + kEnding);
 }
 
 std::optional<KeptWeights::Mapped> KeptWeights::map(ThreadPool& threads) const {
@@ -207,6 +214,10 @@ std::string KeptWeights::make_room(std::uint64_t size) const {
   std::uint64_t sum = size;
   for (const auto& entry : fs::directory_iterator(directory_.path)) {
     if (!entry.is_regular_file() || entry.is_symlink() || entry.path().extension() != kEnding) continue;
+    if (entry.path().filename().string().starts_with(model_)) {
+      fs::remove(entry.path());  // packed by another build, which is not started any more
+      continue;
+    }
     files.push_back({entry.last_write_time(), entry.path(), entry.file_size()});
     sum += files.back().size;
   }

@@ -48,8 +48,9 @@ class KeptWeights {
   };
   std::optional<Mapped> map(ThreadPool& threads) const;
 
-  // Writes the file and makes room for it: at most max_bytes and half of what the disk has free. Looks now
-  // and then whether to stop, and then leaves nothing. Empty: it is there; else why not.
+  // Writes the file and makes room for it: at most max_bytes and half of what the disk has free; what
+  // other builds kept of this model goes. Looks now and then whether to stop, and then leaves nothing.
+  // Empty: it is there; else why not.
   std::string write(const CpuWeights& weights, const std::stop_token& stop) const;
 
   bool is_wanted() const { return !directory_.path.empty() && directory_.max_bytes > 0; }
@@ -58,7 +59,8 @@ class KeptWeights {
   std::string make_room(std::uint64_t size) const;
 
   WeightsDirectory directory_;
-  std::array<std::uint64_t, 2> key_{};
+  std::array<std::uint64_t, 4> key_{};  // of the model, of the program
+  std::string model_;                   // begins the names of this model's files
   std::filesystem::path path_;
 };
 

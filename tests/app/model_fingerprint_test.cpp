@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 
+#include "telemetry/log.hpp"
 #include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -23,6 +24,7 @@ namespace {
 class Model {
  public:
   Model() : descriptor_(::open(kept_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    configure_logging(LogLevel::kOff, LogFormat::kText);
     files_.write("config.json", "{}");
     files_.write("model.safetensors", "some weights");
   }

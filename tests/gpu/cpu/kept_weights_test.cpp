@@ -194,6 +194,20 @@ TEST_CASE("kept weights: those that were not used for longest make room") {
   CHECK(keep(place.plan(Quantization::kNone, size / 2)).find("allowed are") != std::string::npos);
 }
 
+TEST_CASE("kept weights: what another build kept of the same model goes") {
+  const Place place;
+  REQUIRE(keep(place.plan()) == "");
+  const std::string name = place.files().at(0).filename().string();
+  const auto older = place.weights() / (name.substr(0, name.find('-')) + "-0123.packed");
+  const auto other = place.weights() / "0123-4567.packed";
+  fs::rename(place.files().at(0), older);
+  std::ofstream(other) << "another model's";
+  REQUIRE(keep(place.plan()) == "");
+  CHECK_FALSE(fs::exists(older));
+  CHECK(fs::exists(other));
+  CHECK(is_mapped(place.plan()));
+}
+
 TEST_CASE("kept weights: a server that ends while it writes leaves nothing") {
   const Place place;
   std::stop_source stop;
