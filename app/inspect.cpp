@@ -98,7 +98,8 @@ int run_inspect(const InspectCommand& command) {
   if (directory.compute_type) {
     const std::string kept =
         directory.weight_formats.empty() ? "" : ", weights in " + directory.weight_formats;
-    print_line("products in", std::string(name_of(*directory.compute_type)) + kept);
+    const std::string kv = settings.kv_type == KvType::kQ8 ? ", KV in q8" : "";
+    print_line("products in", std::string(name_of(*directory.compute_type)) + kept + kv);
   }
   if (directory.memory) std::printf("%s", to_string(*directory.memory).c_str());
   if (directory.memory) print_line("GPU", cuda_in_words(options));

@@ -41,6 +41,7 @@ struct BackendSettings {
   // the CPU backend
   bool deterministic = true;
   Quantization quantization = Quantization::kKeep;  // of a decoder's weights
+  KvType kv_type = KvType::kComputed;               // of its pages
   std::uint32_t num_threads = 0;                    // of each device
   std::uint32_t num_devices = 1;        // that share the weights, and divide what is left of the memory
   std::vector<std::int32_t> cpus = {};  // pins compute thread i to cpus[i]; empty: not pinned

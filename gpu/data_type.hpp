@@ -33,6 +33,12 @@ enum class Quantization : std::uint8_t {
   kQ4,    // made at load: scale times [-8, 7], the values of GGUF's Q4_0
 };
 
+// Keys and values in pages.
+enum class KvType : std::uint8_t {
+  kComputed,  // in the type that products compute in
+  kQ8,        // numbers of 8 bits, a scale for each token's key and value of a head
+};
+
 constexpr std::string_view name_of(Quantization quantization) {
   switch (quantization) {
     case Quantization::kKeep: return "keep";

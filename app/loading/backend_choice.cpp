@@ -54,6 +54,7 @@ std::string no_library(const std::filesystem::path& library) {
 }
 
 constexpr const char* kAllGpus = "cuda:all";
+constexpr const char* kKvTypeOnCpu = "--kv-type: KV in 8 bits is kept on the CPU only, with --device cpu";
 constexpr const char* kQuantizedOnCpu = "quantized weights run on the CPU only, with --device cpu";
 
 bool makes_blocks(const Options& options) { return options.quantize == "q8" || options.quantize == "q4"; }
@@ -83,6 +84,7 @@ child::ChildBackendSettings child_settings(const Options& options, child::Backen
 ChosenBackend make_cuda(const Options& asked) {
   const bool takes_all = asked.device == kAllGpus;
   if (asked.num_workers > 1 && !takes_all) throw std::runtime_error("--workers: a GPU runs one worker");
+  if (asked.kv_type == "q8") throw std::runtime_error(kKvTypeOnCpu);
   if (makes_blocks(asked)) throw std::runtime_error("--quantize: " + std::string(kQuantizedOnCpu));
   Options options = with_device_numbers(asked, DeviceKind::kGpu);
   const auto library = cuda_library(options);
@@ -126,6 +128,7 @@ void check_cuda_settings(const Options& options) {
   const bool is_one_gpu = options.device.starts_with("cuda") && options.device != kAllGpus;
   if (is_one_gpu && options.num_workers > 1)
     throw ConfigurationError("--workers: a GPU runs one worker; --device cuda:all has one on each");
+  if (options.device.starts_with("cuda") && options.kv_type == "q8") throw ConfigurationError(kKvTypeOnCpu);
   if (options.device.starts_with("cuda") && makes_blocks(options))
     throw ConfigurationError("--quantize: " + std::string(kQuantizedOnCpu));
   if (options.device.starts_with("cuda") && options.models.size() > 1 && options.memory_bytes == 0)
@@ -181,6 +184,7 @@ BackendSettings backend_settings(const Options& options) {
   if (options.quantize == "none") settings.quantization = Quantization::kNone;
   if (options.quantize == "q8") settings.quantization = Quantization::kQ8;
   if (options.quantize == "q4") settings.quantization = Quantization::kQ4;
+  if (options.kv_type == "q8") settings.kv_type = KvType::kQ8;
   settings.num_threads = static_cast<std::uint32_t>(options.threads);
   settings.num_devices = static_cast<std::uint32_t>(std::max<std::uint64_t>(options.num_workers, 1));
   auto cpus = usable_cpus();

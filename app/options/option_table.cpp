@@ -89,6 +89,10 @@ Entries device_options() {
        "a decoder's weights in memory, on the CPU: keep (blocks of a GGUF file and gpt-oss' MXFP4 "
        "as they are), none (opened), q8 or q4 (made into blocks of 8 or 4 bits at load)",
        &Options::quantize, 0, 0, {"keep", "none", "q8", "q4"}},
+      {"device.kv_type", "--kv-type",
+       "type of keys and values in memory, on disk and between processes: auto (that of products) or, "
+       "on the CPU, q8: about half the bytes, rounded to 8 bits",
+       &Options::kv_type, 0, 0, {"auto", "q8"}},
       {"device.weights_disk_space", "--weights-disk-space",
        "disk space for packed weights in the store's directory, at most: later starts map them "
        "instead of packing again; 0 for none",

@@ -48,6 +48,7 @@ struct Options {
   std::string compute_type = "auto";
   bool deterministic = true;
   std::string quantize = "keep";
+  std::string kv_type = "auto";
   std::uint64_t weights_disk_space = 16ULL << 30;
   std::uint64_t noop_iteration_us = 0;
   std::uint64_t memory_bytes = 0;  // 0: from what the device has free

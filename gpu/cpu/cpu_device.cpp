@@ -34,7 +34,8 @@ DeviceDescription describe(const CpuModel& model, const CpuDeviceOptions& option
 ProgramRunnerSettings runner_settings(const CpuModel& model, const DeviceDescription& description,
                                       const CpuDeviceOptions& options) {
   return {.description = description,
-          .kv_layout = kv_layout_of(model.network->shapes(), model.compute_type, model.memory.num_pages),
+          .kv_layout = kv_layout_of(model.network->shapes(), model.compute_type, model.memory.num_pages,
+                                    model.settings.kv_type),
           .num_heads = model.network->shapes().num_heads,
           .row_width = model.network->shapes().row_width,
           .on_logits = options.on_logits,

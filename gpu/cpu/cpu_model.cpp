@@ -103,24 +103,25 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
   plan.weight_formats = cpu_weight_formats(*plan.store, *plan.network, weight_settings(plan));
   const std::uint64_t weight_bytes = cpu_weight_bytes(*plan.store, *plan.network, weight_settings(plan));
   const std::uint64_t table_bytes = pages ? rotary_table_bytes(shapes, plan.settings.context_length) : 0;
-  plan.memory =
-      plan_memory({.weight_bytes = weight_bytes,
-                   .table_bytes = table_bytes,
-                   .arena_bytes = arena_bytes(largest),
-                   .workspace_bytes =
-                       cell.state != StateKind::kNone
-                           ? 0
-                           : plan.settings.num_threads *
-                                 self_attention_scratch_bytes(plan.settings.context_length, shapes.head_dim),
-                   .page_bytes = pages ? kv_pool_bytes(kv_layout_of(shapes, plan.compute_type, 1)) : 0,
-                   .slot_bytes = cell.state == StateKind::kNone
-                                     ? 0
-                                     : sizeof(std::int32_t) + std::uint64_t{shapes.row_width} * sizeof(float),
-                   .page_size = kKvPageTokens,
-                   .num_slots = num_slots(plan.settings, shapes),
-                   .context_length = plan.settings.context_length,
-                   .max_pages = plan.settings.max_pages,
-                   .budget_bytes = budget_of_device(plan.settings, weight_bytes + table_bytes)});
+  plan.memory = plan_memory(
+      {.weight_bytes = weight_bytes,
+       .table_bytes = table_bytes,
+       .arena_bytes = arena_bytes(largest),
+       .workspace_bytes =
+           cell.state != StateKind::kNone
+               ? 0
+               : plan.settings.num_threads *
+                     self_attention_scratch_bytes(plan.settings.context_length, shapes.head_dim),
+       .page_bytes =
+           pages ? kv_pool_bytes(kv_layout_of(shapes, plan.compute_type, 1, plan.settings.kv_type)) : 0,
+       .slot_bytes = cell.state == StateKind::kNone
+                         ? 0
+                         : sizeof(std::int32_t) + std::uint64_t{shapes.row_width} * sizeof(float),
+       .page_size = kKvPageTokens,
+       .num_slots = num_slots(plan.settings, shapes),
+       .context_length = plan.settings.context_length,
+       .max_pages = plan.settings.max_pages,
+       .budget_bytes = budget_of_device(plan.settings, weight_bytes + table_bytes)});
   return plan;
 }
 

@@ -33,6 +33,7 @@ struct CpuModelSettings {
   bool deterministic = true;
   // A decoder's matrices and, with kKeep, embeddings; an encoder's are opened.
   Quantization quantization = Quantization::kKeep;
+  KvType kv_type = KvType::kComputed;     // of a decoder's pages
   unsigned num_threads = 0;               // of a device; 0: one a CPU this process may use
   unsigned num_devices = 1;               // over the same weights, at once
   std::vector<int> cpus = {};             // pins compute thread i to cpus[i]; empty: not pinned

@@ -15,12 +15,13 @@ RotaryParameters complete(RotaryParameters parameters, const ModelShapes& shapes
 
 }  // namespace
 
-KvLayout kv_layout_of(const ModelShapes& shapes, DataType type, std::uint32_t num_pages) {
+KvLayout kv_layout_of(const ModelShapes& shapes, DataType type, std::uint32_t num_pages, KvType kv_type) {
   return {.num_layers = shapes.num_layers,
           .num_pages = num_pages,
           .num_kv_heads = shapes.num_kv_heads,
           .head_dim = shapes.head_dim,
-          .type = type};
+          .type = type,
+          .kv_type = kv_type};
 }
 
 RotaryParameters rotary_parameters(const ModelShapes& shapes, std::uint32_t context_length) {

@@ -26,7 +26,8 @@ struct ModelShapes {
   std::uint32_t rows_a_sequence = 1;
 };
 
-KvLayout kv_layout_of(const ModelShapes& shapes, DataType type, std::uint32_t num_pages);
+KvLayout kv_layout_of(const ModelShapes& shapes, DataType type, std::uint32_t num_pages,
+                      KvType kv_type = KvType::kComputed);
 
 // For positions [0, context_length).
 RotaryParameters rotary_parameters(const ModelShapes& shapes, std::uint32_t context_length);

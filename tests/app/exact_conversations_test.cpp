@@ -58,9 +58,10 @@ struct Kind {
   std::size_t turns_a_life = 0;  // of the server; 0: it lives on
   std::uint64_t max_in_flight = 2;
   std::string quantize = "none";
+  std::string kv_type = "auto";
 
   // All that decides what is said.
-  std::string computation() const { return compute_type + ", " + quantize; }
+  std::string computation() const { return compute_type + ", " + quantize + ", " + kv_type; }
 };
 
 // Of each kind.
@@ -73,7 +74,9 @@ Options options_of(const Kind& kind) {
   Options options;
   options.models.front().dir = TROUPE_SOURCE_DIR "/models/demo";
   options.compute_type = kind.compute_type;
+  options.store_directory = "none";
   options.quantize = kind.quantize;
+  options.kv_type = kind.kv_type;
   options.serving.cache_policy = kind.policy;
   options.memory_bytes = kind.memory;
   options.cache_host_memory = kind.host_memory;
@@ -229,7 +232,8 @@ const Played& reference_of(const Kind& kind) {
                        .policy = EvictionPolicy::kNone,
                        .memory = 256 << 20,
                        .host_memory = 0,
-                       .quantize = kind.quantize};
+                       .quantize = kind.quantize,
+                       .kv_type = kind.kv_type};
   return references.emplace(kind.computation(), play(reference)).first->second;
 }
 
@@ -319,4 +323,15 @@ TEST_CASE("exact conversations: bf16, weights in 8 bits, devices and servers tha
                .disk_space = 24 << 20,
                .turns_a_life = 90,
                .quantize = "q8"});
+}
+
+TEST_CASE("exact conversations: bf16, KV in 8 bits, devices and servers that come and go") {
+  check_exact({.compute_type = "bf16",
+               .policy = EvictionPolicy::kValue,
+               .memory = 13 << 20,
+               .host_memory = 3 << 20,
+               .batches_a_device = 297,
+               .disk_space = 12 << 20,
+               .turns_a_life = 90,
+               .kv_type = "q8"});
 }

@@ -89,6 +89,23 @@ TEST_CASE("options: a file's blocks are kept, opened or made anew in 8 or 4 bits
   }
 }
 
+TEST_CASE("options: KV in 8 bits is for the CPU") {
+  CHECK(backend_settings(resolve_options(of_flags({}))).kv_type == KvType::kComputed);
+  CHECK(backend_settings(resolve_options(of_flags({{"--kv-type", "q8"}}))).kv_type == KvType::kQ8);
+  CHECK(contains(refusal(of_flags({{"--kv-type", "q4"}})), "expected one of auto, q8"));
+  CHECK_THROWS_WITH_AS(
+      check_cuda_settings(resolve_options(of_flags({{"--kv-type", "q8"}, {"--device", "cuda:all"}}))),
+      "--kv-type: KV in 8 bits is kept on the CPU only, with --device cpu", std::runtime_error);
+}
+
+TEST_CASE("options: packed weights are kept in the store's directory, as many as may be") {
+  const auto settings = backend_settings(
+      resolve_options(of_flags({{"--store-directory", "/a/b"}, {"--weights-disk-space", "3GiB"}})));
+  CHECK(settings.kept_weights == "/a/b/weights");
+  CHECK(settings.kept_weights_bytes == 3ULL << 30);
+  CHECK(backend_settings(resolve_options(of_flags({{"--store-directory", "none"}}))).kept_weights.empty());
+}
+
 TEST_CASE("options: host is another name of the device cpu, wherever it is given") {
   const TemporaryFile file("[device]\nkind = \"host\"\n");
   CHECK(resolve_options({.file = file.path(), .environment = {}, .flags = {}}).device == "cpu");

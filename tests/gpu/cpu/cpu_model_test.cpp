@@ -135,6 +135,25 @@ TEST_CASE("cpu model: quantized weights give the logits but for their rounding, 
   CHECK(weight_bytes(Quantization::kQ4) < weight_bytes(Quantization::kQ8));
 }
 
+TEST_CASE("cpu model: KV in 8 bits gives the logits but for its rounding, in about half the bytes") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  for (const DataType compute_type : {DataType::kF32, DataType::kBF16}) {
+    CAPTURE(name_of(compute_type));
+    const auto plain = last_logits(directory.path(), {.compute_type = compute_type});
+    const double loss = distance(
+        last_logits(directory.path(), {.compute_type = compute_type, .kv_type = KvType::kQ8}), plain);
+    CHECK(loss > 0.0);
+    CHECK(loss < 0.01);
+    const auto page_bytes = [&](KvType kv_type) {
+      const CpuModelSettings settings{.compute_type = compute_type, .kv_type = kv_type};
+      return static_cast<double>(plan_cpu_model(directory.path(), settings).memory.request.page_bytes);
+    };
+    const double share = page_bytes(KvType::kQ8) / page_bytes(KvType::kComputed);
+    CHECK(share < (compute_type == DataType::kBF16 ? 0.57 : 0.29));
+  }
+}
+
 TEST_CASE("cpu model: KV pages of quantized weights are none of others") {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), tiny_llama(), 1);

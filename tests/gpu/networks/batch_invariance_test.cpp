@@ -90,9 +90,10 @@ json odd_mixture() {
 }
 
 std::shared_ptr<const CpuModel> load(const std::filesystem::path& path, DataType compute_type,
-                                     Quantization quantization, unsigned num_threads) {
+                                     Quantization quantization, unsigned num_threads, KvType kv_type) {
   return load_cpu_model(plan_cpu_model(path, {.compute_type = compute_type,
                                               .quantization = quantization,
+                                              .kv_type = kv_type,
                                               .num_threads = num_threads,
                                               .num_slots = 33,
                                               .max_batch_tokens = 160}));
@@ -139,8 +140,9 @@ DirectRequest random_request(std::mt19937& random, std::uint32_t vocabulary) {
 
 // Sampling is the same for all models: one temperature is enough for most.
 void check_model(const std::filesystem::path& path, std::uint32_t vocabulary, DataType compute_type,
-                 Quantization quantization, const std::vector<float>& temperatures = {0.9F}) {
-  const auto model = load(path, compute_type, quantization, 2);
+                 Quantization quantization, const std::vector<float>& temperatures = {0.9F},
+                 KvType kv_type = KvType::kComputed) {
+  const auto model = load(path, compute_type, quantization, 2, kv_type);
   std::mt19937 random(5);
   for (const float temperature : temperatures) {
     CAPTURE(temperature);
@@ -164,7 +166,7 @@ void check_model(const std::filesystem::path& path, std::uint32_t vocabulary, Da
     }
     for (const unsigned num_threads : {1U, 3U}) {
       CAPTURE(num_threads);
-      const Outcome other = run(load(path, compute_type, quantization, num_threads), {first}, {});
+      const Outcome other = run(load(path, compute_type, quantization, num_threads, kv_type), {first}, {});
       CHECK(other.tokens == alone.tokens);
       CHECK(num_different_rows(other, alone) == 0);
     }
@@ -239,6 +241,15 @@ TEST_CASE("batch invariance: bf16, a file's blocks of Q4_K and Q6_K") {
 }
 TEST_CASE("batch invariance: f32, a file's blocks of Q5_1 and MXFP4") {
   check_invariance(llama_of_blocks(), BlockFormat::kQ5_1, BlockFormat::kMxfp4, DataType::kF32);
+}
+TEST_CASE("batch invariance: bf16 and f32, KV in 8 bits") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), wide_llama(), 3);
+  for (const DataType compute_type : {DataType::kBF16, DataType::kF32}) {
+    CAPTURE(name_of(compute_type));
+    check_model(directory.path(), wide_llama().vocabulary_size, compute_type, Quantization::kNone, {0.9F},
+                KvType::kQ8);
+  }
 }
 TEST_CASE("batch invariance: f32, Gemma") { check_invariance(odd_gemma(), DataType::kF32); }
 TEST_CASE("batch invariance: bf16, Gemma, weights in 8 bits") {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "gpu/cpu/kernels/attention/rotary_append_kv.hpp"
 #include "gpu/cuda/kernels/attention/rotary_append_kv.hpp"
@@ -129,6 +130,62 @@ void check_queries(const Input& input, const Output& output, double allowed) {
   }
 }
 
+// Queries, and a pool in 8 bits as it is.
+std::pair<Output, std::vector<std::byte>> pool_in_8_bits(Isa isa, const Input& input) {
+  auto qkv = input.qkv;
+  auto pool = unwritten_pool(input.layout);
+  const RotaryTable table = input.table();
+  const RotaryAppendKvArguments arguments{.qkv = qkv.data(),
+                                          .qkv_stride = input.width(),
+                                          .places = input.places,
+                                          .num_heads = kHeads,
+                                          .table = input.rotates ? &table : nullptr,
+                                          .kv_pool = pool.data(),
+                                          .layout = input.layout,
+                                          .layer = kLayer,
+                                          .isa = isa};
+  run_tasks(arguments, rotary_append_kv_num_tasks(arguments), rotary_append_kv_run_task);
+  return {{qkv, {}}, pool};
+}
+
+const std::byte* block_of(const Input& input, const std::vector<std::byte>& pool, std::size_t token,
+                          std::size_t head) {
+  return pool.data() + kv_block_offset(input.layout, kLayer, input.places[token].page, head);
+}
+
+float scale_at(const std::byte* block, std::size_t offset) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, block + offset, sizeof bits);
+  return widened(DataType::kBF16, {bits}).front();
+}
+
+void check_8_bits(const Input& input, const std::vector<std::byte>& pool) {
+  const KvLayout& layout = input.layout;
+  const auto number = [](const std::byte* block, std::size_t element) {
+    return static_cast<double>(reinterpret_cast<const std::int8_t*>(block)[element]);
+  };
+  for (std::size_t token = 0; token < input.places.size(); ++token) {
+    const std::size_t position = input.places[token].position, slot = position % kKvPageTokens;
+    for (std::size_t head = 0; head < kKvHeads; ++head) {
+      const float* key = &input.qkv[token * input.width() + (kHeads + head) * layout.head_dim];
+      const float* value = key + kKvHeads * layout.head_dim;
+      const std::byte* block = block_of(input, pool, token, head);
+      const double of_key = scale_at(block, kv_key_scale(layout, slot));
+      const double of_value = scale_at(block, kv_value_scale(layout, slot));
+      double highest = 0.0;
+      for (std::size_t d = 0; d < layout.head_dim; ++d) {
+        highest = std::max(highest, std::abs(double{value[d]}));
+        REQUIRE(std::abs(number(block, kv_key_element(layout, slot, d)) * of_key -
+                         rotated(input, key, d, position)) <= 0.5001 * of_key + 1e-5);
+        REQUIRE(std::abs(number(block, kv_value_element(layout, slot, d)) * of_value - value[d]) <=
+                0.5001 * of_value);
+      }
+      REQUIRE(of_value >= highest / 127);
+      REQUIRE(of_value <= highest / 127 * 1.008);
+    }
+  }
+}
+
 void check_pages(const Input& input, const Output& output, double allowed) {
   const KvLayout& layout = input.layout;
   for (std::size_t token = 0; token < input.places.size(); ++token) {
@@ -200,4 +257,43 @@ TEST_CASE("rotary_append_kv: a layer without positions keeps its heads as they a
     CHECK(output.qkv == input.qkv);
     check_pages(input, output, 0.0);
   });
+}
+
+TEST_CASE("RotaryAppendKv: in 8 bits keys and values are within half a step of f64, steps by their largest") {
+  for (const Isa isa : supported_isas()) {
+    for (const DataType type : {DataType::kF32, DataType::kBF16}) {
+      for (const std::size_t head_dim : {24, 64}) {
+        CAPTURE(name_of(isa));
+        CAPTURE(name_of(type));
+        const OperatorBackend backend{.isa = isa, .type = DataType::kF32};
+        Input input(backend, head_dim);
+        input.layout.type = type;
+        input.layout.kv_type = KvType::kQ8;
+        const auto pool = pool_in_8_bits(isa, input);
+        check_queries(input, pool.first, 1e-5);
+        check_8_bits(input, pool.second);
+      }
+    }
+  }
+}
+
+TEST_CASE("RotaryAppendKv: in 8 bits zeros stay zeros, and what is not finite gets a scale that is not") {
+  for (const Isa isa : supported_isas()) {
+    CAPTURE(name_of(isa));
+    const OperatorBackend backend{.isa = isa, .type = DataType::kF32};
+    Input input(backend, 24);
+    input.layout.kv_type = KvType::kQ8;
+    input.rotates = false;
+    float* key = &input.qkv[kHeads * 24];
+    std::fill_n(key, 24, 0.0F);
+    key[24] = INFINITY;
+    const auto pool = pool_in_8_bits(isa, input).second;
+    const std::byte* block = block_of(input, pool, 0, 0);
+    const std::size_t slot = input.places[0].position % kKvPageTokens;
+    CHECK(scale_at(block, kv_key_scale(input.layout, slot)) == 0.0F);
+    for (std::size_t d = 0; d < 24; ++d) CHECK(block[kv_key_element(input.layout, slot, d)] == std::byte{0});
+    const std::byte* broken = block_of(input, pool, 0, 1);
+    CHECK(std::isnan(scale_at(broken, kv_key_scale(input.layout, slot))));
+    CHECK(std::isfinite(scale_at(broken, kv_value_scale(input.layout, slot))));
+  }
 }

@@ -7,6 +7,9 @@
 // operations do not depend on which rows are beside it: one accumulator per
 // result, tokens in order.
 //
+// Pages in 8 bits are opened to whole numbers, which bf16 and f32 hold exactly; a token's scales
+// multiply its scores and its weights.
+//
 // Queries are f32 unless keys are bf16 and the CPU multiplies bf16 pairs; then
 // they are rounded to bf16 too. Weights and sums are always f32.
 #pragma once
@@ -48,7 +51,15 @@ constexpr Product kBf16Scores = Product::kWidened;
 struct PageView {
   const std::byte* keys = nullptr;
   const std::byte* values = nullptr;
-  std::ptrdiff_t next = 0;  // bytes to the page after it, to prefetch
+  std::ptrdiff_t next = 0;            // bytes to the page after it, to prefetch
+  const float* key_scales = nullptr;  // [32 tokens], and of values; null: none
+  const float* value_scales = nullptr;
+};
+
+// A page in 8 bits as the tiles read it.
+struct OpenedPage {
+  alignas(64) std::byte elements[kKvPageTokens * 2 * kMaxHeadDim * 4];
+  alignas(64) float scales[2 * kKvPageTokens];  // of keys, of values
 };
 
 struct ValueOperands {
@@ -227,6 +238,12 @@ void add_values(const KvLayout& layout, const PageView& page, AttentionRows& sta
   }
 }
 
+inline void multiply_scores(AttentionRows& state, std::size_t row, const float* scales) {
+  float* scores = state.scores + row * kKvPageTokens;
+  for (std::size_t token = 0; token < kKvPageTokens; token += kLanes)
+    store(scores + token, load(scores + token) * load(scales + token));
+}
+
 template <DataType kType>
 void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows& state, std::size_t num_rows,
                     float soft_cap) {
@@ -237,7 +254,9 @@ void attend_to_page(const KvLayout& layout, const PageView& page, AttentionRows&
     const std::size_t rows = num_rows - row < kAttentionTileRows ? num_rows - row : kAttentionTileRows;
     score_page<kType>(layout, view, state, row, rows);
     for (std::size_t r = row; r < row + rows; ++r) {
+      if (view.key_scales != nullptr) multiply_scores(state, r, view.key_scales);
       update_softmax(state, r, padded_head_dim(layout.head_dim), soft_cap);
+      if (view.value_scales != nullptr) multiply_scores(state, r, view.value_scales);
     }
     // All rows see what the first one sees; the rest is done row by row.
     const std::size_t shared = state.visible[row];
@@ -262,6 +281,35 @@ inline PageView view_page(const AttentionWork& work, std::size_t index, std::siz
   const std::size_t key_bytes =
       kKvPageTokens * work.layout.head_dim * (work.layout.type == DataType::kF32 ? 4 : 2);
   return {.keys = block, .values = block + key_bytes, .next = next - block};
+}
+
+// Elements of the layout's type, and the next page's bytes on their way.
+inline PageView open_page(const AttentionWork& work, const PageView& page, OpenedPage& opened) {
+  using Numbers [[gnu::vector_size(kLanes)]] = std::int8_t;
+  constexpr std::size_t kLine = 64;
+  const std::size_t num_elements = kv_block_elements(work.layout);
+  const bool is_f32 = work.layout.type == DataType::kF32;
+  for (std::size_t i = 0; i < num_elements; i += kLanes) {
+    if (i % kLine == 0) __builtin_prefetch(page.keys + page.next + i, 0, 2);
+    Numbers numbers;
+    __builtin_memcpy(&numbers, page.keys + i, sizeof numbers);
+    const VecF value = __builtin_convertvector(__builtin_convertvector(numbers, VecI), VecF);
+    if (is_f32) {
+      store(reinterpret_cast<float*>(opened.elements) + i, value);
+    } else {
+      store_bf16(reinterpret_cast<std::uint16_t*>(opened.elements) + i, value);
+    }
+  }
+  for (std::size_t i = 0; i < 2 * kKvPageTokens; i += kLanes) {
+    const std::byte* scales = page.keys + kv_key_scale(work.layout, i);
+    store(opened.scales + i, load_bf16(reinterpret_cast<const std::uint16_t*>(scales)));
+  }
+  const std::size_t num_keys = kKvPageTokens * work.layout.head_dim;
+  return {.keys = opened.elements,
+          .values = opened.elements + num_keys * (is_f32 ? 4 : 2),
+          .next = 0,
+          .key_scales = opened.scales,
+          .value_scales = opened.scales + kKvPageTokens};
 }
 
 inline void load_queries(const AttentionWork& work, std::size_t first_head, std::size_t heads,
@@ -310,6 +358,7 @@ template <DataType kType>
 void attend_rows(const AttentionWork& work, std::size_t first_head, std::size_t heads,
                  std::size_t first_token, std::size_t tokens) {
   AttentionRows state;
+  OpenedPage opened;  // unused unless pages are in 8 bits
   load_queries(work, first_head, heads, first_token, tokens, state);
   const std::size_t first_position = work.first_position + first_token;
   const std::size_t last_end = work.num_visible != 0 ? work.num_visible : first_position + tokens;
@@ -325,8 +374,9 @@ void attend_rows(const AttentionWork& work, std::size_t first_head, std::size_t 
       const std::size_t seen = work.window != 0 && end > work.window ? end - work.window : 0;
       state.hidden[row] = seen > begin ? seen - begin : 0;
     }
-    attend_to_page<kType>(work.layout, view_page(work, index, num_pages), state, tokens * heads,
-                          work.soft_cap);
+    PageView page = view_page(work, index, num_pages);
+    if (work.layout.kv_type == KvType::kQ8) page = open_page(work, page, opened);
+    attend_to_page<kType>(work.layout, page, state, tokens * heads, work.soft_cap);
   }
   store_results(work, first_head, heads, first_token, tokens, state);
 }

@@ -134,6 +134,44 @@ inline void rotate(const float* in, const float* cosines_sines, std::size_t rota
   }
 }
 
+// A key or a value in 8 bits: the bf16 scale that the largest magnitude asks for, rounded up so that no
+// number is cut. Numbers are put by place(d). A value that is not finite becomes a scale that is not, so that
+// whatever is computed with it isn't either.
+template <typename Place>
+inline std::uint16_t quantize_kv(const float* row, std::size_t count, Place place) {
+  constexpr float kLargest = 3.4028235e38F, kLeast = 1e-30F, kMost = 127.0F;
+  constexpr std::uint16_t kNotANumber = 0x7FC0;
+  float highest = 0.0F;
+  bool is_finite = true;
+  for (std::size_t d = 0; d < count; ++d) {
+    const float magnitude = __builtin_fabsf(row[d]);
+    is_finite &= magnitude <= kLargest;
+    highest = magnitude > highest ? magnitude : highest;
+  }
+  const bool is_zero = !is_finite || highest < kLeast;
+  std::uint32_t bits = 0;
+  const float wanted = is_zero ? 0.0F : highest / kMost;
+  __builtin_memcpy(&bits, &wanted, sizeof bits);
+  const auto scale = static_cast<std::uint16_t>((bits + 0xFFFFU) >> 16);
+  const float inverse = is_zero ? 0.0F : 1.0F / scalar_f32(scale);
+  for (std::size_t d = 0; d < count; ++d) {
+    const float number = is_finite ? __builtin_rintf(row[d] * inverse) : 0.0F;
+    *place(d) = static_cast<std::int8_t>(number);
+  }
+  return is_finite ? scale : kNotANumber;
+}
+
+inline void append_in_8_bits(const float* key, const float* value, std::size_t slot, const KvLayout& layout,
+                             std::byte* block) {
+  auto* numbers = reinterpret_cast<std::int8_t*>(block);
+  const std::uint16_t of_key = quantize_kv(
+      key, layout.head_dim, [&](std::size_t d) { return numbers + kv_key_element(layout, slot, d); });
+  const std::uint16_t of_value = quantize_kv(
+      value, layout.head_dim, [&](std::size_t d) { return numbers + kv_value_element(layout, slot, d); });
+  __builtin_memcpy(block + kv_key_scale(layout, slot), &of_key, sizeof of_key);
+  __builtin_memcpy(block + kv_value_scale(layout, slot), &of_value, sizeof of_value);
+}
+
 inline void append_key(const float* key, std::size_t slot, const KvLayout& layout, std::byte* block) {
   if (layout.type == DataType::kF32) {
     auto* keys = reinterpret_cast<float*>(block);
@@ -162,6 +200,10 @@ inline void rotate_and_append(const RotaryWork& work) {
     float key[kMaxHeadDim];
     __builtin_memcpy(key, keys + head * head_dim, head_dim * 4);
     rotate(key, work.cosines_sines, work.rotary_dim, key);
+    if (work.layout.kv_type == KvType::kQ8) {
+      append_in_8_bits(key, values + head * head_dim, work.slot, work.layout, block);
+      continue;
+    }
     append_key(key, work.slot, work.layout, block);
     std::byte* value = block + kv_value_element(work.layout, work.slot, 0) * element;
     if (work.layout.type == DataType::kF32) {

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <numeric>
+#include <utility>
 
 #include "tests/gpu/cpu/kernels/random_values.hpp"
 
@@ -21,6 +23,7 @@ struct Shape {
   std::size_t window = 0;
   float soft_cap = 0.0F;
   std::vector<float> sinks = {};  // by head
+  KvType kv_type = KvType::kComputed;
 };
 
 struct Free {
@@ -37,7 +40,8 @@ class Pool {
               .num_pages = num_pages + 1,
               .num_kv_heads = shape.kv_heads,
               .head_dim = shape.head_dim,
-              .type = shape.type};
+              .type = shape.type,
+              .kv_type = shape.kv_type};
     memory.reset(static_cast<std::byte*>(::operator new (kv_pool_bytes(layout), std::align_val_t{64})));
     std::fill_n(memory.get(), kv_pool_bytes(layout), std::byte{0xFF});  // NaN in both types
     page_table.resize(num_pages);
@@ -62,6 +66,14 @@ class Pool {
       for (std::size_t head = 0; head < shape_.kv_heads; ++head) {
         std::byte* block =
             memory.get() + kv_block_offset(layout, 1, page_table[first_page[s] + t / 32], head);
+        const std::size_t first = t * width() + head * shape_.head_dim;
+        if (shape_.kv_type == KvType::kQ8) {
+          put_in_8_bits(block, kv_key_scale(layout, t % 32), &keys[s][first],
+                        [&](std::size_t d) { return kv_key_element(layout, t % 32, d); });
+          put_in_8_bits(block, kv_value_scale(layout, t % 32), &values[s][first],
+                        [&](std::size_t d) { return kv_value_element(layout, t % 32, d); });
+          continue;
+        }
         for (std::size_t d = 0; d < shape_.head_dim; ++d) {
           const std::size_t i = t * width() + head * shape_.head_dim + d;
           put(block, kv_key_element(layout, t % 32, d), keys[s][i]);
@@ -79,7 +91,21 @@ class Pool {
 
  private:
   std::vector<float> round(std::vector<float> v) const {
+    if (shape_.kv_type == KvType::kQ8) return v;  // as append() does
     return shape_.type == DataType::kBF16 ? to_f32(to_bf16(v)) : v;
+  }
+  // Leaves in `row` what the numbers and their scale stand for.
+  template <typename Element>
+  void put_in_8_bits(std::byte* block, std::size_t scale_at, float* row, Element element) const {
+    float highest = 0.0F;
+    for (std::size_t d = 0; d < shape_.head_dim; ++d) highest = std::max(highest, std::abs(row[d]));
+    const std::uint16_t scale = bf16_from_f32(highest / 120.0F);  // never cuts, however it is rounded
+    std::memcpy(block + scale_at, &scale, sizeof scale);
+    for (std::size_t d = 0; d < shape_.head_dim; ++d) {
+      const auto number = static_cast<std::int8_t>(std::lround(row[d] / f32_from_bf16(scale)));
+      reinterpret_cast<std::int8_t*>(block)[element(d)] = number;
+      row[d] = static_cast<float>(number) * f32_from_bf16(scale);
+    }
   }
   void put(std::byte* block, std::size_t element, float value) const {
     if (shape_.type == DataType::kF32) {
@@ -157,11 +183,25 @@ std::vector<double> reference_row(const Shape& shape, const Pool& pool, std::siz
   return result;
 }
 
-const Shape kShapes[] = {{8, 4, 8, DataType::kF32},    {8, 4, 8, DataType::kBF16},
-                         {6, 2, 64, DataType::kF32},   {6, 2, 64, DataType::kBF16},
-                         {4, 4, 24, DataType::kF32},   {5, 1, 40, DataType::kBF16},
-                         {8, 1, 128, DataType::kBF16}, {36, 1, 16, DataType::kF32},
-                         {2, 1, 256, DataType::kF32},  {3, 3, 80, DataType::kBF16}};
+Shape in_8_bits(Shape shape) {
+  shape.kv_type = KvType::kQ8;
+  return shape;
+}
+
+const Shape kShapes[] = {{8, 4, 8, DataType::kF32},
+                         {8, 4, 8, DataType::kBF16},
+                         {6, 2, 64, DataType::kF32},
+                         {6, 2, 64, DataType::kBF16},
+                         {4, 4, 24, DataType::kF32},
+                         {5, 1, 40, DataType::kBF16},
+                         {8, 1, 128, DataType::kBF16},
+                         {36, 1, 16, DataType::kF32},
+                         {2, 1, 256, DataType::kF32},
+                         {3, 3, 80, DataType::kBF16},
+                         in_8_bits({6, 2, 64, DataType::kF32}),
+                         in_8_bits({6, 2, 64, DataType::kBF16}),
+                         in_8_bits({4, 4, 24, DataType::kBF16}),
+                         in_8_bits({2, 1, 256, DataType::kF32})};
 
 }  // namespace
 
@@ -220,12 +260,14 @@ TEST_CASE(
                               {0, 0.0F, {-40.0F, -1.0F, 0.0F, 0.5F, 3.0F, 40.0F}},
                               {33, 0.0F, {1.0F, 2.0F, -2.0F, 4.0F, 0.0F, 9.0F}}};
   for (const Isa isa : supported_isas()) {
-    for (const DataType type : {DataType::kF32, DataType::kBF16}) {
+    for (const auto& [type, kv_type] : {std::pair{DataType::kF32, KvType::kComputed},
+                                        {DataType::kBF16, KvType::kComputed},
+                                        {DataType::kBF16, KvType::kQ8}}) {
       for (const auto& [window, soft_cap, sinks] : variants) {
         CAPTURE(name_of(isa));
         CAPTURE(window);
         CAPTURE(soft_cap);
-        const Shape shape{6, 2, 24, type, window, soft_cap, sinks};
+        const Shape shape{6, 2, 24, type, window, soft_cap, sinks, kv_type};
         const std::size_t width = shape.heads * shape.head_dim, length = 150;
         Pool pool(shape, {length});
         pool.append(0, 0, length);
