@@ -23,24 +23,6 @@ constexpr std::uint32_t kPrompt = 32;
 constexpr std::uint32_t kLongPrompt = 256;
 constexpr std::uint32_t kTokens = 48;  // of all sequences together, at least 8 steps
 
-// TinyLlama's shape with a vocabulary of 32,064.
-std::string llama_1b_model() {
-  const auto directory = std::filesystem::temp_directory_path() / "troupe_bench_llama_1b";
-  ModelConfig config = llama_100m();
-  config.hidden_size = 2048;
-  config.intermediate_size = 5632;
-  config.num_layers = 22;
-  config.num_heads = 32;
-  config.num_kv_heads = 4;
-  config.head_dim = 64;
-  config.vocabulary_size = 32064;
-  config.context_length = 2048;
-  config.tied_embeddings = false;
-  if (!std::filesystem::exists(directory / "model.safetensors"))
-    write_random_llama(directory, config, 1, {}, std::uint64_t{1} << 20);
-  return directory.string();
-}
-
 std::shared_ptr<const CpuModel> load(const std::string& directory, Quantization quantization) {
   CpuModelSettings settings;
   settings.compute_type = DataType::kBF16;
@@ -108,7 +90,9 @@ int main(int argc, char** argv) {
   const std::string asked = argc > 1 ? argv[1] : "100m";
   const int num_rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   const bool is_gguf = asked.ends_with(".gguf");
-  const std::string model = is_gguf ? asked : asked == "1b" ? llama_1b_model() : bench::llama_100m_model();
+  const std::string model = is_gguf         ? asked
+                            : asked == "1b" ? bench::llama_1b_model()
+                                            : bench::llama_100m_model();
   std::vector<Arm> arms = {{"bf16", load(model, Quantization::kNone)},
                            {"q8", load(model, Quantization::kQ8)},
                            {"q4", load(model, Quantization::kQ4)}};
