@@ -40,7 +40,8 @@ std::string status_line(const LiveStatus& status) {
 }
 
 void LiveWindow::note_end(const RequestRecord& record) {
-  ++(record.outcome == Outcome::kCompleted ? status_.num_completed : status_.num_failed);
+  const bool is_as_planned = record.outcome == Outcome::kCompleted || record.outcome == Outcome::kCancelled;
+  ++(is_as_planned ? status_.num_completed : status_.num_failed);
   const bool has_token = record.first_token > nanoseconds(0);
   recent_.push_back(
       {record.finished, has_token ? record.time_to_first_token() : nanoseconds(-1), record.output_tokens});

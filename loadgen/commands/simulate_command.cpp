@@ -22,22 +22,25 @@
 #include "loadgen/simulator/capacity_table.hpp"
 #include "loadgen/simulator/cost_profile_file.hpp"
 #include "loadgen/simulator/simulation_plan.hpp"
+#include "loadgen/workload/distribution.hpp"
 
 namespace troupe::loadgen {
 namespace {
 
 struct SimulateFlags {
-  std::string profile, replay, out, name, dispatch = "shortest-queue";
+  std::string replay, out, name, dispatch = "shortest-queue";
+  std::vector<std::string> profiles;
   WorkloadFlags workload;
-  std::uint32_t workers = 1;
+  std::vector<std::uint32_t> workers;  // of each profile
   std::uint64_t seed = 1;
   double warmup = 0, cooldown = 0;
   bool skips_gaps = false;
   // Of the server, where it is not as profiled.
   std::vector<std::pair<const Setting<ServingSettings>*, std::string>> settings;
-  std::optional<std::uint32_t> num_pages, num_host_pages, max_queue_ms;
-  std::optional<double> page_copy_us;
+  std::optional<std::uint32_t> num_pages, num_host_pages, num_disk_pages, max_queue_ms;
+  std::optional<double> page_copy_us, disk_page_us;
   std::optional<bool> keeps_prefixes;
+  double mean_time_to_loss = 0, restart_time = 10;
   // --find-workers
   bool finds_workers = false;
   std::string objective;
@@ -47,16 +50,27 @@ struct SimulateFlags {
 };
 
 void add_flags(CLI::App& app, SimulateFlags& flags) {
-  app.add_option("--profile", flags.profile, "costs, as `troupe profile` measured them")->required();
+  app.add_option("--profile", flags.profiles,
+                 "costs, as `troupe profile` measured them; several are several kinds of workers")
+      ->required();
   add_workload_flags(app, flags.workload);
   app.add_option("--replay", flags.replay,
                  "instead of a workload: the directory of a live run, "
                  "whose requests are simulated with the lengths they had");
-  app.add_option("--workers", flags.workers, "simulated servers")->default_str("1");
-  app.add_option("--dispatch", flags.dispatch,
-                 "who gets a request: round-robin, least-work, shortest-queue, power-of-two")
+  app.add_option("--workers", flags.workers, "simulated workers, once for each --profile")->default_str("1");
+  app.add_option(
+         "--dispatch", flags.dispatch,
+         "who gets a request: round-robin, least-work, shortest-queue, power-of-two among servers of "
+         "one worker each; affinity: the workers of one server, the one that has most of its beginning")
       ->default_str("shortest-queue");
-  app.add_option("--seed", flags.seed, "of the plan and of dispatch")->default_str("1");
+  app.add_option("--seed", flags.seed, "of the plan, of dispatch, residuals and losses")->default_str("1");
+  app.add_option("--mean-time-to-loss", flags.mean_time_to_loss,
+                 "seconds after which a worker dies, on average (0: never)")
+      ->check(CLI::NonNegativeNumber)
+      ->default_str("0");
+  app.add_option("--restart-time", flags.restart_time, "seconds until it is back, empty")
+      ->check(CLI::NonNegativeNumber)
+      ->default_str("10");
   app.add_option("--warmup", flags.warmup, "seconds at the begin that are not measured")->default_str("0");
   app.add_option("--cooldown", flags.cooldown, "seconds at the end that are not measured")->default_str("0");
   app.add_flag("--no-gaps", flags.skips_gaps, "don't keep the time of each token (4 bytes each)");
@@ -75,6 +89,13 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
   app.add_option(
          "--page-copy-us", flags.page_copy_us,
          "microseconds to copy a KV page between host and device: its bytes over the link's bandwidth")
+      ->check(CLI::NonNegativeNumber)
+      ->group(server);
+  app.add_option("--num-disk-pages", flags.num_disk_pages, "KV pages of the disk tier, behind the host's")
+      ->group(server);
+  app.add_option(
+         "--disk-page-us", flags.disk_page_us,
+         "microseconds to write a KV page to the disk, or to read it: its bytes over the disk's bandwidth")
       ->check(CLI::NonNegativeNumber)
       ->group(server);
   app.add_option("--max-queue-ms", flags.max_queue_ms, "longest wait in the queue; beyond it 429")
@@ -106,6 +127,10 @@ void apply_server(const SimulateFlags& flags, ProfiledServer& server) {
   if (flags.keeps_prefixes && *flags.keeps_prefixes != settings.keeps_prefixes())
     settings.cache_policy = *flags.keeps_prefixes ? EvictionPolicy::kValue : EvictionPolicy::kNone;
   if (flags.num_host_pages) server.num_host_pages = *flags.num_host_pages;
+  if (flags.num_disk_pages) server.num_disk_pages = *flags.num_disk_pages;
+  if (server.num_disk_pages > 0 && server.num_host_pages == 0)
+    throw std::runtime_error("--num-disk-pages: expected a host tier, through which pages go, got none");
+  if (flags.disk_page_us) server.disk.per_page = *flags.disk_page_us * 1000;
   if (flags.page_copy_us) {
     // recompute_cost is in nanoseconds only where loads were measured: see RestoreCosts.
     if (server.load_from_host == LoadCost{})
@@ -119,15 +144,36 @@ void apply_server(const SimulateFlags& flags, ProfiledServer& server) {
   server.limits.page_capacity = server.num_pages * server.page_size;
 }
 
+std::vector<WorkerKind> kinds_of(const SimulateFlags& flags) {
+  if (!flags.workers.empty() && flags.workers.size() != flags.profiles.size())
+    throw std::runtime_error("--workers: expected a number for each of " +
+                             std::to_string(flags.profiles.size()) + " profiles, got " +
+                             std::to_string(flags.workers.size()));
+  std::vector<WorkerKind> kinds;
+  for (std::size_t i = 0; i < flags.profiles.size(); ++i) {
+    kinds.push_back({.profile = read_cost_profile(flags.profiles[i]),
+                     .count = flags.workers.empty() ? 1 : flags.workers[i]});
+    apply_server(flags, kinds.back().profile.serving);
+  }
+  return kinds;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 SimulationPlan plan_of(const SimulateFlags& flags) {
   SimulationPlan plan;
-  plan.profile = read_cost_profile(flags.profile);
-  plan.profile_file = flags.profile;
-  apply_server(flags, plan.profile.serving);
+  plan.kinds = kinds_of(flags);
+  plan.profile_file = listed(flags.profiles);
   plan.replayed = flags.replay;
   if (flags.replay.empty()) plan.workload = workload_of(flags.workload);
-  plan.num_workers = flags.workers;
-  plan.dispatch = dispatch_from_name(flags.dispatch);
+  plan.dispatch =
+      flags.dispatch == kAffinity ? std::nullopt : std::optional(dispatch_from_name(flags.dispatch));
+  plan.losses = {.mean_time = seconds_to_nanoseconds(flags.mean_time_to_loss),
+                 .restart_time = seconds_to_nanoseconds(flags.restart_time)};
   plan.seed = flags.seed;
   plan.warmup_s = flags.warmup;
   plan.cooldown_s = flags.cooldown;
@@ -146,19 +192,22 @@ int simulate_once(const SimulateFlags& flags) {
   print_summary(std::cout, simulation.result, summary);
   std::fprintf(stderr,
                "simulated %.1f s in %.2f s: %llu events, %llu batches, %llu preemptions, "
-               "%llu pages loaded and %llu stored\n",
+               "%llu pages loaded and %llu stored, %llu read and %llu written, %llu workers lost\n",
                std::chrono::duration<double>(simulation.result.duration).count(), took.count(),
                static_cast<unsigned long long>(simulation.num_events),
                static_cast<unsigned long long>(simulation.totals.num_batches),
                static_cast<unsigned long long>(simulation.totals.num_preemptions),
                static_cast<unsigned long long>(simulation.totals.num_loads),
-               static_cast<unsigned long long>(simulation.totals.num_stores));
+               static_cast<unsigned long long>(simulation.totals.num_stores),
+               static_cast<unsigned long long>(simulation.totals.num_reads),
+               static_cast<unsigned long long>(simulation.totals.num_writes),
+               static_cast<unsigned long long>(simulation.totals.num_losses));
   return kSuccess;
 }
 
 CapacityTrial try_workers(SimulationPlan plan, std::uint32_t num_workers, std::uint32_t num_seeds,
                           const std::vector<PercentileObjective>& objectives) {
-  plan.num_workers = num_workers;
+  plan.kinds.front().count = num_workers;
   std::vector<Summary> by_seed;
   for (std::uint32_t i = 0; i < num_seeds; ++i, ++plan.seed) {
     auto result = run_simulation(plan).result;
@@ -171,6 +220,9 @@ CapacityTrial try_workers(SimulationPlan plan, std::uint32_t num_workers, std::u
 
 int find_workers(const SimulateFlags& flags) {
   if (!flags.replay.empty()) throw std::runtime_error("--find-workers and --replay exclude each other");
+  if (flags.profiles.size() > 1)
+    throw std::runtime_error("--find-workers: expected workers of one kind, got " +
+                             std::to_string(flags.profiles.size()) + " profiles");
   const auto objectives = parse_objectives(flags.objective);
   auto plan = plan_of(flags);
   plan.samples = false;

@@ -153,8 +153,8 @@ class Sweep {
     const auto directory = simulated_directory(cell);
     if (skip(directory)) return;
     SimulationPlan plan;
-    plan.profile = *profile_;
-    apply_serving_flags(server_of(cell).argv, plan.profile.serving.settings);
+    plan.kinds = {{.profile = *profile_}};
+    apply_serving_flags(server_of(cell).argv, plan.kinds.front().profile.serving.settings);
     plan.profile_file = settings_.profile.string();
     plan.workload = workload_of(experiment_, cell);
     plan.seed = cell.seed;

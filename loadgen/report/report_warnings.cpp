@@ -76,7 +76,7 @@ std::string failures_text(std::span<const StoredRun> runs) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < kNumOutcomes; ++i) {
     const auto outcome = static_cast<Outcome>(i);
-    if (outcome == Outcome::kCompleted || counts[i] == 0) continue;
+    if (outcome == Outcome::kCompleted || outcome == Outcome::kCancelled || counts[i] == 0) continue;
     std::string name(outcome_name(outcome));
     std::replace(name.begin(), name.end(), '_', ' ');
     parts.push_back(std::to_string(counts[i]) + " " + name);

@@ -7,7 +7,7 @@ namespace troupe::loadgen {
 namespace {
 
 constexpr std::array<std::string_view, kNumOutcomes> kNames = {
-    "completed", "refused", "rejected", "unreachable", "timed_out", "broken", "unfinished"};
+    "completed", "refused", "rejected", "unreachable", "timed_out", "broken", "unfinished", "cancelled"};
 
 }  // namespace
 

@@ -23,8 +23,9 @@ enum class Outcome : std::uint8_t {
   kTimedOut,     // by our own clock
   kBroken,       // the stream ended early, held an error event, or made no sense
   kUnfinished,   // still going when the run ended
+  kCancelled,    // given up by its client, as planned: neither completed nor failed
 };
-inline constexpr std::size_t kNumOutcomes = 7;
+inline constexpr std::size_t kNumOutcomes = 8;
 
 // "completed", "timed_out": as files and tables name it.
 std::string_view outcome_name(Outcome outcome);

@@ -20,6 +20,10 @@ PlannedTurn turn_of(const RequestRecord& record, const RequestRecord* before) {
     turn.prompt_tokens -= *turn.kept_history;
   }
   turn.output_tokens = std::max(record.output_tokens, 1U);
+  if (record.outcome == Outcome::kCancelled) {
+    turn.output_tokens = 0;  // its length was never seen
+    turn.cancelled_after = record.finished - record.intended;
+  }
   return turn;
 }
 

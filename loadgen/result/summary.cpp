@@ -132,7 +132,7 @@ double Measures::cached_share() const {
 }
 
 double Measures::good_share() const {
-  return ratio(static_cast<double>(num_good), static_cast<double>(num_requests));
+  return ratio(static_cast<double>(num_good), static_cast<double>(num_requests - num_cancelled()));
 }
 
 MeasuredWindow measured_window(const RunResult& result) {
@@ -181,8 +181,8 @@ PerLatency<LatencyHistogram> collect_latencies(const RunResult& result,
   for (const auto& record : result.records) {
     if (!is_counted(record, window, request_class)) continue;
     collect(latencies, record);
-    if (counts_all && record.outcome != Outcome::kCompleted)
-      collect_unanswered(latencies, possible[record.request_class]);
+    const bool has_failed = record.outcome != Outcome::kCompleted && record.outcome != Outcome::kCancelled;
+    if (counts_all && has_failed) collect_unanswered(latencies, possible[record.request_class]);
   }
   return latencies;
 }

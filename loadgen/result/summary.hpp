@@ -8,7 +8,8 @@
 // time. Percentiles are nearest-rank, wrong by at most 0.05 %. One that was not
 // completed, for whatever reason, counts in the percentiles of its latencies as
 // longer than any other (kEndless), unless the run says otherwise
-// (kPercentilesSetting): a server that refuses what it can't do in time is not fast.
+// (kPercentilesSetting): a server that refuses what it can't do in time is not fast. One
+// that its client cancelled, as planned, is in no latency.
 // Means are of the completed ones; Measures says how many were not.
 //
 // Rates count what *happened* within the window, whichever requests it belongs
@@ -78,9 +79,12 @@ struct Measures {
 
   PerLatency<LatencyStatistics> latencies;
 
-  std::uint64_t num_failed() const { return num_requests - num_completed; }
+  std::uint64_t num_cancelled() const {
+    return num_by_outcome[static_cast<std::size_t>(Outcome::kCancelled)];
+  }
+  std::uint64_t num_failed() const { return num_requests - num_completed - num_cancelled(); }
   double cached_share() const;  // of prompt tokens; 0 where there are none
-  double good_share() const;    // of requests; 0 where there are none
+  double good_share() const;    // of requests that were not cancelled; 0 where there are none
 };
 
 struct Summary {

@@ -109,8 +109,8 @@ CapacityTrial judge(std::uint32_t num_workers, const std::vector<PercentileObjec
     const std::uint64_t num_rejected =
         summary.total.num_by_outcome[static_cast<std::size_t>(Outcome::kRejected)];
     trial.rejected_share = std::max(trial.rejected_share, share(num_rejected, num_requests, 0));
-    trial.completed_share =
-        std::min(trial.completed_share, share(summary.total.num_completed, num_requests - num_rejected, 1));
+    const std::uint64_t num_left = num_requests - num_rejected - summary.total.num_cancelled();
+    trial.completed_share = std::min(trial.completed_share, share(summary.total.num_completed, num_left, 1));
   }
   for (const auto& objective : objectives) {
     std::vector<std::chrono::nanoseconds> measured;

@@ -51,6 +51,15 @@ std::vector<double> numbers(const JsonFields& fields, const char* key) {
   return numbers;
 }
 
+LoadCost load_cost(const JsonFields& fields, const char* key) {
+  const auto costs = numbers(fields, key);
+  if (costs.size() != 2)
+    throw std::runtime_error(fields.where() + ": '" + key +
+                             "': expected two numbers, fixed and a page, got " +
+                             std::to_string(costs.size()));
+  return {.fixed = costs[0], .per_page = costs[1]};
+}
+
 // Names that profiles had for some of it when they were not yet those of the flags.
 void read_old_names(const JsonFields& fields, ProfiledServer& server) {
   ServingSettings& settings = server.settings;
@@ -101,13 +110,9 @@ ProfiledServer serving_from(const nlohmann::json& json, const std::string& where
   read_old_names(fields, server);
   server.recompute_cost.constant = fields.real("recompute_constant");
   server.recompute_cost.attention = numbers(fields, "recompute_attention");
-  if (fields.has("load_from_host_ns")) {
-    const auto costs = numbers(fields, "load_from_host_ns");
-    if (costs.size() != 2)
-      throw std::runtime_error(where + ": 'load_from_host_ns': expected two numbers, fixed and a page, got " +
-                               std::to_string(costs.size()));
-    server.load_from_host = {.fixed = costs[0], .per_page = costs[1]};
-  }
+  if (fields.has("load_from_host_ns")) server.load_from_host = load_cost(fields, "load_from_host_ns");
+  if (fields.has("num_disk_pages")) server.num_disk_pages = count(fields, "num_disk_pages");
+  if (fields.has("disk_ns")) server.disk = load_cost(fields, "disk_ns");
   return server;
 }
 

@@ -20,7 +20,10 @@ constexpr std::int32_t kAnyToken = 0;
 CoreOptions core_options(const ProfiledServer& server) {
   return {.serving = server.settings,
           .makes_batches = false,
-          .pages = {.recompute_cost = server.recompute_cost, .load_from_host = server.load_from_host}};
+          .pages = {.recompute_cost = server.recompute_cost,
+                    .load_from_host = server.load_from_host,
+                    .load_from_disk = server.load_from_disk(),
+                    .num_disk_pages = server.num_disk_pages}};
 }
 
 DeviceDescription device_of(const ProfiledServer& server) {
@@ -34,25 +37,66 @@ DeviceDescription device_of(const ProfiledServer& server) {
           .vocabulary_size = std::numeric_limits<std::uint32_t>::max()};
 }
 
-}  // namespace
-
-SimulatedServer::SimulatedServer(const CostProfile& profile, std::span<const std::int32_t> blank_prompt,
-                                 Commands& commands, bool says_each_token, std::uint64_t seed)
-    : profile_(profile),
-      blank_prompt_(blank_prompt),
-      says_each_token_(says_each_token),
-      core_(core_options(profile.serving)),
-      predictor_(profile.serving.settings.reserved_quantile),
-      random_(seed),
-      commands_(commands) {
-  hand(WorkerReady{.worker = 0, .epoch = 1, .description = device_of(profile.serving)});
+SimulatedServer::Time copy_time(const LoadCost& link, std::span<const PageCopy> copies) {
+  double time = 0;
+  bool has_loads = false;
+  for (const PageCopy& copy : copies) {
+    time += copy.is_within() ? 0 : link.per_page;
+    has_loads = has_loads || copy.is_load();
+  }
+  return SimulatedServer::Time(std::llround(time + (has_loads ? link.fixed : 0)));
 }
 
-void SimulatedServer::admit(Time now, const SimulatedRequest& request) {
+ServerEvent::Kind end_of(SequenceFailure failure) {
+  switch (failure) {
+    case SequenceFailure::kQueueFull:
+    case SequenceFailure::kDisplaced:
+    case SequenceFailure::kQueueTimeout: return ServerEvent::Kind::kOverloaded;
+    case SequenceFailure::kContextTooLong:
+    case SequenceFailure::kInvalidRequest: return ServerEvent::Kind::kRejected;
+    case SequenceFailure::kDeviceFault:
+    case SequenceFailure::kKillsWorkers: break;
+  }
+  return ServerEvent::Kind::kFailed;
+}
+
+}  // namespace
+
+ServerTotals& ServerTotals::operator+=(const ServerTotals& more) {
+  num_batches += more.num_batches;
+  batch_tokens += more.batch_tokens;
+  output_tokens += more.output_tokens;
+  num_preemptions += more.num_preemptions;
+  num_loads += more.num_loads;
+  num_stores += more.num_stores;
+  num_reads += more.num_reads;
+  num_writes += more.num_writes;
+  num_losses += more.num_losses;
+  return *this;
+}
+
+SimulatedServer::SimulatedServer(std::vector<const CostProfile*> workers,
+                                 std::span<const std::int32_t> blank_prompt, Commands& commands,
+                                 bool says_each_token, std::uint64_t seed)
+    : workers_(workers.size()),
+      blank_prompt_(blank_prompt),
+      says_each_token_(says_each_token),
+      core_(core_options(workers.front()->serving)),
+      disk_(workers.front()->serving.disk),
+      predictor_(workers.front()->serving.settings.reserved_quantile),
+      random_(seed),
+      commands_(commands) {
+  for (WorkerId worker = 0; worker < workers.size(); ++worker) {
+    workers_[worker].profile = workers[worker];
+    restart(Time{0}, worker);
+  }
+}
+
+SequenceId SimulatedServer::admit(Time now, const SimulatedRequest& request) {
   now_ = now;
   auto ticket = std::make_shared<AdmissionTicket>();
   has_own_tokens_ = has_own_tokens_ || request.tokens || request.output_tokens < request.max_tokens;
-  ticket->sequence = add(request);
+  const SequenceId sequence = ticket->sequence = add(request);
   // Of prompts that are too long it does not matter by how much.
   const auto length = std::min<std::size_t>(request.prompt_tokens, blank_prompt_.size());
   const auto prompt = request.tokens ? std::span(*request.tokens).first(length) : blank_prompt_.first(length);
@@ -64,6 +108,13 @@ void SimulatedServer::admit(Time now, const SimulatedRequest& request) {
   load_.outstanding_tokens += request.prompt_tokens + request.max_tokens;
   hand(Admit{.ticket = std::move(ticket)});
   if (!next_check_ && core_.num_sequences() > 0) next_check_ = now + kQueueCheckInterval;
+  return sequence;
+}
+
+void SimulatedServer::cancel(Time now, SequenceId sequence) {
+  now_ = now;
+  hand(StopSequence{.sequence = sequence});
+  forget(sequence);
 }
 
 // A sequence's number is its place, which is given away again when it has ended.
@@ -78,16 +129,18 @@ SequenceId SimulatedServer::add(const SimulatedRequest& request) {
   return id;
 }
 
-std::optional<SimulatedServer::Time> SimulatedServer::next_done() const {
-  if (in_flight_.empty()) return std::nullopt;
-  return in_flight_.front().done;
+std::optional<SimulatedServer::Time> SimulatedServer::next_done(WorkerId worker) const {
+  const auto& in_flight = workers_[worker].in_flight;
+  if (in_flight.empty()) return std::nullopt;
+  return in_flight.front().done;
 }
 
-void SimulatedServer::complete_batch() {
-  const Flight flight = std::move(in_flight_.front());
-  in_flight_.pop_front();
+void SimulatedServer::complete_batch(WorkerId id) {
+  Worker& worker = workers_[id];
+  const Flight flight = std::move(worker.in_flight.front());
+  worker.in_flight.pop_front();
   now_ = flight.done;
-  BatchDone done{.worker = 0, .epoch = 1, .result = {}};
+  BatchDone done{.worker = id, .epoch = worker.epoch, .result = {}};
   done.result.batch_id = flight.batch_id;
   done.result.tokens.assign(flight.num_steps, kAnyToken);
   for (std::size_t i = 0; i < flight.steps.size(); ++i) done.result.tokens[i] = draw(flight.steps[i]);
@@ -113,6 +166,28 @@ void SimulatedServer::check_queue() {
   if (core_.num_sequences() > 0) next_check_ = now_ + kQueueCheckInterval;
 }
 
+void SimulatedServer::lose(Time now, WorkerId worker) {
+  now_ = now;
+  totals_.num_losses += 1;
+  workers_[worker].in_flight.clear();
+  hand(WorkerLost{.worker = worker, .epoch = workers_[worker].epoch});
+}
+
+void SimulatedServer::restart(Time now, WorkerId id) {
+  now_ = now;
+  Worker& worker = workers_[id];
+  worker.epoch = ++last_epoch_;
+  worker.device_free = now;
+  DeviceDescription device = device_of(worker.profile->serving);
+  device.num_host_pages = device_of(workers_.front().profile->serving).num_host_pages;
+  hand(WorkerReady{.worker = id, .epoch = worker.epoch, .description = std::move(device)});
+}
+
+void SimulatedServer::complete_transfer() {
+  now_ = *disk_.next_done();
+  hand(TransfersDone{.transfers = {disk_.complete()}});
+}
+
 void SimulatedServer::hand(const Event& event) {
   hand_over(event);
   for (const LengthForecast& forecast : std::exchange(forecasts_, {})) hand_over(forecast);
@@ -127,6 +202,8 @@ void SimulatedServer::hand_over(const Event& event) {
       take(*output);
     } else if (auto* batch = std::get_if<SubmitBatch>(&command)) {
       take(std::move(*batch));
+    } else if (auto* transfers = std::get_if<TransferPages>(&command)) {
+      take(std::move(*transfers));
     } else if (const auto* question = std::get_if<ForecastLength>(&command)) {
       take(*question);
     } else if (const auto* answer = std::get_if<LearnLength>(&command)) {
@@ -142,12 +219,17 @@ void SimulatedServer::take(const ForecastLength& command) {
 }
 
 void SimulatedServer::take(SubmitBatch&& command) {
-  const Time handed_in = now_ + Time(static_cast<Time::rep>(profile_.overheads.turnaround));
-  device_free_ =
-      std::max(device_free_, handed_in) + std::max(compute_time(command.shape), copy_time(command.copies));
-  in_flight_.push_back(
-      {.done = device_free_, .batch_id = command.batch_id, .num_steps = command.steps.size(), .steps = {}});
-  if (has_own_tokens_) in_flight_.back().steps = std::move(command.steps);
+  Worker& worker = workers_[command.worker];
+  const CostProfile& profile = *worker.profile;
+  const Time handed_in = now_ + Time(static_cast<Time::rep>(profile.overheads.turnaround));
+  worker.device_free = std::max(worker.device_free, handed_in) +
+                       std::max(compute_time(profile, command.shape),
+                                copy_time(profile.serving.load_from_host, command.copies));
+  worker.in_flight.push_back({.done = worker.device_free,
+                              .batch_id = command.batch_id,
+                              .num_steps = command.steps.size(),
+                              .steps = {}});
+  if (has_own_tokens_) worker.in_flight.back().steps = std::move(command.steps);
   totals_.num_batches += 1;
   totals_.batch_tokens += command.shape.num_tokens;
   for (const PageCopy& copy : command.copies) {
@@ -156,24 +238,21 @@ void SimulatedServer::take(SubmitBatch&& command) {
   }
 }
 
-SimulatedServer::Time SimulatedServer::compute_time(const IterationShape& shape) {
-  Time time = profile_.iteration(shape);
-  if (!profile_.residuals.empty()) {
-    const double rank = std::uniform_real_distribution<double>(0, 1)(random_);
-    time = Time(std::llround(static_cast<double>(time.count()) * residual_at(profile_.residuals, rank)));
+void SimulatedServer::take(TransferPages&& command) {
+  for (const DiskTransfer& transfer : command.transfers) {
+    totals_.num_reads += transfer.direction == DiskTransfer::Direction::kRead ? 1 : 0;
+    totals_.num_writes += transfer.direction == DiskTransfer::Direction::kWrite ? 1 : 0;
   }
-  return time + profile_.overheads.of_iteration(shape.num_sequences);
+  disk_.submit(now_, std::move(command.transfers));
 }
 
-SimulatedServer::Time SimulatedServer::copy_time(std::span<const PageCopy> copies) const {
-  const LoadCost& link = profile_.serving.load_from_host;
-  double time = 0;
-  bool has_loads = false;
-  for (const PageCopy& copy : copies) {
-    time += copy.is_within() ? 0 : link.per_page;
-    has_loads = has_loads || copy.is_load();
+SimulatedServer::Time SimulatedServer::compute_time(const CostProfile& profile, const IterationShape& shape) {
+  Time time = profile.iteration(shape);
+  if (!profile.residuals.empty()) {
+    const double rank = std::uniform_real_distribution<double>(0, 1)(random_);
+    time = Time(std::llround(static_cast<double>(time.count()) * residual_at(profile.residuals, rank)));
   }
-  return Time(std::llround(time + (has_loads ? link.fixed : 0)));
+  return time + profile.overheads.of_iteration(shape.num_sequences);
 }
 
 void SimulatedServer::take(const Emit& command) {
@@ -186,9 +265,7 @@ void SimulatedServer::take(const Emit& command) {
   } else if (const auto* stopped = std::get_if<SequenceStopped>(&command.output)) {
     totals_.num_preemptions += stopped->reason == StopReason::kPreempted ? 1 : 0;
   } else if (const auto* failed = std::get_if<SequenceFailed>(&command.output)) {
-    const bool is_overload =
-        failed->failure == SequenceFailure::kQueueFull || failed->failure == SequenceFailure::kQueueTimeout;
-    end(command.sequence, is_overload ? ServerEvent::Kind::kOverloaded : ServerEvent::Kind::kRejected);
+    end(command.sequence, end_of(failed->failure));
   }
 }
 
@@ -209,11 +286,26 @@ void SimulatedServer::take_token(SequenceId id, const NewToken& token) {
 }
 
 void SimulatedServer::end(SequenceId id, ServerEvent::Kind kind) {
+  events_.push_back({.kind = kind, .request = open_[id - 1].request.id});
+  forget(id);
+}
+
+void SimulatedServer::forget(SequenceId id) {
   SimulatedRequest& request = open_[id - 1].request;
-  events_.push_back({.kind = kind, .request = request.id});
   load_.outstanding_tokens -= request.prompt_tokens + request.max_tokens;
   request.tokens.reset();
   free_.push_back(id);
+}
+
+std::string SimulatedServer::leftovers() const {
+  if (core_.num_sequences() > 0) return std::to_string(core_.num_sequences()) + " sequences have not ended";
+  if (load_.outstanding_tokens > 0) return std::to_string(load_.outstanding_tokens) + " tokens are owed";
+  const PageCounts pages = page_counts();
+  if (pages.running > 0) return std::to_string(pages.running) + " pages belong to no sequence";
+  if (pages.free + pages.cached != pages.total)
+    return std::to_string(pages.total) + " pages, but " + std::to_string(pages.free) + " free and " +
+           std::to_string(pages.cached) + " cached";
+  return core_.pages().is_consistent() ? "" : "the map of pages contradicts itself";
 }
 
 }  // namespace troupe::loadgen

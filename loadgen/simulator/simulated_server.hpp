@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One server as the simulator sees it: the core of the real one
-// (engine/engine_core.hpp) over a device whose batches take what the profile says: the
+// (engine/engine_core.hpp) over workers whose batches take what their profiles say: the
 // fitted time times a residual drawn from its distribution. Loads run beside the
 // computation that needs them, layer by layer, and stores behind them on the same link,
-// so a batch ends no earlier than its copies.
+// so a batch ends no earlier than its copies. With a disk tier, pages go to the disk and
+// come back in their own time (simulated_disk.hpp).
 //
-// Not modelled: workers that die, clients that hang up or do not read.
+// A worker that is lost comes back empty, as a new incarnation; the core tries what was in
+// flight again, as it does live. Not modelled: clients that do not read.
 #pragma once
 
 #include <chrono>
@@ -15,9 +17,11 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/engine_core.hpp"
+#include "loadgen/simulator/simulated_disk.hpp"
 #include "policy/costs/cost_profile.hpp"
 #include "policy/lengths/length_predictor.hpp"
 #include "policy/placing/dispatch.hpp"
@@ -40,6 +44,7 @@ struct ServerEvent {
     kFinished,  // comes with the last token
     kOverloaded,
     kRejected,  // can never be served: longer than the context or the pages
+    kFailed,    // workers died of it, or while they ran it, once too often
   };
   Kind kind = Kind::kToken;
   std::uint64_t request = 0;
@@ -54,28 +59,45 @@ struct ServerTotals {
   std::uint64_t output_tokens = 0;
   std::uint64_t num_preemptions = 0;
   std::uint64_t num_loads = 0, num_stores = 0;  // of pages, from and to the host
+  std::uint64_t num_reads = 0, num_writes = 0;  // of pages, from and to the disk
+  std::uint64_t num_losses = 0;                 // of workers
+
+  ServerTotals& operator+=(const ServerTotals& more);
 };
 
 class SimulatedServer {
  public:
   using Time = std::chrono::nanoseconds;  // from the begin of the simulation
 
-  // All of them must outlive this. The profile has no problem; blank_prompt stands for
-  // any prompt where nothing is shared: limits.longest_sequence() valid ids, which
-  // is one too many. commands: for all servers, empty between their calls; those of a thousand
-  // would not stay in the processor's caches. seed: of what is drawn.
-  SimulatedServer(const CostProfile& profile, std::span<const std::int32_t> blank_prompt, Commands& commands,
-                  bool says_each_token, std::uint64_t seed);
+  // workers: the cost profile of each; all have the first one's settings, page size and
+  // host pages. They and blank_prompt must outlive this. The profiles have no problem;
+  // blank_prompt stands for any prompt where nothing is shared: limits.longest_sequence()
+  // valid ids, which is one too many. commands: for all servers, empty between their calls and
+  // outliving them; those of a thousand would not stay in the processor's caches. seed: of what
+  // is drawn.
+  SimulatedServer(std::vector<const CostProfile*> workers, std::span<const std::int32_t> blank_prompt,
+                  Commands& commands, bool says_each_token, std::uint64_t seed);
 
-  void admit(Time now, const SimulatedRequest& request);
-  // When the oldest batch in flight is done; nullopt: none is in flight.
-  std::optional<Time> next_done() const;
-  void complete_batch();  // at next_done()
+  // The sequence, for cancel(), until its request has ended.
+  SequenceId admit(Time now, const SimulatedRequest& request);
+  // Its client is gone: nothing more is said of it.
+  void cancel(Time now, SequenceId sequence);
+
+  std::uint32_t num_workers() const { return static_cast<std::uint32_t>(workers_.size()); }
+  // When the worker's oldest batch in flight is done; nullopt: none is in flight.
+  std::optional<Time> next_done(WorkerId worker) const;
+  void complete_batch(WorkerId worker);  // at next_done()
   // Before complete_batch(): loads what it will touch.
-  void prefetch_done() const { core_.prefetch_done(0); }
+  void prefetch_done(WorkerId worker) const { core_.prefetch_done(worker); }
+  // The worker dies, with all on its device; until restart() it is down.
+  void lose(Time now, WorkerId worker);
+  void restart(Time now, WorkerId worker);
   // When the queue is looked through next; nullopt: when nothing is here.
   std::optional<Time> next_check() const { return next_check_; }
   void check_queue();  // at next_check()
+  // When the disk's next transfer is done; nullopt: it has nothing to do.
+  std::optional<Time> next_transfer() const { return disk_.next_done(); }
+  void complete_transfer();  // at next_transfer()
 
   // Events since the call before, in order; the caller clears it.
   std::vector<ServerEvent>& events() { return events_; }
@@ -83,6 +105,8 @@ class SimulatedServer {
   const WorkerLoad& load() const { return load_; }
   const ServerTotals& totals() const { return totals_; }
   PageCounts page_counts() const { return core_.pages().counts(); }
+  // When all requests have ended: what is left behind that should not be, or nothing. Not cheap.
+  std::string leftovers() const;
 
  private:
   struct Open {
@@ -97,35 +121,42 @@ class SimulatedServer {
     std::size_t num_steps = 0;
     std::vector<SubmittedStep> steps;  // empty: of each any token is drawn
   };
+  struct Worker {
+    const CostProfile* profile = nullptr;
+    Epoch epoch = 0;
+    Time device_free{0};
+    std::deque<Flight> in_flight;
+  };
 
   SequenceId add(const SimulatedRequest& request);
   void hand(const Event& event);
   void hand_over(const Event& event);
   void take(SubmitBatch&& command);
-  Time compute_time(const IterationShape& shape);
-  Time copy_time(std::span<const PageCopy> copies) const;
+  void take(TransferPages&& command);
+  Time compute_time(const CostProfile& profile, const IterationShape& shape);
   void take(const Emit& command);
   void take(const ForecastLength& command);
   void take_token(SequenceId id, const NewToken& token);
   std::int32_t draw(const SubmittedStep& step) const;
   void end(SequenceId id, ServerEvent::Kind kind);
+  void forget(SequenceId id);
 
-  const CostProfile& profile_;
+  std::vector<Worker> workers_;  // by WorkerId
   std::span<const std::int32_t> blank_prompt_;
   bool says_each_token_;
   EngineCore core_;
+  SimulatedDisk disk_;
   LengthPredictor predictor_;  // as the predictor actor has it
   std::vector<LengthForecast> forecasts_;
   std::mt19937_64 random_;
   Commands& commands_;
   Time now_{0};
-  Time device_free_{0};
+  Epoch last_epoch_ = 0;
   std::optional<Time> next_check_;
   std::vector<Open> open_;  // by SequenceId - 1
   std::vector<SequenceId> free_;
   // Some request has tokens of its own, or an end: each token has to be looked up.
   bool has_own_tokens_ = false;
-  std::deque<Flight> in_flight_;
   std::vector<ServerEvent> events_;
   WorkerLoad load_;
   ServerTotals totals_;

@@ -8,6 +8,7 @@
 #include "loadgen/result/result_file.hpp"
 #include "loadgen/result/run_replay.hpp"
 #include "loadgen/result/summary.hpp"
+#include "loadgen/seconds.hpp"
 #include "loadgen/workload/distribution.hpp"
 #include "loadgen/workload/toml/setting_check.hpp"
 
@@ -55,16 +56,31 @@ std::string default_name(const Traffic& traffic, const SimulationPlan& plan) {
   return name + "-seed" + std::to_string(plan.seed) + "-simulated";
 }
 
+// "2 of llama on h100, 1 of llama on h200".
+std::string kinds_text(const SimulationPlan& plan) {
+  std::string text;
+  for (const WorkerKind& kind : plan.kinds)
+    text += (text.empty() ? "" : ", ") + std::to_string(kind.count) + " of " + kind.profile.model + " on " +
+            kind.profile.device;
+  return text;
+}
+
 void note_settings(RunResult& result, const SimulationPlan& plan, const Traffic& traffic) {
   const std::string workers =
-      plan.num_workers == 1 ? "1 worker" : std::to_string(plan.num_workers) + " workers";
+      plan.num_workers() == 1 ? "1 worker" : std::to_string(plan.num_workers()) + " workers";
+  const CostProfile& first = plan.kinds.front().profile;
   result.settings = {{std::string(kServerSetting), "simulated, " + workers},
-                     {"dispatch", std::string(name_of(plan.dispatch))},
-                     {"model", plan.profile.model},
-                     {"device", plan.profile.device},
-                     {"hardware", plan.profile.hardware},
-                     {"profile", plan.profile_file + ", measured " + plan.profile.measured},
+                     {"dispatch", std::string(plan.dispatch ? name_of(*plan.dispatch) : kAffinity)},
+                     {"model", first.model},
+                     {"device", first.device},
+                     {"hardware", first.hardware},
+                     {"profile", plan.profile_file + ", measured " + first.measured},
                      {"workload", traffic.name}};
+  if (plan.kinds.size() > 1) result.settings.emplace_back("kinds of workers", kinds_text(plan));
+  if (plan.losses.mean_time.count() > 0)
+    result.settings.emplace_back(
+        "losses of a worker", "one in " + number_text(in_seconds(plan.losses.mean_time)) + " s, back after " +
+                                  number_text(in_seconds(plan.losses.restart_time)) + " s");
   if (traffic.num_users > 0)
     result.settings.emplace_back(std::string(kUsersSetting), std::to_string(traffic.num_users));
   result.settings.emplace_back(std::string(kSeedSetting), std::to_string(plan.seed));
@@ -73,18 +89,24 @@ void note_settings(RunResult& result, const SimulationPlan& plan, const Traffic&
 
 }  // namespace
 
+std::uint32_t SimulationPlan::num_workers() const {
+  std::uint32_t count = 0;
+  for (const WorkerKind& kind : kinds) count += kind.count;
+  return count;
+}
+
 Simulation run_simulation(const SimulationPlan& plan) {
   const Traffic traffic =
       plan.replayed.empty() ? planned_traffic(plan.workload, plan.seed) : replayed_traffic(plan.replayed);
   SimulationSettings settings;
-  settings.num_workers = plan.num_workers;
   settings.dispatch = plan.dispatch;
+  settings.losses = plan.losses;
   settings.seed = plan.seed;
   settings.num_users = traffic.num_users;
   settings.duration = traffic.duration;
   settings.records_gaps = plan.records_gaps;
   if (!plan.samples) settings.sample_interval = {};
-  Simulation simulation = simulate(plan.profile, *traffic.source, traffic.classes, settings);
+  Simulation simulation = simulate(plan.kinds, *traffic.source, traffic.classes, settings);
 
   RunResult& result = simulation.result;
   result.name = plan.name.empty() ? default_name(traffic, plan) : plan.name;

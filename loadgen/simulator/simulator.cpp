@@ -2,6 +2,7 @@
 #include "loadgen/simulator/simulator.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <queue>
 #include <stdexcept>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "loadgen/simulator/synthetic_tokens.hpp"
+#include "loadgen/workload/random_source.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -19,13 +21,18 @@ struct Event {
   enum class Kind : std::uint8_t {
     kConversation,  // the planned one begins; open loop
     kTurn,          // of a conversation, by index
-    kArrival,       // a request, by index, reaches the workers
+    kArrival,       // a request, by index, reaches the servers
+    kCancel,        // a request, by index: its client hangs up
     kBatchDone,     // on a worker
-    kQueueCheck,    // on a worker
+    kQueueCheck,    // of a server
+    kTransferDone,  // of a server's disk
+    kLoss,          // of a worker
+    kRestart,       // of a worker
     kSample,
   };
   Time time{0};
-  std::uint64_t order = 0;  // of equal times, the first pushed comes first
+  std::uint64_t order = 0;    // of equal times, the first pushed comes first
+  std::uint64_t request = 0;  // kArrival, kCancel: its number, as an index is used again
   Kind kind = Kind::kConversation;
   std::uint32_t index = 0;
 };
@@ -45,6 +52,9 @@ struct Conversation {
 
 struct OpenRequest {
   RequestRecord record;
+  std::uint64_t number = 0;  // of no other request
+  std::uint32_t server = 0;
+  SequenceId sequence = 0;         // there; 0: it has not arrived
   std::uint32_t conversation = 0;  // index
   std::uint32_t max_tokens = 0;
 };
@@ -75,40 +85,67 @@ class Slab {
   std::vector<std::uint32_t> free_;
 };
 
+// A worker as the simulator finds it.
+struct WorkerPlace {
+  std::uint32_t server = 0;
+  WorkerId id = 0;                // there
+  std::uint64_t batch_event = 0;  // order of the event of its next batch; 0: there is none
+};
+
+std::uint32_t longest_sequence(std::span<const WorkerKind> kinds) {
+  std::uint32_t longest = 0;
+  for (const WorkerKind& kind : kinds)
+    longest = std::max(longest, kind.profile.serving.limits.longest_sequence());
+  return longest;
+}
+
 class Simulator {
  public:
-  Simulator(const CostProfile& profile, ConversationSource& source, std::vector<RequestClass> classes,
+  Simulator(std::span<const WorkerKind> kinds, ConversationSource& source, std::vector<RequestClass> classes,
             const SimulationSettings& settings);
   Simulation run();
 
  private:
-  void push(Time time, Event::Kind kind, std::uint32_t index);
+  void add_servers(std::span<const WorkerKind> kinds);
+  std::uint64_t push(Time time, Event::Kind kind, std::uint32_t index, std::uint64_t request = 0);
   void take(const Event& event);
   void prefetch_next() const;
   bool may_send_at(Time time) const { return settings_.duration.count() == 0 || time < settings_.duration; }
   bool plan_conversation();
   std::uint32_t open_conversation();
   void begin_turn(std::uint32_t conversation);
+  bool is_open(const Event& event) { return requests_[event.index].number == event.request; }
   void arrive(std::uint32_t request);
+  void cancel(std::uint32_t request);
   SimulatedRequest simulated_request(std::uint32_t request);
-  void follow(std::uint32_t worker);
-  void schedule(std::uint32_t worker);
+  void complete_batch(const Event& event);
+  void lose(std::uint32_t worker);
+  void restart(std::uint32_t worker);
+  void plan_loss(std::uint32_t worker);
+  bool has_work() const { return conversations_.size() > 0 || has_planned_; }
+  void follow(std::uint32_t server);
+  void schedule(std::uint32_t server);
   void hear(const ServerEvent& event);
   void add_gap(RequestRecord& record) const;
   void end_request(std::uint32_t request, Outcome outcome);
   void end_conversation(std::uint32_t conversation);
   void take_sample();
   ServerTotals sum_totals() const;
+  void require_conservation() const;
 
-  const CostProfile& profile_;
+  const CostProfile& profile_;  // of the first kind: overheads of clients and fronts
   ConversationSource& source_;
   SimulationSettings settings_;
   Simulation simulation_;
   std::vector<std::int32_t> blank_prompt_;  // for all workers
   Commands commands_;                       // so too
-  std::vector<SimulatedServer> workers_;
-  std::vector<WorkerLoad> loads_;  // as the dispatch policy sees them
-  std::vector<bool> has_batch_event_, has_check_event_;
+  std::vector<SimulatedServer> servers_;
+  std::vector<WorkerLoad> loads_;                       // as the dispatch policy sees them
+  std::vector<bool> has_check_event_, has_disk_event_;  // by server
+  std::vector<std::uint32_t> first_worker_;             // of each server, among workers_
+  std::vector<WorkerPlace> workers_;
+  std::vector<RandomSource> losses_;  // by worker
+  std::uint64_t num_requests_ = 0, num_ended_ = 0;
   std::unique_ptr<DispatchPolicy> dispatch_;
 
   std::priority_queue<Event, std::vector<Event>, IsLater> events_;
@@ -121,22 +158,39 @@ class Simulator {
   ServerTotals sampled_;
 };
 
-Simulator::Simulator(const CostProfile& profile, ConversationSource& source,
+Simulator::Simulator(std::span<const WorkerKind> kinds, ConversationSource& source,
                      std::vector<RequestClass> classes, const SimulationSettings& settings)
-    : profile_(profile),
+    : profile_(kinds.front().profile),
       source_(source),
       settings_(settings),
-      blank_prompt_(profile.serving.limits.longest_sequence(), 0),
-      loads_(settings.num_workers),
-      has_batch_event_(settings.num_workers, false),
-      has_check_event_(settings.num_workers, false),
-      dispatch_(make_dispatch_policy(settings.dispatch, settings.seed)) {
+      blank_prompt_(longest_sequence(kinds), 0),
+      dispatch_(make_dispatch_policy(settings.dispatch.value_or(DispatchKind::kRoundRobin), settings.seed)) {
   simulation_.result.is_simulated = true;
   simulation_.result.classes = std::move(classes);
-  workers_.reserve(settings.num_workers);
-  for (std::uint32_t i = 0; i < settings.num_workers; ++i)
-    workers_.emplace_back(profile_, blank_prompt_, commands_, settings.records_gaps,
-                          settings.seed * 1000 + i);
+  add_servers(kinds);
+}
+
+void Simulator::add_servers(std::span<const WorkerKind> kinds) {
+  std::vector<std::vector<const CostProfile*>> servers(settings_.dispatch ? 0 : 1);
+  for (const WorkerKind& kind : kinds)
+    for (std::uint32_t i = 0; i < kind.count; ++i) {
+      if (settings_.dispatch) servers.emplace_back();
+      servers.back().push_back(&kind.profile);
+    }
+  servers_.reserve(servers.size());
+  for (auto& workers : servers) {
+    const auto server = static_cast<std::uint32_t>(servers_.size());
+    first_worker_.push_back(static_cast<std::uint32_t>(workers_.size()));
+    for (WorkerId id = 0; id < workers.size(); ++id) {
+      losses_.emplace_back(settings_.seed, RandomStream::kLosses, workers_.size());
+      workers_.push_back({.server = server, .id = id});
+    }
+    RandomSource seeds(settings_.seed, RandomStream::kResiduals, server);
+    servers_.emplace_back(std::move(workers), blank_prompt_, commands_, settings_.records_gaps, seeds.next());
+  }
+  loads_.resize(servers_.size());
+  has_check_event_.resize(servers_.size(), false);
+  has_disk_event_.resize(servers_.size(), false);
 }
 
 Simulation Simulator::run() {
@@ -144,6 +198,7 @@ Simulation Simulator::run() {
   for (std::uint32_t user = 0; user < settings_.num_users && plan_conversation(); ++user)
     push(now_, Event::Kind::kTurn, open_conversation());
   if (settings_.sample_interval.count() > 0) push(settings_.sample_interval, Event::Kind::kSample, 0);
+  for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) plan_loss(worker);
   while (!events_.empty()) {
     const Event event = events_.top();
     events_.pop();
@@ -152,16 +207,19 @@ Simulation Simulator::run() {
     prefetch_next();
     take(event);
   }
+  require_conservation();
   simulation_.totals = sum_totals();
   return std::move(simulation_);
 }
 
-void Simulator::push(Time time, Event::Kind kind, std::uint32_t index) {
-  events_.push({.time = time, .order = ++last_order_, .kind = kind, .index = index});
+// Its order.
+std::uint64_t Simulator::push(Time time, Event::Kind kind, std::uint32_t index, std::uint64_t request) {
+  events_.push({.time = time, .order = ++last_order_, .request = request, .kind = kind, .index = index});
+  return last_order_;
 }
 
 void Simulator::take(const Event& event) {
-  if (event.kind != Event::Kind::kSample && event.kind != Event::Kind::kQueueCheck)
+  if (event.kind <= Event::Kind::kBatchDone)  // the rest is no work of a request
     simulation_.result.duration = std::max(simulation_.result.duration, now_);
   switch (event.kind) {
     case Event::Kind::kConversation:
@@ -169,19 +227,25 @@ void Simulator::take(const Event& event) {
       plan_conversation();
       break;
     case Event::Kind::kTurn: begin_turn(event.index); break;
-    case Event::Kind::kArrival: arrive(event.index); break;
-    case Event::Kind::kBatchDone:
-      has_batch_event_[event.index] = false;
-      workers_[event.index].complete_batch();
-      if (!events_.empty() && events_.top().kind == Event::Kind::kBatchDone)
-        workers_[events_.top().index].prefetch_done();
-      follow(event.index);
+    case Event::Kind::kArrival:
+      if (is_open(event)) arrive(event.index);
       break;
+    case Event::Kind::kCancel:
+      if (is_open(event)) cancel(event.index);
+      break;
+    case Event::Kind::kBatchDone: complete_batch(event); break;
     case Event::Kind::kQueueCheck:
       has_check_event_[event.index] = false;
-      workers_[event.index].check_queue();
+      servers_[event.index].check_queue();
       follow(event.index);
       break;
+    case Event::Kind::kTransferDone:
+      has_disk_event_[event.index] = false;
+      servers_[event.index].complete_transfer();
+      follow(event.index);
+      break;
+    case Event::Kind::kLoss: lose(event.index); break;
+    case Event::Kind::kRestart: restart(event.index); break;
     case Event::Kind::kSample: take_sample(); break;
   }
 }
@@ -189,7 +253,7 @@ void Simulator::take(const Event& event) {
 // A worker's state is far away by the time its next batch is done, when there are many.
 void Simulator::prefetch_next() const {
   if (events_.empty() || events_.top().kind != Event::Kind::kBatchDone) return;
-  const auto* bytes = reinterpret_cast<const char*>(&workers_[events_.top().index]);
+  const auto* bytes = reinterpret_cast<const char*>(&servers_[workers_[events_.top().index].server]);
   for (std::size_t line = 0; line < sizeof(SimulatedServer); line += 64) __builtin_prefetch(bytes + line);
 }
 
@@ -225,7 +289,11 @@ void Simulator::begin_turn(std::uint32_t index) {
   const PlannedTurn& turn = conversation.plan.turns.at(conversation.turn);
   if (turn.kept_history)
     conversation.history_tokens = std::min(conversation.history_tokens, *turn.kept_history);
+  if (turn.stops_reading_after)
+    throw std::runtime_error("simulation: expected clients that read, got one of conversation " +
+                             std::to_string(conversation.plan.number) + " that stops");
   OpenRequest request;
+  request.number = ++num_requests_;
   request.conversation = index;
   request.max_tokens = turn.output_tokens > 0
                            ? turn.output_tokens
@@ -237,15 +305,29 @@ void Simulator::begin_turn(std::uint32_t index) {
   record.intended = record.sent = now_;
   record.prompt_tokens = conversation.history_tokens + turn.prompt_tokens;
   const Time arrival = now_ + profile_.overheads.before_queue(record.prompt_tokens);
-  push(arrival, Event::Kind::kArrival, requests_.add(std::move(request)));
+  const std::uint32_t added = requests_.add(std::move(request));
+  push(arrival, Event::Kind::kArrival, added, num_requests_);
+  if (turn.cancelled_after) push(now_ + *turn.cancelled_after, Event::Kind::kCancel, added, num_requests_);
 }
 
 void Simulator::arrive(std::uint32_t index) {
   const SimulatedRequest request = simulated_request(index);
-  const auto worker = static_cast<std::uint32_t>(
+  const auto server = static_cast<std::uint32_t>(
       dispatch_->choose({.prompt_tokens = request.prompt_tokens, .max_tokens = request.max_tokens}, loads_));
-  workers_[worker].admit(now_, request);
-  follow(worker);
+  requests_[index].server = server;
+  requests_[index].sequence = servers_[server].admit(now_, request);
+  follow(server);
+}
+
+// The server hears of it at once; what it has computed until then stays computed.
+void Simulator::cancel(std::uint32_t index) {
+  const OpenRequest& request = requests_[index];
+  const std::uint32_t server = request.server;
+  const SequenceId sequence = request.sequence;
+  end_request(index, Outcome::kCancelled);
+  if (sequence == 0) return;
+  servers_[server].cancel(now_, sequence);
+  follow(server);
 }
 
 SimulatedRequest Simulator::simulated_request(std::uint32_t index) {
@@ -269,26 +351,67 @@ SimulatedRequest Simulator::simulated_request(std::uint32_t index) {
   return request;
 }
 
-// Hears what a worker has to say and sees when it will be needed again.
-void Simulator::follow(std::uint32_t worker) {
-  auto& events = workers_[worker].events();
+// Batches of a worker that was lost never end.
+void Simulator::complete_batch(const Event& event) {
+  WorkerPlace& worker = workers_[event.index];
+  if (worker.batch_event != event.order) return;
+  worker.batch_event = 0;
+  servers_[worker.server].complete_batch(worker.id);
+  if (!events_.empty() && events_.top().kind == Event::Kind::kBatchDone) {
+    const WorkerPlace& next = workers_[events_.top().index];
+    servers_[next.server].prefetch_done(next.id);
+  }
+  follow(worker.server);
+}
+
+void Simulator::plan_loss(std::uint32_t worker) {
+  const auto mean = static_cast<double>(settings_.losses.mean_time.count());
+  if (mean <= 0) return;
+  push(now_ + Time(std::llround(mean * losses_[worker].exponential())), Event::Kind::kLoss, worker);
+}
+
+void Simulator::lose(std::uint32_t index) {
+  if (!has_work()) return;  // nothing is left to be disturbed
+  WorkerPlace& worker = workers_[index];
+  worker.batch_event = 0;
+  servers_[worker.server].lose(now_, worker.id);
+  push(now_ + settings_.losses.restart_time, Event::Kind::kRestart, index);
+  follow(worker.server);
+}
+
+void Simulator::restart(std::uint32_t index) {
+  const WorkerPlace& worker = workers_[index];
+  servers_[worker.server].restart(now_, worker.id);
+  plan_loss(index);
+  follow(worker.server);
+}
+
+// Hears what a server has to say and sees when it will be needed again.
+void Simulator::follow(std::uint32_t server) {
+  auto& events = servers_[server].events();
   for (const ServerEvent& event : events) hear(event);
   events.clear();
-  loads_[worker] = workers_[worker].load();
-  schedule(worker);
+  loads_[server] = servers_[server].load();
+  schedule(server);
 }
 
 void Simulator::schedule(std::uint32_t index) {
-  const SimulatedServer& worker = workers_[index];
-  const auto done = worker.next_done();
-  if (done && !has_batch_event_[index]) {
-    has_batch_event_[index] = true;
-    push(*done, Event::Kind::kBatchDone, index);
+  const SimulatedServer& server = servers_[index];
+  for (WorkerId id = 0; id < server.num_workers(); ++id) {
+    const std::uint32_t worker = first_worker_[index] + id;
+    const auto done = server.next_done(id);
+    if (done && workers_[worker].batch_event == 0)
+      workers_[worker].batch_event = push(*done, Event::Kind::kBatchDone, worker);
   }
-  const auto check = worker.next_check();
+  const auto check = server.next_check();
   if (check && !has_check_event_[index]) {
     has_check_event_[index] = true;
     push(*check, Event::Kind::kQueueCheck, index);
+  }
+  const auto transfer = server.next_transfer();
+  if (transfer && !has_disk_event_[index]) {
+    has_disk_event_[index] = true;
+    push(*transfer, Event::Kind::kTransferDone, index);
   }
 }
 
@@ -318,6 +441,11 @@ void Simulator::hear(const ServerEvent& event) {
       record.error = "more tokens than a sequence may have";
       end_request(index, Outcome::kRejected);
       break;
+    case ServerEvent::Kind::kFailed:
+      record.status = 500;
+      record.error = "workers were lost with it, once too often";
+      end_request(index, Outcome::kBroken);
+      break;
   }
 }
 
@@ -343,11 +471,15 @@ void Simulator::end_request(std::uint32_t index, Outcome outcome) {
   conversation.history_tokens = record.prompt_tokens + record.output_tokens;
   conversation.turn += 1;
   requests_.remove(index);
+  num_ended_ += 1;
   simulation_.result.duration = std::max(simulation_.result.duration, finished);
   simulation_.result.records.push_back(std::move(record));
   if (outcome == Outcome::kCompleted && conversation.turn < conversation.plan.turns.size()) {
     const Time next = finished + conversation.plan.turns[conversation.turn].think_time;
-    if (may_send_at(next)) return push(next, Event::Kind::kTurn, conversation_index);
+    if (may_send_at(next)) {
+      push(next, Event::Kind::kTurn, conversation_index);
+      return;
+    }
   }
   end_conversation(conversation_index);
 }
@@ -362,10 +494,10 @@ void Simulator::end_conversation(std::uint32_t index) {
 void Simulator::take_sample() {
   const ServerTotals totals = sum_totals();
   ServerSample sample{.time = now_};
-  for (const SimulatedServer& worker : workers_) {
-    sample.num_running += worker.load().num_running;
-    sample.num_waiting += worker.load().num_waiting;
-    const PageCounts pages = worker.page_counts();
+  for (const SimulatedServer& server : servers_) {
+    sample.num_running += server.load().num_running;
+    sample.num_waiting += server.load().num_waiting;
+    const PageCounts pages = server.page_counts();
     sample.pages_used += pages.running + pages.cached;
     sample.pages_total += pages.total;
   }
@@ -376,31 +508,57 @@ void Simulator::take_sample() {
   sample.generation_tokens = static_cast<double>(totals.output_tokens);
   sampled_ = totals;
   simulation_.result.samples.push_back(sample);
-  if (conversations_.size() > 0 || has_planned_)
-    push(now_ + settings_.sample_interval, Event::Kind::kSample, 0);
+  if (has_work()) push(now_ + settings_.sample_interval, Event::Kind::kSample, 0);
 }
 
 ServerTotals Simulator::sum_totals() const {
   ServerTotals sum;
-  for (const SimulatedServer& worker : workers_) {
-    sum.num_batches += worker.totals().num_batches;
-    sum.batch_tokens += worker.totals().batch_tokens;
-    sum.output_tokens += worker.totals().output_tokens;
-    sum.num_preemptions += worker.totals().num_preemptions;
-    sum.num_loads += worker.totals().num_loads;
-    sum.num_stores += worker.totals().num_stores;
-  }
+  for (const SimulatedServer& server : servers_) sum += server.totals();
   return sum;
+}
+
+// A fault of ours, which no figure of the simulation should hide.
+void Simulator::require_conservation() const {
+  const auto require = [](bool is_so, const std::string& problem) {
+    if (!is_so) throw std::runtime_error("simulation: it does not add up: " + problem);
+  };
+  require(num_requests_ == num_ended_ && requests_.size() == 0,
+          std::to_string(num_requests_) + " requests were sent and " + std::to_string(num_ended_) + " ended");
+  for (const SimulatedServer& server : servers_) {
+    const std::string problem = server.leftovers();
+    require(problem.empty(), problem);
+  }
+}
+
+// Pages and host pages belong to all workers of a server.
+void require_alike(std::span<const WorkerKind> kinds) {
+  const ProfiledServer& first = kinds.front().profile.serving;
+  for (const WorkerKind& kind : kinds)
+    if (kind.profile.serving.page_size != first.page_size)
+      throw std::runtime_error("simulation: expected workers of one server with pages of " +
+                               std::to_string(first.page_size) + " tokens, got " +
+                               std::to_string(kind.profile.serving.page_size));
 }
 
 }  // namespace
 
+Simulation simulate(std::span<const WorkerKind> kinds, ConversationSource& source,
+                    std::vector<RequestClass> classes, const SimulationSettings& settings) {
+  std::uint64_t num_workers = 0;
+  for (const WorkerKind& kind : kinds) {
+    num_workers += kind.count;
+    if (const auto problem = profile_problem(kind.profile); !problem.empty())
+      throw std::runtime_error("cost profile: " + problem);
+  }
+  if (num_workers == 0) throw std::runtime_error("simulation: expected at least one worker, got 0");
+  if (!settings.dispatch) require_alike(kinds);
+  return Simulator(kinds, source, std::move(classes), settings).run();
+}
+
 Simulation simulate(const CostProfile& profile, ConversationSource& source, std::vector<RequestClass> classes,
                     const SimulationSettings& settings) {
-  if (settings.num_workers == 0) throw std::runtime_error("simulation: expected at least one worker, got 0");
-  if (const auto problem = profile_problem(profile); !problem.empty())
-    throw std::runtime_error("cost profile: " + problem);
-  return Simulator(profile, source, std::move(classes), settings).run();
+  const WorkerKind kind{.profile = profile, .count = settings.num_workers};
+  return simulate(std::span(&kind, 1), source, std::move(classes), settings);
 }
 
 }  // namespace troupe::loadgen

@@ -30,6 +30,10 @@ struct PlannedTurn {
   // Simulated replays only: so many leading tokens of the conversation so far
   // are sent again; what a server made of the rest, it did not get back. None: all.
   std::optional<std::uint32_t> kept_history = std::nullopt;
+  // From the intended time: its client hangs up; it stops reading, until it hangs up or the
+  // server does.
+  std::optional<std::chrono::nanoseconds> cancelled_after = std::nullopt;
+  std::optional<std::chrono::nanoseconds> stops_reading_after = std::nullopt;
 };
 
 struct PlannedConversation {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The random numbers of load plans: xoshiro256++ 1.0 (Blackman and Vigna),
+// The random numbers of load plans and simulations: xoshiro256++ 1.0 (Blackman and Vigna),
 // seeded by splitmix64, with our own sampling on top, because those of <random>
 // differ between standard libraries. A seed gives the same integers everywhere;
 // values that pass through log and the like are the same to the last bit only
@@ -25,6 +25,10 @@ enum class RandomStream : std::uint64_t {
   kPause,
   kUniqueText,
   kPrefixText,
+  kCancelled,
+  kStalled,
+  kResiduals,
+  kLosses,
 };
 
 // Two rounds of splitmix64's finalizer: equal inputs give equal numbers,

@@ -26,6 +26,8 @@ class Workload final : public ConversationSource {
         pause_s_(settings.arrivals.pause_s) {
     double total = 0;
     for (const auto& c : settings.classes) {
+      cancelled_.push_back({c.cancelled.share, Distribution(c.cancelled.after_s)});
+      stalled_.push_back({c.stalled.share, Distribution(c.stalled.after_s)});
       contents_.push_back(make_content(settings, static_cast<std::uint32_t>(contents_.size()), seed));
       class_shares_.push_back(total += c.share);
     }
@@ -36,8 +38,9 @@ class Workload final : public ConversationSource {
   bool next(PlannedConversation& conversation) override {
     if (max_conversations_ > 0 && number_ == max_conversations_) return false;
     conversation.number = number_;
-    conversation.request_class = draw_class();
-    if (!contents_[conversation.request_class]->fill(number_, conversation)) return false;
+    const std::uint32_t drawn = conversation.request_class = draw_class();
+    if (!contents_[drawn]->fill(number_, conversation)) return false;
+    draw_impatience(drawn, conversation);
     if (is_closed_) {
       conversation.start = nanoseconds(0);  // a trace may have set its own
       RandomSource random(seed_, RandomStream::kPause, number_);
@@ -64,6 +67,29 @@ class Workload final : public ConversationSource {
     return static_cast<std::uint32_t>(std::min(found, class_shares_.end() - 1) - class_shares_.begin());
   }
 
+  struct Impatience {
+    double share = 0;
+    Distribution after_s;
+
+    std::optional<nanoseconds> draw(RandomSource& random) const {
+      if (random.uniform() >= share) return std::nullopt;
+      return seconds_to_nanoseconds(after_s.sample(random));
+    }
+  };
+
+  // A saved plan has its own, and classes of its own.
+  void draw_impatience(std::uint32_t drawn_class, PlannedConversation& conversation) const {
+    const Impatience& cancelled = cancelled_[drawn_class];
+    const Impatience& stalled = stalled_[drawn_class];
+    if (cancelled.share == 0 && stalled.share == 0) return;
+    RandomSource cancels(seed_, RandomStream::kCancelled, number_);
+    RandomSource stalls(seed_, RandomStream::kStalled, number_);
+    for (PlannedTurn& turn : conversation.turns) {
+      turn.cancelled_after = cancelled.draw(cancels);
+      turn.stops_reading_after = stalled.draw(stalls);
+    }
+  }
+
   // Without arrivals of our own, the content has set its trace's time.
   bool set_start(PlannedConversation& conversation) {
     if (arrivals_ != nullptr) {
@@ -83,6 +109,7 @@ class Workload final : public ConversationSource {
   bool is_closed_;
   double speed_;
   Distribution pause_s_;
+  std::vector<Impatience> cancelled_, stalled_;                 // of each class
   std::vector<double> class_shares_;                            // cumulated
   std::vector<std::unique_ptr<ConversationContent>> contents_;  // of each class
   std::unique_ptr<ArrivalProcess> arrivals_;                    // null: closed, or the trace's times

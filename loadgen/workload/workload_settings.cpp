@@ -49,10 +49,18 @@ void check_trace(const TraceSettings& trace, const std::string& key) {
   if (trace.max_context_tokens == 1) refuse_setting(key + ".max_context_tokens", "0 or at least 2", "1");
 }
 
+void check_impatience(const ImpatienceSettings& settings, const std::string& key) {
+  if (!(settings.share >= 0 && settings.share <= 1))
+    refuse_setting(key + ".share", "a share from 0 to 1", number_text(settings.share));
+  check(settings.after_s, key + ".after_s");
+}
+
 void check_class(const ClassSettings& settings, const std::string& key) {
   expect_above_zero(key + ".share", settings.share);
   expect_at_least(key + ".max_tokens", 1, settings.request_class.max_tokens);
   check(settings.think_time_s, key + ".think_time_s");
+  check_impatience(settings.cancelled, key + ".cancelled");
+  check_impatience(settings.stalled, key + ".stalled");
   switch (settings.content) {
     case Content::kSynthetic:
       check(settings.prompt_tokens, key + ".prompt_tokens");

@@ -100,6 +100,12 @@ struct TraceSettings {
   bool only_usual_lengths = false;       // kShareGpt: vLLM's is_valid_sequence
 };
 
+// A share of the turns whose clients do something at a time of their own.
+struct ImpatienceSettings {
+  double share = 0;              // of the turns; 0: none
+  DistributionSettings after_s;  // from the intended time
+};
+
 struct ClassSettings {
   enum class Content : std::uint8_t { kSynthetic, kQuestions, kTrace };
 
@@ -116,6 +122,8 @@ struct ClassSettings {
   std::vector<std::string> categories;  // kQuestions: only these; empty: all
   TraceSettings trace;                  // kTrace
   bool repeats = false;                 // kTrace: begins anew at its end, else the plan ends there
+  ImpatienceSettings cancelled;         // turns whose client hangs up, which ends the conversation
+  ImpatienceSettings stalled;           // turns whose client stops reading, and keeps the connection
 };
 
 struct WorkloadSettings {

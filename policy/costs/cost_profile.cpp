@@ -176,7 +176,9 @@ std::string profile_problem(const CostProfile& profile) {
     return "residuals: expected numbers from 0 on that never decrease";
   const ProfiledServer& serving = profile.serving;
   if (auto problem = number_problem({{"serving.load_from_host.fixed", serving.load_from_host.fixed},
-                                     {"serving.load_from_host.per_page", serving.load_from_host.per_page}});
+                                     {"serving.load_from_host.per_page", serving.load_from_host.per_page},
+                                     {"serving.disk.fixed", serving.disk.fixed},
+                                     {"serving.disk.per_page", serving.disk.per_page}});
       !problem.empty())
     return problem;
   const ServingSettings& settings = serving.settings;

@@ -97,10 +97,18 @@ struct ProfiledServer {
   ServingSettings settings;
   ServingLimits limits;
   std::uint32_t page_size = 1;  // tokens
-  std::uint32_t num_pages = 0, num_host_pages = 0;
+  std::uint32_t num_pages = 0, num_host_pages = 0, num_disk_pages = 0;
   RecomputeCost recompute_cost;  // nanoseconds where loads have a cost
   LoadCost load_from_host =
       {};  // nanoseconds; a store takes as long. Zeros: not measured, copies take no time
+  // Nanoseconds between disk and host, for a page in either direction, and once for pages
+  // that are read together. Zeros: not measured, the disk takes no time.
+  LoadCost disk = {};
+
+  // What comes from the disk goes through the host.
+  LoadCost load_from_disk() const {
+    return {.fixed = load_from_host.fixed + disk.fixed, .per_page = load_from_host.per_page + disk.per_page};
+  }
 };
 
 struct CostProfile {

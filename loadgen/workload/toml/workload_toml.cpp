@@ -65,6 +65,19 @@ void read_prefix(const toml::node& node, TableReader& parent, PrefixSettings& pr
   reader.refuse_unknown_keys();
 }
 
+void read_impatience(TableReader& parent, const std::string& key, const std::filesystem::path& directory,
+                     ImpatienceSettings& settings) {
+  const auto* node = parent.find(key);
+  if (node == nullptr) return;
+  if (!node->is_table()) parent.refuse(*node, key, "a table with share and after_s");
+  TableReader reader(*node->as_table(), parent.name_of(key));
+  if (reader.find("share") == nullptr || reader.find("after_s") == nullptr)
+    parent.refuse(*node, key, "a table with share and after_s");
+  reader.read("share", settings.share);
+  read_distribution(reader, "after_s", directory, settings.after_s);
+  reader.refuse_unknown_keys();
+}
+
 void read_trace(const toml::table& table, const std::string& name, const std::filesystem::path& directory,
                 TraceSettings& settings) {
   using Format = TraceSettings::Format;
@@ -130,6 +143,8 @@ void read_class(const toml::table& table, const std::string& name, const std::fi
   read_milliseconds(reader, "tpot_ms", request_class.objectives.time_per_output_token);
   read_milliseconds(reader, "e2e_ms", request_class.objectives.end_to_end);
   read_distribution(reader, "think_time_s", directory, settings.think_time_s);
+  read_impatience(reader, "cancelled", directory, settings.cancelled);
+  read_impatience(reader, "stalled", directory, settings.stalled);
   read_content(reader, directory, settings);
   reader.refuse_unknown_keys();
 }

@@ -240,6 +240,122 @@ TEST_CASE("simulator: copies ahead of need after a long prompt do not hold up th
   CHECK(*std::max_element(gaps.begin(), gaps.end()) < 3000);
 }
 
+TEST_CASE("simulator: what the host has no room for comes back from the disk, in the disk's time") {
+  auto profile = plain_profile();
+  auto& server = profile.serving;
+  server.settings.cache_policy = EvictionPolicy::kValue;
+  server.num_pages = 24;
+  server.num_host_pages = 12;
+  server.num_disk_pages = 200;
+  server.limits.page_capacity = 24 * 16;
+  server.recompute_cost.constant = 1e9;  // nanoseconds: any load is cheaper
+  server.load_from_host = {.fixed = 0, .per_page = 1e5};
+  server.disk = {.fixed = 0, .per_page = 1e6};
+  std::vector<PlannedConversation> conversations;
+  for (int i = 0; i < 6; ++i) {
+    conversations.push_back(lone_request(i * 300ms, 150, 4));
+    conversations.back().turns.push_back({.think_time = 5s, .prompt_tokens = 4, .output_tokens = 4});
+  }
+  const auto quick = play(profile, conversations);
+  CHECK(quick.totals.num_writes > 0);
+  CHECK(quick.totals.num_reads > 0);
+  server.disk.per_page = 20e6;
+  const auto slow = play(profile, conversations);
+  const auto wait = [](const Simulation& simulation) {
+    const auto record = sorted(simulation)[1];  // the first conversation's second turn
+    return record.first_token - record.intended;
+  };
+  CHECK(sorted(slow)[1].cached_tokens == sorted(quick)[1].cached_tokens);
+  CHECK(wait(slow) > wait(quick) + 19ms);
+  server.num_disk_pages = 0;
+  CHECK(play(profile, conversations).totals.num_reads == 0);
+}
+
+TEST_CASE("simulator: the workers of one server get the turns of which they have the beginning") {
+  auto profile = plain_profile();
+  profile.serving.settings.cache_policy = EvictionPolicy::kValue;
+  std::vector<PlannedConversation> conversations;
+  for (int i = 0; i < 9; ++i) {
+    conversations.push_back(lone_request(i * 2ms, 100, 4));
+    for (int turn = 1; turn < 4; ++turn)
+      conversations.back().turns.push_back({.think_time = 20ms, .prompt_tokens = 7, .output_tokens = 4});
+  }
+  const auto cached = [&](std::optional<DispatchKind> dispatch) {
+    std::uint64_t tokens = 0;
+    for (const auto& record :
+         play(profile, conversations, {.num_workers = 3, .dispatch = dispatch}).result.records)
+      tokens += record.cached_tokens;
+    return tokens;
+  };
+  CHECK(cached(std::nullopt) > 9 * 3 * 96);
+  CHECK(cached(DispatchKind::kPowerOfTwo) < cached(std::nullopt) * 3 / 4);
+}
+
+TEST_CASE("simulator: workers of one server may be of several kinds") {
+  auto slow = plain_profile();
+  slow.iteration.fixed = 10e6;
+  const std::vector<WorkerKind> kinds = {{.profile = plain_profile()}, {.profile = slow}};
+  const auto run = [&] {
+    ListedConversations source(std::vector<PlannedConversation>(2, lone_request(0ms, 8, 5)));
+    return simulate(kinds, source, {RequestClass{}}, {.dispatch = std::nullopt});
+  };
+  const auto records = sorted(run());
+  CHECK(records[0].finished == 5ms);
+  CHECK(records[1].finished == 50ms);
+  auto other_pages = kinds;
+  other_pages[1].profile.serving.page_size = 32;
+  ListedConversations source({});
+  CHECK_THROWS_WITH_AS(simulate(other_pages, source, {RequestClass{}}, {.dispatch = std::nullopt}),
+                       "simulation: expected workers of one server with pages of 16 tokens, got 32",
+                       std::runtime_error);
+}
+
+TEST_CASE("simulator: a worker that is lost comes back, and what it ran is answered all the same") {
+  for (const auto dispatch : {std::optional<DispatchKind>(), std::optional(DispatchKind::kRoundRobin)}) {
+    const SimulationSettings settings{
+        .num_workers = 2, .dispatch = dispatch, .losses = {.mean_time = 60ms, .restart_time = 10ms}};
+    const auto simulation = play(plain_profile(), random_traffic(3, 100), settings);
+    CHECK(simulation.totals.num_losses > 3);
+    CHECK(is_equal(simulation, play(plain_profile(), random_traffic(3, 100), settings)));
+    std::size_t num_completed = 0;
+    for (const auto& record : simulation.result.records) {
+      const bool is_ended = record.outcome == Outcome::kCompleted || record.outcome == Outcome::kBroken;
+      CHECK(is_ended);
+      num_completed += record.outcome == Outcome::kCompleted ? 1 : 0;
+    }
+    CHECK(num_completed > simulation.result.records.size() / 2);
+  }
+}
+
+TEST_CASE("simulator: a client that hangs up frees its place at once, and has no further turn") {
+  auto profile = plain_profile();
+  profile.serving.settings.max_batch_sequences = 1;
+  auto given_up = lone_request(0ms, 8, 500);
+  given_up.turns[0].cancelled_after = 20ms;
+  given_up.turns.push_back(given_up.turns[0]);
+  auto waiting = lone_request(1ms, 8, 5);
+  auto never_began = lone_request(2ms, 8, 5);
+  never_began.turns[0].cancelled_after = 3ms;
+  const auto simulation = play(profile, {given_up, waiting, never_began});
+  const auto records = sorted(simulation);
+  REQUIRE(records.size() == 3);
+  CHECK(records[0].outcome == Outcome::kCancelled);
+  CHECK(records[0].finished == 20ms);
+  CHECK(records[0].gaps_us.size() > 10);
+  CHECK(records[1].outcome == Outcome::kCompleted);
+  CHECK(records[1].first_token < 25ms);
+  CHECK(records[2].outcome == Outcome::kCancelled);
+  CHECK(records[2].finished == 5ms);
+}
+
+TEST_CASE("simulator: a client that stops reading is refused") {
+  auto conversation = lone_request(0ms, 8, 5);
+  conversation.turns[0].stops_reading_after = 1ms;
+  CHECK_THROWS_WITH_AS(play(plain_profile(), {conversation}),
+                       "simulation: expected clients that read, got one of conversation 0 that stops",
+                       std::runtime_error);
+}
+
 TEST_CASE("simulator: batches take what is fitted times a residual that is drawn by the seed") {
   auto profile = plain_profile();
   profile.residuals = {2, 2};
@@ -292,8 +408,8 @@ TEST_CASE("simulator: on random traffic each turn ends once, on any number of wo
     profile.serving.num_pages = seed % 3 == 0 ? 40 : 256;
     profile.serving.limits.page_capacity = profile.serving.num_pages * 16;
     const auto traffic = random_traffic(seed, 150);
-    SimulationSettings settings{.num_workers = 1 + static_cast<std::uint32_t>(seed % 4),
-                                .dispatch = static_cast<DispatchKind>(seed % 4)};
+    SimulationSettings settings{.num_workers = 1 + static_cast<std::uint32_t>(seed % 4)};
+    settings.dispatch = seed % 5 > 0 ? std::optional(static_cast<DispatchKind>(seed % 4)) : std::nullopt;
     const auto simulation = play(profile, traffic, settings);
     std::set<std::pair<std::uint64_t, std::uint32_t>> seen;
     std::uint64_t num_tokens = 0;

@@ -30,6 +30,8 @@ json to_json(const PlannedTurn& turn) {
   if (turn.think_time.count() != 0) object["think_ns"] = turn.think_time.count();
   if (!turn.text.empty()) object["text"] = turn.text;
   if (!turn.answer.empty()) object["answer"] = turn.answer;
+  if (turn.cancelled_after) object["cancelled_after_ns"] = turn.cancelled_after->count();
+  if (turn.stops_reading_after) object["stops_reading_after_ns"] = turn.stops_reading_after->count();
   return object;
 }
 
@@ -73,12 +75,18 @@ PrefixBlock to_block(const json& pair, const std::string& place) {
   return {.id = whole_number(pair[0], place), .num_tokens = static_cast<std::uint32_t>(num_tokens)};
 }
 
+std::optional<nanoseconds> time_in(const JsonFields& fields, const char* key) {
+  return fields.has(key) ? std::optional(duration_in(fields, key)) : std::nullopt;
+}
+
 PlannedTurn to_turn(const JsonFields& fields) {
   return {.think_time = duration_in(fields, "think_ns"),
           .prompt_tokens = count_in(fields, "prompt_tokens"),
           .output_tokens = count_in(fields, "output_tokens"),
           .text = text_or_empty(fields, "text"),
-          .answer = text_or_empty(fields, "answer")};
+          .answer = text_or_empty(fields, "answer"),
+          .cancelled_after = time_in(fields, "cancelled_after_ns"),
+          .stops_reading_after = time_in(fields, "stops_reading_after_ns")};
 }
 
 class PlanFile final : public ConversationSource {
