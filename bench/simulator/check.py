@@ -2,121 +2,279 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the simulator against the live server on this machine.
 
-For each workload, several times: measures the costs (troupe profile), what the
-server and client add (troupe-loadgen profile), plays the workload live
-(troupe-loadgen run), simulates the same requests (troupe-loadgen simulate
---replay) and compares. Goals: mean within 5 %, p98 within 8 %, throughput
-within 3 %, of the median over repetitions. Wants a machine that does nothing
-else; says how much else it saw.
+For each model: serves short chats, fits the costs to the iterations that were served (troupe profile --live), finds
+what server and client add (troupe-loadgen profile). Then, at each load and several times: plays the workload live,
+simulates the same requests (troupe-loadgen simulate --replay), and compares. Goals are for the mean of the ratios,
+which comes with its 95 % interval.
 
-Usage: bench/simulator/check.py [--build DIR] [--repetitions N] [--seconds N] [WORKLOAD ...]
-Exit status: 0 if all goals are met, 1 if not.
+A machine that is not quiet gives no result: where others use a CPU, the host steals time or compute threads lose their
+cores, it says so in place of a number. Ten minutes with the defaults; four cores.
+
+Usage: bench/simulator/check.py [--build DIR] [--loads 0.3 0.6] [--repetitions N] [--seconds N] [--threads N]
+           [--server-cpus 0-2] [--client-cpus 3] [--anyway] [100m smollm2 demo ...]
+Exit status: 0 if all goals are met, 1 if one is missed, 77 if there is no result.
 """
 import argparse
 import json
 import math
 import os
 import pathlib
-import statistics
+import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+from intervals import interval  # noqa: E402
 from live_server import DEMO_MODEL, ROOT, Server, results, run  # noqa: E402
+from quiet import Watch  # noqa: E402
+from random_llama import random_llama  # noqa: E402
 
-# One compute thread: the generator, which is part of the live run only, has the other core.
-HOST_DEVICE = ["--device", "cpu", "--threads", "1"]
-NOOP_DEVICE = ["--device", "noop", "--noop-iteration-us", "5000", "--max-batch-sequences", "16"]
-# Workload: options of the server, share of what it can do at most.
-WORKLOADS = {"noop": (NOOP_DEVICE, 0.85), "chat": (HOST_DEVICE, 0.6), "mixed": (HOST_DEVICE, 0.5)}
-# Name, key in results.json, largest distance from 1, shown only.
-MEASURES = [("mean latency", "mean_e2el_ms", 0.05),
-            ("p98 latency", "p98_e2el_ms", 0.08),
-            ("tokens a second", "output_throughput", 0.03),
-            ("mean first token", "mean_ttft_ms", None),
-            ("p98 first token", "p98_ttft_ms", None),
-            ("mean time a token", "mean_tpot_ms", None)]
+WORKLOAD = HERE / "fidelity.toml"
+CALIBRATION_LOAD = 0.45  # between the loads that are compared
+NO_RESULT = 77
+# Name, largest distance from 1 of simulated / live; none: shown only.
+MEASURES = {"service time": 0.02, "mean latency": 0.05, "p98 latency": 0.08, "tokens a second": 0.02,
+            "mean first token": None, "mean time a token": None}
 
 
-def highest_rate(loadgen, profile, workload, directory):
-    """Conversations a second when there are always some waiting."""
-    run(loadgen, "simulate", "--profile", profile, "--workload", workload, "--rate", 100000,
-        "--conversations", 600, "--max-waiting", 1000000, "--max-queue-ms", 100000000,
-        "--out", directory)
-    records = [json.loads(line) for line in (directory / "requests.jsonl").read_text().splitlines()]
-    conversations = {record["conversation"] for record in records if "conversation" in record}
-    return (len(conversations) or 600) / results(directory)["run_duration_s"]
+def smollm2():
+    return pathlib.Path(subprocess.run([ROOT / "scripts/get-model", "smollm2"], capture_output=True, text=True,
+                                       check=True).stdout.strip().splitlines()[-1])
 
 
-def compare_once(arguments, name, seed, directory):
-    """Ratios of simulated to live by measure, and what else was noticed."""
-    troupe, loadgen = arguments.build / "app/troupe", arguments.build / "loadgen/troupe-loadgen"
-    options, load = WORKLOADS[name]
-    workload, profile = HERE / f"{name}.toml", directory / "profile.json"
-    run(troupe, "profile", "--model", DEMO_MODEL, "--log-level", "error", "--rounds",
-        arguments.rounds, "--out", profile, *options)
-    with Server(troupe, options) as server:
-        run(loadgen, "profile", "--url", server.url, "--profile", profile)
-        rate = load * highest_rate(loadgen, profile, workload, directory / "capacity")
-        run(loadgen, "run", "--url", server.url, "--workload", workload, "--rate", f"{rate:.3f}",
-            "--duration", arguments.seconds, "--seed", seed, "--no-calibrate", "--warmup", 2,
-            "--out", directory / "live")
-    run(loadgen, "simulate", "--profile", profile, "--replay", directory / "live",
-        "--out", directory / "simulated")
-    live, simulated = results(directory / "live"), results(directory / "simulated")
-    # null: endless, or nothing was measured. Such a ratio is within no goal.
-    ratios = {key: simulated[key] / live[key] if simulated[key] is not None and live[key] else math.inf
-              for _, key, _ in MEASURES}
-    fit = json.loads(profile.read_text())["fit"]
-    note = (f"{rate:.1f} conversations/s, {live['completed']} of {live['num_prompts']} completed, "
-            f"client delay p99 {live['p99_client_delay_ms']:.2f} ms, "
-            f"fit off by {100 * fit['mean_error']:.1f} %, load average {os.getloadavg()[0]:.1f}")
-    return ratios, live, simulated, note
+MODELS = {"100m": lambda: random_llama(pathlib.Path(tempfile.gettempdir()) / "troupe_bench_random_llama"),
+          "smollm2": smollm2, "demo": lambda: DEMO_MODEL}
 
 
-def milliseconds(value):
-    return "none" if value is None else f"{value:.1f} ms"
+def cpus_in(text):
+    """The set that "0-2,5" names."""
+    cpus = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        cpus |= set(range(int(first), int(last or first) + 1))
+    return cpus
 
 
-def check(arguments, name):
-    """True if the workload meets its goals."""
-    print(f"{name}: {(HERE / (name + '.toml')).read_text().splitlines()[1].lstrip('# ')}", flush=True)
-    all_ratios = []
-    for repetition in range(arguments.repetitions):
-        with tempfile.TemporaryDirectory() as directory:
-            ratios, live, simulated, note = compare_once(arguments, name, repetition + 1,
-                                                         pathlib.Path(directory))
-        all_ratios.append(ratios)
-        print(f"  {note}; mean latency live {milliseconds(live['mean_e2el_ms'])}, "
-              f"simulated {milliseconds(simulated['mean_e2el_ms'])}", flush=True)
-    is_met = True
-    for label, key, goal in MEASURES:
-        values = [ratios[key] for ratios in all_ratios]
-        ratio = statistics.median(values)
-        verdict = ""
-        if goal is not None:
-            is_within = abs(ratio - 1) <= goal
-            is_met = is_met and is_within
-            verdict = f"   goal within {100 * goal:.0f} %: {'met' if is_within else 'MISSED'}"
-        print(f"  simulated / live {label:18s} {ratio:.3f} ({min(values):.3f}-{max(values):.3f}){verdict}",
-              flush=True)
-    return is_met
+class Here:
+    """While entered, what is started runs on these CPUs."""
+
+    def __init__(self, cpus):
+        self.cpus = cpus
+
+    def __enter__(self):
+        self.before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, self.cpus)
+
+    def __exit__(self, *_):
+        os.sched_setaffinity(0, self.before)
+
+
+def iterations(trace):
+    """Shape and seconds on the device of each batch in a trace file."""
+    def value(attribute):
+        (number,) = attribute["value"].values()
+        return float(number) if isinstance(number, (int, float, str)) else 0.0
+
+    for line in trace.read_text().splitlines():
+        for resource in json.loads(line)["resourceSpans"]:
+            for scope in resource["scopeSpans"]:
+                for span in scope["spans"]:
+                    if span["name"] != "iteration":
+                        continue
+                    found = {attribute["key"]: value(attribute) for attribute in span["attributes"]
+                             if attribute["key"].startswith("troupe.batch.")}
+                    if found.get("troupe.batch.tokens") and not found.get("troupe.batch.copies"):
+                        yield {key.removeprefix("troupe.batch."): number for key, number in found.items()}
+
+
+def fitted_nanoseconds(cost, shape):
+    """As IterationCost in policy/costs/cost_profile.hpp."""
+    time, knots = cost["fixed_ns"], cost["knots"]
+    for i, (knot, slope) in enumerate(zip(knots, cost["slopes_ns"])):
+        end = shape["tokens"] if i + 1 == len(knots) else min(shape["tokens"], knots[i + 1])
+        time += slope * max(0, end - knot)
+    for part in ("sequence", "output_row", "decode_key", "prefill_pair"):
+        time += cost[f"per_{part}_ns"] * shape[f"{part}s"]
+    return time
+
+
+def service_ratio(profile, trace):
+    """Time that the profile gives for the batches of a run over the time that they took."""
+    cost = json.loads(profile.read_text())["iteration"]
+    fitted = taken = 0
+    for shape in iterations(trace):
+        fitted += fitted_nanoseconds(cost, shape)
+        taken += shape["network_seconds"] * 1e9
+    return fitted / taken if taken else math.inf
+
+
+def records(directory):
+    lines = [json.loads(line) for line in (directory / "requests.jsonl").read_text().splitlines()]
+    return [line for line in lines if "outcome" in line]
+
+
+def tokens_a_second(directory):
+    """Of the whole run, from its begin to its last answer."""
+    whole = results(directory)
+    return whole["total_output_tokens"] / whole["run_duration_s"]
+
+
+def figures(directory):
+    whole = results(directory)
+    return {"mean latency": whole["mean_e2el_ms"], "p98 latency": whole["p98_e2el_ms"],
+            "tokens a second": tokens_a_second(directory), "mean first token": whole["mean_ttft_ms"],
+            "mean time a token": whole["mean_tpot_ms"]}
+
+
+class Check:
+    def __init__(self, arguments, name, directory):
+        self.arguments, self.name, self.directory = arguments, name, directory
+        self.troupe = arguments.build / "app/troupe"
+        self.loadgen = arguments.build / "loadgen/troupe-loadgen"
+        self.model = MODELS[name]()
+        self.options = ["--device", "cpu", "--threads", arguments.threads, "--memory", "2GiB"]
+        self.profile = directory / "profile.json"
+
+    def server(self, trace):
+        options = [*self.options, "--trace-file", trace, "--trace-max-iterations-per-second", 100000,
+                   "--trace-file-limit", 1 << 33]
+        return Server(self.troupe, options, model=self.model)
+
+    def on_server_cpus(self, *command):
+        with Here(self.arguments.server_cpus):
+            return run(self.troupe, *command)
+
+    def generate(self, *command):
+        with Here(self.arguments.client_cpus):
+            return run(self.loadgen, *command)
+
+    def play(self, server, out, seconds, seed, *more):
+        self.generate("run", "--url", server.url, "--workload", WORKLOAD, "--duration", seconds, "--seed", seed,
+                      "--no-calibrate", "--out", out, *more)
+
+    def calibrate(self):
+        """Writes the profile. Returns why it says nothing; empty: it does."""
+        trace, seconds = self.directory / "calibration.jsonl", self.arguments.seconds
+        with Here(self.arguments.server_cpus):
+            server = self.server(trace).__enter__()
+        try:
+            watch = Watch(server.process.pid)
+            self.play(server, self.directory / "crowd", seconds / 5, 1001, "--users", 8)
+            rate = CALIBRATION_LOAD * results(self.directory / "crowd")["completed"] / (seconds / 5)
+            self.play(server, self.directory / "calibration", seconds, 1002, "--rate", f"{rate:.3f}")
+            reasons = watch.end().reasons()
+        finally:
+            server.__exit__()
+        self.on_server_cpus("profile", "--live", trace, "--model", self.model, "--out", self.profile,
+                            "--log-level", "error", *self.options)
+        with Here(self.arguments.server_cpus):
+            server = self.server(self.directory / "overheads.jsonl").__enter__()
+        try:
+            self.generate("profile", "--url", server.url, "--profile", self.profile, "--users", "1,4", "--requests", 4,
+                          "--max-prompt-tokens", 96, "--output-tokens", 16)
+        finally:
+            server.__exit__()
+        return reasons
+
+    def highest_rate(self):
+        """Conversations a second when there are always some waiting."""
+        out = self.directory / "capacity"
+        run(self.loadgen, "simulate", "--profile", self.profile, "--workload", WORKLOAD, "--rate", 100000,
+            "--conversations", 400, "--max-waiting", 1000000, "--max-queue-ms", 100000000, "--out", out)
+        return 400 / results(out)["run_duration_s"]
+
+    def compare_once(self, rate, seed):
+        """Ratios of simulated to live by measure, and why they say nothing (empty: they do)."""
+        at = self.directory / f"{rate:.3f}-{seed}"
+        at.mkdir()
+        with Here(self.arguments.server_cpus):
+            server = self.server(at / "trace.jsonl").__enter__()
+        try:
+            watch = Watch(server.process.pid)
+            self.play(server, at / "live", self.arguments.seconds, seed, "--rate", f"{rate:.3f}")
+            noise = watch.end()
+        finally:
+            server.__exit__()
+        run(self.loadgen, "simulate", "--profile", self.profile, "--replay", at / "live", "--seed", seed,
+            "--out", at / "simulated")
+        live, simulated = figures(at / "live"), figures(at / "simulated")
+        # null: endless, or nothing was measured. Such a ratio is within no goal.
+        ratios = {name: simulated[name] / live[name] if simulated[name] is not None and live[name] else math.inf
+                  for name in live}
+        ratios["service time"] = service_ratio(self.profile, at / "trace.jsonl")
+        whole = results(at / "live")
+        print(f"    seed {seed}: {whole['completed']} of {whole['num_prompts']} completed; {noise.text()}", flush=True)
+        return ratios, noise.reasons()
+
+    def compare(self, load, rate):
+        """True: the goals are met. None: no result."""
+        print(f"  load {load}: {rate:.2f} conversations/s", flush=True)
+        all_ratios = []
+        for seed in range(1, self.arguments.repetitions + 1):
+            ratios, reasons = self.compare_once(rate, seed)
+            if reasons and not self.arguments.anyway:
+                print(f"    NO RESULT: the machine was not quiet: {'; '.join(reasons)}", flush=True)
+                return None
+            all_ratios.append(ratios)
+        is_met = True
+        for name, goal in MEASURES.items():
+            found = interval([ratios[name] for ratios in all_ratios])
+            text = f"    simulated / live {name:18s} {found.mean:.3f} ({found.low:.3f} to {found.high:.3f})"
+            if goal is not None and not self.arguments.anyway:
+                is_within = abs(found.mean - 1) <= goal
+                is_met = is_met and is_within
+                text += f"   goal within {100 * goal:.0f} %: {'met' if is_within else 'MISSED'}"
+            print(text, flush=True)
+        return None if self.arguments.anyway else is_met
+
+    def run(self):
+        """An outcome for each load."""
+        begin = time.monotonic()
+        print(f"{self.name}: {self.arguments.threads} compute threads, server on CPUs "
+              f"{sorted(self.arguments.server_cpus)}, generator on {sorted(self.arguments.client_cpus)}", flush=True)
+        reasons = self.calibrate()
+        if reasons and not self.arguments.anyway:
+            print(f"  NO RESULT: the machine was not quiet while costs were measured: {'; '.join(reasons)}", flush=True)
+            return [None]
+        highest = self.highest_rate()
+        outcomes = [self.compare(load, load * highest) for load in self.arguments.loads]
+        print(f"  {time.monotonic() - begin:.0f} s", flush=True)
+        return outcomes
+
+
+def parsed():
+    count = os.cpu_count()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(MODELS) + " (default: 100m smollm2)")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    parser.add_argument("--loads", type=float, nargs="+", default=[0.3, 0.6], help="shares of what the server can do")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=30, help="of each live run")
+    parser.add_argument("--threads", type=int, default=max(1, count // 2), help="of computation, each bound to a core")
+    parser.add_argument("--server-cpus", type=cpus_in, default=set(range(max(1, count - 1))), help="such as 0-2")
+    parser.add_argument("--client-cpus", type=cpus_in, default={count - 1}, help="such as 3")
+    parser.add_argument("--anyway", action="store_true",
+                        help="print the figures of a machine that is not quiet; no goal is judged")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.models if name not in MODELS]
+    if unknown:
+        parser.error(f"expected {', '.join(MODELS)}, got {', '.join(unknown)}")
+    if arguments.repetitions < 1:
+        parser.error("--repetitions: expected at least 1")
+    return arguments
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=30, help="of each live run")
-    parser.add_argument("--rounds", type=int, default=7, help="of troupe profile")
-    arguments = parser.parse_args()
-    unknown = [name for name in arguments.workloads if name not in WORKLOADS]
-    if unknown:
-        parser.error(f"expected {', '.join(WORKLOADS)}, got {', '.join(unknown)}")
-    outcomes = [check(arguments, name) for name in arguments.workloads or WORKLOADS]
-    return 0 if all(outcomes) else 1
+    arguments = parsed()
+    outcomes = []
+    for name in arguments.models or ["100m", "smollm2"]:
+        with tempfile.TemporaryDirectory() as directory:
+            outcomes += Check(arguments, name, pathlib.Path(directory)).run()
+    if False in outcomes:
+        return 1
+    return NO_RESULT if None in outcomes else 0
 
 
 if __name__ == "__main__":
