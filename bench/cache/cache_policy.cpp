@@ -10,7 +10,6 @@
 // as the rest (8 B on a GPU: 30000; demo model: 700); 0: never] [seconds of the
 // trace; 0: none] [seconds of chats; 0: none] [the trace's file]
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "bench/cache/cache_replay.hpp"
+#include "bench/cache/think_times.hpp"
 #include "loadgen/workload/traces/trace_selection.hpp"
 #include "loadgen/workload/workload_settings.hpp"
 
@@ -86,33 +86,10 @@ class Comparison {
   Make make_;
 };
 
-DistributionSettings exponential(double mean_s) {
-  DistributionSettings settings = fixed(mean_s);
-  settings.kind = DistributionSettings::Kind::kExponential;
-  return settings;
-}
-
-DistributionSettings heavy(DistributionSettings::Kind kind) {
-  DistributionSettings settings;
-  settings.kind = kind;
-  if (kind == DistributionSettings::Kind::kLogNormal) {
-    settings.median = 20;
-    settings.sigma = 1.5;
-    return settings;
-  }
-  // Pareto: alpha 1.5, mean 60 s.
-  for (int i = 0; i <= 1000; ++i) settings.quantiles.push_back(20 * std::pow(1 - i / 1000.5, -1 / 1.5));
-  return settings;
-}
-
 WorkloadSettings chats(const DistributionSettings& think_time_s, bool share_system_prompts, double seconds) {
-  WorkloadSettings workload = preset("sharegpt-like");
-  workload.arrivals.rate = 1;
-  workload.max_conversations = 0;
-  workload.duration_s = seconds;
-  auto& lengths = workload.classes.front();
-  lengths.think_time_s = think_time_s;
-  if (share_system_prompts) lengths.prefix = {.count = 20, .tokens = 600, .zipf_exponent = 1};
+  WorkloadSettings workload = bench::chats(think_time_s, seconds);
+  if (share_system_prompts)
+    workload.classes.front().prefix = {.count = 20, .tokens = 600, .zipf_exponent = 1};
   return workload;
 }
 
@@ -127,11 +104,11 @@ void replay_chats(const RecomputeCost& cost, double seconds) {
       for (const std::uint32_t num_host_pages : {0U, 2000U, 6000U, 12000U})
         play("exponential, " + std::to_string(static_cast<int>(think_time_s)) + " s" +
                  (share ? ", shared" : ""),
-             exponential(think_time_s), share, num_host_pages);
+             bench::exponential(think_time_s), share, num_host_pages);
   for (const std::uint32_t num_host_pages : {2000U, 6000U, 12000U})
-    play("log-normal, median 20 s", heavy(DistributionSettings::Kind::kLogNormal), false, num_host_pages);
+    play("log-normal, median 20 s", bench::log_normal(), false, num_host_pages);
   for (const std::uint32_t num_host_pages : {2000U, 6000U, 12000U})
-    play("Pareto, 60 s", heavy(DistributionSettings::Kind::kQuantiles), false, num_host_pages);
+    play("Pareto, 60 s", bench::pareto(), false, num_host_pages);
 }
 
 void replay_mooncake(const std::string& file, const RecomputeCost& cost, double seconds) {

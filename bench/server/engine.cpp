@@ -86,7 +86,10 @@ double engine_iteration(Engine& engine, std::uint32_t num_streams, std::uint32_t
     streams.push_back(sink->wait());
     if (streams.back().empty()) throw std::runtime_error("a stream ended without a token");
   }
-  return bench::seconds_per_step(streams);
+  const double step = bench::seconds_per_step(streams);
+  if (!(step > 0))
+    throw std::runtime_error("expected streams that all run at once, got none: fewer streams?");
+  return step;
 }
 
 // Seconds the device has spent on batches so far, from the engine's metrics.
@@ -119,9 +122,7 @@ void report_planner(const CpuModel& model, std::uint32_t num_streams, double ite
       fresh * 1e6, 100 * fresh / iteration, cached * 1e6, 100 * cached / iteration);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   const auto num_streams = static_cast<std::uint32_t>(argc > 1 ? std::atoi(argv[1]) : 16);
   const auto directory = bench::llama_100m_model();
   CpuModelSettings settings;
@@ -169,4 +170,15 @@ int main(int argc, char** argv) {
               100 * share.median, 100 * share.minimum, 100 * share.maximum);
   report_planner(*model, num_streams, iteration);
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_engine: %s\n", error.what());
+    return 1;
+  }
 }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "loadgen/client/calibration.hpp"
+#include "loadgen/client/machine.hpp"
 #include "loadgen/client/server/server_check.hpp"
 #include "loadgen/client/server/server_sampler.hpp"
 #include "loadgen/workload/distribution.hpp"
@@ -132,6 +133,9 @@ class LiveRunner {
     if (settings_.counts_completed_only) settings.emplace_back(kPercentilesSetting, kOfCompleted);
     settings.emplace_back("temperature", number_text(load_.sampling.temperature));
     settings.emplace_back("troupe-loadgen", TROUPE_VERSION);
+    const auto version = server_version(load_.client.server, load_.client.api_key);
+    settings.emplace_back("server version", version.empty() ? "not said" : version);
+    for (auto& fact : generator_machine()) settings.push_back(std::move(fact));
     run_.result.settings.insert(run_.result.settings.begin(), settings.begin(), settings.end());
   }
 
@@ -150,6 +154,7 @@ class LiveRunner {
     run_.result = std::move(played.result);
     auto& result = run_.result;
     result.settings = std::move(earlier.settings);
+    note("load average after", load_average());
     note("realtime generator", played.was_realtime ? "yes" : "no");
     result.warnings.insert(result.warnings.begin(), earlier.warnings.begin(), earlier.warnings.end());
     result.name = settings_.name.empty() ? default_name() : settings_.name;

@@ -131,8 +131,17 @@ class LoadDriver {
     client_.send({.path = std::string(endpoint_path(settings_.endpoint)),
                   .body = std::move(session->body),
                   .id = request_id(dialogue.plan().number, static_cast<std::uint32_t>(dialogue.turn())),
-                  .is_streamed = settings_.sampling.is_streamed},
+                  .is_streamed = settings_.sampling.is_streamed,
+                  .impatience = impatience_of(*session)},
                  [this, session](Completion completion) { on_done(session, std::move(completion)); });
+  }
+
+  Impatience impatience_of(const Session& session) const {
+    const PlannedTurn& turn = session.dialogue.planned_turn();
+    const auto at = [&](const std::optional<nanoseconds>& after) {
+      return after ? std::optional(run_.begin + session.intended + *after) : std::nullopt;
+    };
+    return {.hangs_up_at = at(turn.cancelled_after), .stops_reading_at = at(turn.stops_reading_after)};
   }
 
   void on_done(const SessionPointer& session, Completion completion) {
@@ -141,6 +150,7 @@ class LoadDriver {
     start_delays_.push_back(start_delay(session->intended, completion, run_.begin));
     const auto finished = record.finished;
     const bool is_completed = record.outcome == Outcome::kCompleted;
+    const bool is_cancelled = record.outcome == Outcome::kCancelled;
     note(std::move(record));
     if (is_completed) {
       auto& content = completion.answer.content;
@@ -150,8 +160,8 @@ class LoadDriver {
       else
         start_next(finished);
     } else {
-      if (is_sending_) num_lost_turns_ += session->turns_left() - 1;
-      start_next(finished + kPauseAfterFailure);
+      if (is_sending_ && !is_cancelled) num_lost_turns_ += session->turns_left() - 1;
+      start_next(is_cancelled ? finished : finished + kPauseAfterFailure);
     }
     end_if_done();
   }

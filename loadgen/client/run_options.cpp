@@ -44,6 +44,9 @@ void check(const RunOptions& options) {
   expect_at_least("run.max_unreachable", 1, options.max_unreachable);
   expect_at_least("run.max_error_share", 0, options.max_error_share);
   expect_at_least("run.metrics_period_s", 0, options.metrics_period_s);
+  if (options.insecure && !options.certificate.empty())
+    refuse_setting("run.certificate", "none where any certificate will do (insecure)",
+                   "'" + options.certificate + "'");
   if (options.end_prompt_id > 0 && options.first_prompt_id >= options.end_prompt_id)
     refuse_setting("run.first_prompt_id", "less than end_prompt_id, " + std::to_string(options.end_prompt_id),
                    std::to_string(options.first_prompt_id));
@@ -75,6 +78,8 @@ void read_run_options(const toml::table& root, RunOptions& options) {
   TableReader reader(*node->as_table(), "run");
   reader.read("name", options.name);
   reader.read("url", options.url);
+  reader.read("certificate", options.certificate);
+  reader.read("insecure", options.insecure);
   reader.read("model", options.model);
   reader.read("api_key", options.api_key);
   options.endpoint =
@@ -112,6 +117,7 @@ LiveRunSettings live_settings(const RunOptions& options, const WorkloadSettings&
                            .end = static_cast<std::int32_t>(options.end_prompt_id)};
   auto& load = settings.load;
   load.client.server = parse_server_address(options.url);
+  load.client.server.trust = {.certificate_file = options.certificate, .is_insecure = options.insecure};
   load.client.api_key = options.api_key;
   load.client.timeout = seconds_to_milliseconds(options.timeout_s);
   const auto most = most_connections();

@@ -15,7 +15,9 @@ namespace troupe::loadgen {
 struct RunOptions {
   std::string name;
   std::string url = "http://127.0.0.1:8000";
-  std::string model;  // empty: the server's first
+  std::string certificate;  // of https: a PEM file of certificates to trust; empty: the system's
+  bool insecure = false;    // of https: any certificate will do
+  std::string model;        // empty: the server's first
   std::string api_key;
   std::string endpoint = "chat";  // or "completions", "responses", "embeddings"
   bool streams = true;

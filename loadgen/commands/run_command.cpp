@@ -26,8 +26,9 @@ struct RunFlags {
   WorkloadFlags workload;
   std::optional<double> warmup, cooldown, drain, timeout, temperature, max_error_share;
   std::optional<std::uint64_t> seed, max_connections;
-  std::optional<std::string> url, model, endpoint, percentiles, name;
+  std::optional<std::string> url, certificate, model, endpoint, percentiles, name;
   RateSearchFlags search;
+  bool is_insecure = false;
   bool is_whole = false;
   bool skips_calibration = false;
   std::string out;
@@ -38,6 +39,9 @@ void add_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--seed", flags.seed, "of the plan; the same seed sends the same requests")
       ->default_str("1");
   app.add_option("--url", flags.url, "the server")->default_str("http://127.0.0.1:8000");
+  app.add_option("--certificate", flags.certificate,
+                 "of https: a PEM file of certificates to trust (default: the system's)");
+  app.add_flag("--insecure", flags.is_insecure, "of https: any certificate will do");
   app.add_option("--model", flags.model, "its name there (default: the first of /v1/models)");
   app.add_option("--endpoint", flags.endpoint, "chat, completions, responses or embeddings")
       ->default_str("chat");
@@ -82,6 +86,7 @@ void override_with(T& value, const std::optional<U>& flag) {
 void apply_options(const RunFlags& flags, RunOptions& options) {
   override_with(options.name, flags.name);
   override_with(options.url, flags.url);
+  override_with(options.certificate, flags.certificate);
   override_with(options.model, flags.model);
   override_with(options.endpoint, flags.endpoint);
   override_with(options.percentiles, flags.percentiles);
@@ -93,6 +98,7 @@ void apply_options(const RunFlags& flags, RunOptions& options) {
   override_with(options.timeout_s, flags.timeout);
   override_with(options.max_connections, flags.max_connections);
   override_with(options.max_error_share, flags.max_error_share);
+  if (flags.is_insecure) options.insecure = true;
   if (flags.is_whole) options.streams = false;
   if (flags.skips_calibration) options.calibrates = false;
   for (const char* variable : {"OPENAI_API_KEY", "TROUPE_LOADGEN_API_KEY"})

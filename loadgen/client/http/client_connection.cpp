@@ -5,6 +5,7 @@
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/asio/write.hpp>
 
 #include <utility>
@@ -18,6 +19,7 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr std::size_t kMaxBufferBytes = 128 * 1024;
+constexpr int kStalledWindowBytes = 4096;
 // For the end of a body after [DONE]: some servers send it apart.
 constexpr std::chrono::seconds kDrainTime{1};
 // Servers close idle connections after 5 s and more; a request that meets such
@@ -26,20 +28,51 @@ constexpr std::chrono::seconds kMaxIdleTime{4};
 
 }  // namespace
 
-ClientConnection::ClientConnection(asio::io_context& io, const Endpoints& endpoints, OnFree on_free)
-    : socket_(io), endpoints_(endpoints), on_free_(std::move(on_free)), buffer_(kMaxBufferBytes) {}
+ClientConnection::ClientConnection(asio::io_context& io, const Endpoints& endpoints, TlsClient* tls,
+                                   OnFree on_free)
+    : socket_(io),
+      endpoints_(endpoints),
+      tls_(tls),
+      on_free_(std::move(on_free)),
+      hang_up_(io),
+      stall_(io),
+      buffer_(kMaxBufferBytes) {}
 
-void ClientConnection::send(std::string bytes, bool is_streamed, SteadyTime deadline, OnDone on_done) {
+void ClientConnection::send(std::string bytes, bool is_streamed, SteadyTime deadline,
+                            const Impatience& impatience, OnDone on_done) {
   request_ = std::move(bytes);
   reader_ = std::make_unique<AnswerReader>(is_streamed);
   deadline_ = deadline;
   on_done_ = std::move(on_done);
   completion_ = {};
   completion_.started = steady_clock::now();
+  plan_impatience(impatience);
   if (state_ == State::kNew)
     connect();
   else
     write();
+}
+
+void ClientConnection::plan_impatience(const Impatience& impatience) {
+  if (impatience.hangs_up_at) {
+    hang_up_.expires_at(*impatience.hangs_up_at);
+    hang_up_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error) self->fail(Outcome::kCancelled, "its client hung up, as planned");
+    });
+  }
+  if (impatience.stops_reading_at) {
+    stall_.expires_at(*impatience.stops_reading_at);
+    stall_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error) self->stop_reading();
+    });
+  }
+}
+
+// A small window makes the server feel it soon.
+void ClientConnection::stop_reading() {
+  has_stopped_reading_ = true;
+  error_code ignored;
+  socket_.set_option(asio::socket_base::receive_buffer_size(kStalledWindowBytes), ignored);
 }
 
 void ClientConnection::connect() {
@@ -48,6 +81,18 @@ void ClientConnection::connect() {
     if (self->state_ != State::kConnecting) return;
     if (error) return self->fail(Outcome::kUnreachable, "can't connect: " + error.message());
     self->socket_.set_option(asio::ip::tcp::no_delay(true), error);
+    if (self->tls_ != nullptr) return self->shake_hands();
+    self->write();
+  });
+}
+
+void ClientConnection::shake_hands() {
+  encrypted_.emplace(tls_->stream_over(socket_));
+  encrypted_->async_handshake(asio::ssl::stream_base::client, [self = shared_from_this()](error_code error) {
+    if (self->state_ != State::kConnecting) return;
+    if (error)
+      return self->fail(Outcome::kUnreachable,
+                        "no TLS session: " + TlsClient::problem_of(*self->encrypted_, error));
     self->write();
   });
 }
@@ -58,23 +103,27 @@ void ClientConnection::write() {
   read();  // a server may answer, or hang up, before it has read everything
   completion_.sent = steady_clock::now();
   // A failure shows when reading, where an answer that came before it shows too.
-  asio::async_write(
-      socket_, asio::buffer(request_),
-      [self = shared_from_this()](error_code error, std::size_t) { self->is_written_ = !error; });
+  const auto on_written = [self = shared_from_this()](error_code error, std::size_t) {
+    self->is_written_ = !error;
+  };
+  if (encrypted_) return asio::async_write(*encrypted_, asio::buffer(request_), on_written);
+  asio::async_write(socket_, asio::buffer(request_), on_written);
 }
 
 void ClientConnection::read() {
-  socket_.async_read_some(buffer_.prepare(kReadBytes),
-                          [self = shared_from_this()](error_code error, std::size_t num_bytes) {
-                            self->on_read(error, num_bytes);
-                          });
+  const auto on_bytes = [self = shared_from_this()](error_code error, std::size_t num_bytes) {
+    self->on_read(error, num_bytes);
+  };
+  if (encrypted_) return encrypted_->async_read_some(buffer_.prepare(kReadBytes), on_bytes);
+  socket_.async_read_some(buffer_.prepare(kReadBytes), on_bytes);
 }
 
 void ClientConnection::on_read(const error_code& error, std::size_t num_bytes) {
   const auto now = steady_clock::now();
   if (state_ != State::kBusy && state_ != State::kDraining) return;
   if (error) {
-    reader_->end(error == asio::error::eof ? "" : error.message(), now);
+    const bool is_end = error == asio::error::eof || error == asio::ssl::error::stream_truncated;
+    reader_->end(is_end ? "" : error.message(), now);
     return settle(State::kClosed);
   }
   buffer_.commit(num_bytes);
@@ -90,7 +139,8 @@ void ClientConnection::on_read(const error_code& error, std::size_t num_bytes) {
   } else if (buffer_.size() + kReadBytes > kMaxBufferBytes) {
     fail(Outcome::kBroken, "the answer is not HTTP: a line has no end");
   }
-  if (state_ == State::kBusy || state_ == State::kDraining) read();
+  const bool wants_more = state_ == State::kBusy || state_ == State::kDraining;
+  if (wants_more && !has_stopped_reading_) read();
 }
 
 void ClientConnection::check_deadline(SteadyTime now) {
@@ -110,13 +160,18 @@ void ClientConnection::abandon() {
 }
 
 void ClientConnection::fail(Outcome outcome, const std::string& error) {
-  reader_->give_up(outcome, error, steady_clock::now());
+  if (has_stopped_reading_)
+    reader_->give_up(Outcome::kCancelled, "its client stopped reading, as planned", steady_clock::now());
+  else
+    reader_->give_up(outcome, error, steady_clock::now());
   settle(State::kClosed);
 }
 
 // First the connection, then the answer: the callback may send the next
 // request, which then finds this connection.
 void ClientConnection::settle(State state) {
+  hang_up_.cancel();
+  stall_.cancel();
   auto completion = std::move(completion_);
   const auto on_done = std::exchange(on_done_, nullptr);
   if (on_done) completion.answer = reader_->take_answer();

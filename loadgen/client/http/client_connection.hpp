@@ -8,15 +8,26 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 
 #include "loadgen/client/http/answer_reader.hpp"
+#include "loadgen/client/http/tls_client.hpp"
 
 namespace troupe::loadgen {
+
+// What the client of a request does at times of its own; none: it waits for the answer.
+struct Impatience {
+  std::optional<SteadyTime> hangs_up_at;
+  // It reads no more and keeps the connection, until the deadline or the end of the run.
+  // What the kernels between have room for goes on arriving there.
+  std::optional<SteadyTime> stops_reading_at;
+};
 
 struct Completion {
   Answer answer;
@@ -31,11 +42,12 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection> {
   // Told when the connection is idle or closed, once a change.
   using OnFree = std::function<void(const std::shared_ptr<ClientConnection>&)>;
 
-  // Both outlive the connection.
-  ClientConnection(boost::asio::io_context& io, const Endpoints& endpoints, OnFree on_free);
+  // All outlive the connection. tls: how it speaks https; null: it speaks http.
+  ClientConnection(boost::asio::io_context& io, const Endpoints& endpoints, TlsClient* tls, OnFree on_free);
 
   // Connects first if need be. Calls back exactly once, later. Only if idle or new.
-  void send(std::string bytes, bool is_streamed, SteadyTime deadline, OnDone on_done);
+  void send(std::string bytes, bool is_streamed, SteadyTime deadline, const Impatience& impatience,
+            OnDone on_done);
   // Ends an answer under way as timed out, or stops draining, if it is time.
   void check_deadline(SteadyTime now);
   // Ends an answer under way as unfinished, and closes.
@@ -50,6 +62,9 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection> {
   enum class State : std::uint8_t { kNew, kConnecting, kBusy, kDraining, kIdle, kClosed };
 
   void connect();
+  void shake_hands();
+  void plan_impatience(const Impatience& impatience);
+  void stop_reading();
   void write();
   void read();
   void on_read(const boost::system::error_code& error, std::size_t num_bytes);
@@ -59,7 +74,11 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection> {
 
   boost::asio::ip::tcp::socket socket_;
   const Endpoints& endpoints_;
+  TlsClient* tls_;
+  std::optional<TlsClient::Stream> encrypted_;  // over socket_, from the handshake on
   OnFree on_free_;
+  boost::asio::steady_timer hang_up_, stall_;
+  bool has_stopped_reading_ = false;
   State state_ = State::kNew;
   boost::beast::flat_buffer buffer_;
   std::string request_;  // stays until it is written

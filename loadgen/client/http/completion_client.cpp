@@ -31,6 +31,7 @@ ClientConnection::Endpoints resolve(asio::io_context& io, const ServerAddress& s
 
 CompletionClient::CompletionClient(asio::io_context& io, const ClientSettings& settings)
     : io_(io), settings_(settings), endpoints_(resolve(io, settings.server)), watch_(io) {
+  if (settings_.server.is_https) tls_ = std::make_unique<TlsClient>(settings_.server);
   fixed_fields_ = " HTTP/1.1\r\nHost: " + settings_.server.host_field() +
                   "\r\nUser-Agent: troupe-loadgen\r\nContent-Type: application/json\r\n";
   if (!settings_.api_key.empty()) fixed_fields_ += "Authorization: Bearer " + settings_.api_key + "\r\n";
@@ -43,8 +44,10 @@ void CompletionClient::send(CompletionRequest request, OnDone on_done) {
   auto bytes = bytes_of(request);
   watch_deadlines();
   if (const auto connection = free_connection())
-    return connection->send(std::move(bytes), request.is_streamed, deadline, std::move(on_done));
-  waiting_.push_back({std::move(bytes), request.is_streamed, deadline, std::move(on_done)});
+    return connection->send(std::move(bytes), request.is_streamed, deadline, request.impatience,
+                            std::move(on_done));
+  waiting_.push_back(
+      {std::move(bytes), request.is_streamed, deadline, request.impatience, std::move(on_done)});
   max_waiting_ = std::max(max_waiting_, waiting_.size());
 }
 
@@ -65,8 +68,8 @@ CompletionClient::Connection CompletionClient::free_connection() {
     connection->close();
   }
   if (connections_.size() >= settings_.max_connections) return nullptr;
-  const auto connection =
-      std::make_shared<ClientConnection>(io_, endpoints_, [this](const Connection& free) { on_free(free); });
+  const auto connection = std::make_shared<ClientConnection>(
+      io_, endpoints_, tls_.get(), [this](const Connection& free) { on_free(free); });
   connections_.insert(connection);
   return connection;
 }
@@ -87,7 +90,8 @@ void CompletionClient::start_waiting() {
     if (!connection) return;
     auto next = std::move(waiting_.front());
     waiting_.pop_front();
-    connection->send(std::move(next.bytes), next.is_streamed, next.deadline, std::move(next.on_done));
+    connection->send(std::move(next.bytes), next.is_streamed, next.deadline, next.impatience,
+                     std::move(next.on_done));
   }
 }
 

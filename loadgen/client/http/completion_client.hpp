@@ -35,13 +35,15 @@ struct CompletionRequest {
   std::string body;
   std::string id;  // X-Request-Id; empty: none
   bool is_streamed = true;
+  Impatience impatience = {};
 };
 
 class CompletionClient {
  public:
   using OnDone = ClientConnection::OnDone;
 
-  // Resolves the host's name. Throws std::runtime_error if it has no address.
+  // Resolves the host's name. Throws std::runtime_error if it has no address, or for
+  // https if the certificate file can't be used.
   CompletionClient(boost::asio::io_context& io, const ClientSettings& settings);
   ~CompletionClient();
   CompletionClient(const CompletionClient&) = delete;
@@ -60,6 +62,7 @@ class CompletionClient {
     std::string bytes;
     bool is_streamed;
     SteadyTime deadline;
+    Impatience impatience;
     OnDone on_done;
   };
 
@@ -73,7 +76,8 @@ class CompletionClient {
   boost::asio::io_context& io_;
   const ClientSettings settings_;
   ClientConnection::Endpoints endpoints_;
-  std::string fixed_fields_;  // of every request's head
+  std::unique_ptr<TlsClient> tls_;  // null: http
+  std::string fixed_fields_;        // of every request's head
   std::unordered_set<Connection> connections_;
   std::vector<Connection> idle_;  // the last one used last
   std::deque<Waiting> waiting_;   // for a connection

@@ -11,6 +11,8 @@
 
 #include <optional>
 
+#include "loadgen/client/http/tls_client.hpp"
+
 namespace troupe::loadgen {
 namespace {
 
@@ -43,6 +45,7 @@ class Exchange {
  public:
   Exchange(asio::io_context& io, const ServerAddress& server, const HttpQuestion& question)
       : io_(io), stream_(io), request_(request_of(server, question)) {
+    if (server.is_https) tls_.emplace(server);
     parser_.body_limit(kMaxBodyBytes);
     stream_.expires_after(question.timeout);
   }
@@ -50,20 +53,33 @@ class Exchange {
   error_code run(const asio::ip::tcp::resolver::results_type& endpoints) {
     stream_.async_connect(endpoints, [this](error_code connected, const auto&) {
       if (is_over(connected)) return;
-      http::async_write(stream_, request_, [this](error_code written, std::size_t) {
-        if (is_over(written)) return;
-        http::async_read(stream_, buffer_, parser_, [this](error_code read, std::size_t) { is_over(read); });
+      if (!tls_) return ask(stream_);
+      encrypted_.emplace(tls_->stream_over(stream_.socket()));
+      encrypted_->async_handshake(asio::ssl::stream_base::client, [this](error_code shaken) {
+        if (!is_over(shaken)) return ask(*encrypted_);
+        problem_ = "no TLS session: " + TlsClient::problem_of(*encrypted_, shaken);
       });
     });
     io_.run();
     return error_;
   }
 
+  // What failed, in more words than the error has; empty: it has them all.
+  const std::string& problem() const { return problem_; }
+
   HttpReply reply() {
     return {.status = parser_.get().result_int(), .body = std::move(parser_.get().body())};
   }
 
  private:
+  template <typename Stream>
+  void ask(Stream& stream) {
+    http::async_write(stream, request_, [this, &stream](error_code written, std::size_t) {
+      if (is_over(written)) return;
+      http::async_read(stream, buffer_, parser_, [this](error_code read, std::size_t) { is_over(read); });
+    });
+  }
+
   bool is_over(error_code error) {
     error_ = error;
     return bool(error);
@@ -71,10 +87,13 @@ class Exchange {
 
   asio::io_context& io_;
   beast::tcp_stream stream_;
+  std::optional<TlsClient> tls_;  // none: http
+  std::optional<TlsClient::Stream> encrypted_;
   http::request<http::string_body> request_;
   http::response_parser<http::string_body> parser_;
   beast::flat_buffer buffer_;
   error_code error_;
+  std::string problem_;
 };
 
 std::string cause(const error_code& error) {
@@ -95,7 +114,8 @@ HttpReply http_exchange(const ServerAddress& server, const HttpQuestion& questio
   if (error) throw ServerUnreachable(url + ": host '" + server.host + "' has no address: " + error.message());
   Exchange exchange(io, server, question);
   error = exchange.run(endpoints);
-  if (error) throw ServerUnreachable(url + ": " + cause(error));
+  if (error)
+    throw ServerUnreachable(url + ": " + (exchange.problem().empty() ? cause(error) : exchange.problem()));
   return exchange.reply();
 }
 

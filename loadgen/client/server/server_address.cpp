@@ -26,23 +26,25 @@ std::string prefix_of(std::string_view path) {
   return std::string(path);
 }
 
+std::uint16_t usual_port(bool is_https) { return is_https ? 443 : 80; }
+
 }  // namespace
 
-std::string ServerAddress::url() const { return "http://" + host_field() + prefix; }
+std::string ServerAddress::url() const { return (is_https ? "https://" : "http://") + host_field() + prefix; }
 
 std::string ServerAddress::host_field() const {
   const auto name = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  return port == 80 ? name : name + ":" + std::to_string(port);
+  return port == usual_port(is_https) ? name : name + ":" + std::to_string(port);
 }
 
 ServerAddress parse_server_address(std::string_view url) {
-  constexpr std::string_view kScheme = "http://";
-  if (url.starts_with("https://")) refuse(url, "TLS is not supported; put a proxy in between");
-  if (!url.starts_with(kScheme)) refuse(url, "it does not begin with http://");
+  constexpr std::string_view kPlain = "http://", kEncrypted = "https://";
+  const bool is_https = url.starts_with(kEncrypted);
+  if (!is_https && !url.starts_with(kPlain)) refuse(url, "it does not begin with http:// or https://");
   for (const char c : url)
     if (c <= ' ' || c > '~') refuse(url, "it holds spaces or control characters");
-  auto rest = url.substr(kScheme.size());
-  ServerAddress address{.host = {}, .port = 80, .prefix = {}};
+  auto rest = url.substr(is_https ? kEncrypted.size() : kPlain.size());
+  ServerAddress address{.host = {}, .port = usual_port(is_https), .prefix = {}, .is_https = is_https};
   if (const auto slash = rest.find('/'); slash != std::string_view::npos) {
     address.prefix = prefix_of(rest.substr(slash));
     rest = rest.substr(0, slash);

@@ -431,3 +431,54 @@ TEST_CASE("load driver: an empty plan is over at once") {
   ScriptedServer server(always({}));
   CHECK(play(settings_for(server), {}).result.records.empty());
 }
+
+TEST_CASE(
+    "load driver: a client that hangs up closes its connection, and counts as neither completed nor failed") {
+  // The first answer never ends.
+  ScriptedServer server([](const ScriptedExchange&, std::size_t number) {
+    auto answer = streamed_answer({0us, 0us});
+    if (number > 0) return answer;
+    answer.steps.resize(2);
+    answer.end = ScriptedAnswer::End::kHang;
+    return answer;
+  });
+  auto plan = lone_requests(2, 100ms);
+  plan[0].turns[0].cancelled_after = 60ms;
+  plan[0].turns.push_back(plan[0].turns[0]);
+  ListSource source(plan);
+  const auto run = run_load(settings_for(server), {RequestClass{}}, source, kPlannedTexts, {});
+  server.stop();
+  REQUIRE(run.result.records.size() == 2);
+  const auto& record = run.result.records[0];
+  CHECK(record.outcome == Outcome::kCancelled);
+  CHECK(record.finished >= 60ms);
+  CHECK(record.error == "its client hung up, as planned");
+  const auto summary = summarize(run.result);
+  CHECK(summary.total.num_cancelled() == 1);
+  CHECK(summary.total.num_completed == 1);
+  CHECK(summary.total.num_failed() == 0);
+  CHECK(run.result.warnings.empty());
+}
+
+TEST_CASE("load driver: a client that stops reading keeps its connection until its time is up") {
+  std::string much(200'000, 'x');
+  ScriptedServer server([&](const ScriptedExchange&, std::size_t) {
+    auto answer = streamed_answer({0us});
+    answer.steps.resize(1);
+    for (int i = 0; i < 100; ++i) answer.steps.push_back({.delay = 0us, .bytes = text_event(much)});
+    answer.end = ScriptedAnswer::End::kHang;
+    return answer;
+  });
+  auto plan = lone_requests(1, 0ms);
+  plan[0].turns[0].stops_reading_after = 0ms;
+  ListSource source(plan);
+  auto settings = settings_for(server);
+  settings.client.timeout = 300ms;
+  const auto run = run_load(settings, {RequestClass{}}, source, kPlannedTexts, {});
+  server.stop();
+  REQUIRE(run.result.records.size() == 1);
+  CHECK(run.result.records[0].outcome == Outcome::kCancelled);
+  CHECK(run.result.records[0].error == "its client stopped reading, as planned");
+  CHECK(run.result.records[0].finished >= 300ms);
+  CHECK(run.result.records[0].gaps_us.size() < 90);
+}

@@ -54,11 +54,15 @@ TEST_CASE("server address: host, port and prefix of a URL") {
   CHECK(full.port == 8000);
   CHECK(full.prefix == "/api");
   CHECK(full.host_field() == "[::1]:8000");
+  const auto encrypted = parse_server_address("https://example.org/v1");
+  CHECK(encrypted.is_https);
+  CHECK(encrypted.port == 443);
+  CHECK(encrypted.url() == "https://example.org");
   CHECK(parse_server_address("http://127.0.0.1:8000/v1").url() == "http://127.0.0.1:8000");
 }
 
 TEST_CASE("server address: what is no address is named") {
-  for (const char* wrong : {"", "localhost:8000", "https://x", "http://", "http://:80", "http://x:0",
+  for (const char* wrong : {"", "localhost:8000", "https://", "ftp://x", "http://", "http://:80", "http://x:0",
                             "http://x:70000", "http://x:80x", "http://x\r\nEvil: 1", "http://x y", "ftp://x"})
     CHECK_THROWS_WITH_AS(parse_server_address(wrong),
                          doctest::Contains("expected a URL like http://127.0.0.1:8000"), std::runtime_error);
