@@ -13,7 +13,7 @@ namespace troupe::loadgen {
 
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
-// Of the generator's machine: "generator cpu", "generator cpus", "generator kernel",
+// The generator's machine: "generator cpu", "generator cpus", "generator kernel",
 // "load average before".
 NamedTexts generator_machine();
 // Mean number of processes that wanted a CPU in the last minute: "0.31"; empty: unknown.

@@ -105,7 +105,7 @@ struct ProfiledServer {
   // that are read together. Zeros: not measured, the disk takes no time.
   LoadCost disk = {};
 
-  // What comes from the disk goes through the host.
+  // The way from the disk leads through the host.
   LoadCost load_from_disk() const {
     return {.fixed = load_from_host.fixed + disk.fixed, .per_page = load_from_host.per_page + disk.per_page};
   }

@@ -21,11 +21,11 @@
 
 namespace troupe::loadgen {
 
-// What the client of a request does at times of its own; none: it waits for the answer.
+// A client that does not wait for its answer; none of both: it does.
 struct Impatience {
   std::optional<SteadyTime> hangs_up_at;
   // It reads no more and keeps the connection, until the deadline or the end of the run.
-  // What the kernels between have room for goes on arriving there.
+  // Kernels on the way still take as much as they have room for.
   std::optional<SteadyTime> stops_reading_at;
 };
 

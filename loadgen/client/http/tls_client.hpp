@@ -22,7 +22,7 @@ class TlsClient {
   // Before its handshake; checks the server's name and certificate unless told not to.
   // socket: outlives it.
   Stream stream_over(boost::asio::ip::tcp::socket& socket);
-  // Of a handshake that failed, in words.
+  // The reason of a handshake that failed, in words.
   static std::string problem_of(Stream& stream, const boost::system::error_code& error);
 
  private:

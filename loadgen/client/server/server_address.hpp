@@ -8,7 +8,7 @@
 
 namespace troupe::loadgen {
 
-// Of https: which certificates are trusted.
+// The certificates that https trusts.
 struct ServerTrust {
   std::string certificate_file;  // PEM; empty: the system's
   bool is_insecure = false;      // any certificate of any name will do

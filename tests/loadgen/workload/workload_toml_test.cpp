@@ -171,6 +171,29 @@ max_context_tokens = 2048
   CHECK(request_classes(settings).at(1).name == "check");
 }
 
+TEST_CASE("workload TOML: shares of turns whose clients hang up or stop reading") {
+  const auto settings = first_class(
+      "cancelled = { share = 0.25, after_s = { kind = \"exponential\", mean = 2 } }\n"
+      "stalled = { share = 1, after_s = 3 }\n");
+  CHECK(settings.cancelled.share == 0.25);
+  CHECK(settings.cancelled.after_s.kind == DistributionKind::kExponential);
+  CHECK(settings.stalled.after_s.mean == 3);
+  CHECK(refusal("[[class]]\ncancelled = 0.1\n") ==
+        "x.toml:2: class[0].cancelled: expected a table with share and after_s, got 0.1");
+  CHECK(refusal("[[class]]\nstalled = { share = 2, after_s = 1 }\n") ==
+        "x.toml:2: class[0].stalled.share: expected a share from 0 to 1, got 2");
+
+  WorkloadSettings workload;
+  workload.classes = {settings};
+  int num_cancelled = 0;
+  for (const auto& conversation : all_of(workload, 5)) {
+    num_cancelled += conversation.turns[0].cancelled_after ? 1 : 0;
+    CHECK(conversation.turns[0].stops_reading_after == std::chrono::seconds(3));
+  }
+  CHECK(num_cancelled > 200);
+  CHECK(num_cancelled < 300);
+}
+
 TEST_CASE("workload TOML: a class changes what the preset says, and keeps the rest") {
   const auto settings = read("[workload]\npreset = \"chat\"\n[[class]]\nttft_ms = 300\noutput_tokens = 16\n");
   CHECK(settings.name == "chat");

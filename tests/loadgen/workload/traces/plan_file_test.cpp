@@ -71,6 +71,18 @@ TEST_CASE("plan file: a saved plan is replayed as it was: times, classes, prefix
   CHECK(classes[0].max_tokens == 77);
 }
 
+TEST_CASE("plan file: clients that hang up or stop reading do so again") {
+  PlannedConversation conversation;
+  conversation.turns.resize(2);
+  conversation.turns[0].cancelled_after = milliseconds(7);
+  conversation.turns[1].stops_reading_after = milliseconds(0);
+  const auto plan = all_of(*read_plan_file(trace_input(saved({conversation}, {RequestClass{}}))));
+  REQUIRE(plan.size() == 1);
+  CHECK(plan[0].turns[0].cancelled_after == milliseconds(7));
+  CHECK(!plan[0].turns[0].stops_reading_after);
+  CHECK(plan[0].turns[1].stops_reading_after == milliseconds(0));
+}
+
 TEST_CASE("plan file: bytes that are not UTF-8 don't stop the writer") {
   PlannedConversation conversation;
   conversation.turns.resize(1);
