@@ -9,7 +9,6 @@
 
 #include "loadgen/result/summary.hpp"
 #include "tests/support/process/server_process.hpp"
-#include "tests/support/tls/certificate_files.hpp"
 
 using namespace troupe::loadgen;
 using namespace std::chrono_literals;
@@ -142,27 +141,4 @@ TEST_CASE("loadgen end to end: a server that refuses by overload is refused, not
   const auto refused = total.num_by_outcome[static_cast<std::size_t>(Outcome::kRefused)];
   CHECK(refused > 0);
   CHECK(refused + total.num_completed == 20);
-}
-
-TEST_CASE("loadgen end to end: https, with the certificate that is trusted, or any if told so") {
-  const troupe::test::CertificateFiles certificate("IP:127.0.0.1");
-  auto flags = kFlags;
-  flags.insert(flags.end(),
-               {"--tls-certificate", certificate.certificate_path(), "--tls-key", certificate.key_path()});
-  const DemoServer server(flags);
-  auto settings = settings_for(server, fixed_lengths(20, 10));
-  auto& address = settings.load.client.server;
-  address.is_https = true;
-  CHECK_THROWS_WITH_AS(run_live(settings, {}), doctest::Contains("the certificate is not trusted"),
-                       std::runtime_error);
-  for (const ServerTrust& trust : {ServerTrust{.certificate_file = certificate.certificate_path()},
-                                   ServerTrust{.certificate_file = {}, .is_insecure = true}}) {
-    address.trust = trust;
-    const auto run = run_live(settings, {});
-    const auto total = summarize(run.result).total;
-    CHECK(total.num_completed == 20);
-    CHECK(total.latencies.inter_token_latency.count > 20);
-    CHECK(setting(run.result, "server version") != "not said");
-    CHECK(!setting(run.result, "generator cpu").empty());
-  }
 }

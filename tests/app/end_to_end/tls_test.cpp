@@ -10,7 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "loadgen/client/http/http_exchange.hpp"
+#include "loadgen/client/live_run.hpp"
 #include "loadgen/client/server/child_process.hpp"
+#include "loadgen/result/summary.hpp"
 #include "tests/http/tls/tls_client.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/process/server_process.hpp"
@@ -174,4 +177,31 @@ TEST_CASE("TLS of a server: without it SIGHUP ends the process, unless whoever s
   kept.signal(SIGHUP);
   kept.signal(SIGTERM);
   CHECK(kept.wait() == 0);
+}
+
+TEST_CASE("TLS of a server: the load generator trusts its certificate, or any if told so") {
+  const TestCertificate certificate("mine");
+  const TlsProcess server(certificate);
+  const TemporaryFile trusted(certificate.pem());
+  loadgen::LiveRunSettings settings;
+  settings.workload = loadgen::preset("fixed-128-128");
+  settings.workload.classes.front().prompt_tokens = loadgen::fixed(8);
+  settings.workload.classes.front().output_tokens = loadgen::fixed(3);
+  settings.workload.arrivals.rate = 1000;
+  settings.workload.max_conversations = 4;
+  settings.sample_period = {};
+  settings.calibrates = false;
+  auto& address = settings.load.client.server;
+  address.is_https = true;
+  address.port = server.port();
+  CHECK_THROWS_WITH_AS(loadgen::run_live(settings, {}), doctest::Contains("the certificate is not trusted"),
+                       loadgen::ServerUnreachable);
+  for (const loadgen::ServerTrust& trust : {loadgen::ServerTrust{.certificate_file = trusted.path()},
+                                            loadgen::ServerTrust{.is_insecure = true}}) {
+    address.trust = trust;
+    const auto run = loadgen::run_live(settings, {});
+    CHECK(loadgen::summarize(run.result).total.num_completed == 4);
+    CHECK(loadgen::setting(run.result, "server version") != "not said");
+    CHECK(!loadgen::setting(run.result, "generator cpu").empty());
+  }
 }
