@@ -21,6 +21,7 @@
 #include "loadgen/simulator/capacity_search.hpp"
 #include "loadgen/simulator/capacity_table.hpp"
 #include "loadgen/simulator/cost_profile_file.hpp"
+#include "loadgen/simulator/other_hardware.hpp"
 #include "loadgen/simulator/simulation_plan.hpp"
 #include "loadgen/workload/distribution.hpp"
 
@@ -41,6 +42,8 @@ struct SimulateFlags {
   std::optional<double> page_copy_us, disk_page_us;
   std::optional<bool> keeps_prefixes;
   double mean_time_to_loss = 0, restart_time = 10;
+  std::string measured_on, what_if;
+  std::uint32_t devices = 1;
   // --find-workers
   bool finds_workers = false;
   std::string objective;
@@ -104,6 +107,17 @@ void add_flags(CLI::App& app, SimulateFlags& flags) {
                  "keep KV for requests with equal beginnings: true or false")
       ->group(server);
 
+  const std::string other = "Other hardware, by its data sheet";
+  app.add_option("--measured-on", flags.measured_on, "the profile's device: a100, h100, h200 or l40s")
+      ->group(other);
+  app.add_option("--what-if", flags.what_if,
+                 "the device to be simulated, one of these; prints what is assumed")
+      ->group(other);
+  app.add_option("--devices", flags.devices, "so many that share each batch")
+      ->check(CLI::Range(1, 64))
+      ->default_str("1")
+      ->group(other);
+
   const std::string capacity = "How many workers";
   app.add_flag("--find-workers", flags.finds_workers,
                "for each rate: the fewest workers that keep the objective")
@@ -144,6 +158,18 @@ void apply_server(const SimulateFlags& flags, ProfiledServer& server) {
   server.limits.page_capacity = server.num_pages * server.page_size;
 }
 
+void move_to_other_hardware(const SimulateFlags& flags, CostProfile& profile) {
+  if (flags.measured_on.empty() != flags.what_if.empty())
+    throw std::runtime_error("--measured-on and --what-if need each other");
+  if (flags.what_if.empty() && flags.devices > 1)
+    throw std::runtime_error("--devices: expected --measured-on and --what-if beside it");
+  if (flags.what_if.empty()) return;
+  auto other = on_other_hardware(std::move(profile), hardware_from_name(flags.measured_on),
+                                 hardware_from_name(flags.what_if), flags.devices);
+  profile = std::move(other.profile);
+  for (const auto& assumption : other.assumptions) std::fprintf(stderr, "assumed: %s\n", assumption.c_str());
+}
+
 std::vector<WorkerKind> kinds_of(const SimulateFlags& flags) {
   if (!flags.workers.empty() && flags.workers.size() != flags.profiles.size())
     throw std::runtime_error("--workers: expected a number for each of " +
@@ -154,6 +180,7 @@ std::vector<WorkerKind> kinds_of(const SimulateFlags& flags) {
     kinds.push_back({.profile = read_cost_profile(flags.profiles[i]),
                      .count = flags.workers.empty() ? 1 : flags.workers[i]});
     apply_server(flags, kinds.back().profile.serving);
+    move_to_other_hardware(flags, kinds.back().profile);
   }
   return kinds;
 }

@@ -42,6 +42,9 @@ TEST_CASE("simulate command: several kinds of workers, losses and a disk") {
                        "--num-disk-pages: expected a host tier, through which pages go, got none",
                        std::runtime_error);
   CHECK_THROWS_AS(simulate_with({"--dispatch", "affine"}), std::runtime_error);
+  CHECK(simulate_with({"--measured-on", "h100", "--what-if", "h200", "--devices", "2"}) == kSuccess);
+  CHECK_THROWS_WITH_AS(simulate_with({"--what-if", "h200"}), "--measured-on and --what-if need each other",
+                       std::runtime_error);
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ void check_latencies(const PerLatency<LatencyStatistics>& found, const std::vect
   for (const auto& r : records) {
     values.client_delay.push_back(r.sent - r.intended);
     if (r.outcome != Outcome::kCompleted) {
-      if (counts_all)
+      if (counts_all && r.outcome != Outcome::kCancelled)
         for (auto* endless : {&values.time_to_first_token, &values.time_per_output_token, &values.end_to_end,
                               &values.normalized_latency})
           endless->push_back(kEndless);
@@ -219,7 +219,9 @@ TEST_CASE("summary: random runs have the counts found by brute force") {
       CHECK(measures.name == result.classes[i].name);
       CHECK(measures.num_requests == records.size());
       CHECK(measures.num_completed == number(is_completed));
-      CHECK(measures.num_failed() == records.size() - number(is_completed));
+      const auto is_cancelled = [](const RequestRecord& r) { return r.outcome == Outcome::kCancelled; };
+      CHECK(measures.num_cancelled() == number(is_cancelled));
+      CHECK(measures.num_failed() == records.size() - number(is_completed) - number(is_cancelled));
       CHECK(measures.num_good == number([&](const auto& r) { return is_good(r, i == 0); }));
       CHECK(measures.num_checked == number([&](const auto& r) { return is_completed(r) && r.is_correct; }));
       CHECK(measures.num_wrong ==

@@ -178,8 +178,8 @@ TEST_CASE("workload TOML: shares of turns whose clients hang up or stop reading"
   CHECK(settings.cancelled.share == 0.25);
   CHECK(settings.cancelled.after_s.kind == DistributionKind::kExponential);
   CHECK(settings.stalled.after_s.mean == 3);
-  CHECK(refusal("[[class]]\ncancelled = 0.1\n") ==
-        "x.toml:2: class[0].cancelled: expected a table with share and after_s, got 0.1");
+  CHECK(refusal("[[class]]\ncancelled = 1\n") ==
+        "x.toml:2: class[0].cancelled: expected a table with share and after_s, got 1");
   CHECK(refusal("[[class]]\nstalled = { share = 2, after_s = 1 }\n") ==
         "x.toml:2: class[0].stalled.share: expected a share from 0 to 1, got 2");
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadgen/simulator/other_hardware.hpp"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+#include "tests/loadgen/simulator/simulated_traffic.hpp"
+
+using namespace troupe;
+using namespace troupe::loadgen;
+
+TEST_CASE("other hardware: each part of the time follows what binds it") {
+  auto measured = plain_profile();
+  measured.device = "cuda";
+  measured.iteration = {
+      .fixed = 480, .knots = {1}, .slopes = {10}, .per_decode_key = 48, .per_prefill_pair = 7};
+  measured.serving.load_from_host = {.fixed = 5, .per_page = 100};
+  const auto& h100 = hardware_from_name("h100");
+  const auto other = on_other_hardware(measured, h100, hardware_from_name("h200"), 1);
+  CHECK(other.profile.iteration.fixed == doctest::Approx(335));
+  CHECK(other.profile.iteration.per_decode_key == doctest::Approx(33.5));
+  CHECK(other.profile.iteration.slopes[0] == doctest::Approx(10));  // computes no faster
+  CHECK(other.profile.serving.load_from_host.per_page == doctest::Approx(100));
+  CHECK(other.profile.device == "h200 (assumed from cuda)");
+  CHECK(other.assumptions.front() == "h200 for h100, by their data sheets; nothing of it was measured");
+  CHECK(profile_problem(other.profile).empty());
+
+  const auto two = on_other_hardware(measured, h100, h100, 2);
+  CHECK(two.profile.iteration.fixed == doctest::Approx(240));
+  CHECK(two.profile.iteration.per_prefill_pair == doctest::Approx(3.5));
+  CHECK(two.profile.device == "2 x h100 (assumed from cuda)");
+}
+
+TEST_CASE("other hardware: an unknown device is refused by name") {
+  CHECK_THROWS_WITH_AS(hardware_from_name("h300"), "expected a device (a100, h100, h200, l40s), got 'h300'",
+                       std::runtime_error);
+}
