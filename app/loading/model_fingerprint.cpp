@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <sstream>
+#include <stdexcept>
 #include <vector>
 
 #define XXH_INLINE_ALL
@@ -55,11 +56,7 @@ class KeptDigests {
  public:
   // -1: nothing is kept.
   explicit KeptDigests(int directory) : directory_(directory) {
-    std::string problem;
-    const auto text = directory < 0 ? std::nullopt : read_kept_file(directory, kName, kMaxKeptBytes, problem);
-    if (!problem.empty())
-      log(LogLevel::kInfo, "digests of the model's files are made anew", {{"reason", problem}});
-    std::istringstream lines(text.value_or(""));
+    std::istringstream lines(read());
     for (std::string line; std::getline(lines, line) && lines_.size() < kMaxKeptFiles;)
       lines_.push_back(line);
   }
@@ -82,12 +79,26 @@ class KeptDigests {
     std::string text;
     for (const auto& line : lines_) text += line + "\n";
     if (text.size() > kMaxKeptBytes) text.resize(text.rfind('\n', kMaxKeptBytes - 1) + 1);
-    if (const auto problem = replace_kept_file(directory_, kName, text); !problem.empty())
-      log(LogLevel::kWarning, "digests of the model's files can't be kept", {{"reason", problem}});
+    try {
+      replace_kept_file(directory_, kName, text);
+    } catch (const std::runtime_error& error) {
+      log(LogLevel::kWarning, "digests of the model's files can't be kept", {{"reason", error.what()}});
+    }
   }
 
  private:
   static constexpr const char* kName = "model-digests";
+
+  // Empty: there are none.
+  std::string read() const {
+    if (directory_ < 0) return {};
+    try {
+      return read_kept_file(directory_, kName, kMaxKeptBytes).value_or("");
+    } catch (const std::runtime_error& error) {
+      log(LogLevel::kInfo, "digests of the model's files are made anew", {{"reason", error.what()}});
+      return {};
+    }
+  }
 
   int directory_;
   std::vector<std::string> lines_;
