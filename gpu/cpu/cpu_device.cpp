@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "gpu/cpu/pool_layout.hpp"
+
 namespace troupe {
 namespace {
 
@@ -34,8 +36,8 @@ DeviceDescription describe(const CpuModel& model, const CpuDeviceOptions& option
 ProgramRunnerSettings runner_settings(const CpuModel& model, const DeviceDescription& description,
                                       const CpuDeviceOptions& options) {
   return {.description = description,
-          .kv_layout = kv_layout_of(model.network->shapes(), model.compute_type, model.memory.num_pages,
-                                    model.settings.kv_type),
+          .kv_layout = in_whole_huge_pages(kv_layout_of(model.network->shapes(), model.compute_type,
+                                                        model.memory.num_pages, model.settings.kv_type)),
           .num_heads = model.network->shapes().num_heads,
           .row_width = model.network->shapes().row_width,
           .on_logits = options.on_logits,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -18,6 +19,8 @@
 namespace troupe {
 namespace {
 
+constexpr std::size_t kSmallPageBytes = 4096;
+
 // Nobody can cut the memory under the other process, which would fault.
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -28,14 +31,24 @@ constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace
 
+// Large memory begins at a huge page: the system gives such a page whole, and one that two
+// owners have a part of is resident for both.
 PageMemory::PageMemory(std::size_t size_bytes) : size_bytes_(size_bytes) {
   if (size_bytes == 0) return;
-  void* memory =
-      ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
+  const std::size_t spare = size_bytes >= kHugePageBytes ? kHugePageBytes : 0;
+  void* mapped = ::mmap(nullptr, size_bytes + spare, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  memory_ = static_cast<std::byte*>(mapped);
+  if (spare > 0) {
+    const std::size_t in_front = -reinterpret_cast<std::uintptr_t>(mapped) % kHugePageBytes;
+    const std::size_t end = (size_bytes + kSmallPageBytes - 1) / kSmallPageBytes * kSmallPageBytes;
+    if (in_front > 0) ::munmap(memory_, in_front);
+    memory_ += in_front;
+    if (end < size_bytes + spare - in_front) ::munmap(memory_ + end, size_bytes + spare - in_front - end);
+  }
   // Fewer TLB misses where the system grants it; works without.
-  ::madvise(memory, size_bytes, MADV_HUGEPAGE);
-  memory_ = static_cast<std::byte*>(memory);
+  ::madvise(memory_, size_bytes, MADV_HUGEPAGE);
 }
 
 PageMemory PageMemory::shared(std::size_t size_bytes) {

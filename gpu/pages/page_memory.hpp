@@ -8,6 +8,9 @@
 
 namespace troupe {
 
+// Size of the system's large pages, which PageMemory asks for.
+inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
 class PageMemory {
  public:
   PageMemory() = default;
@@ -25,7 +28,8 @@ class PageMemory {
   PageMemory(const PageMemory&) = delete;
   PageMemory& operator=(const PageMemory&) = delete;
 
-  std::byte* get() const { return memory_; }  // aligned to 4096 bytes
+  // Aligned to 4096 bytes; of kHugePageBytes and more that are not shared, to these.
+  std::byte* get() const { return memory_; }
   std::size_t size_bytes() const { return size_bytes_; }
   int descriptor() const { return descriptor_; }  // of shared memory; else -1
 
