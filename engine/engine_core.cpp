@@ -428,6 +428,7 @@ void EngineCore::take(const WorkerLost& event) {
     return true;
   });
   pages_.lose_worker(event.worker);
+  forget_pages();
   for (const auto& [arrival, index] : waiting_)
     if (sequences_[index].phase == Sequence::Phase::kFetching) {
       sequences_[index].has_fetched = false;
@@ -488,7 +489,18 @@ void EngineCore::take(const DiskShort& event) {
 void EngineCore::take(const DiskMayGrow&) { pages_.disk_may_grow(); }
 
 void EngineCore::take(const ForgetPages& event) {
-  pages_.forget({.tokens = *event.tokens, .cache_salt = event.cache_salt}, event.num_kept);
+  forgets_.push_back({.pages = event, .last_lease = departed_.empty() ? 0 : departed_.rbegin()->first});
+  forget_pages();
+}
+
+// A sequence that has just ended may have a step in flight, and holds its pages until then.
+void EngineCore::forget_pages() {
+  std::erase_if(forgets_, [this](const Forgetting& forgetting) {
+    if (!departed_.empty() && departed_.begin()->first <= forgetting.last_lease) return false;
+    const ForgetPages& pages = forgetting.pages;
+    pages_.forget({.tokens = *pages.tokens, .cache_salt = pages.cache_salt}, pages.num_kept);
+    return true;
+  });
 }
 
 void EngineCore::take(const FlushPages& event) {

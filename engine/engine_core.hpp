@@ -141,6 +141,11 @@ class EngineCore {
     WorkerId worker = 0;
     std::uint32_t num_in_flight = 0;  // steps
   };
+  // Pages to be forgotten when no lease up to this one is among what has departed.
+  struct Forgetting {
+    ForgetPages pages;
+    LeaseId last_lease = 0;
+  };
   // Results of the slices of one step.
   struct SliceResults;
   using Participants = std::pmr::vector<SequenceIndex>;  // in the next batch, by arrival
@@ -231,6 +236,7 @@ class EngineCore {
   bool commit_pages(const Sequence& sequence, const SequenceStep& step);
   void report_iteration(WorkerId id, Worker& worker, const Flight& flight, const BatchResult* result);
   void drop_departed(LeaseId lease);
+  void forget_pages();
   void forgive_deaths();
 
   void emit(SequenceId id, SequenceOutput output);
@@ -252,6 +258,7 @@ class EngineCore {
   ByArrival waiting_;                     // kWaiting and kFetching
   FairQueue flows_;                       // waiting and running requests, by flow
   std::map<LeaseId, Departed> departed_;  // in order: so are they released
+  std::vector<Forgetting> forgets_;       // until what has departed holds no page of theirs
   Suspects suspects_;
   LengthHistory history_;                // of answers that have ended, where it is asked
   std::uint64_t num_learnt_ = 0;         // answers that the predictor was told of

@@ -283,6 +283,7 @@ void EngineCore::drop_departed(LeaseId lease) {
   if (found == departed_.end() || --found->second.num_in_flight > 0) return;
   departed_.erase(found);
   pages_.release(lease, now_);
+  forget_pages();
 }
 
 // The device works.

@@ -115,6 +115,21 @@ TEST_CASE("core: pages of a sequence that left stay taken while a batch may writ
   CHECK(world.core().pages().is_consistent());
 }
 
+TEST_CASE("core: pages are forgotten though a step behind their sequence's end is in flight") {
+  CoreWorld world;
+  world.start_worker(0);
+  const auto gone = world.admit(counting(1, 17), 12);
+  world.finish_batch(0);
+  REQUIRE(world.is_in_flight(gone, 0));
+  world.hand(StopSequence{.sequence = gone});
+  world.hand(ForgetPages{.tokens = std::make_shared<const std::vector<std::int32_t>>(counting(1, 17)),
+                         .cache_salt = {}});
+  CHECK(world.core().pages().counts().running > 0);
+  world.finish_all();
+  CHECK(world.core().pages().counts().free == world.core().pages().counts().total);
+  CHECK(world.core().pages().is_consistent());
+}
+
 TEST_CASE("core: a copy of it goes on by itself, in the same way") {
   CoreWorld world;
   world.start_worker(0);

@@ -70,6 +70,17 @@ void Fingerprint::add_core(const EngineCore& core) {
     departed.emplace(name(leases_, lease), steps.num_in_flight);
   add(departed.size());
   for (const auto& [name, num_in_flight] : departed) add(std::uint64_t{name} << 32U | num_in_flight);
+  add(core.forgets_.size());
+  for (const auto& [pages, last_lease] : core.forgets_) {
+    std::set<std::uint32_t> awaited;  // by name
+    for (const auto& [lease, steps] : core.departed_)
+      if (lease <= last_lease) awaited.insert(name(leases_, lease));
+    add(awaited.size());
+    for (const std::uint32_t lease : awaited) add(lease);
+    add(pages.num_kept);
+    add(pages.tokens->size());
+    for (const std::int32_t token : *pages.tokens) add(static_cast<std::uint64_t>(token));
+  }
   add(core.workers_.size());
   for (const EngineCore::Worker& worker : core.workers_) add_worker(core, worker);
   add_flows(core.flows_,
