@@ -121,6 +121,16 @@ bool populate(std::span<const std::byte> bytes) {
   return errno == EINVAL;  // before Linux 5.14
 }
 
+// Weights that others could put there would be run as if they were the model's. Empty: nobody else can.
+std::string distrust_of(const fs::path& directory) {
+  struct stat about {};
+  if (::lstat(directory.c_str(), &about) != 0) return std::strerror(errno);
+  if (!S_ISDIR(about.st_mode)) return "expected a directory";
+  if (about.st_uid != ::geteuid()) return "the directory is another user's";
+  if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others may write into the directory";
+  return "";
+}
+
 // A file without a name in a directory.
 class NamelessFile {
  public:
@@ -172,6 +182,11 @@ KeptWeights::KeptWeights(WeightsDirectory directory, const WeightStore& store, c
 std::optional<KeptWeights::Mapped> KeptWeights::map(ThreadPool& threads) const {
   std::error_code failure;
   if (!is_wanted() || !fs::exists(path_, failure)) return std::nullopt;
+  if (const auto reason = distrust_of(directory_.path); !reason.empty()) {
+    log(LogLevel::kWarning, "kept weights are not used",
+        {{"directory", directory_.path}, {"reason", reason}});
+    return std::nullopt;
+  }
   const auto begin = std::chrono::steady_clock::now();
   const auto refuse = [&](const std::string& reason) {
     log(LogLevel::kWarning, "kept weights can't be used, those of the model are packed",
@@ -236,6 +251,7 @@ std::string KeptWeights::write(const CpuWeights& weights, const std::stop_token&
   const auto reason = [] { return std::string(std::strerror(errno)); };
   const std::uint64_t size = file_bytes(weights);
   if (::mkdir(directory_.path.c_str(), 0700) != 0 && errno != EEXIST) return reason();
+  if (auto problem = distrust_of(directory_.path); !problem.empty()) return problem;
   if (auto problem = make_room(size); !problem.empty()) return problem;
   NamelessFile file(directory_.path);
   if (!file.is_open() || !file.reserve(size)) return reason();

@@ -41,7 +41,7 @@ class KeptWeights {
               CpuWeightSettings settings);
 
   // The weights behind the header, all in memory and mapped by the pool's threads; nullopt: there is no
-  // such file, or it can't be read, which the log tells.
+  // such file, or it can't be read, or others may write into its directory, which the log tells.
   struct Mapped {
     std::shared_ptr<const MappedFile> file;
     std::span<const std::byte> weights;

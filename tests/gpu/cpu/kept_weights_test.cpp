@@ -224,6 +224,15 @@ TEST_CASE("kept weights: a directory that can't be made is a reason, no fault") 
   CHECK(load_cpu_model(plan)->weights != nullptr);
 }
 
+TEST_CASE("kept weights: a directory that others may write into is not trusted") {
+  const Place place;
+  REQUIRE(keep(place.plan()) == "");
+  fs::permissions(place.weights(), fs::perms::group_write, fs::perm_options::add);
+  CHECK_FALSE(is_mapped(place.plan()));
+  CHECK(place.files().size() == 1);
+  CHECK(keep(place.plan()) == "others may write into the directory");
+}
+
 TEST_CASE("kept weights: weights with copies for oneDNN are not kept") {
   const Place place;
   auto plan = place.plan();

@@ -259,7 +259,8 @@ TEST_CASE("rotary_append_kv: a layer without positions keeps its heads as they a
   });
 }
 
-TEST_CASE("RotaryAppendKv: in 8 bits keys and values are within half a step of f64, steps by their largest") {
+TEST_CASE(
+    "rotary_append_kv: in 8 bits keys and values are within half a step of f64, steps by their largest") {
   for (const Isa isa : supported_isas()) {
     for (const DataType type : {DataType::kF32, DataType::kBF16}) {
       for (const std::size_t head_dim : {24, 64}) {
@@ -277,7 +278,7 @@ TEST_CASE("RotaryAppendKv: in 8 bits keys and values are within half a step of f
   }
 }
 
-TEST_CASE("RotaryAppendKv: in 8 bits zeros stay zeros, and what is not finite gets a scale that is not") {
+TEST_CASE("rotary_append_kv: in 8 bits zeros stay zeros, and what is not finite gets a scale that is not") {
   for (const Isa isa : supported_isas()) {
     CAPTURE(name_of(isa));
     const OperatorBackend backend{.isa = isa, .type = DataType::kF32};
