@@ -237,8 +237,9 @@ TEST_CASE("stored conversations: what is deleted is in no file while the server 
   const auto kept = ask(server, "My name is Anna.");
   const auto gone = ask(server, "My secret is 4711. Count from 3 to 50.");
   const auto file_with = [&](const std::string& text) -> std::string {
-    for (const auto& entry : std::filesystem::directory_iterator(place.path()))
-      if (file_text(entry.path()).find(text) != std::string::npos) return entry.path().filename();
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(place.path()))
+      if (entry.is_regular_file() && file_text(entry.path()).find(text) != std::string::npos)
+        return entry.path().filename();
     return "none";
   };
   const auto data = place.path() / "kv-pages.data";
@@ -266,11 +267,11 @@ TEST_CASE("stored conversations: the files are for their owner only, and an open
   const ServerProcess server(flags_of(place, {"--cache-measure=true"}));
   ::umask(before);
   CHECK(ask(server, "My name is Anna.").is_stored);
-  for (const auto& entry : std::filesystem::directory_iterator(place.path())) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(place.path())) {
     if (entry.path().filename() == "page-costs.json" && entry.file_size() == 0)
       continue;  // a busy machine's are not kept
     CAPTURE(entry.path().string());
-    CHECK(entry.status().permissions() == std::filesystem::perms(0600));
+    CHECK(entry.status().permissions() == std::filesystem::perms(entry.is_directory() ? 0700 : 0600));
   }
   CHECK(server.output().find("chmod 700") != std::string::npos);
 }
