@@ -10,6 +10,7 @@
 #include "loadgen/client/machine.hpp"
 #include "loadgen/client/server/server_check.hpp"
 #include "loadgen/client/server/server_sampler.hpp"
+#include "loadgen/result/steadiness.hpp"
 #include "loadgen/workload/distribution.hpp"
 #include "loadgen/workload/toml/setting_check.hpp"
 
@@ -162,6 +163,7 @@ class LiveRunner {
     run_.was_interrupted = played.was_interrupted;
     run_.was_given_up = played.was_given_up;
     check_honesty(played.start_delay_p99);
+    if (auto text = unsteadiness(result); !text.empty()) warn(std::move(text));
   }
 
   void calibrate_generator() {
