@@ -62,8 +62,9 @@ TEST_CASE("server address: host, port and prefix of a URL") {
 }
 
 TEST_CASE("server address: what is no address is named") {
-  for (const char* wrong : {"", "localhost:8000", "https://", "ftp://x", "http://", "http://:80", "http://x:0",
-                            "http://x:70000", "http://x:80x", "http://x\r\nEvil: 1", "http://x y", "ftp://x"})
+  for (const char* wrong :
+       {"", "localhost:8000", "https://", "ftp://x", "http://", "http://:80", "http://x:0", "http://x:70000",
+        "http://x:80x", "http://x\r\nEvil: 1", "http://x y", "ftp://x"})
     CHECK_THROWS_WITH_AS(parse_server_address(wrong),
                          doctest::Contains("expected a URL like http://127.0.0.1:8000"), std::runtime_error);
 }
