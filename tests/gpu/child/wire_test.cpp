@@ -202,8 +202,8 @@ TEST_CASE("worker protocol: a count that the bytes do not cover allocates nothin
 TEST_CASE("worker protocol: flags and enumerations have no other values than their own") {
   CHECK_FALSE(is_readable<bool>({std::byte{2}}));
   CHECK_FALSE(is_readable<DataType>({std::byte{4}}));
-  CHECK_FALSE(is_readable<StateKind>({std::byte{2}}));
-  CHECK_FALSE(is_readable<ResultKind>({std::byte{2}}));
+  CHECK_FALSE(is_readable<StateKind>({std::byte{3}}));
+  CHECK_FALSE(is_readable<ResultKind>({std::byte{3}}));
   CHECK_FALSE(is_readable<CompletionSignal>({std::byte{0xFF}}));
   CHECK_FALSE(is_readable<std::optional<DataType>>({std::byte{1}, std::byte{9}}));
 }

@@ -33,6 +33,34 @@ Batch two_texts() {
   return batch;
 }
 
+DeviceDescription cells_of_rows() {
+  return {.name = "cells",
+          .num_slots = 4,
+          .max_batch_tokens = 64,
+          .context_length = 16,
+          .vocabulary_size = 100,
+          .cells = {
+              {.name = "step", .state = StateKind::kRows, .result = ResultKind::kToken},
+              {.name = "tree", .state = StateKind::kRows, .result = ResultKind::kVector, .vector_size = 8}}};
+}
+
+// Node 0 reads row 1 and writes it, node 1 reads row 3 and writes row 2.
+Batch two_nodes() {
+  Batch batch;
+  batch.token_ids = {1, 2};
+  batch.input_rows = {1, 3};
+  for (const SlotId row : {1U, 2U}) {
+    SequenceSlice slice;
+    slice.sequence = 8 + row;
+    slice.slot = row;
+    slice.num_tokens = 1;
+    slice.first_input = row - 1;
+    slice.num_inputs = 1;
+    batch.slices.push_back(slice);
+  }
+  return batch;
+}
+
 std::string problem_of(const Batch& batch, const DeviceDescription& limits, CellId of_program = 0) {
   const Program program{.cell = of_program, .shape = {64, 4}, .tensors = {}, .operators = {}};
   try {
@@ -63,6 +91,34 @@ TEST_CASE("batch check: a slice of a stateless cell is a whole sequence and noth
         "sequence 9: a token is to be drawn, but the cell \"encoder_pass\" gives none");
   CHECK(problem([](auto& slice) { slice.num_tokens = 0; }) == "sequence 9: a slice without tokens");
   CHECK(problem([](auto& slice) { slice.slot = 1000; }) == "");  // it has none
+}
+
+TEST_CASE("batch check: a node has one token, rows that exist, and no other's row") {
+  CHECK(problem_of(two_nodes(), cells_of_rows()) == "");
+  const auto problem = [](const std::function<void(Batch&)>& spoil, CellId cell = 0) {
+    Batch batch = two_nodes();
+    batch.cell = cell;
+    spoil(batch);
+    return problem_of(batch, cells_of_rows(), cell);
+  };
+  CHECK(problem([](auto& batch) { batch.slices[1].num_tokens = 2; }) ==
+        "sequence 10: 2 tokens in a node, which has one");
+  CHECK(problem([](auto& batch) { batch.slices[1].slot = 4; }) == "sequence 10: slot 4 does not exist");
+  CHECK(problem([](auto& batch) { batch.input_rows[1] = 4; }) == "sequence 10: row 4 does not exist");
+  CHECK(problem([](auto& batch) { batch.slices[1].num_inputs = 2; }) ==
+        "sequence 10: its input rows are not in the batch");
+  CHECK(problem([](auto& batch) { batch.slices[1].slot = 1; }) ==
+        "sequence 10: row 1 is another node's, too");
+  CHECK(problem([](auto& batch) { batch.input_rows[1] = 1; }) ==
+        "sequence 10: row 1 is written in the same batch");
+  CHECK(problem([](auto& batch) { batch.slices[1].num_pages = 1; }) ==
+        "sequence 10: pages, but the cell \"step\" keeps rows");
+  CHECK(problem([](auto& batch) {
+          batch.slices[1].num_inputs = 0;
+          batch.slices[1].input_from_slot = true;
+        }) == "sequence 10: the input comes from an input row, but the node has none");
+  CHECK(problem([](auto& batch) { batch.slices[1].sample = true; }, 1) ==
+        "sequence 10: a token is to be drawn, but the cell \"tree\" gives none");
 }
 
 TEST_CASE("batch check: a sequence that is longer than the model's positions is refused") {
