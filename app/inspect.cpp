@@ -28,10 +28,12 @@ std::string in_words(std::uint64_t count) {
 }
 
 void print_shape(const ModelConfig& config) {
+  std::string heads;  // recurrent cells have none
+  if (config.num_heads > 0)
+    heads = ", " + std::to_string(config.num_heads) + " heads (" + std::to_string(config.num_kv_heads) +
+            " for keys and values) of " + std::to_string(config.head_dim);
   print_line("shape", std::to_string(config.num_layers) + " layers, width " +
-                          std::to_string(config.hidden_size) + ", " + std::to_string(config.num_heads) +
-                          " heads (" + std::to_string(config.num_kv_heads) + " for keys and values) of " +
-                          std::to_string(config.head_dim) + ", vocabulary " +
+                          std::to_string(config.hidden_size) + heads + ", vocabulary " +
                           std::to_string(config.vocabulary_size) + ", context " +
                           std::to_string(config.context_length));
 }

@@ -21,7 +21,7 @@ struct EncodedPrompt {
   std::shared_ptr<PromptParts> parts = {};    // to be remembered with the answer; null: it is not
   std::uint32_t second_text = 0;              // as AdmissionTicket::second_text
   std::vector<std::int32_t> end_tokens = {};  // end an answer to it, besides the model's
-  // Of a tree: its graph, and by node of the tree the graph's result that is its.
+  // The graph of a tree, and by node of the tree the result of the graph that is its.
   std::shared_ptr<const CellGraph> graph = {};
   std::vector<std::uint32_t> node_results = {};
   std::uint32_t root = 0;  // node of the tree

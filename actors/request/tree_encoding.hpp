@@ -13,7 +13,7 @@ namespace troupe {
 
 // text: as text/tree/syntax_tree.hpp reads it. A node with one child and no word is its child
 // where the model's nodes have two. Errors name the node by its number in the text, from 0.
-// Of a model whose unfolding is kTree.
+// The model's unfolding is kTree.
 std::variant<EncodedPrompt, ApiError> encode_tree(const ServedModel& model, std::string_view text);
 
 }  // namespace troupe

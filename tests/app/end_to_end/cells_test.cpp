@@ -198,14 +198,17 @@ TEST_CASE("cells over HTTP: what is no tree for the model is refused by node and
   for (int i = 0; i < 100000; ++i) many += "(1 ";
   CHECK(server.refusal(many) == "The input is no tree: it has more than 65536 nodes.");
   CHECK(server.refusal(7).find("a tree: brackets in a string, or an object") != std::string::npos);
-  // A tree as deep as it has nodes, of which each is one step.
-  std::string deep = "w1)";
-  for (int i = 0; i < 3000; ++i) deep += " (2 w2))";
-  std::string opened;
-  for (int i = 0; i < 3000; ++i) opened += "(1 ";
-  const json answer =
-      server.answer("/v1/classify", {{"model", "binary_tree"}, {"input", opened + "(2 " + deep}});
-  CHECK(answer.at("data")[0].at("nodes").size() == 6001);
+  // A tree in which every inner node has another as a child.
+  const auto deep = [](int num_inner) {
+    std::string text;
+    for (int i = 0; i < num_inner; ++i) text += "(1 ";
+    text += "(2 w1)";
+    for (int i = 0; i < num_inner; ++i) text += " (2 w2))";
+    return text;
+  };
+  const json answer = server.answer("/v1/classify", {{"model", "binary_tree"}, {"input", deep(1500)}});
+  CHECK(answer.at("data")[0].at("nodes").size() == 3001);
+  CHECK(server.refusal(deep(3000)) == "The graph needs 3001 rows of state at once, the device has 2048.");
 }
 
 TEST_CASE("cells over HTTP: the published character LSTM and g2p answer as their references") {
