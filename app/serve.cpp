@@ -104,8 +104,8 @@ ServedModelInfo served_model_info(const LoadedModel& model) {
 
 std::string example_of(const LoadedModel& model) {
   if (model.config.tree)
-    return R"--(/v1/classify -d '{"model": ")--" + model.served.name +
-           R"--(", "input": "(3 (2 It) (4 works))"}')--";
+    return R"(/v1/classify -d '{"model": ")" + model.served.name +
+           R"tree(", "input": "(3 (2 It) (4 works))"}')tree";
   if (model.config.recurrent)
     return R"(/v1/completions -d '{"model": ")" + model.served.name + R"(", "prompt": "hello"}')";
   if (model.served.kind == ModelKind::kClassifying && model.config.labels()->size() == 1)

@@ -21,7 +21,10 @@ std::uint32_t output_row_bin(std::uint32_t count, std::uint32_t max) {
 
 ProgramCache::ProgramCache(std::shared_ptr<const Network> network, DataType compute_type,
                            ProgramShape largest)
-    : network_(std::move(network)), compute_type_(compute_type), largest_(largest) {}
+    : network_(std::move(network)), compute_type_(compute_type), largest_(largest) {
+  // A device may have more slots than a batch has tokens, of which each is at most one row.
+  largest_.max_output_rows = std::min(largest.max_output_rows, largest.max_tokens);
+}
 
 std::shared_ptr<const Program> ProgramCache::find(CellId cell, std::uint32_t num_tokens,
                                                   std::uint32_t num_output_rows) {

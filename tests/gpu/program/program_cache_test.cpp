@@ -42,6 +42,12 @@ TEST_CASE("program cache: batches of one bin share a program") {
   CHECK(cache.size() == 2);
 }
 
+TEST_CASE("program cache: with more slots than tokens a program has as many output rows as tokens") {
+  auto cache = make_cache({100, 2048});
+  CHECK(cache.find(0, 80, 80)->shape == ProgramShape{80, 100});
+  CHECK_THROWS_AS(cache.find(0, 100, 101), std::runtime_error);
+}
+
 TEST_CASE("program cache: a batch that is too large is refused with the numbers") {
   auto cache = make_cache({512, 64});
   CHECK_THROWS_WITH_AS(cache.find(0, 513, 1), doctest::Contains("513 tokens"), std::runtime_error);
