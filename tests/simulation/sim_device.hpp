@@ -43,6 +43,7 @@ struct SimDeviceSettings {
 
 class SimDevice;
 class SimEncoder;
+class SimCells;
 
 // What all devices of a simulation share; outlives them.
 struct SimDevices {
@@ -65,6 +66,7 @@ struct SimDevices {
   std::uint64_t num_moved = 0;               // to another worker
   std::map<WorkerId, SimDevice*> alive;      // never more than one of a worker
   std::map<WorkerId, SimEncoder*> encoders;  // alive, of a second model
+  std::map<WorkerId, SimCells*> cells;       // so, too, of the last
   // Devices of one worker share its cores: a batch begins when the one before it ends,
   // whichever model's it is. max(): never, one hangs.
   std::map<WorkerId, TimePoint> busy_until;

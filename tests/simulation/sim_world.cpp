@@ -73,6 +73,14 @@ SimWorld::SimWorld(SimSettings settings)
                             return std::make_unique<SimEncoder>(*settings_.encoder, devices_, worker);
                           }});
   }
+  if (settings_.cells) {
+    ServedModel cells = byte_model();
+    cells.name = "cells";
+    cells.network = chain_network();
+    models.push_back({.served = std::move(cells), .make_device = [this](WorkerId worker) {
+                        return std::make_unique<SimCells>(*settings_.cells, devices_, worker);
+                      }});
+  }
   engine_ = std::make_unique<ActorEngine>(*system_, std::move(models), settings_.options, metrics_,
                                           ActorEngineSettings{.has_threads = false,
                                                               .seed = random_(),
@@ -142,6 +150,7 @@ TimePoint SimWorld::next_event() const {
   if (!timers.empty()) next = std::min(next, timers.begin()->first);
   for (const auto& [worker, device] : devices_->alive) next = std::min(next, device->next_completion());
   for (const auto& [worker, encoder] : devices_->encoders) next = std::min(next, encoder->next_completion());
+  for (const auto& [worker, cells] : devices_->cells) next = std::min(next, cells->next_completion());
   return next;
 }
 
@@ -152,6 +161,7 @@ bool SimWorld::advance() {
   trace(static_cast<std::uint64_t>(now().time_since_epoch().count()));
   for (const auto& [worker, device] : devices_->alive) device->ring_if_due();
   for (const auto& [worker, encoder] : devices_->encoders) encoder->ring_if_due();
+  for (const auto& [worker, cells] : devices_->cells) cells->ring_if_due();
   while (!agenda_.empty() && agenda_.begin()->first <= now()) {
     const auto action = std::move(agenda_.begin()->second);
     agenda_.erase(agenda_.begin());

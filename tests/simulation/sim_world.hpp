@@ -22,6 +22,7 @@
 #include "actors/cache_tier.hpp"
 #include "actors/scheduler.hpp"
 #include "telemetry/metrics/metrics.hpp"
+#include "tests/simulation/sim_cells.hpp"
 #include "tests/simulation/sim_device.hpp"
 #include "tests/simulation/sim_disk.hpp"
 #include "tests/simulation/sim_encoder.hpp"
@@ -35,6 +36,7 @@ struct SimSettings {
   SimDiskSettings disk;
   std::optional<SimDeviceSettings> encoder;  // of another model, which encodes
   bool encoder_is_first = false;             // the model's index is 0 then, not 1
+  std::optional<SimDeviceSettings> cells;    // of the last model, whose cells keep rows
   EngineOptions options;
   Tracer* tracer = nullptr;                           // outlives the world
   std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
