@@ -447,7 +447,10 @@ void RequestState::take_token(const NewToken& token) {
   const bool is_last = matched_stop || is_over;
   std::vector<AnswerToken> tokens = tokens_of(text, is_last && !matched_stop);
   if (parser_) {
-    deliver_split(std::move(text), std::move(tokens), is_last);
+    const bool is_cut = matched_stop || (token.end == SequenceEnd::kLength && !is_complete);
+    std::optional<AnswerEnd> end;
+    if (is_last) end = is_cut ? AnswerEnd::kCut : AnswerEnd::kWhole;
+    deliver_split(std::move(text), std::move(tokens), end);
   } else if (token.token >= 0 || !text.empty() || !tokens.empty()) {
     deliver(std::move(text), std::move(tokens));
   }
@@ -515,10 +518,11 @@ void RequestState::deliver(std::string text, std::vector<AnswerToken> tokens) {
   add_to_answer({std::move(text), usage_, std::move(tokens)});
 }
 
-void RequestState::deliver_split(std::string text, std::vector<AnswerToken> tokens, bool is_last) {
+void RequestState::deliver_split(std::string text, std::vector<AnswerToken> tokens,
+                                 std::optional<AnswerEnd> end) {
   const bool was_reasoning = parser_->is_in_reasoning();
   AnswerParts parts = parser_->push(text);
-  if (is_last) append_parts(parts, parser_->finish());
+  if (end) append_parts(parts, parser_->finish(*end));
   count_reasoning(was_reasoning, parts);
   add_to_answer({.text = std::move(parts.text),
                  .usage = usage_,

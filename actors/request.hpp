@@ -107,7 +107,8 @@ class RequestState {
   std::string text_of(const NewToken& token, bool is_over, std::optional<std::size_t>& matched_stop);
   void deliver(std::string text, std::vector<AnswerToken> tokens = {});
   void count_reasoning(bool was_reasoning, const AnswerParts& parts);
-  void deliver_split(std::string text, std::vector<AnswerToken> tokens, bool is_last);
+  // end: nothing follows.
+  void deliver_split(std::string text, std::vector<AnswerToken> tokens, std::optional<AnswerEnd> end);
   void add_to_answer(TextDelta delta);
   std::vector<AnswerToken> tokens_of(std::string_view text, bool is_last);
   void finish(const NewToken& token, std::optional<std::size_t> matched_stop);

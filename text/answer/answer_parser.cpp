@@ -51,7 +51,7 @@ AnswerParser::AnswerParser(AnswerReading reading)
 AnswerParts AnswerParser::push(std::string_view text) {
   AnswerParts out;
   if (harmony_) {
-    harmony_->push(text, false, out);
+    harmony_->push(text, out);
     return out;
   }
   held_ += text;
@@ -60,11 +60,11 @@ AnswerParts AnswerParser::push(std::string_view text) {
   return out;
 }
 
-AnswerParts AnswerParser::finish() {
+AnswerParts AnswerParser::finish(AnswerEnd end) {
   is_ended_ = true;
   AnswerParts out;
   if (harmony_) {
-    harmony_->push("", true, out);
+    harmony_->finish(end, out);
     return out;
   }
   while (step(out)) {

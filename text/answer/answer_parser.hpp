@@ -60,8 +60,8 @@ class AnswerParser {
   AnswerParser& operator=(const AnswerParser&) = delete;
 
   [[nodiscard]] AnswerParts push(std::string_view text);
-  // The rest, now that nothing can follow.
-  [[nodiscard]] AnswerParts finish();
+  // The rest, now that nothing follows.
+  [[nodiscard]] AnswerParts finish(AnswerEnd end = AnswerEnd::kWhole);
 
   std::uint32_t num_calls() const { return harmony_ ? harmony_->num_calls() : num_calls_; }
   bool is_in_reasoning() const {

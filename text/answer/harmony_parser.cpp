@@ -75,18 +75,27 @@ HarmonyParser::HarmonyParser(const AnswerReading& reading)
       header_begins_{shown_mark(reading, "<|start|>"), shown_mark(reading, harmony::kChannel), "to="},
       ends_(shown_ends(reading)) {}
 
-void HarmonyParser::push(std::string_view text, bool is_last, AnswerParts& out) {
+void HarmonyParser::push(std::string_view text, AnswerParts& out) {
   held_ += text;
-  while (!is_done_ && step(is_last, out)) {
+  read(out);
+}
+
+void HarmonyParser::finish(AnswerEnd end, AnswerParts& out) {
+  end_ = end;
+  read(out);
+}
+
+void HarmonyParser::read(AnswerParts& out) {
+  while (!is_done_ && step(out)) {
   }
 }
 
 // False: more text is needed.
-bool HarmonyParser::step(bool is_last, AnswerParts& out) {
-  return place_ == Place::kHeader ? take_header(is_last, out) : take_body(is_last, out);
+bool HarmonyParser::step(AnswerParts& out) {
+  return place_ == Place::kHeader ? take_header(out) : take_body(out);
 }
 
-bool HarmonyParser::take_header(bool is_last, AnswerParts& out) {
+bool HarmonyParser::take_header(AnswerParts& out) {
   const auto end = held_.find(message_);
   const auto first_end =
       end != std::string::npos ? end : held_.size() - std::min(held_.size(), message_.size() - 1);
@@ -98,8 +107,8 @@ bool HarmonyParser::take_header(bool is_last, AnswerParts& out) {
     held_.erase(0, end + message_.size());
     return true;
   }
-  if (is_header && is_last && has_begun_header()) held_.clear();  // the answer was cut within it
-  if (held_.empty() || (is_header && !is_last)) return false;
+  if (is_header && end_ == AnswerEnd::kCut && has_begun_header()) held_.clear();
+  if (held_.empty() || (is_header && !end_)) return false;
   place_ = Place::kText;  // of a model that has left the notation
   return true;
 }
@@ -133,13 +142,13 @@ void HarmonyParser::begin_body(std::string_view header, AnswerParts& out) {
   }
 }
 
-bool HarmonyParser::take_body(bool is_last, AnswerParts& out) {
+bool HarmonyParser::take_body(AnswerParts& out) {
   const auto end = body_end(held_, ends_);
-  show(std::string_view(held_).substr(0, is_last && end.size == 0 ? held_.size() : end.at), out);
+  show(std::string_view(held_).substr(0, end_ && end.size == 0 ? held_.size() : end.at), out);
   if (end.size == 0) {
-    held_.erase(0, is_last ? held_.size() : end.at);
+    held_.erase(0, end_ ? held_.size() : end.at);
     // <|call|> ends the answer and is not shown.
-    if (is_last && place_ == Place::kCall) end_body(out);
+    if (end_ == AnswerEnd::kWhole && place_ == Place::kCall) end_body(out);
     return false;
   }
   held_.erase(0, end.at + end.size);

@@ -7,11 +7,15 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace troupe {
+
+// kCut: the model would have gone on.
+enum class AnswerEnd : std::uint8_t { kWhole, kCut };
 
 struct AnswerParts;
 struct AnswerReading;
@@ -41,8 +45,9 @@ class HarmonyParser {
   // The reading must outlive this.
   explicit HarmonyParser(const AnswerReading& reading);
 
-  // Appends to out. is_last: nothing can follow.
-  void push(std::string_view text, bool is_last, AnswerParts& out);
+  // Append to out.
+  void push(std::string_view text, AnswerParts& out);
+  void finish(AnswerEnd end, AnswerParts& out);
   std::uint32_t num_calls() const { return num_calls_; }
   bool is_in_reasoning() const { return place_ == Place::kReasoning; }
   // The one call that is wanted was read.
@@ -51,9 +56,10 @@ class HarmonyParser {
  private:
   enum class Place : std::uint8_t { kHeader, kReasoning, kText, kCall };
 
-  bool step(bool is_last, AnswerParts& out);
-  bool take_header(bool is_last, AnswerParts& out);
-  bool take_body(bool is_last, AnswerParts& out);
+  void read(AnswerParts& out);
+  bool step(AnswerParts& out);
+  bool take_header(AnswerParts& out);
+  bool take_body(AnswerParts& out);
   bool may_be_header() const;
   bool has_begun_header() const;
   void begin_body(std::string_view header, AnswerParts& out);
@@ -66,7 +72,8 @@ class HarmonyParser {
   const std::vector<std::string> header_begins_, ends_;
   Place place_ = Place::kHeader;
   std::string held_;
-  bool is_begun_ = false;  // the body has been shown in part
+  std::optional<AnswerEnd> end_;  // held_ is all there is
+  bool is_begun_ = false;         // the body has been shown in part
   bool has_text_ = false;
   bool is_done_ = false;
   std::uint32_t num_calls_ = 0;

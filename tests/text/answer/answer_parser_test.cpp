@@ -82,11 +82,12 @@ AnswerReading reading(const CallFormat& calls, const ReasoningFormat& reasoning 
           .call_ids = "call_x"};
 }
 
-Read read_in(const AnswerReading& given, const std::vector<std::string>& portions) {
+Read read_in(const AnswerReading& given, const std::vector<std::string>& portions,
+             AnswerEnd end = AnswerEnd::kWhole) {
   AnswerParser parser(given);
   Read read;
   for (const auto& portion : portions) add(read, parser.push(portion));
-  add(read, parser.finish());
+  add(read, parser.finish(end));
   return read;
 }
 
@@ -338,6 +339,18 @@ TEST_CASE("answer parser: calls in Python's notation are read as JSON") {
   CHECK(calls_of(read(reading(kPython), "<|tool_call_start|>[clock(zone=*)]")) == "clock({\"zone\": )");
 }
 
+TEST_CASE("answer parser: gpt-oss' call that is cut has no arguments, a header it ends in is its text") {
+  AnswerReading harmony = reading(kHermes);
+  harmony.format = harmony_answer_format();
+  const std::string call = " to=functions.map<|channel|>commentary<|message|>";
+  CHECK(calls_of(read_in(harmony, {call}, AnswerEnd::kCut)) == "map()");
+  CHECK(calls_of(read_in(harmony, {call, "{"}, AnswerEnd::kCut)) == "map({)");
+  CHECK(calls_of(read_in(harmony, {call}, AnswerEnd::kWhole)) == "map({})");
+  const std::string headless = "<|channel|>final Yes.";
+  CHECK(read_in(harmony, {headless}, AnswerEnd::kWhole).text == headless);
+  CHECK(read_in(harmony, {headless}, AnswerEnd::kCut).text.empty());
+}
+
 TEST_CASE("answer parser: the messages of gpt-oss are reasoning, text and calls") {
   AnswerReading harmony = reading(kHermes);
   harmony.format = harmony_answer_format();
@@ -360,8 +373,9 @@ TEST_CASE("answer parser: the messages of gpt-oss are reasoning, text and calls"
   CHECK(calls_of(read(harmony, " to=functions.map<|channel|>commentary<|message|>")) == "map({})");
   for (const char* cut :
        {"<|channel|>", "<|channel|>analysis", "<|channel|>final<|mess", " to=functions.map"})
-    CHECK(read(harmony, thought + cut) == Read{.reasoning = "Hm.", .text = "", .calls = {}});
-  CHECK(read(harmony, thought).text.empty());
+    CHECK(read_in(harmony, {thought + cut}, AnswerEnd::kCut) ==
+          Read{.reasoning = "Hm.", .text = "", .calls = {}});
+  CHECK(read_in(harmony, {thought}, AnswerEnd::kCut).text.empty());
   CHECK(read(harmony, "to b").text == "to b");
   const std::string endless = "<|channel|>" + std::string(1013, 'x');
   CHECK(read_in(harmony, {endless + "<|mess", "age|>a"}).text == "a");
