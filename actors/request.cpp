@@ -181,7 +181,14 @@ bool RequestState::find_call_guide(const std::vector<std::int32_t>& prompt) {
     if (chat.demands_call) fail(*error);
     return !chat.demands_call;  // a wish: the calls are left as they come
   }
-  if (allows_journaled(std::get<OutputGuide>(guide))) guide_.emplace(std::get<OutputGuide>(std::move(guide)));
+  if (allows_journaled(std::get<OutputGuide>(guide))) {
+    guide_.emplace(std::get<OutputGuide>(std::move(guide)));
+  } else if (chat.demands_call) {
+    fail({.message =
+              "The beginning of this answer, which an earlier process has drawn, can't become the call "
+              "that tool_choice demands."});
+    return false;
+  }
   return true;
 }
 

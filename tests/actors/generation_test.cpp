@@ -293,6 +293,24 @@ TEST_CASE("generation: an answer that began unbound in an earlier process goes o
   CHECK(sink->finished()->usage.completion_tokens > drawn.size());
 }
 
+TEST_CASE("generation: what an earlier process began and can't become the call that is demanded has failed") {
+  sim::SimWorld world(chatting_settings());
+  auto request = strict_chat();
+  auto& chat = std::get<ChatPrompt>(request.prompt);
+  chat.demands_call = true;
+  const auto& model = world.engine().environment().models[0].served;
+  request.background = std::make_shared<const BackgroundRun>(
+      BackgroundRun{.is_journaled = true,
+                    .tokens = model.tokenizer->encode_with_specials("<tool_call>no"),
+                    .vocabulary = tokens_origin(model, chat)});
+  const auto sink = std::make_shared<RecordingSink>();
+  world.engine().submit(request, sink);
+  REQUIRE(world.run());
+  REQUIRE(sink->error());
+  CHECK(sink->error()->kind == ApiErrorKind::kInternal);
+  CHECK(sink->error()->message.find("tool_choice") != std::string::npos);
+}
+
 TEST_CASE("generation: strict tools are bound while there is room for forms, calls that are demanded wait") {
   sim::SimWorld world(chatting_settings());
   OutputForms& forms = *world.engine().environment().forms;
