@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -149,15 +150,13 @@ json::object read_custom_tool(FieldReader& tool) {
 struct ShownTools {
   json::array list = {};
   ToolNames names = {};
+  std::set<std::string> taken = {};  // as they are shown
 };
 
-// Two tools are shown alike, of which one was renamed.
-bool is_taken(const ShownTools& tools, const std::string& name, bool is_renamed) {
-  const auto is_renamed_so = [&](const ToolName& other) { return other.shown == name; };
-  if (std::any_of(tools.names.begin(), tools.names.end(), is_renamed_so)) return true;
-  return is_renamed && std::any_of(tools.list.begin(), tools.list.end(), [&](const json::value& tool) {
-           return tool.get_object().at("function").get_object().at("name").get_string() == name;
-         });
+// Calls could not be told apart. field: of the name.
+void note_name(FieldReader& tool, std::string_view field, const std::string& shown, ShownTools& out) {
+  if (!tool.error() && !out.taken.insert(shown).second)
+    tool.fail(field, " \"" + shown + "\" is the name of another tool, too");
 }
 
 void show_tool(FieldReader& tool, json::object function, ToolName name, ShownTools& out) {
@@ -166,7 +165,7 @@ void show_tool(FieldReader& tool, json::object function, ToolName name, ShownToo
   if (is_renamed && name.shown.size() > kMaxMessageNameBytes)
     tool.fail("name",
               " must be at most " + std::to_string(kMaxMessageNameBytes) + " bytes with its namespace");
-  if (is_taken(out, name.shown, is_renamed)) tool.fail("name", " is the name of another tool, too");
+  note_name(tool, "name", name.shown, out);
   function["name"] = name.shown;
   if (is_renamed) out.names.push_back(std::move(name));
   out.list.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
@@ -223,6 +222,9 @@ std::string read_tool_list(FieldReader& fields, const json::array& list, ToolSha
     if (shape == ToolShape::kFlat && tool.string("type") == "namespace") return read_namespace(tool, tools);
     if (shape == ToolShape::kFlat) return read_flat_tool(tool, given, "", tools);
     json::object function = read_tool(tool, given, shape);
+    if (tool.error()) return;
+    const std::string field = shape == ToolShape::kMessages ? "name" : "function.name";
+    note_name(tool, field, function.at("name").get_string().c_str(), tools);
     tools.list.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
   });
   names = std::move(tools.names);

@@ -221,10 +221,26 @@ TEST_CASE("tool fields: what is wrong with a tool is named with its place, whate
   CHECK(error_of(parse_chat(tools("[1]", ",\"tool_choice\":\"none\""))).field == "tools[0]");
 }
 
+TEST_CASE("tool fields: two tools of one name are refused, whatever the API") {
+  const std::string good(kTool);
+  const auto chat = error_of(parse_chat(tools("[" + good + "," + good + "]")));
+  CHECK(chat.field == "tools[1].function.name");
+  CHECK(chat.message.find("\"f\" is the name of another tool, too") != std::string::npos);
+  const std::string flat = R"({"type":"function","name":"f"})";
+  CHECK(error_of(parse_response(tools("[" + flat + "," + flat + "]"))).field == "tools[1].name");
+  const std::string body =
+      R"({"max_tokens":1,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":{}},)"
+      R"({"name":"f","input_schema":{}}]})";
+  CHECK(error_of(parse_messages_request(body, test::demo_models(), {})).field == "tools[1].name");
+}
+
 TEST_CASE("tool fields: the number of tools and the width of their schemas are limited") {
   const auto many = [](std::size_t number) {
     std::string list;
-    for (std::size_t i = 0; i < number; ++i) list += (i > 0 ? "," : "") + std::string(kTool);
+    for (std::size_t i = 0; i < number; ++i)
+      list += (i > 0 ? R"(,{"type":"function","function":{"name":"f)"
+                     : R"({"type":"function","function":{"name":"f)") +
+              std::to_string(i) + "\"}}";
     return "[" + list + "]";
   };
   CHECK(!prompt_of(parse_chat(tools(many(128)))).tools.empty());
