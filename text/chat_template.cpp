@@ -39,6 +39,8 @@ void measure(const TemplateValue& value, InputSize& size) {
   ++size.num_values;
   if (const auto* string = std::get_if<TemplateValue::String>(&value.variant())) {
     size.num_bytes += string->text.size();
+  } else if (const auto* mixed = std::get_if<MarkedString>(&value.variant())) {
+    size.num_bytes += mixed->size();
   } else if (const auto* array = std::get_if<TemplateValue::Array>(&value.variant())) {
     for (const TemplateValue& element : *array) measure(element, size);
   } else if (const auto* object = std::get_if<TemplateValue::Object>(&value.variant())) {
@@ -138,6 +140,9 @@ ChatTemplate ChatTemplate::parse(std::string source) {
     chat_template.tool_dialect_ = probe_tool_dialect(chat_template);
   chat_template.thinking_switch_ = probe_thinking_switch(chat_template, source);
   chat_template.answer_format_ = probe_answer_format(chat_template, source);
+  const auto& calls = chat_template.answer_format_.calls;
+  if (!chat_template.tool_dialect_.shows_calls && calls && shows_written_calls(chat_template, *calls))
+    chat_template.tool_dialect_.written = calls;
   return chat_template;
 }
 

@@ -2,6 +2,7 @@
 #include "text/template_messages.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "text/answer/written_calls.hpp"
 #include "text/chat_template.hpp"
 #include "text/client_json.hpp"
 #include "text/stable_hash.hpp"
@@ -138,10 +140,40 @@ std::vector<ChatMessage> without_tools(const std::vector<ChatMessage>& messages)
   return out;
 }
 
+// Numbers go through the whole chat. A result has the number of its call.
+TemplateValue::Array with_written_calls(const std::vector<ChatMessage>& messages, const CallFormat& format) {
+  TemplateValue::Array out;
+  std::map<std::string_view, std::pair<std::string, std::string>> calls;  // name and number, by id
+  std::uint32_t num_calls = 0;
+  for (const auto& message : messages) {
+    if (message.role == "tool") {
+      const auto& [name, written_id] = calls[message.tool_call_id];
+      ChatMessage result = message;
+      if (!written_id.empty()) result.tool_call_id = written_id;
+      out.push_back(result_message(result, message.name.empty() ? name : message.name, {}));
+      continue;
+    }
+    if (message.tool_calls.empty()) {
+      out.push_back(plain_message(message));
+      continue;
+    }
+    MarkedString content(message.content, true);
+    content.append(written_calls(message.tool_calls, format, num_calls));
+    for (const ToolCall& call : message.tool_calls)
+      calls[call.id] = {call.name, written_call_id(call, format, num_calls++)};
+    TemplateValue::Object calling{{"role", TemplateValue::trusted("assistant")},
+                                  {"content", TemplateValue::mixed(std::move(content))}};
+    add_reasoning(calling, message);
+    out.push_back(std::move(calling));
+  }
+  return out;
+}
+
 }  // namespace
 
 TemplateValue::Array template_messages(const std::vector<ChatMessage>& messages, const ToolDialect& dialect) {
   TemplateValue::Array out;
+  if (dialect.written) return with_written_calls(messages, *dialect.written);
   if (!dialect.shows_calls) {
     for (const auto& message : without_tools(messages)) out.push_back(plain_message(message));
     return out;

@@ -4,6 +4,8 @@
 //
 //   assistant: <tool_call>{"name": …, "arguments": …}</tool_call>
 //   user:      <tool_response>…</tool_response>
+//
+// or, where the model's own notation is known, as the model writes calls, and results as they come.
 #pragma once
 
 #include <vector>

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "text/answer/written_calls.hpp"
 #include "text/chat_template.hpp"
 #include "text/client_json.hpp"
 #include "text/template_messages.hpp"
@@ -74,6 +75,12 @@ bool is_shown_well(const std::optional<std::string>& text) {
 }
 
 }  // namespace
+
+bool shows_written_calls(const ChatTemplate& chat_template, const CallFormat& format) {
+  if (!can_be_written(format)) return false;
+  const auto text = render(chat_template, called("probe_text"), {.written = format});
+  return is_shown(text) && has(*text, "probe_text") && has(*text, format.call_begin.c_str());
+}
 
 ToolDialect probe_tool_dialect(const ChatTemplate& chat_template) {
   ToolDialect dialect{.shows_tools = shows_tools(chat_template)};

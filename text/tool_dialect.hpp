@@ -4,6 +4,10 @@
 // the forms that are in use and looking for what must be there.
 #pragma once
 
+#include <optional>
+
+#include "text/answer/answer_format.hpp"
+
 namespace troupe {
 
 class ChatTemplate;
@@ -26,10 +30,15 @@ struct ToolDialect {
   bool shows_calls = false;
   bool shows_text_beside_calls = false;
   CallForm form = {};
+  // Calls are written into the text of their message in this format, results come in messages of their own;
+  // absent, without shows_calls: both are text in the general format.
+  std::optional<CallFormat> written = {};
   bool operator==(const ToolDialect&) const = default;
 };
 
 // Renders the template a few times.
 ToolDialect probe_tool_dialect(const ChatTemplate& chat_template);
+// A template that shows no calls shows what is written so, and results.
+bool shows_written_calls(const ChatTemplate& chat_template, const CallFormat& format);
 
 }  // namespace troupe

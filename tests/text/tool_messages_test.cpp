@@ -54,6 +54,48 @@ std::string text(const std::string& source, const Messages& messages, const std:
 
 }  // namespace
 
+TEST_CASE("tool messages: a template that names its markers is given calls in its own notation") {
+  // As LFM2's.
+  const std::string source =
+      "{{ '<|tool_list_start|>' if tools }}{% for m in messages %}{{ '<|' + m.role + '|>' }}"
+      "{% if m.role == 'tool' %}{{ '<|result|>' + m.content }}{% else %}{{ m.content }}{% endif %}"
+      "<|end|>{% endfor %}";
+  Messages history = kHistory;
+  history[1].content = "I look.";
+  CHECK(text(source, history) ==
+        "<|user|>What time is it?<|end|>"
+        "<|assistant|>I look.<|tool_call_start|>[clock(zone=\"UTC\")]<|tool_call_end|><|end|>"
+        "<|tool|><|result|>12:00<|end|>"
+        "<|assistant|>Noon.<|end|>");
+  history[1].tool_calls[0].name = "<|tool_call_end|>";
+  bool is_marker_ours = false;
+  for (const auto& piece : pieces(ChatTemplate::parse(source), history)) {
+    if (piece.text.starts_with("<|tool_call_start|>")) is_marker_ours = !piece.from_input;
+    if (piece.text.find("<|tool_call_end|>(") != std::string::npos) CHECK(piece.from_input);
+  }
+  CHECK(is_marker_ours);
+}
+
+TEST_CASE("tool messages: calls that a template would number are numbered through the chat") {
+  // As Kimi K2's, which changes lists while it renders calls.
+  const std::string source =
+      "{{ '<|tool_calls_section_begin|><|tool_call_argument_begin|>' if false }}{% for m in messages %}"
+      "{% if m.tool_calls %}{{ m.tool_calls.append(1) }}{% endif %}"
+      "{{ '<|' + m.role + '|>' }}{% if m.role == 'tool' %}{{ m.tool_call_id + '=' }}{% endif %}{{ m.content "
+      "}}"
+      "{% endfor %}";
+  Messages history = kHistory;
+  history.push_back({.role = "assistant", .tool_calls = {{.id = "call_2", .name = "map", .arguments = ""}}});
+  history.push_back({.role = "tool", .content = "here", .tool_call_id = "call_2"});
+  const std::string begin = "<|tool_calls_section_begin|><|tool_call_begin|>functions.";
+  const std::string end = "<|tool_call_end|><|tool_calls_section_end|>";
+  CHECK(text(source, history) == "<|user|>What time is it?<|assistant|>" + begin +
+                                     "clock:0<|tool_call_argument_begin|>{\"zone\": \"UTC\"}" + end +
+                                     "<|tool|>functions.clock:0=12:00<|assistant|>Noon.<|assistant|>" +
+                                     begin + "map:1<|tool_call_argument_begin|>{}" + end +
+                                     "<|tool|>functions.map:1=here");
+}
+
 TEST_CASE("tool messages: a template that knows no tools is given calls and results as text") {
   CHECK_FALSE(ChatTemplate::parse(kPlain).tool_dialect().shows_calls);
   CHECK(text(kPlain, kHistory) ==

@@ -56,6 +56,7 @@ Value from_input(TemplateValue value, std::size_t depth) {
     Value operator()(std::int64_t v) const { return v; }
     Value operator()(double v) const { return v; }
     Value operator()(TemplateValue::String v) const { return MarkedString(std::move(v.text), v.from_input); }
+    Value operator()(MarkedString v) const { return v; }
     Value operator()(TemplateValue::Array v) const {
       std::vector<Value> elements;
       elements.reserve(v.size());

@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "text/jinja/marked_string.hpp"
+
 namespace troupe {
 
 class TemplateValue {
@@ -20,7 +22,8 @@ class TemplateValue {
   using Array = std::vector<TemplateValue>;
   // In the order of insertion; of equal names the last one counts.
   using Object = std::vector<std::pair<std::string, TemplateValue>>;
-  using Variant = std::variant<std::monostate, bool, std::int64_t, double, String, Array, Object>;
+  using Variant =
+      std::variant<std::monostate, bool, std::int64_t, double, String, MarkedString, Array, Object>;
 
   TemplateValue() = default;  // none
   TemplateValue(bool value) : value_(value) {}
@@ -37,11 +40,15 @@ class TemplateValue {
   // Text of ours or of the model's files: may become special tokens.
   static TemplateValue trusted(std::string text) { return TemplateValue(String{std::move(text), false}); }
 
+  // Some of it is a client's.
+  static TemplateValue mixed(MarkedString text) { return TemplateValue(std::move(text)); }
+
   const Variant& variant() const { return value_; }
   Variant take() && { return std::move(value_); }
 
  private:
   explicit TemplateValue(String value) : value_(std::move(value)) {}
+  explicit TemplateValue(MarkedString value) : value_(std::move(value)) {}
 
   Variant value_;
 };

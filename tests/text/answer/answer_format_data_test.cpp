@@ -212,11 +212,13 @@ TEST_CASE("template data: calls that a template renders are read as they were, w
       R"({})", R"({"city": "Rome"})", R"({"city": "", "days": 0})",
       R"({"city": "7", "days": -3, "options": {"deep": {"er": [1, null, "}"]}}, "names": ["a", "b\"c"]})",
       R"({"city": "a \"quoted\" <b>\nline\n\n  of {text} \\ with \u00e9 and \u4e16", "names": []})"};
-  std::size_t num_read = 0;
+  std::size_t num_read = 0, num_written = 0;
   for (const auto* folder : {"templates", "templates_simple"}) {
     for (const auto& entry : std::filesystem::directory_iterator(directory / folder)) {
       const auto chat = ChatTemplate::parse(file_text(entry.path()));
-      if (!chat.tool_dialect().shows_calls || !chat.answer_format().calls) continue;
+      const ToolDialect& dialect = chat.tool_dialect();
+      if (!(dialect.shows_calls || dialect.written) || !chat.answer_format().calls) continue;
+      num_written += dialect.written ? 1 : 0;
       CAPTURE(entry.path().filename().string());
       // It writes nested values as Python does, which are no JSON.
       const bool spells_python = entry.path().filename() == "ByteDance-Seed-OSS.jinja";
@@ -243,6 +245,7 @@ TEST_CASE("template data: calls that a template renders are read as they were, w
     }
   }
   CHECK(num_read > 300);
+  CHECK(num_written >= 3);  // LFM2 and two of Kimi K2
 }
 
 TEST_CASE("template data: the formats of calls and reasoning are found by rendering") {
