@@ -98,6 +98,7 @@ void Connection::on_end_of_input() {
 // What came is no TLS, or none that both know. A client that speaks HTTP is told so in
 // its own words, others had an alert.
 void Connection::on_failed_handshake(const error_code& error) {
+  service_.metrics().failed_handshakes.add();
   log(LogLevel::kDebug, "TLS handshake failed", {{"reason", error.message()}});
   socket_.give_up_tls();
   if (TlsSession::is_plain_http(error)) {

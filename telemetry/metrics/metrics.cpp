@@ -465,3 +465,5 @@ void Metrics::define_the_rest() {
 }
 
 }  // namespace troupe
+  failed_handshakes = make.counter("troupe_http_tls_failures_total",
+                                   "TLS handshakes that failed: other protocols, versions, trust.");

@@ -162,7 +162,7 @@ class Metrics {
   Gauge detached_answers;
   Gauge sse_backlog;                     // bytes delivered to streams that their clients have not taken
   Counter http_2xx, http_4xx, http_5xx;  // http_responses_total{class}
-  Counter client_disconnects, sse_events, sse_wakeups;
+  Counter client_disconnects, failed_handshakes, sse_events, sse_wakeups;
 
   // traces
   Counter trace_spans_exported;

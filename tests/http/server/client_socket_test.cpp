@@ -153,6 +153,7 @@ TEST_CASE("TLS: plain HTTP is told to call by https, and the connection ends") {
     CHECK(client.is_at_end());
   }
   CHECK(server.has_no_connection());
+  CHECK(server->metric("troupe_http_tls_failures_total") == "3");
   CHECK(server->script().num_submitted() == 0);
 }
 
