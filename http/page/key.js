@@ -3,6 +3,7 @@
 import { element } from "./elements.js";
 
 const NAME = "troupe.key";
+const IS_KEY = /^[\x21-\x7e]+$/;  // as the server's
 let asking = null;
 
 export const key = () => sessionStorage.getItem(NAME) ?? "";
@@ -16,17 +17,24 @@ export function askForKey() {
 function ask() {
   return new Promise((resolve) => {
     const input = element("input", { type: "password", autocomplete: "off", "aria-label": "API key", id: "key" });
+    const words = element("p", {},
+      key() ? "The key that was given is not known." : "It is kept until this tab is closed.");
     const dialog = element("dialog", { class: "small" },
       element("form", {
         onsubmit: (event) => {
           event.preventDefault();
-          if (!input.value) return;
-          sessionStorage.setItem(NAME, input.value.trim());
+          const given = input.value.trim();
+          if (!given) return;
+          if (!IS_KEY.test(given)) {  // no header field can hold it, so that no request would leave
+            words.textContent = "A key has letters, digits and signs of ASCII, and no space.";
+            return;
+          }
+          sessionStorage.setItem(NAME, given);
           close(true);
         },
       },
       element("h2", {}, "This server asks for a key"),
-      element("p", {}, key() ? "The key that was given is not known." : "It is kept until this tab is closed."),
+      words,
       input,
       element("div", { class: "row" },
         element("span", { class: "space" }),
