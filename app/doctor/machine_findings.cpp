@@ -79,8 +79,8 @@ Finding gpu_finding(const Options& options) {
   return finding;
 }
 
-std::uint64_t compute_threads(const Options& options) {
-  return options.threads > 0 ? options.threads : usable_cpus().size();
+std::uint64_t compute_threads(const Options& options, const GrantedCpus& granted) {
+  return options.threads > 0 ? options.threads : default_threads(granted);
 }
 
 }  // namespace
@@ -97,7 +97,8 @@ Finding core_finding(const GrantedCpus& granted, std::uint64_t num_threads) {
   }
   finding.text += "; " + counted(num_threads, "compute thread", "compute threads");
   // Threads wait for each other in every step, so the slowest decides.
-  const bool exceeds_quota = granted.quota > 0 && static_cast<double>(num_threads) > granted.quota;
+  const bool exceeds_quota =
+      granted.quota > 0 && static_cast<double>(num_threads) > std::max(1.0, granted.quota);
   if (exceeds_quota || num_threads > granted.num_cpus) {
     const double granted_cpus = exceeds_quota ? std::max(1.0, std::floor(granted.quota)) : granted.num_cpus;
     finding.grade = Grade::kWarning;
@@ -123,10 +124,10 @@ Finding descriptor_finding(std::uint64_t limit, std::uint64_t wanted) {
 }
 
 Findings machine_findings(const Options& options) {
-  const GrantedCpus granted = read_granted_cpus("/", usable_cpus());
+  const GrantedCpus granted = granted_cpus();
   const Limits limits;
   const std::uint64_t wanted = limits.max_connections * 100 / limits.max_descriptor_percent + 1;
-  return {cpu_finding(),           core_finding(granted, compute_threads(options)),
+  return {cpu_finding(),           core_finding(granted, compute_threads(options, granted)),
           memory_finding(granted), descriptor_finding(descriptor_limit(), wanted),
           locked_memory_finding(), gpu_finding(options)};
 }

@@ -154,8 +154,7 @@ ChosenBackend choose_backend(const Options& options, std::shared_ptr<CpuCores> c
 
 std::shared_ptr<CpuCores> make_cpu_cores(const Options& options) {
   const BackendSettings settings = backend_settings(options);
-  const auto num_cpus = static_cast<std::uint32_t>(usable_cpus().size());
-  ThreadPoolOptions threads{.num_threads = settings.num_threads > 0 ? settings.num_threads : num_cpus,
+  ThreadPoolOptions threads{.num_threads = settings.num_threads,
                             .cpus = {settings.cpus.begin(), settings.cpus.end()}};
   if (!threads.cpus.empty()) threads.cpus.resize(threads.num_threads);
   return std::make_shared<CpuCores>(settings.num_devices, threads);
@@ -185,15 +184,15 @@ BackendSettings backend_settings(const Options& options) {
   if (options.quantize == "q8") settings.quantization = Quantization::kQ8;
   if (options.quantize == "q4") settings.quantization = Quantization::kQ4;
   if (options.kv_type == "q8") settings.kv_type = KvType::kQ8;
-  settings.num_threads = static_cast<std::uint32_t>(options.threads);
   settings.num_devices = static_cast<std::uint32_t>(std::max<std::uint64_t>(options.num_workers, 1));
+  const GrantedCpus granted = granted_cpus();
+  const std::uint64_t num_threads = options.threads > 0 ? options.threads : default_threads(granted);
+  settings.num_threads =
+      static_cast<std::uint32_t>(std::max<std::uint64_t>(num_threads / settings.num_devices, 1));
   auto cpus = usable_cpus();
-  if (options.num_workers > 1) {  // none is bound to cores: which are whose is the system's affair
-    const std::uint64_t num_threads = options.threads > 0 ? options.threads : cpus.size();
-    settings.num_threads =
-        static_cast<std::uint32_t>(std::max<std::uint64_t>(num_threads / options.num_workers, 1));
-    cpus.clear();
-  }
+  // None is bound to a core where several workers or other containers may use the same ones: which are
+  // whose is the system's affair.
+  if (options.num_workers > 1 || has_cpu_quota(granted)) cpus.clear();
   cpus.erase(cpus.begin(), cpus.begin() + static_cast<std::ptrdiff_t>(
                                               std::min(options.first_cpu, std::uint64_t{cpus.size()})));
   const bool each_has_a_core = options.threads <= cpus.size();

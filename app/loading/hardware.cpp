@@ -56,29 +56,73 @@ std::uint32_t count_nodes(const fs::path& root, const std::vector<std::int32_t>&
   return std::max(num_nodes, 1U);
 }
 
-// The control groups of this process: its own and those above, up to the root that a container sees.
-std::vector<fs::path> control_groups(const fs::path& root) {
+// Names of a group's files: version 2 has one tree for all, version 1 one for each controller.
+struct Hierarchy {
+  fs::path root;      // of its groups, as they are mounted
+  std::string group;  // of this process, as that tree names it
+};
+
+bool has_controller(const std::string& list, std::string_view name) {
+  std::istringstream names(list);
+  for (std::string each; std::getline(names, each, ',');)
+    if (each == name) return true;
+  return false;
+}
+
+// Lines are "id:controllers:group"; without controllers it is version 2.
+std::vector<Hierarchy> hierarchies(const fs::path& root, std::string_view controller) {
   const fs::path all = root / "sys/fs/cgroup";
-  std::vector<fs::path> groups = {all};
+  std::vector<Hierarchy> found = {{.root = all, .group = "/"}};  // as a container sees it
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("0::/")) continue;
-    fs::path group = all;
-    for (const auto& part : fs::path(line.substr(4))) groups.push_back(group /= part);
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string group = line.substr(second + 1);
+    if (controllers.empty()) {
+      found.push_back({.root = all, .group = group});
+      found.push_back({.root = all / "unified", .group = group});  // beside version 1
+    } else if (has_controller(controllers, controller)) {
+      found.push_back({.root = all / controllers, .group = group});
+      found.push_back({.root = all / controller, .group = group});
+    }
+  }
+  return found;
+}
+
+// Those of this process that have the controller: its own and those above, up to the root that a
+// container sees. Groups that are not there have no files.
+std::vector<fs::path> control_groups(const fs::path& root, std::string_view controller) {
+  std::vector<fs::path> groups;
+  for (const Hierarchy& hierarchy : hierarchies(root, controller)) {
+    fs::path group = hierarchy.root;
+    groups.push_back(group);
+    for (const auto& part : fs::path(hierarchy.group).relative_path()) groups.push_back(group /= part);
   }
   return groups;
 }
 
+// "max" and -1 are no bound.
 double quota_of(const fs::path& group) {
   std::istringstream text(first_line(group / "cpu.max"));
   double quota = 0, period = 0;
-  return text >> quota >> period && period > 0 ? quota / period : 0;  // "max" is no number
+  if (!(text >> quota >> period)) {
+    std::istringstream old_quota(first_line(group / "cpu.cfs_quota_us"));
+    std::istringstream old_period(first_line(group / "cpu.cfs_period_us"));
+    if (!(old_quota >> quota && old_period >> period)) return 0;
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+// Version 1 has a number where there is no bound, too: the largest that is a multiple of a page.
 std::uint64_t memory_limit_of(const fs::path& group) {
-  std::istringstream text(first_line(group / "memory.max"));
-  std::uint64_t limit = 0;
-  return text >> limit ? limit : 0;
+  constexpr std::uint64_t kNoBound = std::uint64_t{1} << 62;
+  for (const char* name : {"memory.max", "memory.limit_in_bytes"}) {
+    std::istringstream text(first_line(group / name));
+    std::uint64_t limit = 0;
+    if (text >> limit && limit < kNoBound) return limit;
+  }
+  return 0;
 }
 
 // The smaller of two limits; 0 is no limit.
@@ -113,11 +157,22 @@ GrantedCpus read_granted_cpus(const fs::path& root, const std::vector<std::int32
   GrantedCpus granted{.num_cpus = static_cast<std::uint32_t>(cpus.size()),
                       .num_cores = count_cores(root, cpus),
                       .num_nodes = count_nodes(root, cpus)};
-  for (const auto& group : control_groups(root)) {
+  for (const auto& group : control_groups(root, "cpu"))
     granted.quota = tighter(granted.quota, quota_of(group));
+  for (const auto& group : control_groups(root, "memory"))
     granted.memory_limit = tighter(granted.memory_limit, memory_limit_of(group));
-  }
   return granted;
+}
+
+GrantedCpus granted_cpus() { return read_granted_cpus("/", usable_cpus()); }
+
+bool has_cpu_quota(const GrantedCpus& granted) {
+  return granted.quota > 0 && granted.quota < granted.num_cpus;
+}
+
+std::uint32_t default_threads(const GrantedCpus& granted) {
+  const std::uint32_t num_cpus = std::max(granted.num_cpus, 1U);
+  return has_cpu_quota(granted) ? std::max(1U, static_cast<std::uint32_t>(granted.quota)) : num_cpus;
 }
 
 }  // namespace troupe

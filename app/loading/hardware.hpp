@@ -25,7 +25,17 @@ struct GrantedCpus {
   bool operator==(const GrantedCpus&) const = default;
 };
 
-// root: of /sys and /proc. Files that are missing tell of no bound, and of a core a CPU.
+// Control groups may be of version 1 or 2. root: of /sys and /proc. Files that are missing tell of no
+// bound, and of a core a CPU.
 GrantedCpus read_granted_cpus(const std::filesystem::path& root, const std::vector<std::int32_t>& cpus);
+
+// That of this process, now.
+GrantedCpus granted_cpus();
+
+// Control groups grant the time of fewer CPUs than may be used.
+bool has_cpu_quota(const GrantedCpus& granted);
+// Compute threads of a server that was told no number: one a CPU, but no more than whose time is
+// granted. Threads wait for each other in every step, so one that is throttled stops all.
+std::uint32_t default_threads(const GrantedCpus& granted);
 
 }  // namespace troupe

@@ -66,7 +66,7 @@ class ModelSet {
     if (memory_bytes == 0)
       throw ConfigurationError("--memory: nothing is left for the model " +
                                served_name(options_.models[index]));
-    Options options = options_of_model(options_, index, usable_cpus().size());
+    Options options = options_of_model(options_, index, default_threads(granted_cpus()));
     // The free memory of a GPU is not known here, so "auto" is the CPU.
     if (options.device == "auto") options.device = "cpu";
     options.memory_bytes = memory_bytes;
@@ -108,7 +108,7 @@ std::vector<LoadedModel> load_models(const Options& options) {
 }
 
 LoadedModel load_first_model(const Options& options) {
-  return load_model(options_of_model(options, 0, usable_cpus().size()));
+  return load_model(options_of_model(options, 0, default_threads(granted_cpus())));
 }
 
 const LoadedModel* first_with_pages(const std::vector<LoadedModel>& models) {

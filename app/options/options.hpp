@@ -42,7 +42,7 @@ struct Options {
   std::uint64_t max_body_bytes = 1 << 20;
   // [device]
   std::string device = "auto";
-  std::uint64_t threads = 0;  // 0: one a core
+  std::uint64_t threads = 0;  // 0: default_threads()
   bool pin_threads = true;
   std::uint64_t first_cpu = 0;  // no option: where the cores of a model's process begin, of several models
   std::string compute_type = "auto";

@@ -46,6 +46,43 @@ TEST_CASE("hardware: the tightest bound of all control groups above the process 
   CHECK(granted.memory_limit == 1048576);
 }
 
+TEST_CASE("hardware: control groups of version 1 bound the time and the memory, too") {
+  const TemporaryDirectory root;
+  put(root, "proc/self/cgroup",
+      "12:cpuset:/\n5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/system.slice");
+  put(root, "sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "250000");
+  put(root, "sys/fs/cgroup/cpu,cpuacct/docker/abc/cpu.cfs_period_us", "100000");
+  put(root, "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1");
+  put(root, "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000");
+  put(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");
+  put(root, "sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "2097152");
+  const GrantedCpus granted = read_granted_cpus(root.path(), {0, 1, 2, 3});
+  CHECK(granted.quota == doctest::Approx(2.5));
+  CHECK(granted.memory_limit == 2097152);
+}
+
+TEST_CASE("hardware: a container that sees its own group as the root finds its bounds there") {
+  const TemporaryDirectory root;
+  put(root, "proc/self/cgroup", "5:cpu:/docker/abc\n4:memory:/docker/abc");
+  put(root, "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000");
+  put(root, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000");
+  put(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576");
+  const GrantedCpus granted = read_granted_cpus(root.path(), {0, 1});
+  CHECK(granted.quota == doctest::Approx(1.5));
+  CHECK(granted.memory_limit == 1048576);
+}
+
+TEST_CASE("hardware: there are as many threads as CPUs, but no more than whose time is granted") {
+  CHECK(default_threads({.num_cpus = 8}) == 8);
+  CHECK(default_threads({.num_cpus = 8, .quota = 2.5}) == 2);
+  CHECK(default_threads({.num_cpus = 8, .quota = 0.5}) == 1);
+  CHECK(default_threads({.num_cpus = 8, .quota = 100}) == 8);
+  CHECK(default_threads({}) == 1);
+  CHECK(has_cpu_quota({.num_cpus = 8, .quota = 7.9}));
+  CHECK_FALSE(has_cpu_quota({.num_cpus = 8, .quota = 8}));
+  CHECK_FALSE(has_cpu_quota({.num_cpus = 8}));
+}
+
 TEST_CASE("hardware: files that are missing or hold nonsense tell of no bound") {
   const TemporaryDirectory root;
   CHECK(read_granted_cpus(root.path(), {3, 5}) == GrantedCpus{.num_cpus = 2, .num_cores = 2});
@@ -55,4 +92,7 @@ TEST_CASE("hardware: files that are missing or hold nonsense tell of no bound") 
   CHECK(read_granted_cpus(root.path(), {3, 5}) == GrantedCpus{.num_cpus = 2, .num_cores = 2});
 }
 
-TEST_CASE("hardware: this process may use at least one CPU") { CHECK(!usable_cpus().empty()); }
+TEST_CASE("hardware: this process may use at least one CPU") {
+  CHECK(!usable_cpus().empty());
+  CHECK(default_threads(granted_cpus()) >= 1);
+}

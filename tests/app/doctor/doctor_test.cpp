@@ -55,6 +55,7 @@ TEST_CASE("doctor: threads beyond what control groups grant are warned of, with 
   CHECK(finding.advice == "--threads 2");
   CHECK(core_finding(granted, 2).grade == Grade::kOk);
   CHECK(core_finding({.num_cpus = 64, .num_cores = 64, .quota = 0.5}, 64).advice == "--threads 1");
+  CHECK(core_finding({.num_cpus = 64, .num_cores = 64, .quota = 0.5}, 1).grade == Grade::kOk);
 }
 
 TEST_CASE("doctor: two compute threads on a core, and memory of two nodes, are warned of") {
