@@ -26,6 +26,7 @@
 #include "app/options/configuration_error.hpp"
 #include "app/reload.hpp"
 #include "app/service_manager.hpp"
+#include "app/start_extension.hpp"
 #include "app/state.hpp"
 #include "app/tls.hpp"
 #include "app/tracing.hpp"
@@ -315,6 +316,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
   const auto state_directory = open_state_directory(options);
   LoadingResponder responder(*for_server.socket, for_server.metrics_socket.get(),
                              for_server.ollama_socket.get(), tls.get());
+  auto extension = std::make_unique<StartExtension>(manager);
   auto models = load_models(options);
   std::uint32_t longest_context = 0;
   for (const auto& model : models) longest_context = std::max(longest_context, model.context_length);
@@ -345,6 +347,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
     return leave(engine, has_failed ? kEngineFailed : 0, kStopTimeAtStart);
   }
   const auto start_time = std::chrono::steady_clock::now() - start;
+  extension.reset();  // before it says that it is ready
   log_ready(options, models, server);
   say_ready(options, models, server.port(), std::chrono::duration<double>(start_time).count());
   Reload reload(command, server, tracer.get(), tls.get());

@@ -79,6 +79,10 @@ ServiceManager::~ServiceManager() {
   if (socket_ >= 0) ::close(socket_);
 }
 
+void ServiceManager::extend_start(std::chrono::microseconds most_time) const {
+  send("STATUS=models are loaded\nEXTEND_TIMEOUT_USEC=" + std::to_string(most_time.count()), MSG_DONTWAIT);
+}
+
 void ServiceManager::say_ready() const { send("READY=1\nSTATUS=requests are accepted", kWaiting); }
 
 // The time tells it that this answers its own request, in versions that ask so.
@@ -106,8 +110,11 @@ bool ServiceManager::send(std::string_view message, int flags) const {
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address_.size());
   const auto sent = ::sendto(socket_, message.data(), message.size(), MSG_NOSIGNAL | flags,
                              reinterpret_cast<const sockaddr*>(&address), length);
-  if (sent < 0) warn(std::generic_category().message(errno).c_str());
-  return sent >= 0;
+  const bool has_failed = sent < 0;
+  // Once, however often the watchdog tries.
+  if (has_failed && !is_failing_) warn(std::generic_category().message(errno).c_str());
+  is_failing_ = has_failed;
+  return !has_failed;
 }
 
 }  // namespace troupe

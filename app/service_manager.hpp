@@ -4,6 +4,7 @@
 // Without one nothing is sent.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ class ServiceManager {
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
 
+  // The start goes on: most_time more is needed before say_ready(). Any thread.
+  void extend_start(std::chrono::microseconds most_time) const;
   // Requests are accepted; also at the end of a reload.
   void say_ready() const;
   // Files are read anew, until say_ready() or say_reload_refused().
@@ -35,6 +38,8 @@ class ServiceManager {
 
  private:
   bool send(std::string_view message, int flags) const;
+
+  mutable std::atomic<bool> is_failing_ = false;  // the last message could not be sent, as the log says
 
   std::string address_;  // of the socket: a path, or "\0name"; empty: there is none
   int socket_ = -1;

@@ -128,6 +128,8 @@ class Service:
 
 def check_states(troupe, model):
     with Service(troupe, model, "[server]\ndrain_seconds = 3600\n") as service:
+        starting = service.message()
+        assert int(starting.split("EXTEND_TIMEOUT_USEC=")[1]) >= 30_000_000, starting
         assert service.message().startswith("READY=1\n")
         assert service.status("/ready") == 200
         service.process.send_signal(signal.SIGTERM)
