@@ -33,7 +33,8 @@ RegularFile open_regular_file(const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) refuse(path, error_text(errno));
   if (S_ISDIR(status.st_mode)) refuse(path, error_text(EISDIR));
-  if (!S_ISREG(status.st_mode)) refuse(path, "expected a regular file");
+  if (!S_ISREG(status.st_mode))
+    refuse(path, "expected a regular file, which can be read again; no pipe and no device");
   return file;
 }
 
