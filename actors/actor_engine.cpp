@@ -82,11 +82,13 @@ RequestId ActorEngine::submit(GenerationRequest request, std::shared_ptr<Respons
   if (!is_run) request.wants_vector = kind != ModelKind::kGenerative;  // encoded as its inputs are
   DoorPass pass = start.refusal ? nullptr : environment_->door->enter(request.flow);
   if (!pass && !start.refusal) start.refusal = overload();
+  auto tab = std::exchange(request.tab, nullptr);
   start.drawn_seed = request.background ? request.background->seed : draw_seed();
   start.request = std::make_shared<const GenerationRequest>(std::move(request));
   start.stream = std::make_shared<ResponseStream>(id, std::move(sink), environment_->registry,
                                                   environment_->board, environment_->metrics);
   start.stream->hold(std::move(pass));
+  start.stream->charge_to(std::move(tab));
   const ServedModel& model = environment_->models[start.request->model].served;
   const bool must_be_bound_here = is_run && must_be_bound(*start.request);
   if (!start.refusal && is_run && is_bound_to_form(model, *start.request))
@@ -113,10 +115,12 @@ RequestId ActorEngine::embed(EmbeddingRequest request, std::shared_ptr<ResponseS
   start.refusal = find_refusal(request.model, kind == ModelKind::kGenerative ? ModelKind::kEmbedding : kind);
   DoorPass pass = start.refusal ? nullptr : environment_->door->enter(request.flow);
   if (!pass && !start.refusal) start.refusal = overload();
+  auto tab = std::exchange(request.tab, nullptr);
   start.request = std::make_shared<const EmbeddingRequest>(std::move(request));
   start.stream = std::make_shared<ResponseStream>(start.first_id, std::move(sink), environment_->registry,
                                                   environment_->board, environment_->metrics);
   start.stream->hold(std::move(pass));
+  start.stream->charge_to(std::move(tab));
   const RequestId id = start.first_id;
   launch(id, system_.spawn(make_embedding, environment_,
                            EmbeddingPeers{.scheduler = actors_.scheduler, .encoder = actors_.encoder},

@@ -150,6 +150,7 @@ void EmbeddingState::admit(SequenceId sequence, EncodedPrompt prompt) {
   ticket->sequence = sequence;
   ticket->model = start_.request->model;
   usage_.prompt_tokens += static_cast<std::uint32_t>(prompt.tokens.size());
+  if (TenantTab* const tab = start_.stream->tab()) tab->use(prompt.tokens.size(), self_->clock().now());
   ticket->prompt = std::move(prompt.tokens);
   ticket->graph = std::move(prompt.graph);
   if (ticket->graph)

@@ -259,7 +259,9 @@ void RequestState::take_prompt(const PromptEncoded& encoded) {
 void RequestState::admit(EncodedPrompt prompt) {
   count_in(nullptr);
   if (start_.request->use != PromptUse::kRun) return answer_encoded(std::move(prompt.tokens));
-  if (!find_call_guide(prompt.tokens) || !lease_scores(prompt.tokens.size())) return;
+  if (!find_call_guide(prompt.tokens) || !lease_scores(prompt.tokens.size()) ||
+      !charge_tenant(prompt.tokens.size()))
+    return;
   trace_->begin_waiting(self_->clock().now());
   if (kept_) kept_->take_prompt(prompt.tokens, prompt.num_inherited);
   if (prompt.parts) {
@@ -310,6 +312,20 @@ bool RequestState::lease_scores(std::size_t num_prompt) {
   return true;
 }
 
+// False: a limit of its tenant, and the request has failed. Other answers to the prompt are
+// counted with the first.
+bool RequestState::charge_tenant(std::size_t num_prompt) {
+  const GenerationRequest& request = *start_.request;
+  TenantTab* const tab = start_.stream->tab();
+  if (!tab || request.num_drawn_answers == 0) return true;
+  const std::size_t longest = environment_->board->serving_limits(request.model).longest_sequence();
+  const std::uint64_t room = longest - std::min(longest, num_prompt);
+  const std::uint64_t max_drawn = std::min<std::uint64_t>(request.max_tokens.value_or(UINT32_MAX), room);
+  const auto refusal = tab->reserve(num_prompt, max_drawn * request.num_drawn_answers, self_->clock().now());
+  if (refusal) fail(*refusal);
+  return !refusal;
+}
+
 void RequestState::ask_for_admission() {
   is_with_scheduler_ = true;
   self_->send(peers_.scheduler, Admit{ticket_});
@@ -339,6 +355,7 @@ AdmissionTicket RequestState::make_ticket(EncodedPrompt prompt) const {
   if (replays_journaled()) ticket.drawn = request.background->tokens;
   ticket.max_tokens = request.max_tokens;
   ticket.cache_salt = request.cache_salt;
+  ticket.cache_quota = request.cache_quota;
   ticket.flow = request.flow;
   ticket.min_tokens = request.min_tokens;
   ticket.scores_prompt = request.scores_prompt();
@@ -715,6 +732,7 @@ void RequestState::observe_token(TimePoint now, const NewToken& token) {
   trace_->take_token(now, token.batches);
   const bool is_drawn_now = !is_of_earlier_process();
   if (is_drawn_now) metrics.generation_tokens.add();
+  if (TenantTab* const tab = start_.stream->tab(); tab && is_drawn_now) tab->use(1, now);
   if (usage_.completion_tokens == 1) {
     metrics.time_to_first_token.observe(seconds(now - start_.arrived));
     metrics.prefill_time.observe(seconds(now - token.started));

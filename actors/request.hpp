@@ -80,6 +80,7 @@ class RequestState {
   const ServedModel& model() const { return environment_->models[start_.request->model].served; }
   bool find_guide();
   bool lease_scores(std::size_t num_prompt);
+  bool charge_tenant(std::size_t num_prompt);
   std::int32_t num_alternatives() const;
   bool find_call_guide(const std::vector<std::int32_t>& prompt);
   bool allows_journaled(OutputGuide guide) const;

@@ -76,8 +76,9 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
 
-    def text(self, path):
-        with urllib.request.urlopen(self.url + path) as answer:
+    def text(self, path, key=None):
+        fields = {"Authorization": f"Bearer {key}"} if key else {}
+        with urllib.request.urlopen(urllib.request.Request(self.url + path, headers=fields)) as answer:
             return answer.read().decode()
 
     def metrics(self):

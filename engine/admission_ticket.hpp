@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpu/program/batch.hpp"
+#include "policy/pages/cache_quotas.hpp"
 #include "policy/pages/page_copy.hpp"
 #include "policy/unfolding/cell_graph.hpp"
 #include "telemetry/tracing/trace_context.hpp"
@@ -48,6 +49,7 @@ struct AdmissionTicket {
   std::optional<std::uint32_t> answer_tokens;
   bool scores_prompt = false;  // log-probabilities of the prompt's tokens, too
   std::string cache_salt;
+  CacheQuota cache_quota;                  // of whose salt it is
   bool has_begun = false;                  // of an encoder: another input of its request had its turn
   std::uint32_t second_text = 0;           // so, too: as SequenceSlice::second_text
   std::string flow;                        // takes turns with other flows (policy/admitting/fair_queue.hpp)

@@ -103,7 +103,8 @@ bool EngineCore::extend(WorkerId id, Worker& worker) {
 PageMap::Lookup EngineCore::lookup_of(const Sequence& sequence) const {
   const std::size_t num_reusable = keeps_tokens_ ? sequence.progress.num_reusable() : 0;
   return {.tokens = std::span(sequence.tokens).first(num_reusable),
-          .cache_salt = sequence.ticket->cache_salt};
+          .cache_salt = sequence.ticket->cache_salt,
+          .quota = sequence.ticket->cache_quota};
 }
 
 bool EngineCore::submit_batch(WorkerId id, Worker& worker) {

@@ -61,8 +61,9 @@ void PageMap::make_pages(const DeviceDescription& device, TimePoint now) {
 
 std::optional<PageMap::Reservation> PageMap::reserve(WorkerId worker, const Lookup& lookup, PageDemand demand,
                                                      TimePoint now) {
-  auto grant =
-      pages_->reserve(worker, last_lease_ + 1, tenant_of(lookup.cache_salt), lookup.tokens, demand, now);
+  pages_->set_quota(lookup.quota);
+  auto grant = pages_->reserve(worker, last_lease_ + 1, tenant_of(lookup.cache_salt), lookup.tokens, demand,
+                               now, lookup.quota.id);
   queue_copies(worker);
   if (!grant) return std::nullopt;
   last_lease_ += 1;
@@ -77,7 +78,9 @@ std::optional<PageMap::Reservation> PageMap::reserve(WorkerId worker, const Look
 bool PageMap::fetch(WorkerId worker, SequenceId sequence, std::uint64_t run, const Lookup& lookup,
                     TimePoint now) {
   if (!has_disk_) return false;
-  const auto awaited = pages_->fetch(worker, tenant_of(lookup.cache_salt), lookup.tokens, now);
+  pages_->set_quota(lookup.quota);
+  const auto awaited =
+      pages_->fetch(worker, tenant_of(lookup.cache_salt), lookup.tokens, now, lookup.quota.id);
   if (awaited.empty()) return false;
   fetches_.push_back({.sequence = sequence, .run = run, .awaited = {awaited.begin(), awaited.end()}});
   return true;

@@ -27,6 +27,7 @@ class PageMap {
   struct Lookup {
     std::span<const std::int32_t> tokens;  // their KV may come from shared pages
     std::string_view cache_salt;
+    CacheQuota quota = {};  // of the salt's tenant
   };
   struct Reservation {
     LeaseId lease = 0;

@@ -3,6 +3,7 @@
 // OpenAI's error object and a status code in one place (http/).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,9 +19,10 @@ enum class ApiErrorKind : std::uint8_t {
   kPreviousResponseNotFound,  // … to continue
   kStoreFull,
   kStoreFailed,
-  kOverloaded,     // too many wait already; these three come with Retry-After
+  kOverloaded,     // too many wait already; these four come with Retry-After
   kWaitedTooLong,  // it waited, and its turn did not come in time
   kDisplaced,      // it waited, and made room for a flow that has fewer requests
+  kRateLimited,    // a limit of its tenant
   kUnavailable,    // loading, draining, or the engine failed
   kInternal,
 };
@@ -35,7 +37,8 @@ constexpr unsigned http_status(ApiErrorKind kind) {
     case ApiErrorKind::kStoreFull: return 507;
     case ApiErrorKind::kOverloaded:
     case ApiErrorKind::kWaitedTooLong:
-    case ApiErrorKind::kDisplaced: return 429;
+    case ApiErrorKind::kDisplaced:
+    case ApiErrorKind::kRateLimited: return 429;
     case ApiErrorKind::kUnavailable: return 503;
     case ApiErrorKind::kStoreFailed:
     case ApiErrorKind::kInternal: break;
@@ -56,6 +59,7 @@ constexpr std::string_view name_of(ApiErrorKind kind) {
     case ApiErrorKind::kOverloaded:
     case ApiErrorKind::kWaitedTooLong:
     case ApiErrorKind::kDisplaced: return "overloaded";
+    case ApiErrorKind::kRateLimited: return "rate_limit_exceeded";
     case ApiErrorKind::kUnavailable: return "unavailable";
     case ApiErrorKind::kInternal: break;
   }
@@ -66,14 +70,17 @@ constexpr std::string_view name_of(ApiErrorKind kind) {
 // room, its store fails, or it ends.
 constexpr bool may_be_asked_again(ApiErrorKind kind) {
   return kind == ApiErrorKind::kOverloaded || kind == ApiErrorKind::kWaitedTooLong ||
-         kind == ApiErrorKind::kDisplaced || kind == ApiErrorKind::kUnavailable ||
-         kind == ApiErrorKind::kStoreFull || kind == ApiErrorKind::kStoreFailed;
+         kind == ApiErrorKind::kDisplaced || kind == ApiErrorKind::kRateLimited ||
+         kind == ApiErrorKind::kUnavailable || kind == ApiErrorKind::kStoreFull ||
+         kind == ApiErrorKind::kStoreFailed;
 }
 
 struct ApiError {
   ApiErrorKind kind = ApiErrorKind::kInternal;
   std::string message;                              // the expected and the actual; safe to show
   std::optional<std::string> field = std::nullopt;  // the request field at fault ("param")
+  // When to try again; 0: not known.
+  std::chrono::nanoseconds retry_after{0};
 };
 
 }  // namespace troupe

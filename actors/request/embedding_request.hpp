@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -28,6 +29,7 @@ struct EmbeddingRequest {
   std::vector<std::variant<TextPrompt, TokenPrompt>> inputs;
   bool truncates = false;  // inputs longer than the model's limit lose their end
   RequestOrigin origin;
+  std::shared_ptr<TenantTab> tab = {};  // as GenerationRequest::tab
   std::vector<InputField> fields = {};  // in the order of the inputs; empty: all are of "input"
 };
 

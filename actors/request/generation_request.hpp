@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "actors/request/api_error.hpp"
+#include "actors/request/tenant_account.hpp"
 #include "actors/request/tool_names.hpp"
 #include "engine/model_kind.hpp"
 #include "engine/sequence_output.hpp"
 #include "gpu/program/batch.hpp"
+#include "policy/pages/cache_quotas.hpp"
 #include "store/stored_response.hpp"
 #include "telemetry/tracing/trace_context.hpp"
 #include "text/answer/answer_parser.hpp"
@@ -135,12 +137,16 @@ struct GenerationRequest {
   // repeat it, and those of other prompts, as if they were as long.
   std::uint32_t num_scored_prompts = 1;
   std::string cache_salt;                        // KV pages are shared only between requests with the same
+  CacheQuota cache_quota;                        // the tenant's part of the pages
   std::shared_ptr<const ConversationTurn> turn;  // null: a request by itself
   std::shared_ptr<const BackgroundRun> background = {};  // null: it ends with its client
   RequestOrigin origin;
+  std::shared_ptr<TenantTab> tab = {};  // null: counted against no limit of its tenant
   PromptUse use = PromptUse::kRun;
   // Answers that its client asked for, of which this is one; 0: another one said so already.
   std::uint32_t num_choices = 1;
+  // Answers drawn to its prompt, of which this is the first; 0: another one said so already.
+  std::uint32_t num_drawn_answers = 1;
   // It is compared with others: Finished::mean_logprob is wanted.
   bool is_ranked = false;
   bool wants_token_texts = false;  // with kEncode

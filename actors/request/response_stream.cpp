@@ -63,6 +63,7 @@ void ResponseStream::count_failure(ApiErrorKind kind) const {
     case ApiErrorKind::kOverloaded: return metrics_.refused_overload.add();
     case ApiErrorKind::kWaitedTooLong: return metrics_.refused_queue_time.add();
     case ApiErrorKind::kDisplaced: return metrics_.refused_displaced.add();
+    case ApiErrorKind::kRateLimited: return metrics_.refused_rate.add();
     case ApiErrorKind::kInvalidRequest:
     case ApiErrorKind::kResponseNotFound:
     case ApiErrorKind::kPreviousResponseNotFound:
@@ -79,9 +80,10 @@ void ResponseStream::count_failure(ApiErrorKind kind) const {
   }
 }
 
-// Told first, forgotten then: who finds no open request left may rely on all
-// clients having been told. Forgotten even if the sink throws.
+// Its tenant may have another one from the moment the client hears of the end. Told first, forgotten then:
+// who finds no open request left may rely on all clients having been told. Forgotten even if the sink throws.
 void ResponseStream::end(ResponseEvent event) {
+  tab_.reset();
   const auto sink = std::exchange(sink_, nullptr);
   const std::unique_ptr<ResponseStream, void (*)(ResponseStream*)> forget(
       this, [](ResponseStream* stream) { stream->forget(); });

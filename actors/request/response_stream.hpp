@@ -11,6 +11,7 @@
 
 #include "actors/engine.hpp"
 #include "actors/engine_door.hpp"
+#include "actors/request/tenant_account.hpp"
 
 namespace troupe {
 
@@ -29,6 +30,9 @@ class ResponseStream {
   // The pass is held until the scheduler knows of the request, or it has ended.
   void hold(DoorPass pass) { pass_ = std::move(pass); }
   void mark_admitted() { pass_.reset(); }
+  // The tenant's, until the end; null: nothing is counted.
+  void charge_to(std::shared_ptr<TenantTab> tab) { tab_ = std::move(tab); }
+  TenantTab* tab() const { return tab_.get(); }
   void note_journaled();
   void accept(std::uint32_t prompt_tokens);
   void add_text(TextDelta delta);
@@ -51,6 +55,7 @@ class ResponseStream {
   std::shared_ptr<StatusBoard> board_;
   Metrics& metrics_;
   DoorPass pass_;
+  std::shared_ptr<TenantTab> tab_;
   bool is_accepted_ = false;
 };
 

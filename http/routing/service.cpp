@@ -9,6 +9,7 @@
 #include "actors/request/stored_items.hpp"
 #include "http/api/answers/engine_status_json.hpp"
 #include "http/api/answers/event_page.hpp"
+#include "http/api/answers/limit_fields.hpp"
 #include "http/api/answers/ollama/ollama_json.hpp"
 #include "http/api/answers/ollama/ollama_models.hpp"
 #include "http/api/answers/response_json.hpp"
@@ -165,7 +166,12 @@ Reply unavailable(std::string why) { return error_reply(http_error(503, std::mov
 }  // namespace
 
 Service::Service(Engine& engine, Metrics& metrics, const ServedModels& models, const ServerOptions& options)
-    : engine_(engine), metrics_(metrics), models_(models), options_(options), access_(make_access(options)) {}
+    : engine_(engine),
+      metrics_(metrics),
+      models_(models),
+      options_(options),
+      accounts_(metrics, options),
+      access_(make_access(options)) {}
 
 // The port for metrics asks nobody for a key, so it knows its names always. Without
 // a list, a server that was opened to the network has none to know.
@@ -184,6 +190,7 @@ std::shared_ptr<const Service::Access> Service::access() const {
 void Service::replace_access(const ServerOptions& options) {
   check_exposure(options);
   auto access = make_access(options);
+  accounts_.replace(options);
   const std::lock_guard lock(access_mutex_);
   access_ = std::move(access);
 }
@@ -378,6 +385,21 @@ Reply Service::refuse_body(const ApiError& error) const {
   return error_reply(to_http_error(error));
 }
 
+std::optional<Reply> Service::open_tab(const std::string& tenant, std::shared_ptr<TenantTab>& tab) const {
+  const auto account = account_of(tenant);
+  if (!account) return std::nullopt;
+  const auto now = std::chrono::steady_clock::now();
+  auto opened = account->open(now);
+  if (auto* own = std::get_if<std::shared_ptr<TenantTab>>(&opened)) {
+    tab = std::move(*own);
+    return std::nullopt;
+  }
+  metrics_.refused_rate.add();
+  Reply reply = error_reply(to_http_error(std::get<ApiError>(opened)));
+  reply.more_fields = limit_fields(account->look(now));
+  return reply;
+}
+
 Service::Handled Service::generation(const HttpRequest& request, Route route, ResponseShape shape,
                                      const std::string& tenant) {
   if (auto refusal = refuse_inference(request, route)) return std::move(*refusal);
@@ -391,6 +413,7 @@ Service::Handled Service::generation(const HttpRequest& request, Route route, Re
     return Reply{
         .body = ollama_loaded_json(
             {.id = {}, .created = unix_seconds(), .model = generation.called_model, .shape = shape})};
+  if (auto refusal = open_tab(tenant, generation.generation.tab)) return std::move(*refusal);
   complete(generation, tenant);
   return std::move(generation);
 }
@@ -404,6 +427,7 @@ Service::Handled Service::embedding(const HttpRequest& request, Route route, con
     const ServedModelInfo& model = models_[embedding.embedding.model];
     return embedding_reply(std::move(embedding), model, {}, {});
   }
+  if (auto refusal = open_tab(tenant, embedding.embedding.tab)) return std::move(*refusal);
   embedding.id = embedding.embedding.id = draw_id(id_prefix(embedding.use));
   embedding.created = unix_seconds();
   embedding.embedding.tenant = embedding.embedding.flow = tenant;
@@ -425,11 +449,16 @@ void Service::complete(ApiRequest& request, const std::string& tenant) {
   GenerationRequest& generation = request.generation;
   generation.id = draw_id(id_prefix(request.shape));
   generation.tenant = generation.flow = tenant;
-  generation.cache_salt = salt_of(tenant, generation.cache_salt);
+  divide_cache(generation, tenant);
   if (!generation.turn) return;
   auto turn = std::make_shared<ConversationTurn>(*generation.turn);
   turn->created = unix_seconds();
   generation.turn = std::move(turn);
+}
+
+void Service::divide_cache(GenerationRequest& generation, const std::string& tenant) const {
+  generation.cache_salt = salt_of(tenant, generation.cache_salt);
+  if (const auto account = account_of(tenant)) generation.cache_quota = account->cache_quota();
 }
 
 std::variant<ApiRequest, ApiError> Service::request_of(const InterruptedAnswer& answer) const {
@@ -440,7 +469,7 @@ std::variant<ApiRequest, ApiError> Service::request_of(const InterruptedAnswer& 
   generation.id = answer.id;
   generation.tenant = answer.tenant;
   generation.flow = answer.flow;
-  generation.cache_salt = salt_of(answer.tenant, generation.cache_salt);
+  divide_cache(generation, answer.tenant);
   auto turn = std::make_shared<ConversationTurn>(*generation.turn);
   turn->created = answer.created;
   generation.turn = std::move(turn);

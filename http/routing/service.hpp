@@ -19,6 +19,7 @@
 #include "http/api/answers/input_items.hpp"
 #include "http/api/requests/openai_api.hpp"
 #include "http/routing/router.hpp"
+#include "http/routing/tenant_accounts.hpp"
 #include "http/routing/trusted_hosts.hpp"
 #include "http/server/server.hpp"
 #include "http/wire/request_parser.hpp"
@@ -69,6 +70,11 @@ class Service {
   // As Server::replace_access().
   void replace_access(const ServerOptions& options);
 
+  // Null: no key is the tenant's.
+  std::shared_ptr<TenantAccount> account_of(const std::string& tenant) const {
+    return accounts_.find(tenant);
+  }
+
   void start_draining() { is_draining_ = true; }
   bool is_draining() const { return is_draining_; }
 
@@ -89,10 +95,13 @@ class Service {
                    const Access& access);
   std::optional<Reply> refuse_inference(const HttpRequest& request, Route route) const;
   Reply refuse_body(const ApiError& error) const;
+  // Nothing: it is let in, and `tab` is its own; null where nothing is counted.
+  std::optional<Reply> open_tab(const std::string& tenant, std::shared_ptr<TenantTab>& tab) const;
   Handled generation(const HttpRequest& request, Route route, ResponseShape shape, const std::string& tenant);
   Handled embedding(const HttpRequest& request, Route route, const std::string& tenant);
   Handled tokens(const HttpRequest& request, Route route, const std::string& tenant);
   void complete(ApiRequest& request, const std::string& tenant);
+  void divide_cache(GenerationRequest& generation, const std::string& tenant) const;
   Handled stored(const HttpRequest& request, const RouteMatch& route, const std::string& tenant) const;
   Reply model(std::string_view id) const;
   Reply show(std::string_view body) const;
@@ -107,6 +116,7 @@ class Service {
   Metrics& metrics_;
   const ServedModels& models_;
   const ServerOptions& options_;
+  TenantAccounts accounts_;
   std::atomic<bool> is_draining_ = false;
   std::atomic<bool> has_noted_foreign_page_ = false;
   mutable std::mutex access_mutex_;

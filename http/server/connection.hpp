@@ -65,6 +65,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     RequestOrigin origin;
     ResponseContext context;
     Clock::time_point started;
+    std::shared_ptr<const TenantAccount> account = {};  // null: nothing is counted
     unsigned status = 0;
     bool is_generation = false;
     bool was_submitted = false;  // the engine answers for it, and traces it
@@ -110,6 +111,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void ask_store(StoredRequest request);
   void start_embedding(ApiEmbeddingRequest request);
   void start_tokens(ApiTokenRequest request);
+  void tell_limits();
   void complete(std::string& flow, RequestOrigin& origin, bool is_stream);
   std::string client_network() const;
   void look_up(StoredRequest request);

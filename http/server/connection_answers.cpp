@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "http/api/answers/limit_fields.hpp"
 #include "http/api/answers/message_event_writer.hpp"
 #include "http/api/answers/message_json.hpp"
 #include "http/api/answers/ollama/ollama_writer.hpp"
@@ -41,6 +42,7 @@ std::vector<GenerationRequest> take_requests(ApiRequest& request) {
   request.generation.num_scored_prompts = num_scored_prompts(request);
   requests.push_back(std::exchange(request.generation, {}));
   requests.front().num_choices = request.num_choices;
+  requests.front().num_drawn_answers = request.num_candidates;
   for (auto& prompt : std::exchange(request.more_prompts, {})) {
     GenerationRequest other = requests.front();
     std::visit([&](auto& own) { other.prompt = std::move(own); }, prompt);
@@ -100,6 +102,7 @@ void Connection::answer(Reply reply) {
   const bool is_chunked = reply.long_body && !reply.is_counted;
   if (is_chunked && exchange_->context.is_http_1_0)
     exchange_->context.keep_alive = false;  // ends with the body
+  tell_limits();
   append_reply(out_.tail(), exchange_->context, reply);
   if (reply.long_body && !exchange_->context.is_head)
     out_.add({.answer = std::move(*reply.long_body),
@@ -166,6 +169,7 @@ void Connection::start_generation(ApiRequest request) {
   expect_answer(request.stream || num_choices > 1 ? Delivery::kEvents : Delivery::kWhole, num_choices);
   std::vector<GenerationRequest> requests = take_requests(request);
   GenerationRequest& first = requests.front();
+  exchange_->account = service_.account_of(first.tenant);
   generation_->response_id = first.id;
   generation_->model = first.model;
   generation_->turn = first.turn;
@@ -181,6 +185,7 @@ void Connection::start_detached(ApiRequest request) {
   const bool is_background = request.generation.background != nullptr;
   if (!begin_inference()) return;
   GenerationRequest generation = std::move(take_requests(request).front());
+  exchange_->account = service_.account_of(generation.tenant);
   complete(generation.flow, generation.origin, request.stream);
   const bool is_stream = request.stream;
   DetachedAnswer::About about{.id = generation.id,
@@ -270,6 +275,7 @@ void Connection::start_embedding(ApiEmbeddingRequest request) {
   expect_answer(Delivery::kWhole);
   EmbeddingRequest embedding = std::exchange(request.embedding, {});
   generation_->model = embedding.model;
+  exchange_->account = service_.account_of(embedding.tenant);
   embedding_ = std::move(request);
   complete(embedding.flow, embedding.origin, false);
   generation_->choices.start(
@@ -286,6 +292,12 @@ void Connection::start_tokens(ApiTokenRequest request) {
   complete(generation.flow, generation.origin, false);
   generation_->choices.start(
       [&](auto stream) { return service_.engine().submit(std::move(generation), std::move(stream)); });
+}
+
+// As they are when the answer begins.
+void Connection::tell_limits() {
+  if (exchange_->account)
+    exchange_->context.limit_fields = limit_fields(exchange_->account->look(Clock::now()));
 }
 
 // What the engine is told of a request beyond its body.
@@ -372,6 +384,7 @@ void Connection::begin_stream() {
   exchange_->status = 200;
   service_.metrics().http_2xx.add();
   service_.metrics().sse_streams.add(1);
+  tell_limits();
   append_stream_head(out_.tail(), exchange_->context,
                      is_ollama(generation_->request.shape) ? kJsonLines : kEventStream);
   for (std::uint32_t i = 0; i < generation_->choices.all().size(); ++i) {

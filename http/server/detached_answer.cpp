@@ -80,6 +80,7 @@ void DetachedAnswer::deliver(ResponseEvent event) {
     auto run = std::make_shared<BackgroundRun>(*request_.background);
     run->is_journaled = true;
     request_.background = std::move(run);
+    request_.num_drawn_answers = 0;  // its tenant's tokens are counted
   }
   keep(std::move(event));
   for (Follower& follower : followers_) pump(follower);

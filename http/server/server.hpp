@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/request/tenant_account.hpp"
 #include "http/api/served_model_info.hpp"
 #include "http/limits.hpp"
 #include "http/routing/key_digest.hpp"
@@ -60,7 +61,8 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // an address, no name
   std::uint16_t port = 8000;       // 0: any free one
   std::uint32_t io_threads = 1;
-  std::vector<ApiKey> api_keys;  // empty: none is asked for, all are one tenant
+  std::vector<ApiKey> api_keys;         // empty: none is asked for, all are one tenant
+  TenantLimitTable tenant_limits = {};  // of the keys' tenants
   // A non-loopback host without a key is refused unless this is set.
   bool allow_public_without_key = false;
   // /metrics, /version and the probes are served there without a key, on the
@@ -115,8 +117,8 @@ class Server {
   // That of Ollama's API; 0: there is none.
   std::uint16_t ollama_port() const;
 
-  // Keys, origins and hosts of `options` take the place of those in force, for requests that
-  // begin from now on. Throws as check_exposure(): then nothing changes. Any thread.
+  // Keys, limits of tenants, origins and hosts of `options` take the place of those in force, for requests
+  // that begin from now on. Throws as check_exposure(): then nothing changes. Any thread.
   void replace_access(const ServerOptions& options);
 
   // Stops serving politely: /ready says 503 at once, new generation requests

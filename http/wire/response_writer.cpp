@@ -56,9 +56,13 @@ void append_head(std::string& out, const ResponseContext& context, unsigned stat
   if (!context.traceresponse.empty()) append_field(out, "traceresponse", context.traceresponse);
   if (!context.cors_origin.empty()) {
     append_field(out, "Access-Control-Allow-Origin", context.cors_origin);
-    append_field(out, "Access-Control-Expose-Headers", "X-Request-Id, traceresponse, Retry-After");
+    append_field(out, "Access-Control-Expose-Headers",
+                 "X-Request-Id, traceresponse, Retry-After, x-ratelimit-limit-requests, "
+                 "x-ratelimit-remaining-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
+                 "x-ratelimit-reset-tokens");
     append_field(out, "Vary", "Origin");
   }
+  out.append(context.limit_fields);
   if (!context.keep_alive) {
     append_field(out, "Connection", "close");
   } else if (context.is_http_1_0) {

@@ -17,6 +17,7 @@ struct ResponseContext {
   std::string request_id;
   std::string traceresponse = {};  // the trace the request belongs to; empty: unknown
   std::string cors_origin = {};    // empty: no CORS fields
+  std::string limit_fields = {};   // whole lines: what the tenant has left
   bool keep_alive = true;
   bool is_http_1_0 = false;
   bool is_head = false;  // fields only

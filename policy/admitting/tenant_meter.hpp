@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one tenant uses, held against its limits. Requests and tokens in flight are bounds
+// One tenant's use, held against its limits. Requests and tokens in flight are bounds
 // that are never exceeded. Tokens a minute are a bucket: it fills at the rate up to the
 // burst, prompts and answers are taken out of it, and a request is let in while something
 // is in it. The last one let in may leave a debt, which time pays before the next, so that
@@ -43,7 +43,7 @@ class TenantMeter {
   // The bucket is full.
   TenantMeter(const TenantLimits& limits, TimePoint now);
 
-  // What is in flight, and a debt, stay.
+  // Tokens in flight and a debt stay.
   void set_limits(const TenantLimits& limits, TimePoint now);
   const TenantLimits& limits() const { return limits_; }
 

@@ -61,7 +61,7 @@ class CacheQuotas {
  public:
   // From now on the quota has this part.
   void set(const CacheQuota& quota);
-  // Those that have more than their part of a tier of num_pages, counting one page more of
+  // Quotas that have more than their part of a tier of num_pages, counting one page more of
   // `newcomer`, for which there has to be room.
   QuotasOver over(const QuotaCounts& counts, std::uint32_t num_pages, QuotaId newcomer) const;
 

@@ -190,7 +190,8 @@ void Metrics::define_requests() {
                                     "(no known key, or a host or page that is "
                                     "not allowed), overload (too many waited), queue_time (waited too long), "
                                     "displaced (made room for a flow with "
-                                    "fewer requests), draining, unavailable (the engine has failed).",
+                                    "fewer requests), tenant_limit (of the request's tenant), draining, "
+                                    "unavailable (the engine has failed).",
                                     {{"reason", reason}});
   };
   refused_invalid = refused("invalid");
@@ -199,6 +200,7 @@ void Metrics::define_requests() {
   refused_overload = refused("overload");
   refused_queue_time = refused("queue_time");
   refused_displaced = refused("displaced");
+  refused_rate = refused("tenant_limit");
   refused_draining = refused("draining");
   refused_unavailable = refused("unavailable");
 
@@ -329,6 +331,27 @@ void Metrics::have_workers(std::uint32_t num_workers) {
   }
 }
 
+TenantMetrics Metrics::of_tenant(const std::string& name) {
+  auto& make = *implementation_;
+  const Labels tenant = {{"tenant", name}};
+  const auto refused = [&](const std::string& limit) {
+    return make.counter("troupe_by_tenant_refused_total",
+                        "Requests of a tenant that were refused by a limit of its own.",
+                        {{"limit", limit}, {"tenant", name}});
+  };
+  return {
+      .requests = make.gauge("troupe_by_tenant_requests", "Requests of a tenant that are under way.", tenant),
+      .tokens_in_flight = make.gauge("troupe_by_tenant_tokens_in_flight",
+                                     "Tokens of a tenant's requests under way: prompts, and the most that "
+                                     "answers may have.",
+                                     tenant),
+      .tokens =
+          make.counter("troupe_by_tenant_tokens_total", "Tokens of a tenant's prompts and answers.", tenant),
+      .refused_requests = refused("requests"),
+      .refused_tokens = refused("tokens"),
+      .refused_rate = refused("tokens_per_minute")};
+}
+
 void Metrics::define_pages() {
   auto& make = *implementation_;
   const auto capacity = [&](const std::string& tier) {
@@ -449,6 +472,8 @@ void Metrics::define_the_rest() {
   http_5xx = responses("5xx");
   client_disconnects =
       make.counter("troupe_http_client_disconnects_total", "Clients gone before their answer ended.");
+  failed_handshakes = make.counter("troupe_http_tls_failures_total",
+                                   "TLS handshakes that failed: other protocols, versions, trust.");
   sse_events = make.counter("troupe_http_sse_events_total", "Events written to streams.");
   sse_wakeups =
       make.counter("troupe_http_sse_wakeups_total", "Times an I/O thread was woken to write events.");
@@ -465,5 +490,3 @@ void Metrics::define_the_rest() {
 }
 
 }  // namespace troupe
-  failed_handshakes = make.counter("troupe_http_tls_failures_total",
-                                   "TLS handshakes that failed: other protocols, versions, trust.");

@@ -65,6 +65,14 @@ struct WorkerMetrics {
   Counter iterations, restarts;
 };
 
+// Metrics of one tenant, with its name in the label `tenant`.
+struct TenantMetrics {
+  Gauge requests, tokens_in_flight;
+  Counter tokens;  // of prompts and answers
+  // by_tenant_refused_total{limit}
+  Counter refused_requests, refused_tokens, refused_rate;
+};
+
 class Metrics {
  public:
   explicit Metrics(std::string_view model_name, MetricsOptions options = {});
@@ -74,6 +82,9 @@ class Metrics {
 
   // Makes the metrics of so many workers; there are those of one. Not while others record.
   void have_workers(std::uint32_t num_workers);
+
+  // The same name gives the same ones. Any thread.
+  TenantMetrics of_tenant(const std::string& name);
 
   // The body of /metrics. Takes about a millisecond, and makes no other thread wait.
   std::string expose(ExpositionFormat format = ExpositionFormat::kText) const;
@@ -87,6 +98,7 @@ class Metrics {
   Counter refused_overload;      // too many waited already
   Counter refused_queue_time;    // waited too long for its turn
   Counter refused_displaced;     // waited, and made room for a flow with fewer requests
+  Counter refused_rate;          // a limit of its tenant
   Counter refused_draining;
   Counter refused_unavailable;                                          // the engine has failed
   Counter prompt_tokens, cached_prompt_tokens, computed_prompt_tokens;  // of finished prefills

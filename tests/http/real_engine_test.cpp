@@ -26,7 +26,7 @@ namespace {
 
 struct Stack {
   explicit Stack(std::chrono::nanoseconds iteration_time = {}, EngineOptions engine_options = {},
-                 ServedModel model = byte_model())
+                 ServedModel model = byte_model(), ServerOptions server_options = options())
       : engine(
             std::move(model),
             [iteration_time](WorkerId) {
@@ -40,7 +40,7 @@ struct Stack {
                  .defaults = {},
                  .reasons = true,
                  .switches_reasoning = true}},
-               options()) {
+               std::move(server_options)) {
     server.start();
     REQUIRE(eventually([&] { return engine.status().state == EngineState::kReady; }));
   }
@@ -297,6 +297,38 @@ TEST_CASE("http and engine: draining lets answers finish, then says it is done")
   stack.engine.drain(std::chrono::milliseconds(0));
   for (auto& client : clients) CHECK(client.read_to_end().find("[DONE]") != std::string::npos);
   stack.server.stop();
+}
+
+TEST_CASE("http and engine: a tenant's prompts and answers count against its limits") {
+  ServerOptions options = Stack::options();
+  options.api_keys = {{"alice", "a"}};
+  options.tenant_limits.by_tenant["alice"] = {.max_tokens = 40, .tokens_per_minute = 60, .burst_tokens = 10};
+  Stack stack({}, {}, byte_model(), std::move(options));
+  TestClient client(stack.server.port());
+  const auto ask = [&](const std::string& fields) {
+    client.send(post_request("/v1/completions", R"({"prompt":"hello")" + fields + "}",
+                             "Authorization: Bearer a\r\n"));
+    return client.read_response();
+  };
+  for (const std::string fields :
+       {R"(,"max_tokens":36)", R"(,"max_tokens":18,"n":2)", R"(,"max_tokens":-1)"}) {
+    const TestResponse too_many = ask(fields);
+    CHECK(too_many.status == 400);
+    CHECK(too_many.body.find("\"param\":\"max_tokens\"") != std::string::npos);
+  }
+  CHECK(ask(R"(,"max_tokens":17,"n":2)").status == 200);  // 39 tokens: 29 of debt, less what time has paid
+  const TestResponse refused = ask(R"(,"max_tokens":1)");
+  CHECK(refused.status == 429);
+  CHECK(refused.body.find("60 tokens a minute") != std::string::npos);
+  const int seconds = std::stoi(refused.field("Retry-After"));
+  CHECK(seconds <= 30);
+  CHECK(seconds >= 20);  // unless the test took ten seconds
+  const std::string all = stack.metrics.expose();
+  CHECK(all.find("troupe_by_tenant_tokens_total{model_name=\"bytes\",tenant=\"alice\"} 39") !=
+        std::string::npos);
+  CHECK(all.find("troupe_by_tenant_tokens_in_flight{model_name=\"bytes\",tenant=\"alice\"} 0") !=
+        std::string::npos);
+  CHECK(stack.is_quiet());
 }
 
 TEST_CASE("http and engine: of several answers to one prompt the prompt is computed once") {

@@ -51,6 +51,8 @@ void EngineScript::deliver(RequestId id, ResponseEvent event) {
     if (is_terminal(event)) {
       ended_[id] = true;
       requests_.at(id).sink.reset();
+      requests_.at(id).request.tab.reset();
+      requests_.at(id).embedding.tab.reset();
     }
   }
   if (sink) sink->deliver(std::move(event));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/api/answers/error_response.hpp"
 
+#include <chrono>
+
 #include "http/json/json_text.hpp"
 
 namespace troupe {
@@ -72,12 +74,16 @@ HttpError to_http_error(const ApiError& error) {
     case ApiErrorKind::kStoreFull:
     case ApiErrorKind::kStoreFailed: result.code = name_of(error.kind); break;
     case ApiErrorKind::kInternal: result.code = "internal_error"; break;
+    case ApiErrorKind::kRateLimited: result.code = name_of(error.kind); break;
     case ApiErrorKind::kInvalidRequest:
     case ApiErrorKind::kOverloaded:
     case ApiErrorKind::kWaitedTooLong:
     case ApiErrorKind::kDisplaced:
     case ApiErrorKind::kUnavailable: break;
   }
+  if (error.retry_after.count() > 0)
+    result.retry_after_s =
+        static_cast<std::uint32_t>(std::chrono::ceil<std::chrono::seconds>(error.retry_after).count());
   result.field = error.field.value_or("");
   return result;
 }
