@@ -283,7 +283,8 @@ TEST_CASE("generation: an answer that began unbound in an earlier process goes o
   const auto& model = world.engine().environment().models[0].served;
   const auto drawn = model.tokenizer->encode_with_specials("<tool_call>no");
   request.background = std::make_shared<const BackgroundRun>(
-      BackgroundRun{.is_journaled = true,
+      BackgroundRun{.body = "",
+                    .is_journaled = true,
                     .tokens = drawn,
                     .vocabulary = tokens_origin(model, std::get<ChatPrompt>(request.prompt))});
   const auto sink = std::make_shared<RecordingSink>();
@@ -300,7 +301,8 @@ TEST_CASE("generation: what an earlier process began and can't become the call t
   chat.demands_call = true;
   const auto& model = world.engine().environment().models[0].served;
   request.background = std::make_shared<const BackgroundRun>(
-      BackgroundRun{.is_journaled = true,
+      BackgroundRun{.body = "",
+                    .is_journaled = true,
                     .tokens = model.tokenizer->encode_with_specials("<tool_call>no"),
                     .vocabulary = tokens_origin(model, chat)});
   const auto sink = std::make_shared<RecordingSink>();

@@ -270,9 +270,9 @@ TEST_CASE("options: workers divide the threads, and none is bound to a core") {
   options.threads = 0;
   CHECK(backend_settings(options).num_threads >= 1);
   options.num_workers = 1;
-  CHECK(backend_settings(options).num_threads == 0);
+  CHECK(backend_settings(options).num_threads == default_threads(granted_cpus()));
   options.num_workers = 0;  // left to the device
-  CHECK(backend_settings(options).num_threads == 0);
+  CHECK(backend_settings(options).num_threads == default_threads(granted_cpus()));
   CHECK(backend_settings(options).num_devices == 1);
   CHECK(with_device_numbers(options, DeviceKind::kCpu).num_workers == 1);
 }
