@@ -103,7 +103,7 @@ SequenceId SimulatedServer::admit(Time now, const SimulatedRequest& request) {
   ticket->prompt.assign(prompt.begin(), prompt.end());
   ticket->max_tokens = request.max_tokens;
   if (request.output_tokens < request.max_tokens) ticket->end_tokens = {kEndToken};
-  if (profile_.serving.settings.reservation == ReservationPolicy::kOracle)
+  if (workers_.front().profile->serving.settings.reservation == ReservationPolicy::kOracle)
     ticket->answer_tokens = request.output_tokens;
   load_.outstanding_tokens += request.prompt_tokens + request.max_tokens;
   hand(Admit{.ticket = std::move(ticket)});
