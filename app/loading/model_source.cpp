@@ -103,6 +103,8 @@ std::vector<std::filesystem::path> weight_files(const std::filesystem::path& mod
     return files;
   }
   std::vector<std::filesystem::path> files{model / "config.json"};
+  if (const auto older = model / "quantize_config.json"; std::filesystem::exists(older))
+    files.push_back(older);
   for (const auto& entry : std::filesystem::directory_iterator(model))
     if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
   std::sort(files.begin(), files.end());

@@ -19,7 +19,7 @@ constexpr std::array kReadFiles = {
     "config.json",           "generation_config.json",       "tokenizer.json",
     "tokenizer_config.json", "special_tokens_map.json",      "chat_template.jinja",
     "model.safetensors",     "model.safetensors.index.json", "modules.json",
-    "1_Pooling/config.json", "sentence_bert_config.json",
+    "1_Pooling/config.json", "sentence_bert_config.json",    "quantize_config.json",
 };
 
 void add_file(ModelDirectory& directory, const std::filesystem::path& path, const std::string& name) {

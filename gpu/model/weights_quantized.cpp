@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrices of Hugging Face directories that lie in several tensors: FP8, GPTQ and AWQ.
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,19 @@ std::string module_of(const std::string& name, std::string_view ending) {
   return name.substr(0, name.size() - ending.size());
 }
 
+// Directories of before 2023's end have a file of its own for GPTQ.
+QuantizationConfig read_quantization(const std::filesystem::path& model) {
+  const auto path = model / "config.json", older = model / "quantize_config.json";
+  const auto document = read_json_file(path);
+  const ConfigFields fields(document, path.string());
+  if (fields.find("quantization_config") != nullptr || !std::filesystem::exists(older))
+    return read_quantization_config(fields);
+  auto of_gptq = read_json_file(older);
+  if (of_gptq.is_object()) of_gptq["quant_method"] = "gptq";
+  const nlohmann::json wrapped = {{"quantization_config", of_gptq}};
+  return read_quantization_config(ConfigFields(wrapped, older.string()));
+}
+
 RawTensor raw(const WeightStore::Tensor& tensor) {
   RawTensor raw{.type = {}, .shape = tensor.view.shape, .bytes = tensor.view.bytes};
   if (tensor.is_readable) raw.type = tensor.view.type;
@@ -38,9 +52,7 @@ void WeightStore::join_quantized() {
     if (tensor.element_type == "F8_E4M3" && name.ends_with(kWeight)) fp8.push_back(module_of(name, kWeight));
   }
   if (four_bits.empty() && fp8.empty()) return;
-  const auto path = model_ / "config.json";
-  const auto document = read_json_file(path);
-  const QuantizationConfig config = read_quantization_config(ConfigFields(document, path.string()));
+  const QuantizationConfig config = read_quantization(model_);
   const bool is_awq = config.format == WeightFormat::kAwq;
   if (is_awq || config.format == WeightFormat::kGptq) {
     for (const auto& module : four_bits) join_four_bits(module, config);

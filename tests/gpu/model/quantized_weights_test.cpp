@@ -73,6 +73,11 @@ class Model {
     directory_.write("model.safetensors", file_of(tensors));
     directory_.write("config.json", json{{"quantization_config", quantization}}.dump());
   }
+  // As older directories have it.
+  void move_quantization(const json& quantization) const {
+    directory_.write("config.json", "{}");
+    directory_.write("quantize_config.json", quantization.dump());
+  }
   std::vector<float> row(std::size_t row) const {
     const WeightStore store(directory_.path());
     const WeightView view = store.find("m.weight");
@@ -166,6 +171,18 @@ TEST_CASE("quantized weights: 4 bits are scale times code minus zero point, of G
   CHECK(turned[0] == 2.0F);
   CHECK(turned[63] == 0.5F);
   CHECK_FALSE(Model(mixed, gptq()).block_format());
+}
+
+TEST_CASE("quantized weights: older directories of GPTQ have quantize_config.json") {
+  const Model model(gptq_tensors(), gptq());
+  model.move_quantization({{"bits", 4}, {"group_size", 32}, {"desc_act", false}});
+  CHECK(model.row(7) == std::vector<float>(64, 0.5F));
+  model.move_quantization({{"bits", 3}, {"group_size", 32}});
+  CHECK_MESSAGE(
+      model.problem().find("quantize_config.json: quantization_config.bits is 3") != std::string::npos,
+      model.problem());
+  model.move_quantization(json::array());
+  CHECK(model.problem().find("quantize_config.json: quantization_config is no object") != std::string::npos);
 }
 
 TEST_CASE("quantized weights: values that are no numbers are found before anything is computed") {
