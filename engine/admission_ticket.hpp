@@ -45,7 +45,7 @@ struct AdmissionTicket {
   std::shared_ptr<const TokenMask> allowed_first;
   // With a repetition penalty: the prompt's token ids, each once, ascending.
   std::vector<std::int32_t> repeated_prompt;
-  // Of a load generator: the answer ends behind so many tokens, as if by an end token.
+  // In a simulation: the answer ends behind so many tokens, as if by an end token.
   std::optional<std::uint32_t> answer_tokens;
   bool scores_prompt = false;  // log-probabilities of the prompt's tokens, too
   std::string cache_salt;

@@ -146,6 +146,12 @@ class EngineCore {
     ForgetPages pages;
     LeaseId last_lease = 0;
   };
+  // A worker's pages, and what its running sequences will need of them; no scenario: all
+  // are a newcomer's.
+  struct Room {
+    std::uint64_t num_pages = 0;  // one that is shared counts for each
+    std::vector<Commitments> scenarios;
+  };
   // Results of the slices of one step.
   struct SliceResults;
   using Participants = std::pmr::vector<SequenceIndex>;  // in the next batch, by arrival
@@ -215,7 +221,8 @@ class EngineCore {
   bool is_forecast_awaited(const Sequence& sequence) const;
   std::uint32_t expected_answer(const Sequence& sequence, std::uint32_t scenario) const;
   Commitment commitment_of(const Sequence& sequence, const Worker& worker, std::uint32_t scenario) const;
-  bool has_room(const Worker& worker, const Sequence* newcomer) const;
+  Room room_of(const Worker& worker) const;
+  bool has_room(const Room& room, const Worker& worker, const Sequence& newcomer) const;
   void limit_look_ahead(const Sequence& sequence, const Worker& worker, PageDemand& demand) const;
   void settle_overrun(SequenceIndex index);
   void learn_length(const Sequence& sequence);

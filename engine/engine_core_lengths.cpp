@@ -110,30 +110,32 @@ Commitment EngineCore::commitment_of(const Sequence& sequence, const Worker& wor
   return {.num_held = num_now, .num_more = std::max(num_total, num_now) - num_now};
 }
 
-// Will there be pages for all, whatever runs there now, and for the newcomer unless it is
-// null? Alone a sequence may have all.
-bool EngineCore::has_room(const Worker& worker, const Sequence* newcomer) const {
+EngineCore::Room EngineCore::room_of(const Worker& worker) const {
   const ReservationPolicy policy = options_.serving.reservation;
-  if (policy == ReservationPolicy::kOnDemand) return true;
-  if (worker.running.size() + (newcomer ? 1 : 0) < 2) return true;
+  if (policy == ReservationPolicy::kOnDemand || worker.running.empty()) return {};
   std::uint64_t num_held = 0;  // shared pages are held once by each
   for (const SequenceIndex index : worker.running) num_held += sequences_[index].pages.size();
   const WorkerId id = sequences_[worker.running.front()].worker;
   const std::uint64_t num_shared = num_held - std::min<std::uint64_t>(num_held, pages_.counts(id).running);
   const bool may_err = policy == ReservationPolicy::kHistory || policy == ReservationPolicy::kPredicted;
-  const std::uint64_t budget =
-      worker.device.num_pages - (may_err ? page_sizing(worker).kept_free : 0) + num_shared;
+  Room room{.num_pages =
+                worker.device.num_pages - (may_err ? page_sizing(worker).kept_free : 0) + num_shared};
   for (std::uint32_t scenario = 0; scenario < (may_err ? kNumScenarios : 1); ++scenario) {
     std::vector<Commitment> running;
     running.reserve(worker.running.size());
     for (const SequenceIndex index : worker.running)
       running.push_back(commitment_of(sequences_[index], worker, scenario));
-    const Commitments commitments(std::move(running));
-    const std::uint64_t peak =
-        newcomer ? commitments.peak_with(commitment_of(*newcomer, worker, scenario)) : commitments.peak();
-    if (peak > budget) return false;
+    room.scenarios.emplace_back(std::move(running));
   }
-  return true;
+  return room;
+}
+
+// Will there be pages for the newcomer and all that run?
+bool EngineCore::has_room(const Room& room, const Worker& worker, const Sequence& newcomer) const {
+  std::uint32_t scenario = 0;
+  return std::all_of(room.scenarios.begin(), room.scenarios.end(), [&](const Commitments& running) {
+    return running.peak_with(commitment_of(newcomer, worker, scenario++)) <= room.num_pages;
+  });
 }
 
 // Pages ahead of need are taken within the reservation only: others count on the rest.
@@ -155,7 +157,12 @@ void EngineCore::settle_overrun(SequenceIndex index) {
                         .max_tokens = length.max_tokens,
                         .has_given_way = length.has_given_way};
   sequence.reserve(doubled_reservation(overrun), pages_.page_size());
-  const auto answer = answer_overrun(overrun, has_room(workers_[sequence.worker], nullptr));
+  const Worker& worker = workers_[sequence.worker];
+  const Room room = room_of(worker);
+  const bool is_alone = worker.running.size() == 1;
+  const bool fits = is_alone || std::all_of(room.scenarios.begin(), room.scenarios.end(),
+                                            [&](const auto& all) { return all.peak() <= room.num_pages; });
+  const auto answer = answer_overrun(overrun, fits);
   const bool gives_way = answer == OverrunAnswer::kGiveWay;
   emit(sequence.id, ReservationChanged{.cause = gives_way ? ReservationChanged::Cause::kGaveWay
                                                           : ReservationChanged::Cause::kGrown,

@@ -53,9 +53,10 @@ bool EngineCore::admit_next() {
 std::optional<EngineCore::SequenceIndex> EngineCore::next_to_admit(const Worker& worker) const {
   // By length, one that fits goes before one that does not (first fit).
   const bool is_first_fit = options_.serving.admission_order != AdmissionOrder::kArrival;
+  const Room room = is_first_fit ? room_of(worker) : Room{};
   const auto may_start = [&](std::uint64_t arrival) {
     const Sequence& sequence = sequences_[waiting_.at(arrival)];
-    return sequence.phase != Sequence::Phase::kFetching && (!is_first_fit || has_room(worker, &sequence));
+    return sequence.phase != Sequence::Phase::kFetching && has_room(room, worker, sequence);
   };
   if (suspects_.is_empty()) {
     const auto next = flows_.next(may_start);
@@ -113,8 +114,9 @@ bool EngineCore::join(SequenceIndex index, WorkerId worker_id) {
   PageDemand demand = admission_demand(sequence.progress, page_sizing(worker),
                                        static_cast<std::uint32_t>(worker.running.size()));
   limit_look_ahead(sequence, worker, demand);
-  auto reservation =
-      has_room(worker, &sequence) ? pages_.reserve(worker_id, lookup, demand, now_) : std::nullopt;
+  auto reservation = has_room(room_of(worker), worker, sequence)
+                         ? pages_.reserve(worker_id, lookup, demand, now_)
+                         : std::nullopt;
   if (reservation) {
     start(index, worker_id, std::move(*reservation));
     return true;

@@ -5,13 +5,18 @@
 // 1.4 TB/s; 26 GFLOP a token at 150 TFLOP/s; 40 GB for KV). Three applications, each with a
 // system prompt of its own, ask for up to 2,048 tokens; their answers are as long as
 // answers of Azure's chats, as LMSYS's, and as those of questions answered in a word.
-// Goals: predicted at least 1.3 times max and 0.9 of oracle.
+// Goals: predicted at least 1.3 times max and 0.9 of oracle; the mean latency of the
+// shortest first at most 0.7 of that in order of arrival.
 // Usage: bench_reservations [seeds] [requests a seed] [share of the 40 GB]
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "loadgen/simulator/simulator.hpp"
@@ -76,6 +81,7 @@ WorkloadSettings three_applications(std::uint64_t num_requests) {
 
 struct Measured {
   double tokens_a_second = 0, mean_batch = 0, preemptions = 0;  // a request
+  double mean_latency = 0, p99_latency = 0;                     // seconds
 };
 
 Measured play(const CostProfile& profile, const WorkloadSettings& workload, std::uint64_t seed) {
@@ -85,14 +91,20 @@ Measured play(const CostProfile& profile, const WorkloadSettings& workload, std:
   const SimulationSettings settings{.seed = seed, .records_gaps = false, .sample_interval = {}};
   const Simulation simulation = simulate(profile, *source, classes, settings);
   const auto& totals = simulation.totals;
+  const auto num_requests = static_cast<double>(workload.max_conversations);
+  std::vector<double> latencies;
+  for (const RequestRecord& record : simulation.result.records)
+    latencies.push_back(std::chrono::duration<double>(record.finished - record.intended).count());
+  std::sort(latencies.begin(), latencies.end());
   const double seconds = std::chrono::duration<double>(simulation.result.duration).count();
   return {.tokens_a_second = static_cast<double>(totals.output_tokens) / seconds,
           .mean_batch = static_cast<double>(totals.output_tokens) / static_cast<double>(totals.num_batches),
-          .preemptions =
-              static_cast<double>(totals.num_preemptions) / static_cast<double>(workload.max_conversations)};
+          .preemptions = static_cast<double>(totals.num_preemptions) / num_requests,
+          .mean_latency = std::accumulate(latencies.begin(), latencies.end(), 0.0) / num_requests,
+          .p99_latency = latencies[latencies.size() * 99 / 100]};
 }
 
-// Student's t at 95 % for up to so many seeds less one.
+// Student's t at 95 % of so many seeds.
 double t_of(std::size_t num_seeds) {
   constexpr std::array<double, 10> kT{0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262};
   return num_seeds - 1 < kT.size() ? kT[num_seeds - 1] : 1.96;
@@ -107,6 +119,76 @@ void print_interval(const std::vector<double>& values, const char* format) {
   std::printf(format, mean, error);
 }
 
+// What is compared, by seed.
+using Runs = std::vector<Measured>;
+
+std::vector<double> each(const Runs& runs, double Measured::*member) {
+  std::vector<double> values;
+  for (const Measured& run : runs) values.push_back(run.*member);
+  return values;
+}
+
+std::vector<double> over(const Runs& runs, const Runs& base, double Measured::*member) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < runs.size(); ++i) ratios.push_back(runs[i].*member / (base[i].*member));
+  return ratios;
+}
+
+class Table {
+ public:
+  Table(CostProfile profile, std::uint64_t num_seeds, std::uint64_t num_requests)
+      : profile_(std::move(profile)), num_seeds_(num_seeds), workload_(three_applications(num_requests)) {}
+
+  Runs run(ReservationPolicy reservation, AdmissionOrder order) {
+    profile_.serving.settings.reservation = reservation;
+    profile_.serving.settings.admission_order = order;
+    Runs runs;
+    for (std::uint64_t seed = 1; seed <= num_seeds_; ++seed) runs.push_back(play(profile_, workload_, seed));
+    return runs;
+  }
+
+  void print_reservations() {
+    using enum ReservationPolicy;
+    std::printf("%-12s %18s %16s %24s %16s %16s\n", "reservation", "tokens/s", "mean batch",
+                "preemptions a request", "over max", "of oracle");
+    const Runs most = run(kMax, AdmissionOrder::kArrival), oracle = run(kOracle, AdmissionOrder::kArrival);
+    const auto print = [&](const char* name, const Runs& runs) {
+      std::printf("%-12s", name);
+      print_interval(each(runs, &Measured::tokens_a_second), " %10.1f ± %5.1f");
+      print_interval(each(runs, &Measured::mean_batch), " %8.1f ± %5.1f");
+      print_interval(each(runs, &Measured::preemptions), " %15.3f ± %6.3f");
+      print_interval(over(runs, most, &Measured::tokens_a_second), " %7.3f ± %6.3f");
+      print_interval(over(runs, oracle, &Measured::tokens_a_second), " %7.3f ± %6.3f\n");
+    };
+    print("max", most);
+    print("on_demand", run(kOnDemand, AdmissionOrder::kArrival));
+    print("history", run(kHistory, AdmissionOrder::kArrival));
+    print("predicted", run(kPredicted, AdmissionOrder::kArrival));
+    print("oracle", oracle);
+  }
+
+  void print_orders() {
+    constexpr auto kReservation = ReservationPolicy::kPredicted;
+    std::printf("%-16s %18s %28s %28s\n", "order, predicted", "tokens/s", "mean latency over arrival",
+                "p99 latency over arrival");
+    const Runs arrival = run(kReservation, AdmissionOrder::kArrival);
+    const auto print = [&](const char* name, const Runs& runs) {
+      std::printf("%-16s", name);
+      print_interval(each(runs, &Measured::tokens_a_second), " %10.1f ± %5.1f");
+      print_interval(over(runs, arrival, &Measured::mean_latency), " %19.3f ± %6.3f");
+      print_interval(over(runs, arrival, &Measured::p99_latency), " %19.3f ± %6.3f\n");
+    };
+    print("arrival", arrival);
+    print("longest_first", run(kReservation, AdmissionOrder::kLongestFirst));
+    print("shortest_first", run(kReservation, AdmissionOrder::kShortestFirst));
+  }
+
+ private:
+  CostProfile profile_;
+  std::uint64_t num_seeds_;
+  WorkloadSettings workload_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -115,41 +197,12 @@ int main(int argc, char** argv) {
   };
   const auto num_seeds = static_cast<std::uint64_t>(number(1, 5));
   const auto num_requests = static_cast<std::uint64_t>(number(2, 3000));
-  CostProfile profile = llama_13b(number(3, 1));
+  const CostProfile profile = llama_13b(number(3, 0.25));
   std::printf("%u pages of %u tokens, %llu requests, %llu seeds, mean ± 95 %%\n", profile.serving.num_pages,
               kPageSize, static_cast<unsigned long long>(num_requests),
               static_cast<unsigned long long>(num_seeds));
-  std::printf("%-12s %18s %16s %24s %16s %16s\n", "reservation", "tokens/s", "mean batch",
-              "preemptions a request", "over max", "of oracle");
-  const WorkloadSettings workload = three_applications(num_requests);
-  const std::array<std::pair<const char*, ReservationPolicy>, 5> policies{
-      {{"max", ReservationPolicy::kMax},
-       {"oracle", ReservationPolicy::kOracle},
-       {"on_demand", ReservationPolicy::kOnDemand},
-       {"history", ReservationPolicy::kHistory},
-       {"predicted", ReservationPolicy::kPredicted}}};
-  std::vector<std::vector<Measured>> runs;
-  for (const auto& [name, policy] : policies) {
-    profile.serving.settings.reservation = policy;
-    auto& own = runs.emplace_back();
-    std::vector<double> speeds, batches, preemptions, over_max, of_oracle;
-    for (std::uint64_t seed = 1; seed <= num_seeds; ++seed) {
-      own.push_back(play(profile, workload, seed));
-      const Measured& run = own.back();
-      speeds.push_back(run.tokens_a_second);
-      batches.push_back(run.mean_batch);
-      preemptions.push_back(run.preemptions);
-      over_max.push_back(run.tokens_a_second / runs.front()[seed - 1].tokens_a_second);
-      if (runs.size() > 1) of_oracle.push_back(run.tokens_a_second / runs[1][seed - 1].tokens_a_second);
-    }
-    std::printf("%-12s", name);
-    print_interval(speeds, " %10.1f ± %5.1f");
-    print_interval(batches, " %8.1f ± %5.1f");
-    print_interval(preemptions, " %15.3f ± %6.3f");
-    print_interval(over_max, " %7.3f ± %6.3f");
-    if (!of_oracle.empty()) print_interval(of_oracle, " %7.3f ± %6.3f");
-    std::printf("\n");
-    std::fflush(stdout);
-  }
+  Table table(profile, num_seeds, num_requests);
+  table.print_reservations();
+  table.print_orders();
   return 0;
 }

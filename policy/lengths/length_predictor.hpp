@@ -66,7 +66,7 @@ class LengthPredictor {
   // The answer has ended, or was cut off, with so many tokens. Unknown ones are ignored.
   void learn(std::uint64_t answer, SeenLength length);
 
-  Stage stage() const;                  // whose guesses are used
+  Stage stage() const;                  // its guesses are used
   double mean_loss(Stage stage) const;  // tokens, over the last answers; 0: none yet
   std::size_t num_judged() const { return losses_.size(); }
   double coverage() const;  // share of the last answers that fitted; 1: none yet
@@ -108,8 +108,8 @@ class LengthPredictor {
   std::uint64_t num_questions_ = 0, num_learnt_ = 0;
 };
 
-// What a guess cost: `rank` for each token too few, 1 - rank for each too many. Of an
-// answer that was cut off: at least; nullopt: not known, for it was shorter.
+// The cost of a guess: `rank` for each token too few, 1 - rank for each too many. The
+// least cost, if the answer was cut off; nullopt: not known, for it was shorter.
 std::optional<double> pinball_loss(double rank, std::uint32_t guess, SeenLength length);
 
 }  // namespace troupe

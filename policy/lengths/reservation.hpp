@@ -13,8 +13,7 @@ namespace troupe {
 
 // kOnDemand: nothing; a newcomer joins while some share of pages stays free.
 // kMax: what the answer may have at most (ORCA). kHistory: as the last answers were.
-// kPredicted: a quantile of what its forecast says. kOracle: what its client, the load
-// generator, knows.
+// kPredicted: a quantile of what its forecast says. kOracle: what a simulation knows.
 enum class ReservationPolicy : std::uint8_t { kOnDemand, kMax, kHistory, kPredicted, kOracle };
 
 // The length of one answer, in tokens, as far as it is known ahead.

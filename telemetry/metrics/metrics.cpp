@@ -294,8 +294,8 @@ void Metrics::define_reservations() {
   reservations_grown = overruns("grown");
   reservations_given_up = overruns("preempted");
   forecast_coverage = make.gauge("troupe_length_forecast_coverage_ratio",
-                                 "Of the last 500 predicted answers, the share that fitted; to be compared "
-                                 "with reserved_percent.");
+                                 "Share of the last 500 predicted answers that fitted; to be compared with "
+                                 "reserved_percent.");
   const auto loss = [&](const std::string& stage) {
     return make.gauge("troupe_length_forecast_loss_tokens",
                       "Mean pinball loss of a stage's guesses over the last 500 answers; the stage with the "
