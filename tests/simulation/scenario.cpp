@@ -54,6 +54,7 @@ class Scenario {
   SimSettings draw_settings();
   std::uint32_t draw_num_workers() const;
   void draw_encoder(SimSettings& settings) const;
+  void draw_reservation(ServingSettings& serving) const;
   void live_before(const SimSettings& settings);
   void plan_faults();
   void plan_poisons();
@@ -117,6 +118,7 @@ SimSettings Scenario::draw_settings() {
   settings.seed = seed_;
   settings.options.num_workers = draw_num_workers();
   draw_encoder(settings);
+  draw_reservation(settings.options.serving);
   DeviceDescription& device = settings.device.description;
   device.page_size = static_cast<std::uint32_t>(between(1, 8));
   device.num_pages = 512 / device.page_size;
@@ -195,6 +197,17 @@ void Scenario::draw_encoder(SimSettings& settings) const {
   settings.encoder->token_time = std::chrono::nanoseconds(random() % 4000);
   settings.encoder->description.num_slots = 1 + static_cast<std::uint32_t>(random() % 8);
   settings.options.serving.itl_factor = random() % 2 == 0 ? 0.0 : 2.5;
+}
+
+// From a number of its own, too. Half of the runs set memory aside for answers, or take the
+// longest or shortest first.
+void Scenario::draw_reservation(ServingSettings& serving) const {
+  std::mt19937_64 random(seed_ ^ 0x6c656e67746873ULL);
+  if (random() % 2 == 0) return;
+  serving.reservation = static_cast<ReservationPolicy>(random() % 5);
+  serving.reserved_quantile = static_cast<double>(1 + random() % 99) / 100;
+  serving.admission_order = static_cast<AdmissionOrder>(random() % 3);
+  serving.most_wait = static_cast<double>(1 + random() % 8);
 }
 
 // A few requests for vectors beside the chats, or a flood of them.

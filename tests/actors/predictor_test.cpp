@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The predictor in the engine: it learns, it outlives the server, and whatever is wrong
+// with it, answers come as without it.
+#include "actors/predictor.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "store/length_file.hpp"
+#include "telemetry/log.hpp"
+#include "tests/actors/world.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+namespace troupe {
+namespace {
+
+sim::SimSettings predicting() {
+  auto settings = sim::small_settings();
+  settings.options.serving.reservation = ReservationPolicy::kPredicted;
+  return settings;
+}
+
+// The answers of so many requests, one after the other.
+std::vector<std::string> answers_in(sim::SimWorld& world, int num_requests) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < num_requests; ++i) {
+    const auto client = submit(world, letters("prompt " + std::to_string(i), 6, 20 + i));
+    REQUIRE(world.run());
+    texts.push_back(client->text());
+  }
+  return texts;
+}
+
+TEST_CASE("predictor: it is asked about each answer, and its accuracy is in the metrics") {
+  sim::SimWorld world(predicting());
+  answers_in(world, 12);
+  CHECK(world.metric("troupe_lengths_forecast_total") == 12);
+  CHECK(world.metric("troupe_length_forecast_coverage_ratio") == 1);  // none is longer than it may be
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("predictor: by default there is none, and nothing is asked") {
+  sim::SimWorld world(sim::small_settings());
+  answers_in(world, 3);
+  CHECK(world.metric("troupe_lengths_forecast_total") == 0);
+}
+
+TEST_CASE("predictor: what it has learnt is there at the next start") {
+  const test::TemporaryDirectory root;
+  const auto directory = std::make_shared<const StateDirectory>(root.path() / "state");
+  auto settings = predicting();
+  settings.options.store.directory = directory;
+  const std::string model = byte_model().name;
+  for (std::uint64_t start = 1; start <= 2; ++start) {
+    {
+      sim::SimWorld world(settings);
+      answers_in(world, 10);
+    }
+    const auto text = read_length_file(*directory, model);
+    REQUIRE(text);
+    const auto predictor = LengthPredictor::decode(*text, 0.6);
+    REQUIRE(predictor);
+    CHECK(predictor->num_learnt() == 10 * start);
+  }
+}
+
+TEST_CASE("predictor: a damaged file is warned of and replaced, and answers are the same") {
+  const test::TemporaryDirectory root;
+  const auto directory = std::make_shared<const StateDirectory>(root.path() / "state");
+  auto settings = predicting();
+  settings.options.store.directory = directory;
+  const std::string model = byte_model().name;
+  sim::SimWorld without(sim::small_settings());
+  const auto expected = answers_in(without, 4);
+  REQUIRE_FALSE(write_length_file(*directory, model, "troupe-lengths 1\nkey 7 broken\nsum 1\n"));
+  {
+    sim::SimWorld world(settings);
+    CHECK(answers_in(world, 4) == expected);
+    CHECK(leftovers(world) == "");
+  }
+  const auto text = read_length_file(*directory, model);
+  REQUIRE(text);
+  CHECK(LengthPredictor::decode(*text, 0.6));
+}
+
+TEST_CASE("predictor: when it has died, answers come as without it") {
+  sim::SimWorld without(sim::small_settings());
+  const auto expected = answers_in(without, 4);
+  sim::SimWorld world(predicting());
+  send_stop(world.engine().actors().predictor);
+  world.settle();
+  CHECK(answers_in(world, 4) == expected);
+  CHECK(world.metric("troupe_lengths_forecast_total") == 0);
+  CHECK(leftovers(world) == "");
+}
+
+}  // namespace
+}  // namespace troupe
