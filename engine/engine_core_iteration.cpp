@@ -162,7 +162,7 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const Participants& part
   if (options_.makes_batches) {
     batch = std::make_shared<Batch>();
     batch->id = command.batch_id;
-    batch->moves = flight.copies;
+    batch->copies = flight.copies;
     batch->slices.reserve(shares.size());
   } else {
     command.copies = flight.copies;

@@ -136,10 +136,10 @@ class PageCostProbe {
     Batch batch;
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint32_t host_page = (first_host_page + i) % num_host_pages_;
-      batch.moves.push_back({.direction = to_host ? PageCopy::kStore : PageCopy::kLoad,
-                             .device_page = first_page + i,
-                             .host_page = host_page,
-                             .generation = kFirstGeneration + host_page});
+      batch.copies.push_back({.direction = to_host ? PageCopy::kStore : PageCopy::kLoad,
+                              .device_page = first_page + i,
+                              .host_page = host_page,
+                              .generation = kFirstGeneration + host_page});
     }
     const auto begin = Clock::now();
     const BatchResult result = device_.run(std::move(batch));

@@ -53,14 +53,14 @@ struct Turn {
     return batch;
   }
   Batch follow_up() const { return batch(history, history + count); }
-  std::vector<PageCopy> moves(bool to_host) const {
-    std::vector<PageCopy> moves;
+  std::vector<PageCopy> copies(bool to_host) const {
+    std::vector<PageCopy> copies;
     for (std::uint32_t page = 0; page < num_history_pages(); ++page)
-      moves.push_back({.direction = to_host ? PageCopy::kStore : PageCopy::kLoad,
-                       .device_page = page,
-                       .host_page = page,
-                       .generation = page + 1});
-    return moves;
+      copies.push_back({.direction = to_host ? PageCopy::kStore : PageCopy::kLoad,
+                        .device_page = page,
+                        .host_page = page,
+                        .generation = page + 1});
+    return copies;
   }
 };
 
@@ -113,9 +113,9 @@ struct Measured {
 // All three ways in turn, once more than counted: the first run warms up.
 Measured measure(TimedDevice& device, const Turn& turn, int runs) {
   Batch loading;
-  loading.moves = turn.moves(false);
+  loading.copies = turn.copies(false);
   Batch both = turn.follow_up();
-  both.moves = loading.moves;
+  both.copies = loading.copies;
   Measured measured;
   for (int run = -1; run < runs; ++run) {
     const double whole_pages = device.run({loading, turn.follow_up()});
@@ -148,7 +148,7 @@ double prepare(const std::shared_ptr<const CpuModel>& model, const std::shared_p
   for (std::uint32_t first = 0; first < turn.history; first += device.max_batch_tokens())
     device.run({turn.batch(first, std::min(first + device.max_batch_tokens(), turn.history))});
   Batch storing;
-  storing.moves = turn.moves(true);
+  storing.copies = turn.copies(true);
   device.run({storing});
   return bench::spread_of(measure(device, turn, 3).computed).median;
 }

@@ -53,7 +53,7 @@ std::shared_ptr<Batch> DeviceLoop::batch_of(std::uint32_t first, std::uint32_t c
 double DeviceLoop::prefill(std::uint32_t sequence, std::uint32_t context, std::uint32_t count,
                            std::vector<PageCopy> moves) {
   const auto batch = batch_of(sequence, 1);
-  batch->moves = std::move(moves);
+  batch->copies = std::move(moves);
   batch->slices.front().context_length = context;
   batch->slices.front().num_tokens = count;
   const std::uint32_t vocabulary = device_.description().vocabulary_size;
@@ -89,7 +89,7 @@ DeviceLoop::Decode DeviceLoop::decode(
   const auto begin = Clock::now();
   for (std::uint32_t step = 0; step < steps; ++step) {
     const auto batch = batch_of(0, num_sequences_);
-    if (moves_of) batch->moves = moves_of(step);
+    if (moves_of) batch->copies = moves_of(step);
     for (SequenceSlice& slice : batch->slices) {
       slice.context_length = position_;
       slice.input_from_slot = true;
@@ -106,7 +106,7 @@ DeviceLoop::Decode DeviceLoop::decode(
 
 void DeviceLoop::move(std::vector<PageCopy> moves) {
   const auto batch = std::make_shared<Batch>();
-  batch->moves = std::move(moves);
+  batch->copies = std::move(moves);
   wait_for(device_.submit(nullptr, batch));
 }
 

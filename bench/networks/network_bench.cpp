@@ -99,7 +99,7 @@ class Run {
 
   // The largest batch decodes while as many pages go out as come in, about as many
   // as the link can carry.
-  void swap_beside_decode() {
+  void copy_beside_decode() {
     const std::uint32_t steps = bench_.scale.steps, batch = bench_.scale.num_slots;
     DeviceLoop loop(*device_, programs_, batch, bench_.scale.context + 5 * steps);
     loop.prefill_all(bench_.scale.context - steps);
@@ -117,7 +117,7 @@ class Run {
     loop.move(moves_both_ways(0, pages, loop.first_spare_page(), true));
     const double beside = itl(moves_of);
     const double alone = (before + itl()) / 2;  // contexts grow meanwhile
-    add("decode_slowed_by_swap", "decode of " + std::to_string(batch) + " streams beside swapping",
+    add("decode_slowed_by_copies", "decode of " + std::to_string(batch) + " streams beside copies of pages",
         beside / alone - 1.0, "slower", Goal{.at_most = 0.03},
         {{"alone_ms", alone * 1e3},
          {"beside_ms", beside * 1e3},
@@ -301,7 +301,7 @@ void bench_network(NetworkBench& bench, const BenchedNetwork& network, Backend& 
   if (!bench.is_complete) return;
   run.count_kernels();
   run.prefill();
-  run.swap_beside_decode();
+  run.copy_beside_decode();
   run.follow_up();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole networks on a device, through the interface that the server uses, against
-// the limits of the device: decode, prefill, swapping beside decode, and what a
+// the limits of the device: decode, prefill, copies of pages beside decode, and what a
 // conversation's next turn costs if its KV is still there.
 #pragma once
 

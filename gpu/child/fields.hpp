@@ -49,7 +49,7 @@ TROUPE_FIELDS(SequenceSlice, sequence, slot, num_tokens, context_length, first_p
               input_from_slot, sample, sampling, suppressed, penalized, num_pending, biased, allowed,
               scored_token, second_text, first_input, num_inputs)
 TROUPE_FIELDS(PageCopy, direction, device_page, host_page, from_page, generation)
-TROUPE_FIELDS(Batch, id, cell, moves, slices, token_ids, page_table, input_rows)
+TROUPE_FIELDS(Batch, id, cell, copies, slices, token_ids, page_table, input_rows)
 TROUPE_FIELDS(RankedToken, id, logprob)
 TROUPE_FIELDS(TokenLogprobs, logprob, top)
 TROUPE_FIELDS(BatchResult, batch_id, tokens, logprobs, vectors, failed_loads, network_nanoseconds, error)

@@ -12,8 +12,8 @@ constexpr const char* kStopped = "the device was stopped";
 
 }  // namespace
 
-CopyThread::CopyThread(PageMover& mover, const LinkSettings& link)
-    : mover_(mover), load_link_(link), store_link_(link), thread_([this] { work(); }) {}
+CopyThread::CopyThread(PageCopier& copier, const LinkSettings& link)
+    : copier_(copier), load_link_(link), store_link_(link), thread_([this] { work(); }) {}
 
 CopyThread::~CopyThread() {
   stop();
@@ -22,13 +22,13 @@ CopyThread::~CopyThread() {
 
 std::shared_ptr<BatchCopies> CopyThread::begin(std::shared_ptr<const Batch> batch) {
   std::vector<CopySegment> segments;
-  if (!batch->moves.empty()) segments = plan_copies(*batch, mover_.num_pages());
+  if (!batch->copies.empty()) segments = plan_copies(*batch, copier_.num_pages());
   std::shared_ptr<BatchCopies> copies;
   {
     const std::lock_guard lock(mutex_);
     if (!segments.empty()) {
-      copies = std::make_shared<BatchCopies>(std::move(segments), mover_.num_layers(),
-                                             last_to_follow(batch->moves));
+      copies = std::make_shared<BatchCopies>(std::move(segments), copier_.num_layers(),
+                                             last_to_follow(batch->copies));
       queue_.push_back(copies);
     }
     in_flight_.push_back(std::move(batch));
@@ -61,7 +61,7 @@ void CopyThread::stop() {
 // Batches are numbered from 1 as they begin.
 std::uint64_t CopyThread::last_to_follow(const std::vector<PageCopy>& moves) const {
   for (std::size_t i = in_flight_.size(); i > 0; --i)
-    if (must_follow(moves, *in_flight_[i - 1], mover_.num_pages())) return num_ended_ + i;
+    if (must_follow(moves, *in_flight_[i - 1], copier_.num_pages())) return num_ended_ + i;
   return 0;
 }
 
@@ -95,8 +95,8 @@ std::shared_ptr<BatchCopies> CopyThread::wait_for_copies() {
 // Returns the generations that could not be loaded.
 std::vector<std::uint64_t> CopyThread::make(BatchCopies& copies) {
   for (const CopySegment& segment : copies.segments()) {
-    mover_.check(segment.by_layer);
-    mover_.check(segment.afterwards);
+    copier_.check(segment.by_layer);
+    copier_.check(segment.afterwards);
   }
   std::vector<std::uint64_t> failed_loads;
   TimePoint ready = has_followed_ ? TimePoint::clock::now() : copies.submitted();
@@ -113,25 +113,25 @@ std::vector<std::uint64_t> CopyThread::make(BatchCopies& copies) {
 // what the link could have done by now is done.
 void CopyThread::copy_by_layer(const CopySegment& segment, TimePoint ready, BatchCopies* told,
                                std::vector<std::uint64_t>& failed_loads) {
-  std::vector<LayeredMove> copies;
+  std::vector<LayeredCopy> copies;
   copies.reserve(segment.by_layer.size());
-  for (const PageCopy& move : segment.by_layer) copies.emplace_back(mover_, move);
-  for (std::size_t layer = 0; layer < mover_.num_layers(); ++layer) {
+  for (const PageCopy& move : segment.by_layer) copies.emplace_back(copier_, move);
+  for (std::size_t layer = 0; layer < copier_.num_layers(); ++layer) {
     TimePoint stored = ready;  // a layer's loads may overwrite what its stores must have read
     TimePoint done = ready;
-    for (LayeredMove& copy : copies) {
+    for (LayeredCopy& copy : copies) {
       copy.copy_layer(layer);
       if (copy.move().is_within()) continue;  // takes no link
       if (copy.move().is_store()) {
-        stored = store_link_.send(mover_.layer_bytes(), ready);
+        stored = store_link_.send(copier_.layer_bytes(), ready);
         done = std::max(done, stored);
       } else {
-        done = std::max(done, load_link_.send(mover_.layer_bytes(), stored));
+        done = std::max(done, load_link_.send(copier_.layer_bytes(), stored));
       }
     }
     wait_until(done);
-    if (layer + 1 == mover_.num_layers())
-      for (LayeredMove& copy : copies)
+    if (layer + 1 == copier_.num_layers())
+      for (LayeredCopy& copy : copies)
         if (!copy.finish()) failed_loads.push_back(copy.move().generation);
     if (told) told->layers_have_arrived(layer + 1);
   }
@@ -139,9 +139,9 @@ void CopyThread::copy_by_layer(const CopySegment& segment, TimePoint ready, Batc
 
 void CopyThread::copy_afterwards(const CopySegment& segment, TimePoint ready) {
   for (const PageCopy& move : segment.afterwards) {
-    LayeredMove copy(mover_, move);
-    for (std::size_t layer = 0; layer < mover_.num_layers(); ++layer) copy.copy_layer(layer);
-    wait_until(store_link_.send(mover_.num_layers() * mover_.layer_bytes(), ready));
+    LayeredCopy copy(copier_, move);
+    for (std::size_t layer = 0; layer < copier_.num_layers(); ++layer) copy.copy_layer(layer);
+    wait_until(store_link_.send(copier_.num_layers() * copier_.layer_bytes(), ready));
     copy.finish();
   }
 }

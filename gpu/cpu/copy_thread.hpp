@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "gpu/cpu/batch_copies.hpp"
-#include "gpu/cpu/page_mover.hpp"
+#include "gpu/cpu/page_copier.hpp"
 #include "gpu/pages/link_clock.hpp"
 #include "gpu/program/batch.hpp"
 
@@ -27,8 +27,8 @@ namespace troupe {
 
 class CopyThread {
  public:
-  // `mover` outlives it.
-  CopyThread(PageMover& mover, const LinkSettings& link);
+  // `copier` outlives it.
+  CopyThread(PageCopier& copier, const LinkSettings& link);
   ~CopyThread();
   CopyThread(const CopyThread&) = delete;
   CopyThread& operator=(const CopyThread&) = delete;
@@ -56,7 +56,7 @@ class CopyThread {
   void copy_afterwards(const CopySegment& segment, TimePoint ready);
   void wait_until(TimePoint time);
 
-  PageMover& mover_;
+  PageCopier& copier_;
   LinkClock load_link_;  // copy thread only, as the next two
   LinkClock store_link_;
   bool has_followed_ = false;  // the present copies had to wait for a batch

@@ -58,7 +58,7 @@ CpuDevice::CpuDevice(std::shared_ptr<const CpuModel> model, const CpuDeviceOptio
       cores_(options.cores ? options.cores : own_cores(*model_)),
       runner_(runner_settings(*model_, description_, options), model_->weights, model_->rotary,
               build_programs(*model_->network, model_->largest, model_->compute_type), cores_->threads()),
-      copy_thread_(runner_.mover(), options.link),
+      copy_thread_(runner_.copier(), options.link),
       executor_([this] { execute(); }) {}
 
 CpuDevice::~CpuDevice() {

@@ -73,7 +73,7 @@ class CpuDevice final : public Device {
   std::shared_ptr<const CpuModel> model_;
   DeviceDescription description_;
   std::shared_ptr<CorePool> cores_;
-  ProgramRunner runner_;  // executor only, but for its mover
+  ProgramRunner runner_;  // executor only, but for its copier
   CopyThread copy_thread_;
 
   std::mutex queue_mutex_;  // guards queue_ and results_

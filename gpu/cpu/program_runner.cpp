@@ -28,7 +28,7 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<con
       threads_(threads),
       arena_(largest),
       kv_pool_(kv_pool_bytes(settings_.kv_layout)),
-      mover_(settings_.kv_layout, kv_pool_.get(), settings_.host_pages),
+      copier_(settings_.kv_layout, kv_pool_.get(), settings_.host_pages),
       state_(settings_.description.num_slots * settings_.row_width * sizeof(float)),
       zeros_(settings_.row_width),
       last_tokens_(settings_.description.num_slots, -1),
@@ -65,7 +65,7 @@ BatchResult ProgramRunner::run(const std::shared_ptr<const Program>& program, co
   }
   if (copies != nullptr) result.failed_loads = copies->wait_for_all();
   // Only now: damage shows when a page's last layer has come.
-  const std::vector<bool> is_void = mover_.find_void_slices(batch);
+  const std::vector<bool> is_void = copier_.find_void_slices(batch);
   for (std::size_t i = 0; i < is_void.size(); ++i)
     if (is_void[i]) result.tokens[i] = kVoidContext;
   return result;

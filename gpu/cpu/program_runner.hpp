@@ -22,7 +22,7 @@
 #include "gpu/cpu/kernels/attention/rotary_append_kv.hpp"
 #include "gpu/cpu/kernels/cells/state_rows.hpp"
 #include "gpu/cpu/kernels/sample.hpp"
-#include "gpu/cpu/page_mover.hpp"
+#include "gpu/cpu/page_copier.hpp"
 #include "gpu/cpu/thread_pool.hpp"
 #include "gpu/device.hpp"
 #include "gpu/operators/batch_rows.hpp"
@@ -70,7 +70,7 @@ class ProgramRunner {
   void void_slots(const Batch& batch);
 
   const Arena& arena() const { return arena_; }
-  PageMover& mover() { return mover_; }  // of the KV pages, for the copy thread
+  PageCopier& copier() { return copier_; }  // of the KV pages, for the copy thread
 
  private:
   struct BoundProgram;
@@ -93,7 +93,7 @@ class ProgramRunner {
   ThreadPool& threads_;
   Arena arena_;
   PageMemory kv_pool_;
-  PageMover mover_;
+  PageCopier copier_;
   std::size_t scratch_bytes_ = 0;  // of a thread, for self-attention
   PageMemory scratch_;
   PageMemory state_;                       // rows of state, [slots, row_width]

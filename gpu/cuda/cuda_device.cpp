@@ -110,11 +110,11 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                 {.num_heads = model_->plan.network->shapes().num_heads,
                  .compute_type = model_->plan.compute_type,
                  .overlaps_kernels = model_->plan.gpu.compute_capability >= 90}),
-      swapper_({.ordinal = model_->plan.gpu.ordinal,
-                .layout = model_->plan.layout(),
-                .pool = pool_.get(),
-                .num_pages = description_.num_pages},
-               model_->plan.has_pages() ? options.host_pages : nullptr),
+      copy_streams_({.ordinal = model_->plan.gpu.ordinal,
+                     .layout = model_->plan.layout(),
+                     .pool = pool_.get(),
+                     .num_pages = description_.num_pages},
+                    model_->plan.has_pages() ? options.host_pages : nullptr),
       completion_(make_completion(model_->plan.settings.completion,
                                   reinterpret_cast<const std::uint64_t*>(word_.get()), compute_)),
       has_token_(description_.num_slots) {
@@ -132,7 +132,7 @@ CudaDevice::~CudaDevice() {
     stop_.store(true);
   }
   changed_.notify_all();
-  swapper_.abandon();
+  copy_streams_.abandon();
   // What is queued uses memory that goes now. An error is nobody's any more.
   (void)cudaSetDevice(model_->plan.gpu.ordinal);
   (void)cudaDeviceSynchronize();
@@ -169,7 +169,7 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
   std::optional<Prepared> prepared;
   if (!batch->slices.empty())
     prepared = prepare(program, *batch, pinned_inputs_.get() + ticket % ring_size_ * input_bytes_);
-  swapper_.begin(batch, compute_);
+  copy_streams_.begin(batch, compute_);
   try {
     if (prepared) queue_program(*prepared, *batch);
     if (const std::size_t size = vector_bytes(*batch, model_->plan.cell); size > 0)
@@ -186,7 +186,7 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
                    .word = reinterpret_cast<std::uint64_t*>(word_.get()),
                    .batch = ticket},
                   compute_.handle());
-    swapper_.end(compute_);
+    copy_streams_.end(compute_);
     completion_->queue(ticket, compute_);
   } catch (const std::exception& error) {
     const std::lock_guard lock(mutex_);
@@ -221,12 +221,13 @@ void CudaDevice::queue_program(const Prepared& prepared, const Batch& batch) {
                           .capacity = capacity,
                           .attention_rounds = prepared.rounds};
   if (!prepared.takes_graph) {
-    ExecutorHooks hooks{.before_layer = [&](std::uint32_t layer) { swapper_.before_layer(layer, compute_); }};
+    ExecutorHooks hooks{
+        .before_layer = [&](std::uint32_t layer) { copy_streams_.before_layer(layer, compute_); }};
     if (options_.on_logits) hooks.before_sampling = [&] { show_logits(bound, batch); };
     executor_.queue(bound, on_device, compute_.handle(), hooks);
     return;
   }
-  swapper_.before_all_layers(compute_);
+  copy_streams_.before_all_layers(compute_);
   on_device.num_tokens = capacity.tokens;
   on_device.num_output_rows = capacity.output_rows;
   on_device.has_spare_blocks = true;
@@ -342,7 +343,7 @@ BatchResult CudaDevice::result_of(const Submission& submission) {
   if (!completion_->wait(submission.ticket, stop_)) throw std::runtime_error("the device was stopped");
   if (!batch.slices.empty())  // else only pages were moved
     result.network_nanoseconds = static_cast<std::int64_t>(*pinned_time(submission.ticket));
-  PageSwapper::Outcome outcome = swapper_.finish();
+  PageCopyStreams::Outcome outcome = copy_streams_.finish();
   result.failed_loads = std::move(outcome.failed_loads);
   result.tokens = tokens_of(submission, outcome.void_slices);
   result.logprobs = logprobs_of(submission);

@@ -6,8 +6,8 @@
 //
 //   submit: fill pinned memory ─► compute stream: copy it ► program (or graph) ► signal
 //                  │                    ▲ events, layer by layer        │ tokens, number
-//                  └► load and store streams (PageSwapper)              ▼
-//   collect ◄── results ◄── waiting thread: Completion, PageSwapper::finish
+//                  └► load and store streams (PageCopyStreams)              ▼
+//   collect ◄── results ◄── waiting thread: Completion, PageCopyStreams::finish
 //
 // A CUDA error is final: all batches fail from then on, and only another process
 // gets a working device. Products through cuBLASLt don't promise the same bits
@@ -27,7 +27,7 @@
 
 #include "gpu/cuda/cuda_model.hpp"
 #include "gpu/cuda/gemm/cublas_products.hpp"
-#include "gpu/cuda/pages/page_swapper.hpp"
+#include "gpu/cuda/pages/page_copy_streams.hpp"
 #include "gpu/cuda/program_executor.hpp"
 #include "gpu/cuda/runtime/completion.hpp"
 #include "gpu/cuda/runtime/decode_graphs.hpp"
@@ -111,7 +111,7 @@ class CudaDevice final : public Device {
   ProductChoices choices_;
   ProgramExecutor executor_;
   DecodeGraphs graphs_;
-  PageSwapper swapper_;
+  PageCopyStreams copy_streams_;
   std::unique_ptr<Completion> completion_;
 
   std::mutex mutex_;  // guards queue_, results_, failure_

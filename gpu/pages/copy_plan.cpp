@@ -41,9 +41,9 @@ std::vector<bool> find_urgent_stores(const Batch& batch, std::uint32_t num_pages
   for_each_page(batch, [&](PageId page, bool is_written) {
     if (is_written) written_later.add(page);
   });
-  std::vector<bool> is_urgent(batch.moves.size());
-  for (std::size_t i = batch.moves.size(); i-- > 0;) {
-    const PageCopy& move = batch.moves[i];
+  std::vector<bool> is_urgent(batch.copies.size());
+  for (std::size_t i = batch.copies.size(); i-- > 0;) {
+    const PageCopy& move = batch.copies[i];
     if (move.is_store()) {
       is_urgent[i] = written_later.has(move.device_page);
     } else {
@@ -59,8 +59,8 @@ std::vector<CopySegment> plan_copies(const Batch& batch, std::uint32_t num_pages
   const std::vector<bool> is_urgent = find_urgent_stores(batch, num_pages);
   std::vector<CopySegment> segments;
   std::unordered_set<std::uint32_t> stored;  // host pages, of the segment
-  for (std::size_t i = 0; i < batch.moves.size(); ++i) {
-    const PageCopy& move = batch.moves[i];
+  for (std::size_t i = 0; i < batch.copies.size(); ++i) {
+    const PageCopy& move = batch.copies[i];
     const bool uses_stored = !move.is_within() && stored.contains(move.host_page);
     if (segments.empty() || uses_stored) {
       segments.emplace_back();

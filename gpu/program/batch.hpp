@@ -110,8 +110,8 @@ struct SequenceSlice {
 // Moves, or slices, or both: a batch without slices is there for its moves only.
 struct Batch {
   std::uint64_t id = 0;
-  CellId cell = 0;                   // that all slices are of
-  std::vector<PageCopy> moves = {};  // KV pages; done first, in this order
+  CellId cell = 0;                    // that all slices are of
+  std::vector<PageCopy> copies = {};  // KV pages; done first, in this order
   std::vector<SequenceSlice> slices;
   // The query tokens of all slices, in order; a slice with input_from_slot
   // has one entry whose value is ignored.

@@ -99,7 +99,7 @@ class Journey {
   int value() const { return static_cast<int>(generation() % 100); }
   void copy(const PageCopy& move) {
     auto batch = std::make_shared<Batch>();
-    batch->moves = {move};
+    batch->copies = {move};
     batch_copies_ = copies_.begin(std::move(batch));
   }
 
@@ -117,7 +117,7 @@ class Journey {
 
 TEST_CASE("disk thread: pages go through all tiers while others do, and come back as they were") {
   SmallPool pool;
-  CopyThread copies(pool.mover, {});
+  CopyThread copies(pool.copier, {});
   SmallDisk disk(pool.host);
   Journey first(pool, copies, disk, 0);
   Journey second(pool, copies, disk, 1);

@@ -73,7 +73,7 @@ void SmallMachine::check_inputs(const Batch& batch) {
     if (slice.num_tokens == 0 || slice.context_length > 0) violate("a slice that is no whole input");
     if (slice.num_pages > 0 || slice.sample) violate("an input with a decoder's wishes");
   }
-  if (batch.slices.empty() || batch.slices.size() > sizes_.num_slots || !batch.moves.empty() ||
+  if (batch.slices.empty() || batch.slices.size() > sizes_.num_slots || !batch.copies.empty() ||
       num_tokens != batch.num_tokens())
     violate("an encoder's batch of the wrong size");
 }
@@ -126,7 +126,7 @@ void SmallMachine::die(WorkerId id, bool has_moved) {
 }
 
 void SmallMachine::move(Worker& worker, const Batch& batch, bool is_damaged, BatchResult& result) {
-  for (const PageCopy& copy : batch.moves) {
+  for (const PageCopy& copy : batch.copies) {
     const auto rows = page(worker, copy.device_page);
     if (copy.is_within()) {
       const auto from = page(worker, copy.from_page);
@@ -218,7 +218,7 @@ void SmallMachine::poison(WorkerId id, std::span<const std::uint32_t> free_pages
         std::any_of(worker.queue.begin(), worker.queue.end(), [&](const SubmitBatch& command) {
           const auto& table = command.batch->page_table;
           return std::find(table.begin(), table.end(), number) != table.end() ||
-                 names(command.batch->moves, number);
+                 names(command.batch->copies, number);
         });
     const auto rows = page(worker, number);
     if (!is_named) std::fill(rows.begin(), rows.end(), kUnwritten);
@@ -226,7 +226,7 @@ void SmallMachine::poison(WorkerId id, std::span<const std::uint32_t> free_pages
 }
 
 bool SmallMachine::has_load(const Batch& batch) const {
-  return std::any_of(batch.moves.begin(), batch.moves.end(),
+  return std::any_of(batch.copies.begin(), batch.copies.end(),
                      [](const PageCopy& copy) { return copy.is_load(); });
 }
 

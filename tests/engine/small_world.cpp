@@ -140,7 +140,7 @@ std::vector<SmallAction> SmallWorld::actions() const {
       }
       if (left_.damaged_loads > 0 && machines_[model].has_load(oldest))
         may(SmallAction::kRunDamaged, id, model);
-      if (left_.deaths > 0 && !oldest.moves.empty()) may(SmallAction::kDieHavingMoved, id, model);
+      if (left_.deaths > 0 && !oldest.copies.empty()) may(SmallAction::kDieHavingMoved, id, model);
       if (may_say) may(SmallAction::kDieOfBatch, id, model);
       if (left_.hangs > 0) may(SmallAction::kHang, id, model);
     }

@@ -288,7 +288,7 @@ std::uint64_t SmallWorld::fingerprint(ModelIndex index) const {
     print.add(worker.queue.size());
     for (const SubmitBatch& command : worker.queue) {
       const Batch& batch = *command.batch;
-      print.add_copies(batch.moves);
+      print.add_copies(batch.copies);
       print.add_tokens(batch.token_ids);
       print.add(batch.page_table.size());
       for (const PageId page : batch.page_table) print.add(page);

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/cpu/page_mover.hpp"
+#include "gpu/cpu/page_copier.hpp"
 
 namespace troupe {
 
@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kSmallHostPages = 4;
 struct SmallPool {
   std::vector<std::byte> bytes = std::vector<std::byte>(kv_pool_bytes(kSmallLayout));
   std::shared_ptr<HostPages> host = std::make_shared<HostPages>(kSmallHostPages, kSmallPageBytes);
-  PageMover mover{kSmallLayout, bytes.data(), host};
+  PageCopier copier{kSmallLayout, bytes.data(), host};
 
   std::byte* part(std::size_t layer, PageId page) {
     return bytes.data() + kv_block_offset(kSmallLayout, layer, page, 0);
@@ -40,10 +40,10 @@ struct SmallPool {
   }
   // Returns the generations that could not be loaded.
   std::vector<std::uint64_t> move_in_order(const std::vector<PageCopy>& moves) {
-    mover.check(moves);
+    copier.check(moves);
     std::vector<std::uint64_t> failed;
     for (const PageCopy& move : moves) {
-      LayeredMove copy(mover, move);
+      LayeredCopy copy(copier, move);
       for (std::size_t layer = 0; layer < kSmallLayout.num_layers; ++layer) copy.copy_layer(layer);
       if (!copy.finish()) failed.push_back(move.generation);
     }

@@ -29,7 +29,7 @@ NETWORKS, NETWORK = "gpu/networks/", "gpu/networks/network.hpp"
 # Folders of gpu/ with one device each. The rest of gpu/ includes none of them, they not each other.
 DEVICES = {"child", "cpu", "cuda", "noop"}
 OTHER_DEVICES = {
-    ("gpu/cuda/pages/page_swapper.hpp", "gpu/cpu/thread_pool.hpp"),
+    ("gpu/cuda/pages/page_copy_streams.hpp", "gpu/cpu/thread_pool.hpp"),
     ("gpu/cuda/weight_upload.cpp", "gpu/cpu/kernels/number_formats.hpp"),
 }
 OPENS_LIBRARIES = "gpu/cuda_library.cpp"  # one, by an absolute path

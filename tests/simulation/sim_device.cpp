@@ -180,7 +180,7 @@ BatchResult SimDevice::collect(Ticket ticket) {
 
 void SimDevice::move(const Batch& batch, BatchResult& result) {
   shared_->host_pages.resize(settings_.description.num_host_pages);
-  for (const PageCopy& move : batch.moves) {
+  for (const PageCopy& move : batch.copies) {
     auto& page = pages_.at(move.device_page);
     if (move.is_within()) {
       shared_->num_copies_within += 1;
@@ -208,7 +208,7 @@ void SimDevice::move(const Batch& batch, BatchResult& result) {
 
 bool SimDevice::has_move_in_flight(bool to_host) const {
   for (const auto& submitted : queue_)
-    for (const PageCopy& move : submitted.batch->moves)
+    for (const PageCopy& move : submitted.batch->copies)
       if (to_host ? move.is_store() : move.is_load()) return true;
   return false;
 }

@@ -59,7 +59,7 @@ void SimEncoder::check(const Batch& batch) {
     if (shared_->ended.contains(slice.sequence)) shared_->violations.push_back("an input that had ended");
   }
   if (num_tokens != batch.num_tokens() || num_tokens > device.max_batch_tokens ||
-      batch.slices.size() > device.num_slots || !batch.moves.empty())
+      batch.slices.size() > device.num_slots || !batch.copies.empty())
     shared_->violations.push_back("an encoder's batch of the wrong size");
 }
 

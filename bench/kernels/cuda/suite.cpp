@@ -44,7 +44,7 @@ std::vector<Part> all_parts() {
           {"sampling", bench_sampling},
           {"recurrent", bench_recurrent},
           {"completion", bench_completion},
-          {"swap", bench_swap}};
+          {"page_copies", bench_page_copies}};
 }
 
 bool run_suite(const SuiteOptions& options, std::ostream& lines) {

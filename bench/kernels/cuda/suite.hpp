@@ -56,7 +56,7 @@ void bench_rows(Bench& bench);
 void bench_sampling(Bench& bench);
 void bench_recurrent(Bench& bench);
 void bench_completion(Bench& bench);
-void bench_swap(Bench& bench);
+void bench_page_copies(Bench& bench);
 
 struct SuiteOptions {
   bool is_tiny = false;

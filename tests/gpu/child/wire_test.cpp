@@ -142,15 +142,15 @@ TEST_CASE("worker protocol: values keep their places") {
   Batch batch;
   batch.id = 9;
   batch.cell = 3;
-  batch.moves = {{.direction = PageCopy::kStore, .device_page = 3, .host_page = 4, .generation = 5},
-                 {.direction = PageCopy::kWithin, .device_page = 6, .from_page = 7}};
+  batch.copies = {{.direction = PageCopy::kStore, .device_page = 3, .host_page = 4, .generation = 5},
+                  {.direction = PageCopy::kWithin, .device_page = 6, .from_page = 7}};
   batch.slices = {a_slice()};
   batch.token_ids = {11, 12};
   batch.page_table = {8};
   const auto got = value_of<Batch>(bytes_of(batch));
   CHECK(got.id == 9);
   CHECK(got.cell == 3);
-  CHECK(got.moves == batch.moves);
+  CHECK(got.copies == batch.copies);
   CHECK(got.slices.at(0).sequence == 1ULL << 40);
   CHECK(got.slices.at(0).sampling == batch.slices[0].sampling);
   CHECK(got.slices.at(0).suppressed == batch.slices[0].suppressed);

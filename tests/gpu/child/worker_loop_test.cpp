@@ -162,10 +162,10 @@ TEST_CASE("child worker loop: pages that one worker stored, the next one loads")
     const auto device = make_device(std::move(worker), host_pages);
     CHECK(device->description().num_host_pages == 4);
     Batch batch;
-    batch.moves = {{.direction = to_host ? PageCopy::kStore : PageCopy::kLoad,
-                    .device_page = 1,
-                    .host_page = host_page,
-                    .generation = generation}};
+    batch.copies = {{.direction = to_host ? PageCopy::kStore : PageCopy::kLoad,
+                     .device_page = 1,
+                     .host_page = host_page,
+                     .generation = generation}};
     return wait_for(*device, device->submit(nullptr, std::make_shared<const Batch>(batch))).failed_loads;
   };
   CHECK(move(true, 2, 77).empty());

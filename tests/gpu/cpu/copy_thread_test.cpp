@@ -47,7 +47,7 @@ class RandomSteps {
   std::shared_ptr<const Batch> batch(std::uint64_t id) {
     auto batch = std::make_shared<Batch>();
     batch->id = id;
-    for (std::uint32_t n = pick(7); n > 0; --n) batch->moves.push_back(move());
+    for (std::uint32_t n = pick(7); n > 0; --n) batch->copies.push_back(move());
     for (std::uint32_t n = pick(3); n > 0; --n) add_slice(*batch);
     return batch;
   }
@@ -95,7 +95,7 @@ struct Outcome {
 };
 
 std::vector<std::size_t> void_slices(SmallPool& pool, const Batch& batch) {
-  const std::vector<bool> is_void = pool.mover.find_void_slices(batch);
+  const std::vector<bool> is_void = pool.copier.find_void_slices(batch);
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < is_void.size(); ++i)
     if (is_void[i]) indices.push_back(i);
@@ -107,7 +107,7 @@ Outcome run_in_order(SmallPool& pool, const std::vector<Step>& steps) {
   Outcome outcome;
   for (const Step& step : steps) {
     if (step.is_damaged) flip_bit(*pool.host, step.host_page, step.generation, 5000);
-    outcome.failed_loads.push_back(pool.move_in_order(step.batch->moves));
+    outcome.failed_loads.push_back(pool.move_in_order(step.batch->copies));
     for (std::size_t layer = 0; layer < kSmallLayout.num_layers; ++layer) run_layer(pool, *step.batch, layer);
     outcome.void_slices.push_back(void_slices(pool, *step.batch));
   }
@@ -121,7 +121,7 @@ Outcome run_beside(SmallPool& pool, const std::vector<Step>& steps, const LinkSe
     std::shared_ptr<const Batch> batch;
     std::shared_ptr<BatchCopies> copies;
   };
-  CopyThread copy_thread(pool.mover, link);
+  CopyThread copy_thread(pool.copier, link);
   Outcome outcome;
   std::deque<Begun> begun;
   const auto run_next = [&] {
@@ -160,7 +160,7 @@ void check_seed(std::uint64_t seed, const LinkSettings& link) {
   CHECK(outcome.void_slices == in_order.void_slices);
   CHECK(pool.bytes == expected.bytes);
   for (const Step& step : steps)
-    for (const PageCopy& move : step.batch->moves) {
+    for (const PageCopy& move : step.batch->copies) {
       if (move.is_within()) continue;
       const auto kept = pool.host->load(move.host_page, move.generation);
       const auto meant = expected.host->load(move.host_page, move.generation);
@@ -181,7 +181,7 @@ TEST_CASE("copy thread: a slow link changes no byte") {
 
 TEST_CASE("copy thread: a batch without moves has nothing to wait for") {
   SmallPool pool;
-  CopyThread copy_thread(pool.mover, {});
+  CopyThread copy_thread(pool.copier, {});
   CHECK(copy_thread.begin(std::make_shared<Batch>()) == nullptr);
   copy_thread.end_batch();
 }
@@ -190,15 +190,15 @@ TEST_CASE("copy thread: copies wait for the batch that touches their pages, not 
   SmallPool pool;
   pool.fill(0, 10);
   REQUIRE(pool.move_in_order({store(0, 0, 1)}).empty());
-  CopyThread copy_thread(pool.mover, {});
+  CopyThread copy_thread(pool.copier, {});
   auto reader = std::make_shared<Batch>();
   reader->slices.push_back(
       {.num_tokens = 1, .context_length = 32, .num_pages = 2, .sampling = {}, .suppressed = {}});
   reader->page_table = {1, 2};
   auto next = std::make_shared<Batch>();
-  next->moves = {load(3, 0, 1)};
+  next->copies = {load(3, 0, 1)};
   auto last = std::make_shared<Batch>();
-  last->moves = {load(1, 0, 1)};
+  last->copies = {load(1, 0, 1)};
   pool.fill(1, 90);
   copy_thread.begin(reader);
   // Page 3 comes while the reader has not run; page 1 stays as it is.
@@ -214,11 +214,11 @@ TEST_CASE("copy thread: copies wait for the batch that touches their pages, not 
 
 TEST_CASE("copy thread: moves to nowhere fail their batch, and only that") {
   SmallPool pool;
-  CopyThread copy_thread(pool.mover, {});
+  CopyThread copy_thread(pool.copier, {});
   auto wrong = std::make_shared<Batch>();
-  wrong->moves = {store(0, 0, 1), load(99, 0, 1)};
+  wrong->copies = {store(0, 0, 1), load(99, 0, 1)};
   auto right = std::make_shared<Batch>();
-  right->moves = {store(0, 1, 2)};
+  right->copies = {store(0, 1, 2)};
   const auto failing = copy_thread.begin(wrong);
   const auto copies = copy_thread.begin(right);
   CHECK_THROWS_WITH_AS(failing->wait_for_layer(0), doctest::Contains("device page 99"), std::runtime_error);
@@ -230,11 +230,11 @@ TEST_CASE("copy thread: moves to nowhere fail their batch, and only that") {
 TEST_CASE("copy thread: stopped with copies in flight, it wakes who waits and leaves nothing half") {
   SmallPool pool;
   REQUIRE(pool.move_in_order({store(0, 0, 1)}).empty());
-  CopyThread copy_thread(pool.mover, kNeverDone);
+  CopyThread copy_thread(pool.copier, kNeverDone);
   auto first = std::make_shared<Batch>();
-  first->moves = {store(1, 0, 2), store(2, 1, 3)};
+  first->copies = {store(1, 0, 2), store(2, 1, 3)};
   auto second = std::make_shared<Batch>();
-  second->moves = {load(3, 0, 2)};
+  second->copies = {load(3, 0, 2)};
   const auto storing = copy_thread.begin(first);
   const auto queued = copy_thread.begin(second);
   copy_thread.stop();

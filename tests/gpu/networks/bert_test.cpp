@@ -222,7 +222,7 @@ TEST_CASE("bert: a batch that can't be fails alone") {
   batch = batch_of({{1, 2, 211}});
   CHECK(run(batch).error.find("outside the vocabulary of 211") != std::string::npos);
   batch = batch_of({{1, 2}});
-  batch.moves = {{.direction = PageCopy::kWithin, .device_page = 0, .from_page = 0}};
+  batch.copies = {{.direction = PageCopy::kWithin, .device_page = 0, .from_page = 0}};
   CHECK(run(batch).error.find("there are none such") != std::string::npos);
   CHECK(encoder({{1, 2, 3}}) == expected);
 }

@@ -86,7 +86,7 @@ TEST_CASE("no-op device: a batch without slices completes, and gives no tokens")
     NoopDevice device(immediate);
     auto batch = std::make_shared<Batch>();
     batch->id = 3;
-    batch->moves = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 0, .generation = 1}};
+    batch->copies = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 0, .generation = 1}};
     const auto result = wait_for(device, device.submit(nullptr, batch));
     CHECK(result.batch_id == 3);
     CHECK(result.error.empty());

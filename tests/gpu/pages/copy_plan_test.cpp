@@ -16,7 +16,7 @@ constexpr std::uint32_t kNumPages = 10;
 Batch batch_of(std::vector<PageCopy> moves, std::uint32_t context, std::uint32_t count,
                std::vector<PageId> pages) {
   Batch batch;
-  batch.moves = std::move(moves);
+  batch.copies = std::move(moves);
   batch.slices.push_back({.num_tokens = count,
                           .context_length = context,
                           .num_pages = static_cast<std::uint32_t>(pages.size()),

@@ -100,7 +100,7 @@ def check_everything_met(directory):
 def check_failures(directory):
     """A race, a missed goal, a cut line, a program that hangs and peers that are not there."""
     place = Place(directory)
-    place.program("bench_cuda", f"echo '{measured('swap_in', 0.5)}'\necho '{measured('swap_out', 0.95)}'\n"
+    place.program("bench_cuda", f"echo '{measured('pages_from_host', 0.5)}'\necho '{measured('pages_to_host', 0.95)}'\n"
                                 'echo \'{"kind": "not_run", "id": "completion", "reason": "no word came"}\'\n'
                                 'echo \'{"kind": "measu\'\nexit 1')
     place.program("test_cuda_kernels_on_gpu", "exec sleep 100")
@@ -124,7 +124,7 @@ def check_failures(directory):
                      "torch-attention": "not run", "network-llama_8b": "not run", "network-llama_13b": "not run",
                      "transformers": "not run"}, steps
     results = {goal["id"]: goal["result"] for goal in report["goals"]}
-    assert results["swap_in"] == "MISS" and results["swap_out"] == "pass" and results["itl_4_streams"] == "not run"
+    assert results["pages_from_host"] == "MISS" and results["pages_to_host"] == "pass" and results["itl_4_streams"] == "not run"
     reasons = [line["reason"] for line in report["not_run"]]
     assert "no word came" in reasons and "no torch here" in reasons, reasons
     text = (place.out / "gpu-check.md").read_text()
@@ -135,7 +135,7 @@ def check_continued(directory):
     """A second run does what did not pass; with another program it does all."""
     place = Place(directory)
     runs = directory / "runs"
-    place.program("bench_cuda", f"echo kernels >>{runs}\necho '{measured('swap_in', 0.95)}'")
+    place.program("bench_cuda", f"echo kernels >>{runs}\necho '{measured('pages_from_host', 0.95)}'")
     place.program("test_cuda_device_on_gpu", f"echo device >>{runs}\nexit 1")
     place.add(place.path / "python3", '#!/bin/sh\ncase "$1" in *torch*) exit 77 ;; esac\n'
                                       f'exec {sys.executable} "$@"\n')
@@ -144,7 +144,7 @@ def check_continued(directory):
     result, report = place.run("--continue")
     assert runs.read_text() == "device\nkernels\ndevice\n"
     assert steps_of(report)["kernels"] == "passed" and result.returncode == 1
-    assert [goal["result"] for goal in report["goals"] if goal["id"] == "swap_in"] == ["pass"]
+    assert [goal["result"] for goal in report["goals"] if goal["id"] == "pages_from_host"] == ["pass"]
 
     place.program("test_cuda_device_on_gpu", f"echo other >>{runs}\nexit 0")
     result, report = place.run("--continue")
@@ -159,7 +159,7 @@ def check_parts(directory):
     place = Place(directory)
     place.add(place.path / "python3", '#!/bin/sh\ncase "$1" in *torch*) exit 77 ;; esac\n'
                                       f'exec {sys.executable} "$@"\n')
-    place.program("bench_cuda", f"echo '{measured('swap_in', 0.95)}'")
+    place.program("bench_cuda", f"echo '{measured('pages_from_host', 0.95)}'")
     carry = directory / "carry"
     _, report = place.run("--only", "tests,kernels", "--carry", carry)
     assert set(steps_of(report)) == {"tests-test_cuda_kernels_on_gpu", "tests-test_cuda_device_on_gpu", "kernels",

@@ -52,7 +52,7 @@ TEST_CASE("cuda bench: every part runs with tiny shapes and says what it should"
         "decode_attention_64x16384", "decode_attention_64x256", "mixed_attention_32x8_of_2048",
         "prefill_attention_8192", "softmax_20x500", "layer_norm_1x10", "lstm_step_512",
         "completion_polled_word", "completion_polled_of_host_function", "train_slowed_by_polled_word",
-        "train_slowed_by_host_function", "swap_in", "swap_out", "swap_in_wide"}) {
+        "train_slowed_by_host_function", "pages_from_host", "pages_to_host", "pages_from_host_wide"}) {
     CAPTURE(id);
     CHECK(ids.contains(id));
   }
@@ -61,10 +61,10 @@ TEST_CASE("cuda bench: every part runs with tiny shapes and says what it should"
 
 TEST_CASE("cuda bench: only the parts that were asked for run, behind the limits") {
   std::ostringstream text;
-  CHECK(run_suite({.is_tiny = true, .parts = {"swap"}}, text));
+  CHECK(run_suite({.is_tiny = true, .parts = {"page_copies"}}, text));
   for (const Json& line : lines_of(text.str())) {
     const std::string id = line.value("id", "limit_");
-    CHECK((id.starts_with("limit_") || id.starts_with("swap_")));
+    CHECK((id.starts_with("limit_") || id.starts_with("pages_")));
   }
   CHECK_THROWS_AS(run_suite({.is_tiny = true, .parts = {"swop"}}, text), std::invalid_argument);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/pages/swap_plan.hpp"
+#include "gpu/cuda/pages/copy_overlap.hpp"
 
 #include <algorithm>
 #include <unordered_set>

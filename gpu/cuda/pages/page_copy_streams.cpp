@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/pages/page_swapper.hpp"
+#include "gpu/cuda/pages/page_copy_streams.hpp"
 
 #include <cuda_runtime.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "gpu/cuda/kernels/page_copy.hpp"
-#include "gpu/cuda/pages/swap_plan.hpp"
+#include "gpu/cuda/pages/copy_overlap.hpp"
 #include "gpu/cuda/runtime/cuda_check.hpp"
 #include "gpu/pages/page_checksum.hpp"
 #include "gpu/program/batch_check.hpp"
@@ -24,14 +24,14 @@ constexpr const char* kAbandoned = "the device was stopped";
 
 }  // namespace
 
-struct PageSwapper::Load {
+struct PageCopyStreams::Load {
   PageCopy move;
   HostPages::Unchecked found;
   bool is_being_stored = false;  // by a batch that is not finished, or by this one
   bool is_intact = false;        // its checksum is right
 };
 
-struct PageSwapper::Moving {
+struct PageCopyStreams::Moving {
   std::shared_ptr<const Batch> batch;
   std::uint64_t number = 0;  // 1, 2, 3 …
   PinnedMemory ids;          // of pages, for the kernels
@@ -44,7 +44,7 @@ struct PageSwapper::Moving {
   std::exception_ptr failure;            // of the checker
 };
 
-PageSwapper::PageSwapper(const PageSwapperSettings& settings, std::shared_ptr<HostPages> host_pages)
+PageCopyStreams::PageCopyStreams(const PageCopySettings& settings, std::shared_ptr<HostPages> host_pages)
     : settings_(settings),
       host_pages_(std::move(host_pages)),
       host_memory_(host_pages_ ? host_pages_->memory() : std::span<std::byte>{}),
@@ -59,12 +59,12 @@ PageSwapper::PageSwapper(const PageSwapperSettings& settings, std::shared_ptr<Ho
   checker_ = std::thread([this] { work(); });
 }
 
-PageSwapper::~PageSwapper() {
+PageCopyStreams::~PageCopyStreams() {
   abandon();
   if (checker_.joinable()) checker_.join();
 }
 
-void PageSwapper::abandon() {
+void PageCopyStreams::abandon() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -72,11 +72,11 @@ void PageSwapper::abandon() {
   changed_.notify_all();
 }
 
-void PageSwapper::begin(std::shared_ptr<const Batch> batch, const Stream& compute) {
-  check(batch->moves);
+void PageCopyStreams::begin(std::shared_ptr<const Batch> batch, const Stream& compute) {
+  check(batch->copies);
   auto moving = std::make_shared<Moving>();
   moving->batch = std::move(batch);
-  const auto& moves = moving->batch->moves;
+  const auto& moves = moving->batch->copies;
   std::deque<std::shared_ptr<Moving>> earlier;
   {
     const std::lock_guard lock(mutex_);
@@ -84,7 +84,7 @@ void PageSwapper::begin(std::shared_ptr<const Batch> batch, const Stream& comput
     moving->number = num_finished_ + in_flight_.size() + 1;
   }
   for (const auto& other : earlier) {
-    if (!must_follow(other->batch->moves, *moving->batch, settings_.num_pages)) continue;
+    if (!must_follow(other->batch->copies, *moving->batch, settings_.num_pages)) continue;
     compute.wait_for(other->loaded);
     compute.wait_for(other->stored);
   }
@@ -109,36 +109,36 @@ void PageSwapper::begin(std::shared_ptr<const Batch> batch, const Stream& comput
   changed_.notify_all();
 }
 
-void PageSwapper::check(const std::vector<PageCopy>& moves) const {
+void PageCopyStreams::check(const std::vector<PageCopy>& moves) const {
   check_copies(moves, settings_.num_pages, host_pages_ ? host_pages_->num_pages() : 0);
 }
 
 // A host page that is stored into was not finished before: its checksum, or who
 // has it, would be lost.
-void PageSwapper::wait_until_unused(const Moving& moving) {
+void PageCopyStreams::wait_until_unused(const Moving& moving) {
   std::unique_lock lock(mutex_);
   std::uint64_t awaited = 0;
   for (const auto& other : in_flight_)
-    for (const PageCopy& used : other->batch->moves)
-      if (!used.is_within() && stores_into(moving.batch->moves, used.host_page)) awaited = other->number;
+    for (const PageCopy& used : other->batch->copies)
+      if (!used.is_within() && stores_into(moving.batch->copies, used.host_page)) awaited = other->number;
   changed_.wait(lock, [&] { return stop_ || num_finished_ >= awaited; });
   if (stop_) throw std::runtime_error(kAbandoned);
 }
 
 // On the device.
-void PageSwapper::wait_for_earlier(const Moving& moving) {
+void PageCopyStreams::wait_for_earlier(const Moving& moving) {
   std::deque<std::shared_ptr<Moving>> earlier;
   {
     const std::lock_guard lock(mutex_);
     earlier = in_flight_;
   }
-  const auto& moves = moving.batch->moves;
+  const auto& moves = moving.batch->copies;
   for (const auto& other : earlier) {
     if (must_follow(moves, *other->batch, settings_.num_pages)) {
       load_stream_.wait_for(other->computed);
       store_stream_.wait_for(other->computed);
     }
-    if (share_page(moves, other->batch->moves)) {
+    if (share_page(moves, other->batch->copies)) {
       load_stream_.wait_for(other->stored);
       store_stream_.wait_for(other->loaded);
     }
@@ -146,7 +146,7 @@ void PageSwapper::wait_for_earlier(const Moving& moving) {
 }
 
 // In the order of the moves: a page that is stored holds nothing until then.
-void PageSwapper::look_up_loads(Moving& moving) {
+void PageCopyStreams::look_up_loads(Moving& moving) {
   const auto is_being_stored = [&](const PageCopy& load) {
     const auto is_it = [&](const PageCopy& move) {
       return move.is_store() && move.host_page == load.host_page && move.generation == load.generation;
@@ -155,12 +155,12 @@ void PageSwapper::look_up_loads(Moving& moving) {
       return std::any_of(moves.begin(), moves.end(), is_it);
     };
     const std::lock_guard lock(mutex_);
-    return has_it(moving.batch->moves) ||
+    return has_it(moving.batch->copies) ||
            std::any_of(in_flight_.begin(), in_flight_.end(),
-                       [&](const auto& other) { return has_it(other->batch->moves); });
+                       [&](const auto& other) { return has_it(other->batch->copies); });
   };
   std::unordered_set<std::uint32_t> loaded;
-  for (const PageCopy& move : moving.batch->moves) {
+  for (const PageCopy& move : moving.batch->copies) {
     if (move.is_within()) continue;
     if (move.is_load()) {
       Load load{.move = move, .found = host_pages_->find(move.host_page, move.generation)};
@@ -177,7 +177,7 @@ void PageSwapper::look_up_loads(Moving& moving) {
 
 // Each part of a segment begins when what was queued before is complete; nobody
 // waits for what comes afterwards, which waits only for loads of the same pages.
-void PageSwapper::queue_segment(Moving& moving, const CopySegment& segment) {
+void PageCopyStreams::queue_segment(Moving& moving, const CopySegment& segment) {
   const auto num_layers = static_cast<std::uint32_t>(settings_.layout.num_layers);
   for (const auto& part : stores_first(segment.by_layer)) {
     if (part.front().is_within()) {
@@ -206,7 +206,7 @@ void PageSwapper::queue_segment(Moving& moving, const CopySegment& segment) {
 }
 
 // Layer by layer: a pool of many gigabytes is wider than a pitched copy may be.
-void PageSwapper::queue_within(Moving& moving, const std::vector<PageCopy>& copies) {
+void PageCopyStreams::queue_within(Moving& moving, const std::vector<PageCopy>& copies) {
   const KvLayout& layout = settings_.layout;
   const std::size_t part_bytes = kv_page_bytes(layout);
   for (const PageCopy& copy : copies) {
@@ -223,7 +223,7 @@ void PageSwapper::queue_within(Moving& moving, const std::vector<PageCopy>& copi
   }
 }
 
-void PageSwapper::join_streams() {
+void PageCopyStreams::join_streams() {
   const Event stored;
   const Event loaded;
   stored.record(store_stream_);
@@ -234,8 +234,8 @@ void PageSwapper::join_streams() {
 
 // Of the moves, those in one direction. Their pages' numbers lie in pinned memory of
 // their own, which kernels read as long as the batch is in flight.
-PageSwapper::CopyList PageSwapper::list_copies(Moving& moving, const std::vector<PageCopy>& moves,
-                                               bool to_host) {
+PageCopyStreams::CopyList PageCopyStreams::list_copies(Moving& moving, const std::vector<PageCopy>& moves,
+                                                       bool to_host) {
   auto* const ids = reinterpret_cast<std::uint32_t*>(moving.ids.get()) + moving.num_ids;
   CopyList list{.pool_pages = ids, .to_host = to_host};
   for (const PageCopy& move : moves)
@@ -248,8 +248,8 @@ PageSwapper::CopyList PageSwapper::list_copies(Moving& moving, const std::vector
   return list;
 }
 
-void PageSwapper::queue_copy(const CopyList& list, std::uint32_t first_layer, std::uint32_t num_layers,
-                             const Stream& stream) {
+void PageCopyStreams::queue_copy(const CopyList& list, std::uint32_t first_layer, std::uint32_t num_layers,
+                                 const Stream& stream) {
   if (list.num_pages == 0) return;
   launch_page_copy({.pool = settings_.pool,
                     .layout = settings_.layout,
@@ -260,23 +260,23 @@ void PageSwapper::queue_copy(const CopyList& list, std::uint32_t first_layer, st
                     .is_to_pool = !list.to_host,
                     .first_layer = first_layer,
                     .num_layers = num_layers,
-                    .max_blocks = kSwapBlocks},
+                    .max_blocks = kCopyBlocks},
                    stream.handle());
 }
 
-void PageSwapper::before_layer(std::uint32_t layer, const Stream& compute) {
+void PageCopyStreams::before_layer(std::uint32_t layer, const Stream& compute) {
   if (!current_->layers.empty()) compute.wait_for(current_->layers.at(layer));
 }
 
-void PageSwapper::before_all_layers(const Stream& compute) {
+void PageCopyStreams::before_all_layers(const Stream& compute) {
   if (!current_->layers.empty()) compute.wait_for(current_->layers.back());
 }
 
-void PageSwapper::end(const Stream& compute) { current_->computed.record(compute); }
+void PageCopyStreams::end(const Stream& compute) { current_->computed.record(compute); }
 
 // Taken again from batches that are finished: to give pinned memory back would
 // wait for the device.
-PinnedMemory PageSwapper::take_ids(std::size_t size_bytes) {
+PinnedMemory PageCopyStreams::take_ids(std::size_t size_bytes) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(free_ids_.begin(), free_ids_.end(),
@@ -290,7 +290,7 @@ PinnedMemory PageSwapper::take_ids(std::size_t size_bytes) {
   return PinnedMemory(std::max(size_bytes, kMinIdBytes));
 }
 
-PageSwapper::Outcome PageSwapper::finish() {
+PageCopyStreams::Outcome PageCopyStreams::finish() {
   std::shared_ptr<Moving> moving;
   {
     std::unique_lock lock(mutex_);
@@ -302,7 +302,7 @@ PageSwapper::Outcome PageSwapper::finish() {
   Outcome outcome;
   auto load = moving->loads.begin();
   auto checksum = moving->checksums.begin();
-  for (const PageCopy& move : moving->batch->moves) {
+  for (const PageCopy& move : moving->batch->copies) {
     if (move.is_store()) {
       // A void page stays on the device: the host page then holds nothing.
       if (!void_pages_.is_void(move.device_page))
@@ -333,7 +333,7 @@ PageSwapper::Outcome PageSwapper::finish() {
 }
 
 // The checker.
-void PageSwapper::work() {
+void PageCopyStreams::work() {
   (void)cudaSetDevice(settings_.ordinal);
   while (true) {
     std::shared_ptr<Moving> moving;
@@ -360,20 +360,20 @@ void PageSwapper::work() {
   }
 }
 
-void PageSwapper::check_loads(Moving& moving) {
+void PageCopyStreams::check_loads(Moving& moving) {
   threads_.run(moving.loads.size(), [&](std::size_t i) { check_load(moving.loads[i]); });
 }
 
 // Looks once.
-void PageSwapper::check_load(Load& load) {
+void PageCopyStreams::check_load(Load& load) {
   const auto found = std::exchange(load.found, {});
   if (found.bytes.empty()) return;
   load.is_intact = page_checksum(found.bytes, load.move.generation) == found.checksum;
 }
 
-void PageSwapper::check_stores(Moving& moving) {
+void PageCopyStreams::check_stores(Moving& moving) {
   std::vector<PageCopy> stores;
-  for (const PageCopy& move : moving.batch->moves)
+  for (const PageCopy& move : moving.batch->copies)
     if (move.is_store()) stores.push_back(move);
   moving.checksums.resize(stores.size());
   threads_.run(stores.size(), [&](std::size_t i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cpu/page_mover.hpp"
+#include "gpu/cpu/page_copier.hpp"
 
 #include <doctest/doctest.h>
 
@@ -20,12 +20,12 @@ std::vector<bool> void_slices(SmallPool& pool, std::uint32_t context_length, std
   slice.num_pages = static_cast<std::uint32_t>(pages.size());
   batch.slices = {slice};
   batch.page_table = std::move(pages);
-  return pool.mover.find_void_slices(batch);
+  return pool.copier.find_void_slices(batch);
 }
 
 }  // namespace
 
-TEST_CASE("page mover: a page goes to the host and comes back elsewhere, all layers of it") {
+TEST_CASE("page copier: a page goes to the host and comes back elsewhere, all layers of it") {
   SmallPool pool;
   pool.fill(1, 10);
   pool.fill(2, 50);
@@ -34,7 +34,7 @@ TEST_CASE("page mover: a page goes to the host and comes back elsewhere, all lay
   CHECK(pool.holds(2, 50));
 }
 
-TEST_CASE("page mover: moves are done in order") {
+TEST_CASE("page copier: moves are done in order") {
   SmallPool pool;
   pool.fill(0, 10);
   pool.fill(1, 20);
@@ -44,7 +44,7 @@ TEST_CASE("page mover: moves are done in order") {
   CHECK(pool.holds(1, 10));
 }
 
-TEST_CASE("page mover: contents that are not there void the page and those who read it") {
+TEST_CASE("page copier: contents that are not there void the page and those who read it") {
   SmallPool pool;
   pool.fill(0, 10);
   REQUIRE(pool.move_in_order({store(0, 0, 1)}).empty());
@@ -55,7 +55,7 @@ TEST_CASE("page mover: contents that are not there void the page and those who r
   CHECK(void_slices(pool, 32, {0, 3}) == std::vector<bool>{false});
 }
 
-TEST_CASE("page mover: a page is copied within the pool, and is void if what it comes from is") {
+TEST_CASE("page copier: a page is copied within the pool, and is void if what it comes from is") {
   SmallPool pool;
   pool.fill(0, 10);
   CHECK(pool.move_in_order({within(1, 0), within(2, 1), store(2, 0, 1), load(3, 0, 1)}).empty());
@@ -66,29 +66,29 @@ TEST_CASE("page mover: a page is copied within the pool, and is void if what it 
   CHECK(void_slices(pool, 31, {5}) == std::vector<bool>{false});
 }
 
-TEST_CASE("page mover: without a host tier pages are copied within the pool") {
+TEST_CASE("page copier: without a host tier pages are copied within the pool") {
   SmallPool pool;
-  PageMover mover(kSmallLayout, pool.bytes.data(), nullptr);
-  CHECK_NOTHROW(mover.check({within(1, 0)}));
-  CHECK_THROWS_AS(mover.check({store(1, 0, 1)}), std::runtime_error);
-  CHECK_THROWS_AS(mover.check({within(1, 6)}), std::runtime_error);
-  CHECK_THROWS_AS(mover.check({within(6, 1)}), std::runtime_error);
+  PageCopier copier(kSmallLayout, pool.bytes.data(), nullptr);
+  CHECK_NOTHROW(copier.check({within(1, 0)}));
+  CHECK_THROWS_AS(copier.check({store(1, 0, 1)}), std::runtime_error);
+  CHECK_THROWS_AS(copier.check({within(1, 6)}), std::runtime_error);
+  CHECK_THROWS_AS(copier.check({within(6, 1)}), std::runtime_error);
 }
 
-TEST_CASE("page mover: a page written anew from its beginning is void no more") {
+TEST_CASE("page copier: a page written anew from its beginning is void no more") {
   SmallPool pool;
   REQUIRE(pool.move_in_order({load(2, 0, 5)}).size() == 1);
   CHECK(void_slices(pool, 0, {2}) == std::vector<bool>{false});
   CHECK(void_slices(pool, 32, {2, 1}).empty());
 }
 
-TEST_CASE("page mover: a void page is not stored as if it were whole") {
+TEST_CASE("page copier: a void page is not stored as if it were whole") {
   SmallPool pool;
   REQUIRE(pool.move_in_order({load(2, 0, 5)}).size() == 1);
   CHECK(pool.move_in_order({store(2, 1, 6), load(3, 1, 6)}) == std::vector<std::uint64_t>{6});
 }
 
-TEST_CASE("page mover: damage in the last layer voids the page like any other") {
+TEST_CASE("page copier: damage in the last layer voids the page like any other") {
   SmallPool pool;
   pool.fill(0, 10);
   REQUIRE(pool.move_in_order({store(0, 0, 1)}).empty());
@@ -97,19 +97,19 @@ TEST_CASE("page mover: damage in the last layer voids the page like any other") 
   CHECK(void_slices(pool, 32, {1, 2}) == std::vector<bool>{true});
 }
 
-TEST_CASE("page mover: a store given up half-way leaves nothing on the host") {
+TEST_CASE("page copier: a store given up half-way leaves nothing on the host") {
   SmallPool pool;
   REQUIRE(pool.move_in_order({store(0, 0, 1)}).empty());
-  LayeredMove(pool.mover, store(1, 0, 2)).copy_layer(0);
+  LayeredCopy(pool.copier, store(1, 0, 2)).copy_layer(0);
   CHECK(pool.host->load(0, 1).empty());
   CHECK(pool.host->load(0, 2).empty());
 }
 
-TEST_CASE("page mover: moves to nowhere and pages of another size are refused") {
+TEST_CASE("page copier: moves to nowhere and pages of another size are refused") {
   SmallPool pool;
   CHECK_THROWS_AS(pool.move_in_order({store(6, 0, 1)}), std::runtime_error);
   CHECK_THROWS_AS(pool.move_in_order({load(0, 4, 1)}), std::runtime_error);
-  CHECK_THROWS_AS(PageMover(kSmallLayout, pool.bytes.data(), std::make_shared<HostPages>(1, 64)),
+  CHECK_THROWS_AS(PageCopier(kSmallLayout, pool.bytes.data(), std::make_shared<HostPages>(1, 64)),
                   std::runtime_error);
 }
 

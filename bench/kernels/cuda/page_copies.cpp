@@ -16,9 +16,9 @@ namespace {
 
 using namespace troupe::cuda;
 
-class Swap {
+class PageCopies {
  public:
-  explicit Swap(const Bench& bench)
+  explicit PageCopies(const Bench& bench)
       : layout_(bench.is_tiny ? KvLayout{.num_layers = 2,
                                          .num_pages = 6,
                                          .num_kv_heads = 1,
@@ -124,31 +124,32 @@ class Swap {
 
 }  // namespace
 
-void bench_swap(Bench& bench) {
-  const Swap swap(bench);
+void bench_page_copies(Bench& bench) {
+  const PageCopies copies(bench);
   for (const bool is_to_pool : {false, true}) {
     const double rate = is_to_pool ? bench.limits.to_device_rate : bench.limits.to_host_rate;
-    const double mapped = swap.seconds_mapped(is_to_pool, kSwapBlocks),
-                 wide = swap.seconds_mapped(is_to_pool, 0), staged = swap.seconds_staged(is_to_pool);
+    const double mapped = copies.seconds_mapped(is_to_pool, kCopyBlocks),
+                 wide = copies.seconds_mapped(is_to_pool, 0), staged = copies.seconds_staged(is_to_pool);
     const auto details = [&](double seconds) {
-      return std::vector<std::pair<std::string, double>>{{"gb_per_s", swap.bytes() / seconds * 1e-9},
+      return std::vector<std::pair<std::string, double>>{{"gb_per_s", copies.bytes() / seconds * 1e-9},
                                                          {"us", seconds * 1e6}};
     };
-    const std::string way = is_to_pool ? "in" : "out";
-    bench.recorder.add({.id = "swap_" + way,
-                        .title = "KV pages swapped " + way + " by the worker's kernel",
-                        .value = swap.bytes() / mapped / rate,
+    const std::string way = is_to_pool ? "from_host" : "to_host";
+    const std::string title = is_to_pool ? "KV pages from the host " : "KV pages to the host ";
+    bench.recorder.add({.id = "pages_" + way,
+                        .title = title + "by the worker's kernel",
+                        .value = copies.bytes() / mapped / rate,
                         .unit = "of pinned copies",
                         .goal = Goal{.at_least = 0.90},
                         .details = details(mapped)});
-    bench.recorder.add({.id = "swap_" + way + "_wide",
-                        .title = "KV pages swapped " + way + " by a kernel of many blocks",
-                        .value = swap.bytes() / wide / rate,
+    bench.recorder.add({.id = "pages_" + way + "_wide",
+                        .title = title + "by a kernel of many blocks",
+                        .value = copies.bytes() / wide / rate,
                         .unit = "of pinned copies",
                         .details = details(wide)});
-    bench.recorder.add({.id = "swap_" + way + "_staged",
-                        .title = "KV pages swapped " + way + " through staging buffers",
-                        .value = swap.bytes() / staged / rate,
+    bench.recorder.add({.id = "pages_" + way + "_staged",
+                        .title = title + "through staging buffers",
+                        .value = copies.bytes() / staged / rate,
                         .unit = "of pinned copies",
                         .details = details(staged)});
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/pages/swap_plan.hpp"
+#include "gpu/cuda/pages/copy_overlap.hpp"
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ PageCopy within(std::uint32_t device_page, std::uint32_t from_page) {
 
 }  // namespace
 
-TEST_CASE("swap plan: lists share a page on the device or on the host, in either direction") {
+TEST_CASE("copy overlap: lists share a page on the device or on the host, in either direction") {
   CHECK(cuda::share_page({store(1, 2)}, {load(1, 7)}));
   CHECK(cuda::share_page({store(1, 2)}, {load(7, 2)}));
   CHECK_FALSE(cuda::share_page({store(1, 2)}, {load(2, 1)}));
@@ -34,12 +34,12 @@ TEST_CASE("swap plan: lists share a page on the device or on the host, in either
   CHECK_FALSE(cuda::share_page({within(1, 2)}, {load(7, 0)}));
 }
 
-TEST_CASE("swap plan: only a store writes a host page") {
+TEST_CASE("copy overlap: only a store writes a host page") {
   CHECK(cuda::stores_into({load(1, 2), store(3, 4)}, 4));
   CHECK_FALSE(cuda::stores_into({load(1, 2), store(3, 4)}, 2));
 }
 
-TEST_CASE("swap plan: a list is cut where a store would overtake a load of the same page") {
+TEST_CASE("copy overlap: a list is cut where a store would overtake a load of the same page") {
   CHECK(cuda::stores_first({}).empty());
   CHECK(cuda::stores_first({load(1, 2), store(3, 4), load(3, 5)}).size() == 1);
   const auto device = cuda::stores_first({load(1, 2), store(1, 4)});
@@ -48,13 +48,13 @@ TEST_CASE("swap plan: a list is cut where a store would overtake a load of the s
   CHECK(cuda::stores_first({load(1, 2), store(3, 2)}).size() == 2);
 }
 
-TEST_CASE("swap plan: copies within the device are in parts of their own") {
+TEST_CASE("copy overlap: copies within the device are in parts of their own") {
   const auto parts = cuda::stores_first({load(1, 2), within(3, 1), within(4, 3), load(3, 2)});
   REQUIRE(parts.size() == 3);
   CHECK(parts[1].size() == 2);
 }
 
-TEST_CASE("swap plan: parts are the list, and in none has a load a page of a later store") {
+TEST_CASE("copy overlap: parts are the list, and in none has a load a page of a later store") {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
     std::vector<PageCopy> moves;

@@ -34,7 +34,7 @@
 
 namespace troupe::cuda {
 
-struct PageSwapperSettings {
+struct PageCopySettings {
   int ordinal = 0;  // of the GPU
   KvLayout layout;
   std::byte* pool = nullptr;    // on the device
@@ -42,14 +42,14 @@ struct PageSwapperSettings {
 };
 
 // begin, before_layer and end are the submitting thread's; finish another's.
-class PageSwapper {
+class PageCopyStreams {
  public:
   // host_pages may be null: batches have only moves within the pool then. Throws CudaError;
   // std::runtime_error if its pages have another size than the pool's.
-  PageSwapper(const PageSwapperSettings& settings, std::shared_ptr<HostPages> host_pages);
-  ~PageSwapper();
-  PageSwapper(const PageSwapper&) = delete;
-  PageSwapper& operator=(const PageSwapper&) = delete;
+  PageCopyStreams(const PageCopySettings& settings, std::shared_ptr<HostPages> host_pages);
+  ~PageCopyStreams();
+  PageCopyStreams(const PageCopyStreams&) = delete;
+  PageCopyStreams& operator=(const PageCopyStreams&) = delete;
 
   // Each batch, in order; what is queued on `compute` from now on comes after the
   // moves of earlier batches that it must come after. Throws std::runtime_error
@@ -98,7 +98,7 @@ class PageSwapper {
   static void check_load(Load& load);
   void check_stores(Moving& moving);
 
-  PageSwapperSettings settings_;
+  PageCopySettings settings_;
   std::shared_ptr<HostPages> host_pages_;
   RegisteredMemory host_memory_;
   Stream load_stream_, store_stream_;

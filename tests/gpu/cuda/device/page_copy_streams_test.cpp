@@ -58,7 +58,7 @@ std::int32_t expected_token(const SmallCudaModel& model, std::uint32_t slot) {
 
 }  // namespace
 
-TEST_CASE("page swapper: a page comes back from the host, whatever the streams' order") {
+TEST_CASE("page copy streams: a page comes back from the host, whatever the streams' order") {
   const SmallCudaModel model(small_settings(DataType::kBF16));
   const std::int32_t expected = expected_token(model, 0);
   for (const std::uint64_t seed : {0U, 1U, 2U, 3U, 4U}) {
@@ -69,12 +69,12 @@ TEST_CASE("page swapper: a page comes back from the host, whatever the streams' 
     std::vector<Ticket> tickets;
     tickets.push_back(session.submit(advance(0, 0, 64, {0, 1})));
     Batch other = advance(1, 0, 64, {0, 1});
-    other.moves = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 2, .generation = 5},
-                   {.direction = PageCopy::kStore, .device_page = 1, .host_page = 0, .generation = 6}};
+    other.copies = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 2, .generation = 5},
+                    {.direction = PageCopy::kStore, .device_page = 1, .host_page = 0, .generation = 6}};
     tickets.push_back(session.submit(other));
     Batch follow_up = advance(0, 64, kLength, {7, 8, 9});
-    follow_up.moves = {{.device_page = 7, .host_page = 2, .generation = 5},
-                       {.device_page = 8, .host_page = 0, .generation = 6}};
+    follow_up.copies = {{.device_page = 7, .host_page = 2, .generation = 5},
+                        {.device_page = 8, .host_page = 0, .generation = 6}};
     tickets.push_back(session.submit(follow_up));
     for (std::size_t i = 0; i < tickets.size(); ++i) {
       const BatchResult result = session.result(tickets[i]);
@@ -86,22 +86,22 @@ TEST_CASE("page swapper: a page comes back from the host, whatever the streams' 
   set_stream_order(0);
 }
 
-TEST_CASE("page swapper: what is not there, or not intact, voids the slices that read it") {
+TEST_CASE("page copy streams: what is not there, or not intact, voids the slices that read it") {
   const SmallCudaModel model(small_settings(DataType::kBF16));
   const auto host_pages = model.make_host_pages(4);
   Session session(model, host_pages);
   Batch first = advance(0, 0, kLength, {0, 1, 2});
   const std::int32_t expected = session.run(first).tokens.at(0);
   Batch store{.id = 2, .slices = {}, .token_ids = {}, .page_table = {}};
-  store.moves = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 1, .generation = 8},
-                 {.direction = PageCopy::kStore, .device_page = 1, .host_page = 3, .generation = 9}};
+  store.copies = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 1, .generation = 8},
+                  {.direction = PageCopy::kStore, .device_page = 1, .host_page = 3, .generation = 9}};
   REQUIRE(session.run(store).error == "");
   CHECK(!host_pages->load(1, 8).empty());
   host_pages->memory()[3 * host_pages->page_bytes() + 17] ^= std::byte{1};
 
   Batch damaged = advance(0, 64, kLength, {10, 11, 12});
-  damaged.moves = {{.device_page = 10, .host_page = 1, .generation = 8},
-                   {.device_page = 11, .host_page = 3, .generation = 9}};
+  damaged.copies = {{.device_page = 10, .host_page = 1, .generation = 8},
+                    {.device_page = 11, .host_page = 3, .generation = 9}};
   Batch beside = advance(1, 0, 5, {20});
   damaged.slices.push_back(beside.slices.at(0));
   damaged.slices.back().first_page = 3;
@@ -114,14 +114,14 @@ TEST_CASE("page swapper: what is not there, or not intact, voids the slices that
   CHECK(result.tokens.at(1) >= 0);
 
   Batch absent = advance(0, 64, kLength, {10, 11, 12});
-  absent.moves = {{.device_page = 11, .host_page = 0, .generation = 9}};
+  absent.copies = {{.device_page = 11, .host_page = 0, .generation = 9}};
   CHECK(session.run(absent).failed_loads == std::vector<std::uint64_t>{9});
   // Computed again, the page is what it was.
   Batch again = advance(0, 32, kLength, {10, 11, 12});
   CHECK(session.run(again).tokens.at(0) == expected);
 }
 
-TEST_CASE("page swapper: a captured decode step waits for its pages as well") {
+TEST_CASE("page copy streams: a captured decode step waits for its pages as well") {
   const SmallCudaModel model(small_settings(DataType::kBF16));
   for (const std::uint64_t seed : {0U, 1U, 2U, 3U}) {
     set_stream_order(seed);
@@ -129,32 +129,32 @@ TEST_CASE("page swapper: a captured decode step waits for its pages as well") {
     session.run(advance(0, 0, 64, {0, 1}));
     const std::int32_t expected = session.run(advance(0, 64, 65, {0, 1, 2})).tokens.at(0);
     Batch store{.id = 2, .slices = {}, .token_ids = {}, .page_table = {}};
-    store.moves = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 0, .generation = 3},
-                   {.direction = PageCopy::kStore, .device_page = 1, .host_page = 1, .generation = 4}};
+    store.copies = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 0, .generation = 3},
+                    {.direction = PageCopy::kStore, .device_page = 1, .host_page = 1, .generation = 4}};
     session.run(store);
     for (PageId first = 10; first < 40; first += 10) {  // as it is, captured, replayed
       Batch step = advance(0, 64, 65, {first, first + 1, first + 2});
-      step.moves = {{.device_page = first, .host_page = 0, .generation = 3},
-                    {.device_page = first + 1, .host_page = 1, .generation = 4}};
+      step.copies = {{.device_page = first, .host_page = 0, .generation = 3},
+                     {.device_page = first + 1, .host_page = 1, .generation = 4}};
       CHECK(session.run(step).tokens.at(0) == expected);
     }
   }
   set_stream_order(0);
 }
 
-TEST_CASE("page swapper: moves to nowhere fail their batch alone") {
+TEST_CASE("page copy streams: moves to nowhere fail their batch alone") {
   const SmallCudaModel model(small_settings(DataType::kBF16));
   Session session(model, model.make_host_pages(2));
   Batch bad = advance(0, 0, 5, {0});
-  bad.moves = {{.device_page = 1, .host_page = 2, .generation = 1}};
+  bad.copies = {{.device_page = 1, .host_page = 2, .generation = 1}};
   CHECK(session.run(bad).error.find("host page 2") != std::string::npos);
   Batch beyond = advance(0, 0, 5, {0});
-  beyond.moves = {{.device_page = 64, .host_page = 1, .generation = 1}};
+  beyond.copies = {{.device_page = 64, .host_page = 1, .generation = 1}};
   CHECK(session.run(beyond).error.find("device page 64") != std::string::npos);
   CHECK(session.run(advance(0, 0, 5, {0})).error == "");
 }
 
-TEST_CASE("page swapper: what a device stored, the next one finds") {
+TEST_CASE("page copy streams: what a device stored, the next one finds") {
   const SmallCudaModel model(small_settings(DataType::kF32));
   const std::int32_t expected = expected_token(model, 0);
   const auto host_pages = model.make_host_pages(2);
@@ -162,20 +162,20 @@ TEST_CASE("page swapper: what a device stored, the next one finds") {
     Session session(model, host_pages);
     session.run(advance(0, 0, 64, {0, 1}));
     Batch store{.id = 2, .slices = {}, .token_ids = {}, .page_table = {}};
-    store.moves = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 0, .generation = 3},
-                   {.direction = PageCopy::kStore, .device_page = 1, .host_page = 1, .generation = 4}};
+    store.copies = {{.direction = PageCopy::kStore, .device_page = 0, .host_page = 0, .generation = 3},
+                    {.direction = PageCopy::kStore, .device_page = 1, .host_page = 1, .generation = 4}};
     session.run(store);
   }
   Session session(model, host_pages);
   Batch follow_up = advance(0, 64, kLength, {3, 4, 5});
-  follow_up.moves = {{.device_page = 3, .host_page = 0, .generation = 3},
-                     {.device_page = 4, .host_page = 1, .generation = 4}};
+  follow_up.copies = {{.device_page = 3, .host_page = 0, .generation = 3},
+                      {.device_page = 4, .host_page = 1, .generation = 4}};
   CHECK(session.run(follow_up).tokens.at(0) == expected);
 }
 
 // Loaded, stored elsewhere and loaded over, all of one batch: each must wait for
 // the one before, on two streams.
-TEST_CASE("page swapper: a page that is loaded, stored and loaded again is stored in between") {
+TEST_CASE("page copy streams: a page that is loaded, stored and loaded again is stored in between") {
   const SmallCudaModel model(small_settings(DataType::kF32));
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     set_stream_order(seed);
@@ -185,21 +185,21 @@ TEST_CASE("page swapper: a page that is loaded, stored and loaded again is store
     for (std::uint32_t slot = 0; slot < 3; ++slot) {
       session.run(advance(slot, 0, 32, {slot}));
       expected.push_back(session.run(advance(slot, 32, 34, {slot, 10})).tokens.at(0));
-      store.moves.push_back(
+      store.copies.push_back(
           {.direction = PageCopy::kStore, .device_page = slot, .host_page = slot, .generation = 1 + slot});
     }
     session.run(store);
     Batch chain = advance(2, 32, 34, {5, 10});
-    chain.moves = {{.device_page = 5, .host_page = 0, .generation = 1},
-                   {.direction = PageCopy::kStore, .device_page = 5, .host_page = 3, .generation = 9},
-                   {.device_page = 5, .host_page = 1, .generation = 2},
-                   {.direction = PageCopy::kStore, .device_page = 5, .host_page = 0, .generation = 10},
-                   {.device_page = 5, .host_page = 2, .generation = 3}};
+    chain.copies = {{.device_page = 5, .host_page = 0, .generation = 1},
+                    {.direction = PageCopy::kStore, .device_page = 5, .host_page = 3, .generation = 9},
+                    {.device_page = 5, .host_page = 1, .generation = 2},
+                    {.direction = PageCopy::kStore, .device_page = 5, .host_page = 0, .generation = 10},
+                    {.device_page = 5, .host_page = 2, .generation = 3}};
     const Ticket ticket = session.submit(chain);
     Batch first = advance(0, 32, 34, {6, 11});
-    first.moves = {{.device_page = 6, .host_page = 3, .generation = 9}};
+    first.copies = {{.device_page = 6, .host_page = 3, .generation = 9}};
     Batch second = advance(1, 32, 34, {7, 12});
-    second.moves = {{.device_page = 7, .host_page = 0, .generation = 10}};
+    second.copies = {{.device_page = 7, .host_page = 0, .generation = 10}};
     const Ticket of_first = session.submit(first);
     CHECK(session.result(ticket).tokens.at(0) == expected[2]);
     CHECK(session.result(of_first).tokens.at(0) == expected[0]);
@@ -209,7 +209,7 @@ TEST_CASE("page swapper: a page that is loaded, stored and loaded again is store
 }
 
 // Host pages are stored into again and again while loads of them are on their way.
-TEST_CASE("page swapper: random moves of many batches in flight give what moves one by one give") {
+TEST_CASE("page copy streams: random moves of many batches in flight give what moves one by one give") {
   auto settings = small_settings(DataType::kF32);
   settings.max_in_flight = 4;
   const SmallCudaModel model(settings);
@@ -253,7 +253,7 @@ TEST_CASE("page swapper: random moves of many batches in flight give what moves 
         if (random() % 4 == 0) {
           const auto to = static_cast<PageId>(random() % kDevicePages);
           const auto from = static_cast<PageId>(random() % kDevicePages);
-          moves.moves.push_back({.direction = PageCopy::kWithin, .device_page = to, .from_page = from});
+          moves.copies.push_back({.direction = PageCopy::kWithin, .device_page = to, .from_page = from});
           on_device[to] = on_device[from];
           is_void[to] = is_void[from];
           continue;
@@ -274,7 +274,7 @@ TEST_CASE("page swapper: random moves of many batches in flight give what moves 
           else
             on_device[move.device_page] = contents.at(move.generation);
         }
-        moves.moves.push_back(move);
+        moves.copies.push_back(move);
       }
       // Whose page is it? Two more tokens of that sequence tell.
       const auto page = static_cast<PageId>(random() % kDevicePages);
@@ -282,7 +282,7 @@ TEST_CASE("page swapper: random moves of many batches in flight give what moves 
       expected.is_void = is_void[page];
       expected.token = truth.at(expected.slot);
       Batch batch = advance(expected.slot, 32, 34, {page, 10});
-      batch.moves = moves.moves;
+      batch.copies = moves.copies;
       expected.ticket = session.submit(batch);
       open.push_back(expected);
       if (open.size() == 4) settle();

@@ -45,10 +45,10 @@ struct FollowUp {
     expected = run(device, programs, longer_batch(0)).tokens;
     Batch storing = good_batch();
     storing.page_table = {2, 3};
-    storing.moves = {{.direction = PageCopy::kStore, .host_page = 1, .generation = 4}};
+    storing.copies = {{.direction = PageCopy::kStore, .host_page = 1, .generation = 4}};
     REQUIRE(run(device, programs, storing).error.empty());
     batch.page_table = {5, 6};
-    batch.moves = {{.device_page = 5, .host_page = 1, .generation = 4}};
+    batch.copies = {{.device_page = 5, .host_page = 1, .generation = 4}};
   }
 };
 
@@ -61,7 +61,7 @@ TEST_CASE("cpu device: a batch without slices does its moves and needs no progra
   const auto moves_only = [&](std::uint64_t id, std::vector<PageCopy> moves) {
     auto batch = std::make_shared<Batch>();
     batch->id = id;
-    batch->moves = std::move(moves);
+    batch->copies = std::move(moves);
     return wait_for(device, device.submit(nullptr, batch));
   };
   const auto stored = moves_only(7, {{.direction = PageCopy::kStore, .host_page = 1, .generation = 4}});
@@ -115,8 +115,8 @@ TEST_CASE("cpu device: it can go with copies in flight, and what was not stored 
   {
     CpuDevice device(tiny_model(), {.host_pages = follow_up.host_pages, .link = {.bytes_per_second = 1}});
     Batch storing = follow_up.batch;
-    storing.moves = {{.direction = PageCopy::kStore, .host_page = 0, .generation = 9},
-                     {.device_page = 5, .host_page = 1, .generation = 4}};
+    storing.copies = {{.direction = PageCopy::kStore, .host_page = 0, .generation = 9},
+                      {.device_page = 5, .host_page = 1, .generation = 4}};
     const auto program = programs.find(0, 64, 8);
     for (int i = 0; i < 3; ++i) device.submit(program, std::make_shared<Batch>(storing));
   }
@@ -129,7 +129,7 @@ TEST_CASE("cpu device: moves to nowhere fail their batch alone") {
   ProgramCache programs = make_programs();
   CpuDevice device(tiny_model(), {.host_pages = make_host_pages(2)});
   Batch bad = good_batch();
-  bad.moves = {{.device_page = 1, .host_page = 2, .generation = 1}};
+  bad.copies = {{.device_page = 1, .host_page = 2, .generation = 1}};
   CHECK(run(device, programs, bad).error.find("host page 2") != std::string::npos);
   CHECK(run(device, programs, good_batch()).error.empty());
 }

@@ -19,11 +19,11 @@ namespace troupe {
 // Two threads: copies are made by the device's copy thread, find_void_slices()
 // is the executor's. That a page is void is part of its contents: who may not
 // touch these now must not ask (decision 0008 says who waits for whom).
-class PageMover {
+class PageCopier {
  public:
   // `pool`: memory of kv_pool_bytes(layout). host_pages may be null. Throws
   // std::runtime_error if its pages have another size than the pool's.
-  PageMover(const KvLayout& layout, std::byte* pool, std::shared_ptr<HostPages> host_pages);
+  PageCopier(const KvLayout& layout, std::byte* pool, std::shared_ptr<HostPages> host_pages);
 
   std::size_t num_layers() const { return layout_.num_layers; }
   std::uint32_t num_pages() const { return static_cast<std::uint32_t>(layout_.num_pages); }
@@ -36,7 +36,7 @@ class PageMover {
   std::vector<bool> find_void_slices(const Batch& batch) { return void_pages_.find_slices(batch); }
 
  private:
-  friend class LayeredMove;
+  friend class LayeredCopy;
 
   std::byte* part(std::size_t layer, PageId page) const;
 
@@ -52,9 +52,9 @@ class PageMover {
 //
 // One that is given up half-way leaves nothing in a host page, and whatever in
 // a device page.
-class LayeredMove {
+class LayeredCopy {
  public:
-  LayeredMove(PageMover& mover, const PageCopy& move);
+  LayeredCopy(PageCopier& copier, const PageCopy& move);
 
   const PageCopy& move() const { return move_; }
   void copy_layer(std::size_t layer);
@@ -62,7 +62,7 @@ class LayeredMove {
   bool finish();
 
  private:
-  PageMover* mover_;
+  PageCopier* copier_;
   PageCopy move_;
   std::span<std::byte> stored_;  // of a store: the host page
   HostPages::Unchecked loaded_;  // of a load
