@@ -13,9 +13,9 @@
 #include "actors/predictor.hpp"
 #include "actors/prompt_encoder.hpp"
 #include "actors/request.hpp"
-#include "actors/request/answer_splitting.hpp"
-#include "actors/request/output_guide.hpp"
-#include "actors/request/text_quota.hpp"
+#include "actors/request/answer/answer_splitting.hpp"
+#include "actors/request/answer/output_guide.hpp"
+#include "actors/request/answer/text_quota.hpp"
 #include "actors/response_store.hpp"
 #include "actors/scheduler.hpp"
 

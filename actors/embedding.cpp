@@ -8,8 +8,8 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include "actors/request/prompt_encoding.hpp"
-#include "actors/request/request_log.hpp"
+#include "actors/request/prompt/prompt_encoding.hpp"
+#include "actors/request/trace/request_log.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {

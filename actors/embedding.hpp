@@ -21,11 +21,11 @@
 
 #include "actors/actor_rules.hpp"
 #include "actors/message_types.hpp"
+#include "actors/request/answer/response_stream.hpp"
+#include "actors/request/answer/text_quota.hpp"
 #include "actors/request/embedding_request.hpp"
-#include "actors/request/encoded_prompt.hpp"
-#include "actors/request/request_trace.hpp"
-#include "actors/request/response_stream.hpp"
-#include "actors/request/text_quota.hpp"
+#include "actors/request/prompt/encoded_prompt.hpp"
+#include "actors/request/trace/request_trace.hpp"
 
 namespace troupe {
 

@@ -6,7 +6,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include "actors/request/prompt_encoding.hpp"
+#include "actors/request/prompt/prompt_encoding.hpp"
 
 namespace troupe {
 namespace {

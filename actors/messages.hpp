@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "actors/request/api_error.hpp"
-#include "actors/request/encoded_prompt.hpp"
 #include "actors/request/generation_request.hpp"
+#include "actors/request/prompt/encoded_prompt.hpp"
 #include "engine/command.hpp"
 #include "engine/event.hpp"
 #include "engine/sequence_output.hpp"

@@ -8,9 +8,9 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include "actors/request/conversation_prompt.hpp"
-#include "actors/request/prompt_encoding.hpp"
-#include "actors/request/request_log.hpp"
+#include "actors/request/prompt/conversation_prompt.hpp"
+#include "actors/request/prompt/prompt_encoding.hpp"
+#include "actors/request/trace/request_log.hpp"
 #include "actors/response_store.hpp"
 #include "telemetry/log.hpp"
 #include "text/answer/harmony_parser.hpp"

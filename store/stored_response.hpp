@@ -10,7 +10,7 @@
 namespace troupe {
 
 // Calls, their results and reasoning have a role of their own, calls and results JSON as
-// content: see actors/request/stored_items.hpp.
+// content: see actors/request/answer/stored_items.hpp.
 struct StoredMessage {
   std::string role;
   std::string content;

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "actors/request/api_error.hpp"
+#include "actors/request/prompt/tool_names.hpp"
 #include "actors/request/tenant_account.hpp"
-#include "actors/request/tool_names.hpp"
 #include "engine/model_kind.hpp"
 #include "engine/sequence_output.hpp"
 #include "gpu/program/batch.hpp"

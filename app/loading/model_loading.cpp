@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "actors/request/prompt_encoding.hpp"
+#include "actors/request/prompt/prompt_encoding.hpp"
 #include "app/loading/backend_choice.hpp"
 #include "app/loading/model_source.hpp"
 #include "app/options/configuration_error.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "actors/request/stored_items.hpp"
+#include "actors/request/answer/stored_items.hpp"
 #include "http/api/answers/engine_status_json.hpp"
 #include "http/api/answers/event_page.hpp"
 #include "http/api/answers/limit_fields.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "actors/engine.hpp"
-#include "actors/request/answer_items.hpp"
+#include "actors/request/answer/answer_items.hpp"
 #include "http/server/outbox.hpp"
 #include "telemetry/metrics/metrics.hpp"
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "actors/engine.hpp"
-#include "actors/request/answer_items.hpp"
+#include "actors/request/answer/answer_items.hpp"
 #include "http/api/requests/openai_api.hpp"
 #include "http/server/client_stream.hpp"
 

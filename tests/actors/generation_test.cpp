@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "actors/request/conversation_prompt.hpp"
-#include "actors/request/output_guide.hpp"
+#include "actors/request/answer/output_guide.hpp"
+#include "actors/request/prompt/conversation_prompt.hpp"
 #include "tests/actors/byte_tokenizer.hpp"
 #include "tests/actors/recording_sink.hpp"
 #include "tests/actors/world.hpp"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <vector>
 
-#include "actors/request/stored_items.hpp"
+#include "actors/request/answer/stored_items.hpp"
 #include "http/api/answers/response_object.hpp"
 #include "http/json/json_text.hpp"
 #include "http/wire/query_fields.hpp"

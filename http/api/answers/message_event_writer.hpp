@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "actors/request/answer_items.hpp"
+#include "actors/request/answer/answer_items.hpp"
 #include "http/api/answers/response_json.hpp"
 #include "http/api/answers/stream_writer.hpp"
 #include "http/wire/event_framer.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "actors/request/answer_items.hpp"
+#include "actors/request/answer/answer_items.hpp"
 #include "http/api/answers/answer_json.hpp"
 #include "http/api/answers/error_response.hpp"
 #include "http/api/answers/response_json.hpp"

@@ -9,7 +9,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
-#include "actors/request/stored_items.hpp"
+#include "actors/request/answer/stored_items.hpp"
 #include "http/api/answers/response_object.hpp"
 #include "http/api/requests/generation_fields.hpp"
 #include "http/api/requests/message_fields.hpp"

@@ -12,7 +12,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
-#include "actors/request/answer_items.hpp"
+#include "actors/request/answer/answer_items.hpp"
 #include "http/json/json_text.hpp"
 #include "text/answer/tool_schemas.hpp"
 #include "text/client_json.hpp"

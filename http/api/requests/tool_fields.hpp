@@ -7,7 +7,7 @@
 #include <string>
 
 #include "actors/request/generation_request.hpp"
-#include "actors/request/tool_names.hpp"
+#include "actors/request/prompt/tool_names.hpp"
 #include "http/api/requests/field_reader.hpp"
 #include "http/limits.hpp"
 

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <boost/json/parse.hpp>
 
-#include "actors/request/stored_items.hpp"
+#include "actors/request/answer/stored_items.hpp"
 
 using namespace troupe;
 

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "actors/request/answer_items.hpp"
+#include "actors/request/answer/answer_items.hpp"
 #include "http/api/answers/ollama/ollama_json.hpp"
 #include "http/api/answers/stream_writer.hpp"
 #include "http/wire/event_framer.hpp"

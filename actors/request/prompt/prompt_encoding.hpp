@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request's prompt to token ids: template, tokenizer, special tokens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/engine.hpp"
+#include "actors/request/prompt/encoded_prompt.hpp"
+#include "policy/admitting/admission.hpp"
+#include "store/stored_response.hpp"
+#include "text/history/turn_memory.hpp"
+
+namespace troupe {
+
+struct PromptTerms {
+  ServingLimits limits = {};  // zeros: not known yet, no prompt is too long
+  // Asked now and then; true: the encoding ends with kOverloaded. May be empty.
+  std::function<bool()> is_interrupted = {};
+  TurnMemory* memory = nullptr;  // of chats that come with their history; null: none
+};
+
+// conversation: what the request's turn continues, or null. Never throws on
+// account of the request. A prompt that is too long is not encoded to its end.
+std::variant<EncodedPrompt, ApiError> encode_prompt(const ServedModel& model,
+                                                    const GenerationRequest& request,
+                                                    const Conversation* conversation = nullptr,
+                                                    const PromptTerms& terms = {});
+
+// The answer to a request that is not run. tokens: its encoded prompt, or the ids to be
+// decoded. An error if an id is none of the vocabulary.
+std::variant<EncodedText, ApiError> encoded_text(const ServedModel& model, const GenerationRequest& request,
+                                                 std::vector<std::int32_t> tokens);
+
+// Messages through the model's template. Throws EncodingStopped.
+std::variant<std::vector<std::int32_t>, ApiError> encode_messages(const ServedModel& model,
+                                                                  const ChatPrompt& prompt,
+                                                                  EncodingBudget& budget);
+// A text that has too many bytes for the context, whatever its tokens are.
+std::optional<ApiError> refuse_unencoded(const ServedModel& model, const GenerationRequest& request,
+                                         const ServingLimits& limits);
+// Why no conversation can be encoded, found by trying usual ones; nothing if one can.
+// The model has a template.
+std::optional<std::string> find_template_problem(const ServedModel& model);
+// Error of a template that did not render: a refusal is the client's fault, other errors are not.
+ApiError template_error(const ServedModel& model, const TemplateError& error);
+// The input of the model's template, which must be there.
+ChatTemplateInput template_input(const ServedModel& model, const ChatPrompt& prompt);
+
+// Bytes of text to be encoded, as a measure of the work.
+std::size_t text_bytes(const TextPrompt& prompt);
+std::size_t prompt_text_bytes(const GenerationRequest& request, const Conversation* conversation = nullptr);
+
+}  // namespace troupe

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "actors/request/answer/text_quota.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+namespace troupe {
+
+TEST_CASE("text quota: one tenant alone gets half, and what it gives back is free again") {
+  const auto quota = std::make_shared<TextQuota>(100);
+  auto first = TextQuota::take(quota, "a", 30);
+  REQUIRE(first);
+  {
+    const auto second = TextQuota::take(quota, "a", 20);
+    CHECK(second);
+    CHECK(!TextQuota::take(quota, "a", 1));
+  }
+  CHECK(quota->num_bytes() == 30);
+  first = TextQuota::take(quota, "a", 10);  // both for a moment, then the new one
+  CHECK(quota->num_bytes() == 10);
+  first.reset();
+  CHECK(quota->num_bytes() == 0);
+  CHECK(!TextQuota::take(quota, "a", 51));
+  CHECK(!TextQuota::take(quota, "a", 1000));
+}
+
+TEST_CASE("text quota: whatever the others hold, a new tenant finds room") {
+  const auto quota = std::make_shared<TextQuota>(1024);
+  std::vector<TextLease> leases;
+  for (const char* tenant : {"a", "b", "c", "d"}) {
+    std::size_t num_held = 0;
+    while (auto lease = TextQuota::take(quota, tenant, 1)) {
+      leases.push_back(std::move(*lease));
+      ++num_held;
+    }
+    CHECK(num_held > 0);
+    CHECK(num_held >= (1024 - quota->num_bytes()));
+  }
+  leases.clear();
+  CHECK(quota->num_bytes() == 0);
+}
+
+}  // namespace troupe
