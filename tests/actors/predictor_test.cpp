@@ -9,6 +9,7 @@
 
 #include "store/length_file.hpp"
 #include "telemetry/log.hpp"
+#include "tests/actors/byte_model.hpp"
 #include "tests/actors/world.hpp"
 #include "tests/support/temporary_directory.hpp"
 
