@@ -17,6 +17,8 @@ class MappedFile {
   // Throws std::runtime_error that names the file: missing, not a regular
   // file, not readable.
   explicit MappedFile(const std::filesystem::path& path);
+  // Takes the descriptor of an open file. path: for texts. Throws as above.
+  MappedFile(int descriptor, std::filesystem::path path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -26,13 +28,19 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  // Device, inode, size and times of the file as it was opened, in one line: see file_identity().
+  const std::string& identity() const { return identity_; }
+
   // True if the file still has the size and modification time it was opened with.
   bool is_unchanged() const;
 
  private:
   void close() noexcept;
 
+  void map();
+
   std::filesystem::path path_;
+  std::string identity_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::int64_t modified_nanoseconds_ = 0;

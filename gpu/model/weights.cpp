@@ -186,6 +186,17 @@ std::vector<WeightFile> WeightStore::files() const {
   return files;
 }
 
+std::string WeightStore::identity() const {
+  std::string identity;
+  for (const MappedFile* file : mapped_files()) identity += file->identity() + "\n";
+  for (const std::uint64_t number :
+       {static_cast<std::uint64_t>(quantization_.format), std::uint64_t{quantization_.group_size},
+        std::uint64_t{quantization_.added_zero}, std::uint64_t{quantization_.block_size.rows},
+        std::uint64_t{quantization_.block_size.columns}})
+    identity += std::to_string(number) + " ";
+  return identity + "\n" + shards_;
+}
+
 void WeightStore::check_unchanged() const {
   for (const MappedFile* file : mapped_files()) {
     if (!file->is_unchanged()) {
@@ -344,6 +355,7 @@ void WeightStore::add_shards(const std::filesystem::path& model_dir,
     if (entry == nullptr) {
       refuse("puts tensor \"" + tensor.substr(0, 64) + "\" in " + name + ", which does not have it");
     }
+    shards_ += tensor + " " + name + "\n";
     add_entry(*opened->second, *entry);
   }
 }

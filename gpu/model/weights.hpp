@@ -84,6 +84,9 @@ class WeightStore {
   };
   const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
   std::vector<WeightFile> files() const;
+  // All that decides of the tensors' values, in a text: identities of the files as they were opened, which
+  // of them has which tensor, and how quantized ones are read. No contents.
+  std::string identity() const;
 
   // Throws std::runtime_error naming a file that was changed since it was
   // opened; call it before reading a view and after the last one was read.
@@ -110,6 +113,8 @@ class WeightStore {
   std::filesystem::path model_;
   std::vector<std::unique_ptr<SafetensorsFile>> safetensors_;
   std::unique_ptr<GgufFile> gguf_;  // null: a directory
+  QuantizationConfig quantization_;
+  std::string shards_;  // of tensors, as the index has them
   std::map<std::string, Tensor, std::less<>> tensors_;
 };
 

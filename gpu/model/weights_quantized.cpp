@@ -52,7 +52,8 @@ void WeightStore::join_quantized() {
     if (tensor.element_type == "F8_E4M3" && name.ends_with(kWeight)) fp8.push_back(module_of(name, kWeight));
   }
   if (four_bits.empty() && fp8.empty()) return;
-  const QuantizationConfig config = read_quantization(model_);
+  quantization_ = read_quantization(model_);
+  const QuantizationConfig& config = quantization_;
   const bool is_awq = config.format == WeightFormat::kAwq;
   if (is_awq || config.format == WeightFormat::kGptq) {
     for (const auto& module : four_bits) join_four_bits(module, config);
