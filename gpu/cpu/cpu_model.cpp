@@ -2,6 +2,7 @@
 #include "gpu/cpu/cpu_model.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <fstream>
 #include <limits>
 #include <stdexcept>
@@ -72,9 +73,14 @@ CpuWeightSettings weight_settings(const CpuModelPlan& plan) {
 
 std::shared_ptr<const CpuWeights> load_weights(const CpuModelPlan& plan, const KeptWeights& kept,
                                                ThreadPool& threads) {
-  if (const auto mapped = kept.map(threads))
-    return std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan),
-                                              mapped->weights, mapped->file);
+  if (const auto mapped = kept.map(threads)) {
+    try {
+      return std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan),
+                                                mapped->weights, mapped->file);
+    } catch (const std::exception& error) {
+      kept.discard(error.what());
+    }
+  }
   return std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan), threads);
 }
 

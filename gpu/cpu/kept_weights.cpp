@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cpu/kept_weights.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +14,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <stdexcept>
+#include <memory>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -26,8 +28,6 @@
 
 namespace troupe {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::size_t kHeaderBytes = 4096;
 constexpr const char* kEnding = ".packed";
@@ -90,7 +90,7 @@ std::array<std::uint64_t, 2> key_of_model(const WeightStore& store, const Networ
   Key key;
   key.add(static_cast<std::uint64_t>(settings.compute_type));
   key.add(static_cast<std::uint64_t>(settings.quantization));
-  for (const auto& file : store.files()) key.add(file_identity(file.path));
+  key.add(store.identity());
   for (const auto& spec : network.weights()) add_weight(key, spec);
   return key.value();
 }
@@ -121,32 +121,54 @@ bool populate(std::span<const std::byte> bytes) {
   return errno == EINVAL;  // before Linux 5.14
 }
 
+std::string error_text() { return std::strerror(errno); }
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  bool is_open() const { return number_ >= 0; }
+  int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+int open_directory(const std::string& path) {
+  return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 // Weights that others could put there would be run as if they were the model's. Empty: nobody else can.
-std::string distrust_of(const fs::path& directory) {
+std::string distrust_of(int descriptor, const std::string& noun) {
   struct stat about {};
-  if (::lstat(directory.c_str(), &about) != 0) return std::strerror(errno);
-  if (!S_ISDIR(about.st_mode)) return "expected a directory";
-  if (about.st_uid != ::geteuid()) return "the directory is another user's";
-  if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others may write into the directory";
+  if (::fstat(descriptor, &about) != 0) return error_text();
+  if (about.st_uid != ::geteuid()) return "the " + noun + " is another user's";
+  if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others may write into the " + noun;
   return "";
 }
 
 // A file without a name in a directory.
 class NamelessFile {
  public:
-  explicit NamelessFile(const fs::path& directory)
-      : descriptor_(::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600)) {}
-  ~NamelessFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  NamelessFile(const NamelessFile&) = delete;
-  NamelessFile& operator=(const NamelessFile&) = delete;
+  explicit NamelessFile(int directory)
+      : directory_(directory),
+        descriptor_(::openat(directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600)) {}
 
-  bool is_open() const { return descriptor_ >= 0; }
-  bool reserve(std::uint64_t size) { return ::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) == 0; }
+  bool is_open() const { return descriptor_.is_open(); }
+  // True as well where the file system has no way to.
+  bool reserve(std::uint64_t size) {
+    return ::fallocate(descriptor_.get(), 0, 0, static_cast<off_t>(size)) == 0 || errno == EOPNOTSUPP;
+  }
   bool write(std::span<const std::byte> bytes, std::uint64_t offset) {
     while (!bytes.empty()) {
-      const ssize_t count = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      const ssize_t count =
+          ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return false;
       bytes = bytes.subspan(static_cast<std::size_t>(count));
@@ -154,17 +176,48 @@ class NamelessFile {
     }
     return true;
   }
-  bool bring_to_disk() { return ::fdatasync(descriptor_) == 0; }
+  bool bring_to_disk() { return ::fdatasync(descriptor_.get()) == 0; }
   // True as well if another process was faster.
-  bool give_name(const fs::path& path) {
-    const std::string self = "/proc/self/fd/" + std::to_string(descriptor_);
-    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 ||
+  bool give_name(const std::string& name) {
+    const std::string self = "/proc/self/fd/" + std::to_string(descriptor_.get());
+    return ::linkat(AT_FDCWD, self.c_str(), directory_, name.c_str(), AT_SYMLINK_FOLLOW) == 0 ||
            errno == EEXIST;
   }
 
  private:
-  int descriptor_;
+  int directory_;
+  Descriptor descriptor_;
 };
+
+struct UsedFile {
+  std::string name;
+  std::int64_t used = 0;  // nanoseconds
+  std::uint64_t size = 0;
+};
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// Ours of a directory, the longest unused first. Throws std::system_error.
+std::vector<UsedFile> kept_files(int directory) {
+  Descriptor again(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::unique_ptr<DIR, CloseDirectory> entries(again.is_open() ? ::fdopendir(again.get()) : nullptr);
+  if (!entries) throw std::system_error(errno, std::generic_category());
+  again.release();
+  std::vector<UsedFile> files;
+  while (const dirent* entry = ::readdir(entries.get())) {
+    struct stat about {};
+    if (!std::string_view(entry->d_name).ends_with(kEnding)) continue;
+    if (::fstatat(directory, entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!S_ISREG(about.st_mode)) continue;
+    files.push_back({.name = entry->d_name,
+                     .used = std::int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec,
+                     .size = static_cast<std::uint64_t>(about.st_size)});
+  }
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.used < b.used; });
+  return files;
+}
 
 }  // namespace
 
@@ -173,29 +226,38 @@ KeptWeights::KeptWeights(WeightsDirectory directory, const WeightStore& store, c
     : directory_(std::move(directory)) {
   if (settings.with_onednn) directory_.max_bytes = 0;
   if (!is_wanted()) return;
-  const auto of_model = key_of_model(store, network, settings), of_program = key_of_program();
-  key_ = {of_model[0], of_model[1], of_program[0], of_program[1]};
-  model_ = in_digits(of_model) + "-";
-  path_ = fs::path(directory_.path) / (model_ + in_digits(of_program) + kEnding);
+  try {
+    const auto of_model = key_of_model(store, network, settings), of_program = key_of_program();
+    key_ = {of_model[0], of_model[1], of_program[0], of_program[1]};
+    model_ = in_digits(of_model) + "-";
+    name_ = model_ + in_digits(of_program) + kEnding;
+  } catch (const std::exception& error) {
+    log(LogLevel::kWarning, "packed weights are not kept, the next start packs again",
+        {{"reason", error.what()}});
+    directory_.max_bytes = 0;
+  }
 }
 
 std::optional<KeptWeights::Mapped> KeptWeights::map(ThreadPool& threads) const {
-  std::error_code failure;
-  if (!is_wanted() || !fs::exists(path_, failure)) return std::nullopt;
-  if (const auto reason = distrust_of(directory_.path); !reason.empty()) {
-    log(LogLevel::kWarning, "kept weights are not used",
-        {{"directory", directory_.path}, {"reason", reason}});
+  if (!is_wanted()) return std::nullopt;
+  const Descriptor directory(open_directory(directory_.path));
+  Descriptor opened(directory.is_open() ? ::openat(directory.get(), name_.c_str(),
+                                                   O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+                                        : -1);
+  if (!opened.is_open() && errno == ENOENT) return std::nullopt;
+  std::string distrust = opened.is_open() ? distrust_of(directory.get(), "directory") : error_text();
+  if (distrust.empty()) distrust = distrust_of(opened.get(), "file");
+  if (!distrust.empty()) {
+    log(LogLevel::kWarning, "kept weights are not used", {{"file", path().string()}, {"reason", distrust}});
     return std::nullopt;
   }
   const auto begin = std::chrono::steady_clock::now();
   const auto refuse = [&](const std::string& reason) {
-    log(LogLevel::kWarning, "kept weights can't be used, those of the model are packed",
-        {{"file", path_.string()}, {"reason", reason}});
-    fs::remove(path_, failure);
+    discard(reason);
     return std::nullopt;
   };
   try {
-    auto file = std::make_shared<const MappedFile>(path_);
+    auto file = std::make_shared<const MappedFile>(opened.release(), path());
     const auto bytes = file->bytes();
     Header header;
     if (bytes.size() < kHeaderBytes) return refuse("is shorter than its header");
@@ -207,7 +269,8 @@ std::optional<KeptWeights::Mapped> KeptWeights::map(ThreadPool& threads) const {
       if (!populate(bytes.subspan(first, std::min(kBytesAtOnce, bytes.size() - first)))) is_whole = false;
     });
     if (!is_whole) return refuse("can't be read");
-    fs::last_write_time(path_, fs::file_time_type::clock::now(), failure);  // it was used
+    // It was used. Where that can't be noted, it goes earlier.
+    (void)::utimensat(directory.get(), name_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
     log(LogLevel::kInfo, "weights are mapped as they were packed before",
         {{"size", shown_bytes(bytes.size())},
          {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()}});
@@ -217,62 +280,67 @@ std::optional<KeptWeights::Mapped> KeptWeights::map(ThreadPool& threads) const {
   }
 }
 
-std::string KeptWeights::make_room(std::uint64_t size) const {
+void KeptWeights::discard(const std::string& reason) const {
+  log(LogLevel::kWarning, "kept weights can't be used, those of the model are packed",
+      {{"file", path().string()}, {"reason", reason}});
+  const Descriptor directory(open_directory(directory_.path));
+  if (directory.is_open()) ::unlinkat(directory.get(), name_.c_str(), 0);
+}
+
+std::string KeptWeights::make_room(int directory, std::uint64_t size) const {
   if (size > directory_.max_bytes)
     return "they need " + shown_bytes(size) + ", allowed are " + shown_bytes(directory_.max_bytes);
-  struct Used {
-    fs::file_time_type time;
-    fs::path path;
-    std::uint64_t size = 0;
-  };
-  std::vector<Used> files;
+  const std::vector<UsedFile> files = kept_files(directory);
   std::uint64_t sum = size;
-  for (const auto& entry : fs::directory_iterator(directory_.path)) {
-    if (!entry.is_regular_file() || entry.is_symlink() || entry.path().extension() != kEnding) continue;
-    if (entry.path().filename().string().starts_with(model_)) {
-      fs::remove(entry.path());  // packed by another build, which is not started any more
-      continue;
-    }
-    files.push_back({entry.last_write_time(), entry.path(), entry.file_size()});
-    sum += files.back().size;
-  }
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
-  for (const auto& file : files) {
-    if (sum <= directory_.max_bytes) break;
-    fs::remove(file.path);
-    sum -= file.size;
-  }
-  const std::uint64_t available = fs::space(directory_.path).available;
-  if (size <= available / 2) return "";
-  return "they need " + shown_bytes(size) + ", the disk has " + shown_bytes(available) + " free";
+  for (const auto& file : files) sum += file.size;
+  std::vector<std::string> leaving;
+  std::uint64_t freed = 0;
+  const auto leave = [&](const UsedFile& file) {
+    leaving.push_back(file.name);
+    freed += file.size;
+  };
+  // Packed by another build, which is not started any more.
+  for (const auto& file : files)
+    if (file.name.starts_with(model_)) leave(file);
+  for (const auto& file : files)
+    if (sum - freed > directory_.max_bytes && !file.name.starts_with(model_)) leave(file);
+  struct statvfs disk {};
+  if (::fstatvfs(directory, &disk) != 0) return error_text();
+  const std::uint64_t available = std::uint64_t{disk.f_bavail} * disk.f_frsize + freed;
+  if (size > available / 2)
+    return "they need " + shown_bytes(size) + ", the disk has " + shown_bytes(available) + " free";
+  for (const auto& name : leaving) ::unlinkat(directory, name.c_str(), 0);
+  return "";
 }
 
 std::string KeptWeights::write(const CpuWeights& weights, const std::stop_token& stop) const {
-  const auto reason = [] { return std::string(std::strerror(errno)); };
   const std::uint64_t size = file_bytes(weights);
-  if (::mkdir(directory_.path.c_str(), 0700) != 0 && errno != EEXIST) return reason();
-  if (auto problem = distrust_of(directory_.path); !problem.empty()) return problem;
-  if (auto problem = make_room(size); !problem.empty()) return problem;
-  NamelessFile file(directory_.path);
-  if (!file.is_open() || !file.reserve(size)) return reason();
+  if (::mkdir(directory_.path.c_str(), 0700) != 0 && errno != EEXIST) return error_text();
+  const Descriptor directory(open_directory(directory_.path));
+  if (!directory.is_open()) return error_text();
+  if (auto problem = distrust_of(directory.get(), "directory"); !problem.empty()) return problem;
+  NamelessFile file(directory.get());
+  if (!file.is_open()) return error_text();
+  if (auto problem = make_room(directory.get(), size); !problem.empty()) return problem;
+  if (!file.reserve(size)) return error_text();
   std::array<std::byte, kHeaderBytes> first{};
   const Header header{.key = key_, .size_bytes = size};
   std::memcpy(first.data(), &header, sizeof header);
-  if (!file.write(first, 0)) return reason();
+  if (!file.write(first, 0)) return error_text();
   std::uint64_t offset = kHeaderBytes, unsafe = 0;
   for (const auto& segment : weights.segments()) {
     for (std::size_t begin = 0; begin < segment.size(); begin += kBytesAtOnce) {
       if (stop.stop_requested()) return "the server ends";
       const auto bytes = segment.subspan(begin, std::min(kBytesAtOnce, segment.size() - begin));
-      if (!file.write(bytes, offset + begin)) return reason();
+      if (!file.write(bytes, offset + begin)) return error_text();
       unsafe += bytes.size();
       if (unsafe < kBytesAtOnce) continue;
-      if (!file.bring_to_disk()) return reason();
+      if (!file.bring_to_disk()) return error_text();
       unsafe = 0;
     }
     offset += aligned(segment.size());
   }
-  if (!file.bring_to_disk() || !file.give_name(path_)) return reason();
+  if (!file.bring_to_disk() || !file.give_name(name_)) return error_text();
   return "";
 }
 

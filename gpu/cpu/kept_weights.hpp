@@ -35,18 +35,21 @@ struct WeightsDirectory {
 class KeptWeights {
  public:
   // Names the file by all that its bytes depend on: this program, the settings, the network's weights, and
-  // path, inode, size and times of the model's files, whose contents are not read.
-  // Nothing is kept of weights that have copies for oneDNN.
+  // WeightStore::identity(). Nothing is kept of weights that have copies for oneDNN, or where the program
+  // can't be read, which the log tells.
   KeptWeights(WeightsDirectory directory, const WeightStore& store, const Network& network,
               CpuWeightSettings settings);
 
   // The weights behind the header, all in memory and mapped by the pool's threads; nullopt: there is no
-  // such file, or it can't be read, or others may write into its directory, which the log tells.
+  // such file, or it can't be read, or others may write into it or its directory, which the log tells.
   struct Mapped {
     std::shared_ptr<const MappedFile> file;
     std::span<const std::byte> weights;
   };
   std::optional<Mapped> map(ThreadPool& threads) const;
+
+  // Removes the file, whose weights were found to be none of this model, and logs why.
+  void discard(const std::string& reason) const;
 
   // Writes the file and makes room for it: at most max_bytes and half of what the disk has free; what
   // other builds kept of this model goes. Looks now and then whether to stop, and then leaves nothing.
@@ -56,12 +59,13 @@ class KeptWeights {
   bool is_wanted() const { return !directory_.path.empty() && directory_.max_bytes > 0; }
 
  private:
-  std::string make_room(std::uint64_t size) const;
+  std::filesystem::path path() const { return std::filesystem::path(directory_.path) / name_; }
+  std::string make_room(int directory, std::uint64_t size) const;
 
   WeightsDirectory directory_;
   std::array<std::uint64_t, 4> key_{};  // of the model, of the program
   std::string model_;                   // begins the names of this model's files
-  std::filesystem::path path_;
+  std::string name_;
 };
 
 // Writes packed weights while they are used, on a thread of low priority that ends with this object.

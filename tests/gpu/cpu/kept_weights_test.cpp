@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cpu/kept_weights.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -11,11 +14,14 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "gpu/cpu/cpu_model.hpp"
+#include "gpu/model/safetensors.hpp"
 #include "telemetry/log.hpp"
 #include "tests/gpu/generation.hpp"
 #include "tests/gpu/tiny_model.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/gpu/gguf_model.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -92,6 +98,28 @@ void check_same(const CpuWeights& mapped, const CpuWeights& packed) {
     CHECK(std::ranges::equal(mapped.segments()[i], packed.segments()[i]));
 }
 
+// Where files can't be written without a name, nothing is kept.
+bool can_keep() {
+  const TemporaryDirectory directory;
+  const int file = ::open(directory.path().c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (file < 0) MESSAGE("SKIPPED: the file system has no files without a name");
+  if (file >= 0) ::close(file);
+  return file >= 0;
+}
+
+fs::path copied_family(const TemporaryDirectory& place, const char* name) {
+  const auto copy = place.path() / name;
+  fs::copy(fs::path(TROUPE_SOURCE_DIR) / "tests/fixtures/families" / name, copy);
+  return copy;
+}
+
+void replace_text(const fs::path& path, const std::string& old, const std::string& replacement) {
+  std::string text = test::file_text(path);
+  const auto at = text.find(old);
+  REQUIRE(at != std::string::npos);
+  std::ofstream(path) << text.replace(at, old.size(), replacement);
+}
+
 void overwrite(const fs::path& path, std::streamoff offset, const std::string& bytes) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(offset);
@@ -102,6 +130,7 @@ void overwrite(const fs::path& path, std::streamoff offset, const std::string& b
 }  // namespace
 
 TEST_CASE("kept weights: what is mapped is byte for byte what was packed, and gives its tokens") {
+  if (!can_keep()) return;
   for (const auto quantization : {Quantization::kNone, Quantization::kQ8, Quantization::kQ4}) {
     CAPTURE(name_of(quantization));
     const Place place;
@@ -119,6 +148,7 @@ TEST_CASE("kept weights: what is mapped is byte for byte what was packed, and gi
 }
 
 TEST_CASE("kept weights: blocks of a file, with a head that has the table's rows") {
+  if (!can_keep()) return;
   const Place place;
   const TemporaryDirectory twins;
   const auto gguf = twins.path() / "model.gguf";
@@ -136,6 +166,7 @@ TEST_CASE("kept weights: blocks of a file, with a head that has the table's rows
 }
 
 TEST_CASE("kept weights: a server that starts keeps them by itself") {
+  if (!can_keep()) return;
   const Place place;
   const auto first = load_cpu_model(place.plan());
   REQUIRE(first->writer != nullptr);
@@ -145,6 +176,7 @@ TEST_CASE("kept weights: a server that starts keeps them by itself") {
 }
 
 TEST_CASE("kept weights: other settings and a changed model have none") {
+  if (!can_keep()) return;
   const Place place;
   REQUIRE(keep(place.plan()) == "");
   CHECK(is_mapped(place.plan()));
@@ -154,7 +186,74 @@ TEST_CASE("kept weights: other settings and a changed model have none") {
   CHECK_FALSE(is_mapped(place.plan()));
 }
 
+TEST_CASE("kept weights: another meaning of the same quantized bytes has none") {
+  if (!can_keep()) return;
+  const Place place;
+  const TemporaryDirectory models;
+  const auto model = copied_family(models, "llama_gptq_v2");
+  REQUIRE(keep(place.plan_of(model)) == "");
+  REQUIRE(is_mapped(place.plan_of(model)));
+  replace_text(model / "config.json", "\"gptq_v2\"", "\"gptq\"");
+  CHECK_FALSE(is_mapped(place.plan_of(model)));
+}
+
+TEST_CASE("kept weights: a tensor of another shard has none") {
+  if (!can_keep()) return;
+  const Place place;
+  const auto whole = place.model() / "model.safetensors";
+  fs::rename(whole, place.model() / "one.safetensors");
+  fs::copy_file(place.model() / "one.safetensors", place.model() / "two.safetensors");
+  nlohmann::json map = nlohmann::json::object();
+  {
+    const SafetensorsFile file(place.model() / "one.safetensors");
+    for (const auto& entry : file.entries()) map[entry.name] = "one.safetensors";
+  }
+  map["model.norm.weight"] = "two.safetensors";
+  const auto index = place.model() / "model.safetensors.index.json";
+  std::ofstream(index) << nlohmann::json{{"weight_map", map}};
+  REQUIRE(keep(place.plan()) == "");
+  REQUIRE(is_mapped(place.plan()));
+  map["model.embed_tokens.weight"] = "two.safetensors";
+  std::ofstream(index) << nlohmann::json{{"weight_map", map}};
+  CHECK_FALSE(is_mapped(place.plan()));
+}
+
+TEST_CASE("kept weights: those of a file that was replaced after it was opened are not the new one's") {
+  if (!can_keep()) return;
+  const Place place;
+  const auto plan = place.plan();
+  const auto tensors = place.model() / "model.safetensors", other = place.model() / "other";
+  fs::copy_file(tensors, other);
+  fs::rename(other, tensors);
+  REQUIRE(keep(plan) == "");
+  CHECK_FALSE(is_mapped(place.plan()));
+}
+
+TEST_CASE("kept weights: a model whose files are removed once they are open is loaded") {
+  const Place place;
+  const auto plan = place.plan();
+  fs::remove(place.model() / "model.safetensors");
+  CHECK(load_cpu_model(plan)->weights != nullptr);
+}
+
+TEST_CASE("kept weights: a file of the right header and the wrong size is replaced") {
+  if (!can_keep()) return;
+  const Place place;
+  REQUIRE(keep(place.plan()) == "");
+  const auto file = place.files().at(0);
+  const std::uint64_t size = fs::file_size(file) - 64;
+  fs::resize_file(file, size);
+  overwrite(file, 16 + 32, std::string(reinterpret_cast<const char*>(&size), sizeof size));
+  REQUIRE(is_mapped(place.plan()));
+  const auto packed = load_cpu_model(place.plan());
+  CHECK_FALSE(packed->weights->is_packed_before());
+  REQUIRE(packed->writer != nullptr);
+  packed->writer->wait();
+  CHECK(load_cpu_model(place.plan())->weights->is_packed_before());
+}
+
 TEST_CASE("kept weights: a damaged file is removed, and the model is packed again") {
+  if (!can_keep()) return;
   for (const bool is_short : {false, true}) {
     CAPTURE(is_short);
     const Place place;
@@ -181,6 +280,7 @@ TEST_CASE("kept weights: weights of another size are refused") {
 }
 
 TEST_CASE("kept weights: those that were not used for longest make room") {
+  if (!can_keep()) return;
   const Place place;
   REQUIRE(keep(place.plan()) == "");
   const auto oldest = place.files().at(0);
@@ -195,6 +295,7 @@ TEST_CASE("kept weights: those that were not used for longest make room") {
 }
 
 TEST_CASE("kept weights: what another build kept of the same model goes") {
+  if (!can_keep()) return;
   const Place place;
   REQUIRE(keep(place.plan()) == "");
   const std::string name = place.files().at(0).filename().string();
@@ -209,6 +310,7 @@ TEST_CASE("kept weights: what another build kept of the same model goes") {
 }
 
 TEST_CASE("kept weights: a server that ends while it writes leaves nothing") {
+  if (!can_keep()) return;
   const Place place;
   std::stop_source stop;
   stop.request_stop();
@@ -225,12 +327,34 @@ TEST_CASE("kept weights: a directory that can't be made is a reason, no fault") 
 }
 
 TEST_CASE("kept weights: a directory that others may write into is not trusted") {
+  if (!can_keep()) return;
   const Place place;
   REQUIRE(keep(place.plan()) == "");
   fs::permissions(place.weights(), fs::perms::group_write, fs::perm_options::add);
   CHECK_FALSE(is_mapped(place.plan()));
   CHECK(place.files().size() == 1);
   CHECK(keep(place.plan()) == "others may write into the directory");
+}
+
+TEST_CASE("kept weights: links and files that others may write are not followed") {
+  if (!can_keep()) return;
+  const Place place;
+  REQUIRE(keep(place.plan()) == "");
+  const auto file = place.files().at(0);
+  fs::permissions(file, fs::perms::others_write, fs::perm_options::add);
+  CHECK_FALSE(is_mapped(place.plan()));
+  fs::permissions(file, fs::perms::others_write, fs::perm_options::remove);
+  REQUIRE(is_mapped(place.plan()));
+  const auto elsewhere = place.model() / "elsewhere";
+  fs::rename(file, elsewhere);
+  fs::create_symlink(elsewhere, file);
+  CHECK_FALSE(is_mapped(place.plan()));
+  fs::remove(file);
+  fs::rename(elsewhere, file);
+  fs::rename(place.weights(), elsewhere);
+  fs::create_symlink(elsewhere, place.weights());
+  CHECK_FALSE(is_mapped(place.plan()));
+  CHECK(keep(place.plan()) == "Not a directory");
 }
 
 TEST_CASE("kept weights: weights with copies for oneDNN are not kept") {
