@@ -7,8 +7,9 @@
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <string_view>
 #include <system_error>
+
+#include "gpu/control_groups.hpp"
 
 namespace troupe {
 namespace {
@@ -56,52 +57,6 @@ std::uint32_t count_nodes(const fs::path& root, const std::vector<std::int32_t>&
   return std::max(num_nodes, 1U);
 }
 
-// Names of a group's files: version 2 has one tree for all, version 1 one for each controller.
-struct Hierarchy {
-  fs::path root;      // of its groups, as they are mounted
-  std::string group;  // of this process, as that tree names it
-};
-
-bool has_controller(const std::string& list, std::string_view name) {
-  std::istringstream names(list);
-  for (std::string each; std::getline(names, each, ',');)
-    if (each == name) return true;
-  return false;
-}
-
-// Lines are "id:controllers:group"; without controllers it is version 2.
-std::vector<Hierarchy> hierarchies(const fs::path& root, std::string_view controller) {
-  const fs::path all = root / "sys/fs/cgroup";
-  std::vector<Hierarchy> found = {{.root = all, .group = "/"}};  // as a container sees it
-  std::ifstream file(root / "proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string group = line.substr(second + 1);
-    if (controllers.empty()) {
-      found.push_back({.root = all, .group = group});
-      found.push_back({.root = all / "unified", .group = group});  // beside version 1
-    } else if (has_controller(controllers, controller)) {
-      found.push_back({.root = all / controllers, .group = group});
-      found.push_back({.root = all / controller, .group = group});
-    }
-  }
-  return found;
-}
-
-// Those of this process that have the controller: its own and those above, up to the root that a
-// container sees. Groups that are not there have no files.
-std::vector<fs::path> control_groups(const fs::path& root, std::string_view controller) {
-  std::vector<fs::path> groups;
-  for (const Hierarchy& hierarchy : hierarchies(root, controller)) {
-    fs::path group = hierarchy.root;
-    groups.push_back(group);
-    for (const auto& part : fs::path(hierarchy.group).relative_path()) groups.push_back(group /= part);
-  }
-  return groups;
-}
-
 // "max" and -1 are no bound.
 double quota_of(const fs::path& group) {
   std::istringstream text(first_line(group / "cpu.max"));
@@ -112,17 +67,6 @@ double quota_of(const fs::path& group) {
     if (!(old_quota >> quota && old_period >> period)) return 0;
   }
   return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-// Version 1 has a number where there is no bound, too: the largest that is a multiple of a page.
-std::uint64_t memory_limit_of(const fs::path& group) {
-  constexpr std::uint64_t kNoBound = std::uint64_t{1} << 62;
-  for (const char* name : {"memory.max", "memory.limit_in_bytes"}) {
-    std::istringstream text(first_line(group / name));
-    std::uint64_t limit = 0;
-    if (text >> limit && limit < kNoBound) return limit;
-  }
-  return 0;
 }
 
 // The smaller of two limits; 0 is no limit.
@@ -159,8 +103,7 @@ GrantedCpus read_granted_cpus(const fs::path& root, const std::vector<std::int32
                       .num_nodes = count_nodes(root, cpus)};
   for (const auto& group : control_groups(root, "cpu"))
     granted.quota = tighter(granted.quota, quota_of(group));
-  for (const auto& group : control_groups(root, "memory"))
-    granted.memory_limit = tighter(granted.memory_limit, memory_limit_of(group));
+  granted.memory_limit = memory_granted(root).limit_bytes;
   return granted;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "gpu/control_groups.hpp"
 #include "gpu/cpu/arena.hpp"
 #include "gpu/cpu/kernels/attention/self_attention.hpp"
 #include "gpu/cpu/kernels/isa.hpp"
@@ -82,12 +83,6 @@ std::shared_ptr<const CpuWeights> load_weights(const CpuModelPlan& plan, const K
     }
   }
   return std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan), threads);
-}
-
-std::uint64_t read_number(const char* path) {
-  std::ifstream file(path);
-  std::uint64_t value = 0;
-  return file >> value ? value : 0;  // "max" and missing files count as no limit
 }
 
 }  // namespace
@@ -165,9 +160,9 @@ DataType choose_compute_type(const CpuModelSettings& settings, DataType weight_t
   return is_short && is_supported(Isa::kAvx512Bf16) ? DataType::kBF16 : DataType::kF32;
 }
 
-std::uint64_t available_memory_bytes() {
+std::uint64_t available_memory_bytes(const std::filesystem::path& root) {
   std::uint64_t available = 0;
-  std::ifstream file("/proc/meminfo");
+  std::ifstream file(root / "proc/meminfo");
   std::string name;
   std::uint64_t kibibytes = 0;
   std::string unit;
@@ -175,10 +170,7 @@ std::uint64_t available_memory_bytes() {
     std::getline(file, unit);
     if (name == "MemAvailable:") available = kibibytes * 1024;
   }
-  const std::uint64_t limit = read_number("/sys/fs/cgroup/memory.max");
-  const std::uint64_t used = read_number("/sys/fs/cgroup/memory.current");
-  if (limit > 0) available = std::min(available, limit - std::min(limit, used));
-  return available;
+  return std::min(available, memory_granted(root).left_bytes);
 }
 
 }  // namespace troupe

@@ -78,8 +78,8 @@ std::shared_ptr<const CpuModel> load_cpu_model(const CpuModelPlan& plan);
 DataType choose_compute_type(const CpuModelSettings& settings, DataType weight_type,
                              const CellType& cell = {});
 
-// Memory that the system can give this process now: free memory and the control
-// group's limit, whichever is less.
-std::uint64_t available_memory_bytes();
+// Memory that the system can give this process now: free memory and what its control groups
+// leave (gpu/control_groups.hpp), whichever is less. root: of /sys and /proc.
+std::uint64_t available_memory_bytes(const std::filesystem::path& root = "/");
 
 }  // namespace troupe

@@ -254,4 +254,24 @@ TEST_CASE("cpu model: a tensor that is missing or misshapen is named before anyt
                        std::runtime_error);
 }
 
+TEST_CASE("cpu model: memory that a control group of either version leaves bounds what is available") {
+  const TemporaryDirectory root;
+  const auto put = [&](const std::filesystem::path& name, const std::string& text) {
+    std::filesystem::create_directories((root.path() / name).parent_path());
+    std::ofstream(root.path() / name) << text << "\n";
+  };
+  put("proc/meminfo", "MemTotal: 4000 kB\nMemAvailable: 3000 kB");
+  CHECK(available_memory_bytes(root.path()) == 3000 * 1024);
+  put("proc/self/cgroup", "4:memory:/docker/abc\n0::/a/b");
+  put("sys/fs/cgroup/a/memory.max", "2000000");
+  put("sys/fs/cgroup/a/memory.current", "500000");
+  put("sys/fs/cgroup/a/b/memory.max", "max");
+  CHECK(available_memory_bytes(root.path()) == 1'500'000);
+  put("sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "1600000");
+  put("sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "400000");
+  CHECK(available_memory_bytes(root.path()) == 1'200'000);
+  put("sys/fs/cgroup/a/memory.current", "2500000");
+  CHECK(available_memory_bytes(root.path()) == 0);
+}
+
 }  // namespace troupe
