@@ -20,6 +20,7 @@ constexpr int kMostRounds = 6;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSteadyWithin = 1.25;
 constexpr double kLongTime = 1e8;       // ns: what disturbs is averaged, once is enough
+constexpr double kFarTooLong = 1e9;     // ns: once, though caches and the weights' pages were cold
 constexpr double kTooLongForAll = 1e8;  // ns: then only both ends of the context
 constexpr std::uint32_t kMostChunkPages = 8;
 // How often the time limit may pass before measurements are steady: with a model
@@ -50,8 +51,8 @@ class PageCostProbe {
   }
 
   MeasuredPageCosts measure() {
-    const double first = compute(0, 1);  // by little where it is long
-    if (first > kLongTime) times_[0].add(first);
+    const double cold = compute(0, 1);
+    if (cold > kFarTooLong) times_[0].add(cold);
     MeasuredPageCosts measured;
     if (num_host_pages_ > 0 && deepest_ > 0) measure_loads();
     measure_pages();

@@ -2,7 +2,8 @@
 // Measures what a KV page costs on the device that will serve: to compute it, by
 // what is in front of it (Pensieve, §3.4.3.1: profiled at contexts that are
 // powers of two), and to load it from the host. A short look before serving, not
-// a profile (app/costs/device_probe.hpp): the least of a few times each.
+// a profile (app/costs/device_probe.hpp): the least of a few times each, of which the first batch's is
+// none unless it takes over a second.
 #pragma once
 
 #include <chrono>

@@ -6,14 +6,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "app/costs/page_cost_file.hpp"
 #include "app/costs/page_cost_probe.hpp"
+#include "gpu/device.hpp"
 #include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -63,7 +71,46 @@ class KeptFile {
   StateDirectory state;
 };
 
+// Says that each batch of tokens took so long, the first of them another time.
+class TimedDevice final : public Device {
+ public:
+  TimedDevice(std::unique_ptr<Device> inner, std::int64_t first, std::int64_t others)
+      : inner_(std::move(inner)), next_(first), others_(others) {}
+
+  const DeviceDescription& description() const override { return inner_->description(); }
+  Ticket submit(std::shared_ptr<const Program> program, std::shared_ptr<const Batch> batch) override {
+    return inner_->submit(std::move(program), std::move(batch));
+  }
+  Ticket completed() const noexcept override { return inner_->completed(); }
+  BatchResult collect(Ticket ticket) override {
+    BatchResult result = inner_->collect(ticket);
+    result.network_nanoseconds = std::exchange(next_, others_);
+    return result;
+  }
+  void set_listener(std::function<void()> listener) override { inner_->set_listener(std::move(listener)); }
+  std::optional<std::chrono::nanoseconds> poll_delay() const override { return inner_->poll_delay(); }
+
+ private:
+  std::unique_ptr<Device> inner_;
+  std::int64_t next_, others_;
+};
+
+double measured_first_page(std::int64_t first, std::int64_t others) {
+  Options options = demo_options("cpu");
+  options.cache_host_memory = 0;
+  auto model = load_model(options);
+  model.make_device = [make = model.make_device, first, others](WorkerId worker) {
+    return std::make_unique<TimedDevice>(make(worker), first, others);
+  };
+  return measure_page_costs(model, std::chrono::milliseconds(1)).costs.recompute.of_page(0);
+}
+
 }  // namespace
+
+TEST_CASE("page costs: the first batch, which finds all cold, counts only if it takes far too long") {
+  CHECK(measured_first_page(400'000'000, 200'000'000) == doctest::Approx(2e8));
+  CHECK(measured_first_page(2'000'000'000, 2'000'000'000) == doctest::Approx(2e9));
+}
 
 TEST_CASE("page costs: measured on the CPU device they are times, and the deepest page is the dearest") {
   const auto [costs, is_steady] =
