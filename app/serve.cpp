@@ -317,7 +317,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
   LoadingResponder responder(*for_server.socket, for_server.metrics_socket.get(),
                              for_server.ollama_socket.get(), tls.get());
   auto extension = std::make_unique<StartExtension>(manager);
-  auto models = load_models(options);
+  auto models = load_models(with_opened_directory(options, state_directory.get()));
   std::uint32_t longest_context = 0;
   for (const auto& model : models) longest_context = std::max(longest_context, model.context_length);
   Metrics metrics(

@@ -44,4 +44,9 @@ std::shared_ptr<const StateDirectory> open_state_directory(const Options& option
   }
 }
 
+Options with_opened_directory(Options options, const StateDirectory* directory) {
+  options.store_directory = directory != nullptr ? directory->path().string() : "none";
+  return options;
+}
+
 }  // namespace troupe

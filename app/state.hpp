@@ -15,4 +15,8 @@ namespace troupe {
 // std::runtime_error where another process has it, which may end.
 std::shared_ptr<const StateDirectory> open_state_directory(const Options& options);
 
+// The options with that directory in the place of the one that they ask for, for all that knows it by its
+// path. Null: none.
+Options with_opened_directory(Options options, const StateDirectory* directory);
+
 }  // namespace troupe

@@ -103,12 +103,14 @@ Options options_of_model(const Options& options, std::size_t model, std::uint64_
 std::vector<LoadedModel> load_models(const Options& options) {
   if (options.models.size() > 1) return ModelSet(options).load();
   std::vector<LoadedModel> models;
-  models.push_back(load_first_model(options));
+  models.push_back(load_model(options_of_model(options, 0, default_threads(granted_cpus()))));
   return models;
 }
 
 LoadedModel load_first_model(const Options& options) {
-  return load_model(options_of_model(options, 0, default_threads(granted_cpus())));
+  Options alone = options_of_model(options, 0, default_threads(granted_cpus()));
+  alone.weights_disk_space = 0;
+  return load_model(alone);
 }
 
 const LoadedModel* first_with_pages(const std::vector<LoadedModel>& models) {

@@ -17,12 +17,14 @@ namespace troupe {
 // too: of several models it is divided by load_models(), of one it is its share of --memory.
 Options options_of_model(const Options& options, std::size_t model, std::uint64_t num_cpus);
 
-// In the order of the options. A model that encodes takes what it needs; what is left
+// In the order of the options. Before a device is made their store directory must be open in this process,
+// or "none": packed weights are kept there. A model that encodes takes what it needs; what is left
 // of the memory, and all of the host tier's, is divided among those that generate, by
 // their shares. Throws as load_model().
 std::vector<LoadedModel> load_models(const Options& options);
 
-// The first of the models, as a server has it that serves no other. Throws as load_model().
+// The first of the models, as a server has it that serves no other. Its packed weights are not kept: no
+// store directory is open. Throws as load_model().
 LoadedModel load_first_model(const Options& options);
 
 // The one whose KV pages go to the disk; null: none has any.

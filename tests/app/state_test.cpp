@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "app/loading/backend_choice.hpp"
 #include "app/options/configuration_error.hpp"
 #include "store/conversation_store.hpp"
 #include "telemetry/log.hpp"
@@ -62,6 +63,18 @@ TEST_CASE(
   ::unsetenv("XDG_STATE_HOME");
   CHECK(std::filesystem::exists(path / kConversationFileName));
   CHECK_FALSE(std::filesystem::exists(path / "conversations.sqlite.aside-1"));
+}
+
+TEST_CASE("state: packed weights are kept in the directory that was opened, or nowhere") {
+  const TemporaryDirectory root;
+  std::filesystem::create_directory(root.path() / "real");
+  std::filesystem::create_directory_symlink(root.path(), root.path() / "link");
+  const auto named = with_directory((root.path() / "link" / "real").string());
+  const auto opened = open_state_directory(named);
+  REQUIRE(opened);
+  const auto real = std::filesystem::canonical(root.path() / "real").string();
+  CHECK(backend_settings(with_opened_directory(named, opened.get())).kept_weights == real + "/weights");
+  CHECK(backend_settings(with_opened_directory(named, nullptr)).kept_weights.empty());
 }
 
 TEST_CASE("state: without a name the server does without what it can't have") {
