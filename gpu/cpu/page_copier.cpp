@@ -10,11 +10,13 @@
 
 namespace troupe {
 
-PageCopier::PageCopier(const KvLayout& layout, std::byte* pool, std::shared_ptr<HostPages> host_pages)
+PageCopier::PageCopier(const KvLayout& layout, std::uint32_t num_pages, std::byte* pool,
+                       std::shared_ptr<HostPages> host_pages)
     : layout_(layout),
+      num_pages_(num_pages),
       pool_(pool),
       host_pages_(std::move(host_pages)),
-      void_pages_(layout.num_pages, kKvPageTokens) {
+      void_pages_(num_pages, kKvPageTokens) {
   const std::size_t page_bytes = layout.num_layers * kv_page_bytes(layout);
   if (host_pages_ && host_pages_->page_bytes() != page_bytes)
     throw std::runtime_error("host pages of " + std::to_string(host_pages_->page_bytes()) +
@@ -22,7 +24,7 @@ PageCopier::PageCopier(const KvLayout& layout, std::byte* pool, std::shared_ptr<
 }
 
 void PageCopier::check(const std::vector<PageCopy>& moves) const {
-  check_copies(moves, layout_.num_pages, host_pages_ ? host_pages_->num_pages() : 0);
+  check_copies(moves, num_pages_, host_pages_ ? host_pages_->num_pages() : 0);
 }
 
 std::byte* PageCopier::part(std::size_t layer, PageId page) const {

@@ -21,12 +21,13 @@ namespace troupe {
 // touch these now must not ask (decision 0008 says who waits for whom).
 class PageCopier {
  public:
-  // `pool`: memory of kv_pool_bytes(layout). host_pages may be null. Throws
-  // std::runtime_error if its pages have another size than the pool's.
-  PageCopier(const KvLayout& layout, std::byte* pool, std::shared_ptr<HostPages> host_pages);
+  // num_pages: of the layout's, those that there are for batches. `pool`: memory of kv_pool_bytes(layout).
+  // host_pages may be null. Throws std::runtime_error if its pages have another size than the pool's.
+  PageCopier(const KvLayout& layout, std::uint32_t num_pages, std::byte* pool,
+             std::shared_ptr<HostPages> host_pages);
 
   std::size_t num_layers() const { return layout_.num_layers; }
-  std::uint32_t num_pages() const { return static_cast<std::uint32_t>(layout_.num_pages); }
+  std::uint32_t num_pages() const { return num_pages_; }
   std::size_t layer_bytes() const { return kv_page_bytes(layout_); }  // of a page
 
   // Throws std::runtime_error if there are no such pages.
@@ -41,6 +42,7 @@ class PageCopier {
   std::byte* part(std::size_t layer, PageId page) const;
 
   KvLayout layout_;
+  std::uint32_t num_pages_;
   std::byte* pool_;
   std::shared_ptr<HostPages> host_pages_;
   VoidPages void_pages_;

@@ -28,7 +28,7 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<con
       threads_(threads),
       arena_(largest),
       kv_pool_(kv_pool_bytes(settings_.kv_layout)),
-      copier_(settings_.kv_layout, kv_pool_.get(), settings_.host_pages),
+      copier_(settings_.kv_layout, settings_.description.num_pages, kv_pool_.get(), settings_.host_pages),
       state_(settings_.description.num_slots * settings_.row_width * sizeof(float)),
       zeros_(settings_.row_width),
       last_tokens_(settings_.description.num_slots, -1),

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kSmallHostPages = 4;
 struct SmallPool {
   std::vector<std::byte> bytes = std::vector<std::byte>(kv_pool_bytes(kSmallLayout));
   std::shared_ptr<HostPages> host = std::make_shared<HostPages>(kSmallHostPages, kSmallPageBytes);
-  PageCopier copier{kSmallLayout, bytes.data(), host};
+  PageCopier copier{kSmallLayout, kSmallLayout.num_pages, bytes.data(), host};
 
   std::byte* part(std::size_t layer, PageId page) {
     return bytes.data() + kv_block_offset(kSmallLayout, layer, page, 0);

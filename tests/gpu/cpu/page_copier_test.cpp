@@ -68,11 +68,20 @@ TEST_CASE("page copier: a page is copied within the pool, and is void if what it
 
 TEST_CASE("page copier: without a host tier pages are copied within the pool") {
   SmallPool pool;
-  PageCopier copier(kSmallLayout, pool.bytes.data(), nullptr);
+  PageCopier copier(kSmallLayout, kSmallLayout.num_pages, pool.bytes.data(), nullptr);
   CHECK_NOTHROW(copier.check({within(1, 0)}));
   CHECK_THROWS_AS(copier.check({store(1, 0, 1)}), std::runtime_error);
   CHECK_THROWS_AS(copier.check({within(1, 6)}), std::runtime_error);
   CHECK_THROWS_AS(copier.check({within(6, 1)}), std::runtime_error);
+}
+
+TEST_CASE("page copier: pages of the layout beyond those that there are for batches are refused") {
+  SmallPool pool;
+  PageCopier copier(kSmallLayout, 5, pool.bytes.data(), pool.host);
+  CHECK(copier.num_pages() == 5);
+  CHECK_NOTHROW(copier.check({store(4, 0, 1), within(4, 0)}));
+  CHECK_THROWS_AS(copier.check({store(5, 0, 1)}), std::runtime_error);
+  CHECK_THROWS_AS(copier.check({within(0, 5)}), std::runtime_error);
 }
 
 TEST_CASE("page copier: a page written anew from its beginning is void no more") {
@@ -109,8 +118,9 @@ TEST_CASE("page copier: moves to nowhere and pages of another size are refused")
   SmallPool pool;
   CHECK_THROWS_AS(pool.move_in_order({store(6, 0, 1)}), std::runtime_error);
   CHECK_THROWS_AS(pool.move_in_order({load(0, 4, 1)}), std::runtime_error);
-  CHECK_THROWS_AS(PageCopier(kSmallLayout, pool.bytes.data(), std::make_shared<HostPages>(1, 64)),
-                  std::runtime_error);
+  CHECK_THROWS_AS(
+      PageCopier(kSmallLayout, kSmallLayout.num_pages, pool.bytes.data(), std::make_shared<HostPages>(1, 64)),
+      std::runtime_error);
 }
 
 }  // namespace troupe
