@@ -13,6 +13,7 @@
 #include "gpu/cpu/arena.hpp"
 #include "gpu/cpu/kernels/attention/self_attention.hpp"
 #include "gpu/cpu/kernels/isa.hpp"
+#include "gpu/cpu/pool_layout.hpp"
 #include "gpu/cpu/thread_pool.hpp"
 #include "gpu/model/model_shapes.hpp"
 
@@ -85,6 +86,30 @@ std::shared_ptr<const CpuWeights> load_weights(const CpuModelPlan& plan, const K
   return std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan), threads);
 }
 
+// In the pool that a device makes of it, whose pages fill up from the first on.
+std::uint64_t resident_bytes(const KvLayout& asked) {
+  const bool is_padded = in_whole_huge_pages(asked).num_pages != asked.num_pages;
+  if (!is_padded) return kv_pool_bytes(asked);
+  const std::uint64_t layer_bytes = asked.num_pages * kv_page_bytes(asked);
+  return asked.num_layers * ((layer_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
+}
+
+// Takes the KV pages out of the plan that fill each layer's last huge page in part, where the whole of it is
+// beyond the budget, but leaves those of a sequence.
+void fit_huge_pages(MemoryPlan& plan, KvLayout layout) {
+  layout.num_pages = plan.num_pages;
+  const std::uint64_t others = plan.total_bytes - plan.kv_bytes;
+  if (others + resident_bytes(layout) <= plan.request.budget_bytes) return;
+  const std::uint64_t page_bytes = kv_page_bytes(layout);
+  const std::uint64_t whole = layout.num_pages * page_bytes / kHugePageBytes * kHugePageBytes / page_bytes;
+  const std::uint64_t of_sequence =
+      (std::uint64_t{plan.request.context_length} + kKvPageTokens - 1) / kKvPageTokens;
+  plan.num_pages =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.num_pages, std::max(whole, of_sequence)));
+  plan.kv_bytes = plan.num_pages * plan.request.page_bytes;
+  plan.total_bytes = others + plan.kv_bytes;
+}
+
 }  // namespace
 
 CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuModelSettings& settings) {
@@ -123,6 +148,7 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
        .context_length = plan.settings.context_length,
        .max_pages = plan.settings.max_pages,
        .budget_bytes = budget_of_device(plan.settings, weight_bytes + table_bytes)});
+  if (pages) fit_huge_pages(plan.memory, kv_layout_of(shapes, plan.compute_type, 1, plan.settings.kv_type));
   return plan;
 }
 

@@ -13,7 +13,9 @@
 namespace troupe {
 
 // With so many pages that each layer fills whole huge pages. Pages behind those asked for are
-// address space only: nobody writes to them. A pool smaller than a huge page a layer stays as it is.
+// address space, and nobody writes to them; the rest of a layer's last huge page becomes resident with the
+// last pages asked for, which plan_cpu_model() counts. A pool smaller than a huge page a layer stays as it
+// is.
 inline KvLayout in_whole_huge_pages(KvLayout layout) {
   const std::size_t step = kHugePageBytes / std::gcd(kHugePageBytes, kv_page_bytes(layout));
   if (layout.num_pages >= step) layout.num_pages = (layout.num_pages + step - 1) / step * step;

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu/backend.hpp"
+#include "gpu/cpu/pool_layout.hpp"
 #include "gpu/model/safetensors.hpp"
 #include "tests/gpu/generation.hpp"
 #include "tests/gpu/tiny_model.hpp"
@@ -252,6 +253,27 @@ TEST_CASE("cpu model: a tensor that is missing or misshapen is named before anyt
                              std::filesystem::copy_options::overwrite_existing);
   CHECK_THROWS_WITH_AS(plan_cpu_model(other.path(), {}), doctest::Contains("expected [101, 64]"),
                        std::runtime_error);
+}
+
+TEST_CASE("cpu model: huge pages that KV pages fill in part are within the budget") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  for (const std::uint64_t odd : {0, 1, 2, 3}) {
+    const std::uint64_t budget = (std::uint64_t{64} << 20) + odd * 654'321;
+    const auto plan = plan_cpu_model(directory.path(), {.num_threads = 1,
+                                                        .memory_budget_bytes = budget,
+                                                        .num_slots = 4,
+                                                        .max_batch_tokens = 32,
+                                                        .max_pages = 1'000'000});
+    const KvLayout layout =
+        in_whole_huge_pages(kv_layout_of(plan.network->shapes(), plan.compute_type, plan.memory.num_pages));
+    REQUIRE(layout.num_pages * kv_page_bytes(layout) > 4 * kHugePageBytes);
+    const std::uint64_t layer_bytes = plan.memory.num_pages * kv_page_bytes(layout);
+    const std::uint64_t resident =
+        layout.num_layers * ((layer_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
+    CHECK(plan.memory.total_bytes - plan.memory.kv_bytes + resident <= budget);
+    CHECK(budget - plan.memory.total_bytes <= layout.num_layers * (kHugePageBytes + kv_page_bytes(layout)));
+  }
 }
 
 TEST_CASE("cpu model: memory that a control group of either version leaves bounds what is available") {
