@@ -37,3 +37,13 @@ def verdict(found, goal, is_at_most):
     if high <= bound:
         return "met"
     return "MISSED" if low > bound else "undecided"
+
+
+def verdict_near(found, value, distance):
+    """verdict() of being within `distance` of `value`; a mean without bounds is near nothing."""
+    if not math.isfinite(found.mean):
+        return "MISSED"
+    above, below = verdict(found, value + distance, True), verdict(found, value - distance, False)
+    if "MISSED" in (above, below):
+        return "MISSED"
+    return below if above == "met" else above

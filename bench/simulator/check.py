@@ -4,15 +4,15 @@
 
 For each model: serves short chats, fits the costs to the iterations that were served (troupe profile --live), finds
 what server and client add (troupe-loadgen profile). Then, at each load and several times: plays the workload live,
-simulates the same requests (troupe-loadgen simulate --replay), and compares. Goals are for the mean of the ratios,
-which comes with its 95 % interval.
+simulates the same requests (troupe-loadgen simulate --replay), and compares. A goal is met where the whole 95 %
+interval of the mean ratio lies within it, missed where all of it lies outside; else it is undecided.
 
 A machine that is not quiet gives no result: where others use a CPU, the host steals time or compute threads lose their
-cores, it says so in place of a number. Ten minutes with the defaults; four cores.
+cores, it says so in place of a number. A quarter of an hour with the defaults; four cores.
 
 Usage: bench/simulator/check.py [--build DIR] [--loads 0.3 0.6] [--repetitions N] [--seconds N] [--threads N]
            [--server-cpus 0-2] [--client-cpus 3] [--anyway] [100m smollm2 demo ...]
-Exit status: 0 if all goals are met, 1 if one is missed, 77 if there is no result.
+Exit status: 0 if all goals are met, 1 if one is missed, 77 if there is no result, or one is undecided.
 """
 import argparse
 import json
@@ -26,7 +26,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from intervals import interval  # noqa: E402
+from intervals import FEWEST, interval, verdict_near  # noqa: E402
 from live_server import DEMO_MODEL, ROOT, Server, results, run  # noqa: E402
 from quiet import Watch  # noqa: E402
 from random_llama import random_llama  # noqa: E402
@@ -209,7 +209,7 @@ class Check:
         return ratios, noise.reasons()
 
     def compare(self, load, rate):
-        """True: the goals are met. None: no result."""
+        """True: the goals are met. False: one is missed. None: no result, or one is undecided."""
         print(f"  load {load}: {rate:.2f} conversations/s", flush=True)
         all_ratios = []
         for seed in range(1, self.arguments.repetitions + 1):
@@ -218,16 +218,17 @@ class Check:
                 print(f"    NO RESULT: the machine was not quiet: {'; '.join(reasons)}", flush=True)
                 return None
             all_ratios.append(ratios)
-        is_met = True
+        verdicts = []
         for name, goal in MEASURES.items():
             found = interval([ratios[name] for ratios in all_ratios])
             text = f"    simulated / live {name:18s} {found.mean:.3f} ({found.low:.3f} to {found.high:.3f})"
             if goal is not None and not self.arguments.anyway:
-                is_within = abs(found.mean - 1) <= goal
-                is_met = is_met and is_within
-                text += f"   goal within {100 * goal:.0f} %: {'met' if is_within else 'MISSED'}"
+                verdicts.append(verdict_near(found, 1, goal))
+                text += f"   goal within {100 * goal:.0f} %: {verdicts[-1]}"
             print(text, flush=True)
-        return None if self.arguments.anyway else is_met
+        if "MISSED" in verdicts:
+            return False
+        return True if verdicts and set(verdicts) == {"met"} else None
 
     def run(self):
         """An outcome for each load."""
@@ -250,7 +251,7 @@ def parsed():
     parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(MODELS) + " (default: 100m smollm2)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--loads", type=float, nargs="+", default=[0.3, 0.6], help="shares of what the server can do")
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=FEWEST, help=f"fewer than {FEWEST} decide nothing")
     parser.add_argument("--seconds", type=float, default=30, help="of each live run")
     parser.add_argument("--threads", type=int, default=max(1, count // 2), help="of computation, each bound to a core")
     parser.add_argument("--server-cpus", type=cpus_in, default=set(range(max(1, count - 1))), help="such as 0-2")

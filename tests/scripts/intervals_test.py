@@ -10,7 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/cache/conversations")]
 import tables  # noqa: E402
-from intervals import interval, verdict  # noqa: E402
+from intervals import interval, verdict, verdict_near  # noqa: E402
 from measurement import Measurement  # noqa: E402
 
 
@@ -37,6 +37,14 @@ class Intervals(unittest.TestCase):
         self.assertEqual(verdict(interval([0.70, 1.20, 0.72, 1.10, 0.70]), 0.9, True), "undecided")
         self.assertEqual(verdict(interval([2.1, 2.2, 2.3, 2.2, 2.1]), 1.5, False), "met")
         self.assertEqual(verdict(interval([1.1, 1.2, 1.1, 1.2, 1.1]), 1.5, False), "MISSED")
+
+    def test_a_goal_on_both_sides_holds_the_whole_interval(self):
+        self.assertEqual(verdict_near(interval([1.01, 1.00, 0.99, 1.00, 1.00]), 1, 0.02), "met")
+        self.assertEqual(verdict_near(interval([1.00, 1.10, 0.90, 1.00, 1.00]), 1, 0.02), "undecided")
+        self.assertEqual(verdict_near(interval([0.80, 0.81, 0.79, 0.80, 0.80]), 1, 0.02), "MISSED")
+        self.assertEqual(verdict_near(interval([1.20, 1.21, 1.19, 1.20, 1.20]), 1, 0.02), "MISSED")
+        self.assertEqual(verdict_near(interval([1.00, 1.00, 1.00, 1.00, math.inf]), 1, 0.02), "MISSED")
+        self.assertTrue(verdict_near(interval([1.00, 1.00, 1.00]), 1, 0.02).startswith("undecided"))
 
     def test_few_seeds_decide_nothing(self):
         self.assertEqual(verdict(interval([0.7, 0.7]), 0.9, True), "undecided: 2 of 5 seeds")
