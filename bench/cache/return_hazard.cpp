@@ -167,6 +167,7 @@ class Play {
     if (all_[index].turn == 0) begin_next();
     Conversation& conversation = all_[index];
     if (conversation.turn > 0) hazard_.add(conversation.turn, now - conversation.idle_since, true);
+    if (conversation.is_idle) std::erase(idle_, index);
     conversation.is_idle = false;
     for (std::uint32_t page = 0; page < conversation.num_lost; ++page)
       lost_ += now >= kWarmup ? cost_of(page) : 0;
@@ -214,16 +215,16 @@ class Play {
     while (num_used_ + num_wanted > capacity_ && !victims.empty()) {
       const std::size_t index = victims.top().second;
       victims.pop();
+      if (!all_[index].has_pages()) continue;
       all_[index].num_lost += 1;
       num_used_ -= 1;
       if (all_[index].has_pages()) victims.emplace(value(index), index);
     }
   }
 
-  // It runs again, or has been away for so long that it counts as over; listed once a stay.
+  // It has been away for so long that it counts as over.
   bool is_done_with(std::size_t index, double now) {
     const Conversation& conversation = all_[index];
-    if (!conversation.is_idle) return true;
     if (conversation.has_pages() || now - conversation.idle_since < kSeconds / 2) return false;
     hazard_.add(conversation.turn, now - conversation.idle_since, false);
     return true;
@@ -235,7 +236,7 @@ class Play {
     next_estimate_ = now + 10;
     estimate_ = hazard_;
     for (const std::size_t index : idle_)
-      if (all_[index].is_idle) estimate_.add(all_[index].turn, now - all_[index].idle_since, false);
+      estimate_.add(all_[index].turn, now - all_[index].idle_since, false);
     return estimate_;
   }
 
@@ -244,7 +245,7 @@ class Play {
   double equal_tokens_;
   const Policy& policy_;
   std::vector<Conversation> all_;
-  std::vector<std::size_t> idle_;  // and some that run again
+  std::vector<std::size_t> idle_;  // each once, between two turns or after the last
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint32_t num_used_ = 0;
   ReturnHazard hazard_, estimate_;
