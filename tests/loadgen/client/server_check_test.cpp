@@ -5,6 +5,9 @@
 
 #include <map>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
 #include "loadgen/client/http/http_exchange.hpp"
 #include "loadgen/client/server/server_sampler.hpp"
 #include "tests/loadgen/client/scripted_server.hpp"
@@ -85,6 +88,20 @@ TEST_CASE("server check: nothing listens, no answer, and not ready are told apar
                        ServerUnreachable);
   PathServer without({});
   CHECK_NOTHROW(check_health(without.address()));
+}
+
+TEST_CASE("server check: a server that takes connections and never says a word is left when the time is up") {
+  boost::asio::io_context io;
+  const boost::asio::ip::tcp::acceptor silent(io, {boost::asio::ip::address_v4::loopback(), 0});
+  ServerAddress address{.host = "127.0.0.1", .port = silent.local_endpoint().port(), .prefix = ""};
+  SUBCASE("by http") {}
+  SUBCASE("by https, where the handshake has no end") {
+    address.is_https = true;
+    address.trust.is_insecure = true;
+  }
+  CHECK_THROWS_WITH_AS(
+      http_exchange(address, {.path = "/health", .api_key = {}, .json = {}, .timeout = 20ms}),
+      doctest::Contains("no answer in time"), ServerUnreachable);
 }
 
 TEST_CASE("server check: the model is the wanted one, or the first, or the error says which there are") {
