@@ -27,6 +27,9 @@ enum class Outcome : std::uint8_t {
 };
 inline constexpr std::size_t kNumOutcomes = 8;
 
+// RequestRecord::error of a kCancelled one whose client read no more, but kept the connection.
+inline constexpr std::string_view kStoppedReading = "its client stopped reading, as planned";
+
 // "completed", "timed_out": as files and tables name it.
 std::string_view outcome_name(Outcome outcome);
 std::optional<Outcome> outcome_from_name(std::string_view name);

@@ -46,6 +46,7 @@ void ClientConnection::send(std::string bytes, bool is_streamed, SteadyTime dead
   on_done_ = std::move(on_done);
   completion_ = {};
   completion_.started = steady_clock::now();
+  num_requests_ += 1;
   plan_impatience(impatience);
   if (state_ == State::kNew)
     connect();
@@ -53,17 +54,21 @@ void ClientConnection::send(std::string bytes, bool is_streamed, SteadyTime dead
     write();
 }
 
+// A timer that has run out can't be cancelled any more: its handler comes nevertheless, perhaps when
+// the request has its answer, or the connection the next one.
 void ClientConnection::plan_impatience(const Impatience& impatience) {
+  const auto number = num_requests_;
   if (impatience.hangs_up_at) {
     hang_up_.expires_at(*impatience.hangs_up_at);
-    hang_up_.async_wait([self = shared_from_this()](error_code error) {
-      if (!error) self->fail(Outcome::kCancelled, "its client hung up, as planned");
+    hang_up_.async_wait([self = shared_from_this(), number](error_code error) {
+      if (!error && self->is_awaited(number))
+        self->fail(Outcome::kCancelled, "its client hung up, as planned");
     });
   }
   if (impatience.stops_reading_at) {
     stall_.expires_at(*impatience.stops_reading_at);
-    stall_.async_wait([self = shared_from_this()](error_code error) {
-      if (!error) self->stop_reading();
+    stall_.async_wait([self = shared_from_this(), number](error_code error) {
+      if (!error && self->is_awaited(number)) self->stop_reading();
     });
   }
 }
@@ -121,6 +126,10 @@ void ClientConnection::read() {
 void ClientConnection::on_read(const error_code& error, std::size_t num_bytes) {
   const auto now = steady_clock::now();
   if (state_ != State::kBusy && state_ != State::kDraining) return;
+  if (has_stopped_reading_) {  // bytes that come to a read begun before are lost
+    if (error) fail(Outcome::kCancelled, std::string(kStoppedReading));
+    return;
+  }
   if (error) {
     const bool is_end = error == asio::error::eof || error == asio::ssl::error::stream_truncated;
     reader_->end(is_end ? "" : error.message(), now);
@@ -139,8 +148,7 @@ void ClientConnection::on_read(const error_code& error, std::size_t num_bytes) {
   } else if (buffer_.size() + kReadBytes > kMaxBufferBytes) {
     fail(Outcome::kBroken, "the answer is not HTTP: a line has no end");
   }
-  const bool wants_more = state_ == State::kBusy || state_ == State::kDraining;
-  if (wants_more && !has_stopped_reading_) read();
+  if (state_ == State::kBusy || state_ == State::kDraining) read();
 }
 
 void ClientConnection::check_deadline(SteadyTime now) {
@@ -161,7 +169,7 @@ void ClientConnection::abandon() {
 
 void ClientConnection::fail(Outcome outcome, const std::string& error) {
   if (has_stopped_reading_)
-    reader_->give_up(Outcome::kCancelled, "its client stopped reading, as planned", steady_clock::now());
+    reader_->give_up(Outcome::kCancelled, kStoppedReading, steady_clock::now());
   else
     reader_->give_up(outcome, error, steady_clock::now());
   settle(State::kClosed);

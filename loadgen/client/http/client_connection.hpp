@@ -6,6 +6,7 @@
 //   draining: the answer is delivered, the end of its body has not come yet.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,8 +25,8 @@ namespace troupe::loadgen {
 // A client that does not wait for its answer; none of both: it does.
 struct Impatience {
   std::optional<SteadyTime> hangs_up_at;
-  // It reads no more and keeps the connection, until the deadline or the end of the run.
-  // Kernels on the way still take as much as they have room for.
+  // It reads no more and keeps the connection, until the deadline or the end of the run; no
+  // other request gets it. Kernels on the way still take as much as they have room for.
   std::optional<SteadyTime> stops_reading_at;
 };
 
@@ -64,6 +65,8 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection> {
   void connect();
   void shake_hands();
   void plan_impatience(const Impatience& impatience);
+  // The request of this number, and its answer has not been delivered.
+  bool is_awaited(std::uint64_t number) const { return number == num_requests_ && on_done_; }
   void stop_reading();
   void write();
   void read();
@@ -78,7 +81,8 @@ class ClientConnection : public std::enable_shared_from_this<ClientConnection> {
   std::optional<TlsClient::Stream> encrypted_;  // over socket_, from the handshake on
   OnFree on_free_;
   boost::asio::steady_timer hang_up_, stall_;
-  bool has_stopped_reading_ = false;
+  std::uint64_t num_requests_ = 0;
+  bool has_stopped_reading_ = false;  // once true: no further request is sent
   State state_ = State::kNew;
   boost::beast::flat_buffer buffer_;
   std::string request_;  // stays until it is written

@@ -482,3 +482,29 @@ TEST_CASE("load driver: a client that stops reading keeps its connection until i
   CHECK(run.result.records[0].finished >= 300ms);
   CHECK(run.result.records[0].gaps_us.size() < 90);
 }
+
+TEST_CASE(
+    "load driver: an answer that comes after its client stopped reading is not read, nor spoils the next") {
+  ScriptedServer server([](const ScriptedExchange&, std::size_t) {
+    auto answer =
+        whole_response("200 OK", R"({"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":)"
+                                 R"({"prompt_tokens":1,"completion_tokens":1}})");
+    answer.steps[0].delay = 20ms;
+    return answer;
+  });
+  auto plan = lone_requests(2, 100ms);
+  plan[0].turns[0].stops_reading_after = 0ms;
+  auto settings = settings_for(server);
+  settings.sampling.is_streamed = false;
+  settings.client.timeout = 300ms;
+  const auto run = play(settings, plan);
+  server.stop();
+  REQUIRE(run.result.records.size() == 2);
+  const auto stalled_first = run.result.records[0].conversation == 0;
+  const auto& stalled = run.result.records[stalled_first ? 0 : 1];
+  CHECK(stalled.outcome == Outcome::kCancelled);
+  CHECK(stalled.error == kStoppedReading);
+  CHECK(stalled.finished >= 300ms);
+  CHECK(run.result.records[stalled_first ? 1 : 0].outcome == Outcome::kCompleted);
+  CHECK(server.num_connections() == 2);
+}
