@@ -109,16 +109,16 @@ class Simulator {
   void add_servers(std::span<const WorkerKind> kinds);
   std::uint64_t push(Time time, Event::Kind kind, std::uint32_t index, std::uint64_t request = 0);
   void take(const Event& event);
+  bool is_current(const Event& event);
   void prefetch_next() const;
   bool may_send_at(Time time) const { return settings_.duration.count() == 0 || time < settings_.duration; }
   bool plan_conversation();
   std::uint32_t open_conversation();
   void begin_turn(std::uint32_t conversation);
-  bool is_open(const Event& event) { return requests_[event.index].number == event.request; }
   void arrive(std::uint32_t request);
   void cancel(std::uint32_t request);
   SimulatedRequest simulated_request(std::uint32_t request);
-  void complete_batch(const Event& event);
+  void complete_batch(std::uint32_t worker);
   void lose(std::uint32_t worker);
   void restart(std::uint32_t worker);
   void plan_loss(std::uint32_t worker);
@@ -219,21 +219,19 @@ std::uint64_t Simulator::push(Time time, Event::Kind kind, std::uint32_t index, 
 }
 
 void Simulator::take(const Event& event) {
-  if (event.kind <= Event::Kind::kBatchDone)  // the rest is no work of a request
+  if (event.kind <= Event::Kind::kBatchDone) {  // the rest is no work of a request
+    if (!is_current(event)) return;
     simulation_.result.duration = std::max(simulation_.result.duration, now_);
+  }
   switch (event.kind) {
     case Event::Kind::kConversation:
       begin_turn(open_conversation());
       plan_conversation();
       break;
     case Event::Kind::kTurn: begin_turn(event.index); break;
-    case Event::Kind::kArrival:
-      if (is_open(event)) arrive(event.index);
-      break;
-    case Event::Kind::kCancel:
-      if (is_open(event)) cancel(event.index);
-      break;
-    case Event::Kind::kBatchDone: complete_batch(event); break;
+    case Event::Kind::kArrival: arrive(event.index); break;
+    case Event::Kind::kCancel: cancel(event.index); break;
+    case Event::Kind::kBatchDone: complete_batch(event.index); break;
     case Event::Kind::kQueueCheck:
       has_check_event_[event.index] = false;
       servers_[event.index].check_queue();
@@ -247,6 +245,17 @@ void Simulator::take(const Event& event) {
     case Event::Kind::kLoss: lose(event.index); break;
     case Event::Kind::kRestart: restart(event.index); break;
     case Event::Kind::kSample: take_sample(); break;
+  }
+}
+
+// A request may have ended before it arrives, or before its client would hang up; batches of a
+// worker that was lost never end.
+bool Simulator::is_current(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::kArrival:
+    case Event::Kind::kCancel: return requests_[event.index].number == event.request;
+    case Event::Kind::kBatchDone: return workers_[event.index].batch_event == event.order;
+    default: return true;
   }
 }
 
@@ -351,10 +360,8 @@ SimulatedRequest Simulator::simulated_request(std::uint32_t index) {
   return request;
 }
 
-// Batches of a worker that was lost never end.
-void Simulator::complete_batch(const Event& event) {
-  WorkerPlace& worker = workers_[event.index];
-  if (worker.batch_event != event.order) return;
+void Simulator::complete_batch(std::uint32_t index) {
+  WorkerPlace& worker = workers_[index];
   worker.batch_event = 0;
   servers_[worker.server].complete_batch(worker.id);
   if (!events_.empty() && events_.top().kind == Event::Kind::kBatchDone) {

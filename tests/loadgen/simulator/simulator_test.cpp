@@ -348,6 +348,14 @@ TEST_CASE("simulator: a client that hangs up frees its place at once, and has no
   CHECK(records[2].finished == 5ms);
 }
 
+TEST_CASE("simulator: a run is no longer for a client that would have hung up after its answer") {
+  auto patient = lone_request(0ms, 8, 5);
+  patient.turns[0].cancelled_after = 60s;
+  const auto simulation = play(plain_profile(), {patient});
+  CHECK(simulation.result.records.at(0).outcome == Outcome::kCompleted);
+  CHECK(simulation.result.duration == simulation.result.records[0].finished);
+}
+
 TEST_CASE("simulator: a client that stops reading is refused") {
   auto conversation = lone_request(0ms, 8, 5);
   conversation.turns[0].stops_reading_after = 1ms;
