@@ -126,7 +126,7 @@ class Simulator {
   void follow(std::uint32_t server);
   void schedule(std::uint32_t server);
   void hear(const ServerEvent& event);
-  void add_gap(RequestRecord& record) const;
+  void add_token(RequestRecord& record) const;
   void end_request(std::uint32_t request, Outcome outcome);
   void end_conversation(std::uint32_t conversation);
   void take_sample();
@@ -432,7 +432,7 @@ void Simulator::hear(const ServerEvent& event) {
       record.cached_tokens = event.cached_tokens;
       record.server_queue = event.queue_time;
       break;
-    case ServerEvent::Kind::kToken: add_gap(record); break;
+    case ServerEvent::Kind::kToken: add_token(record); break;
     case ServerEvent::Kind::kFinished:
       record.last_token = now_;
       record.output_tokens = requests_[index].max_tokens;
@@ -456,7 +456,8 @@ void Simulator::hear(const ServerEvent& event) {
   }
 }
 
-void Simulator::add_gap(RequestRecord& record) const {
+void Simulator::add_token(RequestRecord& record) const {
+  record.output_tokens += 1;
   const auto gap = std::chrono::duration_cast<std::chrono::microseconds>(now_ - record.last_token);
   record.gaps_us.push_back(static_cast<std::uint32_t>(
       std::min<std::int64_t>(gap.count(), std::numeric_limits<std::uint32_t>::max())));

@@ -44,7 +44,9 @@ struct SimulationSettings {
   // Nothing is sent at or after this; 0: all that is planned.
   std::chrono::nanoseconds duration{0};
   LossSettings losses = {};
-  bool records_gaps = true;                                           // four bytes for each token
+  // Four bytes for each token. Without them only the first token of requests that were not
+  // completed is counted.
+  bool records_gaps = true;
   std::chrono::nanoseconds sample_interval{std::chrono::seconds(1)};  // 0: no samples
 };
 

@@ -342,6 +342,7 @@ TEST_CASE("simulator: a client that hangs up frees its place at once, and has no
   CHECK(records[0].outcome == Outcome::kCancelled);
   CHECK(records[0].finished == 20ms);
   CHECK(records[0].gaps_us.size() > 10);
+  CHECK(records[0].output_tokens == records[0].gaps_us.size() + 1);
   CHECK(records[1].outcome == Outcome::kCompleted);
   CHECK(records[1].first_token < 25ms);
   CHECK(records[2].outcome == Outcome::kCancelled);
