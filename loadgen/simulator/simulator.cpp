@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "loadgen/seconds.hpp"
 #include "loadgen/simulator/synthetic_tokens.hpp"
 #include "loadgen/workload/random_source.hpp"
 
@@ -16,6 +17,9 @@ namespace troupe::loadgen {
 namespace {
 
 using Time = std::chrono::nanoseconds;
+
+// Conversations of a closed loop that may end at one time, besides one of each user.
+constexpr std::uint64_t kMostEndsAtOnce = 100'000;
 
 struct Event {
   enum class Kind : std::uint8_t {
@@ -129,6 +133,7 @@ class Simulator {
   void add_token(RequestRecord& record) const;
   void end_request(std::uint32_t request, Outcome outcome);
   void end_conversation(std::uint32_t conversation);
+  void require_progress();
   void take_sample();
   ServerTotals sum_totals() const;
   void require_conservation() const;
@@ -146,6 +151,8 @@ class Simulator {
   std::vector<WorkerPlace> workers_;
   std::vector<RandomSource> losses_;  // by worker
   std::uint64_t num_requests_ = 0, num_ended_ = 0;
+  Time last_end_{-1};                // of a user's conversation
+  std::uint64_t num_ended_now_ = 0;  // of them, at that time
   std::unique_ptr<DispatchPolicy> dispatch_;
 
   std::priority_queue<Event, std::vector<Event>, IsLater> events_;
@@ -495,8 +502,19 @@ void Simulator::end_request(std::uint32_t index, Outcome outcome) {
 void Simulator::end_conversation(std::uint32_t index) {
   conversations_.remove(index);
   if (settings_.num_users == 0 || !plan_conversation()) return;
+  require_progress();
   const Time next = now_ + planned_.turns.at(0).think_time;
   if (may_send_at(next)) push(next, Event::Kind::kTurn, open_conversation());
+}
+
+// Clients that hang up at once, or are refused at once, and begin again would do so for ever.
+void Simulator::require_progress() {
+  num_ended_now_ = now_ == last_end_ ? num_ended_now_ + 1 : 1;
+  last_end_ = now_;
+  if (num_ended_now_ <= settings_.num_users + kMostEndsAtOnce) return;
+  throw std::runtime_error("simulation: expected users whose conversations take time, or a pause, got " +
+                           std::to_string(num_ended_now_) + " that ended at " +
+                           std::to_string(in_seconds(now_)) + " s, each cancelled or refused at once");
 }
 
 void Simulator::take_sample() {

@@ -59,7 +59,8 @@ struct Simulation {
 // Checks at the end that nothing was lost: each request has ended once, and every page is
 // free or cached. Throws std::runtime_error if that is not so, a profile has a problem, the
 // kinds can't be workers of one server, a client of the plan stops reading, a class is
-// unknown or there is no worker. Any thread; the source is used by this call alone.
+// unknown, there is no worker, or users of a closed loop begin again and again in no time. Any thread; the
+// source is used by this call alone.
 Simulation simulate(std::span<const WorkerKind> kinds, ConversationSource& source,
                     std::vector<RequestClass> classes, const SimulationSettings& settings);
 // settings.num_workers of one kind.

@@ -357,6 +357,28 @@ TEST_CASE("simulator: a run is no longer for a client that would have hung up af
   CHECK(simulation.result.duration == simulation.result.records[0].finished);
 }
 
+TEST_CASE("simulator: a closed loop whose users come back in no time is refused") {
+  class Endless final : public ConversationSource {
+   public:
+    explicit Endless(PlannedConversation conversation) : conversation_(std::move(conversation)) {}
+    bool next(PlannedConversation& conversation) override {
+      conversation = conversation_;
+      return true;
+    }
+
+   private:
+    PlannedConversation conversation_;
+  };
+  auto conversation = lone_request(0ms, 8, 5);
+  SUBCASE("since they hang up at once") { conversation.turns[0].cancelled_after = 0ms; }
+  SUBCASE("since they can't be served") { conversation.turns[0].prompt_tokens = 2000; }
+  Endless source(conversation);
+  CHECK_THROWS_WITH_AS(
+      simulate(plain_profile(), source, {RequestClass{}}, {.num_users = 2, .duration = 1s}),
+      doctest::Contains("simulation: expected users whose conversations take time, or a pause, got 100003"),
+      std::runtime_error);
+}
+
 TEST_CASE("simulator: a client that stops reading is refused") {
   auto conversation = lone_request(0ms, 8, 5);
   conversation.turns[0].stops_reading_after = 1ms;
