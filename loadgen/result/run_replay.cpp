@@ -10,7 +10,8 @@ namespace {
 
 using TurnRecords = std::map<std::uint32_t, const RequestRecord*>;  // by turn
 
-PlannedTurn turn_of(const RequestRecord& record, const RequestRecord* before) {
+// max_tokens: of the record's class.
+PlannedTurn turn_of(const RequestRecord& record, const RequestRecord* before, std::uint32_t max_tokens) {
   PlannedTurn turn;
   turn.prompt_tokens = record.prompt_tokens;
   if (before) {
@@ -21,10 +22,18 @@ PlannedTurn turn_of(const RequestRecord& record, const RequestRecord* before) {
   }
   turn.output_tokens = std::max(record.output_tokens, 1U);
   if (record.outcome == Outcome::kCancelled) {
-    turn.output_tokens = 0;  // its length was never seen
-    turn.cancelled_after = record.finished - record.intended;
+    // Its length was never seen, but that it is more than came.
+    turn.output_tokens = std::max(record.output_tokens + 1, max_tokens);
+    if (record.error == kStoppedReading)
+      turn.stops_reading_after = std::max(record.last_token, record.intended) - record.intended;
+    else
+      turn.cancelled_after = record.finished - record.intended;
   }
   return turn;
+}
+
+std::uint32_t max_tokens_of(const RunResult& result, const RequestRecord& record) {
+  return record.request_class < result.classes.size() ? result.classes[record.request_class].max_tokens : 1;
 }
 
 }  // namespace
@@ -41,7 +50,7 @@ std::vector<PlannedConversation> conversations_of(const RunResult& result) {
     for (const auto& [turn, record] : turns) {
       if (!before) conversation.start = record->intended;
       conversation.request_class = record->request_class;
-      conversation.turns.push_back(turn_of(*record, before));
+      conversation.turns.push_back(turn_of(*record, before, max_tokens_of(result, *record)));
       before = record;
     }
     conversations.push_back(std::move(conversation));

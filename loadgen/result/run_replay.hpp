@@ -12,7 +12,9 @@
 namespace troupe::loadgen {
 
 // In order of their start. Turns that were not completed are tried with the
-// output length 1 they at least had. Think times are those between the end of a
+// output length 1 they at least had. Turns that their client cancelled have their class's
+// max_tokens, or a token more than came, and are cancelled after the same time; where it
+// stopped reading, it does so after the last token that it read. Think times are those between the end of a
 // turn and the intended time of the next. A turn keeps the part of its history that the
 // server found cached: answers come back as text, which may be other tokens.
 std::vector<PlannedConversation> conversations_of(const RunResult& result);

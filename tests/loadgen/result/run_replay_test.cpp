@@ -81,4 +81,27 @@ TEST_CASE("run replay: what was not completed is tried for a token") {
   CHECK(conversations_of(run).at(0).turns.at(0).output_tokens == 1);
 }
 
+TEST_CASE("run replay: a client hangs up after the same time, in an answer longer than it saw") {
+  RunResult run;
+  run.classes.resize(1);
+  run.classes[0].max_tokens = 20;
+  run.records = {record_of(0, 0, 5ms, 8, 300), record_of(1, 0, 6ms, 8, 3)};
+  for (auto& record : run.records) record.outcome = Outcome::kCancelled;
+  const auto conversations = conversations_of(run);
+  CHECK(conversations.at(0).turns.at(0).cancelled_after == 10ms);
+  CHECK(conversations.at(0).turns.at(0).output_tokens == 301);
+  CHECK(conversations.at(1).turns.at(0).output_tokens == 20);
+}
+
+TEST_CASE("run replay: a client that stopped reading did not hang up") {
+  RunResult run;
+  run.records = {record_of(0, 0, 5ms, 8, 3)};
+  run.records[0].outcome = Outcome::kCancelled;
+  run.records[0].error = kStoppedReading;
+  run.records[0].last_token = 9ms;
+  const auto turn = conversations_of(run).at(0).turns.at(0);
+  CHECK_FALSE(turn.cancelled_after);
+  CHECK(turn.stops_reading_after == 4ms);
+}
+
 TEST_CASE("run replay: an empty run is no conversation") { CHECK(conversations_of({}).empty()); }
