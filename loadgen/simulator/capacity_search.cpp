@@ -65,6 +65,19 @@ double share(std::uint64_t part, std::uint64_t whole, double of_nothing) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : of_nothing;
 }
 
+// nullopt: of one of them nothing was measured.
+std::optional<std::chrono::nanoseconds> median_of(const PercentileObjective& objective,
+                                                  const std::vector<Summary>& by_seed) {
+  std::vector<std::chrono::nanoseconds> measured;
+  for (const Summary& summary : by_seed) {
+    if (objective.statistics(summary.total).count == 0) return std::nullopt;
+    measured.push_back(objective.measured(summary.total));
+  }
+  if (measured.empty()) return std::nullopt;
+  std::sort(measured.begin(), measured.end());
+  return measured[measured.size() / 2];
+}
+
 }  // namespace
 
 const LatencyStatistics& PercentileObjective::statistics(const Measures& measures) const {
@@ -113,11 +126,8 @@ CapacityTrial judge(std::uint32_t num_workers, const std::vector<PercentileObjec
     trial.completed_share = std::min(trial.completed_share, share(summary.total.num_completed, num_left, 1));
   }
   for (const auto& objective : objectives) {
-    std::vector<std::chrono::nanoseconds> measured;
-    for (const Summary& summary : by_seed) measured.push_back(objective.measured(summary.total));
-    std::sort(measured.begin(), measured.end());
-    trial.measured.push_back(measured.empty() ? std::chrono::nanoseconds{0} : measured[measured.size() / 2]);
-    if (trial.measured.back() > objective.limit) trial.is_met = false;
+    trial.measured.push_back(median_of(objective, by_seed));
+    if (!trial.measured.back() || *trial.measured.back() > objective.limit) trial.is_met = false;
   }
   if (trial.completed_share < 1) trial.is_met = false;
   return trial;

@@ -34,9 +34,10 @@ std::vector<PercentileObjective> parse_objectives(std::string_view text);
 
 struct CapacityTrial {
   std::uint32_t num_workers = 0;
-  std::vector<std::chrono::nanoseconds> measured;  // one an objective: the median over seeds
-  double completed_share = 0;                      // the least over seeds; of what can be served at all
-  double rejected_share = 0;                       // the most over seeds: longer than a sequence may be
+  // One an objective: the median over seeds; nullopt: one of them completed nothing that has it.
+  std::vector<std::optional<std::chrono::nanoseconds>> measured;
+  double completed_share = 0;  // the least over seeds; of what can be served at all
+  double rejected_share = 0;   // the most over seeds: longer than a sequence may be
   bool is_met = false;
 };
 
@@ -46,7 +47,7 @@ struct CapacityAnswer {
 };
 
 // try_workers(n): simulates all seeds with n workers. An objective is met if
-// all its measures are within their limits and every request was completed but
+// it was measured, all its measures are within their limits and every request was completed but
 // those that no number of workers could serve.
 // That more workers never do worse is taken for granted.
 CapacityAnswer find_fewest_workers(const std::function<CapacityTrial(std::uint32_t)>& try_workers,

@@ -33,7 +33,8 @@ std::string number_cell(double value) {
 // Below a completed share of one nothing else counts.
 std::string trial_cell(const CapacityTrial& trial, std::size_t objective) {
   if (trial.num_workers == 0) return right_aligned("-", kMeasureWidth);
-  std::string text = milliseconds_text(trial.measured.at(objective));
+  const auto& measured = trial.measured.at(objective);
+  std::string text = measured ? milliseconds_text(*measured) : "not measured";
   if (trial.completed_share < 1) {
     char share[32];
     std::snprintf(share, sizeof share, " (%.1f %% refused)", 100 * (1 - trial.completed_share));

@@ -32,6 +32,7 @@ Summary summary_of(std::chrono::nanoseconds ttft_p99, std::uint64_t num_complete
   Summary summary;
   summary.total.num_requests = 10;
   summary.total.num_completed = num_completed;
+  summary.total.latencies.time_to_first_token.count = num_completed;
   summary.total.latencies.time_to_first_token.p99 = ttft_p99;
   return summary;
 }
@@ -92,6 +93,18 @@ TEST_CASE("capacity: the median over seeds counts, and every request must be com
   const auto refused = judge(2, objectives, {summary_of(90ms), summary_of(90ms, 9)});
   CHECK_FALSE(refused.is_met);
   CHECK(refused.completed_share == doctest::Approx(0.9));
+}
+
+TEST_CASE("capacity: a server whose clients all hang up keeps no objective") {
+  auto summary = summary_of(0ms, 0);
+  summary.total.num_by_outcome[static_cast<std::size_t>(Outcome::kCancelled)] = 10;
+  const CapacityTable table(parse_objectives("ttft_p99=100ms"));
+  const auto trial =
+      judge(2, parse_objectives("ttft_p99=100ms"), {summary_of(90ms), summary, summary_of(90ms)});
+  CHECK_FALSE(trial.is_met);
+  std::ostringstream out;
+  table.print_row(out, 4, {.fewest = {}, .one_less = trial});
+  CHECK(out.str() == "         4       > 2                 not met            not measured\n");
 }
 
 TEST_CASE("capacity: what no number of workers can serve does not count, and is said") {
