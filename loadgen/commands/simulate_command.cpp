@@ -179,8 +179,9 @@ std::vector<WorkerKind> kinds_of(const SimulateFlags& flags) {
   for (std::size_t i = 0; i < flags.profiles.size(); ++i) {
     kinds.push_back({.profile = read_cost_profile(flags.profiles[i]),
                      .count = flags.workers.empty() ? 1 : flags.workers[i]});
-    apply_server(flags, kinds.back().profile.serving);
+    // First, as flags of the server are of the hardware that is simulated.
     move_to_other_hardware(flags, kinds.back().profile);
+    apply_server(flags, kinds.back().profile.serving);
   }
   return kinds;
 }

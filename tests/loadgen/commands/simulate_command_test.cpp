@@ -6,6 +6,7 @@
 #include "app/costs/profile_json.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "tests/loadgen/simulator/simulated_traffic.hpp"
+#include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe::loadgen {
@@ -23,6 +24,34 @@ TEST_CASE("simulate command: another link needs a profile that weighs copies aga
                        std::runtime_error);
   profile.serving.load_from_host = {.fixed = 7, .per_page = 8};
   CHECK(simulate_on(profile) == kSuccess);
+}
+
+TEST_CASE("simulate command: what is said of the server is of the hardware that is simulated") {
+  const test::TemporaryDirectory folder;
+  auto profile = plain_profile();
+  profile.serving.settings.cache_policy = EvictionPolicy::kValue;
+  profile.serving.num_pages = 24;
+  profile.serving.num_host_pages = 100;
+  profile.serving.limits.page_capacity = 24 * 16;
+  profile.serving.recompute_cost.constant = 1e9;  // nanoseconds: any load is cheaper
+  const auto workload = folder.write("traffic.toml",
+                                     "[workload]\nmax_conversations = 6\n"
+                                     "[arrivals]\nkind = \"constant\"\nrate = 5\n"
+                                     "[[class]]\nprompt_tokens = 150\noutput_tokens = 4\n"
+                                     "turns = 2\nthink_time_s = 3\n");
+  // An a100's link to its host is half as fast as an h100's.
+  const auto requests = [&](const std::string& name, double profiled_us, std::vector<std::string> more) {
+    profile.serving.load_from_host = {.fixed = 0, .per_page = profiled_us * 1000};
+    const auto out = folder.path() / name;
+    more.insert(more.end(),
+                {"--profile", folder.write(name + ".json", profile_json(profile, {})), "--workload", workload,
+                 "--measured-on", "h100", "--what-if", "a100", "--out", out});
+    REQUIRE(simulate_command(more) == kSuccess);
+    return test::file_text(out / "requests.jsonl");
+  };
+  const auto asked = requests("asked", 9000, {"--page-copy-us", "20000"});
+  CHECK(asked == requests("as_slow", 10'000, {}));
+  CHECK(asked != requests("slower", 20'000, {}));
 }
 
 TEST_CASE("simulate command: several kinds of workers, losses and a disk") {
