@@ -225,10 +225,10 @@ Service::Handled Service::handle(const HttpRequest& request, const RouteMatch& a
     reply.allow = route.allow;
     return reply;
   }
-  return dispatch(request, route, *tenant, access);
+  return dispatch(request, route, door, *tenant, access);
 }
 
-Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch& route,
+Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch& route, Door door,
                                    const std::string& tenant, const Access& access) {
   switch (route.route) {
     case Route::kChatCompletions: return generation(request, route.route, ResponseShape::kChat, tenant);
@@ -263,7 +263,8 @@ Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch&
     case Route::kReady: return readiness(!tenant_of(request, access));
     case Route::kLive:
     case Route::kPing: return Reply{.body = "{\"status\":\"ok\"}"};
-    case Route::kMetrics: return metrics(request.accept);
+    case Route::kMetrics:
+      return metrics(request.accept, door == Door::kMetrics ? std::nullopt : std::optional(tenant));
     case Route::kVersion: return Reply{.body = "{\"version\":" + json_string(options_.version) + "}"};
     case Route::kOpenApi: return Reply{.body = openapi_json(options_.version)};
     case Route::kPage: return page(request, route);
@@ -559,10 +560,11 @@ Reply Service::readiness(bool is_stranger) const {
   return reply;
 }
 
-Reply Service::metrics(std::string_view accept) const {
+Reply Service::metrics(std::string_view accept, const std::optional<std::string>& tenant) const {
   metrics_.ready.set(is_ready(engine_.status()) ? 1 : 0);
   const ExpositionFormat format = choose_exposition(accept);
-  return Reply{.content_type = content_type(format), .body = metrics_.expose(format)};
+  return Reply{.content_type = content_type(format),
+               .body = tenant ? metrics_.expose_to(*tenant, format) : metrics_.expose(format)};
 }
 
 Reply error_reply(const HttpError& error) {

@@ -91,7 +91,7 @@ class Service {
                                                   Door door);
   void note_foreign_page(std::string_view origin);
   Reply preflight(const HttpRequest& request, const RouteMatch& route) const;
-  Handled dispatch(const HttpRequest& request, const RouteMatch& route, const std::string& tenant,
+  Handled dispatch(const HttpRequest& request, const RouteMatch& route, Door door, const std::string& tenant,
                    const Access& access);
   std::optional<Reply> refuse_inference(const HttpRequest& request, Route route) const;
   Reply refuse_body(const ApiError& error) const;
@@ -109,7 +109,8 @@ class Service {
   Reply health(bool is_stranger) const;
   bool is_ready(const EngineStatus& status) const;
   Reply readiness(bool is_stranger) const;
-  Reply metrics(std::string_view accept) const;
+  // tenant: who asks; nothing: the operator.
+  Reply metrics(std::string_view accept, const std::optional<std::string>& tenant) const;
   Reply page(const HttpRequest& request, const RouteMatch& route) const;
 
   Engine& engine_;

@@ -40,6 +40,8 @@ const Bounds kTokens = {1,   2,    4,    8,    16,   32,    64,    128,   256,
 const Bounds kSequences = {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024};
 const Bounds kChoices = {1, 2, 5, 10, 20};
 
+constexpr const char* kTenantLabel = "tenant";
+
 enum class Unit { kSeconds, kCount };
 
 HistogramLayout::Settings layout_of(Unit unit, Bounds cuts) {
@@ -54,6 +56,22 @@ std::vector<ClientMetric::Label> labels_as_list(const Labels& labels) {
   std::vector<ClientMetric::Label> list;
   for (const auto& [name, value] : labels) list.push_back({name, value});
   return list;
+}
+
+std::string written(const CollectedMetrics& metrics, ExpositionFormat format) {
+  return format == ExpositionFormat::kProtobuf ? protobuf_of(metrics)
+                                               : prometheus::TextSerializer().Serialize(metrics.families);
+}
+
+// Metrics of other tenants.
+void leave_out_others(std::vector<MetricFamily>& families, const std::string& tenant) {
+  const auto is_of_other = [&](const ClientMetric& metric) {
+    return std::any_of(metric.label.begin(), metric.label.end(), [&](const ClientMetric::Label& label) {
+      return label.name == kTenantLabel && label.value != tenant;
+    });
+  };
+  for (MetricFamily& family : families) std::erase_if(family.metric, is_of_other);
+  std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
 }
 
 ClientMetric::Histogram classic(const HistogramCounts& counts, const Bounds& bounds) {
@@ -169,9 +187,13 @@ Metrics::Metrics(std::string_view model_name, MetricsOptions options)
 Metrics::~Metrics() = default;
 
 std::string Metrics::expose(ExpositionFormat format) const {
-  const CollectedMetrics metrics = implementation_->collect();
-  return format == ExpositionFormat::kProtobuf ? protobuf_of(metrics)
-                                               : prometheus::TextSerializer().Serialize(metrics.families);
+  return written(implementation_->collect(), format);
+}
+
+std::string Metrics::expose_to(const std::string& tenant, ExpositionFormat format) const {
+  CollectedMetrics metrics = implementation_->collect();
+  leave_out_others(metrics.families, tenant);
+  return written(metrics, format);
 }
 
 void Metrics::define_requests() {
@@ -333,11 +355,11 @@ void Metrics::have_workers(std::uint32_t num_workers) {
 
 TenantMetrics Metrics::of_tenant(const std::string& name) {
   auto& make = *implementation_;
-  const Labels tenant = {{"tenant", name}};
+  const Labels tenant = {{kTenantLabel, name}};
   const auto refused = [&](const std::string& limit) {
     return make.counter("troupe_by_tenant_refused_total",
                         "Requests of a tenant that were refused by a limit of its own.",
-                        {{"limit", limit}, {"tenant", name}});
+                        {{"limit", limit}, {kTenantLabel, name}});
   };
   return {
       .requests = make.gauge("troupe_by_tenant_requests", "Requests of a tenant that are under way.", tenant),

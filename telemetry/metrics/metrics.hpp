@@ -88,6 +88,8 @@ class Metrics {
 
   // The body of /metrics. Takes about a millisecond, and makes no other thread wait.
   std::string expose(ExpositionFormat format = ExpositionFormat::kText) const;
+  // So, too, without what other tenants have of of_tenant().
+  std::string expose_to(const std::string& tenant, ExpositionFormat format) const;
 
   // requests_total{finished_reason}
   Counter requests_stop, requests_length, requests_cancelled, requests_error;
