@@ -60,6 +60,9 @@ class KeyFileReader {
     const std::string key = is_for_others || words.size() < 2 ? "" : words[1];
     if (!is_for_others && !is_api_key(key))
       throw std::runtime_error("expected a key of 1 to 512 printable ASCII characters");
+    if (!is_for_others && is_tenant_limit(key))
+      throw std::runtime_error(
+          "expected a key behind the tenant's name, got a limit: those stand behind the key");
     words.erase(words.begin(), words.begin() + (is_for_others ? 1 : 2));
     if (is_for_others && words.empty())
       throw std::runtime_error("expected limits behind *, for tenants without limits of their own");

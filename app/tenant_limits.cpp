@@ -42,11 +42,17 @@ std::string known_names() {
   return names;
 }
 
-const KnownLimit& limit_of(std::string_view word) {
+// Null: none.
+const KnownLimit* find_limit(std::string_view word) {
   const std::string_view name = word.substr(0, word.find('='));
   const auto* const found = std::find_if(std::begin(kKnown), std::end(kKnown),
                                          [&](const KnownLimit& known) { return known.name == name; });
-  if (found == std::end(kKnown) || name.size() == word.size())
+  return found == std::end(kKnown) || name.size() == word.size() ? nullptr : found;
+}
+
+const KnownLimit& limit_of(std::string_view word) {
+  const KnownLimit* const found = find_limit(word);
+  if (found == nullptr)
     throw std::runtime_error("expected limits as NAME=NUMBER of " + known_names() + ", got more");
   return *found;
 }
@@ -68,6 +74,8 @@ double number_of(std::string_view word, const KnownLimit& known) {
 }
 
 }  // namespace
+
+bool is_tenant_limit(std::string_view word) { return find_limit(word) != nullptr; }
 
 TenantLimits parse_tenant_limits(const std::vector<std::string>& words) {
   TenantLimits limits;

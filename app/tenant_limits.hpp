@@ -3,11 +3,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policy/admitting/tenant_limits.hpp"
 
 namespace troupe {
+
+// A known limit's name and "=" are its beginning.
+bool is_tenant_limit(std::string_view word);
 
 // Throws std::runtime_error that names the limit; a word that is none is not repeated, because
 // it may be a part of a key.

@@ -99,6 +99,8 @@ TEST_CASE("api keys: limits that make no sense are refused by name") {
         {"alice sk-2 max_requests=1.5", "max_requests: expected a whole number"},
         {"alice sk-2 requests=5", "expected limits as NAME=NUMBER of max_requests"},
         {"alice sk-2 max_requests", "expected limits as NAME=NUMBER of max_requests"},
+        {"alice max_requests=8", "expected a key behind the tenant's name"},
+        {"alice burst_tokens=sk-2 sk-2", "expected a key behind the tenant's name"},
         {"bob sk-2 max_requests=3", "limits of this tenant are given twice"},
         {"*", "expected limits behind *"}}) {
     CAPTURE(words);
