@@ -80,7 +80,9 @@ ServiceManager::~ServiceManager() {
 }
 
 void ServiceManager::extend_start(std::chrono::microseconds most_time) const {
-  send("STATUS=models are loaded\nEXTEND_TIMEOUT_USEC=" + std::to_string(most_time.count()), MSG_DONTWAIT);
+  send("STATUS=models are being loaded; requests are not accepted yet\nEXTEND_TIMEOUT_USEC=" +
+           std::to_string(most_time.count()),
+       MSG_DONTWAIT);
 }
 
 void ServiceManager::say_ready() const { send("READY=1\nSTATUS=requests are accepted", kWaiting); }
