@@ -21,19 +21,19 @@ std::optional<Refusal> check_tree(const CellGraph& graph, const UnfoldingRule& r
     const CellGraph::Node& node = graph.node(i);
     const std::size_t num_children = graph.inputs(i).size();
     const bool has_word = node.token != CellGraph::kNoToken;
-    const std::string who = "Node " + std::to_string(i) + " has ";
-    if (has_word != (node.cell == 0)) return graph_refusal(who + "a word and is no leaf, or the reverse.");
+    const auto who = [i] { return "Node " + std::to_string(i) + " has "; };
+    if (has_word != (node.cell == 0)) return graph_refusal(who() + "a word and is no leaf, or the reverse.");
     if (has_word && static_cast<std::uint32_t>(node.token) >= vocabulary_size)
-      return graph_refusal(who + "the token id " + std::to_string(node.token) +
+      return graph_refusal(who() + "the token id " + std::to_string(node.token) +
                            ", outside the vocabulary of " + std::to_string(vocabulary_size) + ".");
     if (has_word && num_children > 0 && !rule.has_inner_words)
-      return graph_refusal(who + "a word and children, but this model's words are leaves.");
+      return graph_refusal(who() + "a word and children, but this model's words are leaves.");
     if (has_word) continue;
-    if (num_children == 0) return graph_refusal(who + "neither a word nor children.");
+    if (num_children == 0) return graph_refusal(who() + "neither a word nor children.");
     const bool fits =
         rule.is_exactly_max ? num_children == rule.max_children : num_children <= rule.max_children;
     if (!fits)
-      return graph_refusal(who + std::to_string(num_children) + " children, but this model's have " +
+      return graph_refusal(who() + std::to_string(num_children) + " children, but this model's have " +
                            (rule.is_exactly_max ? "exactly " : "at most ") +
                            std::to_string(rule.max_children) + ".");
   }

@@ -160,7 +160,7 @@ std::variant<EncodedPrompt, ApiError> encode_input(const ServedModel& model, con
   const bool is_cut = request.truncates && longest > 0;
   const auto* text = std::get_if<TextPrompt>(&request.prompt);
   if (const auto rule = model.unfolding(); rule && rule->kind == UnfoldingKind::kTree) {
-    if (text && !text->first) return encode_tree(model, text->text);
+    if (text && !text->first) return encode_tree(model, text->text, terms.is_interrupted);
     return invalid("The model " + model.name + " classifies trees: the input must be one.", "input");
   }
   if (!text) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/request/prompt/tree_encoding.hpp"
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "text/encoding_budget.hpp"
 #include "text/tree/syntax_tree.hpp"
 
 namespace troupe {
@@ -14,6 +16,9 @@ namespace {
 ApiError invalid(std::string message) {
   return {.kind = ApiErrorKind::kInvalidRequest, .message = std::move(message), .field = "input"};
 }
+
+// A word that is looked up costs about as much as so many steps of a tokenizer.
+constexpr std::size_t kStepsANode = 16;
 
 std::string name_of(std::uint32_t node) { return "Node " + std::to_string(node) + " of the tree has "; }
 
@@ -38,7 +43,10 @@ std::string problem_of(const UnfoldingRule& rule, const SyntaxTree::Node& node) 
 
 }  // namespace
 
-std::variant<EncodedPrompt, ApiError> encode_tree(const ServedModel& model, std::string_view text) {
+std::variant<EncodedPrompt, ApiError> encode_tree(const ServedModel& model, std::string_view text,
+                                                  const std::function<bool()>& is_interrupted) {
+  EncodingBudget budget(EncodingBudget::kUnlimited, is_interrupted);
+  budget.ask();
   const UnfoldingRule rule = *model.unfolding();
   SyntaxTree tree;
   try {
@@ -46,11 +54,13 @@ std::variant<EncodedPrompt, ApiError> encode_tree(const ServedModel& model, std:
   } catch (const TreeError& error) {
     return invalid(error.what());
   }
+  budget.ask();
   EncodedPrompt encoded;
   CellGraph graph;
   std::vector<CellGraph::NodeIndex> nodes(tree.nodes.size()), inputs;
   for (const std::uint32_t index : tree.children_first()) {
     const SyntaxTree::Node& node = tree.nodes[index];
+    budget.spend(kStepsANode);
     if (const std::string problem = problem_of(rule, node); !problem.empty())
       return invalid(name_of(index) + problem);
     const bool is_its_child = node.word.empty() && node.children.size() == 1 && rule.is_exactly_max;
