@@ -586,7 +586,9 @@ void RequestState::finish(const NewToken& token, std::optional<std::size_t> matc
     finished.mean_logprob = sum_of_logprobs_ / usage_.completion_tokens;
   finished.prompt_scores = std::move(prompt_scores_);
   finished.scores_held = std::move(scores_lease_);
-  finished.called_tools = parser_ && parser_->num_calls() > 0 && finished.reason == FinishReason::kStop;
+  const bool is_call_cut = matched_stop && parser_ && parser_->is_in_call();
+  finished.called_tools =
+      parser_ && parser_->num_calls() > 0 && !is_call_cut && finished.reason == FinishReason::kStop;
   finished_ = std::move(finished);
   if (token.end != SequenceEnd::kNotYet) is_with_scheduler_ = false;  // it knows already
   remember_turn();

@@ -64,6 +64,8 @@ class AnswerParser {
   [[nodiscard]] AnswerParts finish(AnswerEnd end = AnswerEnd::kWhole);
 
   std::uint32_t num_calls() const { return harmony_ ? harmony_->num_calls() : num_calls_; }
+  // A call has begun, and not ended: behind finish(kCut) it was cut.
+  bool is_in_call() const { return harmony_ ? harmony_->is_in_call() : arguments_.has_value(); }
   bool is_in_reasoning() const {
     return harmony_ ? harmony_->is_in_reasoning() : state_ == State::kReasoning;
   }

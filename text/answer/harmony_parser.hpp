@@ -49,6 +49,8 @@ class HarmonyParser {
   void push(std::string_view text, AnswerParts& out);
   void finish(AnswerEnd end, AnswerParts& out);
   std::uint32_t num_calls() const { return num_calls_; }
+  // A call has begun, and not ended.
+  bool is_in_call() const { return place_ == Place::kCall; }
   bool is_in_reasoning() const { return place_ == Place::kReasoning; }
   // The one call that is wanted was read.
   bool is_done() const { return is_done_; }

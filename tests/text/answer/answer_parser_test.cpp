@@ -346,6 +346,12 @@ TEST_CASE("answer parser: gpt-oss' call that is cut has no arguments, a header i
   CHECK(calls_of(read_in(harmony, {call}, AnswerEnd::kCut)) == "map()");
   CHECK(calls_of(read_in(harmony, {call, "{"}, AnswerEnd::kCut)) == "map({)");
   CHECK(calls_of(read_in(harmony, {call}, AnswerEnd::kWhole)) == "map({})");
+  AnswerParser parser(harmony);
+  (void)parser.push(call + "{}<|call|>");
+  CHECK_FALSE(parser.is_in_call());
+  (void)parser.push(call + "{");
+  (void)parser.finish(AnswerEnd::kCut);
+  CHECK(parser.is_in_call());
   const std::string headless = "<|channel|>final Yes.";
   CHECK(read_in(harmony, {headless}, AnswerEnd::kWhole).text == headless);
   CHECK(read_in(harmony, {headless}, AnswerEnd::kCut).text.empty());
