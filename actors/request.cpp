@@ -316,12 +316,12 @@ bool RequestState::lease_scores(std::size_t num_prompt) {
 // counted with the first.
 bool RequestState::charge_tenant(std::size_t num_prompt) {
   const GenerationRequest& request = *start_.request;
-  TenantTab* const tab = start_.stream->tab();
-  if (!tab || request.num_drawn_answers == 0) return true;
+  if (!start_.stream->tab() || request.num_drawn_answers == 0) return true;
   const std::size_t longest = environment_->board->serving_limits(request.model).longest_sequence();
   const std::uint64_t room = longest - std::min(longest, num_prompt);
   const std::uint64_t max_drawn = std::min<std::uint64_t>(request.max_tokens.value_or(UINT32_MAX), room);
-  const auto refusal = tab->reserve(num_prompt, max_drawn * request.num_drawn_answers, self_->clock().now());
+  const auto refusal =
+      start_.stream->charge_prompt(num_prompt, max_drawn * request.num_drawn_answers, self_->clock().now());
   if (refusal) fail(*refusal);
   return !refusal;
 }

@@ -46,13 +46,24 @@ CacheQuota TenantAccount::cache_quota() const {
   return share > 0 ? CacheQuota{.id = number_, .share = share} : CacheQuota{};
 }
 
-std::optional<ApiError> TenantAccount::reserve(std::uint64_t num_prompt, std::uint64_t max_drawn,
-                                               TimePoint now) {
+std::optional<ApiError> TenantAccount::reserve(TenantTab& tab, std::uint64_t num_prompt,
+                                               std::uint64_t max_drawn, TimePoint now) {
   const std::lock_guard lock(mutex_);
-  if (const auto refusal = meter_.reserve(num_prompt, max_drawn, now)) return refuse(*refusal);
-  metrics_.tokens.add(static_cast<double>(num_prompt));
+  if (tab.refusal_) return tab.refusal_;
+  if (const auto refusal = meter_.reserve(num_prompt, max_drawn, tab.num_reserved_, now)) {
+    tab.refusal_ = refuse(*refusal);
+    return tab.refusal_;
+  }
+  tab.num_reserved_ += num_prompt + max_drawn;
   publish();
   return std::nullopt;
+}
+
+void TenantAccount::keep(std::uint64_t num_prompt) { metrics_.tokens.add(static_cast<double>(num_prompt)); }
+
+void TenantAccount::put_back(std::uint64_t num_prompt) {
+  const std::lock_guard lock(mutex_);
+  meter_.put_back(num_prompt);
 }
 
 void TenantAccount::use(std::uint64_t num_tokens, TimePoint now) {
@@ -87,8 +98,8 @@ ApiError TenantAccount::refuse(const TenantMeter::Refusal& refusal) const {
       metrics_.refused_tokens.add();
       return {.kind = ApiErrorKind::kInvalidRequest,
               .message = whose + std::to_string(limits.max_tokens) +
-                         " tokens in flight; the prompt and the most tokens of the answers to this request "
-                         "alone are more. A smaller max_tokens may do.",
+                         " tokens in flight; the prompts and the most tokens of the answers to this request "
+                         "alone are more. Fewer prompts or a smaller max_tokens may do.",
               .field = "max_tokens"};
     case TenantMeter::Limit::kTokensPerMinute: break;
   }
@@ -105,12 +116,5 @@ void TenantAccount::publish() const {
 }
 
 TenantTab::~TenantTab() { account_->close(num_reserved_); }
-
-std::optional<ApiError> TenantTab::reserve(std::uint64_t num_prompt, std::uint64_t max_drawn,
-                                           TenantAccount::TimePoint now) {
-  auto refusal = account_->reserve(num_prompt, max_drawn, now);
-  if (!refusal) num_reserved_ += num_prompt + max_drawn;
-  return refusal;
-}
 
 }  // namespace troupe

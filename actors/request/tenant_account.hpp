@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tenant's use and limits (policy/admitting/tenant_meter.hpp), shared by the connections that let
-// its requests in and by the requests that use it. A tab is one client's request: all answers
-// to it share the tab, and what it holds is given back when the last one lets go of it.
+// its requests in and by the requests that use it. A tab is one client's request: all prompts and
+// answers of it share the tab, and what it holds is given back when the last one lets go of it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -44,8 +43,11 @@ class TenantAccount : public std::enable_shared_from_this<TenantAccount> {
 
  private:
   friend class TenantTab;
-  std::optional<ApiError> reserve(std::uint64_t num_prompt, std::uint64_t max_drawn, TimePoint now);
+  std::optional<ApiError> reserve(TenantTab& tab, std::uint64_t num_prompt, std::uint64_t max_drawn,
+                                  TimePoint now);
   void use(std::uint64_t num_tokens, TimePoint now);
+  void keep(std::uint64_t num_prompt);
+  void put_back(std::uint64_t num_prompt);
   void close(std::uint64_t num_reserved);
   ApiError refuse(const TenantMeter::Refusal& refusal) const;
   void publish() const;
@@ -65,14 +67,23 @@ class TenantTab {
   TenantTab(const TenantTab&) = delete;
   TenantTab& operator=(const TenantTab&) = delete;
 
-  // As TenantMeter's. Nothing: it is let in.
+  // As TenantMeter's. Nothing: it is let in. Behind a refusal the same one: it counts once.
   std::optional<ApiError> reserve(std::uint64_t num_prompt, std::uint64_t max_drawn,
-                                  TenantAccount::TimePoint now);
+                                  TenantAccount::TimePoint now) {
+    return account_->reserve(*this, num_prompt, max_drawn, now);
+  }
+  // A prompt that was let in is run now, or never: once for each.
+  void keep(std::uint64_t num_prompt) { account_->keep(num_prompt); }
+  void put_back(std::uint64_t num_prompt) { account_->put_back(num_prompt); }
   void use(std::uint64_t num_tokens, TenantAccount::TimePoint now) { account_->use(num_tokens, now); }
 
  private:
+  friend class TenantAccount;
+
   const std::shared_ptr<TenantAccount> account_;
-  std::atomic<std::uint64_t> num_reserved_ = 0;
+  // Guarded by the account's lock.
+  std::uint64_t num_reserved_ = 0;
+  std::optional<ApiError> refusal_;
 };
 
 }  // namespace troupe

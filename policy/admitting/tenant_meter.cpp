@@ -34,18 +34,25 @@ std::optional<TenantMeter::Refusal> TenantMeter::begin(TimePoint now) {
 }
 
 std::optional<TenantMeter::Refusal> TenantMeter::reserve(std::uint64_t num_prompt, std::uint64_t max_drawn,
-                                                         TimePoint now) {
+                                                         std::uint64_t num_of_request, TimePoint now) {
   const std::uint64_t num_new = num_prompt + max_drawn;
-  if (limits_.max_tokens > 0 && num_new > limits_.max_tokens) return Refusal{.limit = Limit::kTokensOfOne};
+  if (limits_.max_tokens > 0 && num_of_request + num_new > limits_.max_tokens)
+    return Refusal{.limit = Limit::kTokensOfOne};
   if (limits_.max_tokens > 0 && num_tokens_ + num_new > limits_.max_tokens)
     return Refusal{.limit = Limit::kTokens};
-  if (auto refusal = refuse_by_rate(now)) return refusal;
+  if (num_of_request == 0)
+    if (auto refusal = refuse_by_rate(now)) return refusal;
   take(num_prompt, now);
   num_tokens_ += num_new;
   return std::nullopt;
 }
 
 void TenantMeter::use(std::uint64_t num_tokens, TimePoint now) { take(num_tokens, now); }
+
+void TenantMeter::put_back(std::uint64_t num_prompt) {
+  if (limits_.tokens_per_minute == 0) return;
+  level_ = std::min(level_ + static_cast<double>(num_prompt), static_cast<double>(limits_.burst()));
+}
 
 TenantMeter::Reading TenantMeter::read(TimePoint now) const {
   const double left = level(now);

@@ -6,6 +6,7 @@
 // over a long time the rate holds exactly, and no request is too large for the rate.
 //
 //   begin ──► reserve (once a prompt) ──► use (each token) ──► end
+//                     └──► put_back (it was never run)
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,7 @@ class TenantMeter {
     kRequests,
     kTokens,
     kTokensPerMinute,
-    kTokensOfOne,  // the request alone has more than may be in flight: never let in
+    kTokensOfOne,  // the request alone, all its prompts, has more than may be in flight: never let in
   };
   struct Refusal {
     Limit limit = Limit::kRequests;
@@ -51,8 +52,12 @@ class TenantMeter {
   [[nodiscard]] std::optional<Refusal> begin(TimePoint now);
   // A prompt of it, and the most tokens that answers to it may have. Taken out of the bucket is
   // the prompt. Nothing: it is let in, and `num_prompt + max_drawn` are in flight until give_back().
+  // num_of_request: what its earlier prompts have in flight; behind one, the rate is not asked again,
+  // which they may have used up.
   [[nodiscard]] std::optional<Refusal> reserve(std::uint64_t num_prompt, std::uint64_t max_drawn,
-                                               TimePoint now);
+                                               std::uint64_t num_of_request, TimePoint now);
+  // A prompt that was taken out of the bucket and not run: it is there again.
+  void put_back(std::uint64_t num_prompt);
   // Tokens of what was let in already: of an answer, of an input that is encoded.
   void use(std::uint64_t num_tokens, TimePoint now);
   void give_back(std::uint64_t num_tokens) { num_tokens_ -= num_tokens; }

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "actors/request/tenant_account.hpp"
 #include "tests/actors/recording_sink.hpp"
 #include "tests/actors/world.hpp"
 
@@ -102,6 +103,37 @@ TEST_CASE("admission: who waits too long is told that the server is overloaded")
   REQUIRE(world.run());
   CHECK(first->finished());
   CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("admission: a prompt that never had its turn costs its tenant nothing") {
+  auto settings = sim::small_settings();
+  settings.options.serving.max_batch_sequences = 1;
+  settings.options.serving.max_queue_time = std::chrono::milliseconds(1000);
+  settings.device.batch_time = std::chrono::milliseconds(50);
+  sim::SimWorld world(settings);
+  const auto account =
+      std::make_shared<TenantAccount>("alice", 1, TenantLimits{.tokens_per_minute = 1, .burst_tokens = 1000},
+                                      world.engine().environment().metrics.of_tenant("alice"), world.now());
+  const auto submit_counted = [&](std::uint32_t max_tokens) {
+    auto sink = std::make_shared<RecordingSink>();
+    auto request = letters("hello", max_tokens);
+    request.tab = std::get<std::shared_ptr<TenantTab>>(account->open(world.now()));
+    world.engine().submit(std::move(request), sink);
+    return sink;
+  };
+  const auto tokens_left = [&] { return account->look(world.now()).reading.tokens_left; };
+  const auto first = submit(world, letters("hello", 100));
+  const auto late = submit_counted(100);
+  world.run_for(std::chrono::milliseconds(500));
+  CHECK(tokens_left() == 995);
+  world.run_for(std::chrono::milliseconds(1000));
+  REQUIRE(late->error());
+  CHECK(tokens_left() == 1000);
+  REQUIRE(world.run());
+  const auto served = submit_counted(3);
+  REQUIRE(world.run());
+  CHECK(served->finished());
+  CHECK(tokens_left() == 992);
 }
 
 TEST_CASE("admission: requests that come before the device is ready wait for it") {

@@ -331,6 +331,46 @@ TEST_CASE("http and engine: a tenant's prompts and answers count against its lim
   CHECK(stack.is_quiet());
 }
 
+TEST_CASE("http and engine: a list of prompts is one request to its tenant's limits") {
+  ServerOptions options = Stack::options();
+  options.api_keys = {{"alice", "a"}};
+  options.tenant_limits.by_tenant["alice"] = {.max_tokens = 40};
+  Stack stack({}, {}, byte_model(), std::move(options));
+  TestClient client(stack.server.port());
+  const auto ask = [&](const std::string& prompts) {
+    client.send(post_request("/v1/completions", R"({"max_tokens":2,"prompt":)" + prompts + "}",
+                             "Authorization: Bearer a\r\n"));
+    return client.read_response();
+  };
+  // 42 tokens may not be in flight, however long one waits.
+  const TestResponse too_many = ask(R"(["hello","hello","hello","hello","hello","hello"])");
+  CHECK(too_many.status == 400);
+  CHECK(too_many.body.find("Fewer prompts") != std::string::npos);
+  CHECK(stack.metrics.expose().find("troupe_by_tenant_refused_total{limit=\"tokens\",model_name=\"bytes\","
+                                    "tenant=\"alice\"} 1") != std::string::npos);
+}
+
+TEST_CASE("http and engine: who is let in with the first prompt of a list has all of them answered") {
+  ServerOptions options = Stack::options();
+  options.api_keys = {{"alice", "a"}, {"bob", "b"}};
+  options.tenant_limits.by_tenant["alice"] = {.tokens_per_minute = 60, .burst_tokens = 5};
+  Stack stack({}, {}, byte_model(), std::move(options));
+  TestClient client(stack.server.port());
+  client.send(post_request("/v1/completions", R"({"max_tokens":2,"prompt":["hello","hello","hello"]})",
+                           "Authorization: Bearer a\r\n"));
+  CHECK(client.read_response().status == 200);
+  // The next one waits for the debt of 16 tokens, less what time has paid.
+  client.send(
+      post_request("/v1/completions", R"({"max_tokens":1,"prompt":"x"})", "Authorization: Bearer a\r\n"));
+  CHECK(client.read_response().status == 429);
+  client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer b\r\n\r\n");
+  const std::string seen_by_bob = client.read_response().body;
+  CHECK(seen_by_bob.find("tenant=\"bob\"") != std::string::npos);
+  CHECK(seen_by_bob.find("alice") == std::string::npos);
+  CHECK(seen_by_bob.find("troupe_generation_tokens_total{") != std::string::npos);
+  CHECK(stack.is_quiet());
+}
+
 TEST_CASE("http and engine: of several answers to one prompt the prompt is computed once") {
   Stack stack(std::chrono::microseconds(200));
   TestClient client(stack.server.port());

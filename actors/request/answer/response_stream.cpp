@@ -32,8 +32,24 @@ ResponseStream::~ResponseStream() {
 
 void ResponseStream::note_journaled() { sink_->deliver(Journaled{}); }
 
+std::optional<ApiError> ResponseStream::charge_prompt(std::uint64_t num_prompt, std::uint64_t max_drawn,
+                                                      TenantAccount::TimePoint now) {
+  if (!tab_) return std::nullopt;
+  auto refusal = tab_->reserve(num_prompt, max_drawn, now);
+  if (refusal) return refusal;
+  num_charged_ += num_prompt;
+  if (keeps_charges_) keep_charges();
+  return std::nullopt;
+}
+
+void ResponseStream::keep_charges() {
+  keeps_charges_ = true;
+  if (tab_) tab_->keep(std::exchange(num_charged_, 0));
+}
+
 void ResponseStream::accept(std::uint32_t prompt_tokens) {
   is_accepted_ = true;
+  keep_charges();
   sink_->deliver(Accepted{prompt_tokens});
 }
 
@@ -83,6 +99,7 @@ void ResponseStream::count_failure(ApiErrorKind kind) const {
 // Its tenant may have another one from the moment the client hears of the end. Told first, forgotten then:
 // who finds no open request left may rely on all clients having been told. Forgotten even if the sink throws.
 void ResponseStream::end(ResponseEvent event) {
+  if (tab_ && num_charged_ > 0) tab_->put_back(num_charged_);
   tab_.reset();
   const auto sink = std::exchange(sink_, nullptr);
   const std::unique_ptr<ResponseStream, void (*)(ResponseStream*)> forget(

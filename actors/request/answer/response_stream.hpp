@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -33,6 +34,11 @@ class ResponseStream {
   // The tenant's, until the end; null: nothing is counted.
   void charge_to(std::shared_ptr<TenantTab> tab) { tab_ = std::move(tab); }
   TenantTab* tab() const { return tab_.get(); }
+  // A prompt, as TenantTab::reserve(). Given back with the end, unless its turn comes before.
+  std::optional<ApiError> charge_prompt(std::uint64_t num_prompt, std::uint64_t max_drawn,
+                                        TenantAccount::TimePoint now);
+  // Its first turn: what was charged, and what will be, stays so.
+  void keep_charges();
   void note_journaled();
   void accept(std::uint32_t prompt_tokens);
   void add_text(TextDelta delta);
@@ -56,7 +62,9 @@ class ResponseStream {
   Metrics& metrics_;
   DoorPass pass_;
   std::shared_ptr<TenantTab> tab_;
+  std::uint64_t num_charged_ = 0;  // tokens of prompts, which may have to be given back
   bool is_accepted_ = false;
+  bool keeps_charges_ = false;
 };
 
 }  // namespace troupe

@@ -21,7 +21,7 @@ TEST_CASE("tenant meter: without limits everything is let in") {
   TenantMeter meter({}, kStart);
   for (int i = 0; i < 1000; ++i) {
     CHECK_FALSE(meter.begin(kStart));
-    CHECK_FALSE(meter.reserve(1U << 30, 1U << 30, kStart));
+    CHECK_FALSE(meter.reserve(1U << 30, 1U << 30, 0, kStart));
     meter.use(1U << 30, kStart);
   }
   CHECK(meter.num_requests() == 1000);
@@ -40,20 +40,39 @@ TEST_CASE("tenant meter: requests in flight are bounded, one that ends makes roo
 
 TEST_CASE("tenant meter: tokens in flight are prompts and the most that answers may have") {
   TenantMeter meter({.max_tokens = 100}, kStart);
-  CHECK_FALSE(meter.reserve(30, 40, kStart));
-  CHECK(meter.reserve(20, 11, kStart) == Refusal{.limit = Limit::kTokens});
-  CHECK_FALSE(meter.reserve(20, 10, kStart));
+  CHECK_FALSE(meter.reserve(30, 40, 0, kStart));
+  CHECK(meter.reserve(20, 11, 0, kStart) == Refusal{.limit = Limit::kTokens});
+  CHECK_FALSE(meter.reserve(20, 10, 0, kStart));
   meter.give_back(70);
-  CHECK_FALSE(meter.reserve(60, 10, kStart));
+  CHECK_FALSE(meter.reserve(60, 10, 0, kStart));
   CHECK(meter.num_tokens() == 100);
   // Waiting would be in vain.
-  CHECK(meter.reserve(60, 41, kStart) == Refusal{.limit = Limit::kTokensOfOne});
+  CHECK(meter.reserve(60, 41, 0, kStart) == Refusal{.limit = Limit::kTokensOfOne});
+}
+
+TEST_CASE("tenant meter: a request of several prompts is let in with the first of them") {
+  TenantMeter meter({.max_tokens = 200, .tokens_per_minute = 600, .burst_tokens = 100}, kStart);
+  REQUIRE_FALSE(meter.begin(kStart));
+  REQUIRE_FALSE(meter.reserve(100, 10, 0, kStart));  // the bucket is empty
+  CHECK(meter.reserve(40, 10, 0, kStart));           // of another request
+  CHECK_FALSE(meter.reserve(40, 10, 110, kStart));
+  // With the earlier ones it is more than may ever be in flight.
+  CHECK(meter.reserve(31, 10, 160, kStart) == Refusal{.limit = Limit::kTokensOfOne});
+}
+
+TEST_CASE("tenant meter: a prompt that is put back was never taken") {
+  TenantMeter meter({.tokens_per_minute = 600, .burst_tokens = 100}, kStart);
+  REQUIRE_FALSE(meter.reserve(160, 0, 0, kStart));  // 60 of debt
+  CHECK(meter.begin(kStart + seconds(1)));
+  meter.put_back(160);
+  CHECK_FALSE(meter.begin(kStart + seconds(1)));
+  CHECK(meter.read(kStart + seconds(1)).tokens_left == 100);
 }
 
 TEST_CASE("tenant meter: who has used up the bucket waits until there is a token in it") {
   TenantMeter meter({.tokens_per_minute = 600, .burst_tokens = 100}, kStart);  // 10 a second
   REQUIRE_FALSE(meter.begin(kStart));
-  REQUIRE_FALSE(meter.reserve(80, 50, kStart));
+  REQUIRE_FALSE(meter.reserve(80, 50, 0, kStart));
   CHECK(meter.read(kStart).tokens_left == 20);
   meter.use(49, kStart);  // 29 of debt
   CHECK(meter.read(kStart).tokens_left == 0);
@@ -76,7 +95,7 @@ TEST_CASE("tenant meter: a burst that is not given is a minute's tokens") {
 TEST_CASE("tenant meter: other limits leave what is in flight and a debt as they are") {
   TenantMeter meter({.max_requests = 1, .tokens_per_minute = 600, .burst_tokens = 10}, kStart);
   REQUIRE_FALSE(meter.begin(kStart));
-  REQUIRE_FALSE(meter.reserve(40, 0, kStart));  // 30 of debt
+  REQUIRE_FALSE(meter.reserve(40, 0, 0, kStart));  // 30 of debt
   meter.set_limits({.max_requests = 1, .tokens_per_minute = 6000, .burst_tokens = 1000}, kStart);
   CHECK(meter.num_requests() == 1);
   CHECK(meter.begin(kStart) == Refusal{.limit = Limit::kRequests});
@@ -129,7 +148,7 @@ TEST_CASE("tenant meter: in random traffic bounds hold, the rate is kept and wai
         }
       } else {
         const std::uint64_t num_prompt = random() % 200, max_drawn = random() % 100;
-        if (const auto late = meter.reserve(num_prompt, max_drawn, now)) {
+        if (const auto late = meter.reserve(num_prompt, max_drawn, 0, now)) {
           if (late->limit == Limit::kTokensOfOne) REQUIRE(num_prompt + max_drawn > limits.max_tokens);
           if (late->limit == Limit::kTokens) REQUIRE(num_tokens + num_prompt + max_drawn > limits.max_tokens);
           meter.end();
