@@ -18,6 +18,10 @@ namespace {
 // Encoding this much text takes a few hundred microseconds.
 constexpr std::size_t kShortBytes = 4096;
 
+// A node of a tree as a cell of a graph, and its vector as the worker gives it and in the answer.
+constexpr std::size_t kNodeBytes = 64;
+constexpr std::size_t kVectorCopies = 2;
+
 std::size_t text_bytes(const EmbeddingRequest& request) {
   std::size_t bytes = 0;
   for (const auto& input : request.inputs)
@@ -70,6 +74,7 @@ void EmbeddingState::initialize(Self self, Environment environment, EmbeddingPee
   environment_ = std::move(environment);
   peers_ = std::move(peers);
   start_ = std::move(start);
+  leases_ = std::make_shared<std::vector<TextLease>>();
   trace_.emplace(request_without_inputs(*start_.request), environment_->tracer, start_.arrived);
 }
 
@@ -101,7 +106,7 @@ void EmbeddingState::begin_request() {
       return fail({.kind = ApiErrorKind::kOverloaded,
                    .message = "The server holds as many long inputs and vectors as it may; try again later."},
                   0);
-    lease_ = std::make_shared<const TextLease>(*std::move(lease));
+    leases_->push_back(*std::move(lease));
   }
   trace_->begin_waiting(self_->clock().now());
   feed();
@@ -149,8 +154,11 @@ void EmbeddingState::admit(SequenceId sequence, EncodedPrompt prompt) {
   auto ticket = std::make_shared<AdmissionTicket>();
   ticket->sequence = sequence;
   ticket->model = start_.request->model;
-  usage_.prompt_tokens += static_cast<std::uint32_t>(prompt.tokens.size());
-  if (TenantTab* const tab = start_.stream->tab()) tab->use(prompt.tokens.size(), self_->clock().now());
+  const std::size_t num_charged = prompt.graph ? prompt.node_results.size() : prompt.tokens.size();
+  if (prompt.graph && !lease_nodes(num_charged, sequence)) return;
+  if (const auto refusal = start_.stream->charge_prompt(num_charged, 0, self_->clock().now()))
+    return fail(*refusal, sequence);
+  usage_.prompt_tokens += static_cast<std::uint32_t>(num_charged);
   ticket->prompt = std::move(prompt.tokens);
   ticket->graph = std::move(prompt.graph);
   if (ticket->graph)
@@ -165,6 +173,32 @@ void EmbeddingState::admit(SequenceId sequence, EncodedPrompt prompt) {
   self_->send(peers_.scheduler, Admit{std::move(ticket)});
 }
 
+// Bounds what the nodes of trees take until the client has read their answer: a few bytes of a
+// tree are a node, and each node has a vector. False: it is too much, and the request has failed.
+bool EmbeddingState::lease_nodes(std::size_t num_nodes, SequenceId sequence) {
+  num_nodes_ += num_nodes;
+  if (num_nodes_ > kMaxNodes) {
+    fail({.kind = ApiErrorKind::kInvalidRequest,
+          .message = "The trees of one request have at most " + std::to_string(kMaxNodes) +
+                     " nodes; with this one they have " + std::to_string(num_nodes_) + ".",
+          .field = "input"},
+         sequence);
+    return false;
+  }
+  const std::size_t num_bytes =
+      num_nodes * (kNodeBytes + kVectorCopies * model().vector_size * sizeof(float));
+  if (num_bytes <= kShortBytes) return true;
+  auto lease = TextQuota::take(environment_->prompt_text, start_.request->flow, num_bytes);
+  if (!lease) {
+    fail({.kind = ApiErrorKind::kOverloaded,
+          .message = "The server holds as many nodes of trees as it may; try again later."},
+         sequence);
+    return false;
+  }
+  leases_->push_back(*std::move(lease));
+  return true;
+}
+
 void EmbeddingState::take_admission() {
   if (!start_.stream->is_over()) start_.stream->mark_admitted();
 }
@@ -172,6 +206,7 @@ void EmbeddingState::take_admission() {
 // The trace records the first input's turn only: the turns of the others overlap with it.
 void EmbeddingState::take_started(const SequenceStarted& message) {
   if (std::exchange(has_begun_, true)) return;
+  start_.stream->keep_charges();
   trace_->mark_accepted();
   trace_->take_started(message);
   feed();
@@ -219,7 +254,7 @@ void EmbeddingState::finish() {
                         .size = static_cast<std::uint32_t>(size_),
                         .trees = std::move(trees),
                         .prompt_tokens = usage_.prompt_tokens,
-                        .held = std::move(lease_)});
+                        .held = std::move(leases_)});
   leave();
 }
 

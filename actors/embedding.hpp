@@ -6,7 +6,7 @@
 //   begin ─► first input ─► its turn ─► the others, kInputsAtOnce at a time ─► vectors ─► over
 //
 // The first input queues as any request does; with its turn the request has begun, and
-// its other inputs are neither refused nor displaced for want of room.
+// its other inputs are neither refused nor displaced for want of room; a tenant's max_tokens may refuse them.
 // Cancel and the failure of one input lead to `over` from everywhere.
 #pragma once
 
@@ -48,6 +48,8 @@ class EmbeddingState {
   static inline const char* name = "embedding";
   // A request of many inputs leaves room in batches for others.
   static constexpr std::size_t kInputsAtOnce = 64;
+  // Nodes of all the trees of a request.
+  static constexpr std::size_t kMaxNodes = 65536;
 
   void initialize(Self self, Environment environment, EmbeddingPeers peers, EmbeddingStart start);
   ~EmbeddingState();
@@ -74,6 +76,7 @@ class EmbeddingState {
   void feed();
   void encode(std::size_t input);
   void admit(SequenceId sequence, EncodedPrompt prompt);
+  bool lease_nodes(std::size_t num_nodes, SequenceId sequence);
   void take_nodes(const Encoded& encoded, TreeInput& tree);
   void finish();
   void end_trace(RequestOutcome outcome);
@@ -84,7 +87,7 @@ class EmbeddingState {
   EmbeddingPeers peers_;
   EmbeddingStart start_;
   std::unique_ptr<CensusEntry> census_;
-  std::shared_ptr<const TextLease> lease_;           // of long inputs and of their vectors
+  std::shared_ptr<std::vector<TextLease>> leases_;   // of long inputs, of their vectors, of trees' nodes
   std::shared_ptr<std::atomic<bool>> is_abandoned_;  // stops what is being encoded
   std::optional<RequestTrace> trace_;
   bool is_short_ = false;  // its text is encoded here
@@ -93,6 +96,7 @@ class EmbeddingState {
   std::set<SequenceId> encoding_, with_scheduler_;
   std::vector<float> vectors_;             // [inputs, size]; those that have come
   std::map<SequenceId, TreeInput> trees_;  // in their order
+  std::size_t num_nodes_ = 0;              // of the trees that are encoded
   std::size_t size_ = 0;
   std::size_t num_done_ = 0;
   Usage usage_;

@@ -599,19 +599,22 @@ Reply stored_reply(const StoredRequest& request, const StoreAnswer& answer) {
 namespace {
 
 // Of classes, scores and ranks.
-Reply score_reply(ApiEmbeddingRequest request, const ServedModelInfo& model, const Embedded& answer) {
+Reply score_reply(ApiEmbeddingRequest request, const ServedModelInfo& model, Embedded answer) {
   Reply reply;
   AnswerJson json(reply.body);
   struct Kept {
     ApiEmbeddingRequest request;
-    std::shared_ptr<const void> held;  // counted until the client has read the texts
+    Embedded answer;  // counted until the client has read it
   };
-  const auto owner = std::make_shared<const Kept>(Kept{.request = std::move(request), .held = answer.held});
+  const auto owner =
+      std::make_shared<const Kept>(Kept{.request = std::move(request), .answer = std::move(answer)});
   switch (owner->request.use) {
-    case VectorUse::kClasses: append_classes(json, owner->request, model, answer); break;
-    case VectorUse::kScores: append_scores(json, owner->request, model, answer); break;
-    default: append_ranks(json, owner->request, model, answer);
+    case VectorUse::kClasses: append_classes(json, owner->request, model, owner->answer); break;
+    case VectorUse::kScores: append_scores(json, owner->request, model, owner->answer); break;
+    default: append_ranks(json, owner->request, model, owner->answer);
   }
+  // Counting the bytes of many nodes would be to write them all at once.
+  reply.is_counted = owner->request.use != VectorUse::kClasses;
   if (json.has_gaps()) reply.long_body = json.take(owner);
   return reply;
 }
@@ -623,7 +626,7 @@ Reply embedding_reply(ApiEmbeddingRequest request, const ServedModelInfo& model,
   // JSON has no other numbers.
   if (!std::all_of(answer.vectors.begin(), answer.vectors.end(), [](float x) { return std::isfinite(x); }))
     return error_reply(http_error(500, "the model gave vectors that are not finite"));
-  if (!gives_vectors(request.use)) return score_reply(std::move(request), model, answer);
+  if (!gives_vectors(request.use)) return score_reply(std::move(request), model, std::move(answer));
   const auto owner = std::make_shared<const Embedded>(std::move(answer));
   const auto& vectors = owner->vectors;
   const EmbeddingView view{

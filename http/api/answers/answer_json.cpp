@@ -19,6 +19,7 @@ std::size_t size_of(const LongAnswer::Gap& gap) {
   if (const auto* text = std::get_if<std::string_view>(&gap.content)) return text->size();
   if (const auto* tokens = std::get_if<LongAnswer::Tokens>(&gap.content)) return tokens->tokens.size();
   if (const auto* raw = std::get_if<LongAnswer::Raw>(&gap.content)) return raw->json.size();
+  if (const auto* classes = std::get_if<ClassView>(&gap.content)) return classes->num_vectors();
   return std::get<EmbeddingView>(gap.content).num_vectors();
 }
 
@@ -81,6 +82,7 @@ void LongAnswer::append_element(std::string& out, const Gap& gap) {
   const std::size_t element = num_of_gap_++;
   if (const auto* list = std::get_if<Tokens>(&gap.content))
     return append_logprobs_element(out, list->list, list->tokens[element]);
+  if (const auto* classes = std::get_if<ClassView>(&gap.content)) return append_class(out, *classes, element);
   append_embedding(out, std::get<EmbeddingView>(gap.content), element);
 }
 
@@ -145,6 +147,20 @@ void AnswerJson::embeddings(const EmbeddingView& view) {
   for (std::size_t i = 0; i < num_vectors; ++i) {
     if (i > 0) out_ += ',';
     append_embedding(out_, view, i);
+  }
+  out_ += ']';
+}
+
+void AnswerJson::classes(const ClassView& view, std::size_t num_numbers) {
+  const std::size_t num_vectors = view.num_vectors();
+  if (when_ == Long::kLater && num_vectors > 0 && num_numbers >= kManyNumbers) {
+    gaps_.push_back({.at = out_.size() - start_, .content = view});
+    return;
+  }
+  out_ += '[';
+  for (std::size_t i = 0; i < num_vectors; ++i) {
+    if (i > 0) out_ += ',';
+    append_class(out_, view, i);
   }
   out_ += ']';
 }

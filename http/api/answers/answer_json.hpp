@@ -15,6 +15,7 @@
 
 #include "actors/request/generation_request.hpp"
 #include "http/api/answers/logprobs_json.hpp"
+#include "http/api/answers/vectors/class_json.hpp"
 #include "http/api/answers/vectors/embedding_json.hpp"
 #include "http/api/requests/openai_api.hpp"
 
@@ -34,7 +35,7 @@ class LongAnswer {
   struct Gap {
     std::size_t at = 0;  // in the bytes around the gaps
     // A JSON string or list, or JSON as it is.
-    std::variant<std::string_view, Tokens, EmbeddingView, Raw> content;
+    std::variant<std::string_view, Tokens, EmbeddingView, Raw, ClassView> content;
   };
 
   // owner keeps alive what the gaps refer to.
@@ -80,6 +81,8 @@ class AnswerJson {
   // As vLLM has them: a list, in which each token's alternatives are by id.
   void prompt_logprobs(std::span<const AnswerToken> tokens);
   void embeddings(const EmbeddingView& view);
+  // num_numbers: of all views of the answer; many short lists are long as well.
+  void classes(const ClassView& view, std::size_t num_numbers);
   // JSON that is there already.
   void raw(std::string_view json);
 

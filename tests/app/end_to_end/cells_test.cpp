@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -49,10 +50,10 @@ std::string letters(const json& tokens) {
 
 class CellServer {
  public:
-  CellServer() : server_(flags()) {}
+  explicit CellServer(std::vector<std::string> more_flags = {}) : server_(flags(std::move(more_flags))) {}
 
-  HttpAnswer post(const std::string& path, const json& body) const {
-    return http_post(server_.port(), path, body.dump());
+  HttpAnswer post(const std::string& path, const json& body, const std::string& more_headers = "") const {
+    return http_post(server_.port(), path, body.dump(), more_headers);
   }
   json answer(const std::string& path, const json& body) const {
     const auto given = post(path, body);
@@ -66,8 +67,8 @@ class CellServer {
   }
 
  private:
-  std::vector<std::string> flags() {
-    std::vector<std::string> flags = {"--log-level", "warning", "--device", "cpu", "--memory", "256MiB"};
+  std::vector<std::string> flags(std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--log-level", "warning", "--device", "cpu", "--memory", "256MiB"});
     for (const char* name : {"lstm", "binary_tree", "child_sum_tree"}) {
       const auto path = directory_.path() / name;
       std::filesystem::copy(std::string(kFixtures) + name, path);
@@ -178,7 +179,37 @@ TEST_CASE("cells over HTTP: each node of a tree gets PyTorch's numbers, however 
   CHECK(written.at("data")[0].at("label") == expected.at("data")[0].at("label"));
   CHECK(written.at("data")[0].at("probs") == expected.at("data")[0].at("probs"));
   CHECK(written.at("data")[0].at("nodes").size() == nodes.size());
-  CHECK(written.at("usage").at("prompt_tokens") == 9);
+  CHECK(written.at("usage").at("prompt_tokens") == nodes.size());
+}
+
+// Each a few bytes of the request.
+std::string unary_nodes(std::size_t num_nodes) {
+  std::string tree;
+  for (std::size_t i = 0; i + 1 < num_nodes; ++i) tree += "(3";
+  return tree + "(2 w1" + std::string(num_nodes, ')');
+}
+
+TEST_CASE("cells over HTTP: all nodes of a request are bounded, and counted as tokens") {
+  const CellServer server;
+  const json answer = server.answer("/v1/classify", {{"model", "binary_tree"}, {"input", unary_nodes(3000)}});
+  CHECK(answer.at("data")[0].at("nodes").size() == 3000);
+  CHECK(answer.at("usage").at("prompt_tokens") == 3000);
+  CHECK(server.refusal(json::array({unary_nodes(40000), unary_nodes(40000)})) ==
+        "The trees of one request have at most 65536 nodes; with this one they have 80000.");
+}
+
+TEST_CASE("cells over HTTP: the inputs of a request are held against its tenant's tokens in flight") {
+  const TemporaryDirectory keys;
+  std::ofstream(keys.path() / "keys") << "alice sk-1 max_tokens=40\n";
+  const CellServer server({"--api-keys-file", (keys.path() / "keys").string()});
+  const auto ask = [&](const json& input) {
+    return server.post("/v1/classify", {{"model", "binary_tree"}, {"input", input}},
+                       "Authorization: Bearer sk-1\r\n");
+  };
+  CHECK(ask(unary_nodes(30)).status == 200);
+  const auto refused = ask(json::array({unary_nodes(30), unary_nodes(30)}));
+  CHECK(refused.status == 400);
+  CHECK(json::parse(refused.body).at("error").at("param") == "input[1]");
 }
 
 TEST_CASE("cells over HTTP: what is no tree for the model is refused by node and reason") {

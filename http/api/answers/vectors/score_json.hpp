@@ -17,12 +17,8 @@ namespace troupe {
 // the cosine of two vectors; 0 if one has no length.
 std::vector<float> scores_of(const ApiEmbeddingRequest& request, const Embedded& answer);
 
-// A classifier's numbers for one input, activated if the request says so: they add up to
-// 1, or stand each for itself where there is one label or labels are independent.
-std::vector<float> probabilities_of(std::span<const float> numbers, const ServedModelInfo& model,
-                                    bool activates);
-
 // {"id":…,"object":"list",…,"data":[{"index":0,"label":…,"probs":[…],"num_classes":…}],…}
+// request, model and answer outlive what is taken from json.
 void append_classes(AnswerJson& json, const ApiEmbeddingRequest& request, const ServedModelInfo& model,
                     const Embedded& answer);
 // {"id":…,"object":"list",…,"data":[{"index":0,"object":"score","score":…}],…}

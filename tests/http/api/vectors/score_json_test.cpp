@@ -70,6 +70,25 @@ TEST_CASE("score json: probabilities add up to 1, unless labels are independent"
   CHECK(probabilities_of(numbers, model, true)[0] == doctest::Approx(0.731059));
 }
 
+TEST_CASE("score json: nodes of many small trees are written as the client takes them") {
+  Embedded answer{.size = 3};
+  for (int tree = 0; tree < 300; ++tree) {
+    answer.trees.push_back({.num_nodes = 3, .root = 2});
+    for (int i = 0; i < 9; ++i) answer.vectors.push_back(static_cast<float>((tree + i) % 5));
+  }
+  const ServedModelInfo model = test::mood_model();
+  std::string reply;
+  AnswerJson json(reply);
+  append_classes(json, {.id = "x-1", .created = 7}, model, answer);
+  REQUIRE(json.has_gaps());
+  CHECK(reply.find("nodes\":[{") == std::string::npos);
+  LongAnswer pieces = json.take(nullptr);
+  std::string joined;
+  while (pieces.append_some(joined, 1000)) {
+  }
+  CHECK(joined == written(append_classes, {}, model, answer));
+}
+
 TEST_CASE("score json: classes, scores and ranks, byte for byte") {
   CHECK(written(append_classes, {.activates = false}, test::mood_model(),
                 {.vectors = {1, 0.5F, 2, 3, 0, 0}, .size = 3, .prompt_tokens = 9}) ==
