@@ -55,6 +55,25 @@ json with_map(const std::string& base64) {
   return file;
 }
 
+// A map that replaces U+0301, a mark in UTF-8 of CC 81, and nothing else.
+PrecompiledMap map_of_acute(const std::string& replacement) {
+  std::vector<std::uint32_t> units(512);
+  units[0] = 256U << 10;
+  units[256 ^ 0xCC] = 0xCC;                      // the next unit is 256 ^ 0xCC ^ 0x81
+  units[256 ^ 0xCC ^ 0x81] = 0x181U | 1U << 10;  // an end, whose leaf is one beside it: the replacement at 0
+  const auto size = static_cast<std::uint32_t>(units.size() * sizeof units[0]);
+  std::string bytes(sizeof size + size, '\0');
+  std::memcpy(bytes.data(), &size, sizeof size);
+  std::memcpy(bytes.data() + sizeof size, units.data(), size);
+  return PrecompiledMap(bytes + replacement + '\0');
+}
+
+std::string letter_with_marks(std::size_t num_marks) {
+  std::string text = "e";
+  for (std::size_t i = 0; i < num_marks; ++i) text += "\u0301";
+  return text;
+}
+
 }  // namespace
 
 TEST_CASE("unigram: the pieces with the largest sum of scores win, the longer one where sums are equal") {
@@ -152,6 +171,29 @@ TEST_CASE("unigram: a map whose units lead out of it replaces nothing") {
     EncodingBudget budget;
     CHECK(PrecompiledMap(bytes).apply("abc é\r\n", 1000, budget) == "abc é\r\n");
   }
+}
+
+TEST_CASE("unigram: marks on one letter end at the size that the result may have") {
+  EncodingBudget budget;
+  const PrecompiledMap map = map_of_acute("xy");
+  CHECK(map.apply(letter_with_marks(3), 7, budget) == "exyxyxy");
+  CHECK_THROWS_AS(map.apply(letter_with_marks(3), 6, budget), EncodingStopped);
+  // 12 GB, were they all written before their size is looked at.
+  const PrecompiledMap large = map_of_acute(std::string(1'000'000, 'x'));
+  CHECK_THROWS_AS(large.apply(letter_with_marks(12'000), 2'000'000, budget), EncodingStopped);
+}
+
+TEST_CASE("unigram: an encoding can be interrupted between the marks of one letter") {
+  const auto is_stopped_after = [](int num_questions) {
+    int asked = 0;
+    EncodingBudget budget(EncodingBudget::kUnlimited, [&] { return ++asked > num_questions; });
+    const std::string text = letter_with_marks(100'000);
+    CHECK_THROWS_AS(map_of_acute("x").apply(text, text.size(), budget), EncodingStopped);
+    return asked == num_questions + 1 &&
+           budget.num_steps() < (num_questions + 2) * EncodingBudget::kStepsAQuestion;
+  };
+  CHECK(is_stopped_after(0));
+  CHECK(is_stopped_after(5));
 }
 
 }  // namespace troupe

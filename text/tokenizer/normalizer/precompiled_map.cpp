@@ -14,7 +14,6 @@ namespace {
 
 // A longer cluster is replaced character by character.
 constexpr std::size_t kMaxClusterBytes = 5;
-constexpr std::size_t kBytesASpend = 4096;
 
 // A unit of the double array.
 bool has_leaf(std::uint32_t unit) { return (unit >> 8 & 1U) != 0; }
@@ -28,8 +27,8 @@ utf8proc_int32_t code_point(const Utf8Character& character) {
   return static_cast<utf8proc_int32_t>(character.code_point);
 }
 
-// The bytes of the grapheme cluster that the text begins with.
-std::size_t cluster_bytes(std::string_view text) {
+// The bytes of the grapheme cluster that the text begins with: all of the text, if it is one.
+std::size_t cluster_bytes(std::string_view text, EncodingBudget& budget) {
   Utf8Character character = next_utf8_character(text);
   std::size_t end = character.num_bytes;
   utf8proc_int32_t state = 0;
@@ -39,6 +38,7 @@ std::size_t cluster_bytes(std::string_view text) {
     const Utf8Character next = next_utf8_character(text.substr(end));
     if (utf8proc_grapheme_break_stateful(code_point(character), code_point(next), &state)) break;
     end += next.num_bytes;
+    budget.spend(next.num_bytes);
     character = next;
   }
   return end;
@@ -67,34 +67,30 @@ std::string PrecompiledMap::apply(std::string_view text, std::size_t max_bytes,
                                   EncodingBudget& budget) const {
   std::string out;
   out.reserve(text.size());
-  std::size_t num_unspent = 0;
   while (!text.empty()) {
-    const std::size_t size = cluster_bytes(text);
-    append_cluster(text.substr(0, size), out);
+    const std::size_t size = cluster_bytes(text, budget);
+    append_cluster(text.substr(0, size), max_bytes, budget, out);
     text.remove_prefix(size);
-    num_unspent += size;
-    if (out.size() > max_bytes) {
-      throw EncodingStopped(EncodingStop::kTooMuchWork, "the normalizer makes more than " +
-                                                            std::to_string(max_bytes) + " bytes of the text");
-    }
-    if (num_unspent < kBytesASpend) continue;
-    budget.spend(num_unspent);
-    num_unspent = 0;
   }
-  budget.spend(num_unspent);
   return out;
 }
 
-void PrecompiledMap::append_cluster(std::string_view cluster, std::string& out) const {
-  if (cluster.size() <= kMaxClusterBytes) {
-    if (const auto replacement = find(cluster)) {
-      out += *replacement;
-      return;
+void PrecompiledMap::append_cluster(std::string_view cluster, std::size_t max_bytes, EncodingBudget& budget,
+                                    std::string& out) const {
+  const auto append = [&](std::string_view source, std::string_view piece) {
+    budget.spend(source.size());
+    if (piece.size() > max_bytes - out.size()) {
+      throw EncodingStopped(EncodingStop::kTooMuchWork, "the normalizer makes more than " +
+                                                            std::to_string(max_bytes) + " bytes of the text");
     }
+    out += piece;
+  };
+  if (cluster.size() <= kMaxClusterBytes) {
+    if (const auto replacement = find(cluster)) return append(cluster, *replacement);
   }
   while (!cluster.empty()) {
     const std::string_view character = cluster.substr(0, next_utf8_character(cluster).num_bytes);
-    out += find(character).value_or(character);
+    append(character, find(character).value_or(character));
     cluster.remove_prefix(character.size());
   }
 }

@@ -21,14 +21,16 @@ class PrecompiledMap {
   // with a NUL behind. Throws std::runtime_error saying what is wrong with them.
   explicit PrecompiledMap(std::string_view bytes);
 
-  // `text` is valid UTF-8; so is the result. Throws EncodingStopped, also where the result has more
-  // than max_bytes.
+  // `text` is valid UTF-8; so is the result, of which never more than max_bytes are made. Throws
+  // EncodingStopped, also where they would be more.
   std::string apply(std::string_view text, std::size_t max_bytes, EncodingBudget& budget) const;
 
  private:
   // The replacement of the shortest sequence that the text begins with; nullopt: there is none.
   std::optional<std::string_view> find(std::string_view text) const;
-  void append_cluster(std::string_view cluster, std::string& out) const;
+  // out: at most max_bytes.
+  void append_cluster(std::string_view cluster, std::size_t max_bytes, EncodingBudget& budget,
+                      std::string& out) const;
 
   std::vector<std::uint32_t> units_;
   std::string replacements_;
