@@ -2,6 +2,7 @@
 #include "gpu/model/quantized/four_bit_tensor.hpp"
 
 #include <array>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -123,6 +124,7 @@ std::shared_ptr<const PackedTensor> make_four_bit_tensor(FourBitParts parts) {
   check(are_codes, "qweight", "a matrix of I32");
   const std::uint64_t rows = parts.num_rows(), columns = parts.num_columns();
   check(rows % kCodesAWord == 0, "qweight", "of a multiple of 8 outputs");
+  check(columns <= std::numeric_limits<std::uint32_t>::max(), "qweight", "of fewer than 2^32 inputs");
   if (parts.group_size == 0 || parts.group_size > columns)
     parts.group_size = static_cast<std::uint32_t>(columns);
   const std::uint64_t groups = (columns + parts.group_size - 1) / parts.group_size;

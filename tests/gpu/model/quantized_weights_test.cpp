@@ -197,6 +197,19 @@ TEST_CASE("quantized weights: values that are no numbers are found before anythi
           .is_finite());
 }
 
+TEST_CASE("quantized weights: more inputs than a group can count are refused") {
+  FourBitParts parts{.packing = FourBitPacking::kAwq,
+                     .codes = {.type = DataType::kI32, .shape = {std::uint64_t{1} << 32, 1}, .bytes = {}},
+                     .zeros = {},
+                     .scales = {}};
+  CHECK_THROWS_WITH_AS(make_four_bit_tensor(parts), "qweight is not of fewer than 2^32 inputs",
+                       std::runtime_error);
+  parts.packing = FourBitPacking::kGptq;
+  parts.codes.shape = {std::uint64_t{1} << 29, 8};
+  CHECK_THROWS_WITH_AS(make_four_bit_tensor(parts), "qweight is not of fewer than 2^32 inputs",
+                       std::runtime_error);
+}
+
 TEST_CASE("quantized weights: a file that lies is refused with its name and the reason") {
   auto without_scales = fp8_tensors();
   without_scales.pop_back();
