@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::uint64_t kCodesAWord = 8;
 constexpr int kMiddle = 8;  // the zero point of symmetric weights
+// Of code minus zero point: codes are 0 to 15, zero points 0 to 16.
+constexpr float kLargestDifference = 16.0F;
 
 // Where AWQ puts the outputs of a word, in codes.
 constexpr std::array<unsigned, kCodesAWord> kAwqPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
@@ -51,7 +53,9 @@ class FourBitTensor final : public PackedTensor {
         blocks[i].numbers[element] = static_cast<std::int8_t>(code_at(row, begin + element) - zero);
     }
   }
-  bool is_finite() const override { return parts_.scales.is_finite(); }
+  bool is_finite() const override {
+    return parts_.scales.has_finite_products(kLargestDifference) || has_finite_rows();
+  }
 
  private:
   // Those of g_idx, unless they are in order.

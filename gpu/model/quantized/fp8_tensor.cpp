@@ -13,6 +13,8 @@ namespace {
 
 using Shape = std::vector<std::uint64_t>;
 
+constexpr float kLargestCode = 448.0F;
+
 const std::array<float, 256> kValues = [] {
   std::array<float, 256> values{};
   for (std::size_t code = 0; code < values.size(); ++code)
@@ -49,7 +51,8 @@ class Fp8Tensor final : public PackedTensor {
   }
   bool is_finite() const override {
     const auto is_nan = [](std::byte code) { return (code & std::byte{0x7F}) == std::byte{0x7F}; };
-    return scales_.is_finite() && std::none_of(codes_.bytes.begin(), codes_.bytes.end(), is_nan);
+    if (std::any_of(codes_.bytes.begin(), codes_.bytes.end(), is_nan)) return false;
+    return scales_.has_finite_products(kLargestCode) || has_finite_rows();
   }
 
  private:

@@ -27,6 +27,10 @@ class PackedTensor {
                            std::span<QuantizedBlock> blocks) const = 0;
   // False where a value is infinite or not a number.
   virtual bool is_finite() const = 0;
+
+ protected:
+  // is_finite() by opening every row: for tensors whose scales alone can't tell.
+  bool has_finite_rows() const;
 };
 
 }  // namespace troupe

@@ -27,9 +27,9 @@ float RawTensor::number(std::size_t index) const {
   return value;
 }
 
-bool RawTensor::is_finite() const {
+bool RawTensor::has_finite_products(float factor) const {
   for (std::size_t i = 0; i < bytes.size() / size_of(*type); ++i) {
-    if (!std::isfinite(number(i))) return false;
+    if (!std::isfinite(number(i) * factor)) return false;
   }
   return true;
 }

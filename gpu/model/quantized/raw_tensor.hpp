@@ -24,7 +24,8 @@ struct RawTensor {
   std::uint16_t half(std::size_t index) const;
   // An element of a tensor that is_float().
   float number(std::size_t index) const;
-  bool is_finite() const;
+  // Whether each element times factor is finite in f32.
+  bool has_finite_products(float factor) const;
 };
 
 }  // namespace troupe

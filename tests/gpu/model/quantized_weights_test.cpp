@@ -197,6 +197,24 @@ TEST_CASE("quantized weights: values that are no numbers are found before anythi
           .is_finite());
 }
 
+TEST_CASE("quantized weights: a finite scale times a code is infinite only where the code is that large") {
+  const auto fp8_of = [](float scale) {
+    return Model(with(fp8_tensors(), {"m.weight_scale_inv", "F32", {}, repeated(1, scale)}), fp8());
+  };
+  CHECK_FALSE(fp8_of(3e38F).is_finite());  // 448 is among the codes
+  CHECK(fp8_of(7e35F).is_finite());
+  CHECK(Model(with(with(fp8_tensors(), {"m.weight_scale_inv", "F32", {}, repeated(1, 3e38F)}),
+                   {"m.weight", "F8_E4M3", {2, 3}, std::string(6, '\x38')}),
+              fp8())
+            .is_finite());
+  const auto gptq_of = [](std::uint32_t codes) {
+    const auto large = with(gptq_tensors(), {"m.scales", "F32", {2, 8}, repeated(16, 3e38F)});
+    return Model(with(large, {"m.qweight", "I32", {8, 8}, repeated<std::uint32_t>(64, codes)}), gptq());
+  };
+  CHECK_FALSE(gptq_of(0xAAAAAAAA).is_finite());  // 10 - 8
+  CHECK(gptq_of(0x99999999).is_finite());
+}
+
 TEST_CASE("quantized weights: more inputs than a group can count are refused") {
   FourBitParts parts{.packing = FourBitPacking::kAwq,
                      .codes = {.type = DataType::kI32, .shape = {std::uint64_t{1} << 32, 1}, .bytes = {}},
