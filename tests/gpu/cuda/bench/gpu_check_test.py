@@ -170,6 +170,66 @@ def check_parts(directory):
         assert {"./steps.jsonl", "./measurements-kernels.jsonl", "./torch.log"} <= set(logs.getnames())
     result, _ = place.run("--only", "kernel")
     assert result.returncode == 2 and "got kernel" in result.stderr, result
+    result, _ = place.run("--only", ",")
+    assert result.returncode == 2 and "got none" in result.stderr, result
+    _, report = place.run("--only", "kernels sanitizers")
+    assert {"kernels", "sanitizer-memcheck"} <= set(steps_of(report)) and "tests-test_cuda_kernels_on_gpu" not in \
+        steps_of(report), report["steps"]
+
+
+def check_limits(directory):
+    """Only a part that is alone has the time of all."""
+    place = Place(directory)
+    place.add(place.path / "timeout", f'#!/bin/bash\necho "$2 $*" >>{directory}/limits\nexit 0\n')
+    limits = directory / "limits"
+    place.run("--only", "tests", "--seconds", "5000")
+    assert {line.split()[0] for line in limits.read_text().splitlines()} == {"280"}, limits.read_text()
+    limits.unlink()
+    place.run("--only", "tests,sanitizers", "--seconds", "5000")
+    assert {line.split()[0] for line in limits.read_text().splitlines()} == {"60", "50"}, limits.read_text()
+
+
+def check_parts_one_by_one(directory):
+    """Each call has what those before it found, good or bad, and carries it; without --continue files stay beside."""
+    place = Place(directory)
+    place.add(place.path / "python3", '#!/bin/sh\ncase "$1" in *torch*) exit 77 ;; esac\n'
+                                      f'exec {sys.executable} "$@"\n')
+    place.program("bench_cuda", f"echo '{measured('pages_from_host', 0.95)}'")
+    place.program("test_cuda_device_on_gpu", "exit 1")
+    place.program("bench_cuda_network", f"echo '{measured('decode_llama_8b_1', 0.9)}'\nexit 1")
+    (place.build / "libtroupe_cuda.so").touch()
+    carry = directory / "carry"
+    for part in ("tests", "network", "kernels"):
+        result, report = place.run("--continue", "--only", part, "--carry", carry)
+        assert result.returncode == 1, (part, result.stderr)
+    steps = steps_of(report)
+    assert steps["tests-test_cuda_device_on_gpu"] == steps["network-llama_8b"] == "failed", steps
+    assert steps["tests-test_cuda_kernels_on_gpu"] == steps["kernels"] == "passed" and len(steps) == 7, steps
+    found = {line["id"] for line in report["measurements"]}
+    assert found == {"pages_from_host", "decode_llama_8b_1"}, found
+    assert steps_of(json.loads((carry / "gpu-check.json").read_text())) == steps
+    # A wanted part that failed is run again, others are not.
+    place.run("--continue", "--only", "tests")
+    assert len((place.out / "steps.jsonl").read_text().splitlines()) == 7
+    # A run of its own takes nobody's place.
+    place.run("--only", "tests", "--carry", carry)
+    assert steps_of(json.loads((carry / "gpu-check.json").read_text())) == steps
+    assert len(steps_of(json.loads((directory / "carry-2/gpu-check.json").read_text()))) == 2
+
+
+def check_early_end(directory):
+    """A run that ends before its parts is carried too, and loses nothing of the one that it would have continued."""
+    place = Place(directory)
+    bench = (place.build / "bench_cuda").read_text()
+    carry = directory / "carry"
+    place.run("--only", "tests")
+    (place.build / "bench_cuda").unlink()
+    result, _ = place.run("--continue", "--carry", carry)
+    assert result.returncode == 1, result
+    assert steps_of(json.loads((carry / "gpu-check.json").read_text())) == {"bench_cuda": "failed"}
+    place.add(place.build / "bench_cuda", bench)
+    _, report = place.run("--continue", "--only", "sanitizers")
+    assert steps_of(report)["tests-test_cuda_kernels_on_gpu"] == "passed" and len(report["steps"]) == 5, report["steps"]
 
 
 def check_carried(directory):
@@ -198,8 +258,8 @@ def check_missing_programs(directory):
 
 
 def main():
-    for check in (check_without_gpu, check_everything_met, check_failures, check_continued, check_parts, check_carried,
-                  check_missing_programs):
+    for check in (check_without_gpu, check_everything_met, check_failures, check_continued, check_parts, check_limits,
+                  check_parts_one_by_one, check_early_end, check_carried, check_missing_programs):
         with tempfile.TemporaryDirectory() as name:
             check(pathlib.Path(name))
 
