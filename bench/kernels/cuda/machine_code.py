@@ -8,14 +8,16 @@ under way before it needs the first, and the share of tensor instructions in the
 Usage: machine_code.py LIBRARY [--cuobjdump PROGRAM] [--update]
 
 Holds them against machine_code.json beside this file: exit status 1 if a kernel has become worse, is new or has gone;
-77 if another compiler made the library. --update writes the file anew. nvdisasm must be found in the PATH or beside
-cuobjdump.
+2 if there is no such library or program; 77 if another compiler made the library. A few registers more are not worse:
+allocators differ by as many for a field that an argument got. --update writes the file anew. nvdisasm must be found in
+the PATH or beside cuobjdump.
 """
 import argparse
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -24,6 +26,7 @@ ARCHITECTURE = "sm_90a"
 INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?(\S+)\s*([^;]*);")
 REGISTER = re.compile(r"\bR(\d+)\b")
 USAGE = re.compile(r"REG:(\d+) STACK:(\d+) .*?LOCAL:(\d+)")
+MORE_REGISTERS = 8  # are not worse
 WIDTHS = {".128": 4, ".64": 2}
 # One register of a result follows another; what comes first among the operands is written.
 ENDS_OF_BLOCKS = ("BRA", "BRX", "EXIT", "RET", "CALL", "BAR", "WARPSYNC")
@@ -113,8 +116,8 @@ def compiler_of(library):
 
 
 def is_worse(now, before):
-    return (now["registers"] > before["registers"] or now["local"] > before["local"] or now["loads"] < before["loads"]
-            or now["tensor"] < before["tensor"] - 0.005)
+    return (now["registers"] > before["registers"] + MORE_REGISTERS or now["local"] > before["local"]
+            or now["loads"] < before["loads"] or now["tensor"] < before["tensor"] - 0.005)
 
 
 def main():
@@ -123,6 +126,10 @@ def main():
     parser.add_argument("--cuobjdump", default="cuobjdump")
     parser.add_argument("--update", action="store_true")
     arguments = parser.parse_args()
+    if not os.access(arguments.library, os.R_OK):
+        parser.error(f"the library \"{arguments.library}\" can't be read")
+    if shutil.which(arguments.cuobjdump) is None:
+        parser.error(f"--cuobjdump: there is no program \"{arguments.cuobjdump}\"")
     os.environ["PATH"] = f"{pathlib.Path(arguments.cuobjdump).parent}:{os.environ['PATH']}"
     table = {"compiler": compiler_of(arguments.library), "kernels": read_kernels(arguments.cuobjdump, arguments.library)}
     if arguments.update:
@@ -141,7 +148,7 @@ def main():
             differences += 1
             print(f"WORSE   {name}: {was} -> {now}" if was and now else f"{'NEW' if now else 'GONE'}  {name}: {now or was}")
         elif now != was:
-            print(f"better  {name}: {was} -> {now}")
+            print(f"changed {name}: {was} -> {now}")
     print(f"{len(table['kernels'])} kernels, {differences} worse, new or gone (--update writes {TABLE.name} anew)")
     return 1 if differences else 0
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads small pieces of machine code whose answers are known."""
 import pathlib
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
@@ -58,10 +59,20 @@ def check_names():
 def check_worse():
     kernel = {"registers": 80, "local": 0, "loads": 8, "tensor": 0.1}
     assert not is_worse(kernel, kernel) and not is_worse(kernel | {"registers": 70, "loads": 9}, kernel)
-    for worse in ({"registers": 81}, {"local": 4}, {"loads": 7}, {"tensor": 0.05}):
+    assert not is_worse(kernel | {"registers": 88}, kernel)  # as many as a new argument costs
+    for worse in ({"registers": 89}, {"local": 4}, {"loads": 7}, {"tensor": 0.05}):
         assert is_worse(kernel | worse, kernel), worse
 
 
+def check_missing_programs():
+    """A sentence that names them, no traceback."""
+    for library, cuobjdump, told in ((__file__, "", '--cuobjdump: there is no program ""'),
+                                     ("/no/such.so", "sh", 'the library "/no/such.so" can\'t be read')):
+        result = subprocess.run([sys.executable, ROOT / "bench/kernels/cuda/machine_code.py", library, "--cuobjdump",
+                                 cuobjdump], capture_output=True, text=True)
+        assert result.returncode == 2 and told in result.stderr, result
+
+
 if __name__ == "__main__":
-    for check in (check_loads, check_tensor_share, check_names, check_worse):
+    for check in (check_loads, check_tensor_share, check_names, check_worse, check_missing_programs):
         check()
