@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/kernels/attention/rotary_append_kv.hpp"
 
+#include "gpu/cuda/kernels/computed_pages.cuh"
 #include "gpu/cuda/kernels/eight.cuh"
 #include "gpu/cuda/kernels/element_type.hpp"
 #include "gpu/cuda/kernels/launch.cuh"
@@ -68,7 +69,7 @@ __device__ __forceinline__ void rotate(const RotaryAppendKvArguments& a, T* row,
     return;
   }
   auto* keys =
-      reinterpret_cast<T*>(a.pool + kv_block_offset(a.layout, a.layer, place.page, head - a.num_heads));
+      reinterpret_cast<T*>(a.pool + computed_block_offset(a.layout, a.layer, place.page, head - a.num_heads));
   const std::size_t token = place.position % kKvPageTokens;
   store_key_pair(a.layout, keys, token, d, new_low);
   store_key_pair(a.layout, keys, token, d + half, new_high);
@@ -82,7 +83,7 @@ __device__ __forceinline__ void append_value(const RotaryAppendKvArguments& a, c
   const unsigned d = share % (head_dim / kEight) * kEight;
   const std::size_t first_value = (a.num_heads + a.layout.num_kv_heads) * a.layout.head_dim;
   const Eight value = load_aligned(row + first_value + kv_head * head_dim + d);
-  auto* block = reinterpret_cast<T*>(a.pool + kv_block_offset(a.layout, a.layer, place.page, kv_head));
+  auto* block = reinterpret_cast<T*>(a.pool + computed_block_offset(a.layout, a.layer, place.page, kv_head));
   store_aligned(block + kv_value_element(a.layout, place.position % kKvPageTokens, d), value);
 }
 

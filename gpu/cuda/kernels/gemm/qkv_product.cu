@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "gpu/cuda/kernels/computed_pages.cuh"
 #include "gpu/cuda/kernels/gemm/few_token_product.cuh"
 
 namespace troupe::cuda {
@@ -73,7 +74,7 @@ struct QkvSums {
     const auto num_kv_heads = static_cast<unsigned>(a.layout.num_kv_heads);
     const bool is_key = head < num_kv_heads;
     auto* block = reinterpret_cast<Short*>(
-        a.pool + kv_block_offset(a.layout, a.layer, place.page, is_key ? head : head - num_kv_heads));
+        a.pool + computed_block_offset(a.layout, a.layer, place.page, is_key ? head : head - num_kv_heads));
     const std::size_t token = place.position % kKvPageTokens;
     from_float(value,
                block + (is_key ? kv_key_element(a.layout, token, d) : kv_value_element(a.layout, token, d)));
