@@ -7,9 +7,11 @@
 #include <atomic>
 #include <future>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "gpu/cuda/byte_budget.hpp"
 #include "gpu/cuda/runtime/cuda_check.hpp"
 #include "gpu/cuda/weight_upload.hpp"
 #include "gpu/model/weight_elements.hpp"
@@ -20,6 +22,8 @@ namespace {
 constexpr std::size_t kWeightAlignment = 256;  // bytes
 // Threads that look through weights, convert and copy them: one fills a tenth of a link.
 constexpr unsigned kMostUploads = 8;
+// Tensors that these threads open or put in order at once; a larger one is opened alone.
+constexpr std::uint64_t kMostOpenedBytes = std::uint64_t{1} << 30;
 
 bool is_same_place(const WeightLayout::Entry& a, const WeightLayout::Entry& b) {
   return a.type == b.type && a.spec.sources == b.spec.sources;
@@ -34,10 +38,11 @@ void check_added(const WeightSpec& spec) {
 }
 
 void upload(const WeightStore& store, const WeightLayout::Entry& entry, DataType type, std::byte* target,
-            WeightUpload& upload) {
+            WeightUpload& upload, ByteBudget& opened) {
   const std::vector<WeightView> views = find_sources(store, entry.spec);
   check_finite(entry.spec, views);
   for (const WeightView& view : views) {
+    const auto share = opened.take(WeightElements::copied_bytes(view));
     const WeightElements elements(view);
     upload.copy(elements.type(), elements.data(), elements.num_elements(), type, target);
     target += elements.num_elements() * size_of(type);
@@ -85,6 +90,7 @@ DeviceWeights::DeviceWeights(const WeightStore& store, const WeightLayout& layou
   CUDA_CHECK(cudaGetDevice(&ordinal));
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> has_failed = false;
+  ByteBudget opened(kMostOpenedBytes);
   const auto upload_some = [&] {
     try {
       CUDA_CHECK(cudaSetDevice(ordinal));
@@ -93,9 +99,9 @@ DeviceWeights::DeviceWeights(const WeightStore& store, const WeightLayout& layou
         const auto& entry = layout.entries()[i];
         if (entry.is_shared) continue;
         store.check_unchanged();
-        upload(store, entry, entry.type, memory_.get() + entry.offset, uploader);
+        upload(store, entry, entry.type, memory_.get() + entry.offset, uploader, opened);
         if (entry.copy_offset != entry.offset)
-          upload(store, entry, layout.compute_type(), memory_.get() + entry.copy_offset, uploader);
+          upload(store, entry, layout.compute_type(), memory_.get() + entry.copy_offset, uploader, opened);
       }
       uploader.finish();
     } catch (...) {
@@ -104,8 +110,12 @@ DeviceWeights::DeviceWeights(const WeightStore& store, const WeightLayout& layou
     }
   };
   std::vector<std::future<void>> others;
-  for (unsigned i = 1; i < std::min(std::thread::hardware_concurrency(), kMostUploads); ++i)
-    others.push_back(std::async(std::launch::async, upload_some));
+  try {
+    for (unsigned i = 1; i < std::min(std::thread::hardware_concurrency(), kMostUploads); ++i)
+      others.push_back(std::async(std::launch::async, upload_some));
+  } catch (const std::system_error&) {
+    // A limit of processes: those that there are do all of it.
+  }
   upload_some();
   for (auto& other : others) other.get();
   store.check_unchanged();

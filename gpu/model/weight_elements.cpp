@@ -19,8 +19,8 @@ WeightElements::WeightElements(const WeightView& view, const RunTasks& run_tasks
     const bool is_row = i + 1 < view.shape.size() || (view.shape.size() == 1 && is_reordered);
     (is_row ? num_rows_ : row_elements_) *= view.shape[i];
   }
-  if (is_as_in_file() || num_elements() == 0) return;
-  copy_.resize(size_bytes());
+  copy_.resize(copied_bytes(view));
+  if (copy_.empty()) return;
   const std::size_t rows_a_task = std::max<std::size_t>(1, kElementsATask / row_elements_);
   run_tasks((num_rows_ + rows_a_task - 1) / rows_a_task, [&](std::size_t task) {
     const std::size_t end = std::min(num_rows_, (task + 1) * rows_a_task);
@@ -29,10 +29,14 @@ WeightElements::WeightElements(const WeightView& view, const RunTasks& run_tasks
 }
 
 // A safetensors header of odd length leaves its data misaligned; kernels read elements.
-bool WeightElements::is_as_in_file() const {
-  const auto address = reinterpret_cast<std::uintptr_t>(view_.bytes.data());
-  return !view_.blocks && !view_.packed && view_.paired_rows == 0 && !view_.alternates &&
-         view_.order == FileOrder::kAsRead && address % size_of(view_.type) == 0;
+std::size_t WeightElements::copied_bytes(const WeightView& view) {
+  const auto address = reinterpret_cast<std::uintptr_t>(view.bytes.data());
+  const bool is_as_in_file = !view.blocks && !view.packed && view.paired_rows == 0 && !view.alternates &&
+                             view.order == FileOrder::kAsRead && address % size_of(view.type) == 0;
+  if (is_as_in_file) return 0;
+  std::size_t num_elements = 1;
+  for (const std::uint64_t size : view.shape) num_elements *= size;
+  return num_elements * size_of(view.type);
 }
 
 void WeightElements::copy_column(std::size_t row, std::size_t column) {

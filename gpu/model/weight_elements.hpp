@@ -18,13 +18,15 @@ class WeightElements {
   // in tasks of many rows.
   explicit WeightElements(const WeightView& view, const RunTasks& run_tasks = run_in_turn);
 
+  // Bytes that the constructor takes; 0 for elements that are the file's own bytes.
+  static std::size_t copied_bytes(const WeightView& view);
+
   DataType type() const { return view_.type; }
   const std::byte* data() const { return copy_.empty() ? view_.bytes.data() : copy_.data(); }
   std::size_t num_elements() const { return num_rows_ * row_elements_; }
   std::size_t size_bytes() const { return num_elements() * size_of(type()); }
 
  private:
-  bool is_as_in_file() const;
   void copy_row(std::size_t row);
   void copy_column(std::size_t row, std::size_t column);  // of the file, which is a row here
 
