@@ -481,17 +481,22 @@ TEST_CASE("failure: the death of any other long-lived actor fails the engine") {
 }
 
 TEST_CASE("failure: every actor is gone when the engine has stopped") {
-  std::shared_ptr<ActorCensus> census;
-  {
-    sim::SimWorld world(sim::small_settings());
-    census = world.engine().environment().census;
-    submit(world, letters("hello", 50));
-    world.run_for(std::chrono::milliseconds(1));
-    // scheduler, tier, supervisor, worker, request; encoder and its threads
-    CHECK(census->count() == 6 + EncodingLanes::kNumLanes);
-    world.engine().environment().registry->cancel_all();
+  for (const auto policy : {ReservationPolicy::kOnDemand, ReservationPolicy::kPredicted}) {
+    std::shared_ptr<ActorCensus> census;
+    {
+      auto settings = sim::small_settings();
+      settings.options.serving.reservation = policy;
+      sim::SimWorld world(settings);
+      census = world.engine().environment().census;
+      submit(world, letters("hello", 50));
+      world.run_for(std::chrono::milliseconds(1));
+      // scheduler, tier, supervisor, worker, request; encoder and its threads; predictor
+      const std::size_t num_predictors = policy == ReservationPolicy::kPredicted ? 1 : 0;
+      CHECK(census->count() == 6 + EncodingLanes::kNumLanes + num_predictors);
+      world.engine().environment().registry->cancel_all();
+    }
+    CHECK(census->count() == 0);
   }
-  CHECK(census->count() == 0);
 }
 
 }  // namespace

@@ -540,9 +540,10 @@ void Scenario::check_end(bool was_in_time) {
   const std::size_t num_alive = world_->devices().alive.size();
   if (num_alive != num_workers && (!may_fail_ || num_alive == 0)) violate("a worker is missing");
   if (environment.board->num_workers_up != num_alive) violate("workers are shown that are not up");
-  // Scheduler, cache tier, encoder with a thread a lane, supervisor, workers.
-  if (environment.census->count() != 4 + num_alive + EncodingLanes::kNumLanes)
-    violate("actors are left over");
+  // Scheduler, cache tier, encoder with a thread a lane, supervisor, workers; a predictor, if one is asked.
+  const std::size_t num_predictors = environment.options.serving.foresees_lengths() ? 1 : 0;
+  if (environment.census->count() != 4 + num_predictors + num_alive + EncodingLanes::kNumLanes)
+    violate("there are more actors than there should be, or fewer");
 }
 
 bool Scenario::is_allowed(const ApiError& error, RequestId first, std::size_t num_sequences) const {
