@@ -292,7 +292,9 @@ std::uint32_t Simulator::open_conversation() {
   Conversation conversation;
   conversation.plan = std::move(planned_);
   for (const PrefixBlock& block : conversation.plan.prefix) conversation.history_tokens += block.num_tokens;
-  if (profile_.serving.settings.keeps_prefixes()) {
+  // Of tokens that nothing reads there are none.
+  const ServingSettings& settings = profile_.serving.settings;
+  if (settings.keeps_prefixes() || settings.foresees_lengths()) {
     auto tokens = std::make_shared<std::vector<std::int32_t>>();
     for (const PrefixBlock& block : conversation.plan.prefix) append_prefix(*tokens, block);
     conversation.tokens = std::move(tokens);
