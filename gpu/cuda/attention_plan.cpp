@@ -2,6 +2,7 @@
 #include "gpu/cuda/attention_plan.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "gpu/pages/kv_layout.hpp"
 
@@ -13,6 +14,32 @@ std::size_t class_of_few(std::uint32_t num_rows) {
       std::lower_bound(kAttentionClasses.begin(), kAttentionClasses.end(), num_rows) -
       kAttentionClasses.begin());
 }
+
+// Positions at which every context is split, whoever looks at it.
+class Splits {
+ public:
+  Splits(std::uint32_t split_tokens, std::uint32_t even_splits)
+      : split_tokens_(split_tokens), even_splits_(even_splits), half_(even_splits / 2) {}
+
+  // The split that has a position.
+  std::uint32_t at(std::uint32_t position) const {
+    const std::uint32_t units = position / split_tokens_;
+    const auto doublings = static_cast<std::uint32_t>(std::bit_width(units / even_splits_));
+    if (doublings == 0) return units;
+    const std::uint32_t first_unit = even_splits_ << (doublings - 1);
+    return even_splits_ + (doublings - 1) * half_ + ((units - first_unit) >> doublings);
+  }
+  // Its first position.
+  std::uint32_t first_of(std::uint32_t split) const {
+    if (split < even_splits_) return split * split_tokens_;
+    const std::uint32_t doublings = (split - even_splits_) / half_;
+    const std::uint32_t rest = (split - even_splits_) % half_;
+    return ((even_splits_ << doublings) + (rest << (doublings + 1))) * split_tokens_;
+  }
+
+ private:
+  std::uint32_t split_tokens_, even_splits_, half_;
+};
 
 // Cuts rows into items, and these into rounds.
 class Planner {
@@ -51,14 +78,14 @@ void Planner::add_rows(const AttentionItem& rows, bool is_tile) {
     return static_cast<std::uint32_t>(static_cast<std::int32_t>(row / limits_.group_size) +
                                       rows.position_offset);
   };
-  const std::uint32_t split_tokens = is_tile ? limits_.tile_split_tokens : limits_.split_tokens;
+  const Splits splits(is_tile ? limits_.tile_split_tokens : limits_.split_tokens, limits_.even_splits);
   const std::uint32_t end = position_of(rows.first_row + rows.num_rows - 1) + 1;
   const std::uint32_t first_position = position_of(rows.first_row);
   const bool is_cut = limits_.window != 0 && first_position + 1 > limits_.window;
   const auto page_tokens = static_cast<std::uint32_t>(kKvPageTokens);
   const std::uint32_t begin = is_cut ? (first_position + 1 - limits_.window) / page_tokens * page_tokens : 0;
-  const std::uint32_t first_split = begin / split_tokens;
-  const std::uint32_t num_splits = (end - 1) / split_tokens + 1 - first_split;
+  const std::uint32_t first_split = splits.at(begin);
+  const std::uint32_t num_splits = splits.at(end - 1) + 1 - first_split;
   if (num_splits > 1) {
     if (num_partials_ > 0 && num_partials_ + rows.num_rows * num_splits > limits_.max_partials) end_round();
     plan_.merges.push_back({.first_row = rows.first_row,
@@ -70,8 +97,8 @@ void Planner::add_rows(const AttentionItem& rows, bool is_tile) {
   const std::size_t item_class = is_tile ? kTileClass : class_of_few(rows.num_rows);
   for (std::uint32_t split = first_split; split < first_split + num_splits; ++split) {
     AttentionItem item = rows;
-    item.first_key = std::max(begin, split * split_tokens);
-    item.end_key = std::min(end, (split + 1) * split_tokens);
+    item.first_key = std::max(begin, splits.first_of(split));
+    item.end_key = std::min(end, splits.first_of(split + 1));
     if (num_splits > 1) {
       item.partial = num_partials_;
       num_partials_ += rows.num_rows;
@@ -82,6 +109,11 @@ void Planner::add_rows(const AttentionItem& rows, bool is_tile) {
 }
 
 }  // namespace
+
+std::uint32_t num_splits_of(std::uint32_t context_length, std::uint32_t split_tokens,
+                            std::uint32_t even_splits) {
+  return context_length == 0 ? 0 : Splits(split_tokens, even_splits).at(context_length - 1) + 1;
+}
 
 AttentionPlan plan_attention(std::span<const SequenceSlice> slices, const AttentionLimits& limits) {
   AttentionPlan plan;

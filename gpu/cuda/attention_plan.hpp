@@ -76,11 +76,18 @@ struct AttentionLimits {
   // that one stream is work for all of a GPU, and that partial results are 3 % of the bytes.
   std::uint32_t split_tokens = 256;
   std::uint32_t tile_split_tokens = 4096;
+  // The first splits are so long, half as many that follow twice as long, as many again twice
+  // as long as these, and so on: items of the longest contexts are few. A power of two.
+  std::uint32_t even_splits = 512;
   std::uint32_t window = 0;  // a token sees so many, itself included; 0: all before it
   bool has_tiles = false;    // can_tile_attention()
   // Partial rows that there is memory for; a single item's rows get theirs in any case.
   std::uint32_t max_partials = std::numeric_limits<std::uint32_t>::max();
 };
+
+// Splits of a context of so many tokens, the first split_tokens long.
+std::uint32_t num_splits_of(std::uint32_t context_length, std::uint32_t split_tokens,
+                            std::uint32_t even_splits);
 
 // Slices that share pages (ranges of one context whose middle was known) are
 // slices like others. Any thread.

@@ -36,6 +36,7 @@ TEST_CASE("cuda attention plan: every row sees every key it may see in exactly o
     const cuda::AttentionLimits limits{
         .group_size = 1 + static_cast<std::uint32_t>(random() % 12),
         .split_tokens = 64,
+        .even_splits = round % 5 < 2 ? 512U : 2U,
         .window = round % 3 == 0 ? static_cast<std::uint32_t>(1 + random() % 150) : 0,
         .has_tiles = round % 2 == 0};
     std::vector<SequenceSlice> slices;
@@ -82,6 +83,24 @@ TEST_CASE("cuda attention plan: partial results are numbered and merged in order
   CHECK(plan.items[1][2].partial == cuda::kNoPartial);
   CHECK(plan.items[2].size() == 1);
   CHECK(plan.items[0].empty());
+}
+
+TEST_CASE("cuda attention plan: splits of long contexts are longer, at the same positions for each row") {
+  const cuda::AttentionLimits limits{.group_size = 1, .split_tokens = 32, .even_splits = 4};
+  const std::vector<std::uint32_t> begins = {0, 32, 64, 96, 128, 192, 256, 384, 512, 768};
+  for (std::uint32_t context = 0; context < 900; ++context) {
+    const AttentionPlan plan = cuda::plan_attention({{slice_of(context, 1)}}, limits);
+    auto items = all_items(plan);
+    std::sort(items.begin(), items.end(), [](auto& a, auto& b) { return a.first_key < b.first_key; });
+    REQUIRE(items.size() == cuda::num_splits_of(context + 1, 32, 4));
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      REQUIRE(items[i].first_key == begins[i]);
+      REQUIRE(items[i].end_key == std::min(context + 1, i + 1 < begins.size() ? begins[i + 1] : 1024));
+    }
+  }
+  CHECK(cuda::num_splits_of(131'072, 256, 512) == 512);  // even up to there
+  CHECK(cuda::num_splits_of(1'048'576, 256, 512) == 512 + 3 * 256);
+  CHECK(cuda::num_splits_of(0, 256, 512) == 0);
 }
 
 TEST_CASE("cuda attention plan: a round has all of a merge, and partial results that fit") {
