@@ -70,7 +70,6 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       options_(options),
       description_(describe(model_->plan, options)),
       ring_size_(model_->plan.settings.max_in_flight + kSpareBatches),
-      input_bytes_(BatchInput::size_bytes(model_->plan.capacity)),
       compute_(Stream::Priority::kHigh),
       pool_(kv_pool_bytes(model_->plan.layout())),
       arena_(model_->plan.arena_bytes),
@@ -78,14 +77,14 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                 sizeof(float)),
       product_workspace_(kProductWorkspaceBytes),
       few_token_workspace_(kFewTokenWorkspaceBytes),
-      input_(input_bytes_),
+      input_(model_->plan.input_bytes),
       sampled_(model_->plan.capacity.output_rows * sizeof(std::int32_t)),
       logprobs_(model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
       vectors_(model_->plan.vector_bytes()),
       tokens_of_slots_((description_.num_slots + 1) * sizeof(std::int32_t)),
       recent_tokens_((description_.num_slots + 1) * kRecentTokens * sizeof(std::int32_t)),
       began_(sizeof(std::uint64_t)),
-      pinned_inputs_(ring_size_ * input_bytes_),
+      pinned_inputs_(ring_size_ * model_->plan.pinned_input_bytes),
       pinned_tokens_(ring_size_ * model_->plan.capacity.output_rows * sizeof(std::int32_t)),
       pinned_logprobs_(ring_size_ * model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
       pinned_vectors_(ring_size_ * model_->plan.vector_bytes()),
@@ -168,7 +167,8 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
   check_batch(program.get(), *batch, description_);
   std::optional<Prepared> prepared;
   if (!batch->slices.empty())
-    prepared = prepare(program, *batch, pinned_inputs_.get() + ticket % ring_size_ * input_bytes_);
+    prepared = prepare(program, *batch,
+                       pinned_inputs_.get() + ticket % ring_size_ * model_->plan.pinned_input_bytes);
   copy_streams_.begin(batch, compute_);
   try {
     if (prepared) queue_program(*prepared, *batch);
@@ -197,13 +197,22 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
 
 CudaDevice::Prepared CudaDevice::prepare(const std::shared_ptr<const Program>& program, const Batch& batch,
                                          std::byte* pinned) {
-  Prepared prepared{.bound = &executor_.bind(program), .pinned = pinned};
+  Prepared prepared{.bound = &executor_.bind(program), .input = pinned};
   AttentionPlan plan = model_->plan.has_pages() ? plan_attention(batch.slices, model_->plan.attention)
                                                 : plan_self_attention(batch.slices);
+  if (plan.num_partials > model_->plan.attention.max_partials)
+    throw std::runtime_error("attention of the batch takes " + std::to_string(plan.num_partials) +
+                             " partial rows, planned were " +
+                             std::to_string(model_->plan.attention.max_partials));
   prepared.takes_graph = is_decode_step(batch);
   prepared.capacity = choose_capacity(batch, plan, program->shape, prepared.takes_graph);
+  if (const std::size_t size = BatchInput::size_bytes(prepared.capacity);
+      size > model_->plan.pinned_input_bytes) {
+    prepared.large_input.resize(size);
+    prepared.input = prepared.large_input.data();
+  }
   fill(batch, plan, prepared.capacity, {.page = description_.num_pages, .slot = description_.num_slots},
-       BatchInput::at(pinned, prepared.capacity));
+       BatchInput::at(prepared.input, prepared.capacity));
   prepared.rounds = std::move(plan.rounds);
   if (prepared.takes_graph)
     prepared.rounds = {{.num_items = prepared.capacity.items, .num_merges = prepared.capacity.merges}};
@@ -213,7 +222,8 @@ CudaDevice::Prepared CudaDevice::prepare(const std::shared_ptr<const Program>& p
 void CudaDevice::queue_program(const Prepared& prepared, const Batch& batch) {
   const BatchCapacity& capacity = prepared.capacity;
   const BoundProgram& bound = *prepared.bound;
-  CUDA_CHECK(cudaMemcpyAsync(input_.get(), prepared.pinned, BatchInput::size_bytes(capacity),
+  // What is not pinned is taken at the call.
+  CUDA_CHECK(cudaMemcpyAsync(input_.get(), prepared.input, BatchInput::size_bytes(capacity),
                              cudaMemcpyHostToDevice, compute_.handle()));
   BatchOnDevice on_device{.num_tokens = batch.num_tokens(),
                           .num_output_rows = batch.num_output_rows(),
@@ -241,11 +251,12 @@ BatchCapacity CudaDevice::choose_capacity(const Batch& batch, const AttentionPla
                                           const ProgramShape& shape, bool& takes_graph) const {
   const BatchCapacity exact = capacity_of(batch, plan);
   const BatchCapacity rounded = graph_capacity(exact, shape);
-  takes_graph = takes_graph && plan.rounds.size() == 1 && BatchInput::size_bytes(rounded) <= input_bytes_;
+  takes_graph =
+      takes_graph && plan.rounds.size() == 1 && BatchInput::size_bytes(rounded) <= model_->plan.input_bytes;
   if (takes_graph) return rounded;
-  if (const std::size_t size = BatchInput::size_bytes(exact); size > input_bytes_)
+  if (const std::size_t size = BatchInput::size_bytes(exact); size > model_->plan.input_bytes)
     throw std::runtime_error("what describes the batch takes " + std::to_string(size) +
-                             " bytes, planned were " + std::to_string(input_bytes_));
+                             " bytes, planned were " + std::to_string(model_->plan.input_bytes));
   return exact;
 }
 

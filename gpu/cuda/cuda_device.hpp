@@ -71,7 +71,8 @@ class CudaDevice final : public Device {
   // All that is looked up and filled in before anything is queued.
   struct Prepared {
     const BoundProgram* bound = nullptr;
-    std::byte* pinned = nullptr;  // filled
+    std::byte* input = nullptr;               // filled: pinned memory, or
+    std::vector<std::byte> large_input = {};  // of what does not fit there
     BatchCapacity capacity = {};
     std::vector<AttentionRound> rounds = {};  // one if it takes a graph, of all blocks that there is room for
     bool takes_graph = false;
@@ -101,7 +102,6 @@ class CudaDevice final : public Device {
   CudaDeviceOptions options_;
   DeviceDescription description_;
   std::uint32_t ring_size_;  // batches that have pinned memory
-  std::size_t input_bytes_;  // of the largest BatchInput
 
   Stream compute_;
   DeviceMemory pool_, arena_, partials_, product_workspace_, few_token_workspace_, input_, sampled_,

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <stdexcept>
 
@@ -64,6 +65,23 @@ void bound_sequences(CudaModelPlan& plan) {
   const std::uint32_t tokens = plan.largest.max_tokens;
   plan.attention.max_partials = 0;
   plan.capacity = {.tokens = tokens, .slices = tokens, .tiles = tokens, .token_types = tokens};
+  plan.input_bytes = plan.pinned_input_bytes = BatchInput::size_bytes(plan.capacity);
+}
+
+// With room for so many items of few rows, whatever their classes.
+BatchCapacity with_few_items(BatchCapacity capacity, std::uint32_t num_items) {
+  for (std::size_t i = 0; i < kTileClass; ++i) capacity.items[i] = 3;  // aligning parts takes less
+  capacity.items[kTileClass - 1] = num_items;
+  return capacity;
+}
+
+// As graphs want it, whose parts are of powers of two.
+BatchCapacity rounded_up(BatchCapacity capacity) {
+  for (std::uint32_t* count : {&capacity.pages, &capacity.suppressed, &capacity.penalized, &capacity.biased,
+                               &capacity.mask_words, &capacity.merges})
+    *count = std::bit_ceil(*count);
+  for (std::uint32_t& count : capacity.items) count = std::bit_ceil(count);
+  return capacity;
 }
 
 // The most that any batch within the limits can need.
@@ -77,8 +95,12 @@ void bound_batches(CudaModelPlan& plan) {
   const std::uint32_t slices = slots + 2 * (tokens / page_tokens) + 1;
   const std::uint32_t few_rows = kAttentionClasses[kTileClass - 1];
   const std::uint32_t tile_rows = kAttentionClasses[kTileClass];
-  const std::uint32_t splits = divide_up(plan.context_length, limits.split_tokens);
-  const std::uint32_t tile_splits = divide_up(plan.context_length, limits.tile_split_tokens);
+  const auto splits_of = [&](std::uint32_t context, std::uint32_t split_tokens) {
+    return num_splits_of(context, split_tokens, limits.even_splits);
+  };
+  const std::uint32_t splits = splits_of(plan.context_length, limits.split_tokens);
+  const std::uint32_t usual_splits = std::min(splits, splits_of(kPartialContext, limits.split_tokens));
+  const std::uint32_t tile_splits = splits_of(plan.context_length, limits.tile_split_tokens);
   // With tiles, a slice of few rows has at most few_rows of them; without, all are few.
   const std::uint32_t rows = tokens * limits.group_size;
   const std::uint32_t rows_of_few = limits.has_tiles ? std::min(rows, slices * few_rows) : rows;
@@ -89,7 +111,7 @@ void bound_batches(CudaModelPlan& plan) {
   const std::uint64_t most = (splits > 1 ? std::uint64_t{rows_of_few} * splits : 0) +
                              (tile_splits > 1 ? std::uint64_t{rows_of_tiles} * tile_splits : 0);
   const std::uint64_t of_decodes =
-      std::uint64_t{slots} * limits.group_size * divide_up(kPartialContext, limits.split_tokens);
+      std::uint64_t{slots} * limits.group_size * splits_of(kPartialContext, limits.split_tokens);
   const std::uint64_t of_an_item = std::max(few_rows * splits, tile_rows * tile_splits);
   limits.max_partials = static_cast<std::uint32_t>(std::min(most, std::max(of_decodes, of_an_item)));
   plan.capacity = {
@@ -101,8 +123,13 @@ void bound_batches(CudaModelPlan& plan) {
       .biased = slots * static_cast<std::uint32_t>(kMaxBiases),
       .mask_words = slots * static_cast<std::uint32_t>(mask_words(plan.network->shapes().vocabulary_size)),
       .merges = few_items + tile_items};
-  for (std::size_t i = 0; i < kTileClass; ++i) plan.capacity.items[i] = few_items * splits;
   plan.capacity.items[kTileClass] = tile_items * tile_splits;
+  // Rows are in one class only. Of the decode step of all sequences, and of any batch.
+  const std::uint32_t decode_items = slots * divide_up(limits.group_size, few_rows) * splits;
+  const std::uint32_t usual_items = std::max(decode_items, few_items * usual_splits);
+  plan.pinned_input_bytes = BatchInput::size_bytes(rounded_up(with_few_items(plan.capacity, usual_items)));
+  plan.capacity = with_few_items(plan.capacity, few_items * splits);
+  plan.input_bytes = std::max(BatchInput::size_bytes(plan.capacity), plan.pinned_input_bytes);
 }
 
 std::size_t arena_bytes(const CudaModelPlan& plan) {
@@ -117,9 +144,8 @@ std::size_t arena_bytes(const CudaModelPlan& plan) {
 std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
   return kProductWorkspaceBytes + kFewTokenWorkspaceBytes +
          attention_partial_floats(plan.layout(), plan.attention.max_partials) * sizeof(float) +
-         BatchInput::size_bytes(plan.capacity) +
-         plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs)) + plan.vector_bytes() +
-         sizeof(std::uint64_t);  // when a batch began
+         plan.input_bytes + plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs)) +
+         plan.vector_bytes() + sizeof(std::uint64_t);  // when a batch began
 }
 
 std::uint32_t most_useful_pages(const CudaModelPlan& plan) {

@@ -35,6 +35,10 @@ struct CudaModelPlan {
   std::size_t arena_bytes = 0;
   AttentionLimits attention = {};
   BatchCapacity capacity = {};  // of the largest batch
+  // A batch's BatchInput: the largest, on the device; in pinned memory, of which each batch in
+  // flight has a part, all but those of prompts behind the longest contexts.
+  std::size_t input_bytes = 0;
+  std::size_t pinned_input_bytes = 0;
   MemoryPlan memory = {};
 
   bool has_pages() const { return cell.state == StateKind::kPages; }

@@ -306,6 +306,91 @@ TEST_CASE("cuda device: partial rows that don't fit at once are made in rounds, 
   CHECK(last_logits(model.get()) == last_logits(roomy));
 }
 
+TEST_CASE("cuda device: decode steps whose partial rows take rounds give the same tokens, without graphs") {
+  BackendSettings settings = small_settings(DataType::kBF16);
+  settings.num_slots = 5;
+  settings.max_batch_tokens = 128;
+  settings.max_pages = 128;
+  ModelConfig config = small_llama();
+  config.num_layers = 1;
+  config.context_length = 640;
+  SmallCudaModel model(settings, config);
+  std::vector<DirectRequest> requests = requests_of_many_lengths(100);
+  requests.resize(5);
+  for (DirectRequest& request : requests) request.prompt.resize(request.prompt.size() + 520, 7);
+  struct Outcome {
+    std::vector<std::vector<std::int32_t>> tokens;
+    std::size_t num_graphs = 0;
+  };
+  const auto run = [&](const std::shared_ptr<const cuda::CudaModel>& loaded) {
+    cuda::CudaDevice device(loaded);
+    ProgramCache programs = model.programs();
+    const auto tokens = generate(device, programs, requests, {.in_flight = 2});
+    return Outcome{tokens, device.num_graphs()};
+  };
+  const Outcome at_once = run(model.get());
+  // Of the rows of one item in three splits; the step has five sequences of two rows.
+  const Outcome in_rounds = run(model.with_partials(8 * 3));
+  CHECK(at_once.num_graphs > 0);
+  CHECK(in_rounds.num_graphs == 0);
+  CHECK(in_rounds.tokens == at_once.tokens);
+}
+
+TEST_CASE("cuda device: a batch of more partial rows than planned is refused, and the next is computed") {
+  BackendSettings settings = small_settings(DataType::kBF16);
+  settings.num_slots = 1;
+  settings.max_batch_tokens = 640;
+  ModelConfig config = small_llama();
+  config.num_layers = 1;
+  config.context_length = 640;
+  SmallCudaModel model(settings, config);
+  const auto loaded = model.with_partials(1);
+  cuda::CudaDevice device(loaded);
+  ProgramCache programs = model.programs();
+  const auto run = [&](const std::vector<std::uint32_t>& starts) {
+    const auto batch = std::make_shared<Batch>(slices_between(starts));
+    batch->page_table.resize(20);
+    std::iota(batch->page_table.begin(), batch->page_table.end(), 0);
+    return wait_for(device, device.submit(programs.find(batch->cell, batch->num_tokens(), 0), batch)).error;
+  };
+  CHECK(run({0, 300, 304}) == "attention of the batch takes 16 partial rows, planned were 1");
+  CHECK(run({0, 40}) == "");
+}
+
+TEST_CASE("cuda device: what describes a batch need not fit into pinned memory") {
+  SmallCudaModel model(small_settings(DataType::kBF16));
+  const auto requests = requests_of_many_lengths(100);
+  const auto run = [&](const std::shared_ptr<const cuda::CudaModel>& loaded) {
+    cuda::CudaDevice device(loaded);
+    ProgramCache programs = model.programs();
+    return generate(device, programs, requests, {.in_flight = 2});
+  };
+  const auto pinned = run(model.get());
+  set_stream_order(1);
+  CHECK(run(model.with_pinned_input(0)) == pinned);
+  CHECK(run(model.with_pinned_input(2048)) == pinned);  // of some batches
+  set_stream_order(0);
+}
+
+TEST_CASE("cuda device: items of a long context's prompts are counted once, and few of them are pinned") {
+  BackendSettings settings = small_settings(DataType::kF32);  // no tiles
+  settings.num_slots = 64;
+  settings.max_batch_tokens = 512;
+  ModelConfig config = small_llama();
+  config.num_layers = 1;
+  config.num_heads = 4;
+  config.context_length = 131'072;
+  const SmallCudaModel model(settings, config);
+  const cuda::CudaModelPlan& plan = model.get()->plan;
+  // (64 slots + 2 * 16 pages + 1 slices, and 2048 / 8 rows) in 512 splits
+  const std::size_t most_items = std::size_t{97 + 256} * 512;
+  cuda::BatchCapacity without = plan.capacity;
+  without.items = {};
+  CHECK(plan.input_bytes <
+        cuda::BatchInput::size_bytes(without) + (most_items + 64) * sizeof(cuda::AttentionItem));
+  CHECK(plan.pinned_input_bytes < plan.input_bytes / 2);
+}
+
 TEST_CASE("cuda device: partial rows are planned for 16 k tokens a sequence, however long it may become") {
   BackendSettings settings = small_settings(DataType::kBF16);
   settings.num_slots = 64;

@@ -65,6 +65,12 @@ class SmallCudaModel {
     plan.attention.max_partials = max_partials.value_or(plan.attention.max_partials);
     return std::make_shared<const cuda::CudaModel>(plan, news_);
   }
+  // The same model with other pinned memory for what describes a batch.
+  std::shared_ptr<const cuda::CudaModel> with_pinned_input(std::size_t size_bytes) {
+    cuda::CudaModelPlan plan = cuda::plan_cuda_model(settings_);
+    plan.pinned_input_bytes = size_bytes;
+    return std::make_shared<const cuda::CudaModel>(plan, news_);
+  }
 
   const std::shared_ptr<const cuda::CudaModel>& get() const { return model_; }
   const std::string& news() const { return news_; }
