@@ -62,7 +62,7 @@ class DiskBook {
   void dequeue(NodeId node);
   void change_worth(NodeId node, double worth);
   bool has(NodeId node) const { return last_ones_.contains(node); }
-  std::optional<NodeId> next_victim(TimePoint now, const QuotasOver& over = {}) const {
+  std::optional<NodeId> next_victim(TimePoint now, const QuotasOver& over) const {
     return last_ones_.lowest(now, over);
   }
   double value(NodeId node, TimePoint now) const { return last_ones_.value(node, now); }

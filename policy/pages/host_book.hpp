@@ -66,8 +66,8 @@ class HostBook {
     return all_.lowest(now, over, may_go);
   }
   template <typename MayGo>
-  std::optional<NodeId> next_backed(TimePoint now, MayGo may_go) const {
-    return backed_.lowest(now, may_go);
+  std::optional<NodeId> next_backed(TimePoint now, const QuotasOver& over, MayGo may_go) const {
+    return backed_.lowest(now, over, may_go);
   }
   std::size_t num_queued() const { return all_.size() + backed_.size(); }
 

@@ -324,7 +324,7 @@ class PageCache {
   void free_device_page(NodeId node, WorkerIndex worker);
   std::optional<std::uint32_t> take_host_page(WorkerIndex worker, NodeId node, double value, TimePoint now);
   std::optional<std::uint32_t> take_idle_host_page(QuotaId quota, TimePoint now);
-  std::optional<std::uint32_t> take_backed_host_page(WorkerIndex worker, TimePoint now);
+  std::optional<std::uint32_t> take_backed_host_page(WorkerIndex worker, NodeId node, TimePoint now);
   void evict_from_host(NodeId node);
   void drop_host_page(NodeId node);
   void drop(NodeId node, DiskBook::Discard on_disk);

@@ -200,7 +200,7 @@ void PageCache::count_disk_child(NodeId parent, int difference) {
 void PageCache::give_up_disk_pages(std::uint32_t max_pages, TimePoint now) {
   std::uint32_t num_dropped = 0;
   for (; num_dropped < max_pages; ++num_dropped) {
-    const auto victim = disk_.next_victim(now);
+    const auto victim = disk_.next_victim(now, quotas_.over(used_on_disk_, disk_.num_pages(), kNoQuota));
     if (!victim) break;
     statistics_.dropped_from_disk += 1;
     drop_disk_page(*victim, DiskBook::Discard::kReleased);

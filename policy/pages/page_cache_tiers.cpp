@@ -114,11 +114,15 @@ std::optional<std::uint32_t> PageCache::take_idle_host_page(QuotaId quota, TimeP
 }
 
 // A free one, or that of a page that is on disk too, for a store.
-std::optional<std::uint32_t> PageCache::take_backed_host_page(WorkerIndex worker, TimePoint now) {
+std::optional<std::uint32_t> PageCache::take_backed_host_page(WorkerIndex worker, NodeId node,
+                                                              TimePoint now) {
   const auto may_use = [&](std::uint32_t page) { return host_.may_store(worker, page); };
   if (const auto page = host_.take_free(may_use)) return page;
-  const auto victim = host_.next_backed(now, [&](NodeId node) { return may_use(places_[node].host_page); });
-  if (!victim) return std::nullopt;
+  const QuotaId quota = places_[node].quota;
+  const QuotasOver over = quotas_.over(used_on_host_, host_.num_pages(), quota);
+  const auto victim =
+      host_.next_backed(now, over, [&](NodeId other) { return may_use(places_[other].host_page); });
+  if (!victim || (over.has(quota) && !over.has(places_[*victim].quota))) return std::nullopt;
   evict_from_host(*victim);
   return host_.take_free(may_use);
 }
@@ -212,11 +216,8 @@ void PageCache::copy_behind(WorkerIndex worker, std::uint32_t max_copies, TimePo
     const NodeId loose = device(worker).node_of(*page);
     for (const NodeId id : chain_to_copy(worker, loose)) {
       if (max_copies == 0 || !has_disk_room_for(id, now)) break;
-      const auto host_page = take_backed_host_page(worker, now);
-      if (!host_page) {
-        max_copies = 0;
-        break;
-      }
+      const auto host_page = take_backed_host_page(worker, id, now);
+      if (!host_page) break;
       store(worker, id, *host_page);
       max_copies -= 1;
     }

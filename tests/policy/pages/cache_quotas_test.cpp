@@ -124,6 +124,19 @@ TEST_CASE("cache quotas: whatever one tenant asks for, another within its part l
   CHECK(num_lost_without > 20);  // the traffic is one that pushes pages out
 }
 
+TEST_CASE("cache quotas: a disk that gets smaller loses pages of a tenant beyond its part first") {
+  PlayedCache played = divided(options_of(4, 4, 8));
+  played.run(1, {1, 2, 3, 4}, 0, kModest);
+  played.write_all(1);
+  played.run(2, {11, 12, 13, 14, 15, 16, 17, 18}, 2, kGreedy);
+  played.write_all(3);
+  played.run(3, {21, 22, 23, 24, 25, 26, 27, 28}, 4, kGreedy);
+  played.write_all(5);
+  played.cache.give_up_disk_pages(2, at(6));
+  CHECK(num_known(played, kModest, {1, 2, 3, 4, 5}) == 4);
+  CHECK(played.cache.is_consistent());
+}
+
 // By a tenant that has more than its part of a device the host keeps what fits into its part there.
 TEST_CASE("cache quotas: what leaves the device stays on the host within its part") {
   PlayedCache played = divided(options_of(4, 12));
