@@ -71,6 +71,9 @@ bool CellCore::has_suspects() const {
 
 void CellCore::take(const Admit& event) {
   const AdmissionTicket& ticket = *event.ticket;
+  // A request that can't be served takes no other one's place.
+  if (num_new_ >= options_.serving.max_waiting && limits_)
+    if (auto refused = refusal_in(examine(ticket))) return emit(ticket.sequence, *std::move(refused));
   if (!find_place(ticket))
     return emit(ticket.sequence,
                 SequenceFailed{.failure = SequenceFailure::kQueueFull,
@@ -124,39 +127,47 @@ std::optional<Refusal> CellCore::refusal_of(const AdmissionTicket& ticket, const
   return std::nullopt;
 }
 
-CellCore::Verdict CellCore::check(const AdmissionTicket& ticket, const CellGraph& graph) const {
-  if (!graph.growth()) return std::uint32_t{0};
+CellCore::Verdict CellCore::examine(const AdmissionTicket& ticket) const {
+  // A prompt that is too long is refused before it is unfolded.
+  if (!ticket.graph && options_.unfolding->kind != UnfoldingKind::kTree)
+    if (auto refusal = check_input(ticket.prompt, *limits_)) {
+      refusal->field = "prompt";
+      return *std::move(refusal);
+    }
+  auto graph = unfold(ticket);
+  if (auto refusal = refusal_of(ticket, *graph)) return *std::move(refusal);
+  if (!graph->growth()) return Unfolded{.graph = std::move(graph)};
   std::vector<std::int32_t> biased_ids;
   for (const TokenBias& token : ticket.biased) biased_ids.push_back(token.id);
-  return check_admission({.prompt = ticket.prompt,
-                          .max_tokens = ticket.max_tokens,
-                          .min_tokens = ticket.min_tokens,
-                          .stop_token_ids = ticket.end_tokens,
-                          .biased_ids = biased_ids},
-                         *limits_);
+  auto checked = check_admission({.prompt = ticket.prompt,
+                                  .max_tokens = ticket.max_tokens,
+                                  .min_tokens = ticket.min_tokens,
+                                  .stop_token_ids = ticket.end_tokens,
+                                  .biased_ids = biased_ids},
+                                 *limits_);
+  if (auto* refusal = std::get_if<Refusal>(&checked)) return std::move(*refusal);
+  return Unfolded{.graph = std::move(graph), .max_total = std::get<std::uint32_t>(checked)};
+}
+
+std::optional<SequenceFailed> CellCore::refusal_in(const Verdict& verdict) {
+  const auto* refusal = std::get_if<Refusal>(&verdict);
+  if (!refusal) return std::nullopt;
+  return SequenceFailed{
+      .failure = refusal->is_too_long ? SequenceFailure::kContextTooLong : SequenceFailure::kInvalidRequest,
+      .message = refusal->message,
+      .field = refusal->field};
 }
 
 // Afterwards it may be gone: it was refused, or has nothing to generate.
 void CellCore::check(Arrival arrival) {
   Run& run = runs_.at(arrival);
   const AdmissionTicket& ticket = *run.ticket;
-  const auto refuse = [&](Refusal refusal) {
-    fail(arrival, refusal.is_too_long ? SequenceFailure::kContextTooLong : SequenceFailure::kInvalidRequest,
-         std::move(refusal.message), std::move(refusal.field));
-  };
-  // A prompt that is too long is refused before it is unfolded.
-  if (!ticket.graph && options_.unfolding->kind != UnfoldingKind::kTree)
-    if (auto refusal = check_input(ticket.prompt, *limits_)) {
-      refusal->field = "prompt";
-      return refuse(*std::move(refusal));
-    }
-  const auto graph = unfold(ticket);
-  if (auto refusal = refusal_of(ticket, *graph)) return refuse(*std::move(refusal));
-  Verdict verdict = check(ticket, *graph);
-  if (auto* refusal = std::get_if<Refusal>(&verdict)) return refuse(std::move(*refusal));
+  const Verdict verdict = examine(ticket);
+  if (auto refused = refusal_in(verdict))
+    return fail(arrival, refused->failure, std::move(refused->message), std::move(refused->field));
   run.is_checked = true;
   emit(ticket.sequence, Admitted{});
-  const std::uint32_t max_total = std::get<std::uint32_t>(verdict);
+  const auto& [graph, max_total] = std::get<Unfolded>(verdict);
   if (graph->growth() && max_total == run.num_prompt()) {
     emit(ticket.sequence, NewToken{.token = -1, .end = SequenceEnd::kLength});
     return release(arrival);

@@ -130,7 +130,12 @@ class CellCore {
     std::deque<Flight> in_flight;
     CellTurns turns;
   };
-  using Verdict = std::variant<std::uint32_t, Refusal>;
+  // A request that can be served.
+  struct Unfolded {
+    std::shared_ptr<const CellGraph> graph;
+    std::uint32_t max_total = 0;  // tokens, of a graph that grows
+  };
+  using Verdict = std::variant<Unfolded, Refusal>;
 
   void take(const Admit& event);
   void take(const StopSequence& event);
@@ -151,7 +156,8 @@ class CellCore {
   // cell_core.cpp: what happens to one request, or to a worker
   bool find_place(const AdmissionTicket& ticket);
   std::optional<Refusal> refusal_of(const AdmissionTicket& ticket, const CellGraph& graph) const;
-  Verdict check(const AdmissionTicket& ticket, const CellGraph& graph) const;
+  Verdict examine(const AdmissionTicket& ticket) const;
+  static std::optional<SequenceFailed> refusal_in(const Verdict& verdict);
   std::shared_ptr<const CellGraph> unfold(const AdmissionTicket& ticket) const;
   void check(Arrival arrival);
   void know_drawn(Run& run);

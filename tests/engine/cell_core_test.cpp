@@ -471,6 +471,10 @@ TEST_CASE("cell core: a full queue makes room at the cost of the largest flow") 
   admit("a");
   admit("a");
   const auto third = admit("a");
+  AdmissionTicket unknown = ticket_of({kVocabulary}, 1);
+  unknown.flow = "b";
+  CHECK(world.answers[world.admit(unknown)].failure == "Token ids must be in [0, 50); got 50 at position 0.");
+  CHECK(world.answers[third].failure == "");  // what can't be served takes no place
   const auto other = admit("b");
   CHECK(world.answers[third].failure ==
         "The server's queue is full, and others have fewer requests in it; try again later.");
