@@ -2,6 +2,7 @@
 #include "bench/networks/network_bench.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <vector>
 
 #include "bench/networks/device_loop.hpp"
@@ -64,9 +65,19 @@ class Run {
       if (batch > bench_.scale.num_slots) continue;
       decode({batch, bench_.scale.context}, id + std::to_string(batch));
     }
-    if (!bench_.is_complete) return;
-    for (const DecodeShape& shape : bench_.scale.long_decodes)
-      decode(shape, id + std::to_string(shape.batch) + "_at_" + std::to_string(shape.context));
+  }
+
+  // What does not fit beside the weights is not run; the others are.
+  void decode_long() {
+    for (const DecodeShape& shape : bench_.scale.long_decodes) {
+      const std::string id = "decode_" + network_.id + "_" + std::to_string(shape.batch) + "_at_" +
+                             std::to_string(shape.context);
+      try {
+        decode(shape, id);
+      } catch (const std::exception& problem) {
+        bench_.recorder.add_not_run(id, problem.what());
+      }
+    }
   }
 
   // Reckoned, not seen: of the steps that a GPU's program has, each of which is a
@@ -270,6 +281,7 @@ BenchedNetwork llama_13b() {
   network.config.num_heads = 40;
   network.config.num_kv_heads = 10;
   network.config.vocabulary_size = 32000;
+  network.config.context_length = 4096;
   network.config.rope_theta = 10000.0F;
   return network;
 }
@@ -303,6 +315,7 @@ void bench_network(NetworkBench& bench, const BenchedNetwork& network, Backend& 
   run.prefill();
   run.copy_beside_decode();
   run.follow_up();
+  run.decode_long();
 }
 
 }  // namespace troupe::bench
