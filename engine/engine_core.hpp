@@ -149,7 +149,7 @@ class EngineCore {
   // A worker's pages, and what its running sequences will need of them; no scenario: all
   // are a newcomer's.
   struct Room {
-    std::uint64_t num_pages = 0;  // one that is shared counts for each
+    std::uint64_t num_pages = 0;
     std::vector<Commitments> scenarios;
   };
   // Results of the slices of one step.
@@ -221,9 +221,10 @@ class EngineCore {
   bool is_forecast_awaited(const Sequence& sequence) const;
   std::uint32_t expected_answer(const Sequence& sequence, std::uint32_t scenario) const;
   Commitment commitment_of(const Sequence& sequence, const Worker& worker, std::uint32_t scenario) const;
+  std::vector<Commitment> commitments_of(const Worker& worker, std::uint32_t scenario) const;
   Room room_of(const Worker& worker) const;
   bool has_room(const Room& room, const Worker& worker, const Sequence& newcomer) const;
-  void limit_look_ahead(const Sequence& sequence, const Worker& worker, PageDemand& demand) const;
+  void limit_look_ahead(PageDemand& demand) const;
   void settle_overrun(SequenceIndex index);
   void learn_length(const Sequence& sequence);
 

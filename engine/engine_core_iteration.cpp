@@ -87,7 +87,7 @@ bool EngineCore::extend(WorkerId id, Worker& worker) {
     if (sequence.is_paused) continue;
     const auto num_held = static_cast<std::uint32_t>(sequence.pages.size());
     PageDemand demand = extension_demand(sequence.progress, sizing, num_held);
-    limit_look_ahead(sequence, worker, demand);
+    limit_look_ahead(demand);
     if (demand.wanted == 0) continue;
     const auto pages = pages_.extend(sequence.worker, sequence.lease, demand, now_);
     sequence.pages.insert(sequence.pages.end(), pages.begin(), pages.end());

@@ -113,21 +113,35 @@ Commitment EngineCore::commitment_of(const Sequence& sequence, const Worker& wor
 EngineCore::Room EngineCore::room_of(const Worker& worker) const {
   const ReservationPolicy policy = options_.serving.reservation;
   if (policy == ReservationPolicy::kOnDemand || worker.running.empty()) return {};
-  std::uint64_t num_held = 0;  // shared pages are held once by each
-  for (const SequenceIndex index : worker.running) num_held += sequences_[index].pages.size();
-  const WorkerId id = sequences_[worker.running.front()].worker;
-  const std::uint64_t num_shared = num_held - std::min<std::uint64_t>(num_held, pages_.counts(id).running);
   const bool may_err = policy == ReservationPolicy::kHistory || policy == ReservationPolicy::kPredicted;
-  Room room{.num_pages =
-                worker.device.num_pages - (may_err ? page_sizing(worker).kept_free : 0) + num_shared};
-  for (std::uint32_t scenario = 0; scenario < (may_err ? kNumScenarios : 1); ++scenario) {
-    std::vector<Commitment> running;
-    running.reserve(worker.running.size());
-    for (const SequenceIndex index : worker.running)
-      running.push_back(commitment_of(sequences_[index], worker, scenario));
-    room.scenarios.emplace_back(std::move(running));
-  }
+  Room room{.num_pages = worker.device.num_pages - (may_err ? page_sizing(worker).kept_free : 0),
+            .scenarios = {}};
+  for (std::uint32_t scenario = 0; scenario < (may_err ? kNumScenarios : 1); ++scenario)
+    room.scenarios.emplace_back(commitments_of(worker, scenario));
   return room;
+}
+
+// Of a page that several hold, it is the one that ends last that counts it: with the others
+// it does not go.
+std::vector<Commitment> EngineCore::commitments_of(const Worker& worker, std::uint32_t scenario) const {
+  std::vector<std::pair<Commitment, SequenceIndex>> running;
+  running.reserve(worker.running.size());
+  for (const SequenceIndex index : worker.running)
+    running.emplace_back(commitment_of(sequences_[index], worker, scenario), index);
+  std::stable_sort(running.begin(), running.end(),
+                   [](const auto& a, const auto& b) { return a.first.num_more > b.first.num_more; });
+  std::vector<bool> is_counted(options_.serving.keeps_prefixes() ? worker.device.num_pages : 0);
+  std::vector<Commitment> commitments;
+  commitments.reserve(running.size());
+  for (const auto& [commitment, index] : running) {
+    commitments.push_back(commitment);
+    if (is_counted.empty()) continue;  // none is shared
+    for (const PageId page : sequences_[index].pages) {
+      commitments.back().num_held -= is_counted[page] ? 1 : 0;
+      is_counted[page] = true;
+    }
+  }
+  return commitments;
 }
 
 // Will there be pages for the newcomer and all that run?
@@ -138,13 +152,10 @@ bool EngineCore::has_room(const Room& room, const Worker& worker, const Sequence
   });
 }
 
-// Pages ahead of need are taken within the reservation only: others count on the rest.
-void EngineCore::limit_look_ahead(const Sequence& sequence, const Worker& worker, PageDemand& demand) const {
-  if (options_.serving.reservation == ReservationPolicy::kOnDemand || demand.wanted == 0) return;
-  const Commitment own = commitment_of(sequence, worker, 0);
-  const auto num_held = static_cast<std::uint32_t>(sequence.pages.size());
-  const std::uint32_t num_left = own.num_held + own.num_more - num_held;
-  demand.wanted = std::max(demand.required, std::min(demand.wanted, num_left));
+// No pages ahead of need: until then they are others', and admission counts on that.
+void EngineCore::limit_look_ahead(PageDemand& demand) const {
+  if (options_.serving.reservation == ReservationPolicy::kOnDemand) return;
+  demand.wanted = demand.required;
   demand.keep_free = 0;
 }
 

@@ -113,7 +113,7 @@ bool EngineCore::join(SequenceIndex index, WorkerId worker_id) {
   const PageMap::Lookup lookup = lookup_of(sequence);
   PageDemand demand = admission_demand(sequence.progress, page_sizing(worker),
                                        static_cast<std::uint32_t>(worker.running.size()));
-  limit_look_ahead(sequence, worker, demand);
+  limit_look_ahead(demand);
   auto reservation = has_room(room_of(worker), worker, sequence)
                          ? pages_.reserve(worker_id, lookup, demand, now_)
                          : std::nullopt;

@@ -9,11 +9,15 @@ namespace {
 
 struct Peak {
   std::uint64_t num_left = 0, num_held = 0, most = 0;
+  std::uint64_t num_longer = 0;  // that will take more than the last one
+  std::uint32_t last_more = 0;
 
   void take(const Commitment& next) {
+    if (next.num_more != last_more) num_longer = num_left;
+    last_more = next.num_more;
     num_left += 1;
     num_held += next.num_held;
-    most = std::max(most, num_held + num_left * next.num_more);
+    most = std::max(most, num_held + num_left * next.num_more + num_longer);
   }
 };
 
