@@ -22,7 +22,7 @@ void EngineCore::foresee(SequenceIndex index) {
   sequence.length.max_tokens = sequence.progress.max_total() - sequence.num_prompt;
   if (ticket.answer_tokens) sequence.length.ends_at = std::max(1U, *ticket.answer_tokens);
   flows_.set_work(sequence.flow, sequence.arrival, work_of(sequence));
-  if (!options_.serving.foresees_lengths()) return;
+  if (!options_.serving.foresees_lengths() || sequence.is_only_scored) return;
   sequence.length.is_awaited = true;
   out_->push_back(ForecastLength{.questions = {question_of(sequence)}});
 }
@@ -60,7 +60,7 @@ void EngineCore::foresee_again() {
   ForecastLength command;
   for (const auto& [arrival, index] : waiting_) {
     const Sequence& sequence = sequences_[index];
-    if (sequence.length.max_tokens > 0 && !sequence.has_started)
+    if (sequence.length.max_tokens > 0 && !sequence.has_started && !sequence.is_only_scored)
       command.questions.push_back(question_of(sequence));
   }
   if (!command.questions.empty()) out_->push_back(std::move(command));
@@ -185,7 +185,7 @@ void EngineCore::settle_overrun(SequenceIndex index) {
 }
 
 void EngineCore::learn_length(const Sequence& sequence) {
-  if (sequence.length.max_tokens == 0) return;  // it was refused
+  if (sequence.length.max_tokens == 0 || sequence.is_only_scored) return;  // it was refused, or has no answer
   const ReservationPolicy policy = options_.serving.reservation;
   const bool asks_history = policy == ReservationPolicy::kHistory || policy == ReservationPolicy::kPredicted;
   if (asks_history && sequence.num_generated() > 0) history_.add(sequence.num_generated());

@@ -190,6 +190,21 @@ TEST_CASE("reservations: the shortest likely answer goes first, and many can't k
   CHECK(world.answer(longer).tokens == counting(100, 40));
 }
 
+TEST_CASE("reservations: a prompt that is only scored has no answer to learn from") {
+  CoreWorld world = world_of(ReservationPolicy::kPredicted);
+  auto ticket = std::make_shared<AdmissionTicket>();
+  ticket->sequence = 1000;
+  ticket->prompt = counting(1, 5);
+  ticket->max_tokens = 0;
+  ticket->scores_prompt = true;
+  world.hand(Admit{.ticket = std::move(ticket)});
+  CHECK(runs(world, 1000));
+  world.finish_all();
+  CHECK(world.answer(1000).has_ended);
+  CHECK(world.asked.empty());
+  CHECK(world.learnt.empty());
+}
+
 TEST_CASE("reservations: what is known to fit is never preempted") {
   for (const auto policy : {ReservationPolicy::kMax, ReservationPolicy::kOracle})
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
