@@ -203,7 +203,9 @@ class EngineCore {
   // engine_core_turns.cpp: whose turn it is, where, and at whose cost
   bool find_place(const AdmissionTicket& ticket);
   bool admit_next();
-  std::optional<SequenceIndex> next_to_admit(const Worker& worker) const;
+  bool may_start(std::uint64_t arrival) const;
+  std::optional<SequenceIndex> next_in_turn(std::vector<WorkerId>& among) const;
+  std::optional<SequenceIndex> next_suspect(const Worker& worker) const;
   WorkerId place(SequenceIndex index, const std::vector<WorkerId>& among) const;
   bool begin_fetch(SequenceIndex index, WorkerId worker);
   bool join(SequenceIndex index, WorkerId worker);

@@ -33,35 +33,54 @@ bool EngineCore::admit_next() {
   }
   if (open.empty() && flows_.num_flows_active() < 2) return false;
   if (suspects_.is_empty()) {
-    const auto index = open.empty() && full.empty()
-                           ? std::nullopt
-                           : next_to_admit(workers_[open.empty() ? full.front() : open.front()]);
+    std::vector<WorkerId>& among = open.empty() ? full : open;
+    const auto index = next_in_turn(among);
     if (!index) return false;
+    const WorkerId id = place(*index, among);
     // Where it found no pages, none is asked for again; others may have some.
-    if (!open.empty()) return join(*index, place(*index, open)) || open.size() > 1;
-    const WorkerId id = place(*index, full);
+    if (!open.empty()) return join(*index, id);
     const Worker& worker = workers_[id];
     if (num_fetching() < worker.limits.max_running() && begin_fetch(*index, id)) return true;
     return let_yield(worker, *index, {.num_needed = 1, .capacity = worker.limits.max_running()}, false) &&
            join(*index, id);
   }
   for (const WorkerId id : open)
-    if (const auto index = next_to_admit(workers_[id]); index && join(*index, id)) return true;
+    if (const auto index = next_suspect(workers_[id]); index && join(*index, id)) return true;
   return false;
 }
 
-std::optional<EngineCore::SequenceIndex> EngineCore::next_to_admit(const Worker& worker) const {
-  // By length, one that fits goes before one that does not (first fit).
-  const bool is_first_fit = options_.serving.admission_order != AdmissionOrder::kArrival;
-  const Room room = is_first_fit ? room_of(worker) : Room{};
-  const auto may_start = [&](std::uint64_t arrival) {
-    const Sequence& sequence = sequences_[waiting_.at(arrival)];
-    return sequence.phase != Sequence::Phase::kFetching && has_room(room, worker, sequence);
-  };
-  if (suspects_.is_empty()) {
-    const auto next = flows_.next(may_start);
+bool EngineCore::may_start(std::uint64_t arrival) const {
+  return sequences_[waiting_.at(arrival)].phase != Sequence::Phase::kFetching;
+}
+
+// By length, one that fits on any worker goes before one that fits on none (first fit); `among`
+// are then those on which it does.
+std::optional<EngineCore::SequenceIndex> EngineCore::next_in_turn(std::vector<WorkerId>& among) const {
+  if (among.empty()) return std::nullopt;
+  const auto is_ready = [this](std::uint64_t arrival) { return may_start(arrival); };
+  if (options_.serving.admission_order == AdmissionOrder::kArrival) {
+    const auto next = flows_.next(is_ready);
     return next ? std::optional(waiting_.at(*next)) : std::nullopt;
   }
+  std::vector<Room> rooms;
+  rooms.reserve(among.size());
+  for (const WorkerId id : among) rooms.push_back(room_of(workers_[id]));
+  std::vector<WorkerId> fitting;
+  const auto fits = [&](std::uint64_t arrival) {
+    fitting.clear();
+    for (std::size_t i = 0; i < among.size(); ++i)
+      if (has_room(rooms[i], workers_[among[i]], sequences_[waiting_.at(arrival)]))
+        fitting.push_back(among[i]);
+    return !fitting.empty();
+  };
+  const auto next = flows_.next(is_ready, fits);
+  if (!next) return std::nullopt;
+  if (fits(*next)) among = std::move(fitting);
+  return waiting_.at(*next);
+}
+
+// One that is tried alone, or may run beside it.
+std::optional<EngineCore::SequenceIndex> EngineCore::next_suspect(const Worker& worker) const {
   std::vector<SequenceIndex> candidates;
   std::vector<SequenceId> waiting, running;
   for (const std::uint64_t arrival : flows_.in_turn()) {

@@ -66,7 +66,22 @@ void FairQueue::charge(FlowId id, std::uint64_t cost) { flows_.at(id).served += 
 
 std::optional<FairQueue::Arrival> FairQueue::next(const Question& may_start) const {
   if (promised_ && may_start(*promised_)) return promised_;
+  const auto chosen = choose(may_start);
+  return chosen ? std::optional(chosen->request) : std::nullopt;
+}
+
+std::optional<FairQueue::Arrival> FairQueue::next(const Question& may_start, const Question& fits) const {
+  if (promised_ && may_start(*promised_)) return promised_;
+  const auto chosen = choose(may_start);
+  if (!chosen) return std::nullopt;
+  const auto fitting =
+      first_of(*chosen->flow, [&](Arrival request) { return may_start(request) && fits(request); });
+  return fitting ? fitting : chosen->request;
+}
+
+std::optional<FairQueue::Chosen> FairQueue::choose(const Question& may_start) const {
   std::optional<Turn> first;
+  const Flow* its_flow = nullptr;
   for (const auto& [id, flow] : flows_) {
     if (flow.waiting.empty()) continue;
     const Turn best{flow.served, flow.num_running, *flow.waiting.begin()};
@@ -74,10 +89,12 @@ std::optional<FairQueue::Arrival> FairQueue::next(const Question& may_start) con
     const auto request = first_of(flow, may_start);
     if (!request) continue;
     const Turn turn{flow.served, flow.num_running, *request};
-    if (!first || turn < *first) first = turn;
+    if (first && *first < turn) continue;
+    first = turn;
+    its_flow = &flow;
   }
   if (!first) return std::nullopt;
-  return first->request;
+  return Chosen{.flow = its_flow, .request = first->request};
 }
 
 std::optional<FairQueue::Arrival> FairQueue::first_of(const Flow& flow, const Question& may_start) {

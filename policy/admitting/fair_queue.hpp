@@ -69,6 +69,10 @@ class FairQueue {
 
   // The request in turn, of those for which may_start is true; nullopt: none.
   std::optional<Arrival> next(const Question& may_start) const;
+  // By length, one that fits goes before one that does not (first fit): of the flow in turn
+  // only. If none of its requests fits, the one in turn is given all the same, to wait for
+  // room: requests of other flows must not take it from under it for ever.
+  std::optional<Arrival> next(const Question& may_start, const Question& fits) const;
   // All that wait, flow by flow, as if none were charged.
   std::vector<Arrival> in_turn() const;
   // When the queue is full: the request that makes room for one of the flow with
@@ -104,6 +108,11 @@ class FairQueue {
     auto operator<=>(const Turn&) const = default;
   };
 
+  struct Chosen {
+    const Flow* flow = nullptr;
+    Arrival request = 0;
+  };
+  std::optional<Chosen> choose(const Question& may_start) const;
   static std::optional<Arrival> first_of(const Flow& flow, const Question& may_start);
   void begin_anew();
   std::uint64_t smallest_waiting() const;

@@ -190,6 +190,39 @@ TEST_CASE("reservations: the shortest likely answer goes first, and many can't k
   CHECK(world.answer(longer).tokens == counting(100, 40));
 }
 
+TEST_CASE("reservations: by length, one that does not fit on one worker runs on another") {
+  CoreWorld world = world_of(ReservationPolicy::kMax, AdmissionOrder::kShortestFirst);
+  world.start_worker(1);
+  const auto first = world.admit(counting(1, 5), 50);  // all pages of a worker
+  const auto second = world.admit(counting(20, 5), 50);
+  const auto third = world.admit(counting(40, 5), 50);
+  CHECK(runs(world, first));
+  CHECK(runs(world, second));
+  CHECK_FALSE(runs(world, third));
+}
+
+TEST_CASE("reservations: by length, small requests of one flow don't keep a large one of another waiting") {
+  CoreWorld world = world_of(ReservationPolicy::kMax, AdmissionOrder::kShortestFirst);
+  SequenceId last = 1000;
+  const auto admit = [&](std::string flow, std::uint32_t max_tokens) {
+    auto ticket = std::make_shared<AdmissionTicket>();
+    ticket->sequence = ++last;
+    ticket->prompt = counting(1 + static_cast<std::int32_t>(last % 50) * 5, 5);
+    ticket->max_tokens = max_tokens;
+    ticket->flow = std::move(flow);
+    world.hand(Admit{.ticket = std::move(ticket)});
+    return last;
+  };
+  admit("small", 14);  // ends between two others
+  admit("small", 28);
+  const auto large = admit("large", 50);
+  for (int batch = 0; batch < 200 && !runs(world, large); ++batch) {
+    if (world.core().num_waiting() < 3) admit("small", 28);
+    world.finish_batch(0);
+  }
+  CHECK(runs(world, large));
+}
+
 TEST_CASE("reservations: a prompt that is only scored has no answer to learn from") {
   CoreWorld world = world_of(ReservationPolicy::kPredicted);
   auto ticket = std::make_shared<AdmissionTicket>();

@@ -156,6 +156,20 @@ TEST_CASE("fair queue: what may not start lets others of its flow, and other flo
   CHECK_FALSE(queue.flows.next([](auto) { return false; }).has_value());
 }
 
+TEST_CASE("fair queue: by length, what does not fit lets others of its flow pass, but no other flow") {
+  FairQueue flows(AdmissionOrder::kLongestFirst, 10);
+  const auto first = flows.join("a"), second = flows.join("b");
+  flows.wait(first, 1, 100);
+  flows.wait(first, 2, 50);
+  flows.wait(second, 3, 10);
+  flows.charge(second, 1);
+  const auto fits = [](std::uint64_t largest) { return [=](auto request) { return request >= largest; }; };
+  CHECK(flows.next(any, fits(1)) == 1);
+  CHECK(flows.next(any, fits(2)) == 2);
+  CHECK(flows.next(any, fits(3)) == 1);  // though 3 would fit, for ever
+  CHECK(flows.next([](auto request) { return request == 3; }, fits(1)) == 3);
+}
+
 TEST_CASE("fair queue: a request for which others gave way is next until it starts, whatever is charged") {
   Queue queue;
   for (const char* name : {"a", "a", "b"}) queue.arrive(name);
