@@ -229,28 +229,58 @@ void pack(PackedMatrix& matrix, const WeightSpec& spec, ThreadPool& threads) {
   matrix.drop_sources();
 }
 
-constexpr std::size_t kElementsAtOnce = std::size_t{1} << 24;
+// Rows of a packed tensor that follow each other.
+class PackedRows final : public PackedTensor {
+ public:
+  PackedRows(std::shared_ptr<const PackedTensor> whole, std::size_t first_row, std::size_t num_rows)
+      : whole_(std::move(whole)), first_row_(first_row), num_rows_(num_rows) {}
+
+  std::vector<std::uint64_t> shape() const override { return {num_rows_, whole_->shape().at(1)}; }
+  void open_row(std::size_t row, std::span<float> values) const override {
+    whole_->open_row(first_row_ + row, values);
+  }
+  std::optional<BlockFormat> block_format() const override { return whole_->block_format(); }
+  void read_blocks(std::size_t row, std::size_t first_block,
+                   std::span<QuantizedBlock> blocks) const override {
+    whole_->read_blocks(first_row_ + row, first_block, blocks);
+  }
+  bool is_finite() const override { return has_finite_rows(); }
+
+ private:
+  std::shared_ptr<const PackedTensor> whole_;
+  std::size_t first_row_, num_rows_;
+};
+
+// [begin, end) of a view's rows, which are in the network's order.
+WeightView rows_of(const WeightView& view, std::size_t begin, std::size_t end) {
+  WeightView rows = view;
+  rows.shape[0] = end - begin;
+  if (view.packed) {
+    rows.packed = std::make_shared<PackedRows>(view.packed, begin, end - begin);
+  } else {
+    const std::size_t row_bytes = view.bytes.size() / view.shape[0];
+    rows.bytes = view.bytes.subspan(begin * row_bytes, (end - begin) * row_bytes);
+  }
+  return rows;
+}
 
 // In rows of whole panels that follow each other, where the file has them in the network's order: a head may
 // be as large as all layers.
-std::vector<WeightView> in_slices(const std::vector<WeightView>& views) {
+std::vector<WeightView> in_slices(const std::vector<WeightView>& views, std::size_t elements_at_once) {
   std::vector<WeightView> slices;
   for (const auto& view : views) {
     const std::size_t rows = view.shape[0], columns = view.shape[1];
-    const bool is_in_order = view.order == FileOrder::kAsRead && view.paired_rows == 0 && !view.alternates &&
-                             view.scales.empty() && !view.packed;
-    if (!is_in_order || rows * columns <= kElementsAtOnce) {
+    const bool is_in_order =
+        view.order == FileOrder::kAsRead && view.paired_rows == 0 && !view.alternates && view.scales.empty();
+    if (!is_in_order || rows * columns <= elements_at_once) {
       slices.push_back(view);
       continue;
     }
     const std::size_t panels =
-        std::max<std::size_t>(1, kElementsAtOnce / columns / PackedMatrix::kPanelWidth);
-    const std::size_t at_once = panels * PackedMatrix::kPanelWidth, row_bytes = view.bytes.size() / rows;
-    for (std::size_t row = 0; row < rows; row += at_once) {
-      slices.push_back(view);
-      slices.back().shape[0] = std::min(at_once, rows - row);
-      slices.back().bytes = view.bytes.subspan(row * row_bytes, slices.back().shape[0] * row_bytes);
-    }
+        std::max<std::size_t>(1, elements_at_once / columns / PackedMatrix::kPanelWidth);
+    const std::size_t at_once = panels * PackedMatrix::kPanelWidth;
+    for (std::size_t row = 0; row < rows; row += at_once)
+      slices.push_back(rows_of(view, row, std::min(row + at_once, rows)));
   }
   return slices;
 }
@@ -258,13 +288,13 @@ std::vector<WeightView> in_slices(const std::vector<WeightView>& views) {
 // Opens sources of whole panels, so many elements at a time that all threads have work: no copy of a whole
 // stack of experts is ever in memory.
 void pack_values(PackedMatrix& matrix, const WeightSpec& spec, std::span<const WeightView> views,
-                 ThreadPool& threads) {
+                 std::size_t elements_at_once, ThreadPool& threads) {
   while (!views.empty()) {
     std::size_t count = 0, num_rows = 0;
     do {
       num_rows += views[count++].shape[0];
     } while (count < views.size() &&
-             (num_rows % PackedMatrix::kPanelWidth != 0 || num_rows * spec.columns < kElementsAtOnce));
+             (num_rows % PackedMatrix::kPanelWidth != 0 || num_rows * spec.columns < elements_at_once));
     const auto some = views.first(count);
     const std::vector<WeightElements> elements = elements_of(some, threads);
     matrix.set_sources(sources_of(some, elements));
@@ -282,7 +312,7 @@ auto find_in(const Map& map, std::string_view name) {
 }  // namespace
 
 CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
-                       ThreadPool& threads)
+                       ThreadPool& threads, std::size_t elements_at_once)
     : settings_(settings) {
   const std::vector<WeightSpec> specs = network.weights();
   if (!specs.empty()) read_ahead(find_sources(store, specs.front()));
@@ -293,7 +323,7 @@ CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeig
     if (i + 1 < specs.size()) read_ahead(find_sources(store, specs[i + 1]));
     check_finite(spec, views, [&](std::size_t num_tasks, const auto& task) { threads.run(num_tasks, task); });
     if (spec.is_matrix) {
-      load_matrix(spec, views, threads);
+      load_matrix(spec, views, elements_at_once, threads);
     } else if (spec.is_vector()) {
       add_vector(spec, load_vector(spec, elements_of(views, threads)));
     } else if (has_head(specs, spec, views, settings)) {
@@ -356,7 +386,7 @@ void CpuWeights::add_tied(const WeightStore& store, const std::vector<WeightSpec
 }
 
 void CpuWeights::load_matrix(const WeightSpec& spec, const std::vector<WeightView>& views,
-                             ThreadPool& threads) {
+                             std::size_t elements_at_once, ThreadPool& threads) {
   CpuMatrix matrix;
   const auto parts = parts_of(spec, views, settings_);
   for (const auto& part : parts) {
@@ -369,7 +399,8 @@ void CpuWeights::load_matrix(const WeightSpec& spec, const std::vector<WeightVie
       continue;
     }
     matrix.parts.emplace_back(part.num_rows(), spec.columns, part.format);
-    pack_values(matrix.parts.back(), spec, in_slices(part.views), threads);
+    pack_values(matrix.parts.back(), spec, in_slices(part.views, elements_at_once), elements_at_once,
+                threads);
     if (has_onednn(spec, parts, settings_)) {
       const std::vector<WeightElements> elements = elements_of(part.views, threads);
       const std::vector<MatrixSource> sources = sources_of(part.views, elements);

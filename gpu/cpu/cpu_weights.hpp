@@ -50,14 +50,16 @@ struct CpuWeightSettings {
 class CpuWeights {
  public:
   // Copies and packs everything, and gives the memory of the mapped sources back as it goes; the
-  // store may go afterwards. Throws std::runtime_error if a tensor is missing, misshapen or was changed.
+  // store may go afterwards. elements_at_once: of a matrix, opened beside what is packed, but at least
+  // those of a panel of outputs. Throws std::runtime_error if a tensor is missing, misshapen or was changed.
   CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
-             ThreadPool& threads);
+             ThreadPool& threads, std::size_t elements_at_once = kElementsAtOnce);
   // For the same store, network and settings, as another object had them: packed is its segments(), each
   // from a multiple of kSegmentAlignment on. Reads nothing of the store but its headers; owner keeps the
   // bytes alive. Throws std::runtime_error: there are more bytes or fewer.
   CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
              std::span<const std::byte> packed, std::shared_ptr<const void> owner);
+  static constexpr std::size_t kElementsAtOnce = std::size_t{1} << 24;
   // Views of weights lie in other members.
   CpuWeights(const CpuWeights&) = delete;
   CpuWeights& operator=(const CpuWeights&) = delete;
@@ -74,7 +76,8 @@ class CpuWeights {
   const CpuTable* find_table(std::string_view name) const;
 
  private:
-  void load_matrix(const WeightSpec& spec, const std::vector<WeightView>& views, ThreadPool& threads);
+  void load_matrix(const WeightSpec& spec, const std::vector<WeightView>& views, std::size_t elements_at_once,
+                   ThreadPool& threads);
   void add_vector(const WeightSpec& spec, std::vector<float> values);
   void add_tied(const WeightStore& store, const std::vector<WeightSpec>& specs);
 

@@ -24,7 +24,7 @@ struct RawTensor {
   std::uint16_t half(std::size_t index) const;
   // An element of a tensor that is_float().
   float number(std::size_t index) const;
-  // Whether each element times factor is finite in f32.
+  // True where each element times factor is finite in f32.
   bool has_finite_products(float factor) const;
 };
 
