@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // modules.json and sentence_bert_config.json, as sentence-transformers writes them: the layers behind an
-// encoder. Pooling makes one vector of a text's tokens, Normalize brings it to length 1. Anything else would
-// change the numbers and is refused by name.
+// encoder. Pooling makes one vector of a text's tokens, Normalize brings it to length 1. Other modules and
+// poolings are refused by name. max_seq_length of the second file is read here, do_lower_case by
+// load_tokenizer (text/tokenizer/tokenizer.hpp); all else in it says how transformers loads the files.
 #pragma once
 
 #include <cstdint>

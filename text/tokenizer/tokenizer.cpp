@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "text/model_file.hpp"
 #include "text/stable_hash.hpp"
+#include "text/tokenizer/file/tokenizer_fields.hpp"
 #include "text/tokenizer/file/tokenizer_file.hpp"
 #include "text/tokenizer/pipeline_tokenizer.hpp"
 #include "text/utf8.hpp"
@@ -15,6 +17,20 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 64u << 20;
+
+// null: there is no such file.
+nlohmann::json read_if_there(const std::filesystem::path& path) {
+  const std::optional<std::string> text = read_model_file(path, kMaxFileBytes);
+  return text ? parse_model_json(path, *text) : nlohmann::json();
+}
+
+// As sentence-transformers, which reads the second file where the first is.
+bool lowercases_all_text(const std::filesystem::path& model_dir) {
+  if (!std::filesystem::exists(model_dir / "modules.json")) return false;
+  const std::filesystem::path path = model_dir / "sentence_bert_config.json";
+  const nlohmann::json config = read_if_there(path);
+  return TokenizerField(config, path.string()).bool_or("do_lower_case", false);
+}
 
 }  // namespace
 
@@ -102,11 +118,12 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model_dir
   if (!text) throw std::runtime_error(path.string() + ": no such file");
   const nlohmann::json tokenizer = parse_model_json(path, *text);
 
-  const std::filesystem::path config_path = model_dir / "tokenizer_config.json";
-  const std::optional<std::string> config_text = read_model_file(config_path, kMaxFileBytes);
-  const nlohmann::json config = config_text ? parse_model_json(config_path, *config_text) : nlohmann::json();
+  const nlohmann::json config = read_if_there(model_dir / "tokenizer_config.json");
+  const bool lowercases = lowercases_all_text(model_dir);
   try {
-    return std::make_unique<PipelineTokenizer>(read_tokenizer(tokenizer, config));
+    PipelineTokenizerParts parts = read_tokenizer(tokenizer, config);
+    if (lowercases) parts.normalizer_steps.insert(parts.normalizer_steps.begin(), LowercaseStep{});
+    return std::make_unique<PipelineTokenizer>(std::move(parts));
   } catch (const std::exception& error) {
     throw std::runtime_error(path.string() + ": " + error.what());
   }

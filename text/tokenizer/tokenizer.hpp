@@ -89,8 +89,9 @@ class Tokenizer {
 // Tells tokenizers apart whose ids mean different texts: a hash over all entries.
 std::uint64_t vocabulary_fingerprint(const Tokenizer& tokenizer);
 
-// Reads tokenizer.json and, where present, tokenizer_config.json. Throws
-// std::runtime_error naming the file and the reason.
+// Reads tokenizer.json and, where present, tokenizer_config.json; text is made lower case first if
+// sentence_bert_config.json of a directory with modules.json says do_lower_case. Throws std::runtime_error
+// naming the file and the reason.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model_dir);
 
 }  // namespace troupe

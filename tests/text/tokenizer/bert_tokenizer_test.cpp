@@ -246,4 +246,22 @@ TEST_CASE("bert: a damaged file loads or is refused, nothing else") {
   CHECK(num_loaded > 0);
 }
 
+TEST_CASE("bert tokenizer: do_lower_case of sentence_bert_config.json makes text lower case first") {
+  const auto load = [](bool has_modules, const json& sentence) {
+    const TemporaryDirectory directory;
+    directory.write("tokenizer.json", bert_file(small_bert_words(), false).dump());
+    if (has_modules) directory.write("modules.json", "[]");
+    directory.write("sentence_bert_config.json", sentence.dump());
+    return load_tokenizer(directory.path());
+  };
+  const auto lowercasing = load(true, {{"max_seq_length", 512}, {"do_lower_case", true}});
+  CHECK(spelled(*lowercasing, "THE Cafe") == "the cafe");
+  CHECK(lowercasing->encode("[CLS]") == lowercasing->encode("[cls]"));
+  CHECK(spelled(*load(true, {{"do_lower_case", false}}), "THE cafe") == "[UNK] cafe");
+  CHECK(spelled(*load(true, json::object()), "THE cafe") == "[UNK] cafe");
+  CHECK(spelled(*load(false, {{"do_lower_case", true}}), "THE cafe") == "[UNK] cafe");
+  CHECK_THROWS_WITH_AS(load(true, {{"do_lower_case", "yes"}}),
+                       doctest::Contains("sentence_bert_config.json.do_lower_case"), std::runtime_error);
+}
+
 }  // namespace troupe
