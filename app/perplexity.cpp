@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <fstream>
+#include <ios>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -124,7 +125,11 @@ std::string text_of(const PerplexityCommand& command, std::istream& input) {
     text.assign(std::istreambuf_iterator<char>(input), {});
   } else {
     std::ifstream file(command.text, std::ios::binary);
-    text.assign(std::istreambuf_iterator<char>(file), {});
+    try {
+      text.assign(std::istreambuf_iterator<char>(file), {});
+    } catch (const std::ios_base::failure&) {  // a directory opens, but has no bytes
+      file.setstate(std::ios::badbit);
+    }
     if (!file) throw std::runtime_error("--text: " + command.text + ": can't be read");
   }
   if (text.empty()) throw UsageError("--text: " + command.text + " is empty");

@@ -26,4 +26,6 @@ TEST_CASE("perplexity: the text is a file's, or standard input's for -, and neve
   CHECK_THROWS_AS(text_of({.options = {}, .model = {}, .text = "-"}, none), UsageError);
   CHECK_THROWS_WITH_AS(text_of({.options = {}, .model = {}, .text = "/nowhere/text"}, none),
                        "--text: /nowhere/text: can't be read", std::runtime_error);
+  CHECK_THROWS_WITH_AS(text_of({.options = {}, .model = {}, .text = "/"}, none), "--text: /: can't be read",
+                       std::runtime_error);
 }
