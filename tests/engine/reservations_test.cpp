@@ -238,34 +238,6 @@ TEST_CASE("reservations: a prompt that is only scored has no answer to learn fro
   CHECK(world.learnt.empty());
 }
 
-TEST_CASE("reservations: what is known to fit is never preempted") {
-  for (const auto policy : {ReservationPolicy::kMax, ReservationPolicy::kOracle})
-    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-      CAPTURE(seed);
-      CoreOptions options = CoreWorld::small_options();
-      options.serving.reservation = policy;
-      options.serving.max_waiting = 64;
-      options.serving.look_ahead_pages = 2;
-      CoreWorld world(options);
-      world.start_worker(0);
-      std::mt19937_64 random(seed);
-      std::vector<SequenceId> all;
-      for (int i = 0; i < 24; ++i) {
-        const std::int32_t first = 1 + 20 * i;  // nothing is shared
-        const auto num_prompt = 3 + random() % 14;
-        const auto max_tokens = static_cast<std::uint32_t>(1 + random() % 30);
-        const auto answer = policy == ReservationPolicy::kMax
-                                ? max_tokens
-                                : static_cast<std::uint32_t>(1 + random() % max_tokens);
-        all.push_back(world.admit_known(counting(first, num_prompt), max_tokens, answer));
-        for (auto batch = random() % 6; batch > 0 && !world.in_flight(0).empty(); --batch)
-          world.finish_batch(0);
-      }
-      world.finish_all();
-      for (const auto id : all) CHECK(world.answer(id).stopped.empty());
-    }
-}
-
 // Answers by policy, of the same traffic on few pages.
 std::vector<std::vector<std::int32_t>> answers_under(ReservationPolicy policy, AdmissionOrder order,
                                                      std::uint64_t seed) {
