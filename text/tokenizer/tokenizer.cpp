@@ -29,6 +29,7 @@ bool lowercases_all_text(const std::filesystem::path& model_dir) {
   if (!std::filesystem::exists(model_dir / "modules.json")) return false;
   const std::filesystem::path path = model_dir / "sentence_bert_config.json";
   const nlohmann::json config = read_if_there(path);
+  if (config.is_null()) return false;
   return TokenizerField(config, path.string()).bool_or("do_lower_case", false);
 }
 

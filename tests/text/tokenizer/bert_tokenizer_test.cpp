@@ -251,7 +251,7 @@ TEST_CASE("bert tokenizer: do_lower_case of sentence_bert_config.json makes text
     const TemporaryDirectory directory;
     directory.write("tokenizer.json", bert_file(small_bert_words(), false).dump());
     if (has_modules) directory.write("modules.json", "[]");
-    directory.write("sentence_bert_config.json", sentence.dump());
+    if (!sentence.is_null()) directory.write("sentence_bert_config.json", sentence.dump());
     return load_tokenizer(directory.path());
   };
   const auto lowercasing = load(true, {{"max_seq_length", 512}, {"do_lower_case", true}});
@@ -259,6 +259,7 @@ TEST_CASE("bert tokenizer: do_lower_case of sentence_bert_config.json makes text
   CHECK(lowercasing->encode("[CLS]") == lowercasing->encode("[cls]"));
   CHECK(spelled(*load(true, {{"do_lower_case", false}}), "THE cafe") == "[UNK] cafe");
   CHECK(spelled(*load(true, json::object()), "THE cafe") == "[UNK] cafe");
+  CHECK(spelled(*load(true, nullptr), "THE cafe") == "[UNK] cafe");  // there is no such file
   CHECK(spelled(*load(false, {{"do_lower_case", true}}), "THE cafe") == "[UNK] cafe");
   CHECK_THROWS_WITH_AS(load(true, {{"do_lower_case", "yes"}}),
                        doctest::Contains("sentence_bert_config.json.do_lower_case"), std::runtime_error);
