@@ -146,8 +146,10 @@ void ThreadPool::wait_until_finished() {
 }
 
 void ThreadPool::work() {
-  while (!stop_.load()) {
+  for (;;) {
+    // Before the look at stop_: a stop that this look misses changes the number that is waited on.
     const std::uint32_t seen = published_.load();
+    if (stop_.load()) return;
     while (take_and_run_one()) {
     }
     const auto is_new = [&] { return published_.load(std::memory_order_acquire) != seen; };
