@@ -235,7 +235,9 @@ bool AnswerParser::take_end_of_call() {
   std::size_t at = 0;
   for (const auto* marker : {&format.call_end, &format.section_end}) {
     const auto match = match_literal(held_, at, *marker);
-    if (match == TextMatch::kPartial && !is_ended_) return false;
+    if (match != TextMatch::kPartial) continue;
+    if (!is_ended_) return false;
+    at = held_.size();  // a marker that the end has cut is nobody's text
   }
   held_.erase(0, at);
   return go_on(State::kText);

@@ -247,6 +247,17 @@ TEST_CASE("answer parser: arguments that end early are handed on as far as they 
   CHECK(calls_of(tagged) == "clock({\"zone\": \"U)");
 }
 
+TEST_CASE("answer parser: a marker behind a call that is cut is no text") {
+  const std::string call = "<tool_call>{\"name\":\"clock\"}";
+  for (const char* end : {"", "\n", "<", "\n</tool_", "</tool_call"}) {
+    CAPTURE(end);
+    const auto cut = read(reading(kHermes), call + end);
+    CHECK(calls_of(cut) == "clock({})");
+    CHECK(cut.text == "");
+  }
+  CHECK(read(reading(kHermes), call + "\n<b>").text == "<b>");
+}
+
 TEST_CASE("answer parser: reasoning comes first and is told from the text") {
   const auto with = reading(kHermes, kThink);
   CHECK(read(with, "<think>\nHm, <tool_call>{\"name\":\"clock\"}.\n</think>\n\nYes.") ==
