@@ -54,6 +54,16 @@ std::optional<std::uint64_t> number_in(const fs::path& file) {
   return std::nullopt;
 }
 
+// Copies of files, which go as soon as memory is wanted. A group counts them as used: a model that has just
+// been fetched would else leave no room for itself.
+std::uint64_t file_cache_bytes(const fs::path& stat, std::string_view inactive, std::string_view active) {
+  std::ifstream stream(stat);
+  std::uint64_t sum = 0, number = 0;
+  for (std::string name; stream >> name >> number;)
+    if (name == inactive || name == active) sum += number;
+  return sum;
+}
+
 }  // namespace
 
 std::vector<fs::path> control_groups(const fs::path& root, std::string_view controller) {
@@ -70,16 +80,20 @@ GrantedMemory memory_granted(const fs::path& root) {
   // Version 1 has a number where there is no bound, too: the largest that is a multiple of a page.
   constexpr std::uint64_t kNoBound = std::uint64_t{1} << 62;
   struct Names {
-    const char *limit, *used;
+    const char *limit, *used, *inactive_file, *active_file;
   };
-  constexpr Names kVersions[] = {{"memory.max", "memory.current"},
-                                 {"memory.limit_in_bytes", "memory.usage_in_bytes"}};
+  constexpr Names kVersions[] = {
+      {"memory.max", "memory.current", "inactive_file", "active_file"},
+      {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"}};
   GrantedMemory granted;
   for (const auto& group : control_groups(root, "memory")) {
     for (const Names& names : kVersions) {
       const auto limit = number_in(group / names.limit);
       if (!limit || *limit >= kNoBound || *limit == 0) continue;
-      const std::uint64_t used = number_in(group / names.used).value_or(0);
+      const std::uint64_t counted = number_in(group / names.used).value_or(0);
+      const std::uint64_t used =
+          counted -
+          std::min(counted, file_cache_bytes(group / "memory.stat", names.inactive_file, names.active_file));
       granted.limit_bytes = granted.limit_bytes == 0 ? *limit : std::min(granted.limit_bytes, *limit);
       granted.left_bytes = std::min(granted.left_bytes, *limit - std::min(*limit, used));
     }

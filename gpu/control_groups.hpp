@@ -18,7 +18,8 @@ std::vector<std::filesystem::path> control_groups(const std::filesystem::path& r
 
 struct GrantedMemory {
   std::uint64_t limit_bytes = 0;  // the tightest; 0: no bound
-  // Below its limit, of the group that has least left; the largest number: no bound.
+  // Below its limit, of the group that has least left, copies of files counted as left; the largest number:
+  // no bound.
   std::uint64_t left_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 GrantedMemory memory_granted(const std::filesystem::path& root);

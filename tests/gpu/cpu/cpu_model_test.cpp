@@ -294,6 +294,14 @@ TEST_CASE("cpu model: memory that a control group of either version leaves bound
   CHECK(available_memory_bytes(root.path()) == 1'200'000);
   put("sys/fs/cgroup/a/memory.current", "2500000");
   CHECK(available_memory_bytes(root.path()) == 0);
+  // What a model that was fetched a moment ago takes of the file cache is given back for it.
+  put("sys/fs/cgroup/a/memory.stat", "anon 900000\nfile 1600000\ninactive_file 1300000\nactive_file 300000");
+  CHECK(available_memory_bytes(root.path()) == 1'100'000);
+  put("sys/fs/cgroup/memory/docker/abc/memory.usage_in_bytes", "1500000");
+  CHECK(available_memory_bytes(root.path()) == 100'000);
+  put("sys/fs/cgroup/memory/docker/abc/memory.stat",
+      "inactive_file 1\nactive_file 1\ntotal_inactive_file 600000\ntotal_active_file 200000");
+  CHECK(available_memory_bytes(root.path()) == 900'000);
 }
 
 }  // namespace troupe
