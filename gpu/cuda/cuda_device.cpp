@@ -320,10 +320,13 @@ void CudaDevice::wait() {
     try {
       result = result_of(submission);
     } catch (const std::exception& error) {
-      const std::lock_guard lock(mutex_);
-      if (stop_.load()) return;
-      if (failure_.empty()) failure_ = error.what();
-      result.error = failure_;
+      {
+        const std::lock_guard lock(mutex_);
+        if (stop_.load()) return;
+        if (failure_.empty()) failure_ = error.what();
+        result.error = failure_;
+      }
+      copy_streams_.abandon();  // who submits may be waiting for pages of a batch that never ends
     }
     if (stop_.load()) return;
     result.batch_id = submission.batch->id;
