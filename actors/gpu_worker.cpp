@@ -110,7 +110,9 @@ std::shared_ptr<const Program> GpuWorkerState::Runner::program_for(const Batch& 
 }
 
 void GpuWorkerState::answer_doorbell() {
-  is_rung_->store(false);  // before looking: what is done after this rings again
+  // Before looking: what is done after this rings again. An exchange, so that what was done before a ring
+  // that found the bell rung is seen.
+  is_rung_->exchange(false);
   collect();
   for (ModelIndex model = 0; model < runners_.size() && !has_failed_; ++model)
     // It died with nothing to do: no batch is to blame.
