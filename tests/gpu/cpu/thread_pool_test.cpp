@@ -62,7 +62,7 @@ TEST_CASE("thread pool: sleeping threads are woken, a pool that never ran ends")
 // Threads between two runs are anywhere in their loop when they are told to stop. One that missed it
 // would wait for ever, and the end of the pool for it: once in some thousand pools, when it did.
 TEST_CASE("thread pool: ends right after a run, however far its threads have come") {
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     ThreadPool pool({.num_threads = 4, .spin = std::chrono::microseconds{0}});
     std::atomic<int> done{0};
     pool.run(4, [&](std::size_t) { ++done; });
