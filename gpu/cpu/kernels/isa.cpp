@@ -27,7 +27,8 @@ bool is_supported(Isa isa) {
     case Isa::kPortable: return true;
     case Isa::kAvx2: return has_avx2;  // every CPU with AVX2 has F16C
     case Isa::kAvx512: return has_avx512;
-    case Isa::kAvx512Bf16: return has_avx512 && __builtin_cpu_supports("avx512bf16");
+    case Isa::kAvx512Bf16:
+      return has_avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni");
   }
 #endif
   return false;

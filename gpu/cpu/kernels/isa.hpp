@@ -13,7 +13,7 @@ enum class Isa : std::uint8_t {
   kPortable,    // plain C++, 16-byte vectors
   kAvx2,        // AVX2, FMA, F16C
   kAvx512,      // AVX-512 F, BW, DQ, VL
-  kAvx512Bf16,  // the above and AVX512_BF16 (vdpbf16ps)
+  kAvx512Bf16,  // the above, AVX512_BF16 (vdpbf16ps) and AVX512_VNNI, which every CPU with it has
 };
 
 inline constexpr Isa kAllIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};

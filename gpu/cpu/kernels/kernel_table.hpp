@@ -10,6 +10,7 @@
 
 #include "gpu/block_format.hpp"
 #include "gpu/cpu/kernels/isa.hpp"
+#include "gpu/cpu/kernels/matmul/q8_rows.hpp"
 #include "gpu/cpu/kernels/matmul/quantized_block.hpp"
 #include "gpu/data_type.hpp"
 #include "gpu/operators/activation.hpp"
@@ -27,10 +28,18 @@ struct MatmulBlock {
   const void* a = nullptr;
   DataType a_type = DataType::kF32;
   std::size_t a_stride = 0;     // elements
+  Q8Rows q8_rows = {};          // a in 8 bits, for a quantized weight; numbers null: a as it is
   const float* bias = nullptr;  // of the first panel
   float* c = nullptr;           // column of the first panel
   std::size_t c_stride = 0;
   std::size_t num_rows = 0;
+};
+
+struct RowToRound {
+  const void* a = nullptr;
+  DataType a_type = DataType::kF32;
+  std::size_t num_inputs = 0;
+  Q8Rows row;  // the first of its rows is written
 };
 
 // Some query tokens of one sequence, the heads of one KV head.
@@ -142,6 +151,7 @@ struct KernelTable {
   // kQ8_0 or kQ4_0 of 32 values, the same on every instruction set; false: a value is
   // too large for an f16 scale.
   bool (*quantize)(BlockFormat format, const float* values, QuantizedBlock& block);
+  void (*round_row)(const RowToRound& row);  // the same on every instruction set
   void (*attend)(const AttentionWork& work);
   void (*rotate_and_append)(const RotaryWork& work);
   void (*normalize)(const RmsNormRow& row);

@@ -14,19 +14,21 @@ ExpertProducts plan_expert_matmul(const ExpertMatmulArguments& arguments) {
     const auto end = static_cast<std::size_t>(arguments.bounds[expert + 1]);
     if (first == end) continue;
     const std::size_t first_output = expert * num_outputs;
-    plan.products.push_back({.weight = arguments.weight,
-                             .first_output = first_output,
-                             .num_outputs = num_outputs,
-                             .a = static_cast<const std::byte*>(arguments.a) +
-                                  first * arguments.a_stride * size_of(arguments.a_type),
-                             .a_type = arguments.a_type,
-                             .a_stride = arguments.a_stride,
-                             .bias = arguments.bias == nullptr ? nullptr : arguments.bias + first_output,
-                             .c = arguments.c + first * arguments.c_stride,
-                             .c_stride = arguments.c_stride,
-                             .num_rows = end - first,
-                             .num_threads = arguments.num_threads,
-                             .isa = arguments.isa});
+    plan.products.push_back(
+        {.weight = arguments.weight,
+         .first_output = first_output,
+         .num_outputs = num_outputs,
+         .a = static_cast<const std::byte*>(arguments.a) +
+              first * arguments.a_stride * size_of(arguments.a_type),
+         .a_type = arguments.a_type,
+         .a_stride = arguments.a_stride,
+         .q8_rows = arguments.q8_rows.numbers == nullptr ? Q8Rows{} : rows_from(arguments.q8_rows, first),
+         .bias = arguments.bias == nullptr ? nullptr : arguments.bias + first_output,
+         .c = arguments.c + first * arguments.c_stride,
+         .c_stride = arguments.c_stride,
+         .num_rows = end - first,
+         .num_threads = arguments.num_threads,
+         .isa = arguments.isa});
     num_tasks += matmul_num_tasks(plan.products.back());
     plan.task_ends.push_back(num_tasks);
   }

@@ -19,6 +19,7 @@ struct ExpertMatmulArguments {
   const void* a = nullptr;               // [rows, K]
   DataType a_type = DataType::kF32;      // kF32 or kBF16
   std::size_t a_stride = 0;
+  Q8Rows q8_rows = {};          // as in MatmulArguments
   const float* bias = nullptr;  // [num_experts * N] or none
   float* c = nullptr;           // [rows, N]
   std::size_t c_stride = 0;

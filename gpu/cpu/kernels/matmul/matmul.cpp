@@ -84,6 +84,8 @@ void matmul_run_task(const MatmulArguments& arguments, std::size_t task) {
                first_row * arguments.a_stride * size_of(arguments.a_type),
           .a_type = arguments.a_type,
           .a_stride = arguments.a_stride,
+          .q8_rows =
+              arguments.q8_rows.numbers == nullptr ? Q8Rows{} : rows_from(arguments.q8_rows, first_row),
           .bias = arguments.bias == nullptr ? nullptr : arguments.bias + first_column,
           .c = arguments.c + first_row * arguments.c_stride + first_column,
           .c_stride = arguments.c_stride,

@@ -8,6 +8,7 @@
 // speed; many rows are blocked for registers and cache.
 //
 //   weight  a     arithmetic
+//   blocks  q8    whole numbers of 32 bits within a block, then its scale times that of a
 //   blocks  any   as kBF16: a block's whole numbers are exact in bf16
 //   kBF16   bf16  vdpbf16ps on kAvx512Bf16, elsewhere both widened to f32
 //   kBF16   f32   weights widened to f32, f32 multiply-add: no rounding of a
@@ -19,6 +20,7 @@
 
 #include "gpu/cpu/kernels/isa.hpp"
 #include "gpu/cpu/kernels/matmul/packed_matrix.hpp"
+#include "gpu/cpu/kernels/matmul/q8_rows.hpp"
 #include "gpu/data_type.hpp"
 
 namespace troupe {
@@ -32,6 +34,7 @@ struct MatmulArguments {
   const void* a = nullptr;           // [num_rows, K]
   DataType a_type = DataType::kF32;  // kF32 or kBF16
   std::size_t a_stride = 0;          // elements from row to row
+  Q8Rows q8_rows = {};               // a in 8 bits, for a weight in blocks; numbers null: a as it is
   const float* bias = nullptr;       // [N] or none
   float* c = nullptr;                // [num_rows, N]
   std::size_t c_stride = 0;          // elements from row to row, >= N

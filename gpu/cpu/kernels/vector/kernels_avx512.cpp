@@ -4,6 +4,8 @@
 #include "gpu/cpu/kernels/vector/attention_block.hpp"
 #include "gpu/cpu/kernels/vector/cell_kernels.hpp"
 #include "gpu/cpu/kernels/vector/encoder_kernels.hpp"
+#include "gpu/cpu/kernels/vector/q8_matmul.hpp"
+#include "gpu/cpu/kernels/vector/q8_rows.hpp"
 #include "gpu/cpu/kernels/vector/quantize_block.hpp"
 #include "gpu/cpu/kernels/vector/quantized_matmul.hpp"
 #include "gpu/cpu/kernels/vector/row_kernels.hpp"
@@ -16,6 +18,7 @@ const KernelTable kAvx512Kernels = {
     .to_bf16 = to_bf16,
     .multiply = multiply_any,
     .quantize = quantize,
+    .round_row = round_row,
     .attend = attend,
     .rotate_and_append = rotate_and_append,
     .normalize = normalize,

@@ -6,6 +6,7 @@
 
 #include "gpu/cpu/kernels/kernel_table.hpp"
 #include "gpu/cpu/kernels/vector/matmul_block.hpp"
+#include "gpu/cpu/kernels/vector/q8_matmul.hpp"
 #include "gpu/cpu/kernels/vector/quantized_tile.hpp"
 
 namespace troupe {
@@ -279,6 +280,7 @@ void multiply_quantized(const MatmulBlock& block) {
 
 template <BlockFormat kFormat>
 void multiply_quantized(const MatmulBlock& block) {
+  if (block.q8_rows.numbers != nullptr) return multiply_q8_rows<kFormat>(block);
 #if defined(__AVX512BF16__)
   if (block.a_type == DataType::kBF16) return multiply_quantized<kFormat, Product::kDotBf16>(block);
 #endif

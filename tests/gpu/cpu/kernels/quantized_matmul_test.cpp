@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights in blocks, made here or as a file has them: against f64 on the
-// opened weights, bit for bit between batches, and how far weights made here are off.
+// Products with weights in blocks, made here or as a file has them, and rows of any type: against
+// f64 on the opened weights, bit for bit between batches, and how far weights made here are off.
 #include "gpu/cpu/kernels/matmul/packed_matrix.hpp"
 
 #include <doctest/doctest.h>
@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -17,7 +18,9 @@
 
 #include "gpu/cpu/kernels/kernel_table.hpp"
 #include "gpu/cpu/kernels/matmul/matmul.hpp"
+#include "gpu/cpu/kernels/matmul/q8_rows.hpp"
 #include "tests/gpu/cpu/kernels/random_values.hpp"
+#include "tests/gpu/cpu/kernels/rounded_rows.hpp"
 
 using namespace troupe;
 
@@ -165,10 +168,13 @@ double relative_error(const std::vector<float>& values, const std::vector<float>
   return std::sqrt(squares / size);
 }
 
+enum class Rows { kF32, kBF16, kQ8 };
+constexpr Rows kAllRows[] = {Rows::kF32, Rows::kBF16, Rows::kQ8};
+
 struct Product {
   std::size_t rows, outputs, inputs;
   BlockFormat format = BlockFormat::kQ8_0;
-  bool has_bf16_rows = false;
+  Rows type = Rows::kF32;
   bool has_bias = false;
 };
 
@@ -181,7 +187,7 @@ struct Inputs {
         weight(is_made_here(p.format)
                    ? packed(random_values(p.outputs * p.inputs, 3), p.outputs, p.inputs, p.format)
                    : packed(random_blocks(p.outputs, p.inputs, p.format), p.outputs, p.inputs, p.format)) {
-    if (p.has_bf16_rows) a = to_f32(a_bf16 = to_bf16(a));
+    if (p.type != Rows::kF32) a = to_f32(a_bf16 = to_bf16(a));
   }
   std::vector<float> a, bias;
   std::vector<std::uint16_t> a_bf16;
@@ -193,17 +199,22 @@ std::vector<float> run(const Product& p, const Inputs& in, Isa isa, std::size_t 
   const std::size_t stride = p.outputs + 3;
   std::vector<float> c(num_rows * stride, -7.0F);
   const std::size_t first = first_row * p.inputs;
-  const MatmulArguments arguments{
-      .weight = &in.weight,
-      .a = p.has_bf16_rows ? static_cast<const void*>(in.a_bf16.data() + first) : in.a.data() + first,
-      .a_type = p.has_bf16_rows ? DataType::kBF16 : DataType::kF32,
-      .a_stride = p.inputs,
-      .bias = p.has_bias ? in.bias.data() : nullptr,
-      .c = c.data(),
-      .c_stride = stride,
-      .num_rows = num_rows,
-      .num_threads = num_threads,
-      .isa = isa};
+  const bool is_bf16 = p.type != Rows::kF32;
+  const void* a = is_bf16 ? static_cast<const void*>(in.a_bf16.data() + first) : in.a.data() + first;
+  const DataType a_type = is_bf16 ? DataType::kBF16 : DataType::kF32;
+  std::optional<RoundedRows> rounded;
+  if (p.type == Rows::kQ8) rounded.emplace(a, a_type, num_rows, p.inputs, isa);
+  const MatmulArguments arguments{.weight = &in.weight,
+                                  .a = a,
+                                  .a_type = a_type,
+                                  .a_stride = p.inputs,
+                                  .q8_rows = rounded ? rounded->view : Q8Rows{},
+                                  .bias = p.has_bias ? in.bias.data() : nullptr,
+                                  .c = c.data(),
+                                  .c_stride = stride,
+                                  .num_rows = num_rows,
+                                  .num_threads = num_threads,
+                                  .isa = isa};
   for (std::size_t task = matmul_num_tasks(arguments); task-- > 0;) matmul_run_task(arguments, task);
   std::vector<float> dense;
   for (std::size_t row = 0; row < num_rows; ++row) {
@@ -217,13 +228,16 @@ std::vector<float> run(const Product& p, const Inputs& in, Isa isa, std::size_t 
 // The largest error in units of |a|·|w|.
 double largest_error(const Product& p, const Inputs& in, const std::vector<float>& c) {
   const auto w = opened(in.weight);
+  const auto a_of = p.type == Rows::kQ8
+                        ? RoundedRows(in.a.data(), DataType::kF32, p.rows, p.inputs).values(p.inputs)
+                        : std::vector<double>(in.a.begin(), in.a.end());
   double worst = 0.0;
   for (std::size_t row = 0; row < p.rows; ++row) {
     for (std::size_t n = 0; n < p.outputs; ++n) {
       double sum = p.has_bias ? in.bias[n] : 0.0;
       double size = std::abs(sum) + 1e-30;
       for (std::size_t k = 0; k < p.inputs; ++k) {
-        const double a = in.a[row * p.inputs + k];
+        const double a = a_of[row * p.inputs + k];
         sum += a * w[n * p.inputs + k].value;
         size += std::abs(a) * w[n * p.inputs + k].size;
       }
@@ -243,15 +257,15 @@ TEST_CASE("quantized matmul: equals f64 on the opened weights within 2e-6 of the
     for (Product p : shapes) {
       const std::size_t inputs = p.inputs;
       for (const BlockFormat format : kAll) {
-        for (const bool has_bf16_rows : {false, true}) {
+        for (const Rows type : kAllRows) {
           p.format = format;
           p.inputs = is_made_here(format) ? inputs : whole_blocks(inputs, format);
           if (!is_made_here(format) && p.rows * p.outputs * p.inputs > 600'000) continue;
-          p.has_bf16_rows = has_bf16_rows;
+          p.type = type;
           p.has_bias = p.rows % 2 == 1;
           CAPTURE(name_of(isa));
           CAPTURE(static_cast<int>(format));
-          CAPTURE(has_bf16_rows);
+          CAPTURE(static_cast<int>(type));
           CAPTURE(p.rows);
           CAPTURE(p.outputs);
           CAPTURE(p.inputs);
@@ -266,7 +280,8 @@ TEST_CASE("quantized matmul: equals f64 on the opened weights within 2e-6 of the
 TEST_CASE("quantized matmul: a row has the same bits alone, among 31 others, in chunks, on any threads") {
   for (const Isa isa : supported_isas()) {
     for (const BlockFormat format : kAll) {
-      for (const bool has_bf16_rows : {false, true}) {
+      for (const Rows type : kAllRows) {
+        CAPTURE(static_cast<int>(type));
         // Of a file: more than one chunk, the last one not full.
         const bool is_made = is_made_here(format);
         for (const std::size_t inputs :
@@ -274,7 +289,7 @@ TEST_CASE("quantized matmul: a row has the same bits alone, among 31 others, in 
           CAPTURE(name_of(isa));
           CAPTURE(static_cast<int>(format));
           CAPTURE(inputs);
-          const Product p{is_made ? 80U : 19U, is_made ? 263U : 70U, inputs, format, has_bf16_rows, true};
+          const Product p{is_made ? 80U : 19U, is_made ? 263U : 70U, inputs, format, type, true};
           const Inputs in(p);
           const auto all = run(p, in, isa, 0, p.rows);
           for (const std::size_t threads : {2, 3, 16})
