@@ -147,13 +147,12 @@ template <BlockFormat kFormat>
   }
 }
 
-// A block that was opened, in units of a lane an output: quads, two scales, two offsets of
-// sums, a minimum. An offset takes away what the 128 above each number of a adds.
-constexpr int kScaleUnit = kBlockQuads;
-constexpr int kOffsetUnit = kScaleUnit + 2;
-constexpr int kMinimumUnit = kOffsetUnit + 2;
-constexpr std::size_t kOpenedQ8Bytes = (kMinimumUnit + 1) * kUnitBytes;
+// A part of a block, all of it or a half that has a scale of its own, opened in units of a lane an
+// output: what sums begin with, which takes away the 128 above each number of a; quads; a scale; a
+// minimum.
+constexpr std::size_t opened_units(int num_quads) { return static_cast<std::size_t>(num_quads) + 3; }
 constexpr std::size_t kOpenedQ8Blocks = kSuperBlocks;
+constexpr std::size_t kMostOpenedUnits = 2 * opened_units(kBlockQuads / 2);
 
 inline void put_unit(std::byte* opened, int unit, int v, VecU value) {
   store(opened + unit * static_cast<int>(kUnitBytes) + v * static_cast<int>(kLanes) * 4, bits_to_f32(value));
@@ -162,31 +161,32 @@ inline void put_unit(std::byte* opened, int unit, int v, VecU value) {
 template <BlockFormat kFormat>
 inline void open_q8_block(const std::byte* head, const std::byte* block, std::byte* opened) {
   using Weights = BlockWeights<kFormat>;
-  constexpr int kPartQuads = kBlockQuads / Weights::kScales;
-#pragma GCC unroll 8
-  for (int v = 0; v < kPanelVectors; ++v) {
+  constexpr int kQuads = kBlockQuads / Weights::kScales;
 #pragma GCC unroll 2
-    for (int part = 0; part < Weights::kScales; ++part) {
+  for (int part = 0; part < Weights::kScales; ++part) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kPanelVectors; ++v) {
       VecI sum{};
 #pragma GCC unroll 8
-      for (int quad = part * kPartQuads; quad < (part + 1) * kPartQuads; ++quad) {
-        const VecU numbers = quad_of_block<kFormat>(block, quad, v);
+      for (int quad = 0; quad < kQuads; ++quad) {
+        const VecU numbers = quad_of_block<kFormat>(block, part * kQuads + quad, v);
         sum = add_dot(sum, VecU{} + 0x80808080U, numbers);
-        put_unit(opened, quad, v, numbers);
+        put_unit(opened, 1 + quad, v, numbers);
       }
-      put_unit(opened, kOffsetUnit + part, v, reinterpret_cast<VecU>(-sum));
-      put_unit(opened, kScaleUnit + part, v, f32_to_bits(Weights::scale(head, block, part, v)));
+      put_unit(opened, 0, v, reinterpret_cast<VecU>(-sum));
+      put_unit(opened, kQuads + 1, v, f32_to_bits(Weights::scale(head, block, part, v)));
+      if constexpr (Weights::kHasMinimum)
+        put_unit(opened, kQuads + 2, v, f32_to_bits(Weights::minimum(head, block, v)));
     }
-    if constexpr (Weights::kHasMinimum)
-      put_unit(opened, kMinimumUnit, v, f32_to_bits(Weights::minimum(head, block, v)));
+    opened += opened_units(kQuads) * kUnitBytes;
   }
 }
 
 struct Q8Operands {
   Q8Rows rows;                        // from the tile's first row and block on
-  const std::byte* opened = nullptr;  // the first block's column of the tile
-  int num_scales = 1;
-  bool has_minimum = false;
+  const std::byte* opened = nullptr;  // the first part's column of the tile
+  int num_scales = 1;                 // parts of a block
+  bool has_minimum = false;           // of blocks of one part
   std::size_t num_blocks = 0;
   float* c = nullptr;  // sums are added to it
   std::size_t c_stride = 0;
@@ -194,62 +194,65 @@ struct Q8Operands {
 
 template <int kRows>
 [[gnu::noinline]] void multiply_q8_tile(const Q8Operands& t) {
+  const int num_quads = kBlockQuads / t.num_scales;
   const std::uint8_t* numbers = t.rows.numbers;
   const float* scales_of_a = t.rows.scales;
   const float* sums_of_a = t.rows.sums;
-  const std::byte* opened = t.opened;
-  const int part_quads = kBlockQuads / t.num_scales;
-  const auto unit = [&opened](int index, int v) {
-    return load_u32(opened + index * static_cast<int>(kUnitBytes) + v * static_cast<int>(kLanes) * 4);
-  };
+  const std::byte* unit = t.opened;
+  const auto lanes = [&unit](int v) { return load_u32(unit + v * static_cast<int>(kLanes) * 4); };
   VecF totals[kRows][kQ8Vectors];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kQ8Vectors; ++v) totals[r][v] = load(t.c + r * t.c_stride + v * kLanes);
   }
-  for (std::size_t block = 0; block < t.num_blocks; ++block) {
-    const std::uint8_t* quads = numbers;
-    for (int part = 0; part < t.num_scales; ++part) {
-      VecI sums[kRows][kQ8Vectors];
+  for (std::size_t part = 1; part <= t.num_blocks * t.num_scales; ++part) {
+    VecI sums[kRows][kQ8Vectors];
 #pragma GCC unroll 16
-      for (int v = 0; v < kQ8Vectors; ++v) {
-        const auto offset = reinterpret_cast<VecI>(unit(kOffsetUnit + part, v));
+    for (int v = 0; v < kQ8Vectors; ++v) {
 #pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r) sums[r][v] = offset;
-      }
-      for (int quad = part * part_quads; quad < (part + 1) * part_quads; ++quad) {
-        VecU weights[kQ8Vectors];
-#pragma GCC unroll 16
-        for (int v = 0; v < kQ8Vectors; ++v) weights[v] = unit(quad, v);
-#pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r) {
-          const VecU a =
-              VecU{} + *reinterpret_cast<const AliasU*>(quads + r * static_cast<int>(kBlockInputs));
-#pragma GCC unroll 16
-          for (int v = 0; v < kQ8Vectors; ++v) sums[r][v] = add_dot(sums[r][v], a, weights[v]);
-        }
-        quads += 4;
-      }
-#pragma GCC unroll 16
-      for (int v = 0; v < kQ8Vectors; ++v) {
-        const VecF scale = bits_to_f32(unit(kScaleUnit + part, v));
-#pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r)
-          totals[r][v] =
-              fma(__builtin_convertvector(sums[r][v], VecF), scale * broadcast(scales_of_a[r]), totals[r][v]);
-      }
+      for (int r = 0; r < kRows; ++r) sums[r][v] = reinterpret_cast<VecI>(lanes(v));
     }
+    unit += kUnitBytes;
+    for (int quad = 0; quad < num_quads; ++quad) {
+      VecU weights[kQ8Vectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < kQ8Vectors; ++v) weights[v] = lanes(v);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const VecU a =
+            VecU{} + *reinterpret_cast<const AliasU*>(numbers + r * static_cast<int>(kBlockInputs));
+#pragma GCC unroll 16
+        for (int v = 0; v < kQ8Vectors; ++v) sums[r][v] = add_dot(sums[r][v], a, weights[v]);
+      }
+      unit += kUnitBytes;
+      numbers += 4;
+    }
+    VecF scales[kQ8Vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kQ8Vectors; ++v) scales[v] = bits_to_f32(lanes(v));
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const VecF scale_of_a = broadcast(scales_of_a[r]);
+#pragma GCC unroll 16
+      for (int v = 0; v < kQ8Vectors; ++v)
+        totals[r][v] = fma(__builtin_convertvector(sums[r][v], VecF), scales[v] * scale_of_a, totals[r][v]);
+    }
+    unit += kUnitBytes;
     if (t.has_minimum) {
+      VecF minimums[kQ8Vectors];
 #pragma GCC unroll 16
-      for (int v = 0; v < kQ8Vectors; ++v) {
-        const VecF minimum = bits_to_f32(unit(kMinimumUnit, v));
+      for (int v = 0; v < kQ8Vectors; ++v) minimums[v] = bits_to_f32(lanes(v));
 #pragma GCC unroll 16
-        for (int r = 0; r < kRows; ++r) totals[r][v] = fma(minimum, broadcast(sums_of_a[r]), totals[r][v]);
+      for (int r = 0; r < kRows; ++r) {
+        const VecF sum_of_a = broadcast(sums_of_a[r]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kQ8Vectors; ++v) totals[r][v] = fma(minimums[v], sum_of_a, totals[r][v]);
       }
     }
-    numbers += t.rows.num_rows * kBlockInputs;
+    unit += kUnitBytes;
+    if (part % t.num_scales != 0) continue;  // the other half of the same inputs
+    numbers += (t.rows.num_rows - 1) * kBlockInputs;
     scales_of_a += t.rows.num_rows;
     sums_of_a += t.rows.num_rows;
-    opened += kOpenedQ8Bytes;
   }
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kQ8Vectors; ++v) store(t.c + r * t.c_stride + v * kLanes, totals[r][v]);
@@ -326,12 +329,13 @@ inline void multiply_q8_panel(const Q8Operands& t, std::size_t num_rows, std::si
 template <BlockFormat kFormat>
 const std::byte* open_q8_blocks(const std::byte* blocks, std::size_t num_blocks, std::byte* opened) {
   using Weights = BlockWeights<kFormat>;
+  constexpr std::size_t kBytes = Weights::kScales * opened_units(kBlockQuads / Weights::kScales) * kUnitBytes;
   const std::byte* const head = blocks;
   blocks += Weights::kHeadBytes;
   for (std::size_t i = 0; i < num_blocks; ++i) {
     for (std::size_t line = 0; line < Weights::kBlockBytes; line += 64)
       __builtin_prefetch(blocks + kWeightsAhead + line, 0, 2);
-    open_q8_block<kFormat>(head, blocks, opened + i * kOpenedQ8Bytes);
+    open_q8_block<kFormat>(head, blocks, opened + i * kBytes);
     blocks += Weights::kBlockBytes;
   }
   return blocks;
@@ -340,7 +344,7 @@ const std::byte* open_q8_blocks(const std::byte* blocks, std::size_t num_blocks,
 template <BlockFormat kFormat>
 void multiply_q8_rows(const MatmulBlock& block) {
   using Weights = BlockWeights<kFormat>;
-  alignas(64) std::byte opened[kOpenedQ8Blocks * kOpenedQ8Bytes];
+  alignas(64) std::byte opened[kOpenedQ8Blocks * kMostOpenedUnits * kUnitBytes];
   const std::size_t num_blocks = (block.num_inputs + kBlockInputs - 1) / kBlockInputs;
   const std::byte* blocks = block.panels;
   fill_with_bias(block);
