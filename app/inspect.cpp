@@ -101,7 +101,9 @@ int run_inspect(const InspectCommand& command) {
     const std::string kept =
         directory.weight_formats.empty() ? "" : ", weights in " + directory.weight_formats;
     const std::string kv = settings.kv_type == KvType::kQ8 ? ", KV in q8" : "";
-    print_line("products in", std::string(name_of(*directory.compute_type)) + kept + kv);
+    const bool rounds = settings.activations == Activations::kQ8 && !kept.empty();
+    const std::string rows = rounds ? ", activations in q8" : "";
+    print_line("products in", std::string(name_of(*directory.compute_type)) + kept + rows + kv);
   }
   if (directory.memory) std::printf("%s", to_string(*directory.memory).c_str());
   if (directory.memory) print_line("GPU", cuda_in_words(options));

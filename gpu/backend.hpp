@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/activations.hpp"
 #include "gpu/data_type.hpp"
 #include "gpu/device.hpp"
 #include "gpu/memory_plan.hpp"
@@ -40,9 +41,10 @@ struct BackendSettings {
   std::uint32_t max_in_flight = 2;  // batches submitted and not yet done
   // the CPU backend
   bool deterministic = true;
-  Quantization quantization = Quantization::kKeep;  // of a decoder's weights
-  KvType kv_type = KvType::kComputed;               // of its pages
-  std::uint32_t num_threads = 0;                    // of each device
+  Quantization quantization = Quantization::kKeep;   // of a decoder's weights
+  KvType kv_type = KvType::kComputed;                // of its pages
+  Activations activations = Activations::kComputed;  // of its products with blocks
+  std::uint32_t num_threads = 0;                     // of each device
   std::uint32_t num_devices = 1;        // that share the weights, and divide what is left of the memory
   std::vector<std::int32_t> cpus = {};  // pins compute thread i to cpus[i]; empty: not pinned
   LinkSettings link = {};

@@ -55,6 +55,8 @@ std::string no_library(const std::filesystem::path& library) {
 
 constexpr const char* kAllGpus = "cuda:all";
 constexpr const char* kKvTypeOnCpu = "--kv-type: KV in 8 bits is kept on the CPU only, with --device cpu";
+constexpr const char* kActivationsOnCpu =
+    "--activations: rows of products are rounded to 8 bits on the CPU only, with --device cpu";
 constexpr const char* kQuantizedOnCpu = "quantized weights run on the CPU only, with --device cpu";
 
 bool makes_blocks(const Options& options) { return options.quantize == "q8" || options.quantize == "q4"; }
@@ -85,6 +87,7 @@ ChosenBackend make_cuda(const Options& asked) {
   const bool takes_all = asked.device == kAllGpus;
   if (asked.num_workers > 1 && !takes_all) throw std::runtime_error("--workers: a GPU runs one worker");
   if (asked.kv_type == "q8") throw std::runtime_error(kKvTypeOnCpu);
+  if (asked.activations == "q8") throw std::runtime_error(kActivationsOnCpu);
   if (makes_blocks(asked)) throw std::runtime_error("--quantize: " + std::string(kQuantizedOnCpu));
   Options options = with_device_numbers(asked, DeviceKind::kGpu);
   const auto library = cuda_library(options);
@@ -129,6 +132,8 @@ void check_cuda_settings(const Options& options) {
   if (is_one_gpu && options.num_workers > 1)
     throw ConfigurationError("--workers: a GPU runs one worker; --device cuda:all has one on each");
   if (options.device.starts_with("cuda") && options.kv_type == "q8") throw ConfigurationError(kKvTypeOnCpu);
+  if (options.device.starts_with("cuda") && options.activations == "q8")
+    throw ConfigurationError(kActivationsOnCpu);
   if (options.device.starts_with("cuda") && makes_blocks(options))
     throw ConfigurationError("--quantize: " + std::string(kQuantizedOnCpu));
   if (options.device.starts_with("cuda") && options.models.size() > 1 && options.memory_bytes == 0)
@@ -184,6 +189,7 @@ BackendSettings backend_settings(const Options& options) {
   if (options.quantize == "q8") settings.quantization = Quantization::kQ8;
   if (options.quantize == "q4") settings.quantization = Quantization::kQ4;
   if (options.kv_type == "q8") settings.kv_type = KvType::kQ8;
+  if (options.activations == "q8") settings.activations = Activations::kQ8;
   settings.num_devices = static_cast<std::uint32_t>(std::max<std::uint64_t>(options.num_workers, 1));
   const GrantedCpus granted = granted_cpus();
   const std::uint64_t num_threads = options.threads > 0 ? options.threads : default_threads(granted);

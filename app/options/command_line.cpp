@@ -28,7 +28,7 @@ using Keys = std::vector<std::string_view>;
 
 // clang-format off
 const Keys kUsedByInspect = {"device.kind", "device.threads", "device.pin_threads", "device.compute_type",
-                             "device.quantize", "device.kv_type", "device.deterministic", "device.memory", "worker", "cuda.library",
+                             "device.quantize", "device.kv_type", "device.activations", "device.deterministic", "device.memory", "worker", "cuda.library",
                              "scheduler.max_batch_tokens", "scheduler.max_batch_sequences",
                              "scheduler.max_in_flight"};
 // clang-format on

@@ -93,6 +93,10 @@ Entries device_options() {
        "type of keys and values in memory, on disk and between processes: auto (that of products) or, "
        "on the CPU, q8: about half the bytes, rounded to 8 bits",
        &Options::kv_type, 0, 0, {"auto", "q8"}},
+      {"device.activations", "--activations",
+       "rows that weights in blocks are multiplied by: auto (in the type of products) or, on the CPU, "
+       "q8: rounded to 8 bits, for faster prompts and batches",
+       &Options::activations, 0, 0, {"auto", "q8"}},
       {"device.weights_disk_space", "--weights-disk-space",
        "disk space for packed weights in the store's directory, at most: later starts map them "
        "instead of packing again; 0 for none",

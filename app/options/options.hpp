@@ -49,6 +49,7 @@ struct Options {
   bool deterministic = true;
   std::string quantize = "keep";
   std::string kv_type = "auto";
+  std::string activations = "auto";
   std::uint64_t weights_disk_space = 16ULL << 30;
   std::uint64_t noop_iteration_us = 0;
   std::uint64_t memory_bytes = 0;  // 0: from what the device has free

@@ -123,6 +123,7 @@ class WireReader {
     } else if constexpr (std::is_same_v<T, bool>) {
       value = read_flag();
     } else if constexpr (std::is_enum_v<T>) {
+      static_assert(kLast<T> != T{}, "its largest value is not in fields.hpp");
       std::underlying_type_t<T> number{};
       read(number);
       if (number > static_cast<std::underlying_type_t<T>>(kLast<T>))

@@ -15,6 +15,7 @@ namespace {
 BackendPlan backend_plan(const CpuModelPlan& host) {
   std::string type(name_of(host.compute_type));
   if (!host.weight_formats.empty()) type += ", weights in " + host.weight_formats;
+  if (host.settings.activations == Activations::kQ8) type += ", activations in q8";
   if (host.settings.kv_type == KvType::kQ8) type += ", KV in q8";
   const std::string threads = std::to_string(host.settings.num_threads) + " threads";
   const std::string isa(name_of(best_isa()));
@@ -79,6 +80,7 @@ CpuModelSettings cpu_model_settings(const BackendSettings& settings) {
   host.deterministic = settings.deterministic;
   host.quantization = settings.quantization;
   host.kv_type = settings.kv_type;
+  host.activations = settings.activations;
   host.num_threads = settings.num_threads;
   host.num_devices = settings.num_devices;
   host.cpus = settings.cpus;

@@ -38,6 +38,7 @@ ProgramRunnerSettings runner_settings(const CpuModel& model, const DeviceDescrip
   return {.description = description,
           .kv_layout = in_whole_huge_pages(kv_layout_of(model.network->shapes(), model.compute_type,
                                                         model.memory.num_pages, model.settings.kv_type)),
+          .activations = model.settings.activations,
           .num_heads = model.network->shapes().num_heads,
           .row_width = model.network->shapes().row_width,
           .on_logits = options.on_logits,

@@ -127,6 +127,7 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
                   std::min(num_slots(plan.settings, shapes), plan.settings.max_batch_tokens)};
   const auto largest = build_programs(*plan.network, plan.largest, plan.compute_type);
   plan.weight_formats = cpu_weight_formats(*plan.store, *plan.network, weight_settings(plan));
+  if (plan.weight_formats.empty()) plan.settings.activations = Activations::kComputed;
   const std::uint64_t weight_bytes = cpu_weight_bytes(*plan.store, *plan.network, weight_settings(plan));
   const std::uint64_t table_bytes = pages ? rotary_table_bytes(shapes, plan.settings.context_length) : 0;
   plan.memory = plan_memory(
@@ -135,7 +136,7 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
        .arena_bytes = arena_bytes(largest),
        .workspace_bytes =
            cell.state != StateKind::kNone
-               ? 0
+               ? rounded_rows_bytes(largest, plan.settings.activations)
                : plan.settings.num_threads *
                      self_attention_scratch_bytes(plan.settings.context_length, shapes.head_dim),
        .page_bytes =

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/activations.hpp"
 #include "gpu/cpu/cpu_weights.hpp"
 #include "gpu/cpu/kept_weights.hpp"
 #include "gpu/memory_plan.hpp"
@@ -33,12 +34,13 @@ struct CpuModelSettings {
   bool deterministic = true;
   // A decoder's matrices and, with kKeep, embeddings; an encoder's are opened.
   Quantization quantization = Quantization::kKeep;
-  KvType kv_type = KvType::kComputed;     // of a decoder's pages
-  unsigned num_threads = 0;               // of a device; 0: one a CPU this process may use
-  unsigned num_devices = 1;               // over the same weights, at once
-  std::vector<int> cpus = {};             // pins compute thread i to cpus[i]; empty: not pinned
-  std::uint64_t memory_budget_bytes = 0;  // 0: three quarters of what is available now
-  std::uint32_t num_slots = 64;           // sequences that may run at once
+  KvType kv_type = KvType::kComputed;                // of a decoder's pages
+  Activations activations = Activations::kComputed;  // of products with weights in blocks
+  unsigned num_threads = 0;                          // of a device; 0: one a CPU this process may use
+  unsigned num_devices = 1;                          // over the same weights, at once
+  std::vector<int> cpus = {};                        // pins compute thread i to cpus[i]; empty: not pinned
+  std::uint64_t memory_budget_bytes = 0;             // 0: three quarters of what is available now
+  std::uint32_t num_slots = 64;                      // sequences that may run at once
   std::uint32_t max_batch_tokens = 512;
   // 0: the model's; larger ones are cut to it, and without KV pages to a batch.
   std::uint32_t context_length = 0;
@@ -49,7 +51,8 @@ struct CpuModelSettings {
 struct CpuModelPlan {
   std::shared_ptr<const Network> network;
   std::shared_ptr<const WeightStore> store;
-  CpuModelSettings settings;  // num_threads and context_length filled in, an encoder not quantized
+  CpuModelSettings settings;  // num_threads and context_length filled in, an encoder not quantized,
+                              // activations kComputed without blocks
   DataType compute_type = DataType::kF32;
   std::string weight_formats;  // blocks of matrices: "Q4_K, Q6_K", "q8"; empty: none
   ProgramShape largest;

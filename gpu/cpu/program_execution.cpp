@@ -120,6 +120,21 @@ void ProgramRunner::Execution::execute(const RmsNorm& norm, const Operator& op) 
   run_tasks(arguments, rms_norm_num_tasks(arguments), rms_norm_run_task);
 }
 
+Q8Rows ProgramRunner::Execution::round_rows(TensorId a, const CpuMatrix& weight) {
+  const bool has_blocks = std::any_of(weight.parts.begin(), weight.parts.end(),
+                                      [](const PackedMatrix& part) { return is_quantized(part.format()); });
+  if (runner_.settings_.activations == Activations::kComputed || !has_blocks) return {};
+  if (q8_rows_bytes(rows(a), columns(a)) > runner_.rounded_rows_.size_bytes())
+    refuse("rows in 8 bits of \"" + program_.tensors[a].name + "\" are more than planned for");
+  const RoundRowsArguments arguments{.a = address(a),
+                                     .a_type = type(a),
+                                     .a_stride = columns(a),
+                                     .num_inputs = columns(a),
+                                     .rows = place_q8_rows(runner_.rounded_rows_.get(), rows(a), columns(a))};
+  run_tasks(arguments, round_rows_num_tasks(arguments), round_rows_run_task);
+  return arguments.rows;
+}
+
 void ProgramRunner::Execution::execute(const Matmul&, const Operator& op) {
   const TensorId a = op.inputs.at(0);
   const TensorId c = op.outputs.at(0);
@@ -137,12 +152,14 @@ void ProgramRunner::Execution::execute(const Matmul&, const Operator& op) {
     run_tasks(arguments, onednn_matmul_num_tasks(arguments), onednn_matmul_run_task);
     return;
   }
+  const Q8Rows q8_rows = round_rows(a, *weight);
   std::size_t first = 0;  // output of the part
   for (const PackedMatrix& part : weight->parts) {
     const MatmulArguments arguments{.weight = &part,
                                     .a = address(a),
                                     .a_type = type(a),
                                     .a_stride = columns(a),
+                                    .q8_rows = is_quantized(part.format()) ? q8_rows : Q8Rows{},
                                     .bias = bias == nullptr ? nullptr : bias + first,
                                     .c = floats(c) + first,
                                     .c_stride = columns(c),
@@ -266,6 +283,7 @@ void ProgramRunner::Execution::execute(const ExpertMatmul&, const Operator& op) 
                           .a = address(a),
                           .a_type = type(a),
                           .a_stride = columns(a),
+                          .q8_rows = round_rows(a, *weight),
                           .bias = op.inputs.size() > 3 ? vector(op.inputs[3]) : nullptr,
                           .c = floats(c),
                           .c_stride = columns(c),

@@ -9,6 +9,7 @@
 
 #include "gpu/cpu/kernels/cells/recurrent_cells.hpp"
 #include "gpu/cpu/kernels/embed_positions.hpp"
+#include "gpu/cpu/kernels/matmul/q8_rows.hpp"
 #include "gpu/cpu/program_runner.hpp"
 
 namespace troupe {
@@ -55,6 +56,8 @@ class ProgramRunner::Execution {
     runner_.threads_.run(num_tasks, [&](std::size_t task) { run_task(arguments, task); });
   }
   void wait_for_kv(std::uint32_t layer) const;
+  // a's rows in 8 bits, where they are to be and the weight has blocks; else none.
+  Q8Rows round_rows(TensorId a, const CpuMatrix& weight);
 
   // Throw std::runtime_error if the program is built in a way that is not known here.
   void execute(const Embed&, const Operator& op);

@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "gpu/cpu/kernels/attention/self_attention.hpp"
+#include "gpu/cpu/kernels/matmul/q8_rows.hpp"
 #include "gpu/cpu/program_execution.hpp"
 #include "gpu/program/batch_check.hpp"
+#include "gpu/program/planner.hpp"
 
 namespace troupe {
 namespace {
@@ -20,6 +22,20 @@ constexpr std::size_t kMaxBoundPrograms = 512;
 
 }  // namespace
 
+std::uint64_t rounded_rows_bytes(std::span<const Program> largest, Activations activations) {
+  std::uint64_t most = 0;
+  if (activations == Activations::kComputed) return most;
+  for (const Program& program : largest) {
+    for (const Operator& op : program.operators) {
+      if (!std::holds_alternative<Matmul>(op.kind) && !std::holds_alternative<ExpertMatmul>(op.kind))
+        continue;
+      const TensorSpec& a = program.tensors[op.inputs.at(0)];
+      most = std::max<std::uint64_t>(most, q8_rows_bytes(rows_of(a, program.shape), a.columns));
+    }
+  }
+  return most;
+}
+
 ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<const CpuWeights> weights,
                              RotaryTables rotary, std::span<const Program> largest, ThreadPool& threads)
     : settings_(std::move(settings)),
@@ -29,6 +45,7 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<con
       arena_(largest),
       kv_pool_(kv_pool_bytes(settings_.kv_layout)),
       copier_(settings_.kv_layout, settings_.description.num_pages, kv_pool_.get(), settings_.host_pages),
+      rounded_rows_(rounded_rows_bytes(largest, settings_.activations)),
       state_(settings_.description.num_slots * settings_.row_width * sizeof(float)),
       zeros_(settings_.row_width),
       last_tokens_(settings_.description.num_slots, -1),
@@ -39,7 +56,7 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<con
     scratch_ = PageMemory(threads.num_threads() * scratch_bytes_);
   }
   if (settings_.poison_memory) {
-    for (PageMemory* memory : {&kv_pool_, &scratch_, &state_})
+    for (PageMemory* memory : {&kv_pool_, &scratch_, &rounded_rows_, &state_})
       if (memory->size_bytes() > 0) std::memset(memory->get(), 0xFF, memory->size_bytes());
     arena_.poison();
   }

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "gpu/activations.hpp"
 #include "gpu/cpu/arena.hpp"
 #include "gpu/cpu/batch_copies.hpp"
 #include "gpu/cpu/cpu_weights.hpp"
@@ -40,6 +41,7 @@ using LogitsHook = std::function<void(const Batch& batch, std::span<const float>
 struct ProgramRunnerSettings {
   DeviceDescription description;  // limits that every batch is checked against
   KvLayout kv_layout;
+  Activations activations = Activations::kComputed;
   std::size_t num_heads = 0;
   std::size_t row_width = 0;  // floats of a row of state, of which there is one a slot; 0: none
   LogitsHook on_logits = {};
@@ -49,6 +51,9 @@ struct ProgramRunnerSettings {
   // is read before it was written.
   bool poison_memory = false;
 };
+
+// Memory for the rows of a product in 8 bits, of whichever needs most; 0: rows stay as they are.
+std::uint64_t rounded_rows_bytes(std::span<const Program> largest, Activations activations);
 
 // Not thread-safe: one thread calls run().
 class ProgramRunner {
@@ -96,6 +101,7 @@ class ProgramRunner {
   PageCopier copier_;
   std::size_t scratch_bytes_ = 0;  // of a thread, for self-attention
   PageMemory scratch_;
+  PageMemory rounded_rows_;                // of the product that runs, in 8 bits
   PageMemory state_;                       // rows of state, [slots, row_width]
   std::vector<float> zeros_;               // [row_width]: the state before the first node
   std::vector<std::int32_t> last_tokens_;  // by slot; -1: none

@@ -98,6 +98,17 @@ TEST_CASE("options: KV in 8 bits is for the CPU") {
       "--kv-type: KV in 8 bits is kept on the CPU only, with --device cpu", std::runtime_error);
 }
 
+TEST_CASE("options: activations in 8 bits are for the CPU") {
+  CHECK(backend_settings(resolve_options(of_flags({}))).activations == Activations::kComputed);
+  CHECK(backend_settings(resolve_options(of_flags({{"--activations", "q8"}}))).activations ==
+        Activations::kQ8);
+  CHECK(contains(refusal(of_flags({{"--activations", "q4"}})), "expected one of auto, q8"));
+  CHECK_THROWS_WITH_AS(
+      check_cuda_settings(resolve_options(of_flags({{"--activations", "q8"}, {"--device", "cuda:0"}}))),
+      "--activations: rows of products are rounded to 8 bits on the CPU only, with --device cpu",
+      std::runtime_error);
+}
+
 TEST_CASE("options: packed weights are kept in the store's directory, as many as may be") {
   const auto settings = backend_settings(
       resolve_options(of_flags({{"--store-directory", "/a/b"}, {"--weights-disk-space", "3GiB"}})));

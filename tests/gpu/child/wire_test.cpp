@@ -169,6 +169,15 @@ TEST_CASE("worker protocol: a child quantizes as it is told") {
   }
 }
 
+TEST_CASE("worker protocol: a child keeps KV and activations in the bits that it is told") {
+  BackendSettings settings;
+  settings.kv_type = KvType::kQ8;
+  settings.activations = Activations::kQ8;
+  const auto got = value_of<BackendSettings>(bytes_of(settings));
+  CHECK(got.kv_type == KvType::kQ8);
+  CHECK(got.activations == Activations::kQ8);
+}
+
 TEST_CASE("worker protocol: cells and vectors keep their places") {
   DeviceDescription device;
   device.cells = {

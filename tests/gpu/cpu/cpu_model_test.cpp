@@ -155,17 +155,41 @@ TEST_CASE("cpu model: KV in 8 bits gives the logits but for its rounding, in abo
   }
 }
 
-TEST_CASE("cpu model: KV pages of quantized weights are none of others") {
+TEST_CASE(
+    "cpu model: activations in 8 bits give the logits but for their rounding, where weights have blocks") {
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), tiny_llama(), 1);
+  for (const DataType compute_type : {DataType::kF32, DataType::kBF16}) {
+    CAPTURE(name_of(compute_type));
+    const auto loss = [&](Quantization quantization) {
+      CpuModelSettings settings{.compute_type = compute_type, .quantization = quantization};
+      const auto exact = last_logits(directory.path(), settings);
+      settings.activations = Activations::kQ8;
+      return distance(last_logits(directory.path(), settings), exact);
+    };
+    for (const Quantization quantization : {Quantization::kQ8, Quantization::kQ4}) {
+      MESSAGE(name_of(quantization) << ": " << loss(quantization));
+      CHECK(loss(quantization) > 1e-4);
+      CHECK(loss(quantization) < 0.02);
+    }
+    CHECK(loss(Quantization::kNone) == 0.0);
+  }
+}
+
+TEST_CASE("cpu model: KV pages of quantized weights, and of activations in 8 bits, are none of others") {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), tiny_llama(), 1);
   std::set<std::string> computations;
   for (const auto quantization : {Quantization::kNone, Quantization::kQ8, Quantization::kQ4}) {
-    BackendSettings settings;
-    settings.model_dir = directory.path().string();
-    settings.quantization = quantization;
-    computations.insert(make_cpu_backend(settings)->plan().computation);
+    for (const auto activations : {Activations::kComputed, Activations::kQ8}) {
+      BackendSettings settings;
+      settings.model_dir = directory.path().string();
+      settings.quantization = quantization;
+      settings.activations = activations;
+      computations.insert(make_cpu_backend(settings)->plan().computation);
+    }
   }
-  CHECK(computations.size() == 3);
+  CHECK(computations.size() == 5);  // without blocks activations stay as they are
 }
 
 TEST_CASE("cpu weights: one that no scale can hold is named") {

@@ -89,14 +89,12 @@ json odd_mixture() {
   return config;
 }
 
-std::shared_ptr<const CpuModel> load(const std::filesystem::path& path, DataType compute_type,
-                                     Quantization quantization, unsigned num_threads, KvType kv_type) {
-  return load_cpu_model(plan_cpu_model(path, {.compute_type = compute_type,
-                                              .quantization = quantization,
-                                              .kv_type = kv_type,
-                                              .num_threads = num_threads,
-                                              .num_slots = 33,
-                                              .max_batch_tokens = 160}));
+std::shared_ptr<const CpuModel> load(const std::filesystem::path& path, CpuModelSettings settings,
+                                     unsigned num_threads) {
+  settings.num_threads = num_threads;
+  settings.num_slots = 33;
+  settings.max_batch_tokens = 160;
+  return load_cpu_model(plan_cpu_model(path, settings));
 }
 
 struct Outcome {
@@ -139,10 +137,9 @@ DirectRequest random_request(std::mt19937& random, std::uint32_t vocabulary) {
 }
 
 // Sampling is the same for all models: one temperature is enough for most.
-void check_model(const std::filesystem::path& path, std::uint32_t vocabulary, DataType compute_type,
-                 Quantization quantization, const std::vector<float>& temperatures = {0.9F},
-                 KvType kv_type = KvType::kComputed) {
-  const auto model = load(path, compute_type, quantization, 2, kv_type);
+void check_model(const std::filesystem::path& path, std::uint32_t vocabulary,
+                 const CpuModelSettings& settings, const std::vector<float>& temperatures = {0.9F}) {
+  const auto model = load(path, settings, 2);
   std::mt19937 random(5);
   for (const float temperature : temperatures) {
     CAPTURE(temperature);
@@ -166,7 +163,7 @@ void check_model(const std::filesystem::path& path, std::uint32_t vocabulary, Da
     }
     for (const unsigned num_threads : {1U, 3U}) {
       CAPTURE(num_threads);
-      const Outcome other = run(load(path, compute_type, quantization, num_threads, kv_type), {first}, {});
+      const Outcome other = run(load(path, settings, num_threads), {first}, {});
       CHECK(other.tokens == alone.tokens);
       CHECK(num_different_rows(other, alone) == 0);
     }
@@ -174,10 +171,13 @@ void check_model(const std::filesystem::path& path, std::uint32_t vocabulary, Da
 }
 
 void check_invariance(const ModelConfig& config, DataType compute_type,
-                      Quantization quantization = Quantization::kNone) {
+                      Quantization quantization = Quantization::kNone,
+                      Activations activations = Activations::kComputed) {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), config, 3);
-  check_model(directory.path(), config.vocabulary_size, compute_type, quantization, {0.0F, 0.9F});
+  check_model(directory.path(), config.vocabulary_size,
+              {.compute_type = compute_type, .quantization = quantization, .activations = activations},
+              {0.0F, 0.9F});
 }
 
 void check_invariance(const json& document, DataType compute_type,
@@ -187,7 +187,8 @@ void check_invariance(const json& document, DataType compute_type,
   const ModelConfig config = load_model_config(directory.path());
   write_random_llama(directory.path(), config, 3);  // whose tensors are those of any decoder,
   directory.write("config.json", document.dump());  // but its config.json is a Llama's
-  check_model(directory.path(), config.vocabulary_size, compute_type, quantization);
+  check_model(directory.path(), config.vocabulary_size,
+              {.compute_type = compute_type, .quantization = quantization});
 }
 
 // Rows of whole blocks, also of 256.
@@ -209,13 +210,13 @@ ModelConfig mixtral_of_blocks() {
 
 // A GGUF file of these formats, kept.
 void check_invariance(const ModelConfig& config, BlockFormat format, BlockFormat of_values,
-                      DataType compute_type) {
+                      DataType compute_type, Activations activations = Activations::kComputed) {
   const TemporaryDirectory directory;
   const auto gguf = directory.path() / "model.gguf";
   test::write_twins(gguf, directory.path() / "plain", config, format, 3, [&](const std::string& name) {
     return name.find("v_proj") != std::string::npos ? of_values : format;
   });
-  check_model(gguf, config.vocabulary_size, compute_type, Quantization::kKeep);
+  check_model(gguf, config.vocabulary_size, {.compute_type = compute_type, .activations = activations});
 }
 
 }  // namespace
@@ -242,13 +243,20 @@ TEST_CASE("batch invariance: bf16, a file's blocks of Q4_K and Q6_K") {
 TEST_CASE("batch invariance: f32, a file's blocks of Q5_1 and MXFP4") {
   check_invariance(llama_of_blocks(), BlockFormat::kQ5_1, BlockFormat::kMxfp4, DataType::kF32);
 }
+TEST_CASE("batch invariance: f32, odd sizes, weights and activations in 8 bits") {
+  check_invariance(odd_llama(), DataType::kF32, Quantization::kQ8, Activations::kQ8);
+}
+TEST_CASE("batch invariance: bf16, a mixture of experts in Q4_K and Q6_K, activations in 8 bits") {
+  check_invariance(mixtral_of_blocks(), BlockFormat::kQ4_K, BlockFormat::kQ6_K, DataType::kBF16,
+                   Activations::kQ8);
+}
 TEST_CASE("batch invariance: bf16 and f32, KV in 8 bits") {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), wide_llama(), 3);
   for (const DataType compute_type : {DataType::kBF16, DataType::kF32}) {
     CAPTURE(name_of(compute_type));
-    check_model(directory.path(), wide_llama().vocabulary_size, compute_type, Quantization::kNone, {0.9F},
-                KvType::kQ8);
+    check_model(directory.path(), wide_llama().vocabulary_size,
+                {.compute_type = compute_type, .quantization = Quantization::kNone, .kv_type = KvType::kQ8});
   }
 }
 TEST_CASE("batch invariance: f32, Gemma") { check_invariance(odd_gemma(), DataType::kF32); }
