@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decode and prefill tokens a second of one network with weights in bf16, 8 and 4
-// bits, and of a GGUF file in its own blocks, in turn, without actors and HTTP, and
-// the share of the memory's read bandwidth that one stream's weights take. Usage:
+// bits, and of a GGUF file in its own blocks ("keep"), with activations as they are and in
+// 8 bits ("+a8"), in turn, without actors and HTTP, and the share of the memory's read
+// bandwidth that one stream's weights take. Usage:
 // bench_quantized_network [100m|1b|FILE.gguf] [rounds]; 1b writes 2.2 GB to the
 // temporary directory.
 #include <cstdio>
@@ -23,10 +24,12 @@ constexpr std::uint32_t kPrompt = 32;
 constexpr std::uint32_t kLongPrompt = 256;
 constexpr std::uint32_t kTokens = 48;  // of all sequences together, at least 8 steps
 
-std::shared_ptr<const CpuModel> load(const std::string& directory, Quantization quantization) {
+std::shared_ptr<const CpuModel> load(const std::string& directory, Quantization quantization,
+                                     Activations activations = Activations::kComputed) {
   CpuModelSettings settings;
   settings.compute_type = DataType::kBF16;
   settings.quantization = quantization;
+  settings.activations = activations;
   settings.memory_budget_bytes = 4ULL << 30;
   settings.max_pages = 512;
   return load_cpu_model(plan_cpu_model(directory, settings));
@@ -74,7 +77,7 @@ void compare(const std::string& what, const std::vector<Arm>& arms, int num_roun
   for (std::size_t i = 0; i < arms.size(); ++i) {
     const auto ratio = bench::spread_of(ratios[i]);
     const double rate = bench::spread_of(rates[i]).median;
-    std::printf("  %-16s %-5s %8.1f tok/s   over bf16 %.2f (%.2f-%.2f)", what.c_str(), arms[i].name.c_str(),
+    std::printf("  %-16s %-7s %8.1f tok/s   over bf16 %.2f (%.2f-%.2f)", what.c_str(), arms[i].name.c_str(),
                 rate, ratio.median, ratio.minimum, ratio.maximum);
     if (bandwidth > 0)
       std::printf("   %.1f GB/s, %.2f of read", rate * bytes_a_step(*arms[i].model) / 1e9,
@@ -93,10 +96,14 @@ int main(int argc, char** argv) {
   const std::string model = is_gguf         ? asked
                             : asked == "1b" ? bench::llama_1b_model()
                                             : bench::llama_100m_model();
-  std::vector<Arm> arms = {{"bf16", load(model, Quantization::kNone)},
-                           {"q8", load(model, Quantization::kQ8)},
-                           {"q4", load(model, Quantization::kQ4)}};
-  if (is_gguf) arms.push_back({"kept", load(model, Quantization::kKeep)});
+  std::vector<Arm> arms = {{"bf16", load(model, Quantization::kNone)}};
+  std::vector<Quantization> blocks = {Quantization::kQ8, Quantization::kQ4};
+  if (is_gguf) blocks.push_back(Quantization::kKeep);
+  for (const Quantization quantization : blocks) {
+    const std::string name(name_of(quantization));
+    arms.push_back({name, load(model, quantization)});
+    arms.push_back({name + "+a8", load(model, quantization, Activations::kQ8)});
+  }
   const unsigned num_threads = arms.front().model->settings.num_threads;
   double bandwidth = 0;
   {

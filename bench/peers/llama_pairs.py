@@ -88,6 +88,7 @@ def main():
     parser.add_argument("model", type=pathlib.Path, help="a GGUF file")
     parser.add_argument("--llama-server", type=pathlib.Path, required=True)
     parser.add_argument("--llama-option", action="append", default=[], help="passed on to it, any number of times")
+    parser.add_argument("--troupe-option", action="append", default=[], help="passed on to troupe serve, likewise")
     parser.add_argument("--troupe", type=pathlib.Path, default=ROOT / "build/release/app/troupe")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
@@ -95,7 +96,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
-    options = ["--device", "cpu", "--threads", str(arguments.threads), "--max-batch-sequences", str(NUM_SLOTS)]
+    options = ["--device", "cpu", "--threads", str(arguments.threads), "--max-batch-sequences", str(NUM_SLOTS),
+               *arguments.troupe_option]
     rates = {}
     with Server(arguments.troupe, options, arguments.model, ready_seconds=READY_SECONDS) as troupe, \
             LlamaServer(arguments.llama_server, arguments.model, arguments.threads, arguments.llama_option) as llama:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights in blocks against those in bf16 of the same shape: one row
-// reads fewer bytes, many rows open them. The arms in turn, with bf16 rows of a.
+// reads fewer bytes, many rows open them. The arms in turn, with bf16 rows of a, and with
+// these rounded to 8 bits, which is part of their time.
 //
 //   bench_quantized [threads] [K] [N] [rounds] [elapsed|processor] [format ...]
 //
@@ -14,6 +15,7 @@
 
 #include "bench/kernels/cpu/measure.hpp"
 #include "gpu/cpu/kernels/matmul/matmul.hpp"
+#include "gpu/cpu/kernels/matmul/q8_rows.hpp"
 #include "gpu/cpu/kernels/number_formats.hpp"
 
 using namespace troupe;
@@ -57,7 +59,11 @@ PackedMatrix matrix_of(const Setting& setting, BlockFormat format, const std::ve
 class Arm {
  public:
   Arm(const Setting& setting, Format format, const std::vector<float>& weights, Team& team)
-      : setting_(setting), format_(format), team_(team), c_(kMaxRows * setting.num_outputs) {
+      : setting_(setting),
+        format_(format),
+        team_(team),
+        c_(kMaxRows * setting.num_outputs),
+        rounded_(q8_rows_bytes(kMaxRows, setting.num_inputs)) {
     do {
       copies_.push_back(matrix_of(setting, format.format, weights));
       copies_.back().pack();
@@ -66,16 +72,29 @@ class Arm {
 
   double size_bytes() const { return static_cast<double>(copies_[0].size_bytes()); }
   const char* name() const { return format_.name; }
+  bool has_blocks() const { return is_quantized(format_.format); }
 
   // Seconds of one product, all copies' mean for few rows.
-  double time(const std::vector<std::uint16_t>& a, std::size_t rows) {
+  double time(const std::vector<std::uint16_t>& a, std::size_t rows, bool rounds) {
     const std::size_t repeats = rows <= 16 ? copies_.size() : 3;
     double sum = 0.0;
     for (std::size_t i = 0; i < repeats; ++i) {
+      Q8Rows q8_rows;
+      if (rounds) {
+        q8_rows = place_q8_rows(rounded_.data(), rows, setting_.num_inputs);
+        const RoundRowsArguments arguments{.a = a.data(),
+                                           .a_type = DataType::kBF16,
+                                           .a_stride = setting_.num_inputs,
+                                           .num_inputs = setting_.num_inputs,
+                                           .rows = q8_rows};
+        sum += team_.time(round_rows_num_tasks(arguments),
+                          [&](std::size_t task) { round_rows_run_task(arguments, task); });
+      }
       const MatmulArguments arguments{.weight = &copies_[turn_++ % copies_.size()],
                                       .a = a.data(),
                                       .a_type = DataType::kBF16,
                                       .a_stride = setting_.num_inputs,
+                                      .q8_rows = q8_rows,
                                       .c = c_.data(),
                                       .c_stride = setting_.num_outputs,
                                       .num_rows = rows,
@@ -92,27 +111,41 @@ class Arm {
   Team& team_;
   std::vector<PackedMatrix> copies_;
   std::vector<float> c_;
+  std::vector<std::byte> rounded_;
   std::size_t turn_ = 0;
+};
+
+struct Turn {
+  Arm* arm = nullptr;
+  bool rounds = false;
+  std::vector<double> seconds = {}, ratios = {};
 };
 
 void compare(std::vector<Arm>& arms, const std::vector<std::uint16_t>& a, std::size_t rows,
              const Setting& setting, double bandwidth) {
-  std::vector<std::vector<double>> seconds(arms.size()), ratios(arms.size());
+  std::vector<Turn> turns;
+  for (Arm& arm : arms) {
+    turns.push_back({&arm});
+    if (arm.has_blocks()) turns.push_back({&arm, true});
+  }
   for (int round = -1; round < setting.num_rounds; ++round) {
-    std::vector<double> found;
-    for (Arm& arm : arms) found.push_back(arm.time(a, rows));
-    for (std::size_t i = 0; round >= 0 && i < arms.size(); ++i) {
-      seconds[i].push_back(found[i]);
-      ratios[i].push_back(found[0] / found[i]);
+    double of_bf16 = 0.0;
+    for (Turn& turn : turns) {
+      const double found = turn.arm->time(a, rows, turn.rounds);
+      if (&turn == &turns.front()) of_bf16 = found;
+      if (round < 0) continue;
+      turn.seconds.push_back(found);
+      turn.ratios.push_back(of_bf16 / found);
     }
   }
-  for (std::size_t i = 0; i < arms.size(); ++i) {
-    const double time = median(seconds[i]);
-    const auto [low, high] = std::minmax_element(ratios[i].begin(), ratios[i].end());
+  for (const Turn& turn : turns) {
+    const double time = median(turn.seconds);
+    const auto [low, high] = std::minmax_element(turn.ratios.begin(), turn.ratios.end());
     const double flops = 2.0 * static_cast<double>(rows * setting.num_inputs * setting.num_outputs);
-    std::printf("%4zu rows  %-6s  %7.1f GB/s  %5.2f of read  %8.1f GFLOP/s   over bf16 %.2f (%.2f-%.2f)\n",
-                rows, arms[i].name(), arms[i].size_bytes() / time / 1e9,
-                arms[i].size_bytes() / time / bandwidth, flops / time / 1e9, median(ratios[i]), *low, *high);
+    std::printf(
+        "%4zu rows  %-6s %-7s  %7.1f GB/s  %5.2f of read  %8.1f GFLOP/s   over bf16 %.2f (%.2f-%.2f)\n", rows,
+        turn.arm->name(), turn.rounds ? "q8 rows" : "", turn.arm->size_bytes() / time / 1e9,
+        turn.arm->size_bytes() / time / bandwidth, flops / time / 1e9, median(turn.ratios), *low, *high);
   }
 }
 
