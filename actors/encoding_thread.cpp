@@ -11,13 +11,17 @@
 namespace troupe {
 namespace {
 
+constexpr std::size_t kMaxBytesKept = std::size_t{4} << 20;
+
 PromptEncoded encode(const ActorEnvironment& environment, const EncodePrompt& message,
-                     std::function<bool()> is_over) {
+                     std::function<bool()> is_over, std::string& buffer) {
   const PromptTerms terms{.limits = environment.board->serving_limits(message.request->model),
                           .is_interrupted = std::move(is_over),
-                          .memory = environment.turns.get()};
+                          .memory = environment.turns.get(),
+                          .buffer = &buffer};
   auto encoded = encode_prompt(environment.models[message.request->model].served, *message.request,
                                message.conversation.get(), terms);
+  if (buffer.capacity() > kMaxBytesKept) buffer = {};
   if (auto* error = std::get_if<ApiError>(&encoded)) return {.prompt = nullptr, .error = std::move(*error)};
   return {.prompt = std::make_shared<const EncodedPrompt>(std::get<EncodedPrompt>(std::move(encoded))),
           .error = {}};
@@ -38,7 +42,7 @@ EncodingThreadActor::behavior_type make_encoding_thread(
           return message.is_abandoned->load(std::memory_order_relaxed) ||
                  self->clock().now() > message.deadline;
         };
-        PromptEncoded result = encode(*environment, message, is_over);
+        PromptEncoded result = encode(*environment, message, is_over, self->state.buffer);
         if (const auto receiver = caf::actor_cast<PromptEncoderActor>(plain))
           self->send(receiver, TextEncoded{lane, message.sequence, std::move(result)});
       },

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "actors/actor_rules.hpp"
 #include "actors/message_types.hpp"
@@ -14,6 +15,7 @@ namespace troupe {
 
 struct EncodingThreadState {
   std::unique_ptr<CensusEntry> census;
+  std::string buffer;  // of rendered chats
   static inline const char* name = "encoding_thread";
 };
 

@@ -62,11 +62,8 @@ InputSize size_of(const ChatTemplateInput& input) {
 // The variables every template may count on, as transformers gives them.
 jinja::Variables all_variables(ChatTemplateInput input) {
   using jinja::Value;
-  std::vector<Value> messages;
-  messages.reserve(input.messages.size());
-  for (TemplateValue& message : input.messages) messages.push_back(Value::from(std::move(message)));
   jinja::Variables variables = {
-      {"messages", Value::list(std::move(messages))},
+      {"messages", Value::from(std::move(input.messages))},
       {"tools", Value::from(std::move(input.tools))},
       {"documents", Value(nullptr)},
       {"add_generation_prompt", Value(input.add_generation_prompt)},
@@ -120,11 +117,15 @@ std::optional<std::string> template_in(const nlohmann::json& config) {
 }  // namespace
 
 TemplateValue::Object chat_message(const std::string& role, std::string content) {
+  return chat_message_with(role, TemplateValue::input(std::move(content)));
+}
+
+TemplateValue::Object chat_message_with(const std::string& role, TemplateValue content) {
   const bool is_known = std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end();
   TemplateValue::Object message;  // a list in braces would copy the content
   message.reserve(2);
   message.emplace_back("role", is_known ? TemplateValue::trusted(role) : TemplateValue::input(role));
-  message.emplace_back("content", TemplateValue::input(std::move(content)));
+  message.emplace_back("content", std::move(content));
   return message;
 }
 
@@ -166,8 +167,11 @@ std::variant<RenderedText, TemplateError> ChatTemplate::render_text(ChatTemplate
                          kFreeOutputBytes + kOutputsAnInput * size.num_bytes, encoding);
     encoding.spend(size.num_bytes);
     const auto now = input.now;
-    return rendered_text(jinja::evaluate(*program_, all_variables(std::move(input)), now,
-                                         size.num_bytes + kUsualFrame, budget));
+    auto buffer = std::move(input.buffer);
+    buffer.clear();
+    buffer.reserve(size.num_bytes + kUsualFrame);
+    return rendered_text(
+        jinja::evaluate(*program_, all_variables(std::move(input)), now, std::move(buffer), budget));
   } catch (const jinja::EvaluationError& error) {
     return TemplateError{error.what(), error.kind()};
   }

@@ -37,10 +37,13 @@ struct ChatTemplateInput {
   TemplateValue::Object extra;
   // Time that strftime_now() shows, in local time.
   std::chrono::system_clock::time_point now = std::chrono::system_clock::now();
+  // Memory of an earlier text, which the new one is written to: fresh memory costs a page fault each 4 KiB.
+  std::string buffer = {};
 };
 
 // {"role": …, "content": …}. A role that is one of the usual names counts as
 // ours (templates build special tokens of it), any other as the client's.
+TemplateValue::Object chat_message_with(const std::string& role, TemplateValue content);
 TemplateValue::Object chat_message(const std::string& role, std::string content);
 
 struct TemplateProgram;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,12 +57,20 @@ TemplateValue arguments_value(const ToolCall& call, const CallForm& form) {
 // The thoughts under the name that templates know; most show them only within a loop of tools.
 void add_reasoning(TemplateValue::Object& out, const ChatMessage& message) {
   if (!message.reasoning.empty())
-    out.emplace_back("reasoning_content", TemplateValue::input(message.reasoning));
+    out.emplace_back("reasoning_content", TemplateValue::borrowed_input(message.reasoning));
 }
 
 TemplateValue plain_message(const ChatMessage& message) {
-  auto out = chat_message(message.role, message.content);
+  auto out = chat_message_with(message.role, TemplateValue::borrowed_input(message.content));
   add_reasoning(out, message);
+  return out;
+}
+
+// Of a message that was made for the template, and does not outlive this.
+TemplateValue own_message(ChatMessage message) {
+  auto out = chat_message_with(message.role, TemplateValue::input(std::move(message.content)));
+  if (!message.reasoning.empty())
+    out.emplace_back("reasoning_content", TemplateValue::input(std::move(message.reasoning)));
   return out;
 }
 
@@ -78,23 +87,25 @@ TemplateValue call_value(const ToolCall& call, const CallForm& form) {
 void append_calling(TemplateValue::Array& out, const ChatMessage& message, const ToolDialect& dialect) {
   const bool is_split = !message.content.empty() && !dialect.shows_text_beside_calls;
   if (is_split) out.push_back(plain_message(message));
-  const std::string content = is_split ? "" : message.content;
-  const bool is_null = content.empty() && dialect.form.has_null_content;
+  const bool is_empty = is_split || message.content.empty();
+  const auto content = is_empty ? TemplateValue::input("") : TemplateValue::borrowed_input(message.content);
+  const bool is_null = is_empty && dialect.form.has_null_content;
   TemplateValue::Array calls;
   for (const auto& call : message.tool_calls) calls.push_back(call_value(call, dialect.form));
   TemplateValue::Object calling;
   calling.emplace_back("role", TemplateValue::trusted("assistant"));
-  calling.emplace_back("content", is_null ? TemplateValue() : TemplateValue::input(content));
+  calling.emplace_back("content", is_null ? TemplateValue() : content);
   calling.emplace_back("tool_calls", std::move(calls));
   if (!is_split) add_reasoning(calling, message);
   out.push_back(std::move(calling));
 }
 
-TemplateValue result_message(const ChatMessage& message, const std::string& name, const CallForm& form) {
+TemplateValue result_message(const ChatMessage& message, const std::string& call_id, const std::string& name,
+                             const CallForm& form) {
   TemplateValue::Object result;
   result.emplace_back("role", TemplateValue::trusted("tool"));
-  result.emplace_back("content", TemplateValue::input(message.content));
-  result.emplace_back("tool_call_id", id_value(message.tool_call_id, form));
+  result.emplace_back("content", TemplateValue::borrowed_input(message.content));
+  result.emplace_back("tool_call_id", id_value(call_id, form));
   result.emplace_back("name", TemplateValue::input(name));
   return result;
 }
@@ -124,19 +135,27 @@ std::string result_text(const ChatMessage& message) {
 
 // Results and what the user says next are one message: many templates insist
 // that user and assistant take turns.
-std::vector<ChatMessage> without_tools(const std::vector<ChatMessage>& messages) {
-  std::vector<ChatMessage> out;
+TemplateValue::Array without_tools(const std::vector<ChatMessage>& messages) {
+  TemplateValue::Array out;
+  std::optional<ChatMessage> results;
+  const auto end_results = [&] {
+    if (auto ended = std::exchange(results, std::nullopt)) out.push_back(own_message(*std::move(ended)));
+  };
   bool continues_results = false;
   for (const auto& message : messages) {
     const bool is_result = message.role == "tool";
-    if (is_result || (continues_results && message.role == "user")) {
-      if (!continues_results) out.push_back({.role = "user"});
-      append_line(out.back().content, is_result ? result_text(message) : message.content);
+    const bool joins_results = continues_results && (is_result || message.role == "user");
+    if (!joins_results) end_results();
+    if (is_result || joins_results) {
+      if (!results) results.emplace(ChatMessage{.role = "user"});
+      append_line(results->content, is_result ? result_text(message) : message.content);
     } else {
-      out.push_back(with_text_for_calls(message));
+      out.push_back(message.tool_calls.empty() ? plain_message(message)
+                                               : own_message(with_text_for_calls(message)));
     }
     continues_results = is_result;
   }
+  end_results();
   return out;
 }
 
@@ -148,9 +167,8 @@ TemplateValue::Array with_written_calls(const std::vector<ChatMessage>& messages
   for (const auto& message : messages) {
     if (message.role == "tool") {
       const auto& [name, written_id] = calls[message.tool_call_id];
-      ChatMessage result = message;
-      if (!written_id.empty()) result.tool_call_id = written_id;
-      out.push_back(result_message(result, message.name.empty() ? name : message.name, {}));
+      out.push_back(result_message(message, written_id.empty() ? message.tool_call_id : written_id,
+                                   message.name.empty() ? name : message.name, {}));
       continue;
     }
     if (message.tool_calls.empty()) {
@@ -172,18 +190,15 @@ TemplateValue::Array with_written_calls(const std::vector<ChatMessage>& messages
 }  // namespace
 
 TemplateValue::Array template_messages(const std::vector<ChatMessage>& messages, const ToolDialect& dialect) {
-  TemplateValue::Array out;
   if (dialect.written) return with_written_calls(messages, *dialect.written);
-  if (!dialect.shows_calls) {
-    for (const auto& message : without_tools(messages)) out.push_back(plain_message(message));
-    return out;
-  }
+  if (!dialect.shows_calls) return without_tools(messages);
+  TemplateValue::Array out;
   std::map<std::string_view, std::string_view> names;  // of functions, by the ids of their calls
   for (const auto& message : messages) {
     for (const auto& call : message.tool_calls) names[call.id] = call.name;
     if (message.role == "tool") {
       const auto name = message.name.empty() ? std::string(names[message.tool_call_id]) : message.name;
-      out.push_back(result_message(message, name, dialect.form));
+      out.push_back(result_message(message, message.tool_call_id, name, dialect.form));
     } else if (message.tool_calls.empty()) {
       out.push_back(plain_message(message));
     } else {

@@ -16,6 +16,8 @@
 
 namespace troupe {
 
+// Long texts are not copied: the messages must outlive what is rendered from the result.
 TemplateValue::Array template_messages(const std::vector<ChatMessage>& messages, const ToolDialect& dialect);
+TemplateValue::Array template_messages(std::vector<ChatMessage>&& messages, const ToolDialect&) = delete;
 
 }  // namespace troupe

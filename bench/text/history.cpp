@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text work of a follow-up to a long chat: rendered and spliced from what the server remembers of its turns
-// (text/history/), over rendered and encoded anew, in processor time of one thread. Each pair is measured one
-// behind the other, seven pairs a length of messages, whose answers were drawn in pieces of two bytes.
-// Goal: 1 ms at 200,000 tokens.
-// Usage: bench_history [TOKENS [MODEL_DIRECTORY]]
+// (text/history/), over rendered and encoded anew, in processor time and page faults of one thread. Each pair
+// is measured one behind the other, seven pairs a length of messages, whose answers were drawn in pieces of
+// two bytes. Goal: 1 ms at 200,000 tokens. Usage: bench_history [TOKENS [MODEL_DIRECTORY]]
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -49,29 +48,34 @@ std::vector<TokenId> in_pieces(const Tokenizer& tokenizer, const std::string& te
   return tokens;
 }
 
-RenderedText render(const Model& model, const std::vector<ChatMessage>& chat) {
+RenderedText render(const Model& model, const std::vector<ChatMessage>& chat, std::string buffer = {}) {
   ChatTemplateInput input;
   input.messages = template_messages(chat, model.chat_template.tool_dialect());
+  input.buffer = std::move(buffer);
   EncodingBudget budget;
   return std::get<0>(model.chat_template.render_text(std::move(input), budget));
 }
 
-PromptWithHistory encode(const Model& model, const std::vector<ChatMessage>& chat, TurnMemory& memory) {
+// buffer: kept from chat to chat, as an encoding thread does.
+PromptWithHistory encode(const Model& model, const std::vector<ChatMessage>& chat, TurnMemory& memory,
+                         std::string& buffer) {
   EncodingBudget budget;
-  return encode_with_history(*model.tokenizer, render(model, chat), chain_keys(chat, 1), "", "", memory,
-                             budget);
+  auto rendered = render(model, chat, std::move(buffer));
+  auto prompt = encode_with_history(*model.tokenizer, rendered, chain_keys(chat, 1), "", "", memory, budget);
+  buffer = std::move(rendered.text);
+  return prompt;
 }
 
 // A chat of so many tokens and its next question; every turn is remembered.
 std::vector<ChatMessage> grow(const Model& model, std::size_t num_tokens, std::size_t message_bytes,
-                              TurnMemory& memory) {
+                              TurnMemory& memory, std::string& buffer) {
   std::vector<ChatMessage> chat;
   const auto text = words(message_bytes);
   const auto drawn = in_pieces(*model.tokenizer, text);
   const auto num_turns = 1 + num_tokens / (drawn.size() + model.tokenizer->encode(text).size());
   for (std::size_t turn = 0; turn < num_turns; ++turn) {
     chat.push_back({"user", std::to_string(turn) + " " + text});
-    AnswerRecord record(encode(model, chat, memory).parts, "");
+    AnswerRecord record(encode(model, chat, memory, buffer).parts, "");
     for (const TokenId token : drawn) record.add_token(token);
     record.add_text(text);
     record.remember(*model.tokenizer, memory);
@@ -83,8 +87,9 @@ std::vector<ChatMessage> grow(const Model& model, std::size_t num_tokens, std::s
 
 void measure(const Model& model, std::size_t num_tokens, std::size_t message_bytes) {
   TurnMemory memory({.max_bytes = std::size_t{1} << 30});
-  const auto chat = grow(model, num_tokens, message_bytes, memory);
-  std::vector<double> anew, rendered, spliced, ratios;
+  std::string buffer;
+  const auto chat = grow(model, num_tokens, message_bytes, memory, buffer);
+  std::vector<double> anew, rendered, spliced, ratios, faults;
   std::size_t num_run = 0, num_remembered = 0;
   for (int pair = 0; pair < kPairs; ++pair) {
     const double begin = bench::microseconds_used();
@@ -92,9 +97,11 @@ void measure(const Model& model, std::size_t num_tokens, std::size_t message_byt
     const auto text = render(model, chat);
     const double middle = bench::microseconds_used();
     const auto tokens = encode_chat(*model.tokenizer, text, budget);
+    const long num_faults = bench::page_faults();
     const double end = bench::microseconds_used();
-    const auto prompt = encode(model, chat, memory);
+    const auto prompt = encode(model, chat, memory, buffer);
     const double last = bench::microseconds_used();
+    faults.push_back(static_cast<double>(bench::page_faults() - num_faults));
     rendered.push_back(middle - begin);
     anew.push_back(end - begin);
     spliced.push_back(last - end);
@@ -105,10 +112,10 @@ void measure(const Model& model, std::size_t num_tokens, std::size_t message_byt
   const auto ratio = bench::spread_of(ratios), splice = bench::spread_of(spliced);
   std::printf(
       "%5zu messages, %zu tokens, %zu remembered: spliced / anew %.4f (%.4f to %.4f); anew %.0f us, of it "
-      "rendering %.0f; spliced %.0f us (%.0f to %.0f), goal / spliced %.2f\n",
+      "rendering %.0f; spliced %.0f us (%.0f to %.0f) and %.0f page faults, goal / spliced %.2f\n",
       chat.size(), num_run, num_remembered, ratio.median, ratio.minimum, ratio.maximum,
       bench::spread_of(anew).median, bench::spread_of(rendered).median, splice.median, splice.minimum,
-      splice.maximum, kGoal / splice.median);
+      splice.maximum, bench::spread_of(faults).median, kGoal / splice.median);
 }
 
 }  // namespace

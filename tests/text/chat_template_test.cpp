@@ -57,6 +57,18 @@ TEST_CASE("chat template: content is kept apart from what the template writes") 
         Pieces{{"<|im_start|>user\n", false}, {"Hi", true}, {"<|im_end|>\n<|im_start|>assistant\n", false}});
 }
 
+TEST_CASE("chat template: the text is written to the memory that it is given, operand by operand") {
+  const std::string content(2000, 'x');
+  auto input = one_message(content);
+  input.buffer = "of an earlier chat";
+  input.buffer.reserve(100'000);
+  const char* const memory = input.buffer.data();
+  EncodingBudget budget;
+  const auto rendered = std::get<0>(ChatTemplate::parse(kChatMl).render_text(std::move(input), budget));
+  CHECK(rendered.text.data() == memory);
+  CHECK(rendered.text == "<|im_start|>user\n" + content + "<|im_end|>\n<|im_start|>assistant\n");
+}
+
 TEST_CASE("chat template: marks follow the bytes through every operation") {
   struct Case {
     std::string expression;

@@ -54,6 +54,22 @@ std::string text(const std::string& source, const Messages& messages, const std:
 
 }  // namespace
 
+TEST_CASE("tool messages: texts of clients are shown to the template, not copied") {
+  Messages messages = {{.role = "user", .content = std::string(1000, 'q')},
+                       {.role = "assistant", .content = std::string(1000, 'a'), .reasoning = "none"}};
+  const auto check = [&](const char* source) {
+    const auto array = template_messages(messages, ChatTemplate::parse(source).tool_dialect());
+    REQUIRE(array.size() == messages.size());
+    for (std::size_t i = 0; i < array.size(); ++i)
+      for (const auto& [name, value] : std::get<TemplateValue::Object>(array[i].variant()))
+        if (name == "content") CHECK(&std::get<MarkedString>(value.variant()).text() == &messages[i].content);
+  };
+  check(kPlain);
+  messages.back().tool_calls = {{.id = "1", .name = "f", .arguments = "{}"}};
+  messages.push_back({.role = "tool", .content = std::string(1000, 'r'), .tool_call_id = "1"});
+  check(kHermes);
+}
+
 TEST_CASE("tool messages: a template that names its markers is given calls in its own notation") {
   // As LFM2's.
   const std::string source =

@@ -69,9 +69,8 @@ std::optional<std::string> rendered_answer(const ChatTemplate& chat_template, Te
 std::optional<std::string> rendered_calls(const ChatTemplate& chat_template,
                                           const std::vector<ToolCall>& calls) {
   const auto& dialect = chat_template.tool_dialect();
-  return rendered_answer(chat_template,
-                         template_messages({{.role = "assistant", .tool_calls = calls}}, dialect),
-                         dialect.shows_tools);
+  const std::vector<ChatMessage> answer = {{.role = "assistant", .tool_calls = calls}};
+  return rendered_answer(chat_template, template_messages(answer, dialect), dialect.shows_tools);
 }
 
 // Markers end where a tag is cut open: "</a><" is "</a>".

@@ -25,8 +25,8 @@ class Evaluator {
     scopes_.push_back(std::move(variables));
   }
 
-  MarkedString run(const TemplateProgram& program, std::size_t expected_bytes) {
-    output_.reserve(expected_bytes);
+  MarkedString run(const TemplateProgram& program, std::string buffer) {
+    output_ = MarkedString(std::move(buffer));
     run_body(program.body);
     return std::move(output_);
   }
@@ -64,7 +64,16 @@ class Evaluator {
   }
 
   Flow run_node(const Output& output) {
-    const Value value = value_of(*output.value);
+    if (const auto* chain = std::get_if<BinaryChain>(&output.value->node)) {
+      const Level level(*this);
+      write(*chain);
+    } else {
+      write(value_of(*output.value));
+    }
+    return Flow::kNext;
+  }
+
+  void write(const Value& value) {
     if (const MarkedString* string = value.string()) {
       output_.append(*string);
     } else {
@@ -72,7 +81,19 @@ class Evaluator {
       output_.append(to_text(value));
     }
     budget_.check_bytes(output_.size());
-    return Flow::kNext;
+  }
+
+  // A sum of strings operand by operand: put together first, each long text would be copied twice.
+  void write(const BinaryChain& chain) {
+    Value first = value_of(*chain.first);
+    const bool is_sum = first.string() && chain.rest.front().first == BinaryOperator::kAdd;
+    if (!is_sum) return write(result_of(chain, std::move(first)));
+    write(first);
+    for (const auto& [op, operand] : chain.rest) {
+      const Value right = value_of(*operand);
+      if (op != BinaryOperator::kAdd || !right.string()) apply_binary(op, first, right, budget_);  // fails
+      write(right);
+    }
   }
 
   Flow run_node(const If& statement) {
@@ -85,15 +106,15 @@ class Evaluator {
   Flow run_node(const For& statement) {
     const std::shared_ptr<Loop> loop = make_loop(statement);
     const std::size_t count = loop->items->elements.size();
+    scopes_.emplace_back();  // one for all turns, each of which finds it empty
     for (; loop->index < count; ++loop->index) {
       budget_.spend_steps(1);
-      scopes_.emplace_back();
+      scopes_.back().clear();
       set("loop", loop);
       assign(statement.targets, loop->items->elements[loop->index]);
-      const Flow flow = run_body(statement.body);
-      scopes_.pop_back();
-      if (flow == Flow::kBreak) break;
+      if (run_body(statement.body) == Flow::kBreak) break;
     }
+    scopes_.pop_back();
     return count == 0 ? run_body(statement.otherwise) : Flow::kNext;
   }
 
@@ -242,8 +263,10 @@ class Evaluator {
 
   Value value_of_node(const Unary& unary) { return apply_unary(unary.op, value_of(*unary.operand)); }
 
-  Value value_of_node(const BinaryChain& chain) {
-    Value result = value_of(*chain.first);
+  Value value_of_node(const BinaryChain& chain) { return result_of(chain, value_of(*chain.first)); }
+
+  // result: of the first operand.
+  Value result_of(const BinaryChain& chain, Value result) {
     std::optional<MarkedString> sum;  // of strings: instead of result, which would be copied for each
     for (const auto& [op, operand] : chain.rest) {
       const Value right = value_of(*operand);
@@ -400,8 +423,8 @@ class Evaluator {
 }  // namespace
 
 MarkedString evaluate(const TemplateProgram& program, Variables variables,
-                      std::chrono::system_clock::time_point now, std::size_t expected_bytes, Budget& budget) {
-  return Evaluator(std::move(variables), now, budget).run(program, expected_bytes);
+                      std::chrono::system_clock::time_point now, std::string buffer, Budget& budget) {
+  return Evaluator(std::move(variables), now, budget).run(program, std::move(buffer));
 }
 
 }  // namespace troupe::jinja

@@ -15,9 +15,9 @@ namespace troupe::jinja {
 
 using Variables = std::vector<std::pair<std::string, Value>>;
 
-// Throws EvaluationError. `program` must outlive every value made here. expected_bytes:
-// of the result, room for which is made at once.
+// Throws EvaluationError. `program` must outlive every value made here. buffer: empty, its memory
+// becomes the result's.
 MarkedString evaluate(const TemplateProgram& program, Variables variables,
-                      std::chrono::system_clock::time_point now, std::size_t expected_bytes, Budget& budget);
+                      std::chrono::system_clock::time_point now, std::string buffer, Budget& budget);
 
 }  // namespace troupe::jinja

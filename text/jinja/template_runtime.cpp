@@ -47,31 +47,50 @@ std::shared_ptr<List> make_list(std::vector<Value> elements) {
   return list;
 }
 
-Value from_input(TemplateValue value, std::size_t depth) {
+// The names of members: those of one message are the next one's, too.
+class MemberNames {
+ public:
+  Value value_of(std::string name) {
+    for (const Value& known : known_)
+      if (known.string()->text() == name) return known;
+    Value value = MarkedString(std::move(name), true);
+    if (known_.size() < kMaxKnown) known_.push_back(value);
+    return value;
+  }
+
+ private:
+  static constexpr std::size_t kMaxKnown = 16;
+
+  std::vector<Value> known_;
+};
+
+Value from_input(TemplateValue value, MemberNames& names, std::size_t depth) {
   if (depth > kMaxValueDepth) fail_limit("the input is nested too deeply");
   struct Visitor {
+    MemberNames& names;
     std::size_t depth;
     Value operator()(std::monostate) const { return nullptr; }
     Value operator()(bool v) const { return v; }
     Value operator()(std::int64_t v) const { return v; }
     Value operator()(double v) const { return v; }
     Value operator()(TemplateValue::String v) const { return MarkedString(std::move(v.text), v.from_input); }
-    Value operator()(MarkedString v) const { return v; }
+    Value operator()(MarkedString v) const { return Value(std::move(v)); }
     Value operator()(TemplateValue::Array v) const {
       std::vector<Value> elements;
       elements.reserve(v.size());
-      for (TemplateValue& element : v) elements.push_back(from_input(std::move(element), depth + 1));
+      for (TemplateValue& element : v) elements.push_back(from_input(std::move(element), names, depth + 1));
       return Value::list(std::move(elements));
     }
     Value operator()(TemplateValue::Object v) const {
       Dict dict;
+      dict.entries.reserve(v.size());
       for (auto& [name, element] : v) {
-        dict.set(MarkedString(std::move(name), true), from_input(std::move(element), depth + 1));
+        dict.set(names.value_of(std::move(name)), from_input(std::move(element), names, depth + 1));
       }
       return Value::dict(std::move(dict));
     }
   };
-  return std::visit(Visitor{depth}, std::move(value).take());
+  return std::visit(Visitor{names, depth}, std::move(value).take());
 }
 
 }  // namespace
@@ -154,7 +173,10 @@ Value Value::dict(Dict dict) {
   return value;
 }
 
-Value Value::from(TemplateValue value) { return from_input(std::move(value), 0); }
+Value Value::from(TemplateValue value) {
+  MemberNames names;
+  return from_input(std::move(value), names, 0);
+}
 
 const MarkedString* Value::string() const {
   const auto* string = get<String>();

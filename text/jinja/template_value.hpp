@@ -40,6 +40,10 @@ class TemplateValue {
   // Text of ours or of the model's files: may become special tokens.
   static TemplateValue trusted(std::string text) { return TemplateValue(String{std::move(text), false}); }
 
+  // Text of a client that outlives what is rendered from it.
+  static TemplateValue borrowed_input(const std::string& text) {
+    return TemplateValue(MarkedString::borrowed_input(text));
+  }
   // Some of it is a client's.
   static TemplateValue mixed(MarkedString text) { return TemplateValue(std::move(text)); }
 

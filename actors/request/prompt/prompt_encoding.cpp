@@ -71,14 +71,16 @@ Tokens encode_text(const ServedModel& model, const TextPrompt& prompt, EncodingB
 }
 
 std::variant<RenderedText, ApiError> render_messages(const ServedModel& model, const ChatPrompt& prompt,
-                                                     EncodingBudget& budget) {
+                                                     EncodingBudget& budget, std::string buffer = {}) {
   if (!model.chat_template)
     return invalid(
         "The model " + model.name + " has no chat template; use /v1/completions with a text prompt.",
         "messages");
   if (prompt.messages.empty())
     return invalid("messages must have at least one message; got none.", "messages");
-  auto rendered = model.chat_template->render_text(template_input(model, prompt), budget);
+  auto input = template_input(model, prompt);
+  input.buffer = std::move(buffer);
+  auto rendered = model.chat_template->render_text(std::move(input), budget);
   if (const auto* error = std::get_if<TemplateError>(&rendered)) return template_error(model, *error);
   return std::get<RenderedText>(std::move(rendered));
 }
@@ -125,15 +127,18 @@ std::variant<EncodedPrompt, ApiError> encode_chat_prompt(const ServedModel& mode
                                                          const PromptTerms& terms, EncodingBudget& budget) {
   const auto& chat = std::get<ChatPrompt>(request.prompt);
   if (request.turn) return encode_turn(model, *request.turn, chat, conversation, budget, terms.limits);
+  auto buffer = terms.buffer != nullptr ? std::exchange(*terms.buffer, {}) : std::string();
   auto answer = needs_tools_text(model, chat, terms.limits)
-                    ? render_messages(model, with_tools_text(chat), budget)
-                    : render_messages(model, chat, budget);
+                    ? render_messages(model, with_tools_text(chat), budget, std::move(buffer))
+                    : render_messages(model, chat, budget, std::move(buffer));
   if (auto* error = std::get_if<ApiError>(&answer)) return std::move(*error);
-  const RenderedText& rendered = std::get<RenderedText>(answer);
+  RenderedText& rendered = std::get<RenderedText>(answer);
   const bool is_remembered =
       terms.memory != nullptr && terms.memory->is_on() && request.use == PromptUse::kRun;
-  if (is_remembered) return encode_known_chat(model, request, rendered, *terms.memory, budget);
-  return EncodedPrompt{.tokens = encode_chat(*model.tokenizer, rendered, budget)};
+  auto prompt = is_remembered ? encode_known_chat(model, request, rendered, *terms.memory, budget)
+                              : EncodedPrompt{.tokens = encode_chat(*model.tokenizer, rendered, budget)};
+  if (terms.buffer != nullptr) *terms.buffer = std::move(rendered.text);
+  return prompt;
 }
 
 // [CLS] first [SEP] second [SEP]

@@ -23,6 +23,8 @@ struct PromptTerms {
   // Asked now and then; true: the encoding ends with kOverloaded. May be empty.
   std::function<bool()> is_interrupted = {};
   TurnMemory* memory = nullptr;  // of chats that come with their history; null: none
+  // Memory for rendered chats, from one prompt to the next of the caller; null: fresh memory.
+  std::string* buffer = nullptr;
 };
 
 // conversation: what the request's turn continues, or null. Never throws on
@@ -49,8 +51,9 @@ std::optional<ApiError> refuse_unencoded(const ServedModel& model, const Generat
 std::optional<std::string> find_template_problem(const ServedModel& model);
 // Error of a template that did not render: a refusal is the client's fault, other errors are not.
 ApiError template_error(const ServedModel& model, const TemplateError& error);
-// The input of the model's template, which must be there.
+// The input of the model's template, which must be there; the prompt must outlive what is rendered from it.
 ChatTemplateInput template_input(const ServedModel& model, const ChatPrompt& prompt);
+ChatTemplateInput template_input(const ServedModel& model, ChatPrompt&& prompt) = delete;
 
 // Bytes of text to be encoded, as a measure of the work.
 std::size_t text_bytes(const TextPrompt& prompt);

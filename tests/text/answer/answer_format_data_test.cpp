@@ -177,10 +177,10 @@ constexpr const char* kTools =
 
 // An answer with these calls, as a template shows it behind the question.
 std::string rendered(const ChatTemplate& chat, const std::vector<ToolCall>& calls) {
+  const std::vector<ChatMessage> messages = {{.role = "user", .content = "A question?"},
+                                             {.role = "assistant", .tool_calls = calls}};
   ChatTemplateInput input;
-  input.messages = template_messages(
-      {{.role = "user", .content = "A question?"}, {.role = "assistant", .tool_calls = calls}},
-      chat.tool_dialect());
+  input.messages = template_messages(messages, chat.tool_dialect());
   input.add_generation_prompt = false;
   if (chat.tool_dialect().shows_tools) input.tools = parse_client_json(kTools).value();
   input.bos_token = "<s>";

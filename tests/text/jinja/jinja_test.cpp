@@ -37,6 +37,14 @@ TEST_CASE("jinja: a sum of strings keeps the client's apart, and fails at what i
   CHECK(joined(ChatTemplate::parse("{{ '<' + x + 1 }}").render(input)).is_error);
 }
 
+TEST_CASE("jinja: what one turn of a loop sets is not there in the next") {
+  const auto rendered = ChatTemplate::parse(
+                            "{% for i in [1, 2] %}{% if i == 1 %}{% set x = 'set' %}{% endif %}"
+                            "{% for j in [3, 4] %}{{ j }}{% endfor %}{{ x }},{% endfor %}{{ i }}{{ x }}")
+                            .render({});
+  CHECK(joined(rendered).text == "34set,34,");
+}
+
 TEST_CASE("jinja: the time is shown as asked for") {
   std::tm parts{};
   parts.tm_year = 124;

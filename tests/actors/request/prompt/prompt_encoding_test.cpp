@@ -29,6 +29,26 @@ TEST_CASE("prompt encoding: messages need a chat template") {
   CHECK(error.field == "messages");
 }
 
+TEST_CASE("prompt encoding: chats are rendered in the memory that their caller keeps") {
+  auto model = byte_model();
+  model.chat_template = std::make_shared<const ChatTemplate>(ChatTemplate::parse(
+      "{{ messages[0].content }}{% if messages[0].content == 'no' %}{{ raise_exception('no') }}{% endif %}"));
+  std::string buffer;
+  buffer.reserve(100'000);
+  const char* const memory = buffer.data();
+  const PromptTerms terms{.buffer = &buffer};
+  for (const std::string content : {"hello", "once more", "no"}) {
+    GenerationRequest request;
+    request.prompt = ChatPrompt{.messages = {{"user", content}}};
+    const auto encoded = encode_prompt(model, request, nullptr, terms);
+    const auto* prompt = std::get_if<EncodedPrompt>(&encoded);
+    CHECK((prompt != nullptr) == (content != "no"));
+    if (prompt == nullptr) continue;
+    CHECK(model.tokenizer->decode(prompt->tokens, false) == content);
+    CHECK(buffer.data() == memory);
+  }
+}
+
 TEST_CASE("prompt encoding: a template that shows tools is given them, another encodes as without") {
   auto model = byte_model();
   const auto prompt_of = [&](const std::string& source, const std::string& tools) {
