@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "telemetry/log.hpp"
 
@@ -20,6 +22,8 @@ namespace {
 constexpr mode_t kOwnerOnly = 0700;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 constexpr mode_t kOthersMayRead = S_IRGRP | S_IROTH | S_IXGRP | S_IXOTH;
+constexpr std::chrono::milliseconds kLongestLook{1000};
+constexpr std::chrono::milliseconds kBetweenAttempts{1};
 
 std::string complaint(const std::filesystem::path& path, const std::string& why) {
   return "the state directory " + path.string() + " can't be used: " + why;
@@ -77,11 +81,26 @@ void check_may_write(const std::filesystem::path& path, int descriptor) {
     refuse(path, "it can't be written into: " + error_text(errno));
 }
 
-// Ours until the descriptor is closed, or unlocked.
-void lock(const std::filesystem::path& path, int descriptor, int kind) {
-  if (::flock(descriptor, kind | LOCK_NB) == 0) return;
-  if (errno == EWOULDBLOCK) throw StateDirectoryInUse(complaint(path, "another troupe is using it"));
-  refuse(path, error_text(errno));
+[[noreturn]] void refuse_lock(const std::filesystem::path& path, int error) {
+  if (error == EWOULDBLOCK) throw StateDirectoryInUse(complaint(path, "another troupe is using it"));
+  refuse(path, error_text(error));
+}
+
+// Nobody keeps it. Locked for an instant only: no server that starts meanwhile is kept from it.
+void check_unlocked(const std::filesystem::path& path, int descriptor) {
+  if (::flock(descriptor, LOCK_SH | LOCK_NB) != 0) refuse_lock(path, errno);
+  ::flock(descriptor, LOCK_UN);
+}
+
+// Ours until the descriptor is closed. A lock that can be shared is of somebody who looks, and soon gone.
+void lock(const std::filesystem::path& path, int descriptor) {
+  const auto end = std::chrono::steady_clock::now() + kLongestLook;
+  while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    if (error != EWOULDBLOCK || std::chrono::steady_clock::now() >= end) refuse_lock(path, error);
+    check_unlocked(path, descriptor);
+    std::this_thread::sleep_for(kBetweenAttempts);
+  }
 }
 
 }  // namespace
@@ -102,11 +121,10 @@ StateDirectory::StateDirectory(const std::filesystem::path& path, Purpose purpos
   try {
     check_owner(plain, descriptor_);
     if (purpose == Purpose::kKeep) {
-      lock(plain, descriptor_, LOCK_EX);
+      lock(plain, descriptor_);
       check_writable(plain, descriptor_);
     } else {
-      lock(plain, descriptor_, LOCK_SH);
-      ::flock(descriptor_, LOCK_UN);
+      check_unlocked(plain, descriptor_);
       check_may_write(plain, descriptor_);
     }
     path_ = std::filesystem::canonical(plain);

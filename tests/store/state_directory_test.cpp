@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "tests/support/temporary_directory.hpp"
 
@@ -73,6 +76,21 @@ TEST_CASE("state directory: one process at a time has it") {
     CHECK(contains(refusal(root.path()), "another troupe is using it"));
   }
   CHECK(refusal(root.path()) == "");
+}
+
+TEST_CASE("state directory: who only looks is waited for, and keeps no server from it") {
+  const TemporaryDirectory root;
+  const int looker = ::open(root.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(::flock(looker, LOCK_SH) == 0);
+  const int watch = ::inotify_init1(IN_CLOEXEC);
+  REQUIRE(::inotify_add_watch(watch, root.path().c_str(), IN_OPEN) >= 0);
+  const std::jthread leaves([&] {
+    alignas(inotify_event) char event[4096];
+    CHECK(::read(watch, event, sizeof event) > 0);  // the directory is opened, and then locked
+    ::close(looker);
+  });
+  CHECK(refusal(root.path()) == "");
+  ::close(watch);
 }
 
 TEST_CASE("state directory: a link, a file and what others may write into are refused, and named") {
