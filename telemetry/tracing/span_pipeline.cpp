@@ -46,7 +46,7 @@ SpanPipeline::SpanPipeline(std::unique_ptr<SpanExporter> exporter, SpanPipelineO
                            SpanCounters counters)
     : exporter_(std::move(exporter)), options_(options), counters_(counters), thread_([this] { run(); }) {}
 
-SpanPipeline::~SpanPipeline() { stop(std::chrono::milliseconds(0)); }
+SpanPipeline::~SpanPipeline() { stop(std::chrono::steady_clock::now()); }
 
 void SpanPipeline::offer(SpanTree tree) {
   const std::size_t num_spans = tree->size();
@@ -67,14 +67,18 @@ void SpanPipeline::offer(SpanTree tree) {
   if (is_batch_full) has_work_.notify_one();
 }
 
-void SpanPipeline::stop(std::chrono::milliseconds deadline) {
-  if (!thread_.joinable()) return;
-  deadline_.set(std::chrono::steady_clock::now() + deadline);
+void SpanPipeline::begin_stop(std::chrono::steady_clock::time_point deadline) {
+  deadline_.set(deadline);
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
   }
   has_work_.notify_one();
+}
+
+void SpanPipeline::stop(std::chrono::steady_clock::time_point deadline) {
+  if (!thread_.joinable()) return;
+  begin_stop(deadline);
   thread_.join();
 }
 

@@ -35,13 +35,14 @@ struct SpanCounters {
 class SpanPipeline {
  public:
   SpanPipeline(std::unique_ptr<SpanExporter> exporter, SpanPipelineOptions options, SpanCounters counters);
-  ~SpanPipeline();  // stop(0)
+  ~SpanPipeline();  // stops at once
 
   // Any thread; never waits for the exporter.
   void offer(SpanTree tree);
-  // Sends what is queued until the deadline, drops and counts the rest, ends the
-  // thread. Spans offered from then on are dropped. One thread; once.
-  void stop(std::chrono::milliseconds deadline);
+  // From now on spans that are offered are dropped; those that are queued are sent until the deadline.
+  void begin_stop(std::chrono::steady_clock::time_point deadline);
+  // The same, then drops and counts the rest and ends the thread. One thread; once.
+  void stop(std::chrono::steady_clock::time_point deadline);
 
  private:
   struct QueuedTree {

@@ -75,11 +75,9 @@ void Tracer::record_iteration(Span span) {
 
 void Tracer::stop(std::chrono::milliseconds deadline) {
   const auto end = std::chrono::steady_clock::now() + deadline;
-  for (const auto& pipeline : pipelines_) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    pipeline.spans->stop(std::max(left, std::chrono::milliseconds(0)));
-  }
+  // All of them first: a collector that hangs leaves the others their time.
+  for (const auto& pipeline : pipelines_) pipeline.spans->begin_stop(end);
+  for (const auto& pipeline : pipelines_) pipeline.spans->stop(end);
 }
 
 }  // namespace troupe

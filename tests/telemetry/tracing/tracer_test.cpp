@@ -57,6 +57,20 @@ class CollectingExporter final : public SpanExporter {
   std::shared_ptr<Collector> collector_;
 };
 
+// Is in time, or gives up; opens the gate of another.
+class PunctualExporter final : public SpanExporter {
+ public:
+  explicit PunctualExporter(std::shared_ptr<Collector> other) : other_(std::move(other)) {}
+  std::size_t send(const std::vector<SpanTree>& trees, const ExportDeadline& deadline) override {
+    if (std::chrono::steady_clock::now() >= deadline.get()) return 0;
+    other_->set_open(true);
+    return count_spans(trees);
+  }
+
+ private:
+  std::shared_ptr<Collector> other_;
+};
+
 std::vector<Span> spans(int count, const std::string& name = "span") {
   return std::vector<Span>(static_cast<std::size_t>(count), Span{.name = name, .context = {}});
 }
@@ -168,6 +182,19 @@ TEST_CASE("tracer: stopping gives up at its deadline; every span is accounted fo
   CHECK(seen.exported + seen.failed + seen.shutdown == 103);
   CHECK(seen.shutdown >= 3);
   CHECK(seen.exported == 0);
+}
+
+TEST_CASE("tracer: at the end each destination has the whole deadline, though the one before it hangs") {
+  const auto hangs = std::make_shared<Collector>();
+  hangs->set_open(false);
+  Metrics metrics("m");
+  std::vector<TraceDestination> destinations;
+  destinations.push_back({.exporter = std::make_unique<CollectingExporter>(hangs)});
+  destinations.push_back({.exporter = std::make_unique<PunctualExporter>(hangs)});
+  Tracer tracer({.pipeline = {.flush_interval = std::chrono::hours(1)}}, metrics, std::move(destinations));
+  tracer.record(spans(5));
+  tracer.stop(std::chrono::seconds(10));
+  CHECK(counts(metrics).exported == 10);
 }
 
 TEST_CASE("tracer: many threads record at once and nothing is lost unseen") {
