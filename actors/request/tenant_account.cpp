@@ -20,11 +20,16 @@ std::string in_seconds(std::chrono::nanoseconds wait) {
 
 TenantAccount::TenantAccount(std::string tenant, std::uint32_t number, const TenantLimits& limits,
                              TenantMetrics metrics, TimePoint now)
-    : tenant_(std::move(tenant)), number_(number), metrics_(metrics), meter_(limits, now) {}
+    : tenant_(std::move(tenant)),
+      number_(number),
+      metrics_(metrics),
+      meter_(limits, now),
+      had_share_(limits.cache_share > 0) {}
 
 void TenantAccount::set_limits(const TenantLimits& limits, TimePoint now) {
   const std::lock_guard lock(mutex_);
   meter_.set_limits(limits, now);
+  had_share_ = had_share_ || limits.cache_share > 0;
 }
 
 std::variant<std::shared_ptr<TenantTab>, ApiError> TenantAccount::open(TimePoint now) {
@@ -42,8 +47,9 @@ TenantAccount::Standing TenantAccount::look(TimePoint now) const {
 CacheQuota TenantAccount::cache_quota() const {
   const std::lock_guard lock(mutex_);
   const double share = meter_.limits().cache_share;
-  // Tenants without a part have one number together: an eviction looks at each number's pages.
-  return share > 0 ? CacheQuota{.id = number_, .share = share} : CacheQuota{};
+  // Tenants that never had a part have one number together: an eviction looks at each number's pages. Pages
+  // of one that had a part are known by its number, and stay bound by that part until the number has none.
+  return had_share_ ? CacheQuota{.id = number_, .share = share} : CacheQuota{};
 }
 
 std::optional<ApiError> TenantAccount::reserve(TenantTab& tab, std::uint64_t num_prompt,

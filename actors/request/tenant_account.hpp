@@ -57,6 +57,7 @@ class TenantAccount : public std::enable_shared_from_this<TenantAccount> {
   const TenantMetrics metrics_;
   mutable std::mutex mutex_;
   TenantMeter meter_;
+  bool had_share_;  // of the cache, at any time
 };
 
 // Any thread.

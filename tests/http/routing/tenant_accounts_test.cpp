@@ -34,6 +34,23 @@ std::string code_of(const TestResponse& response) {
 
 }  // namespace
 
+TEST_CASE("tenant limits: a part of the cache that is taken back bounds its tenant's pages no more") {
+  Metrics metrics("m");
+  ServerOptions options;
+  options.api_keys = {{"alice", "a"}, {"bob", "b"}};
+  options.tenant_limits.by_tenant["alice"] = {.cache_share = 0.25};
+  TenantAccounts accounts(metrics, options);
+  const auto bound = accounts.find("alice")->cache_quota();
+  CHECK(bound.id != kNoQuota);
+  CHECK(bound.share == 0.25);
+  options.tenant_limits.by_tenant.clear();
+  accounts.replace(options);
+  const auto unbound = accounts.find("alice")->cache_quota();
+  CHECK(unbound.id == bound.id);  // of the pages that are there
+  CHECK(unbound.share == 0);
+  CHECK(accounts.find("bob")->cache_quota().id == kNoQuota);
+}
+
 TEST_CASE("tenant limits: one request more than may be under way is 429, another tenant's is not") {
   RunningServer server(with_limits({.max_requests = 1}));
   TestClient first(server.port()), second(server.port()), other(server.port());
