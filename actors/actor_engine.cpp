@@ -200,7 +200,7 @@ void ActorEngine::stop() {
   send_urgent(supervisor_, StopActors{});
   // Should there be no supervisor any more.
   send_stop(actors_.encoder);
-  send_stop(actors_.store);
+  send_stop_behind_all(actors_.store);
   send_stop(actors_.scheduler);
   send_stop(actors_.predictor);
   send_stop(actors_.tier);

@@ -90,12 +90,23 @@ void send_urgent(const Handle& receiver, Message message) {
   caf::anon_send<caf::message_priority::high>(receiver, std::move(message));
 }
 
-template <class Handle>
-void send_stop(const Handle& receiver) {
+template <caf::message_priority kPriority, class Handle>
+void send_exit(const Handle& receiver) {
   if (!receiver) return;
   const auto plain = caf::actor_cast<caf::actor>(receiver);
-  caf::anon_send<caf::message_priority::high>(
-      plain, caf::exit_msg{plain.address(), caf::exit_reason::user_shutdown});
+  caf::anon_send<kPriority>(plain, caf::exit_msg{plain.address(), caf::exit_reason::user_shutdown});
+}
+
+// Before whatever waits for it.
+template <class Handle>
+void send_stop(const Handle& receiver) {
+  send_exit<caf::message_priority::high>(receiver);
+}
+
+// When it has done all that was sent to it before.
+template <class Handle>
+void send_stop_behind_all(const Handle& receiver) {
+  send_exit<caf::message_priority::normal>(receiver);
 }
 
 // Spawning leaves a reference to the system's logger with the thread, and the

@@ -274,6 +274,9 @@ void ResponseStoreState::remove(ConversationStore& store, const AnswerQuery& mes
   auto removed = store.remove(query.tenant, query.response, unix_seconds());
   publish();
   if (const auto* error = std::get_if<StoreError>(&removed)) {
+    // One that failed, and that no process knows any more, is in the journal only.
+    if (error->fault == StoreFault::kNotFound && journal_->end_of(query.response, query.tenant))
+      return message.reply->answer({.response = nullptr});
     if (error->fault == StoreFault::kFull) ask_for_room();  // for the next attempt
     return fail(message, *error);
   }

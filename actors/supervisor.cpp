@@ -169,7 +169,7 @@ void SupervisorState::stop() {
   is_stopping_ = true;
   for (const Worker& worker : workers_) send_stop(worker.actor);
   send_stop(actors_.encoder);
-  send_stop(actors_.store);
+  send_stop_behind_all(actors_.store);  // what it was given is not lost
   send_stop(actors_.scheduler);
   send_stop(actors_.predictor);
   send_stop(actors_.tier);

@@ -261,19 +261,14 @@ void AnswerJournal::count() {
 std::vector<JournaledAnswer> AnswerJournal::read() {
   std::vector<JournaledAnswer> answers;
   for (const std::string& name : names()) {
-    const File file(
-        ::openat(directory_->descriptor(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-    const auto size = file.is_open() ? plain_size(file.get()) : std::nullopt;
-    const auto bytes = size && *size <= kMaxFileBytes ? read_all(file.get(), *size) : std::nullopt;
-    std::uint64_t end = 0;
-    auto answer = bytes ? answer_in(*bytes, name, end) : std::nullopt;
-    if (bytes && !answer) {
+    bool is_damaged = false;
+    if (auto answer = read(name, is_damaged)) {
+      answers.push_back(std::move(*answer));
+    } else if (is_damaged) {
       log(LogLevel::kWarning, "a journaled answer is damaged, and is given up", {{"file", name}});
       ::unlinkat(directory_->descriptor(), name.c_str(), 0);
-    } else if (!bytes || (end < *size && ::ftruncate(file.get(), static_cast<off_t>(end)) != 0)) {
-      log(LogLevel::kWarning, "a journaled answer can't be read now", {{"file", name}});
     } else {
-      answers.push_back(std::move(*answer));
+      log(LogLevel::kWarning, "a journaled answer can't be read now", {{"file", name}});
     }
   }
   std::sort(answers.begin(), answers.end(), [](const JournaledAnswer& a, const JournaledAnswer& b) {
@@ -281,6 +276,20 @@ std::vector<JournaledAnswer> AnswerJournal::read() {
   });
   count();
   return answers;
+}
+
+// Cuts off what is of no use.
+std::optional<JournaledAnswer> AnswerJournal::read(const std::string& name, bool& is_damaged) const {
+  const File file(
+      ::openat(directory_->descriptor(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const auto size = file.is_open() ? plain_size(file.get()) : std::nullopt;
+  const auto bytes = size && *size <= kMaxFileBytes ? read_all(file.get(), *size) : std::nullopt;
+  if (!bytes) return std::nullopt;
+  std::uint64_t end = 0;
+  auto answer = answer_in(*bytes, name, end);
+  is_damaged = !answer;
+  if (answer && end < *size && ::ftruncate(file.get(), static_cast<off_t>(end)) != 0) return std::nullopt;
+  return answer;
 }
 
 // Under another name until it is whole and on the disk.
@@ -368,6 +377,14 @@ void AnswerJournal::end(std::string_view id) {
   }
   ::unlinkat(directory_->descriptor(), name.c_str(), 0);
   ::fsync(directory_->descriptor());
+}
+
+bool AnswerJournal::end_of(std::string_view id, std::string_view tenant) {
+  bool is_damaged = false;
+  const auto answer = is_id(id) ? read(file_name(id), is_damaged) : std::nullopt;
+  if (!answer || answer->tenant != tenant) return false;
+  end(id);
+  return true;
 }
 
 }  // namespace troupe

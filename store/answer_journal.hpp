@@ -64,8 +64,12 @@ class AnswerJournal {
               std::span<const std::int32_t> tokens);
   // When this returns, neither the request nor its file is on the disk, if that does its part.
   void end(std::string_view id);
+  // The same of an answer of this tenant; false: it has none of this id.
+  bool end_of(std::string_view id, std::string_view tenant);
 
  private:
+  // The answer in a file of this name; nullopt: it can't be read now, or `is_damaged`.
+  std::optional<JournaledAnswer> read(const std::string& name, bool& is_damaged) const;
   void append(std::string_view id, std::uint32_t kind, std::string_view contents);
   std::vector<std::string> names() const;
   void count();

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "actors/engine.hpp"
+#include "store/answer_journal.hpp"
 #include "store/sqlite/sqlite.hpp"
 #include "telemetry/log.hpp"
 #include "tests/actors/byte_model.hpp"
@@ -77,6 +79,19 @@ struct Fixture {
 std::string text_of_files_in(const TemporaryDirectory& root) {
   return test::file_text(root.path() / kConversationFileName) +
          test::file_text(root.path() / "conversations.sqlite-wal");
+}
+
+// Answers "r0", "r1", … of an earlier process.
+void journal(const TemporaryDirectory& root, int number, const std::string& tenant) {
+  AnswerJournal journal(std::make_shared<const StateDirectory>(root.path()));
+  for (int i = 0; i < number; ++i)
+    REQUIRE(!journal.begin({.id = "r" + std::to_string(i), .tenant = tenant, .body = "{}"}));
+}
+
+std::size_t num_journaled(const TemporaryDirectory& root) {
+  const std::filesystem::directory_iterator files(root.path());
+  return static_cast<std::size_t>(std::count_if(
+      begin(files), end(files), [](const auto& file) { return file.path().extension() == ".journal"; }));
 }
 
 ConversationTurn after(const std::string& previous) { return {.previous = previous}; }
@@ -331,6 +346,29 @@ TEST_CASE(
   fixture.look_up("r1");
   CHECK(text_of_files_in(root).find("needle-3") == std::string::npos);
   CHECK(text_of_files_in(root).find("needle-2") != std::string::npos);
+}
+
+TEST_CASE("response store: what was only journaled, by an earlier process, is deleted by its tenant") {
+  const TemporaryDirectory root;
+  journal(root, 1, "alice");
+  Fixture fixture(&root);
+  CHECK(fixture.look_up("r0", StoreQuery::Kind::kRemove, "bob")->error()->kind ==
+        ApiErrorKind::kResponseNotFound);
+  CHECK(num_journaled(root) == 1);
+  CHECK(fixture.look_up("r0", StoreQuery::Kind::kRemove, "alice")->found());
+  CHECK(num_journaled(root) == 0);
+  CHECK(fixture.look_up("r0", StoreQuery::Kind::kRemove, "alice")->error());
+}
+
+TEST_CASE("response store: it does what it was given before it ends") {
+  constexpr int kNum = 100;
+  const TemporaryDirectory root;
+  journal(root, kNum, "alice");
+  {
+    const Fixture fixture(&root);
+    for (int i = 0; i < kNum; ++i) fixture.engine->end_journal("r" + std::to_string(i));
+  }
+  CHECK(num_journaled(root) == 0);
 }
 
 TEST_CASE("response store: a client that leaves while its answer is stored leaves nothing behind") {

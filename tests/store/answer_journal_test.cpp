@@ -74,6 +74,19 @@ TEST_CASE("answer journal: the next process finds the request and its tokens, un
   CHECK(answers[0].id == "resp_a");
 }
 
+TEST_CASE("answer journal: an answer is ended for its tenant, and for no other") {
+  const Place place;
+  AnswerJournal journal(place.directory);
+  REQUIRE(!journal.begin(an_answer("resp_a")));
+  CHECK_FALSE(journal.end_of("resp_a", "another"));
+  CHECK_FALSE(journal.end_of("resp_b", "tenant"));
+  CHECK_FALSE(journal.end_of("../resp_a", "tenant"));
+  CHECK(place.read().size() == 1);
+  CHECK(journal.end_of("resp_a", "tenant"));
+  CHECK(place.read().empty());
+  CHECK_FALSE(journal.end_of("resp_a", "tenant"));
+}
+
 TEST_CASE("answer journal: processes that ran it and added nothing are counted, unless they ended in order") {
   const Place place;
   AnswerJournal journal(place.directory);
