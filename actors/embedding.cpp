@@ -59,6 +59,7 @@ RequestActor::behavior_type make_embedding(EmbeddingState::Self self, Environmen
       [self](const SequenceStopped& message) { self->state.take_stopped(message); },
       [](const ReservationChanged&) {},
       [](const NewToken&) {},
+      [](const ScorePrompt&) {},
       [self](const Encoded& encoded) { self->state.take_vector(encoded); },
       [](const ResponseSaved&) {},
       [](const RequestJournaled&) {},

@@ -22,7 +22,7 @@
   ADD(DiskShort) ADD(DiskMayGrow) ADD(DiskGaveWay)                                               \
   ADD(Admit) ADD(StopSequence) ADD(PauseSequence) ADD(ResumeSequence) ADD(Admitted)              \
   ADD(AllowTokens) ADD(ForecastLength) ADD(LearnLength) ADD(LengthForecast) ADD(ReservationChanged)                                                                               \
-  ADD(SequenceStarted) ADD(SequenceStopped) ADD(NewToken) ADD(Encoded) ADD(RequestFailed)                     \
+  ADD(SequenceStarted) ADD(SequenceStopped) ADD(NewToken) ADD(ScorePrompt) ADD(Encoded) ADD(RequestFailed)                     \
   ADD(TransferPages) ADD(TransfersDone) ADD(DiskDoorbell) ADD(FlushEverything) ADD(ForgetPages)  \
   ADD(WorkerReady) ADD(SubmitBatch) ADD(BatchDone) ADD(StartDevice) ADD(Doorbell)                \
   ADD(PollDevice) ADD(WorkerFailed) ADD(WorkerLost) ADD(WorkerStalled) ADD(AbandonDevice)        \
@@ -42,12 +42,14 @@ TROUPE_MESSAGES(TROUPE_ALLOW)
 
 namespace troupe {
 
-using RequestActor = caf::typed_actor<
-    caf::reacts_to<BeginRequest>, caf::reacts_to<CancelRequest>, caf::reacts_to<ResumeRequest>,
-    caf::reacts_to<PromptEncoded>, caf::reacts_to<ConversationRead>, caf::reacts_to<ResponseSaved>,
-    caf::reacts_to<RequestJournaled>, caf::reacts_to<JournalEnded>, caf::reacts_to<Admitted>,
-    caf::reacts_to<SequenceStarted>, caf::reacts_to<SequenceStopped>, caf::reacts_to<ReservationChanged>,
-    caf::reacts_to<NewToken>, caf::reacts_to<Encoded>, caf::reacts_to<RequestFailed>>;
+using RequestActor =
+    caf::typed_actor<caf::reacts_to<BeginRequest>, caf::reacts_to<CancelRequest>,
+                     caf::reacts_to<ResumeRequest>, caf::reacts_to<PromptEncoded>,
+                     caf::reacts_to<ConversationRead>, caf::reacts_to<ResponseSaved>,
+                     caf::reacts_to<RequestJournaled>, caf::reacts_to<JournalEnded>, caf::reacts_to<Admitted>,
+                     caf::reacts_to<SequenceStarted>, caf::reacts_to<SequenceStopped>,
+                     caf::reacts_to<ReservationChanged>, caf::reacts_to<NewToken>,
+                     caf::reacts_to<ScorePrompt>, caf::reacts_to<Encoded>, caf::reacts_to<RequestFailed>>;
 
 using ResponseStoreActor = caf::typed_actor<
     caf::reacts_to<ReadConversation>, caf::reacts_to<SaveResponse>, caf::reacts_to<JournalRequest>,

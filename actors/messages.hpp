@@ -102,6 +102,9 @@ struct TextEncoded {
   PromptEncoded result;
 };
 
+// request → itself
+struct ScorePrompt {};  // the next tokens of a prompt whose log-probabilities are wanted
+
 // request → scheduler: Admit, StopSequence, PauseSequence, ResumeSequence, AllowTokens (engine/event.hpp)
 
 // scheduler → request: Admitted, SequenceStarted, SequenceStopped, ReservationChanged, NewToken

@@ -21,8 +21,10 @@ namespace {
 // Encoding this much text takes a few hundred microseconds.
 constexpr std::size_t kShortPromptBytes = 4096;
 
-// Log-probabilities of one prompt, which one message makes on a thread that others share.
+// Log-probabilities of one prompt.
 constexpr std::size_t kMaxPromptScores = std::size_t{1} << 18;
+// Of a prompt, in one turn of the actor: a few hundred microseconds.
+constexpr std::size_t kTokensScoredAtOnce = 2048;
 // An answer has at most so many scores, of all its prompts: 75 MB before their JSON.
 constexpr std::size_t kMaxScores = std::size_t{1} << 20;
 // An answer's scores up to this size are not held against the quota of all answers.
@@ -56,6 +58,7 @@ RequestActor::behavior_type make_request(RequestState::Self self, Environment en
       [self](const SequenceStopped& message) { self->state.take_stopped(message); },
       [self](const ReservationChanged& message) { self->state.take_reservation(message); },
       [self](const NewToken& token) { self->state.take_token(token); },
+      [self](const ScorePrompt&) { self->state.score_prompt(); },
       [](const Encoded&) {},  // of an embedding request's sequences (actors/embedding.hpp)
       [self](const RequestJournaled& journaled) { self->state.take_journaled(journaled); },
       [self](const JournalEnded&) { self->state.finish_cancelled(); },
@@ -288,20 +291,23 @@ bool RequestState::lease_scores(std::size_t num_prompt) {
   if (!request.scores_prompt()) return true;
   const std::size_t num_each = 1 + static_cast<std::size_t>(num_alternatives());
   const std::size_t num_scores = num_prompt * num_each;
+  const std::uint64_t num_own = std::uint64_t{num_scores} * request.num_score_copies;
+  const std::uint64_t num_in_all =
+      request.scores_of_answer ? request.scores_of_answer->add(num_own) : num_own;
   const std::size_t max_bytes = std::max(kFewScoreBytes, environment_->prompt_text->max_bytes_of_one());
   const std::size_t max_scores = std::min(kMaxScores, max_bytes / sizeof(LikelyToken));
-  if (num_scores > kMaxPromptScores || num_scores * request.num_scored_prompts > max_scores) {
+  if (num_scores > kMaxPromptScores || num_in_all > max_scores) {
     fail({.kind = ApiErrorKind::kInvalidRequest,
           .message = "Log-probabilities of prompts are at most " + std::to_string(kMaxPromptScores) +
                      " of one and " + std::to_string(max_scores) +
                      " in an answer, alternatives included; this one has " + std::to_string(num_prompt) +
-                     " tokens, each with " + std::to_string(num_each) + ", and the answer " +
-                     std::to_string(request.num_scored_prompts) + " such prompts.",
+                     " tokens, each with " + std::to_string(num_each) + ", and its answer " +
+                     std::to_string(num_in_all) + " or more.",
           .field = request.prompt_logprobs ? "prompt_logprobs" : "logprobs"});
     return false;
   }
   const std::size_t num_bytes = num_scores * sizeof(LikelyToken);
-  if (num_bytes * request.num_scored_prompts <= kFewScoreBytes) return true;
+  if (num_in_all * sizeof(LikelyToken) <= kFewScoreBytes) return true;
   auto lease = TextQuota::take(environment_->prompt_text, request.flow, num_bytes);
   if (!lease) {
     fail({.kind = ApiErrorKind::kOverloaded,
@@ -416,44 +422,42 @@ void RequestState::send_echo() {
   deliver(std::move(text));
 }
 
-void RequestState::take_prompt_logprobs(const std::vector<TokenLogprobs>& logprobs) {
+// Before the token that they came with is taken.
+void RequestState::begin_scoring(const NewToken& token) {
   const GenerationRequest& request = *start_.request;
-  if (request.prompt_logprobs)
-    prompt_scores_ = std::make_shared<const PromptScores>(PromptScores{
-        .tokens = scored_prompt(*model().tokenizer, ticket_->prompt, logprobs, *request.prompt_logprobs)});
-  if (request.scores_echo()) send_scored_echo(logprobs);
+  scoring_.emplace(*model().tokenizer, ticket_->prompt, token.prompt_logprobs,
+                   PromptScoring::Wish{.num_alternatives = request.prompt_logprobs,
+                                       .echo = request.scores_echo() ? &*answer_tokens_ : nullptr});
+  behind_scores_.push_back(token);
+  score_prompt();
 }
 
-// The tokens' own text, so that each has its place in it.
-void RequestState::send_scored_echo(const std::vector<TokenLogprobs>& logprobs) {
-  StreamingDetokenizer detokenizer(*model().tokenizer);
-  std::string text;
-  const auto add_text = [&](const std::string& more) {
-    answer_tokens_->extend(more);
-    text += more;
-  };
-  const auto& prompt = ticket_->prompt;
-  answer_tokens_->add_first(prompt.front());
-  add_text(detokenizer.push(prompt.front()));
-  for (std::size_t i = 1; i < prompt.size(); ++i) {
-    answer_tokens_->add(prompt[i], logprobs.at(i - 1));
-    add_text(detokenizer.push(prompt[i]));
+// In pieces, so that other actors of the thread have their turns in between.
+void RequestState::score_prompt() {
+  if (is_over()) return;
+  std::string echoed = scoring_->score(kTokensScoredAtOnce);
+  if (start_.request->scores_echo()) {
+    std::vector<AnswerToken> tokens = tokens_of(echoed, false);
+    deliver(std::move(echoed), std::move(tokens));
   }
-  add_text(detokenizer.finish());
-  std::vector<AnswerToken> tokens = tokens_of(text, false);
-  deliver(std::move(text), std::move(tokens));
+  if (!scoring_->is_done()) return self_->send(self_, ScorePrompt{});
+  prompt_scores_ = scoring_->take_scores();
+  is_prompt_scored_ = true;
+  scoring_.reset();
+  for (const NewToken& token : std::exchange(behind_scores_, {})) take_token(token);
 }
 
 void RequestState::take_token(const NewToken& token) {
   if (is_over() || finished_) return;
   accept();  // one of no tokens has no turn
+  if (scoring_) return behind_scores_.push_back(token);
+  if (token.prompt_logprobs && !is_prompt_scored_) return begin_scoring(token);
   const bool is_allowed = follows_form(token);
   const bool is_complete =
       is_allowed && guide_ && token.end != SequenceEnd::kEndToken && guide_->is_finished();
   const bool is_over = is_complete || token.end != SequenceEnd::kNotYet;
   // Before the text: the next batch waits for it.
   const bool can_go_on = !guide_ || !is_allowed || is_over || allow_next(token);
-  if (token.prompt_logprobs) take_prompt_logprobs(*token.prompt_logprobs);
   std::optional<std::size_t> matched_stop;
   if (token.token >= 0) {
     usage_.completion_tokens += 1;

@@ -24,6 +24,7 @@
 #include "actors/request/answer/answer_splitting.hpp"
 #include "actors/request/answer/answer_tokens.hpp"
 #include "actors/request/answer/output_guide.hpp"
+#include "actors/request/answer/prompt_scoring.hpp"
 #include "actors/request/answer/response_stream.hpp"
 #include "actors/request/answer/text_quota.hpp"
 #include "actors/request/prompt/kept_turn.hpp"
@@ -69,6 +70,7 @@ class RequestState {
   void take_stopped(const SequenceStopped& message) { trace_->take_stopped(message); }
   void take_reservation(const ReservationChanged& message) { trace_->take_reservation(message); }
   void take_token(const NewToken& token);
+  void score_prompt();
   void take_journaled(const RequestJournaled& journaled);
   void take_saved(const ResponseSaved& saved);
   void finish_cancelled();
@@ -101,8 +103,7 @@ class RequestState {
   AdmissionTicket make_ticket(EncodedPrompt prompt) const;
   void accept();
   void send_echo();
-  void take_prompt_logprobs(const std::vector<TokenLogprobs>& logprobs);
-  void send_scored_echo(const std::vector<TokenLogprobs>& logprobs);
+  void begin_scoring(const NewToken& token);
   bool follows_form(const NewToken& token);
   bool allow_next(const NewToken& token);
   std::string text_of(const NewToken& token, bool is_over, std::optional<std::size_t>& matched_stop);
@@ -146,10 +147,13 @@ class RequestState {
   std::vector<std::int32_t> unjournaled_;      // tokens of an answer in the background
   std::optional<Finished> finished_;           // all was generated; it may still have to be stored
   Usage usage_;
-  std::uint32_t num_sorted_ = 0;  // of the answer's tokens: known to be reasoning or not
+  std::uint32_t num_sorted_ = 0;          // of the answer's tokens: known to be reasoning or not
+  std::optional<PromptScoring> scoring_;  // while log-probabilities of the prompt become the client's
+  std::vector<NewToken> behind_scores_;   // tokens that wait for that
   std::shared_ptr<const PromptScores> prompt_scores_;
   std::shared_ptr<const void> scores_lease_;  // null: they are few
   double sum_of_logprobs_ = 0.0;              // of the answer's tokens, if they come with theirs
+  bool is_prompt_scored_ = false;
   bool is_with_scheduler_ = false;
   bool is_promised_ = false;   // in the journal, as its client knows
   bool is_cancelled_ = false;  // and about to leave the journal

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,6 +55,21 @@ struct TextPrompt {
 };
 struct TokenPrompt {
   std::vector<std::int32_t> tokens;
+};
+
+// Log-probabilities of prompts in one answer, alternatives included, of all its requests. Any thread.
+class ScoreTally {
+ public:
+  // All that were added, with these.
+  // Under a mutex: of an atomic one GCC 12 doubles the old value in place of adding the new one.
+  std::uint64_t add(std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    return number_ += number;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::uint64_t number_ = 0;
 };
 
 // Where a request came from: for traces, logs and timings. Nothing that is
@@ -133,9 +149,9 @@ struct GenerationRequest {
   // Log-probabilities of the prompt's tokens, each with so many alternatives, in
   // Finished::prompt_scores; at most kMaxTopLogprobs.
   std::optional<std::uint32_t> prompt_logprobs = {};
-  // Prompts' log-probabilities that its client gets in all, in prompts: this one's as often as answers
-  // repeat it, and those of other prompts, as if they were as long.
-  std::uint32_t num_scored_prompts = 1;
+  // How often its client gets this prompt's log-probabilities; 0: they are counted with another request.
+  std::uint32_t num_score_copies = 1;
+  std::shared_ptr<ScoreTally> scores_of_answer = {};  // null: it has no others than this prompt's
   std::string cache_salt;                        // KV pages are shared only between requests with the same
   CacheQuota cache_quota;                        // the tenant's part of the pages
   std::shared_ptr<const ConversationTurn> turn;  // null: a request by itself

@@ -15,7 +15,7 @@ GenerationRequest another(const GenerationRequest& first, std::uint32_t number) 
   GenerationRequest request = first;
   request.id += "-" + std::to_string(number);
   request.sampling.seed += request.has_seed ? number : 0;
-  request.num_choices = request.num_drawn_answers = 0;
+  request.num_choices = request.num_drawn_answers = request.num_score_copies = 0;
   request.prompt_logprobs.reset();
   if (first.origin.trace.is_valid()) {
     request.origin.parent = first.origin.trace.span;

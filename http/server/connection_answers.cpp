@@ -28,18 +28,18 @@ std::int64_t unix_seconds() {
       .count();
 }
 
-// GenerationRequest::num_scored_prompts: each choice of completions has its prompt's, and each answer that
-// is drawn has those of its echo.
-std::uint32_t num_scored_prompts(const ApiRequest& request) {
-  const auto num_prompts = static_cast<std::uint32_t>(1 + request.more_prompts.size());
-  if (request.generation.scores_echo()) return num_prompts * request.num_candidates;
-  return request.shape == ResponseShape::kCompletion ? num_prompts * request.num_choices : num_prompts;
+// GenerationRequest::num_score_copies: each choice of completions has its prompt's, and each answer that is
+// drawn has those of its echo.
+std::uint32_t num_score_copies(const ApiRequest& request) {
+  if (request.generation.scores_echo()) return request.num_candidates;
+  return request.shape == ResponseShape::kCompletion ? request.num_choices : 1;
 }
 
 // One request for each prompt, taken out of the client's.
 std::vector<GenerationRequest> take_requests(ApiRequest& request) {
   std::vector<GenerationRequest> requests;
-  request.generation.num_scored_prompts = num_scored_prompts(request);
+  request.generation.num_score_copies = num_score_copies(request);
+  request.generation.scores_of_answer = std::make_shared<ScoreTally>();
   requests.push_back(std::exchange(request.generation, {}));
   requests.front().num_choices = request.num_choices;
   requests.front().num_drawn_answers = request.num_candidates;

@@ -173,15 +173,58 @@ TEST_CASE("generation: more log-probabilities of prompts than an answer may hold
   const std::string bounds =
       "Log-probabilities of prompts are at most 262144 of one and 1048576 in an answer, alternatives "
       "included; this one has ";
-  CHECK(refusal(request) == bounds + "13000 tokens, each with 21, and the answer 1 such prompts.");
+  CHECK(refusal(request) == bounds + "13000 tokens, each with 21, and its answer 273000 or more.");
   request = letters("prompt", 1);
   request.prompt_logprobs = 0;
-  request.num_scored_prompts = 174'763;
-  CHECK(refusal(request) == bounds + "6 tokens, each with 1, and the answer 174763 such prompts.");
-  request.num_scored_prompts = 174'762;
+  request.num_score_copies = 174'763;
+  CHECK(refusal(request) == bounds + "6 tokens, each with 1, and its answer 1048578 or more.");
+  request.num_score_copies = 174'762;
   const auto most = submit(world, request);
   REQUIRE(world.run());
   CHECK(most->finished());
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: log-probabilities of a long prompt come in pieces, and all before the answer") {
+  auto settings = sim::small_settings();
+  settings.device.description.context_length = 6000;
+  settings.device.description.num_pages = 3000;
+  settings.device.description.max_batch_tokens = settings.options.serving.max_batch_tokens = 512;
+  settings.options.serving.prefill_chunk = 256;
+  sim::SimWorld world(settings);
+  auto request = letters(std::string(5000, 'p'), 3);
+  request.echo = true;
+  request.sampling.top_logprobs = 0;
+  request.prompt_logprobs = 0;
+  const auto client = submit(world, request);
+  const auto neighbour = submit(world, letters("another", 3));
+  REQUIRE(world.run());
+  REQUIRE(client->finished());
+  CHECK(client->text().size() == 5003);
+  CHECK(client->text().starts_with(std::string(5000, 'p')));
+  CHECK(client->tokens().size() == 5003);
+  CHECK(client->finished()->prompt_scores->tokens.size() == 5000);
+  CHECK(client->finished()->usage.completion_tokens == 3);
+  CHECK(neighbour->finished());
+  CHECK(leftovers(world) == "");
+}
+
+TEST_CASE("generation: log-probabilities of a list of prompts count by each prompt's own length") {
+  sim::SimWorld world(sim::small_settings());
+  const auto scores = std::make_shared<ScoreTally>();
+  const auto refused = [&](const std::string& prompt, std::uint32_t num_copies) {
+    auto request = letters(prompt, 1);
+    request.prompt_logprobs = 0;
+    request.num_score_copies = num_copies;
+    request.scores_of_answer = scores;
+    const auto client = num_copies > 1 ? submit_refused(world, request) : submit(world, request);
+    REQUIRE(world.run());
+    return client->error().has_value();
+  };
+  scores->add(1'048'576 - 8);  // of a long prompt
+  CHECK_FALSE(refused("prompt", 1));
+  CHECK_FALSE(refused("ab", 1));
+  CHECK(refused("c", 2));
   CHECK(leftovers(world) == "");
 }
 
@@ -192,7 +235,7 @@ TEST_CASE("generation: log-probabilities of prompts that never find room are ref
   auto request = letters("prompt", 1);
   request.echo = true;
   request.sampling.top_logprobs = 1;
-  request.num_scored_prompts = 10'000;
+  request.num_score_copies = 10'000;
   const auto client = submit_refused(world, request);
   REQUIRE(world.run());
   REQUIRE(client->error());
@@ -207,7 +250,7 @@ TEST_CASE("generation: log-probabilities of prompts, an echo's too, count while 
   request.echo = true;
   request.sampling.top_logprobs = 1;
   for (const std::uint32_t number : {1'000U, 10'000U}) {
-    request.num_scored_prompts = number;
+    request.num_score_copies = number;
     auto sink = std::make_shared<RecordingSink>();
     world.engine().submit(request, sink);
     REQUIRE(world.run());

@@ -65,7 +65,7 @@ void SimClient::take(const TextDelta& delta) {
   }
   if (plan_.read_interval) unread_bytes_ += delta.text.size();
   cached_tokens_ = delta.usage.cached_tokens;
-  const bool is_echo = plan_.request.echo && num_events_ == 2;
+  const bool is_echo = plan_.request.echo && delta.usage.completion_tokens == 0;
   if (!is_echo) num_tokens_ += 1;
   if (delta.usage.completion_tokens != num_tokens_) violate("a token lost or repeated");
   if (!expected_.text.starts_with(text_)) violate("wrong text: " + text_);

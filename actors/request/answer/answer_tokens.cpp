@@ -34,15 +34,13 @@ AnswerToken answer_token(const Tokenizer& tokenizer, std::int32_t token, const T
 
 }  // namespace
 
-std::vector<AnswerToken> scored_prompt(const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
-                                       std::span<const TokenLogprobs> logprobs, std::size_t max_top) {
-  std::vector<AnswerToken> tokens;
-  tokens.reserve(prompt.size());
-  tokens.push_back(answer_token(tokenizer, prompt.front(), {}, 0));
-  tokens.front().has_logprob = false;
-  for (std::size_t i = 1; i < prompt.size(); ++i)
-    tokens.push_back(answer_token(tokenizer, prompt[i], logprobs[i - 1], max_top));
-  return tokens;
+void append_scored(std::vector<AnswerToken>& tokens, const Tokenizer& tokenizer,
+                   std::span<const std::int32_t> prompt, std::span<const TokenLogprobs> logprobs,
+                   TextRange range, std::size_t max_top) {
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    tokens.push_back(answer_token(tokenizer, prompt[i], i == 0 ? TokenLogprobs() : logprobs[i - 1], max_top));
+    tokens.back().has_logprob = i > 0;
+  }
 }
 
 void AnswerTokens::add(std::int32_t token, const TokenLogprobs& logprobs) {

@@ -17,9 +17,11 @@
 
 namespace troupe {
 
-// A prompt's tokens with at most max_top alternatives each; logprobs: from the second token on.
-std::vector<AnswerToken> scored_prompt(const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
-                                       std::span<const TokenLogprobs> logprobs, std::size_t max_top);
+// Appends tokens [range.begin, range.end) of a prompt with at most max_top alternatives each; logprobs: from
+// the prompt's second token on.
+void append_scored(std::vector<AnswerToken>& tokens, const Tokenizer& tokenizer,
+                   std::span<const std::int32_t> prompt, std::span<const TokenLogprobs> logprobs,
+                   TextRange range, std::size_t max_top);
 
 // One thread.
 class AnswerTokens {
