@@ -143,7 +143,13 @@ constexpr std::array kActivating = {
     RequestField{"activation", kBoolean},
     RequestField{"raw_scores", kBoolean},
 };
-constexpr std::array kClassification = {RequestField{"input", kPrompts, true}};
+// Objects: trees, of models that classify these.
+constexpr std::array kClassification = {RequestField{
+    "input",
+    R"({"type":["string","array","object"],"minItems":1,"items":{"anyOf":[{"type":["string","object"]},)"
+    R"({"type":"integer","minimum":0,"maximum":2147483647},)"
+    R"({"type":"array","minItems":1,"items":{"type":"integer","minimum":0,"maximum":2147483647}}]}})",
+    true}};
 constexpr std::array kScore = {
     RequestField{"text_1", R"({"type":["string","array"],"minItems":1})", true},
     RequestField{"text_2", R"({"type":["string","array"],"minItems":1})", true},

@@ -168,6 +168,24 @@ TEST_CASE("openapi: each documented field is accepted as documented, and otherwi
   }
 }
 
+TEST_CASE("openapi: trees that are classified are documented as they are accepted") {
+  ServedModelInfo trees = mood_model();
+  trees.classifies_trees = true;
+  const ServedModels served({trees});
+  for (const char* input : {R"({"word":"a"})", R"-([{"word":"a"},"(3 b)"])-"})
+    CHECK_FALSE(error_of(parse_classify_request(std::string(R"({"input":)") + input + "}", served, {})));
+  for (const RequestBody& body : request_bodies()) {
+    if (body.route != Route::kClassify) continue;
+    for (const auto& fields : body.fields)
+      for (const RequestField& field : fields) {
+        if (field.name != "input") continue;
+        const json::object schema = schema_of(field);
+        CHECK(has_type(schema, "object"));
+        CHECK(has_type(schema.at("items").at("anyOf").at(0).get_object(), "object"));
+      }
+  }
+}
+
 TEST_CASE("openapi: a field is required if its absence is refused") {
   for (const RequestBody& body : request_bodies()) {
     const json::object example =
