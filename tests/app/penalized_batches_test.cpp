@@ -31,6 +31,7 @@ constexpr const char* kPrompts[] = {"Count from 3 to 20.", "My name is Anna."};
 Options demo_options() {
   Options options;
   options.models.front().dir = TROUPE_SOURCE_DIR "/models/demo";
+  options.store_directory = "none";  // weights stay out of the state directory of who runs this
   options.memory_bytes = 64 << 20;
   return options;
 }

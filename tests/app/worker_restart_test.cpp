@@ -20,6 +20,7 @@ namespace {
 Options demo_options() {
   Options options;
   options.models.front().dir = TROUPE_SOURCE_DIR "/models/demo";
+  options.store_directory = "none";  // weights stay out of the state directory of who runs this
   options.memory_bytes = 64 << 20;
   return options;
 }

@@ -32,6 +32,7 @@ namespace {
 Options demo_options(const std::string& device) {
   Options options;
   options.models.front().dir = TROUPE_SOURCE_DIR "/models/demo";
+  options.store_directory = "none";  // weights stay out of the state directory of who runs this
   options.device = device;
   options.threads = 1;
   options.pin_threads = false;
