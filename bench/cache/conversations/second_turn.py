@@ -10,7 +10,8 @@ is played; then the second one is asked
 - from the disk: after the server was stopped and started, others have filled the
   device, and the kernel has been made to drop the files of the store from its cache.
 All with the same model (write_model.cpp), in turn, several times; medians, and
-their ratios to cold. /metrics tells where the history was found: a second turn
+their ratios to cold. Others that push a long history out are many short ones: a prompt's
+time grows with its square. /metrics tells where the history was found: a second turn
 whose history came from elsewhere is not counted, and the run fails if more than
 half of them did.
 
@@ -34,6 +35,9 @@ from live_server import ROOT, Server, run  # noqa: E402
 
 GOALS = {"device": 0.15, "host": 0.30, "disk": 0.40}  # of cold
 LONG_HISTORY = 16000
+REPETITIONS, LONG_REPETITIONS = 7, 3
+MOST_OF_OTHERS = 1500  # tokens of a conversation that only takes room
+LONGEST_ANSWER = 900  # seconds
 LONG_GOALS = {"device": 0.02, "host": 0.04, "disk": 0.04}
 WORDS = "name word like number small day old color month count list letter add reverse story friend".split()
 ANSWER_TOKENS = 32
@@ -44,12 +48,13 @@ class Conversation:
     """Its own words, so that it shares no page with any other."""
 
     def __init__(self, number, num_words):
+        self.usage = {"prompt_tokens": 0, "completion_tokens": 0}
         words = random.Random(number)
         self.messages = [{"role": "user", "content": " ".join(words.choices(WORDS, k=num_words))}]
 
     def ask(self, server, max_tokens=ANSWER_TOKENS):
         """Seconds until the first token came; the answer becomes part of the conversation."""
-        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LONGEST_ANSWER)
         body = json.dumps({"messages": self.messages, "stream": True, "temperature": 0, "ignore_eos": True,
                            "max_tokens": max_tokens, "stream_options": {"include_usage": True}})
         begin = time.perf_counter()
@@ -68,6 +73,8 @@ class Conversation:
             if event.get("usage"):
                 self.usage = event["usage"]
         connection.close()
+        if first is None:
+            sys.exit(f"the answer to {len(body)} bytes of request had no text")
         self.messages.append({"role": "assistant", "content": text})
         return first
 
@@ -99,9 +106,15 @@ class Bench:
     def server(self):
         return Server(self.troupe, self.options, self.model)
 
-    def conversation(self):
+    def conversation(self, part=1.0):
         self.number += 1
-        return Conversation(self.number, self.num_words)
+        return Conversation(self.number, max(1, round(part * self.num_words)))
+
+    def ask_cold(self, server):
+        """A second turn whose first one no server has seen."""
+        conversation = self.conversation()
+        conversation.messages.append({"role": "assistant", "content": "It is the one that you said."})
+        self.note("cold", conversation, server)
 
     def first_turn(self, server):
         conversation = self.conversation()
@@ -110,6 +123,7 @@ class Bench:
 
     def fit_length(self, server):
         """Words so that a first turn and its answer are as many tokens as wanted."""
+        self.num_words = min(self.num_words, MOST_OF_OTHERS)
         probe = self.first_turn(server)
         tokens_per_word = probe.usage["prompt_tokens"] / self.num_words
         self.num_words = round((self.arguments.history - ANSWER_TOKENS) / tokens_per_word)
@@ -121,20 +135,24 @@ class Bench:
             self.times[tier].append(seconds)
         else:
             self.num_elsewhere[tier] += 1
+        print(f"{tier}: {1000 * seconds:.1f} ms", file=sys.stderr, flush=True)
 
     def fill_device(self, server):
-        """Other conversations, as many as the device has room for and one more; each is a cold one."""
+        """Other conversations, as many as the device has room for and one more; each is a cold one, if as long."""
+        num_tokens = min(self.arguments.history, MOST_OF_OTHERS)
         pages = server.metrics()['troupe_kv_pages_capacity{tier="device"}']
-        for _ in range(int(pages * 32 // self.arguments.history) + 1):
-            other = self.conversation()
-            other.usage = {"prompt_tokens": 0, "completion_tokens": 0}
-            other.messages.append({"role": "assistant", "content": "It is the one that you said."})
-            self.note("cold", other, server)
+        for _ in range(int(pages * 32 // num_tokens) + 1):
+            if num_tokens == self.arguments.history:
+                self.ask_cold(server)
+            else:
+                self.conversation(num_tokens / self.arguments.history).ask(server, max_tokens=1)
 
     def repeat(self):
         with self.server() as server:
             if self.number == 0:
                 self.fit_length(server)
+            if self.arguments.history > MOST_OF_OTHERS:
+                self.ask_cold(server)
             self.note("device", self.first_turn(server), server)
             pushed = self.first_turn(server)
             self.fill_device(server)
@@ -172,13 +190,13 @@ class Bench:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
-    parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--repetitions", type=int, help=f"by default {REPETITIONS}, of long histories {LONG_REPETITIONS}")
     parser.add_argument("--history", type=int, default=1500, help="tokens of first turn and answer")
     parser.add_argument("--memory-mib", type=int, help="of the server's device; by default three histories fit")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(arguments, pathlib.Path(name))
-        for _ in range(arguments.repetitions):
+        for _ in range(arguments.repetitions or (LONG_REPETITIONS if arguments.history >= LONG_HISTORY else REPETITIONS)):
             bench.repeat()
         return 0 if bench.report() else 1
 
