@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "app/convert/convert.hpp"
 #include "app/costs/profile.hpp"
 #include "app/doctor/doctor.hpp"
 #include "app/ending_signals.hpp"
@@ -39,6 +40,10 @@ int run(const Command& command) {
   if (const auto* perplexity = std::get_if<PerplexityCommand>(&command)) {
     configure_logging_from(perplexity->options);
     return run_perplexity(*perplexity);
+  }
+  if (const auto* convert = std::get_if<ConvertCommand>(&command)) {
+    configure_logging_from(convert->options);
+    return run_convert(*convert);
   }
   if (const auto* profile = std::get_if<ProfileCommand>(&command)) {
     configure_logging_from(profile->options);

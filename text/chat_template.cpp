@@ -114,6 +114,35 @@ std::optional<std::string> template_in(const nlohmann::json& config) {
   throw std::runtime_error("chat_template: none is named \"default\"");
 }
 
+// The text of a template and where it is.
+struct FoundTemplate {
+  std::filesystem::path file;
+  std::string source;
+};
+
+// Names the file, which some reasons do already.
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::exception& error) {
+  const std::string reason = error.what();
+  throw std::runtime_error(reason.starts_with(file.string()) ? reason : file.string() + ": " + reason);
+}
+
+std::optional<FoundTemplate> find_template(const std::filesystem::path& model_dir) {
+  std::filesystem::path path = model_dir / "chat_template.jinja";
+  if (auto source = read_model_file(path, kMaxSourceBytes)) return FoundTemplate{path, std::move(*source)};
+  path = model_dir / "tokenizer_config.json";
+  const std::optional<std::string> text = read_model_file(path, kMaxConfigBytes);
+  if (!text) return std::nullopt;
+  try {
+    const nlohmann::json config = parse_model_json(path, *text);
+    if (!config.is_object()) throw std::runtime_error("expected an object");
+    auto source = template_in(config);
+    if (!source) return std::nullopt;
+    return FoundTemplate{path, std::move(*source)};
+  } catch (const std::exception& error) {
+    refuse(path, error);
+  }
+}
+
 }  // namespace
 
 TemplateValue::Object chat_message(const std::string& role, std::string content) {
@@ -178,24 +207,18 @@ std::variant<RenderedText, TemplateError> ChatTemplate::render_text(ChatTemplate
 }
 
 std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& model_dir) {
-  std::filesystem::path path = model_dir / "chat_template.jinja";
-  std::optional<std::string> source = read_model_file(path, kMaxSourceBytes);
+  std::optional<FoundTemplate> found = find_template(model_dir);
+  if (!found) return std::nullopt;
   try {
-    if (!source) {
-      path = model_dir / "tokenizer_config.json";
-      const std::optional<std::string> text = read_model_file(path, kMaxConfigBytes);
-      if (!text) return std::nullopt;
-      const nlohmann::json config = parse_model_json(path, *text);
-      if (!config.is_object()) throw std::runtime_error("expected an object");
-      source = template_in(config);
-      if (!source) return std::nullopt;
-    }
-    return ChatTemplate::parse(std::move(*source));
+    return ChatTemplate::parse(std::move(found->source));
   } catch (const std::exception& error) {
-    const std::string reason = error.what();
-    if (reason.starts_with(path.string())) throw;
-    throw std::runtime_error(path.string() + ": " + reason);
+    refuse(found->file, error);
   }
+}
+
+std::optional<std::string> load_chat_template_source(const std::filesystem::path& model_dir) {
+  std::optional<FoundTemplate> found = find_template(model_dir);
+  return found ? std::optional(std::move(found->source)) : std::nullopt;
 }
 
 std::vector<TokenId> encode_chat(const Tokenizer& tokenizer, const std::vector<TemplatePiece>& pieces) {

@@ -83,6 +83,9 @@ class ChatTemplate {
 // throws std::runtime_error naming file and reason where it can't be used.
 std::optional<ChatTemplate> load_chat_template(const std::filesystem::path& model_dir);
 
+// Its source, not parsed. Throws as load_chat_template() where the file can't be read.
+std::optional<std::string> load_chat_template_source(const std::filesystem::path& model_dir);
+
 // The ids Hugging Face gives for the rendered text in one piece, except that
 // special tokens are recognised only inside the template's own text. So
 // ordinary content gets exactly those ids (merges run across the border of

@@ -10,6 +10,7 @@
 #include "app/options/configuration_error.hpp"
 #include "gpu/cpu/cpu_model.hpp"
 #include "gpu/model/model_config.hpp"
+#include "telemetry/log.hpp"
 
 namespace troupe {
 namespace {
@@ -100,7 +101,21 @@ Options options_of_model(const Options& options, std::size_t model, std::uint64_
   return alone;
 }
 
+void check_quantization(const Options& options) {
+  if (options.quantize != "q8" && options.quantize != "q4") return;
+  std::vector<std::string> others;
+  for (const auto& model : options.models)
+    if (!load_model_config(model.dir).has_pages()) others.push_back(served_name(model));
+  if (others.size() == options.models.size())
+    throw ConfigurationError("--quantize: " + others.front() +
+                             " is no decoder of KV pages, whose weights alone are quantized");
+  for (const std::string& name : others)
+    log(LogLevel::kInfo, "weights are not quantized, the model is no decoder", {{"model", name}});
+}
+
 std::vector<LoadedModel> load_models(const Options& options) {
+  check_model_directory(options);
+  check_quantization(options);
   if (options.models.size() > 1) return ModelSet(options).load();
   std::vector<LoadedModel> models;
   models.push_back(load_model(options_of_model(options, 0, default_threads(granted_cpus()))));
@@ -110,6 +125,8 @@ std::vector<LoadedModel> load_models(const Options& options) {
 LoadedModel load_first_model(const Options& options) {
   Options alone = options_of_model(options, 0, default_threads(granted_cpus()));
   alone.weights_disk_space = 0;
+  check_model_directory(alone);
+  check_quantization(alone);
   return load_model(alone);
 }
 

@@ -17,6 +17,10 @@ namespace troupe {
 // too: of several models it is divided by load_models(), of one it is its share of --memory.
 Options options_of_model(const Options& options, std::size_t model, std::uint64_t num_cpus);
 
+// Throws ConfigurationError: --quantize asks for blocks, and no model is a decoder, whose weights alone are
+// made into them. Beside a decoder, models of other kinds are as they are without it.
+void check_quantization(const Options& options);
+
 // In the order of the options. Before a device is made their store directory must be open in this process,
 // or "none": packed weights are kept there. A model that encodes takes what it needs; what is left
 // of the memory, and all of the host tier's, is divided among those that generate, by

@@ -58,6 +58,7 @@ GgufVocabulary vocabulary_of(const GgufFile& file) {
   const std::string* model = file.find_text(kPrefix + "model");
   if (model == nullptr) file.refuse("has no tokenizer (" + kPrefix + "model)");
   const std::string* pre = file.find_text(kPrefix + "pre");
+  const std::string* huggingface = file.find_text("tokenizer.huggingface.json");
   return {.model = *model,
           .pre = pre == nullptr ? "" : *pre,
           .tokens = texts_of(file, kPrefix + "tokens"),
@@ -68,7 +69,8 @@ GgufVocabulary vocabulary_of(const GgufFile& file) {
           .eos_token_id = file.find_unsigned(kPrefix + "eos_token_id"),
           .add_bos_token = file.find_bool(kPrefix + "add_bos_token"),
           .add_eos_token = file.find_bool(kPrefix + "add_eos_token"),
-          .add_space_prefix = file.find_bool(kPrefix + "add_space_prefix")};
+          .add_space_prefix = file.find_bool(kPrefix + "add_space_prefix"),
+          .huggingface = huggingface == nullptr ? "" : *huggingface};
 }
 
 }  // namespace

@@ -44,6 +44,9 @@ const Keys kUsedByPerplexity = {"device", "worker", "cuda", "scheduler.max_batch
                                 "scheduler.prefill_chunk", "scheduler.max_in_flight", "supervisor", "log"};
 // clang-format on
 
+const Keys kUsedByConvert = {"device.threads", "log"};
+const std::vector<std::string> kConvertTypes = {"q8", "q4"};
+
 // All that a profile holds of the server's settings, and what else it is measured with.
 Keys used_by_profile() {
   // clang-format off
@@ -175,6 +178,18 @@ void add_perplexity_arguments(CLI::App& command, PerplexityCommand& perplexity) 
                      "a window begins so many tokens behind the one before; 0 for half a window");
 }
 
+void add_convert_arguments(CLI::App& command, ConvertCommand& convert) {
+  command.add_option("model", convert.model, "the model's directory or GGUF file")->required();
+  command.add_option("out", convert.out, "the GGUF file to write")->type_name("FILE")->required();
+  command
+      .add_option("--quantize", convert.quantize,
+                  "q8 or q4: blocks of 8 bits (Q8_0) or of 4 (Q4_0; embeddings and head stay at 8)")
+      ->check(CLI::IsMember(kConvertTypes))
+      ->type_name("TEXT")
+      ->capture_default_str();
+  command.add_flag("--force", convert.replaces, "replace the file if it exists");
+}
+
 void add_profile_arguments(CLI::App& command, ProfileCommand& profile) {
   command.add_option("--out,-o", profile.out, "the file to write")->type_name("FILE")->capture_default_str();
   command
@@ -234,6 +249,7 @@ class CommandLine {
     worker_.group("");  // not shown
     add_generate_arguments(generate_, generate_command_);
     add_perplexity_arguments(perplexity_, perplexity_command_);
+    add_convert_arguments(convert_, convert_command_);
     add_profile_arguments(profile_, profile_command_);
     worker_.add_option("--log-level", worker_command_.log_level);
     worker_.add_option("--log-format", worker_command_.log_format);
@@ -277,14 +293,16 @@ class CommandLine {
     for (const auto* command : app_.get_subcommands({})) {
       if (command->get_group().empty()) continue;
       manual.commands.push_back(describe(*command));
-      for (auto& option : manual.commands.back().options) option.choices = choices_of(option);
+      for (auto& option : manual.commands.back().options)
+        option.choices = choices_of(manual.commands.back().name, option);
     }
     return manual;
   }
 
  private:
-  static std::vector<std::string> choices_of(const ManualOption& option) {
+  static std::vector<std::string> choices_of(const std::string& command, const ManualOption& option) {
     if (option.names.front() == "SHELL") return {std::begin(kShells), std::end(kShells)};
+    if (command == "convert" && option.names.front() == "--quantize") return kConvertTypes;
     for (const auto& entry : option_table()) {
       if (entry.flag != option.names.front()) continue;
       std::vector<std::string> choices;
@@ -324,6 +342,10 @@ class CommandLine {
       perplexity_command_.options = perplexity_flags_.resolve();
       return perplexity_command_;
     }
+    if (convert_.parsed()) {
+      convert_command_.options = convert_flags_.resolve();
+      return convert_command_;
+    }
     if (profile_.parsed()) {
       profile_command_.options = with_one_model(profile_flags_.resolve(), "profile");
       return profile_command_;
@@ -339,6 +361,7 @@ class CommandLine {
   CLI::App& generate_ = *app_.add_subcommand("generate", "answer one prompt on the terminal");
   CLI::App& inspect_ = *app_.add_subcommand("inspect", "say what a model holds and needs");
   CLI::App& perplexity_ = *app_.add_subcommand("perplexity", "say how well a model predicts a text");
+  CLI::App& convert_ = *app_.add_subcommand("convert", "write a model as a GGUF file of 8 or 4 bits");
   CLI::App& doctor_ = *app_.add_subcommand("doctor", "say what would keep serve from working well here");
   CLI::App& profile_ =
       *app_.add_subcommand("profile", "measure what serving costs here, for troupe-loadgen simulate");
@@ -350,11 +373,13 @@ class CommandLine {
   TableFlags generate_flags_{generate_, kUsedByGenerate};
   TableFlags inspect_flags_{inspect_, kUsedByInspect};
   TableFlags perplexity_flags_{perplexity_, kUsedByPerplexity};
+  TableFlags convert_flags_{convert_, kUsedByConvert};
   TableFlags doctor_flags_{doctor_};
   TableFlags profile_flags_{profile_, used_by_profile()};
   GenerateCommand generate_command_;
   InspectCommand inspect_command_;
   PerplexityCommand perplexity_command_;
+  ConvertCommand convert_command_;
   DoctorCommand doctor_command_;
   ProfileCommand profile_command_;
   TraceCommand trace_command_;

@@ -41,6 +41,14 @@ struct PerplexityCommand {
   std::uint64_t stride = 0;  // tokens; 0: half a window
 };
 
+struct ConvertCommand {
+  Options options;
+  std::string model;            // a directory or a GGUF file
+  std::string out;              // the GGUF file to write
+  std::string quantize = "q8";  // or "q4"
+  bool replaces = false;        // a file that is there
+};
+
 struct ProfileCommand {
   Options options;
   std::string out = "profile.json";
@@ -73,8 +81,8 @@ struct Message {
   int exit_status = 0;
 };
 
-using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, PerplexityCommand, TraceCommand,
-                             ProfileCommand, DoctorCommand, WorkerCommand, Message>;
+using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, PerplexityCommand, ConvertCommand,
+                             TraceCommand, ProfileCommand, DoctorCommand, WorkerCommand, Message>;
 
 // Never throws for what was typed or configured: that comes back as a Message.
 Command parse_command_line(int argc, const char* const* argv);

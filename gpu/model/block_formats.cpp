@@ -293,6 +293,23 @@ void read_blocks(BlockFormat format, std::span<const std::byte> bytes, std::span
   }
 }
 
+void write_blocks(BlockFormat format, std::span<const QuantizedBlock> blocks, std::span<std::byte> bytes) {
+  check_size(format, bytes.size(), blocks.size() * kBlockInputs);
+  if (format != BlockFormat::kQ8_0 && format != BlockFormat::kQ4_0)
+    throw std::logic_error("blocks of " + std::string(layout_of(format).name) + " are not written");
+  std::byte* out = bytes.data();
+  for (const QuantizedBlock& block : blocks) {
+    *out++ = static_cast<std::byte>(block.scale & 0xFFU);
+    *out++ = static_cast<std::byte>(block.scale >> 8U);
+    if (format == BlockFormat::kQ8_0) {
+      for (const std::int8_t number : block.numbers) *out++ = static_cast<std::byte>(number);
+      continue;
+    }
+    for (std::size_t i = 0; i < kBlockInputs / 2; ++i)
+      *out++ = static_cast<std::byte>((block.numbers[i] + 8) | (block.numbers[i + 16] + 8) << 4);
+  }
+}
+
 void open_blocks(BlockFormat format, std::span<const QuantizedBlock> blocks, std::span<float> values) {
   if (values.size() != blocks.size() * kBlockInputs)
     throw std::logic_error(std::to_string(blocks.size()) + " blocks do not hold " +

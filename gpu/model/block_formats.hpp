@@ -33,6 +33,10 @@ std::string_view name_of_ggml_type(std::uint32_t format);
 // `blocks`: as many of 32 elements as they hold.
 void read_blocks(BlockFormat format, std::span<const std::byte> bytes, std::span<QuantizedBlock> blocks);
 
+// The inverse, of Q8_0 and Q4_0 alone: bytes as a file has them. Throws std::logic_error
+// for another format, or where the sizes differ.
+void write_blocks(BlockFormat format, std::span<const QuantizedBlock> blocks, std::span<std::byte> bytes);
+
 // 32 values a block.
 void open_blocks(BlockFormat format, std::span<const QuantizedBlock> blocks, std::span<float> values);
 

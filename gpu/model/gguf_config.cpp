@@ -289,10 +289,13 @@ void add_token(const GgufFile& file, const char* key, json& tokens) {
   if (const auto token = file.find_unsigned(key)) tokens.push_back(*token);
 }
 
+std::span<const std::string_view> ending_spellings(std::string_view architecture) {
+  if (architecture == kGptOss) return kEndingsOfGptOss;
+  return kEndings;
+}
+
 // Every token that ends an answer: the named ones, and control tokens spelled as endings.
 json ending_tokens(const GgufFile& file, const ArchitectureKeys& keys) {
-  const std::span<const std::string_view> spellings =
-      keys.name() == kGptOss ? std::span<const std::string_view>(kEndingsOfGptOss) : kEndings;
   json endings = json::array();
   for (const char* key :
        {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
@@ -305,8 +308,8 @@ json ending_tokens(const GgufFile& file, const ArchitectureKeys& keys) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::string* text = (*tokens)[i].as_text();
     const std::uint64_t* type = (*types)[i].as_unsigned();
-    const bool ends = text != nullptr && type != nullptr && *type == kControlToken &&
-                      std::find(spellings.begin(), spellings.end(), *text) != spellings.end();
+    const bool ends =
+        text != nullptr && type != nullptr && *type == kControlToken && ends_by_spelling(*text, keys.name());
     if (ends) endings.push_back(i);
   }
   return endings;
@@ -355,6 +358,11 @@ json gguf_config_document(const GgufFile& file) {
   if (is_gemma(family->family)) add_gemma(keys, family->family, head_dim, document);
   if (is_mixture(family->family)) add_experts(keys, document);
   return document;
+}
+
+bool ends_by_spelling(std::string_view token, std::string_view architecture) {
+  const auto spellings = ending_spellings(architecture);
+  return std::find(spellings.begin(), spellings.end(), token) != spellings.end();
 }
 
 json gguf_generation_document(const GgufFile& file) {
@@ -414,11 +422,48 @@ std::string hugging_face_name(std::string_view tensor, std::string_view architec
   return std::string(tensor);
 }
 
+std::string gguf_tensor_name(std::string_view tensor, std::string_view architecture) {
+  constexpr std::string_view kLayers = "model.layers.", kExperts = "experts.";
+  std::string module(tensor);
+  // A vector of its own, without ".weight".
+  if (architecture == kGptOss && module.ends_with(".sinks")) module += ".weight";
+  const std::size_t suffix_at = module.rfind('.');
+  if (suffix_at == std::string::npos) return "";
+  const std::string suffix = module.substr(suffix_at);
+  module.resize(suffix_at);
+  for (const auto& [ours, theirs] : kModelTensors) {
+    if (module == theirs) return std::string(ours) + suffix;
+  }
+  const std::size_t number_end = module.find('.', kLayers.size());
+  if (!module.starts_with(kLayers) || number_end == std::string::npos) return "";
+  const std::string number = module.substr(kLayers.size(), number_end - kLayers.size());
+  module.erase(0, number_end + 1);
+  if (const std::size_t at = module.find(kExperts); at != std::string::npos) {
+    const std::size_t expert = at + kExperts.size();
+    module.replace(expert, module.find('.', expert) - expert, "*");
+  }
+  const auto known_as = [&](std::string_view ours) {
+    return "blk." + number + "." + std::string(ours) + suffix;
+  };
+  if (architecture == kGptOss && module == "self_attn.sinks") return known_as("attn_sinks");
+  for (const OtherName& other : kOtherNames) {
+    if (architecture == other.architecture && module == other.theirs) return known_as(other.ours);
+  }
+  for (const auto& [ours, theirs] : kLayerTensors) {
+    if (module == theirs) return known_as(ours);
+  }
+  return "";
+}
+
+bool has_gguf_pairs(std::string_view architecture) {
+  return std::find(kPaired.begin(), kPaired.end(), architecture) != kPaired.end();
+}
+
 std::uint32_t gguf_paired_rows(const GgufFile& file, std::string_view tensor) {
   const bool is_rotated = tensor.ends_with(".attn_q.weight") || tensor.ends_with(".attn_k.weight") ||
                           tensor.ends_with(".attn_q.bias") || tensor.ends_with(".attn_k.bias");
   const ArchitectureKeys keys(file);
-  if (!is_rotated || std::find(kPaired.begin(), kPaired.end(), keys.name()) == kPaired.end()) return 0;
+  if (!is_rotated || !has_gguf_pairs(keys.name())) return 0;
   const std::uint64_t head_dim = head_dim_of(file, keys);
   const GgufTensor& entry = file.find_tensor(tensor)->entry;
   const std::uint64_t num_rows = entry.dimensions.back();

@@ -43,6 +43,11 @@ class GgufFile {
   // Integers, too.
   std::optional<double> find_number(std::string_view key) const;
   const GgufValue::Array* find_array(std::string_view key) const;
+  const std::vector<GgufKey>& keys() const { return header_.keys; }
+  // A key's type and value as the file has them.
+  std::span<const std::byte> bytes_of(const GgufKey& key) const {
+    return parts_.front()->bytes().subspan(key.begin, key.end - key.begin);
+  }
 
   struct Tensor {
     GgufTensor entry;

@@ -132,11 +132,13 @@ class HeaderReader {
     std::string key = cursor_.text(GgufLimits::kMaxNameBytes, "a key");
     if (key.empty()) refuse("has a key without a name");
     const std::string what = "the value of " + shown_gguf_name(key);
+    const std::uint64_t begin = cursor_.position();
     const auto type = cursor_.number<std::uint32_t>("the type of " + shown_gguf_name(key));
     GgufValue value =
         type == static_cast<std::uint32_t>(ValueType::kArray) ? read_array(what) : read_scalar(type, what);
     const auto [place, is_new] = header_.values.emplace(std::move(key), std::move(value));
     if (!is_new) refuse("has the key " + shown_gguf_name(place->first) + " twice");
+    header_.keys.push_back({place->first, begin, cursor_.position()});
   }
 
   GgufValue read_array(const std::string& what) {

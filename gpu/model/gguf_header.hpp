@@ -54,8 +54,15 @@ struct GgufTensor {
   std::string type_name() const;
 };
 
+// Where a key's type and value are: bytes [begin, end) of the file.
+struct GgufKey {
+  std::string name;
+  std::uint64_t begin = 0, end = 0;
+};
+
 struct GgufHeader {
   std::uint32_t version = 0;
+  std::vector<GgufKey> keys;  // in the file's order
   std::map<std::string, GgufValue, std::less<>> values;
   std::vector<GgufTensor> tensors;  // in the file's order
 

@@ -68,4 +68,28 @@ void WeightElements::copy_row(std::size_t row) {
   }
 }
 
+void open_row(const WeightView& view, std::size_t row, std::span<float> values) {
+  const std::size_t num_rows = view.shape.front(), in_file = view.row_in_file(row);
+  if (view.packed) return view.packed->open_row(in_file, values);
+  const BlockFormat format = view.blocks.value_or(format_of(view.type));
+  if (view.order == FileOrder::kTransposed) {
+    const std::size_t element = size_of(view.type);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      dequantize(format, view.bytes.subspan((i * num_rows + in_file) * element, element),
+                 values.subspan(i, 1));
+    return;
+  }
+  const std::size_t row_bytes = view.bytes.size() / num_rows;
+  const auto source = view.bytes.subspan(in_file * row_bytes, row_bytes);
+  if (view.scales.empty()) return dequantize(format, source, values);
+  const std::size_t num_blocks = view.scales.size() / num_rows;
+  dequantize_mxfp4(source, view.scales.subspan(in_file * num_blocks, num_blocks), values);
+}
+
+std::span<const std::byte> bytes_of_row(const WeightView& view, std::size_t row) {
+  if (view.packed || !view.scales.empty() || view.order == FileOrder::kTransposed) return {};
+  const std::size_t row_bytes = view.bytes.size() / view.shape.front();
+  return view.bytes.subspan(view.row_in_file(row) * row_bytes, row_bytes);
+}
+
 }  // namespace troupe

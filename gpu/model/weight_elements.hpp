@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "gpu/data_type.hpp"
@@ -35,5 +36,11 @@ class WeightElements {
   std::size_t row_elements_ = 1;
   std::vector<std::byte> copy_;
 };
+
+// A row of a matrix in the network's order, in f32. values: [columns].
+void open_row(const WeightView& view, std::size_t row, std::span<float> values);
+// The file's bytes of that row, unless its elements lie apart: of a transposed matrix, of one whose scales
+// are elsewhere, of codes. Then nothing.
+std::span<const std::byte> bytes_of_row(const WeightView& view, std::size_t row);
 
 }  // namespace troupe

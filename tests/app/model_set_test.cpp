@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/loading/model_set.hpp"
 
+#include <string>
+
 #include <doctest/doctest.h>
+
+#include "app/options/configuration_error.hpp"
 
 using namespace troupe;
 
@@ -56,4 +60,21 @@ TEST_CASE("model set: models in one process share its threads") {
   both.threads = 4;
   CHECK(options_of_model(both, 1, 4).threads == 4);
   CHECK(options_of_model(both, 1, 4).first_cpu == 0);
+}
+
+TEST_CASE("model set: --quantize is refused where no model is a decoder, by the first one's name") {
+  const std::string fixtures = TROUPE_SOURCE_DIR "/tests/fixtures/";
+  Options options;
+  options.models = {{.dir = fixtures + "cells/lstm"}, {.dir = fixtures + "cells/gru"}};
+  for (const char* quantize : {"q8", "q4"}) {
+    options.quantize = quantize;
+    CHECK_THROWS_WITH_AS(check_quantization(options),
+                         "--quantize: lstm is no decoder of KV pages, whose weights alone are quantized",
+                         ConfigurationError);
+  }
+  options.models.push_back({.dir = fixtures + "families/qwen3"});
+  CHECK_NOTHROW(check_quantization(options));
+  options.models.pop_back();
+  options.quantize = "none";
+  CHECK_NOTHROW(check_quantization(options));
 }

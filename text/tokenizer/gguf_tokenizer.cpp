@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "text/model_file.hpp"
 #include "text/tokenizer/file/gguf_words.hpp"
 #include "text/tokenizer/file/tokenizer_file.hpp"
 #include "text/tokenizer/pipeline_tokenizer.hpp"
@@ -247,7 +248,10 @@ class TokenizerDocuments {
 
 std::unique_ptr<Tokenizer> make_gguf_tokenizer(const GgufVocabulary& vocabulary) {
   const TokenizerDocuments documents(vocabulary);
-  return std::make_unique<PipelineTokenizer>(read_tokenizer(documents.tokenizer(), documents.config()));
+  const json tokenizer = vocabulary.huggingface.empty()
+                             ? documents.tokenizer()
+                             : parse_model_json("tokenizer.huggingface.json", vocabulary.huggingface);
+  return std::make_unique<PipelineTokenizer>(read_tokenizer(tokenizer, documents.config()));
 }
 
 }  // namespace troupe

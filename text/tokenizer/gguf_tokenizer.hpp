@@ -26,6 +26,9 @@ struct GgufVocabulary {
   std::optional<bool> add_bos_token;
   std::optional<bool> add_eos_token;
   std::optional<bool> add_space_prefix;  // of "llama"
+  // tokenizer.huggingface.json: the whole tokenizer.json, which says more than the keys and is read in place
+  // of them but for the ids above; empty: absent.
+  std::string huggingface;
 };
 
 // Throws std::runtime_error with the reason.

@@ -63,4 +63,12 @@ GgufWords gguf_words(std::string_view name) {
                            "\" is not supported");
 }
 
+std::string gguf_words_name(const std::vector<std::string>& expressions, bool ignores_merges) {
+  for (const Kind& kind : kinds()) {
+    if (kind.words.expressions == expressions && kind.words.ignores_merges == ignores_merges)
+      return std::string(kind.names.front().empty() ? kind.names.back() : kind.names.front());
+  }
+  return "";
+}
+
 }  // namespace troupe

@@ -18,4 +18,8 @@ struct GgufWords {
 // Throws std::runtime_error if the name is not known. An empty one is "default".
 GgufWords gguf_words(std::string_view name);
 
+// The name of those expressions where merges are ignored so; empty: the format has none. Files state
+// adds_bos.
+std::string gguf_words_name(const std::vector<std::string>& expressions, bool ignores_merges);
+
 }  // namespace troupe
