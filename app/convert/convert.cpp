@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{32} << 20;
 constexpr std::uint64_t kRowsATask = 16;
+constexpr std::uint64_t kBytesAMessage = std::uint64_t{256} << 20;
 
 void check_target(const ConvertCommand& command) {
   std::error_code failure;
@@ -66,25 +67,38 @@ void write_tensor(const ConvertedTensor& tensor, std::size_t index, GgufOutput& 
   }
 }
 
-void write_tensors(const Conversion& conversion, GgufOutput& output, ThreadPool& threads) {
+// Vectors are known already; a reader's configuration depends on some.
+void write_vectors(const Conversion& conversion, GgufOutput& output, ThreadPool& threads) {
+  for (std::size_t i = 0; i < conversion.tensors.size(); ++i)
+    if (conversion.tensors[i].parts.empty()) write_tensor(conversion.tensors[i], i, output, threads);
+}
+
+void write_matrices(const Conversion& conversion, GgufOutput& output, ThreadPool& threads) {
   const std::uint64_t total = conversion.data_bytes();
-  std::uint64_t done = 0, shown_tenths = 0;
+  std::uint64_t done = 0, shown = 0;
   for (std::size_t i = 0; i < conversion.tensors.size(); ++i) {
     const ConvertedTensor& tensor = conversion.tensors[i];
+    done += tensor.entry.size_bytes();
+    if (tensor.parts.empty()) continue;
     try {
       write_tensor(tensor, i, output, threads);
     } catch (const std::range_error& error) {
       throw std::runtime_error("tensor \"" + tensor.entry.name + "\" " + error.what());
     }
-    done += tensor.entry.size_bytes();
-    if (10 * done / total == shown_tenths) continue;
-    shown_tenths = 10 * done / total;
+    if (done - shown < kBytesAMessage) continue;
+    shown = done;
     log(LogLevel::kInfo, "converted", {{"size", shown_bytes(done)}, {"of", shown_bytes(total)}});
   }
 }
 
-void print_summary(const Conversion& conversion, const GgufOutput& output, const std::string& path) {
-  std::printf("wrote          %s, %s\n", path.c_str(), shown_bytes(output.size_bytes()).c_str());
+std::string line(const char* label, const std::string& text) {
+  std::string padded = label;
+  padded.resize(15, ' ');
+  return padded + text + "\n";
+}
+
+std::string report(const Conversion& conversion, const GgufOutput& output, const std::string& path) {
+  std::string text = line("wrote", path + ", " + shown_bytes(output.size_bytes()));
   std::map<std::string_view, std::pair<std::size_t, std::uint64_t>> types;
   for (const ConvertedTensor& tensor : conversion.tensors) {
     auto& [count, size] = types[layout_of(tensor.entry.format).name];
@@ -92,16 +106,16 @@ void print_summary(const Conversion& conversion, const GgufOutput& output, const
     size += tensor.entry.size_bytes();
   }
   for (const auto& [type, sum] : types)
-    std::printf("  type         %s: %zu tensors, %s\n", std::string(type).c_str(), sum.first,
-                shown_bytes(sum.second).c_str());
-  if (conversion.losses.empty()) return;
-  std::printf("tokenizer      troupe reads all of it; programs that read tokenizer.ggml alone do not:\n");
-  for (const std::string& loss : conversion.losses) std::printf("  less exact   %s\n", loss.c_str());
+    text += line("  type", std::string(type) + ": " + std::to_string(sum.first) + " tensors, " +
+                               shown_bytes(sum.second));
+  for (const std::string& loss : conversion.losses)
+    text += line("less exact", "in programs that read the keys tokenizer.ggml alone: " + loss);
+  return text;
 }
 
 }  // namespace
 
-int run_convert(const ConvertCommand& command) {
+std::string convert_model(const ConvertCommand& command) {
   check_target(command);
   const auto quantization = command.quantize == "q4" ? Quantization::kQ4 : Quantization::kQ8;
   const Conversion conversion = plan_conversion(command.model, quantization);
@@ -112,12 +126,17 @@ int run_convert(const ConvertCommand& command) {
   std::vector<GgufOutputTensor> entries;
   for (const ConvertedTensor& tensor : conversion.tensors) entries.push_back(tensor.entry);
   GgufOutput output(command.out, conversion.keys, std::move(entries));
+  write_vectors(conversion, output, threads);
   check_header(conversion, output, command.model);
   check_values(conversion, threads);
-  write_tensors(conversion, output, threads);
+  write_matrices(conversion, output, threads);
   conversion.store->check_unchanged();
   output.finish(command.replaces);
-  print_summary(conversion, output, command.out);
+  return report(conversion, output, command.out);
+}
+
+int run_convert(const ConvertCommand& command) {
+  std::fputs(convert_model(command).c_str(), stdout);
   return 0;
 }
 

@@ -2,12 +2,17 @@
 // `troupe convert MODEL OUT`: writes a model as a GGUF file whose matrices have 8 or 4 bits.
 #pragma once
 
+#include <string>
+
 #include "app/options/command_line.hpp"
 
 namespace troupe {
 
-// The exit status. Throws UsageError: OUT may not be written as asked; std::runtime_error that names the
-// file and the reason. OUT is there whole or not at all.
+// Lines about what was written. Throws UsageError: OUT may not be written as asked; std::runtime_error that
+// names the file and the reason. OUT is there whole or not at all.
+std::string convert_model(const ConvertCommand& command);
+
+// Prints them; the exit status. Throws as convert_model().
 int run_convert(const ConvertCommand& command);
 
 }  // namespace troupe

@@ -20,14 +20,13 @@ std::string_view name_of(Family family, std::string_view own) {
 
 bool is_phi3(const ModelConfig& config) { return config.fused_projections; }
 
+// Elsewhere the format knows no windows.
 void add_window(const ModelConfig& config, const std::string& prefix, GgufKeys& keys) {
   const std::string key = prefix + "attention.sliding_window";
-  // Gemma's and gpt-oss' readers want one, be it longer than the context.
-  const bool is_needed = config.gemma || config.attention_sinks;
-  if (config.sliding_window > 0 || is_phi3(config)) {
+  if (is_phi3(config)) {
     keys.add_count(key, config.sliding_window);
-  } else if (is_needed) {
-    keys.add_count(key, config.context_length);
+  } else if (config.gemma || config.attention_sinks) {  // which need one, be it longer than the context
+    keys.add_count(key, config.sliding_window > 0 ? config.sliding_window : config.context_length);
   }
 }
 

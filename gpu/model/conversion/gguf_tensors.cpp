@@ -147,7 +147,8 @@ std::vector<ConvertedTensor> tensors_of_gguf(const GgufFile& file, BlockFormat f
   for (const auto& [name, tensor] : file.tensors()) {
     const GgufTensor& entry = tensor.entry;
     if (entry.layout == nullptr)
-      file.refuse("tensor " + shown_gguf_name(name) + " is in " + entry.type_name() + ", which is not read here");
+      file.refuse("tensor " + shown_gguf_name(name) + " is in " + entry.type_name() +
+                  ", which is not read here");
     ConvertedTensor converted{
         .entry = {.name = name, .dimensions = entry.dimensions, .format = {}}, .parts = {}, .values = {}};
     const std::uint64_t num_rows = converted.entry.num_rows(), columns = entry.dimensions.front();
