@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "app/convert/conversion.hpp"
 #include "app/loading/backend_choice.hpp"
 #include "app/loading/model_loading.hpp"
 #include "app/loading/model_source.hpp"
@@ -81,6 +82,18 @@ void print_template(const std::string& directory) {
   }
 }
 
+// Whether `troupe convert` can write it.
+void print_conversion(const std::string& model) {
+  try {
+    const Conversion conversion = plan_conversion(model, Quantization::kQ8);
+    print_line("convert",
+               "to a GGUF file of " + shown_bytes(conversion.data_bytes()) + " with q8, or less with q4");
+    if (!conversion.losses.empty()) print_line("", "other programs read its tokenizer less exactly");
+  } catch (const std::exception& error) {
+    print_line("convert", std::string("no: ") + error.what());
+  }
+}
+
 }  // namespace
 
 int run_inspect(const InspectCommand& command) {
@@ -107,6 +120,7 @@ int run_inspect(const InspectCommand& command) {
   }
   if (directory.memory) std::printf("%s", to_string(*directory.memory).c_str());
   if (directory.memory) print_line("GPU", cuda_in_words(options));
+  if (problem.empty()) print_conversion(command.directory);
   print_line("verdict", problem.empty() ? "supported" : "not supported: " + problem);
   return problem.empty() ? 0 : 1;
 }

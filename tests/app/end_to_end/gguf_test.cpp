@@ -71,6 +71,31 @@ TEST_CASE("gguf: generate answers, inspect says what the file holds") {
     CHECK_MESSAGE(says(inspected.output, part), inspected.output);
 }
 
+TEST_CASE("gguf: convert writes what generate answers from, and inspect says that it can") {
+  const TemporaryDirectory place;
+  const std::string out = (place.path() / "demo.gguf").string();
+  const auto convert = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> command = {TROUPE_BINARY, "convert", kDemoModel, out, "--log-level", "warning"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return run_command(command);
+  };
+  const auto converted = convert({"--quantize", "q4"});
+  CHECK(converted.exit_status == 0);
+  CHECK_MESSAGE(says(converted.output, "Q4_0: 35 tensors"), converted.output);
+  const auto generated = run_command({TROUPE_BINARY, "generate", "--model", out, "--log-level", "warning",
+                                      "--prompt", "Count from 3 to 7."});
+  CHECK_MESSAGE(says(generated.output, "3, 4, 5, 6, 7"), generated.output);
+  const auto again = convert({});
+  CHECK(again.exit_status == 64);
+  CHECK_MESSAGE(says(again.output, out + ": exists; --force replaces it"), again.output);
+  CHECK(convert({"--force"}).exit_status == 0);
+  const auto wrong = convert({"--quantize", "q5"});
+  CHECK(wrong.exit_status != 0);
+  CHECK_MESSAGE(says(wrong.output, "q5 not in {q8,q4}"), wrong.output);
+  const auto inspected = run_command({TROUPE_BINARY, "inspect", out});
+  CHECK_MESSAGE(says(inspected.output, "convert        to a GGUF file of"), inspected.output);
+}
+
 TEST_CASE("gguf: a file that is cut, or is none, is refused with its name and the reason") {
   const DemoFile demo;
   const auto refusal = [&] {

@@ -86,7 +86,7 @@ TEST_CASE("gguf export: words that have a name in the format are said by the key
   tokenizer["model"]["ignore_merges"] = true;
   for (auto& token : tokenizer["added_tokens"])
     token["lstrip"] = token["rstrip"] = token["single_word"] = token["normalized"] = false;
-  write_tokenizer(place, tokenizer, {{"bos_token", "<|im_start|>"}, {"eos_token", "<|im_end|>"}});
+  write_tokenizer(place, tokenizer, {{"bos_token", "<|endoftext|>"}, {"eos_token", "<|im_end|>"}});
   const GgufExport exported = check_export(place.path());
   CHECK(exported.vocabulary.model == "gpt2");
   CHECK(exported.vocabulary.pre == "llama-bpe");
