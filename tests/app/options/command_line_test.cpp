@@ -70,6 +70,25 @@ TEST_CASE("command line: inspect and perplexity need a model, trace a file") {
   }
 }
 
+TEST_CASE("command line: convert takes a model, a file and q8 or q4") {
+  const auto command = parse({"convert", "models/demo", "demo.gguf", "--quantize", "q4", "--threads", "3"});
+  REQUIRE(std::holds_alternative<ConvertCommand>(command));
+  const auto& convert = std::get<ConvertCommand>(command);
+  CHECK(convert.model == "models/demo");
+  CHECK(convert.out == "demo.gguf");
+  CHECK(convert.quantize == "q4");
+  CHECK_FALSE(convert.replaces);
+  CHECK(convert.options.threads == 3);
+  CHECK(std::get<ConvertCommand>(parse({"convert", "a", "b", "--force"})).replaces);
+  CHECK(std::get<ConvertCommand>(parse({"convert", "a", "b"})).quantize == "q8");
+  CHECK(std::get<Message>(parse({"convert", "models/demo"})).exit_status == 64);
+  CHECK(std::get<Message>(parse({"convert", "a", "b", "--quantize", "keep"})).exit_status == 78);
+  for (const auto& described : troupe_manual().commands)
+    for (const auto& option : described.options)
+      if (described.name == "convert" && option.names.front() == "--quantize")
+        CHECK(option.choices == std::vector<std::string>{"q8", "q4"});
+}
+
 TEST_CASE("command line: a bad option is bad configuration, whoever finds it") {
   for (const auto& arguments : std::vector<std::vector<const char*>>{{"serve", "--port"},
                                                                      {"serve", "--port", "nine"},
@@ -90,7 +109,7 @@ TEST_CASE("command line: an unknown command is named, with the nearest known one
   const auto far = std::get<Message>(parse({"bogus"}));
   CHECK(far.exit_status == 64);
   CHECK(contains(far.text, "unknown command 'bogus'"));
-  CHECK(contains(far.text, "serve generate inspect perplexity doctor profile trace completion man"));
+  CHECK(contains(far.text, "serve generate inspect perplexity convert doctor profile trace completion man"));
   CHECK_FALSE(contains(far.text, "worker"));
 }
 
