@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `troupe convert` writes of a model: the keys and tensors of a GGUF file, and what of the model
-// such files have no word for. Reads headers and the tokenizer, no weights.
+// The plan of `troupe convert`: the keys and tensors of a GGUF file that is made of a model, and what of
+// the model such files have no word for. Reads headers and the tokenizer, no weights.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,7 @@ class GgufOutput {
   GgufOutput(const GgufOutput&) = delete;
   GgufOutput& operator=(const GgufOutput&) = delete;
 
-  // What is written so far can be read here: all but the data is there from the beginning.
+  // Readers may open it at once: all but the data is there from the beginning.
   const std::filesystem::path& temporary() const { return temporary_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
   // offset: in the data of the tensor with that index.

@@ -17,8 +17,8 @@
 
 namespace troupe {
 
-// Rows of a tensor that is to be written. Those of views follow each other; views are valid as long as
-// the model's files are open.
+// Rows of a tensor that is to be written, which are those of views in their order. Views are valid as long
+// as the model's files are open.
 struct ConvertedTensor {
   struct Part {
     WeightView view;
@@ -31,11 +31,13 @@ struct ConvertedTensor {
   std::vector<float> values;      // instead of parts: all elements, of F32
 };
 
-// Of a directory's network. Throws std::runtime_error: a tensor has no name in the format.
+// The tensors that a directory's network reads. Throws std::runtime_error: a tensor has no name in the
+// format.
 std::vector<ConvertedTensor> tensors_of_directory(const WeightStore& store, const Network& network,
                                                   const std::string& architecture, BlockFormat format);
 
-// Of another GGUF file, with its names and in its order of rows.
+// All tensors of another GGUF file, with its names and in its order of rows. Throws std::runtime_error: one
+// has a type that is not read here.
 std::vector<ConvertedTensor> tensors_of_gguf(const GgufFile& file, BlockFormat format);
 
 // Makes blocks of a row of values; called by several threads at once. Throws std::range_error: a value is too

@@ -393,4 +393,22 @@ TEST_CASE("gguf config: inspection says what a file holds, also where it can't b
         }).unsupported.find("is not a GGUF file") != std::string::npos);
 }
 
+TEST_CASE("gguf config: names of tensors are found in both directions") {
+  for (const auto& [name, architecture] :
+       {std::pair{"token_embd.weight", "llama"}, std::pair{"output_norm.weight", "qwen2"},
+        std::pair{"blk.17.ffn_norm.weight", "llama"}, std::pair{"blk.17.ffn_norm.weight", "gemma3"},
+        std::pair{"blk.0.attn_k.bias", "qwen2"}, std::pair{"blk.3.attn_qkv.weight", "phi3"},
+        std::pair{"blk.3.ffn_up.weight", "phi3"}, std::pair{"blk.1.ffn_gate_inp.weight", "llama"},
+        std::pair{"blk.1.ffn_gate_inp.weight", "gpt-oss"}, std::pair{"blk.1.attn_sinks.weight", "gpt-oss"},
+        std::pair{"blk.1.post_ffw_norm.weight", "gemma2"}}) {
+    CAPTURE(name);
+    CHECK(gguf_tensor_name(hugging_face_name(name, architecture), architecture) == name);
+  }
+  CHECK(gguf_tensor_name("model.layers.2.block_sparse_moe.experts.11.w2.weight", "llama") ==
+        "blk.2.ffn_down_exps.weight");
+  CHECK(gguf_tensor_name("model.layers.2.mlp.experts.0.up_proj.bias", "gpt-oss") == "blk.2.ffn_up_exps.bias");
+  for (const char* none : {"transformer.wte.weight", "model.layers.2.mlp.fc1.weight", "nothing", ""})
+    CHECK(gguf_tensor_name(none, "llama").empty());
+}
+
 }  // namespace troupe

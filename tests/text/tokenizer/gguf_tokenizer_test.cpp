@@ -244,4 +244,16 @@ TEST_CASE("gguf tokenizer: tokens that fill holes stand for nothing") {
   CHECK(complaint(keys).find("is a token without a text") != std::string::npos);
 }
 
+TEST_CASE("gguf tokenizer: a whole tokenizer.json is read in place of the keys, and refused by its name") {
+  GgufVocabulary keys = byte_level_keys();
+  json tokenizer = byte_level();
+  tokenizer["normalizer"] = {{"type", "NFC"}};
+  keys.huggingface = tokenizer.dump();
+  check_alike(*make_gguf_tokenizer(keys), *load_json(tokenizer));
+  keys.bos_token_id = 278;
+  CHECK(make_gguf_tokenizer(keys)->bos_token() == 278);  // ids are the keys' still
+  keys.huggingface = "{";
+  CHECK(complaint(keys).find("tokenizer.huggingface.json") != std::string::npos);
+}
+
 }  // namespace troupe
