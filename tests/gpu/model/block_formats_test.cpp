@@ -140,4 +140,20 @@ TEST_CASE("block formats: types that are not read have a name, unknown ones have
   CHECK(name_of_ggml_type(0xFFFFFFFF).empty());
 }
 
+TEST_CASE("block formats: blocks of Q8_0 and Q4_0 are written as they were read, others not") {
+  for (const auto format : {BlockFormat::kQ8_0, BlockFormat::kQ4_0}) {
+    std::vector<std::byte> bytes;
+    for (std::size_t i = 0; i < std::size_t{3} * layout_of(format).num_bytes; ++i)
+      bytes.push_back(static_cast<std::byte>(i * 37 + 11));
+    std::vector<QuantizedBlock> blocks(3);
+    read_blocks(format, bytes, blocks);
+    std::vector<std::byte> written(bytes.size());
+    write_blocks(format, blocks, written);
+    CHECK(written == bytes);
+    CHECK_THROWS_AS(write_blocks(format, blocks, std::span(written).first(4)), std::logic_error);
+  }
+  std::vector<std::byte> bytes(layout_of(BlockFormat::kQ5_0).num_bytes);
+  CHECK_THROWS_AS(write_blocks(BlockFormat::kQ5_0, std::vector<QuantizedBlock>(1), bytes), std::logic_error);
+}
+
 }  // namespace troupe
