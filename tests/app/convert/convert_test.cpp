@@ -278,6 +278,30 @@ TEST_CASE("convert: rotations, windows and soft caps are said, and what can't be
   CHECK(!std::filesystem::exists(place.path() / "out.gguf"));
 }
 
+TEST_CASE("convert: Llama 3's scaling becomes divisors, a magnitude that YaRN would not have is refused") {
+  const TemporaryDirectory place;
+  const auto directory = exact_llama(place, true);
+  const auto write_scaling = [&](const json& scaling) {
+    json config = json::parse(test::file_text(directory / "config.json"));
+    config["rope_scaling"] = scaling;
+    place.write("exact/config.json", config.dump());
+  };
+  json scaling = {{"rope_type", "llama3"},
+                  {"factor", 8.0},
+                  {"low_freq_factor", 1.0},
+                  {"high_freq_factor", 4.0},
+                  {"original_max_position_embeddings", 32}};
+  write_scaling(scaling);
+  const auto out = converted(directory, "q8");
+  CHECK(load_model_config(out).rope_divisors.size() == 8);
+  CHECK(answer_of(out, Quantization::kKeep).tokens == answer_of(directory, Quantization::kQ8).tokens);
+  scaling["rope_type"] = "yarn";
+  scaling["attention_factor"] = 1.0;
+  write_scaling(scaling);
+  CHECK(refusal_of({.options = {}, .model = directory.string(), .out = (place.path() / "out").string()}) ==
+        directory.string() + ": its rope_scaling can't be said in a GGUF file");
+}
+
 TEST_CASE("convert: encoders, cells and families without a name in the format are refused by name") {
   const TemporaryDirectory place;
   const auto out = (place.path() / "out.gguf").string();
