@@ -158,7 +158,8 @@ void ProgramRunner::prepare_ranges(const Batch& batch) {
   types_.clear();
   std::uint32_t token = 0;
   for (const auto& slice : batch.slices) {
-    ranges_.push_back({.first_token = token, .num_tokens = slice.num_tokens});
+    ranges_.push_back(
+        {.first_token = token, .num_tokens = slice.num_tokens, .num_padding = slice.num_padding});
     for (std::uint32_t i = 0; i < slice.num_tokens; ++i) {
       positions_.push_back(i);
       types_.push_back(slice.second_text > 0 && i >= slice.second_text ? 1 : 0);

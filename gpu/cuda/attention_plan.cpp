@@ -144,7 +144,10 @@ AttentionPlan plan_self_attention(std::span<const SequenceSlice> slices) {
   std::uint32_t first_token = 0;
   for (const SequenceSlice& slice : slices) {
     for (std::uint32_t row = 0; row < slice.num_tokens; row += kSelfAttentionRows)
-      plan.tiles.push_back({.first_token = first_token, .num_tokens = slice.num_tokens, .first_row = row});
+      plan.tiles.push_back({.first_token = first_token,
+                            .num_tokens = slice.num_tokens,
+                            .num_keys = slice.num_tokens - slice.num_padding,
+                            .first_row = row});
     first_token += slice.num_tokens;
   }
   std::stable_sort(plan.tiles.begin(), plan.tiles.end(),

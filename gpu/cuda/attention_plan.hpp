@@ -52,6 +52,7 @@ inline constexpr std::uint32_t kSelfAttentionRows = 16;
 struct SelfAttentionTile {
   std::uint32_t first_token = 0;  // of the slice, in the batch
   std::uint32_t num_tokens = 0;   // of the slice
+  std::uint32_t num_keys = 0;     // so, too: all but its padding
   std::uint32_t first_row = 0;    // in the slice; there are kSelfAttentionRows, or what is left
 };
 

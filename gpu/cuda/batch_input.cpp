@@ -111,7 +111,7 @@ void fill_slices(const Batch& batch, const AttentionPlan& plan, const BatchInput
   std::uint32_t token = 0;
   BatchRows* rows = input.slices;
   for (const SequenceSlice& slice : batch.slices) {
-    *rows++ = {.first_token = token, .num_tokens = slice.num_tokens};
+    *rows++ = {.first_token = token, .num_tokens = slice.num_tokens, .num_padding = slice.num_padding};
     for (std::uint32_t i = 0; i < slice.num_tokens; ++i, ++token) {
       input.places[token] = {.position = i};
       input.token_types[token] = slice.second_text > 0 && i >= slice.second_text ? 1 : 0;

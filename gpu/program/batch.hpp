@@ -100,6 +100,9 @@ struct SequenceSlice {
   std::int32_t scored_token = -1;  // -1: draw
   // A cell of no state: from this token on the slice is a second text; 0: it has one only.
   std::uint32_t second_text = 0;
+  // So, too: the last so many of its tokens are padding. They are computed as others are, but
+  // not attended to, and are no part of the result. At least one token is none.
+  std::uint32_t num_padding = 0;
   // A cell of rows: its input rows are Batch::input_rows[first_input, first_input + num_inputs).
   std::uint32_t first_input = 0;
   std::uint32_t num_inputs = 0;

@@ -48,9 +48,14 @@ void check_stateless(const SequenceSlice& slice, const CellType& cell) {
   }
   if (slice.input_from_slot) refuse(who + "the input comes from the slot" + where + "has none");
   if (slice.sample) refuse(who + "a token is to be drawn" + where + "gives none");
-  if (slice.second_text >= slice.num_tokens && slice.second_text > 0) {
+  if (slice.num_padding >= slice.num_tokens) {
+    refuse(who + std::to_string(slice.num_padding) + " of its " + std::to_string(slice.num_tokens) +
+           " tokens are padding, at least one must be none");
+  }
+  const std::uint32_t num_content = slice.num_tokens - slice.num_padding;
+  if (slice.second_text >= num_content && slice.second_text > 0) {
     refuse(who + "a second text from token " + std::to_string(slice.second_text) + " on, but it has " +
-           std::to_string(slice.num_tokens));
+           std::to_string(num_content));
   }
 }
 
@@ -141,6 +146,7 @@ void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDes
   }
   const CellType& cell = cell_of(batch, limits);
   if (cell.state == StateKind::kNone) return check_stateless(slice, cell);
+  if (slice.num_padding > 0) refuse(who + "padding, which only encoders have");
   if (cell.state == StateKind::kRows) check_node(batch, slice, cell, limits);
   check_state(batch, slice, limits);
 }

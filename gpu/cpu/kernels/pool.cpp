@@ -11,12 +11,12 @@ void pool_run_task(const PoolArguments& arguments, std::size_t task) {
   const BatchRows& slice = arguments.slices[task];
   const bool is_one = arguments.mode == PoolingMode::kCls || arguments.mode == PoolingMode::kLast;
   const std::size_t first =
-      slice.first_token + (arguments.mode == PoolingMode::kLast ? slice.num_tokens - 1 : 0);
+      slice.first_token + (arguments.mode == PoolingMode::kLast ? slice.num_content() - 1 : 0);
   kernel_table(arguments.isa)
       .pool({
           .x = arguments.x + first * arguments.width,
           .x_stride = arguments.width,
-          .num_rows = is_one ? 1 : slice.num_tokens,
+          .num_rows = is_one ? 1 : slice.num_content(),
           .width = arguments.width,
           .takes_largest = arguments.mode == PoolingMode::kMax,
           .normalizes = arguments.normalizes,

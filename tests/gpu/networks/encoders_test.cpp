@@ -25,13 +25,21 @@
 namespace troupe {
 namespace {
 
-// The batch's texts, with their second ones.
+// The batch's texts, with their second ones. is_padded: to the longest.
 Vectors encode_pairs(const std::filesystem::path& path, const std::vector<test::EncoderResult>& texts,
-                     DataType type, unsigned num_threads) {
+                     DataType type, unsigned num_threads, bool is_padded = false) {
   std::vector<Text> tokens;
-  for (const auto& text : texts) tokens.push_back(text.tokens);
+  std::size_t longest = 0;
+  for (const auto& text : texts) longest = std::max(longest, text.tokens.size());
+  for (const auto& text : texts) {
+    tokens.push_back(text.tokens);
+    if (is_padded) tokens.back().resize(longest, 1);
+  }
   Batch batch = batch_of(tokens);
-  for (std::size_t i = 0; i < texts.size(); ++i) batch.slices[i].second_text = texts[i].second_text;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    batch.slices[i].second_text = texts[i].second_text;
+    batch.slices[i].num_padding = static_cast<std::uint32_t>(tokens[i].size() - texts[i].tokens.size());
+  }
   const auto model = load_cpu_model(
       plan_cpu_model(path, {.compute_type = type, .num_threads = num_threads, .max_batch_tokens = 256}));
   CpuDevice device(model, {.poison_memory = true});
@@ -136,6 +144,17 @@ TEST_CASE("encoders: programs use exactly the weights the network names, in thei
         if (tensor.role == TensorRole::kWeight) used.insert({tensor.name, tensor.fixed_rows, tensor.columns});
       CHECK(named == used);
     }
+  }
+}
+
+TEST_CASE("encoders: texts that are padded to the longest have the bits that they have without") {
+  for (const auto& fixture : test::read_encoder_fixtures()) {
+    CAPTURE(fixture.architecture());
+    const test::TemporaryDirectory directory;
+    fixture.write(directory.path());
+    for (const DataType type : {DataType::kF32, DataType::kBF16})
+      CHECK(encode_pairs(directory.path(), fixture.results, type, 2, true) ==
+            encode_pairs(directory.path(), fixture.results, type, 2));
   }
 }
 

@@ -120,3 +120,16 @@ TEST_CASE("pool: a slice's bits do not depend on what is beside it") {
     }
   });
 }
+
+TEST_CASE("pool: rows of padding do not count") {
+  on_every_backend_once([](auto run) {
+    Input input = ragged_input(100);
+    for (const PoolingMode mode :
+         {PoolingMode::kMean, PoolingMode::kCls, PoolingMode::kMax, PoolingMode::kLast}) {
+      input.slices = {{1, 40, 13}, {43, 100, 99}};
+      const auto padded = run({.mode = mode, .normalizes = true}, input);
+      input.slices = {{1, 27}, {43, 1}};
+      CHECK(run({.mode = mode, .normalizes = true}, input) == padded);
+    }
+  });
+}

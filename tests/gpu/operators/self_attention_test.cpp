@@ -22,6 +22,7 @@ struct Input {
   std::size_t num_heads, head_dim;
   std::vector<std::uint32_t> lengths;  // of slices
   std::vector<float> qkv;              // as the backend's type can hold it
+  std::uint32_t num_padding = 0;       // of the last slice
 
   Input(const OperatorBackend& backend, std::size_t num_heads, std::size_t head_dim,
         std::vector<std::uint32_t> lengths)
@@ -40,6 +41,7 @@ struct Input {
       slices.push_back({first, length});
       first += length;
     }
+    if (num_padding > 0) slices.back().num_padding = num_padding;
     return slices;
   }
 };
@@ -75,6 +77,7 @@ std::vector<float> on_cpu(const OperatorBackend& backend, const Input& input) {
 std::vector<float> on_gpu(const OperatorBackend& backend, const Input& input) {
   std::vector<SequenceSlice> slices;
   for (const std::uint32_t length : input.lengths) slices.emplace_back().num_tokens = length;
+  if (input.num_padding > 0) slices.back().num_padding = input.num_padding;
   const auto plan = cuda::plan_self_attention(slices).tiles;
   DeviceArray<cuda::SelfAttentionTile> tiles(plan);
   TypedBuffer qkv(backend.type, input.qkv),
@@ -101,7 +104,7 @@ std::vector<double> expected_row(const Input& input, const BatchRows& slice, std
   const auto row = [&](std::size_t i, std::size_t part) {
     return input.qkv.data() + ((slice.first_token + i) * 3 + part) * input.width() + head * input.head_dim;
   };
-  std::vector<double> weights(slice.num_tokens), sum(input.head_dim);
+  std::vector<double> weights(slice.num_content()), sum(input.head_dim);
   double total = 0.0;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     double score = 0.0;
@@ -153,6 +156,22 @@ TEST_CASE("self_attention: a slice's bits do not depend on its place or on what 
       Input alone(backend, 2, 32, {slice.num_tokens});
       alone.qkv = rows_of(input.qkv, 3 * input.width(), slice.first_token, slice.num_tokens);
       REQUIRE(run(backend, alone) == rows_of(all, input.width(), slice.first_token, slice.num_tokens));
+    }
+  });
+}
+
+TEST_CASE("self_attention: padding attends as other tokens do, and nothing attends to it") {
+  on_every_backend([](const OperatorBackend& backend) {
+    const double rounding = backend.type == DataType::kF32 ? 0.0 : rounding_of(backend.type);
+    Input input(backend, 2, 32, {5, 70});
+    for (const std::uint32_t num_padding : {1, 31, 69}) {
+      CAPTURE(num_padding);
+      input.num_padding = num_padding;
+      const auto padded = run(backend, input);
+      CHECK(worst_against_f64(input, padded) <= 1e-5 + rounding);
+      Input alone(backend, 2, 32, {70 - num_padding});
+      alone.qkv = rows_of(input.qkv, 3 * input.width(), 5, alone.num_tokens());
+      CHECK(run(backend, alone) == rows_of(padded, input.width(), 5, alone.num_tokens()));
     }
   });
 }

@@ -90,6 +90,14 @@ TEST_CASE("batch check: a slice of a stateless cell is a whole sequence and noth
   CHECK(problem([](auto& slice) { slice.sample = true; }) ==
         "sequence 9: a token is to be drawn, but the cell \"encoder_pass\" gives none");
   CHECK(problem([](auto& slice) { slice.num_tokens = 0; }) == "sequence 9: a slice without tokens");
+  CHECK(problem([](auto& slice) { slice.num_padding = 2; }) == "");
+  CHECK(problem([](auto& slice) { slice.num_padding = 3; }) ==
+        "sequence 9: 3 of its 3 tokens are padding, at least one must be none");
+  CHECK(problem([](auto& slice) { slice.num_padding = slice.second_text = 1; }) == "");
+  CHECK(problem([](auto& slice) {
+          slice.num_padding = 1;
+          slice.second_text = 2;
+        }) == "sequence 9: a second text from token 2 on, but it has 2");
   CHECK(problem([](auto& slice) { slice.slot = 1000; }) == "");  // it has none
 }
 
@@ -104,6 +112,8 @@ TEST_CASE("batch check: a node has one token, rows that exist, and no other's ro
   CHECK(problem([](auto& batch) { batch.slices[1].num_tokens = 2; }) ==
         "sequence 10: 2 tokens in a node, which has one");
   CHECK(problem([](auto& batch) { batch.slices[1].slot = 4; }) == "sequence 10: slot 4 does not exist");
+  CHECK(problem([](auto& batch) { batch.slices[0].num_padding = 1; }) ==
+        "sequence 9: padding, which only encoders have");
   CHECK(problem([](auto& batch) { batch.input_rows[1] = 4; }) == "sequence 10: row 4 does not exist");
   CHECK(problem([](auto& batch) { batch.slices[1].num_inputs = 2; }) ==
         "sequence 10: its input rows are not in the batch");

@@ -32,11 +32,12 @@ void self_attention_run_task(const SelfAttentionArguments& arguments, std::size_
   const std::size_t column = task % arguments.num_heads * arguments.head_dim;
   const float* queries = arguments.qkv + slice.first_token * 3 * width + column;
   const std::size_t output = slice.first_token * width + column;
-  const KvLayout layout = layout_of(slice.num_tokens, arguments.head_dim);
+  const std::size_t num_keys = slice.num_content();
+  const KvLayout layout = layout_of(num_keys, arguments.head_dim);
   kernels.pack_head({.keys = queries + width,
                      .values = queries + 2 * width,
                      .stride = 3 * width,
-                     .num_tokens = slice.num_tokens,
+                     .num_tokens = num_keys,
                      .layout = layout,
                      .pages = scratch});
   kernels.attend(
@@ -44,7 +45,7 @@ void self_attention_run_task(const SelfAttentionArguments& arguments, std::size_
        .query_stride = 3 * width,
        .num_tokens = slice.num_tokens,
        .num_group_heads = 1,
-       .num_visible = slice.num_tokens,
+       .num_visible = num_keys,
        .page_zero = scratch,
        .page_stride = kv_block_bytes(layout),
        .layout = layout,

@@ -61,14 +61,14 @@ __device__ __forceinline__ void load_queries(const SelfAttentionArguments& a, co
   }
 }
 
-// Zeros behind the slice's end.
+// Zeros behind the slice's last key.
 template <typename T>
 __device__ __forceinline__ void load_keys_and_values(const SelfAttentionArguments& a,
                                                      const SelfAttentionTile& tile, unsigned first_key,
                                                      const BlockMemory& memory) {
   for (unsigned i = threadIdx.x; i < kKeys * a.head_dim; i += kThreads) {
     const unsigned key = i / a.head_dim, d = i % a.head_dim;
-    const bool is_there = first_key + key < tile.num_tokens;
+    const bool is_there = first_key + key < tile.num_keys;
     const std::size_t token = std::size_t{tile.first_token} + first_key + key;
     memory.keys[key * (a.head_dim + 1) + d] = is_there ? element_of<T>(a, token, 1, d) : 0.0F;
     memory.values[i] = is_there ? element_of<T>(a, token, 2, d) : 0.0F;
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kThreads) self_attention_kernel(const SelfAtte
   RowStates states{};
 #pragma unroll
   for (unsigned r = 0; r < kRowsOfWarp; ++r) states.highest[r] = kLowest;
-  for (unsigned first_key = 0; first_key < tile.num_tokens; first_key += kKeys) {
+  for (unsigned first_key = 0; first_key < tile.num_keys; first_key += kKeys) {
     __syncthreads();  // everybody is done with the keys before
     load_keys_and_values<T>(a, tile, first_key, memory);
     __syncthreads();
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kThreads) self_attention_kernel(const SelfAtte
               scores);
 #pragma unroll
     for (unsigned r = 0; r < kRowsOfWarp; ++r)
-      scores[r] = first_key + lane < tile.num_tokens ? scores[r] : kLowest;
+      scores[r] = first_key + lane < tile.num_keys ? scores[r] : kLowest;
     weigh_keys(scores, weights, lane, states);
     add_values(a.head_dim, weights, memory.values, lane, states);
   }

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kPoolThreads) pool_kernel(const PoolArguments 
   float* vector = a.vectors + blockIdx.x * std::size_t{a.width};
   float squares[1] = {0.0F};
   for (unsigned column = threadIdx.x; column < a.width; column += kPoolThreads) {
-    const float value = pooled_column(a, x + column, slice.num_tokens);
+    const float value = pooled_column(a, x + column, slice.num_tokens - slice.num_padding);
     vector[column] = value;
     squares[0] += value * value;
   }
