@@ -18,6 +18,7 @@
 #include "engine/trouble.hpp"
 #include "gpu/device.hpp"
 #include "gpu/networks/network.hpp"
+#include "policy/costs/encoder_costs.hpp"
 #include "policy/costs/recompute_cost.hpp"
 #include "policy/pages/restore_choice.hpp"
 #include "policy/serving_settings.hpp"
@@ -57,6 +58,8 @@ struct ServedModel {
   std::int32_t bos_token = -1;
   DataType compute_type = DataType::kF32;
   RecomputeCost recompute_cost = {};  // of a KV page, by what is in front of it
+  EncoderCosts encoder_costs = {};    // of padded batches, where they are planned
+  std::string encoder_cost_key;       // they are kept for it, as learnt since; empty: they are not
 
   // The rule of its graphs, where its cells keep rows; nullopt: it has pages, or encodes in passes.
   std::optional<UnfoldingRule> unfolding() const { return network ? network->unfolding() : std::nullopt; }

@@ -26,7 +26,8 @@
   ADD(TransferPages) ADD(TransfersDone) ADD(DiskDoorbell) ADD(FlushEverything) ADD(ForgetPages)  \
   ADD(WorkerReady) ADD(SubmitBatch) ADD(BatchDone) ADD(StartDevice) ADD(Doorbell)                \
   ADD(PollDevice) ADD(WorkerFailed) ADD(WorkerLost) ADD(WorkerStalled) ADD(AbandonDevice)        \
-  ADD(MeetSupervisor) ADD(DeathsForgiven) ADD(CheckPulse) ADD(StopActors) ADD(SchedulerTick)
+  ADD(MeetSupervisor) ADD(DeathsForgiven) ADD(CheckPulse) ADD(StopActors) ADD(SchedulerTick) \
+  ADD(TimerFired)
 // clang-format on
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
@@ -69,7 +70,7 @@ using SchedulerActor =
                      caf::reacts_to<DiskMayGrow>, caf::reacts_to<ForgetPages>,
                      caf::reacts_to<FlushEverything>, caf::reacts_to<WorkerReady>, caf::reacts_to<BatchDone>,
                      caf::reacts_to<WorkerLost>, caf::reacts_to<MeetSupervisor>,
-                     caf::reacts_to<SchedulerTick>, caf::reacts_to<CheckPulse>>;
+                     caf::reacts_to<SchedulerTick>, caf::reacts_to<TimerFired>, caf::reacts_to<CheckPulse>>;
 
 using PredictorActor = caf::typed_actor<caf::reacts_to<ForecastLength>, caf::reacts_to<LearnLength>>;
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/scheduler.hpp"
 
+#include <algorithm>
+#include <exception>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -9,6 +12,8 @@
 
 #include "actors/model_core_options.hpp"
 #include "policy/admitting/admission.hpp"
+#include "store/encoder_cost_file.hpp"
+#include "telemetry/log.hpp"
 
 namespace troupe {
 namespace {
@@ -63,6 +68,7 @@ SchedulerActor::behavior_type make_scheduler(SchedulerState::Self self, Environm
         self->state.set_supervisor(caf::actor_cast<SupervisorActor>(self->current_sender()));
       },
       [self](const SchedulerTick&) { self->state.tick(); },
+      [self](const TimerFired& message) { self->state.take(message); },
       [self](const CheckPulse& pulse) { self->state.pass_on(pulse); },
   };
 }
@@ -77,6 +83,26 @@ void SchedulerState::initialize(Self self, Environment environment, CacheTierAct
   self_->send(tier_, TransferPages{});  // it knows where to answer
   cores_ = ModelCores(model_core_options(*environment_, secret));
   reports_ = std::make_unique<SchedulerReports>(environment_);
+}
+
+SchedulerState::~SchedulerState() {
+  if (environment_) keep_encoder_costs();
+}
+
+// What batches took is no more than an advantage at the next start.
+void SchedulerState::keep_encoder_costs() const {
+  const auto& directory = environment_->options.store.directory;
+  for (ModelIndex model = 0; directory && model < cores_.num_models(); ++model) {
+    const EncoderCore* encoder = cores_.encoder(model);
+    const std::string& key = environment_->models[model].served.encoder_cost_key;
+    if (encoder == nullptr || key.empty() || encoder->costs().num_learnt() == 0) continue;
+    try {
+      write_encoder_costs(*directory, key, encoder->costs());
+    } catch (const std::exception& error) {
+      log(LogLevel::kWarning, "what was learnt of an encoder's batches is not kept",
+          {{"reason", error.what()}});
+    }
+  }
 }
 
 void SchedulerState::take(const Event& event) {
@@ -182,6 +208,11 @@ void SchedulerState::execute(const ForecastLength& command) {
 
 void SchedulerState::execute(const LearnLength& command) {
   if (predictor_) self_->send(predictor_, command);
+}
+
+void SchedulerState::execute(const SetTimer& command) {
+  const auto wait = command.time - self_->clock().now();
+  self_->delayed_send(self_, std::max(wait, decltype(wait)::zero()), TimerFired{});
 }
 
 // Only while there is something to watch over.

@@ -22,6 +22,11 @@ class SchedulerState {
   using Self = SchedulerActor::stateful_pointer<SchedulerState>;
   static inline const char* name = "scheduler";
 
+  SchedulerState() = default;
+  ~SchedulerState();
+  SchedulerState(const SchedulerState&) = delete;
+  SchedulerState& operator=(const SchedulerState&) = delete;
+
   void initialize(Self self, Environment environment, CacheTierActor tier, PredictorActor predictor,
                   PageSecret secret);
 
@@ -45,6 +50,7 @@ class SchedulerState {
  private:
   using TimePoint = EngineCore::TimePoint;
 
+  void keep_encoder_costs() const;
   void execute(const Emit& command);
   void execute(const SubmitBatch& command);
   void execute(const TransferPages& command);
@@ -53,6 +59,7 @@ class SchedulerState {
   void execute(const DeathsForgiven& command);
   void execute(const ForecastLength& command);
   void execute(const LearnLength& command);
+  void execute(const SetTimer& command);
   void execute(const Flushed& command) { flushes_.erase(command.number); }
   void execute(const IterationReport& command) { reports_->take(command); }
   void execute(const PagesNotIntact& command) { reports_->take(command); }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "app/api_keys.hpp"
+#include "app/costs/encoder_costs.hpp"
 #include "app/costs/page_costs.hpp"
 #include "app/descriptor_limit.hpp"
 #include "app/loading/backend_choice.hpp"
@@ -261,6 +262,16 @@ void keep_pages(std::vector<LoadedModel>& models, const StateDirectory* director
   }
 }
 
+// Where batches are planned by what they take.
+void measure_encoders(std::vector<LoadedModel>& models, const StateDirectory* directory) {
+  for (LoadedModel& model : models) {
+    const bool encodes = !model.served.has_pages() && !model.served.unfolding();
+    if (!encodes || model.options.serving.encoder_batching != EncoderBatching::kDp) continue;
+    model.served.encoder_costs = encoder_costs(model, directory);
+    model.served.encoder_cost_key = encoder_cost_key(model);
+  }
+}
+
 // Responses in the background that the process before this one did not finish.
 std::vector<InterruptedAnswer> interrupted_answers(const std::shared_ptr<const StateDirectory>& directory) {
   std::vector<InterruptedAnswer> interrupted;
@@ -327,6 +338,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
   for_server.tracer = tracer.get();
   EngineOptions engine_settings = engine_options(models.front().options);
   keep_pages(models, state_directory.get(), engine_settings.cache);
+  measure_encoders(models, state_directory.get());
   engine_settings.store.directory = state_directory;
   for_server.interrupted = interrupted_answers(state_directory);
   std::vector<ServedModelInfo> infos;

@@ -143,6 +143,7 @@ class CellCore {
   void take(const ResumeSequence& event);
   void take(const AllowTokens& event);
   void take(const LengthForecast&) {}
+  void take(const TimerFired&) {}
   void take(const WorkerReady& event);
   void take(const BatchDone& event);
   void take(const WorkerLost& event);

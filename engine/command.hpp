@@ -80,6 +80,11 @@ struct LearnLength {
   bool is_whole = false;  // it ended by itself; else it would have become longer
 };
 
+// to the scheduler: TimerFired comes of it then, or a little later
+struct SetTimer {
+  std::chrono::steady_clock::time_point time;
+};
+
 // to the caller of FlushPages
 struct Flushed {
   std::uint64_t number = 0;
@@ -113,7 +118,7 @@ struct DiskDamage {  // transfers that failed, or found other contents than expe
 
 using Command =
     std::variant<Emit, SubmitBatch, TransferPages, DiskGaveWay, WorkerStalled, DeathsForgiven, ForecastLength,
-                 LearnLength, Flushed, IterationReport, PagesNotIntact, DiskDamage>;
+                 LearnLength, SetTimer, Flushed, IterationReport, PagesNotIntact, DiskDamage>;
 using Commands = std::vector<Command>;
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/program/cell.hpp"
+#include "policy/costs/encoder_costs.hpp"
 #include "policy/costs/recompute_cost.hpp"
 #include "policy/pages/page_key.hpp"
 #include "policy/pages/page_transfer.hpp"
@@ -32,6 +33,7 @@ struct CoreOptions {
   // false: SubmitBatch says what is in a batch and has none, for a simulated device.
   bool makes_batches = true;
   PageMapOptions pages;
+  EncoderCosts encoder_costs = {};  // measured before, of an encoder
   // Set: its cells keep rows, and requests are graphs of them (CellCore).
   std::optional<UnfoldingRule> unfolding = {};
 };

@@ -2,6 +2,7 @@
 #include "engine/encoder_core.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,9 @@ namespace {
 // A batch of fewer tokens says little of what one of them costs.
 constexpr std::uint32_t kTellingTokens = 8;
 constexpr double kFollow = 0.2;  // share of the newest batch in a token's time
+
+constexpr std::size_t kPlannedBatches = 4;  // a plan's texts are as many as such full batches have
+constexpr std::int32_t kPaddingToken = 0;   // any that the vocabulary has: nothing looks at it
 
 }  // namespace
 
@@ -119,38 +123,113 @@ void EncoderCore::advance() {
 }
 
 bool EncoderCore::submit(WorkerId id, std::chrono::nanoseconds longest) {
-  Worker& worker = workers_[id];
-  const std::uint32_t max_tokens = max_batch_tokens(worker, longest);
-  Flight flight{.batch_id = last_batch_ + 1, .submitted = now_, .passes = {}};
-  SubmitBatch command{.worker = id, .epoch = worker.health.epoch, .batch_id = flight.batch_id};
-  while (flight.passes.size() < worker.max_rows) {
-    const auto arrival = next_pass(worker);
-    if (!arrival) break;
-    const std::uint32_t num_tokens = passes_.at(*arrival).num_tokens();
-    if (!flight.passes.empty() && flight.num_tokens + num_tokens > max_tokens) break;
-    flight.passes.push_back(*arrival);
-    flight.num_tokens += num_tokens;
-    command.shape.add({.num_tokens = num_tokens, .context_length = 0});
-    start(*arrival, id);
-    if (!suspects_.is_empty()) break;  // it is tried alone
-  }
+  const Worker& worker = workers_[id];
+  if (!is_due(worker)) return false;
+  const EncoderBatching batching = options_.serving.encoder_batching;
+  Flight flight{.batch_id = last_batch_ + 1,
+                .submitted = now_,
+                .size = EncoderBatch(batching, limits_of(worker, longest)),
+                .passes = {}};
+  const bool is_planned = batching == EncoderBatching::kDp && suspects_.is_empty();
+  is_planned ? fill_by_plan(id, flight) : fill_in_turn(id, flight);
   if (flight.passes.empty()) return false;
   last_batch_ += 1;
-  if (options_.makes_batches) {
-    command.batch = make_batch(flight);
-  } else {
-    for (const Arrival arrival : flight.passes)
-      command.steps.push_back({.sequence = passes_.at(arrival).ticket->sequence});
-  }
-  worker.in_flight.push_back(std::move(flight));
-  out_->push_back(std::move(command));
+  out_->push_back(command_of(flight, id));
+  workers_[id].in_flight.push_back(std::move(flight));
   return true;
 }
 
-std::uint32_t EncoderCore::max_batch_tokens(const Worker& worker, std::chrono::nanoseconds longest) const {
-  if (longest.count() <= 0 || worker.token_time <= 0) return worker.max_tokens;
-  return static_cast<std::uint32_t>(
+// A plan that is begun is run to its end. Looks at no more texts than a batch may have. A timer is
+// set for the time at which a batch is due, unless one fires before.
+bool EncoderCore::is_due(const Worker& worker) {
+  const TriggerRule rule = options_.serving.encoder_trigger_rule();
+  if (rule.trigger == BatchTrigger::kHungry || !suspects_.is_empty() || !plan_.empty()) return true;
+  const EncoderBatchLimits limits = limits_of(worker, {});
+  WaitingTexts waiting{.oldest = now_};
+  for (auto pass = passes_.begin(); pass != passes_.end() && waiting.num_texts < limits.max_texts; ++pass) {
+    if (!pass->second.is_admitted || in_batches_.contains(pass->first)) continue;
+    waiting.oldest = std::min(waiting.oldest, pass->second.queued);
+    waiting.num_texts += 1;
+    waiting.num_tokens += pass->second.num_tokens();
+  }
+  if (waiting.num_texts == 0) return false;
+  waiting.run_time = std::chrono::nanoseconds(
+      static_cast<std::int64_t>(worker.token_time * static_cast<double>(waiting.num_tokens)));
+  const TimePoint time = start_time(rule, waiting, limits);
+  if (time <= now_) return true;
+  if (timer_ && *timer_ <= time) return false;
+  timer_ = time;
+  out_->push_back(SetTimer{.time = time});
+  return false;
+}
+
+void EncoderCore::take(const TimerFired&) {
+  if (timer_ && *timer_ <= now_) timer_.reset();
+  advance();
+}
+
+EncoderBatchLimits EncoderCore::limits_of(const Worker& worker, std::chrono::nanoseconds longest) const {
+  EncoderBatchLimits limits{.max_texts = worker.max_rows, .max_tokens = worker.max_tokens};
+  if (longest.count() <= 0 || worker.token_time <= 0) return limits;
+  limits.max_tokens = static_cast<std::uint32_t>(
       std::min<double>(worker.max_tokens, static_cast<double>(longest.count()) / worker.token_time));
+  return limits;
+}
+
+void EncoderCore::fill_in_turn(WorkerId id, Flight& flight) {
+  while (const auto arrival = next_pass(workers_[id])) {
+    if (!flight.size.has_room(passes_.at(*arrival).num_tokens())) return;
+    join(flight, *arrival, id);
+    if (!suspects_.is_empty()) return;  // it is tried alone
+  }
+}
+
+// As much of the plan's next batch as there is room for now.
+void EncoderCore::fill_by_plan(WorkerId id, Flight& flight) {
+  while (flight.passes.empty()) {
+    if (plan_.empty() && !make_plan(limits_of(workers_[id], {}))) return;
+    std::vector<Arrival> left;
+    for (const Arrival arrival : plan_.front()) {
+      if (!is_waiting(arrival)) continue;
+      if (flight.size.has_room(passes_.at(arrival).num_tokens())) {
+        join(flight, arrival, id);
+      } else {
+        left.push_back(arrival);
+      }
+    }
+    if (left.empty()) {
+      plan_.pop_front();
+    } else {
+      plan_.front() = std::move(left);
+    }
+  }
+}
+
+// Takes a few batches' worth of texts in turn: others that come wait for no more than that. The
+// batch with the oldest text comes first. False: none waits.
+bool EncoderCore::make_plan(const EncoderBatchLimits& limits) {
+  std::vector<Arrival> texts;
+  for (const Arrival arrival : flows_.in_turn()) {
+    if (texts.size() >= kPlannedBatches * limits.max_texts) break;
+    if (passes_.at(arrival).is_admitted) texts.push_back(arrival);
+  }
+  const auto length_of = [this](Arrival arrival) { return passes_.at(arrival).num_tokens(); };
+  std::stable_sort(texts.begin(), texts.end(),
+                   [&](Arrival a, Arrival b) { return length_of(a) < length_of(b); });
+  std::vector<std::uint32_t> lengths;
+  for (const Arrival text : texts) lengths.push_back(length_of(text));
+  auto first = texts.begin();
+  for (const std::uint32_t size : plan_encoder_batches(lengths, limits, std::ref(costs_))) {
+    const auto end = first + static_cast<std::ptrdiff_t>(size);
+    plan_.emplace_back(first, end);
+    first = end;
+  }
+  const auto oldest_of = [](const std::vector<Arrival>& batch) {
+    return *std::min_element(batch.begin(), batch.end());
+  };
+  std::sort(plan_.begin(), plan_.end(),
+            [&](const auto& a, const auto& b) { return oldest_of(a) < oldest_of(b); });
+  return !plan_.empty();
 }
 
 // The next to join a batch. A suspect (policy/health/suspects.hpp) goes alone.
@@ -169,6 +248,12 @@ std::optional<EncoderCore::Arrival> EncoderCore::next_pass(const Worker& worker)
   return chosen ? std::optional(waiting[*chosen]) : std::nullopt;
 }
 
+void EncoderCore::join(Flight& flight, Arrival arrival, WorkerId worker) {
+  flight.size.add(passes_.at(arrival).num_tokens());
+  flight.passes.push_back(arrival);
+  start(arrival, worker);
+}
+
 void EncoderCore::start(Arrival arrival, WorkerId worker) {
   Pass& pass = passes_.at(arrival);
   flows_.start(pass.flow, arrival);
@@ -184,6 +269,21 @@ void EncoderCore::start(Arrival arrival, WorkerId worker) {
                                               .epoch = workers_[worker].health.epoch});
 }
 
+SubmitBatch EncoderCore::command_of(const Flight& flight, WorkerId id) const {
+  SubmitBatch command{.worker = id, .epoch = workers_[id].health.epoch, .batch_id = flight.batch_id};
+  if (options_.makes_batches) command.batch = make_batch(flight);
+  for (const Arrival arrival : flight.passes) {
+    const Pass& pass = passes_.at(arrival);
+    command.shape.add({.num_tokens = num_slice_tokens(flight, pass), .context_length = 0});
+    if (!options_.makes_batches) command.steps.push_back({.sequence = pass.ticket->sequence});
+  }
+  return command;
+}
+
+std::uint32_t EncoderCore::num_slice_tokens(const Flight& flight, const Pass& pass) const {
+  return flight.size.is_padded() ? flight.size.longest() : pass.num_tokens();
+}
+
 std::shared_ptr<const Batch> EncoderCore::make_batch(const Flight& flight) const {
   auto batch = std::make_shared<Batch>();
   batch->id = flight.batch_id;
@@ -191,10 +291,12 @@ std::shared_ptr<const Batch> EncoderCore::make_batch(const Flight& flight) const
     const Pass& pass = passes_.at(arrival);
     SequenceSlice slice;
     slice.sequence = pass.ticket->sequence;
-    slice.num_tokens = pass.num_tokens();
+    slice.num_tokens = num_slice_tokens(flight, pass);
+    slice.num_padding = slice.num_tokens - pass.num_tokens();
     slice.second_text = pass.ticket->second_text;
-    batch->slices.push_back(std::move(slice));
     batch->token_ids.insert(batch->token_ids.end(), pass.ticket->prompt.begin(), pass.ticket->prompt.end());
+    batch->token_ids.insert(batch->token_ids.end(), slice.num_padding, kPaddingToken);
+    batch->slices.push_back(std::move(slice));
   }
   return batch;
 }
@@ -233,8 +335,11 @@ void EncoderCore::finish(const Worker& worker, const Flight& flight, const Batch
 }
 
 void EncoderCore::learn(Worker& worker, const Flight& flight, std::chrono::nanoseconds time) {
-  if (flight.num_tokens < kTellingTokens) return;
-  const double token_time = static_cast<double>(time.count()) / flight.num_tokens;
+  const auto spent = static_cast<double>(time.count());
+  if (options_.serving.encoder_batching == EncoderBatching::kDp)
+    costs_.learn(flight.size.longest(), flight.size.num_texts(), spent);
+  if (flight.size.num_computed() < kTellingTokens) return;
+  const double token_time = spent / flight.size.num_computed();
   worker.token_time += (worker.token_time == 0 ? 1.0 : kFollow) * (token_time - worker.token_time);
 }
 
@@ -282,7 +387,7 @@ void EncoderCore::report(WorkerId id, const Worker& worker, const Flight& flight
                                   .begun = std::max(flight.submitted, worker.health.last_done),
                                   .ended = now_,
                                   .network_nanoseconds = result ? result->network_nanoseconds : 0,
-                                  .num_tokens = flight.num_tokens,
+                                  .num_tokens = flight.size.num_computed(),
                                   .num_sequences = static_cast<std::uint32_t>(flight.passes.size()),
                                   .num_running = static_cast<std::uint32_t>(in_batches_.size()),
                                   .num_waiting = static_cast<std::uint32_t>(num_waiting()),

@@ -2,7 +2,8 @@
 // The scheduler of a model that encodes each input in one pass, as a deterministic
 // state machine like EngineCore: events in, commands out. A pass needs no pages and
 // no slot; what waits joins the next batch in the order of its flow's turns, as far as
-// tokens, rows and the batch's time allow.
+// tokens, rows and the batch's time allow. It may be padded, cut by a plan, and wait for
+// others (policy/forming/encoder_batches.hpp, batch_trigger.hpp).
 //
 //   waiting ──batch──► in flight ──► ended
 //      ▲                   │
@@ -27,6 +28,9 @@
 #include "engine/workers.hpp"
 #include "policy/admitting/admission.hpp"
 #include "policy/admitting/fair_queue.hpp"
+#include "policy/costs/encoder_costs.hpp"
+#include "policy/forming/batch_trigger.hpp"
+#include "policy/forming/encoder_batches.hpp"
 #include "policy/health/suspects.hpp"
 
 namespace troupe {
@@ -35,7 +39,7 @@ class EncoderCore {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  explicit EncoderCore(CoreOptions options) : options_(std::move(options)) {}
+  explicit EncoderCore(CoreOptions options) : options_(std::move(options)), costs_(options_.encoder_costs) {}
 
   // Appends commands to out. `now` never goes back.
   void on(const Event& event, TimePoint now, Commands& out);
@@ -57,6 +61,8 @@ class EncoderCore {
   Trouble trouble() const { return workers_.trouble(); }
   bool is_given_up() const { return is_given_up_; }
   const AdmissionTicket* find(SequenceId id) const;  // null: it has ended
+  // Times of padded batches, as measured and as seen since; learnt with EncoderBatching::kDp only.
+  const EncoderCosts& costs() const { return costs_; }
 
  private:
   friend class Fingerprint;  // as in EngineCore
@@ -76,9 +82,9 @@ class EncoderCore {
   struct Flight {
     std::uint64_t batch_id = 0;
     TimePoint submitted;
-    std::uint32_t num_tokens = 0;
+    EncoderBatch size;
     std::vector<Arrival> passes;  // one a slice; some may have left meanwhile
-    WorkerHealth::Owed owed() const { return {.submitted = submitted, .num_tokens = num_tokens}; }
+    WorkerHealth::Owed owed() const { return {.submitted = submitted, .num_tokens = size.num_computed()}; }
   };
   struct Worker {
     WorkerHealth health;
@@ -94,6 +100,7 @@ class EncoderCore {
   void take(const ResumeSequence&) {}
   void take(const AllowTokens&) {}
   void take(const LengthForecast&) {}
+  void take(const TimerFired&);
   void take(const WorkerReady& event);
   void take(const BatchDone& event);
   void take(const WorkerLost& event);
@@ -109,9 +116,19 @@ class EncoderCore {
   void admit(Arrival arrival);
   void advance();
   bool submit(WorkerId id, std::chrono::nanoseconds longest);
-  std::uint32_t max_batch_tokens(const Worker& worker, std::chrono::nanoseconds longest) const;
+  bool is_due(const Worker& worker);
+  EncoderBatchLimits limits_of(const Worker& worker, std::chrono::nanoseconds longest) const;
+  void fill_in_turn(WorkerId id, Flight& flight);
+  void fill_by_plan(WorkerId id, Flight& flight);
+  bool make_plan(const EncoderBatchLimits& limits);
+  bool is_waiting(Arrival arrival) const {
+    return passes_.contains(arrival) && !in_batches_.contains(arrival);
+  }
   std::optional<Arrival> next_pass(const Worker& worker) const;
+  void join(Flight& flight, Arrival arrival, WorkerId worker);
   void start(Arrival arrival, WorkerId worker);
+  SubmitBatch command_of(const Flight& flight, WorkerId id) const;
+  std::uint32_t num_slice_tokens(const Flight& flight, const Pass& pass) const;
   std::shared_ptr<const Batch> make_batch(const Flight& flight) const;
   void finish(const Worker& worker, const Flight& flight, const BatchResult& result);
   void learn(Worker& worker, const Flight& flight, std::chrono::nanoseconds time);
@@ -134,6 +151,9 @@ class EncoderCore {
   FairQueue flows_;
   std::size_t num_new_ = 0;  // passes that are new, all of them waiting
   Suspects suspects_;
+  EncoderCosts costs_;
+  std::deque<std::vector<Arrival>> plan_;  // kDp: batches to come; some texts may have left meanwhile
+  std::optional<TimePoint> timer_;         // the next one that was set and has not fired
   std::vector<std::uint64_t> flushes_;
   bool is_given_up_ = false;
   std::uint64_t last_arrival_ = 0;

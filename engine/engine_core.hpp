@@ -164,6 +164,7 @@ class EngineCore {
   void take(const ResumeSequence& event);
   void take(const AllowTokens& event);
   void take(const LengthForecast& event);
+  void take(const TimerFired&) {}  // it sets none
   void take(const WorkerReady& event);
   void take(const BatchDone& event);
   void take(const WorkerLost& event);

@@ -99,9 +99,11 @@ struct FlushPages {
 };
 // Time has passed: every kQueueCheckInterval while there are sequences.
 struct SchedulerTick {};
+// The time of a SetTimer has come, of whichever model.
+struct TimerFired {};
 
 using Event = std::variant<Admit, StopSequence, PauseSequence, ResumeSequence, AllowTokens, LengthForecast,
                            WorkerReady, BatchDone, WorkerLost, TransfersDone, DiskShort, DiskMayGrow,
-                           ForgetPages, FlushPages, SchedulerTick>;
+                           ForgetPages, FlushPages, SchedulerTick, TimerFired>;
 
 }  // namespace troupe

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "policy/admitting/waiting_line.hpp"
+#include "policy/forming/batch_trigger.hpp"
+#include "policy/forming/encoder_batches.hpp"
 #include "policy/lengths/reservation.hpp"
 #include "policy/setting.hpp"
 
@@ -36,6 +38,10 @@ struct ServingSettings {
   double reserved_quantile = 0.6;  // kPredicted: this share of answers fits its reservation
   AdmissionOrder admission_order = AdmissionOrder::kArrival;  // of a flow's requests
   double most_wait = 4;                                       // where that is by length, the k of WaitingLine
+  EncoderBatching encoder_batching = EncoderBatching::kRagged;
+  BatchTrigger encoder_trigger = BatchTrigger::kHungry;
+  std::chrono::milliseconds encoder_timeout{5};    // as TriggerRule
+  std::chrono::milliseconds encoder_objective{0};  // so, too
   EvictionPolicy cache_policy = EvictionPolicy::kValue;
   // By value, what a page is worth is divided by its age to this power; Pensieve's: 1.
   double age_exponent = 1.5;
@@ -49,6 +55,9 @@ struct ServingSettings {
   // Is anything decided by how long answers are likely to be?
   bool foresees_lengths() const {
     return reservation == ReservationPolicy::kPredicted || admission_order != AdmissionOrder::kArrival;
+  }
+  TriggerRule encoder_trigger_rule() const {
+    return {.trigger = encoder_trigger, .timeout = encoder_timeout, .objective = encoder_objective};
   }
   bool keeps_prefixes() const { return cache_policy != EvictionPolicy::kNone; }
 };
@@ -94,6 +103,18 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
       {"scheduler.most_wait", "--most-wait",
        "by length, while a request waits at most so many times the work starts that was in front of it",
        &S::most_wait, 0, 1000},
+      {"scheduler.encoder_batching", "--encoder-batching",
+       "batches of encoders: ragged (no padding), padded (all that wait, padded to the longest), none (one "
+       "text), or dp (padded, cut for the least time, by measured costs)",
+       &S::encoder_batching, 0, 0, {"ragged", "padded", "none", "dp"}},
+      {"scheduler.encoder_trigger", "--encoder-trigger",
+       "when an encoder's batch starts: hungry (as soon as the device is free) or lazy (when it is full, at "
+       "the time-out, or as late as half of the objective allows)",
+       &S::encoder_trigger, 0, 0, {"hungry", "lazy"}},
+      {"scheduler.encoder_timeout_milliseconds", "--encoder-timeout-milliseconds",
+       "lazy: longest wait of a text for others", &S::encoder_timeout, 0, 60000},
+      {"scheduler.encoder_objective_milliseconds", "--encoder-objective-milliseconds",
+       "lazy: the latency that a text is to have; 0: none is wanted", &S::encoder_objective, 0, 600000},
       {"cache.policy", "--cache-policy",
        "which KV goes first when there is no room: value (cheap to compute again, long unused), "
        "lru, or none to keep nothing", &S::cache_policy, 0, 0, {"value", "lru", "none"}},

@@ -123,11 +123,19 @@ void Fingerprint::add_core(const EncoderCore& core) {
     add(worker.in_flight.size());
     for (const EncoderCore::Flight& flight : worker.in_flight) {
       add_time(flight.submitted);
-      add(flight.num_tokens);
+      add(flight.size.num_computed());
       add(flight.passes.size());
       for (const std::uint64_t arrival : flight.passes) add(id_of(arrival));
     }
   }
+  add(core.costs_.num_learnt());
+  add(core.plan_.size());
+  for (const auto& batch : core.plan_) {
+    add(batch.size());
+    for (const std::uint64_t arrival : batch) add(id_of(arrival));
+  }
+  add(core.timer_.has_value());
+  if (core.timer_) add_time(*core.timer_);
   add_flows(core.flows_, id_of);
   add_suspects(core.suspects_);
   add(core.num_new_);

@@ -173,6 +173,26 @@ TEST_CASE("embedding: a request that has begun is finished, however long it take
   CHECK(std::all_of(small.begin(), small.end(), [](const auto& sink) { return sink->embedded.has_value(); }));
 }
 
+TEST_CASE("embedding: padded, planned or waiting for others, texts get the vectors that they have without") {
+  for (const EncoderBatching arm : {EncoderBatching::kPadded, EncoderBatching::kNone, EncoderBatching::kDp}) {
+    SimSettings settings = settings_with_encoder();
+    settings.options.serving.encoder_batching = arm;
+    settings.options.serving.encoder_trigger = BatchTrigger::kLazy;
+    settings.options.serving.encoder_timeout = milliseconds(20);
+    SimWorld world(settings);
+    std::vector<std::shared_ptr<VectorSink>> sinks;
+    for (std::size_t i = 0; i < 12; ++i) {
+      sinks.push_back(std::make_shared<VectorSink>());
+      world.engine().embed(request_of({std::string(1 + 3 * i, 'x')}), sinks.back());
+    }
+    world.run();
+    for (std::size_t i = 0; i < sinks.size(); ++i) {
+      REQUIRE(sinks[i]->embedded.has_value());
+      CHECK(input(*sinks[i]->embedded, 0) == vector_of(std::string(1 + 3 * i, 'x')));
+    }
+  }
+}
+
 TEST_CASE("embedding: of several inputs the one at fault is named") {
   SimWorld world(settings_with_encoder());
   EmbeddingRequest request = request_of({"a", "b"});

@@ -84,7 +84,7 @@ BatchResult SimEncoder::collect(Ticket ticket) {
   }
   std::span<const std::int32_t> tokens = submitted.batch->token_ids;
   for (const auto& slice : submitted.batch->slices) {
-    const auto vector = sim_vector(tokens.first(slice.num_tokens));
+    const auto vector = sim_vector(tokens.first(slice.num_tokens - slice.num_padding));
     result.vectors.insert(result.vectors.end(), vector.begin(), vector.end());
     tokens = tokens.subspan(slice.num_tokens);
   }
