@@ -15,6 +15,7 @@
 #include "actors/request.hpp"
 #include "actors/request/answer/answer_splitting.hpp"
 #include "actors/request/answer/output_guide.hpp"
+#include "actors/request/answer/shared_vectors.hpp"
 #include "actors/request/answer/text_quota.hpp"
 #include "actors/response_store.hpp"
 #include "actors/scheduler.hpp"
@@ -24,6 +25,11 @@ namespace {
 
 bool is_bound_to_form(const ServedModel& model, const GenerationRequest& request) {
   return request.form || binds_calls(model, request);
+}
+
+std::shared_ptr<SharedVectors> make_vectors(const ServingSettings& serving, const Metrics& metrics) {
+  if (serving.vector_cache_bytes == 0) return nullptr;
+  return std::make_shared<SharedVectors>(serving.vector_cache_bytes, serving.keep_vectors_for, metrics);
 }
 
 }  // namespace
@@ -42,6 +48,7 @@ ActorEngine::ActorEngine(caf::actor_system& system, std::vector<EngineModel> mod
                        .census = std::make_shared<ActorCensus>(),
                        .door = std::make_shared<EngineDoor>(options.serving.max_waiting),
                        .prompt_text = std::make_shared<TextQuota>(options.max_prompt_bytes),
+                       .vectors = make_vectors(options.serving, metrics),
                        .forms = std::make_shared<OutputForms>(num_models),
                        .turns = std::make_shared<TurnMemory>(options.turn_memory),
                        .has_threads = settings.has_threads});

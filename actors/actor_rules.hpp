@@ -36,6 +36,7 @@ namespace troupe {
 
 class OutputForms;
 class RequestRegistry;
+class SharedVectors;
 class TextQuota;
 
 // How many actors' states exist. Any thread.
@@ -75,6 +76,7 @@ struct ActorEnvironment {
   std::shared_ptr<ActorCensus> census;
   std::shared_ptr<EngineDoor> door;
   std::shared_ptr<TextQuota> prompt_text;
+  std::shared_ptr<SharedVectors> vectors;  // null: none are kept
   std::shared_ptr<OutputForms> forms;
   std::shared_ptr<TurnMemory> turns;
   bool has_threads = true;  // false in tests: what would be detached is scheduled

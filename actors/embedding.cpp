@@ -8,6 +8,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/request/answer/shared_vectors.hpp"
 #include "actors/request/prompt/prompt_encoding.hpp"
 #include "actors/request/trace/request_log.hpp"
 #include "telemetry/log.hpp"
@@ -113,12 +114,13 @@ void EmbeddingState::begin_request() {
   feed();
 }
 
-// The next inputs, as many as there is room for.
+// The next inputs, as many as there is room for; the end, if all have their vectors.
 void EmbeddingState::feed() {
   const std::size_t at_once = has_begun_ ? kInputsAtOnce : 1;
   while (!start_.stream->is_over() && next_ < num_inputs() &&
          encoding_.size() + with_scheduler_.size() < at_once)
     encode(next_++);
+  if (!start_.stream->is_over() && num_done_ == num_inputs()) finish();
 }
 
 void EmbeddingState::encode(std::size_t input) {
@@ -149,6 +151,7 @@ void EmbeddingState::take_prompt(const PromptEncoded& encoded) {
   encoding_.erase(encoded.sequence);
   if (!encoded.prompt) return fail(encoded.error, encoded.sequence);
   admit(encoded.sequence, *encoded.prompt);
+  feed();
 }
 
 void EmbeddingState::admit(SequenceId sequence, EncodedPrompt prompt) {
@@ -160,6 +163,14 @@ void EmbeddingState::admit(SequenceId sequence, EncodedPrompt prompt) {
   if (const auto refusal = start_.stream->charge_prompt(num_charged, 0, self_->clock().now()))
     return fail(*refusal, sequence);
   usage_.prompt_tokens += static_cast<std::uint32_t>(num_charged);
+  if (environment_->vectors && !prompt.graph) {
+    VectorInput input{
+        .model = ticket->model, .second_text = prompt.second_text, .tokens = std::move(prompt.tokens)};
+    const auto kept = environment_->vectors->find(start_.request->tenant, input, self_->clock().now());
+    if (kept) return keep_vector(sequence, *kept);
+    prompt.tokens = input.tokens;
+    asked_.emplace(sequence, std::move(input));
+  }
   ticket->prompt = std::move(prompt.tokens);
   ticket->graph = std::move(prompt.graph);
   if (ticket->graph)
@@ -220,15 +231,23 @@ void EmbeddingState::take_vector(const Encoded& encoded) {
   if (start_.stream->is_over() || with_scheduler_.erase(encoded.sequence) == 0) return;
   if (const auto tree = trees_.find(encoded.sequence); tree != trees_.end()) {
     take_nodes(encoded, tree->second);
+    num_done_ += 1;
   } else {
-    size_ = encoded.vector.size();
-    vectors_.resize(num_inputs() * size_);
-    const auto input = static_cast<std::size_t>(encoded.sequence - start_.first_id);
-    std::copy(encoded.vector.begin(), encoded.vector.end(),
-              vectors_.begin() + static_cast<std::ptrdiff_t>(input * size_));
+    keep_vector(encoded.sequence, encoded.vector);
   }
+  if (auto asked = asked_.extract(encoded.sequence))
+    environment_->vectors->put(start_.request->tenant, std::move(asked.mapped()), encoded.vector,
+                               self_->clock().now());
+  feed();
+}
+
+// An input's vector, from wherever.
+void EmbeddingState::keep_vector(SequenceId sequence, const std::vector<float>& vector) {
+  size_ = vector.size();
+  vectors_.resize(num_inputs() * size_);
+  const auto input = static_cast<std::size_t>(sequence - start_.first_id);
+  std::copy(vector.begin(), vector.end(), vectors_.begin() + static_cast<std::ptrdiff_t>(input * size_));
   num_done_ += 1;
-  num_done_ == num_inputs() ? finish() : feed();
 }
 
 // In the order of the tree's nodes.
@@ -245,6 +264,10 @@ void EmbeddingState::finish() {
   for (const auto& [sequence, tree] : trees_) {
     trees.push_back({.num_nodes = static_cast<std::uint32_t>(tree.node_results.size()), .root = tree.root});
     vectors_.insert(vectors_.end(), tree.vectors.begin(), tree.vectors.end());
+  }
+  if (!has_begun_) {  // it never had to queue
+    start_.stream->keep_charges();
+    trace_->mark_accepted();
   }
   const auto now = self_->clock().now();
   const Metrics& metrics = environment_->metrics;

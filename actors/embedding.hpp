@@ -5,6 +5,7 @@
 //
 //   begin ─► first input ─► its turn ─► the others, kInputsAtOnce at a time ─► vectors ─► over
 //
+// An input whose vector is kept (shared_vectors.hpp) has it at once, and is charged as others are.
 // The first input queues as any request does; with its turn the request has begun, and
 // its other inputs are neither refused nor displaced for want of room; a tenant's max_tokens may refuse them.
 // Cancel and the failure of one input lead to `over` from everywhere.
@@ -26,6 +27,7 @@
 #include "actors/request/embedding_request.hpp"
 #include "actors/request/prompt/encoded_prompt.hpp"
 #include "actors/request/trace/request_trace.hpp"
+#include "policy/vectors/vector_cache.hpp"
 
 namespace troupe {
 
@@ -74,6 +76,7 @@ class EmbeddingState {
   const ServedModel& model() const { return environment_->models[start_.request->model].served; }
   std::size_t num_inputs() const { return start_.request->inputs.size(); }
   void feed();
+  void keep_vector(SequenceId sequence, const std::vector<float>& vector);
   void encode(std::size_t input);
   void admit(SequenceId sequence, EncodedPrompt prompt);
   bool lease_nodes(std::size_t num_nodes, SequenceId sequence);
@@ -94,9 +97,10 @@ class EmbeddingState {
   bool has_begun_ = false;
   std::size_t next_ = 0;  // input
   std::set<SequenceId> encoding_, with_scheduler_;
-  std::vector<float> vectors_;             // [inputs, size]; those that have come
-  std::map<SequenceId, TreeInput> trees_;  // in their order
-  std::size_t num_nodes_ = 0;              // of the trees that are encoded
+  std::map<SequenceId, VectorInput> asked_;  // of those with the scheduler, where vectors are kept
+  std::vector<float> vectors_;               // [inputs, size]; those that have come
+  std::map<SequenceId, TreeInput> trees_;    // in their order
+  std::size_t num_nodes_ = 0;                // of the trees that are encoded
   std::size_t size_ = 0;
   std::size_t num_done_ = 0;
   Usage usage_;

@@ -46,6 +46,9 @@ struct ServingSettings {
   // By value, what a page is worth is divided by its age to this power; Pensieve's: 1.
   double age_exponent = 1.5;
   std::chrono::milliseconds keep_for{0};  // pages not used for so long go; 0: they stay
+  // Vectors of encoders that are kept to answer the same input again; 0: none.
+  std::uint64_t vector_cache_bytes = 0;
+  std::chrono::milliseconds keep_vectors_for{3'600'000};
   // Copies leave for the host ahead of need while fewer pages of a device than this
   // share could be given away at once (Pensieve, §3.4.3).
   double copy_ahead_below = 0.25;
@@ -123,6 +126,11 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
        "power (1: as in Pensieve)", &S::age_exponent, 0, 8},
       {"cache.keep_days", "--cache-keep-days",
        "KV that was not used for so many days goes; 0: it stays", &S::keep_for, 0, 36500, {}, Unit::kDays},
+      {"cache.vector_space", "--cache-vector-space",
+       "memory for vectors of encoders, by which an input that comes again from the same tenant is answered "
+       "without computing it; 0: none are kept", &S::vector_cache_bytes, 0, UINT64_MAX, {}, Unit::kBytes},
+      {"cache.vector_seconds", "--cache-vector-seconds", "vectors are kept for so long",
+       &S::keep_vectors_for, 1, 31536000, {}, Unit::kSeconds},
       {"cache.copy_ahead_percent", "--cache-copy-ahead-percent",
        "copy KV to the host ahead of need while less than this share of pages could be given away "
        "at once", &S::copy_ahead_below, 0, 100, {}, Unit::kPercent},

@@ -459,11 +459,17 @@ void Metrics::define_the_rest() {
       make.counter("troupe_unexpected_messages_total", "Messages that no actor handler expected.");
   actor_failures = make.counter("troupe_actor_failures_total", "Actors that died of an error.");
 
+  vector_cache_queries = make.counter("troupe_embedding_cache_queries_total",
+                                      "Inputs that were looked up among the vectors that are kept.");
+  vector_cache_hits = make.counter("troupe_embedding_cache_hits_total",
+                                   "Inputs that were answered by a vector that was kept.");
+  vector_cache_bytes = make.gauge("troupe_embedding_cache_bytes", "Memory of vectors that are kept.");
   embedding_requests = make.counter("troupe_embedding_requests_total",
                                     "Requests for embeddings, classes, scores and ranks answered.");
   encoder_batches = make.counter("troupe_encoder_batches_total", "Batches of models that encode.");
   encoder_inputs = make.counter("troupe_encoder_inputs_total", "Inputs in batches of models that encode.");
-  encoder_tokens = make.counter("troupe_encoder_tokens_total", "Tokens in batches of models that encode.");
+  encoder_tokens = make.counter("troupe_encoder_tokens_total",
+                                "Tokens in batches of models that encode, padding included.");
 
   responses_stored = make.counter("troupe_responses_stored_total", "Responses kept to be continued.");
   store_failures = make.counter("troupe_store_failures_total", "Operations on stored responses that failed.");

@@ -127,6 +127,8 @@ class Metrics {
   Counter embedding_requests;  // answered
   Histogram embedding_time;    // seconds, arrival to answer
   Counter encoder_batches, encoder_inputs, encoder_tokens;
+  Counter vector_cache_queries, vector_cache_hits;  // inputs
+  Gauge vector_cache_bytes;
 
   // iterations, of models that generate
   Counter iterations, preemptions, worker_restarts;

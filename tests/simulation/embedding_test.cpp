@@ -193,6 +193,45 @@ TEST_CASE("embedding: padded, planned or waiting for others, texts get the vecto
   }
 }
 
+TEST_CASE("embedding: an input that comes again from its tenant is answered without a batch") {
+  SimSettings settings = settings_with_encoder();
+  settings.options.serving.vector_cache_bytes = 1U << 20U;
+  SimWorld world(settings);
+  const auto ask = [&](const std::string& tenant, const std::vector<std::string>& texts) {
+    EmbeddingRequest request = request_of(texts);
+    request.tenant = tenant;
+    const auto sink = std::make_shared<VectorSink>();
+    world.engine().embed(std::move(request), sink);
+    world.run();
+    REQUIRE(sink->embedded.has_value());
+    return *sink->embedded;
+  };
+  const Embedded first = ask("a", {"abc", "hello"});
+  CHECK(world.metric("troupe_encoder_inputs_total") == 2);
+  const Embedded again = ask("a", {"abc", "hello"});
+  CHECK(again.vectors == first.vectors);
+  CHECK(again.prompt_tokens == first.prompt_tokens);
+  CHECK(world.metric("troupe_encoder_inputs_total") == 2);
+  CHECK(ask("a", {"new", "abc", "other"}).vectors.size() == 6);  // some of a request
+  CHECK(world.metric("troupe_encoder_inputs_total") == 4);
+  CHECK(ask("b", {"abc"}).vectors == vector_of("abc"));  // another's
+  CHECK(world.metric("troupe_encoder_inputs_total") == 5);
+  CHECK(world.metric("troupe_embedding_requests_total") == 4);
+  CHECK(world.metric("troupe_embedding_cache_queries_total") == 8);
+  CHECK(world.metric("troupe_embedding_cache_hits_total") == 3);
+  CHECK(world.metric("troupe_embedding_cache_bytes") > 0);
+}
+
+TEST_CASE("embedding: vectors are not kept unless that is asked for") {
+  SimWorld world(settings_with_encoder());
+  for (int i = 0; i < 2; ++i) {
+    world.engine().embed(request_of({"abc"}), std::make_shared<VectorSink>());
+    world.run();
+  }
+  CHECK(world.metric("troupe_encoder_inputs_total") == 2);
+  CHECK(world.metric("troupe_embedding_cache_queries_total") == 0);
+}
+
 TEST_CASE("embedding: of several inputs the one at fault is named") {
   SimWorld world(settings_with_encoder());
   EmbeddingRequest request = request_of({"a", "b"});
