@@ -28,10 +28,10 @@
 
 #include "app/costs/encoder_cost_probe.hpp"
 #include "app/loading/model_loading.hpp"
-#include "bench/models.hpp"
 #include "bench/processor_time.hpp"
 #include "bench/statistics.hpp"
 #include "engine/encoder_core.hpp"
+#include "gpu/cpu/cpu_device.hpp"
 #include "gpu/model/random_model.hpp"
 
 using namespace troupe;
@@ -274,7 +274,7 @@ Runs run_seeds(const Workload& workload, std::uint32_t num_texts, std::uint64_t 
 
 std::string minilm_directory() {
   const auto directory = std::filesystem::temp_directory_path() / "troupe_bench_minilm";
-  if (std::filesystem::exists(directory / "tokenizer_config.json")) return directory.string();
+  if (std::filesystem::exists(directory / "model.safetensors")) return directory.string();
   ModelConfig config;
   config.architecture = "BertModel";
   config.hidden_size = 384;
@@ -287,22 +287,26 @@ std::string minilm_directory() {
   config.norm_epsilon = 1e-12F;
   config.encoder = EncoderConfig{};
   write_random_bert(directory, config, 1);
-  bench::add_demo_tokenizer(directory);
   return directory.string();
 }
 
 int run(std::uint32_t num_texts, std::uint64_t num_seeds) {
-  Options options;
-  options.models.front().dir = minilm_directory();
-  options.serving.max_batch_tokens = kMostTokens;
-  options.serving.max_batch_sequences = kMostTexts;
-  const LoadedModel model = load_model(options);
+  CpuModelSettings settings;
+  settings.num_slots = kMostTexts;
+  settings.max_batch_tokens = kMostTokens;
+  const auto on_cpu = load_cpu_model(plan_cpu_model(minilm_directory(), settings));
+  LoadedModel model;
+  model.served.network = on_cpu->network;
+  model.served.compute_type = on_cpu->compute_type;
+  model.make_device = [&](WorkerId) { return std::make_unique<CpuDevice>(on_cpu); };
   ProbedDevice device(model);
   const auto begin = Clock::now();
   const EncoderCosts costs = measure_encoder_costs(device, 2);
-  std::printf("MiniLM's shape, random weights, %s; %u texts, %llu seeds; costs measured in %.1f s\n\n",
-              model.device_summary.c_str(), num_texts, static_cast<unsigned long long>(num_seeds),
-              std::chrono::duration<double>(Clock::now() - begin).count());
+  std::printf(
+      "MiniLM's shape, random weights, %s, %u threads; %u texts, %llu seeds; costs measured in %.1f s\n\n",
+      std::string(name_of(on_cpu->compute_type)).c_str(), on_cpu->settings.num_threads, num_texts,
+      static_cast<unsigned long long>(num_seeds),
+      std::chrono::duration<double>(Clock::now() - begin).count());
   for (const Workload& workload : {Workload{2, 100}, Workload{5, kLongest}}) {
     print(run_seeds(workload, num_texts, num_seeds, 0,
                     [&](EncoderBatching batching, const std::vector<Text>& texts) {
