@@ -253,16 +253,26 @@ inline unsigned max(unsigned x, unsigned y) { return x > y ? x : y; }
 
 // ---- the host's side ----
 
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
-template <typename Kernel>
-cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int value) {
-  troupe::simt::allow_dynamic_shared(reinterpret_cast<const void*>(kernel),
-                                     static_cast<std::size_t>(value));
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9,
+};
+enum cudaSharedCarveout { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxShared = 100 };
+inline cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) {
+    troupe::simt::prefer_shared_carveout(kernel, value);
+  } else {
+    troupe::simt::allow_dynamic_shared(kernel, static_cast<std::size_t>(value));
+  }
   return cudaSuccess;
 }
+template <typename Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, int value) {
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
+}
 
-// Programmatic dependent launch and its like change only when kernels run; here a
-// kernel begins when the one before it in the stream has ended.
+// Of a programmatic dependent launch, blocks begin with what was there before the kernel in
+// front of it in the stream, if that is the newest to have run; other attributes change nothing.
 enum cudaLaunchAttributeID : int {
   cudaLaunchAttributeIgnore = 0,
   cudaLaunchAttributeCooperative = 2,
@@ -279,15 +289,17 @@ struct cudaLaunchAttribute {
   cudaLaunchAttributeID id;
   cudaLaunchAttributeValue val;
 };
-inline void cudaGridDependencySynchronize() {}
-inline void cudaTriggerProgrammaticLaunchCompletion() {}
+inline void cudaGridDependencySynchronize() { troupe::simt::running_block().wait_for_previous_kernel(); }
+inline void cudaTriggerProgrammaticLaunchCompletion() {
+  troupe::simt::running_block().let_next_kernel_start();
+}
 
 struct cudaLaunchConfig_t {
   dim3 gridDim;
   dim3 blockDim;
   std::size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
-  cudaLaunchAttribute* attrs = nullptr;  // not looked at
+  cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
 };
 namespace troupe::simt {
@@ -305,7 +317,13 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       {.grid = {grid.x, grid.y, grid.z},
        .block = {block.x, block.y, block.z},
        .dynamic_shared_bytes = config->dynamicSmemBytes,
-       .kernel = reinterpret_cast<const void*>(kernel)},
+       .kernel = reinterpret_cast<const void*>(kernel),
+       .overlaps_previous = std::any_of(config->attrs, config->attrs + config->numAttrs,
+                                        [](const cudaLaunchAttribute& attribute) {
+                                          return attribute.id ==
+                                                     cudaLaunchAttributeProgrammaticStreamSerialization &&
+                                                 attribute.val.programmaticStreamSerializationAllowed != 0;
+                                        })},
       config->stream,
       [kernel, arguments = std::move(arguments)] { std::apply(kernel, arguments); });
 }

@@ -79,12 +79,24 @@ void BlockRun::run(const std::function<void()>& body) {
     explicit Running(BlockRun* block) { running = block; }
     ~Running() { running = nullptr; }
   } const guard(this);
-  while (run_next_warp() || release_barrier()) {
+  struct Hiding {
+    explicit Hiding(BlockRun* block) : block(block) {
+      if (block->setup_.previous_stores == nullptr) return;
+      block->setup_.previous_stores->hide();
+      block->are_stores_hidden_ = true;
+    }
+    ~Hiding() {
+      if (block->are_stores_hidden_) (void)block->setup_.previous_stores->show();
+    }
+    BlockRun* block;
+  } const hiding(this);
+  while (run_next_warp() || release_barrier() || end_prologue()) {
   }
   const auto has_ended = [](const Thread& thread) { return thread.state == State::kEnded; };
   if (!std::all_of(threads_.begin(), threads_.end(), has_ended)) {
     throw KernelError(name_of_block() + ": threads wait for each other: " + describe_waits());
   }
+  check_waits();
   if (!shared_.is_intact()) {
     throw KernelError(name_of_block() + ": wrote behind its " + std::to_string(setup_.dynamic_shared_bytes) +
                       " bytes of dynamic shared memory");
@@ -94,7 +106,60 @@ void BlockRun::run(const std::function<void()>& body) {
 void BlockRun::begin_copy(void* shared, const void* global, bool is_wanted) {
   std::memset(shared, kNeverWritten, kCopyBytes);
   Thread& thread = threads_[running_];
-  thread.copies.push_back({shared, global, is_wanted, thread.num_groups});
+  thread.copies.push_back(
+      {.shared = shared, .global = global, .is_wanted = is_wanted, .group = thread.num_groups});
+}
+
+// What is on its way may have been read by now.
+void BlockRun::show_previous_stores() {
+  if (!are_stores_hidden_) return;
+  for (Thread& thread : threads_) {
+    for (Copy& copy : thread.copies) {
+      if (copy.is_wanted) std::memcpy(copy.bytes.data(), copy.global, kCopyBytes);
+      copy.is_read = true;
+    }
+  }
+  are_stores_hidden_ = false;
+  if (!setup_.previous_stores->show()) {
+    throw KernelError(name_of_block() + ": stored where the kernel before it does, without waiting for it");
+  }
+}
+
+bool BlockRun::end_prologue() {
+  bool has_ended = false;
+  for (Thread& thread : threads_) {
+    if (thread.state != State::kAtPreviousKernel) continue;
+    thread.state = State::kRunnable;
+    has_ended = true;
+  }
+  if (has_ended) show_previous_stores();
+  return has_ended;
+}
+
+void BlockRun::wait_for_previous_kernel() {
+  Thread& thread = threads_[running_];
+  thread.has_waited = true;
+  if (!are_stores_hidden_) return;
+  thread.state = State::kAtPreviousKernel;
+  thread.fiber->suspend();
+}
+
+void BlockRun::let_next_kernel_start() {
+  if (setup_.overlaps_previous && !threads_[running_].has_waited) {
+    throw KernelError(name_of_block() +
+                      ": lets the next kernel start before it has waited for the one before");
+  }
+  lets_next_kernel_start_ = true;
+}
+
+// Else the kernel could end, and let others begin, before the one in front of it has ended.
+void BlockRun::check_waits() const {
+  if (!setup_.overlaps_previous) return;
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    if (threads_[i].has_waited) continue;
+    throw KernelError(name_of_block() + ": thread " + std::to_string(i) +
+                      " has ended without waiting for the kernel before, which the launch overlaps");
+  }
 }
 
 void BlockRun::end_copy_group() { ++threads_[running_].num_groups; }
@@ -105,7 +170,7 @@ void BlockRun::wait_for_copies(std::size_t groups_left) {
   for (const Copy& copy : thread.copies) {
     if (!is_awaited(copy)) continue;
     if (copy.is_wanted)
-      std::memcpy(copy.shared, copy.global, kCopyBytes);
+      std::memcpy(copy.shared, copy.is_read ? copy.bytes.data() : copy.global, kCopyBytes);
     else
       std::memset(copy.shared, 0, kCopyBytes);
   }
@@ -267,6 +332,7 @@ std::string BlockRun::describe_waits() const {
 std::string BlockRun::describe(const Thread& thread) const {
   switch (thread.state) {
     case State::kRunnable: return "running";
+    case State::kAtPreviousKernel: return "cudaGridDependencySynchronize";
     case State::kEnded: return "ended";
     case State::kAtBarrier: return "__syncthreads at " + text_of(thread.where);
     case State::kInWarpOperation:

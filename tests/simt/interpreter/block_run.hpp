@@ -9,7 +9,9 @@
 // a shuffle that reads a lane outside the mask; writes behind the end of dynamic
 // shared memory (the address sanitizer also finds reads). Stricter than a GPU:
 // a barrier or mask that counts on threads which have ended is an error, and an
-// asynchronous copy is never there before it is waited for.
+// asynchronous copy is never there before it is waited for. A block of a launch that
+// overlaps the kernel before it sees nothing of that one's stores until it waits for
+// it, and each of its threads must.
 #pragma once
 
 #include <array>
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "tests/simt/interpreter/fiber.hpp"
+#include "tests/simt/interpreter/hidden_stores.hpp"
 #include "tests/simt/interpreter/warp_operation.hpp"
 
 namespace troupe::simt {
@@ -41,7 +44,9 @@ class BlockRun {
     Index3 block;
     Index3 block_size;
     std::size_t dynamic_shared_bytes = 0;
-    std::uint64_t seed = 0;  // 0: ascending order
+    std::uint64_t seed = 0;                   // 0: ascending order
+    bool overlaps_previous = false;           // programmatic dependent launch
+    HiddenStores* previous_stores = nullptr;  // with overlaps_previous, or none
     std::function<void(Index3 thread)> set_thread;
   };
   explicit BlockRun(Setup setup);
@@ -58,16 +63,22 @@ class BlockRun {
   void begin_copy(void* shared, const void* global, bool is_wanted);
   void end_copy_group();
   void wait_for_copies(std::size_t groups_left);  // all of the thread's groups but the last so many
+  // The first of them takes effect when no thread of the block can go on without it.
+  void wait_for_previous_kernel();
+  void let_next_kernel_start();
+  bool lets_next_kernel_start() const { return lets_next_kernel_start_; }  // a thread has said so
   std::byte* dynamic_shared() { return shared_.data(); }
   std::size_t dynamic_shared_bytes() const { return setup_.dynamic_shared_bytes; }
 
  private:
-  enum class State : std::uint8_t { kRunnable, kAtBarrier, kInWarpOperation, kEnded };
+  enum class State : std::uint8_t { kRunnable, kAtBarrier, kInWarpOperation, kAtPreviousKernel, kEnded };
   struct Copy {
     void* shared = nullptr;
     const void* global = nullptr;
     bool is_wanted = false;
     std::size_t group = 0;
+    bool is_read = false;  // in front of the wait for the kernel before
+    std::array<std::byte, 16> bytes{};
   };
   struct Thread {
     Fiber* fiber = nullptr;
@@ -80,6 +91,7 @@ class BlockRun {
     std::source_location where;  // of the barrier
     std::vector<Copy> copies;    // begun and not waited for
     std::size_t num_groups = 0;  // ended
+    bool has_waited = false;     // for the kernel before
   };
   // Memory of exactly the size asked for, followed (without a sanitizer) by
   // bytes that are compared at the end.
@@ -102,6 +114,9 @@ class BlockRun {
   void perform_warp_operations(std::size_t warp);
   bool have_all_arrived(std::size_t warp, const WarpOperation& operation) const;
   bool release_barrier();
+  bool end_prologue();  // false: no thread waits for the kernel before
+  void show_previous_stores();
+  void check_waits() const;
   std::size_t lanes_of(std::size_t warp) const;
   std::string name_of_block() const;
   std::string describe_waits() const;
@@ -113,6 +128,8 @@ class BlockRun {
   std::vector<Thread> threads_;
   std::vector<std::size_t> warps_;  // that may have runnable threads
   std::size_t running_ = 0;         // thread
+  bool are_stores_hidden_ = false;
+  bool lets_next_kernel_start_ = false;
 };
 
 // The block whose threads run now; only while a kernel runs.

@@ -29,7 +29,8 @@ constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
 std::atomic<std::uint64_t> order_seed = 0;
 std::mutex allowed_shared_mutex;
 std::map<const void*, std::size_t> allowed_shared;
-FiberPool fibers;  // outlives the thread of the runtime, which is made later
+std::map<const void*, int> shared_carveouts;  // with the same mutex
+FiberPool fibers;                             // outlives the thread of the runtime, which is made later
 
 std::string text_of(Index3 size) {
   return "(" + std::to_string(size.x) + ", " + std::to_string(size.y) + ", " + std::to_string(size.z) + ")";
@@ -49,7 +50,7 @@ Index3 block_at(std::size_t number, Index3 grid) {
 }  // namespace
 
 void check_launch(const LaunchConfig& config) {
-  const auto& [grid, block, shared_bytes, kernel] = config;
+  const auto& [grid, block, shared_bytes, kernel, overlaps_previous] = config;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > kMaxGridX || grid.y > kMaxGridYZ ||
       grid.z > kMaxGridYZ) {
     throw KernelError("launch: a grid of " + text_of(grid) + " blocks; each size must be 1 to " +
@@ -66,9 +67,9 @@ void check_launch(const LaunchConfig& config) {
   }
 }
 
-void run_grid(const LaunchConfig& config, const std::function<void()>& body) {
+bool run_grid(const LaunchConfig& config, const std::function<void()>& body, HiddenStores* previous_stores) {
   check_launch(config);
-  const auto [grid, block, shared_bytes, kernel] = config;
+  const Index3 grid = config.grid, block = config.block;
   gridDim = dim3(grid.x, grid.y, grid.z);
   blockDim = dim3(block.x, block.y, block.z);
   std::vector<std::size_t> numbers(std::size_t{grid.x} * grid.y * grid.z);
@@ -77,19 +78,24 @@ void run_grid(const LaunchConfig& config, const std::function<void()>& body) {
   if (seed != 0) {
     std::shuffle(numbers.begin(), numbers.end(), std::minstd_rand(static_cast<unsigned>(seed)));
   }
+  bool lets_next_start = false;
   for (const std::size_t number : numbers) {
     const Index3 index = block_at(number, grid);
     blockIdx = {index.x, index.y, index.z};
     BlockRun run({.fibers = &fibers,
                   .block = index,
                   .block_size = block,
-                  .dynamic_shared_bytes = shared_bytes,
+                  .dynamic_shared_bytes = config.dynamic_shared_bytes,
                   .seed = seed,
+                  .overlaps_previous = config.overlaps_previous,
+                  .previous_stores = previous_stores,
                   .set_thread = [](Index3 thread) {
                     threadIdx = {thread.x, thread.y, thread.z};
                   }});
     run.run(body);
+    lets_next_start = lets_next_start || run.lets_next_kernel_start();
   }
+  return lets_next_start;
 }
 
 void allow_dynamic_shared(const void* kernel, std::size_t size_bytes) {
@@ -99,6 +105,17 @@ void allow_dynamic_shared(const void* kernel, std::size_t size_bytes) {
   }
   const std::lock_guard lock(allowed_shared_mutex);
   allowed_shared[kernel] = size_bytes;
+}
+
+void prefer_shared_carveout(const void* kernel, int percent) {
+  const std::lock_guard lock(allowed_shared_mutex);
+  shared_carveouts[kernel] = percent;
+}
+
+int shared_carveout(const void* kernel) {
+  const std::lock_guard lock(allowed_shared_mutex);
+  const auto found = shared_carveouts.find(kernel);
+  return found == shared_carveouts.end() ? -1 : found->second;
 }
 
 void set_order(std::uint64_t seed) { order_seed = seed; }

@@ -17,18 +17,26 @@ struct LaunchConfig {
   Index3 grid;
   Index3 block;
   std::size_t dynamic_shared_bytes = 0;
-  const void* kernel = nullptr;  // whose permission for shared memory counts
+  const void* kernel = nullptr;    // whose permission for shared memory counts
+  bool overlaps_previous = false;  // programmatic dependent launch
 };
 
 // Blocks run one after another, in an order drawn from the seed. Throws
-// KernelError, also for a launch that a GPU refuses.
-void run_grid(const LaunchConfig& config, const std::function<void()>& body);
+// KernelError, also for a launch that a GPU refuses. `previous_stores`, or none: of a launch that
+// overlaps the kernel which made them. True: it has let the next kernel start early.
+bool run_grid(const LaunchConfig& config, const std::function<void()>& body,
+              HiddenStores* previous_stores = nullptr);
 
 // Throws KernelError for a launch that a GPU refuses.
 void check_launch(const LaunchConfig& config);
 
 // What cudaFuncSetAttribute sets; without it 48 KiB.
 void allow_dynamic_shared(const void* kernel, std::size_t size_bytes);
+
+// The part of a multiprocessor's memory that a kernel wants as shared memory, in percent; -1: the
+// driver's choice. Between two kernels of different ones a multiprocessor has to be empty.
+void prefer_shared_carveout(const void* kernel, int percent);
+int shared_carveout(const void* kernel);
 
 // Orders of threads, of blocks and of what streams do, from now on; 0 is ascending.
 void set_order(std::uint64_t seed);

@@ -43,7 +43,7 @@ void* MemoryMap::allocate(MemoryKind kind, std::size_t size_bytes, int gpu) {
   std::memset(memory.get(), kNeverWritten, size_bytes);
   if (kind == MemoryKind::kDevice) used_[gpu] += counted(size_bytes);
   void* pointer = memory.get();
-  regions_.emplace(address_of(pointer), Region{kind, size_bytes, gpu, std::move(memory)});
+  regions_.emplace(address_of(pointer), Region{kind, size_bytes, gpu, num_regions_++, std::move(memory)});
   return pointer;
 }
 
@@ -71,7 +71,7 @@ bool MemoryMap::pin(void* pointer, std::size_t size_bytes) {
     const auto& [before, region] = *std::prev(next);
     if (before + region.size_bytes > start) return false;
   }
-  regions_.emplace(start, Region{MemoryKind::kPinned, size_bytes, 0, nullptr});
+  regions_.emplace(start, Region{MemoryKind::kPinned, size_bytes, 0, num_regions_++, nullptr});
   return true;
 }
 
@@ -93,6 +93,16 @@ std::size_t MemoryMap::num_allocations(MemoryKind kind) const {
   const std::lock_guard lock(mutex_);
   return static_cast<std::size_t>(std::count_if(
       regions_.begin(), regions_.end(), [&](const auto& region) { return region.second.kind == kind; }));
+}
+
+std::vector<MemoryMap::Allocation> MemoryMap::device_allocations(std::size_t most_bytes) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Allocation> allocations;
+  for (const auto& [start, region] : regions_) {
+    if (region.kind != MemoryKind::kDevice || region.size_bytes > most_bytes) continue;
+    allocations.push_back({region.number, region.memory.get(), region.size_bytes});
+  }
+  return allocations;
 }
 
 }  // namespace troupe::simt

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <vector>
 
 namespace troupe::simt {
 
@@ -35,6 +36,14 @@ class MemoryMap {
 
   std::size_t num_allocations(MemoryKind kind) const;
 
+  struct Allocation {
+    std::uint64_t number;  // of all there were
+    std::byte* memory;
+    std::size_t size_bytes;
+  };
+  // On the device, of at most so many bytes each.
+  std::vector<Allocation> device_allocations(std::size_t most_bytes) const;
+
  private:
   static constexpr std::align_val_t kAlignment{256};
   struct Free {
@@ -44,12 +53,14 @@ class MemoryMap {
     MemoryKind kind;
     std::size_t size_bytes;
     int gpu;
+    std::uint64_t number;
     std::unique_ptr<std::byte, Free> memory;  // null: somebody else's
   };
   bool erase(MemoryKind kind, const void* pointer, bool is_own);
 
   mutable std::mutex mutex_;
   std::size_t budget_ = 0;
+  std::uint64_t num_regions_ = 0;             // ever
   std::map<int, std::size_t> used_;           // by GPU
   std::map<std::uintptr_t, Region> regions_;  // by start
 };

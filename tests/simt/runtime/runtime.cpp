@@ -11,15 +11,33 @@ Runtime::Runtime(const RuntimeSettings& settings) { RuntimeState::instance().beg
 
 Runtime::~Runtime() { RuntimeState::instance().end(); }
 
-cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
+namespace {
+
+cudaError_t enqueue_kernel(cudaStream_t stream, StoreHistory::Kernel kernel) {
+  kernel.stream = stream;
   return call([&](RuntimeState& state) {
-    return state.issue(stream, {cudaGraphNodeTypeKernel, std::move(work)});
+    return state.issue(stream,
+                       {cudaGraphNodeTypeKernel,
+                        [&stores = state.stores(), kernel = std::move(kernel)] { stores.run(kernel); }});
   });
+}
+
+}  // namespace
+
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
+  return enqueue_kernel(stream, {.run = [work = std::move(work)](HiddenStores*) {
+                          work();
+                          return false;
+                        }});
 }
 
 cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream, std::function<void()> body) {
   check_launch(config);
-  return enqueue(stream, [config, body = std::move(body)] { run_grid(config, body); });
+  return enqueue_kernel(stream, {.overlaps_previous = config.overlaps_previous,
+                                 .shared_carveout = shared_carveout(config.kernel),
+                                 .run = [config, body = std::move(body)](HiddenStores* previous_stores) {
+                                   return run_grid(config, body, previous_stores);
+                                 }});
 }
 
 std::string last_kernel_error() { return RuntimeState::instance().look_at_kernel_error(); }
@@ -33,6 +51,10 @@ void go_on() { RuntimeState::instance().hang(false); }
 void reset_device() { RuntimeState::instance().reset(); }
 
 std::uint64_t kernels_launched() { return RuntimeState::instance().num_kernels(); }
+
+std::uint64_t kernels_overlapped() { return RuntimeState::instance().stores().num_overlaps(); }
+
+std::uint64_t carveout_changes() { return RuntimeState::instance().stores().num_carveout_changes(); }
 
 LiveObjects live_objects() { return RuntimeState::instance().live_objects(); }
 

@@ -25,7 +25,10 @@
 // - Several GPUs are one that executes for all. Each has memory of its own, and streams
 //   and events belong to the one that was current: work, and records, under another one
 //   are refused (cudaErrorInvalidResourceHandle), copies included.
-// - Stream priorities, launch attributes and clocks mean nothing.
+// - A launch that overlaps the kernel before it (programmatic dependent launch) runs behind it, as
+//   all others, but shows a block none of that kernel's stores, in allocations of at most 1 MiB,
+//   until the block waits for it; if the two run one after the other and were given to one stream.
+// - Stream priorities, other launch attributes and clocks mean nothing.
 // - After a failure, what frees or destroys does so and still returns the error.
 #pragma once
 
@@ -86,6 +89,12 @@ void reset_device();
 // Kernels since the process began, those of graph launches and enqueue() too,
 // counted when they are given to a stream.
 std::uint64_t kernels_launched();
+
+// Of those that have run: kernels that overlapped the one before them in their stream, which had
+// let them start; and kernels that want another part of the memory of a multiprocessor as shared
+// memory than the one before them, so that it must be empty in between.
+std::uint64_t kernels_overlapped();
+std::uint64_t carveout_changes();
 
 // What was made and not given back.
 struct LiveObjects {

@@ -197,7 +197,11 @@ std::function<void()> RuntimeState::counted(const Work& work) {
   if (is_asynchronous() && fails_in_ > 0 && --fails_in_ == 0) {
     return [error = fails_with_] { throw Fault{error}; };
   }
-  return work.run;
+  if (work.type == cudaGraphNodeTypeKernel) return work.run;
+  return [this, run = work.run] {
+    stores_.forget();
+    run();
+  };
 }
 
 bool RuntimeState::is_blocking(const CUstream_st& stream) const {

@@ -19,6 +19,7 @@
 #include "tests/simt/runtime/graph.hpp"
 #include "tests/simt/runtime/memory_map.hpp"
 #include "tests/simt/runtime/runtime.hpp"
+#include "tests/simt/runtime/store_history.hpp"
 
 struct CUstream_st {
   int gpu = 0;  // the default stream: of any
@@ -45,6 +46,7 @@ class RuntimeState {
   ~RuntimeState();
 
   MemoryMap& memory() { return memory_; }
+  StoreHistory& stores() { return stores_; }
   int num_multiprocessors() const { return num_multiprocessors_; }
   int num_gpus() const { return num_gpus_; }
 
@@ -122,6 +124,7 @@ class RuntimeState {
 
   mutable std::mutex mutex_;
   MemoryMap memory_;
+  StoreHistory stores_{memory_};
   std::atomic<int> num_multiprocessors_;
   std::atomic<int> num_gpus_;
   bool has_runtime_ = false;
