@@ -152,7 +152,8 @@ class ProgramExecutor::Queueing {
                      .type = tensor(normed).type,
                      .num_rows = rows(x),
                      .width = columns(x),
-                     .epsilon = norm.epsilon},
+                     .epsilon = norm.epsilon,
+                     .overlaps_previous = executor_.settings_.overlaps_kernels},
                     stream_);
   }
 
@@ -239,7 +240,8 @@ class ProgramExecutor::Queueing {
         .query_stride = columns(queries),
         .attended = address(attended),
         .attended_stride = columns(attended),
-        .partials = memory_.partials};
+        .partials = memory_.partials,
+        .overlaps_previous = executor_.settings_.overlaps_kernels};
     DeviceAttentionPlan plan{.merges = batch_.input.merges,
                              .counts = batch_.has_spare_blocks ? batch_.input.counts : nullptr};
     std::copy(std::begin(batch_.input.items), std::end(batch_.input.items), plan.items.begin());
@@ -274,7 +276,8 @@ class ProgramExecutor::Queueing {
                         .gathered = floats(gathered),
                         .gathered_stride = columns(gathered),
                         .num_rows = rows(gathered),
-                        .width = columns(x)},
+                        .width = columns(x),
+                        .overlaps_previous = executor_.settings_.overlaps_kernels},
                        stream_);
   }
 
@@ -295,7 +298,8 @@ class ProgramExecutor::Queueing {
                    .biased_logits = batch_.input.biased_logits,
                    .recent_tokens = memory_.recent_tokens,
                    .logprobs = memory_.logprobs,
-                   .num_rows = rows(logits)},
+                   .num_rows = rows(logits),
+                   .overlaps_previous = executor_.settings_.overlaps_kernels},
                   stream_);
   }
 

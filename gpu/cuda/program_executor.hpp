@@ -40,8 +40,8 @@ struct ExecutorMemory {
 struct ExecutorSettings {
   std::uint32_t num_heads = 0;
   DataType compute_type = DataType::kBF16;
-  // Products may read their weights while the kernel before them ends
-  // (programmatic dependent launch; compute capability 9.0 and later).
+  // The kernels of a decode step begin while the one before them ends, products with their
+  // weights (programmatic dependent launch; compute capability 9.0 and later).
   bool overlaps_kernels = false;
 };
 

@@ -16,6 +16,7 @@ __device__ __forceinline__ std::int32_t token_of(const EmbedArguments& a, std::s
 
 template <typename T>
 __global__ void __launch_bounds__(kElementThreads) embed_kernel(const EmbedArguments a) {
+  let_next_kernel_start();
   const Place place = place_of_thread(a.width);
   if (a.began != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *a.began = device_time();
   if (place.row >= a.num_rows) return;

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "gpu/cuda/runtime/cuda_check.hpp"
+#include "gpu/cuda/runtime/kernel_attributes.hpp"
 #include "gpu/cuda/runtime/stream_handle.hpp"
 
 namespace troupe::cuda {
@@ -26,16 +27,11 @@ struct LaunchShape {
   bool overlaps_previous = false;
 };
 
-// Throws CudaError. Blocks that need more than 48 KiB of shared memory ask for
-// it (cudaFuncSetAttribute), as CUDA demands.
+// Throws CudaError.
 template <typename... Parameters>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, StreamHandle stream,
             const std::type_identity_t<Parameters>&... arguments) {
-  constexpr std::size_t kWithoutAsking = 48 * 1024;
-  if (shape.dynamic_shared_bytes > kWithoutAsking) {
-    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(shape.dynamic_shared_bytes)));
-  }
+  prepare_kernel(reinterpret_cast<const void*>(kernel), shape.dynamic_shared_bytes);
   cudaLaunchConfig_t config{};
   config.gridDim = shape.grid;
   config.blockDim = shape.block;

@@ -5,6 +5,7 @@
 
 #include "gpu/cuda/kernels/attention/paged_attention.hpp"
 #include "gpu/cuda/kernels/eight.cuh"
+#include "gpu/cuda/kernels/launch.cuh"
 
 namespace troupe::cuda {
 
@@ -19,9 +20,15 @@ __device__ __forceinline__ bool is_visible(const PagedAttentionArguments& a, std
   return key <= position && (a.window == 0 || key + a.window > position);
 }
 
-// True if the block has nothing to do; `count` may be null.
-__device__ __forceinline__ bool is_idle_block(const std::uint32_t* count) {
-  return count != nullptr && blockIdx.x >= *count;
+// The block's part of the plan, and then the kernel before is over. False if the block has
+// nothing to do; `count` may be null.
+template <typename Part>
+__device__ __forceinline__ bool begin_block(const Part* parts, const std::uint32_t* count, Part& part) {
+  const bool is_idle = count != nullptr && blockIdx.x >= *count;
+  if (!is_idle) part = parts[blockIdx.x];
+  wait_for_previous_kernel();
+  let_next_kernel_start();
+  return !is_idle;
 }
 
 // From the first element of the row's token to the row's.

@@ -258,8 +258,8 @@ template <typename T, int kRows>
 __global__ void __launch_bounds__(kThreads)
     paged_attention_kernel(const PagedAttentionArguments a, const AttentionItem* items,
                            const std::uint32_t* num_items) {
-  if (is_idle_block(num_items)) return;
-  const AttentionItem item = items[blockIdx.x];
+  AttentionItem item;
+  if (!begin_block(items, num_items, item)) return;
   const unsigned warp = threadIdx.x / kWarpLanes;
   const unsigned lane = threadIdx.x % kWarpLanes;
   const auto memory = BlockMemory<kRows>::of_block();
@@ -297,8 +297,8 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     merge_attention_kernel(const PagedAttentionArguments a, const AttentionMerge* merges,
                            const std::uint32_t* num_merges) {
-  if (is_idle_block(num_merges)) return;
-  const AttentionMerge merge = merges[blockIdx.x];
+  AttentionMerge merge;
+  if (!begin_block(merges, num_merges, merge)) return;
   const auto head_dim = static_cast<unsigned>(a.layout.head_dim);
   for (unsigned i = threadIdx.x; i < merge.num_rows * head_dim; i += kThreads) {
     const unsigned row = i / head_dim;
@@ -328,7 +328,8 @@ void launch_few_rows(const PagedAttentionArguments& arguments, const DeviceAtten
     launch(paged_attention_kernel<T, kRows>,
            {.grid = dim3(plan.num_items[kClass], static_cast<unsigned>(arguments.layout.num_kv_heads)),
             .block = kThreads,
-            .dynamic_shared_bytes = BlockMemory<kRows>::size_bytes()},
+            .dynamic_shared_bytes = BlockMemory<kRows>::size_bytes(),
+            .overlaps_previous = arguments.overlaps_previous},
            stream, arguments, plan.items[kClass], count_of_class(plan, kClass));
   }
   if constexpr (kClass + 1 < kTileClass) {
@@ -353,7 +354,8 @@ void launch_paged_attention(const PagedAttentionArguments& arguments, const Devi
     if (plan.num_merges == 0) return;
     launch(merge_attention_kernel<T>,
            {.grid = dim3(plan.num_merges, static_cast<unsigned>(arguments.layout.num_kv_heads)),
-            .block = kThreads},
+            .block = kThreads,
+            .overlaps_previous = arguments.overlaps_previous},
            stream, arguments, plan.merges, plan.counts == nullptr ? nullptr : &plan.counts->merges);
   });
 }

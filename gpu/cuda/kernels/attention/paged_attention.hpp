@@ -33,6 +33,8 @@ struct PagedAttentionArguments {
   void* attended = nullptr;  // [tokens, num_heads * head_dim] of layout.type
   std::size_t attended_stride = 0;
   float* partials = nullptr;  // attention_partial_floats(), uninitialised
+  // May start while the kernel before in the stream still runs, which must not write the plan.
+  bool overlaps_previous = false;
 };
 
 // How many of the launched blocks have something to do: lets a captured graph

@@ -89,7 +89,7 @@ __device__ __forceinline__ void start_page(const PagedAttentionArguments& a, con
 
 template <typename Short, unsigned kHeadDim>
 __device__ __forceinline__ void score_page(const PageBuffer<kHeadDim>& buffer, const RowPair<kHeadDim>& rows,
-                                           unsigned lane, FragmentC (&scores)[kScoreTiles]) {
+                                           float scale, unsigned lane, FragmentC (&scores)[kScoreTiles]) {
   constexpr unsigned kStride = PageBuffer<kHeadDim>::kKeyStride;
   const auto* words = reinterpret_cast<const unsigned*>(buffer.keys) + lane % 4 * kStride + lane / 4;
 #pragma unroll
@@ -100,24 +100,35 @@ __device__ __forceinline__ void score_page(const PageBuffer<kHeadDim>& buffer, c
       const unsigned* keys = words + k * 8 * kStride + tile * 8;
       multiply_add<Short>(rows.queries[k], {{keys[0], keys[4 * kStride]}}, scores[tile]);
     }
+#pragma unroll
+    for (float& score : scores[tile].v) score *= scale;
   }
 }
 
-// Scores become weights; sums and totals of before are rescaled.
+// What a row must not see of a page gets no weight.
 template <unsigned kHeadDim>
-__device__ __forceinline__ void weigh_page(const PagedAttentionArguments& a, std::uint32_t first_key,
-                                           unsigned lane, RowPair<kHeadDim>& rows,
-                                           FragmentC (&scores)[kScoreTiles]) {
-  float highest[2] = {rows.highest[0], rows.highest[1]};
+__device__ __forceinline__ void mask_page(const PagedAttentionArguments& a, std::uint32_t first_key,
+                                          unsigned lane, const RowPair<kHeadDim>& rows,
+                                          FragmentC (&scores)[kScoreTiles]) {
 #pragma unroll
   for (unsigned tile = 0; tile < kScoreTiles; ++tile) {
 #pragma unroll
     for (unsigned i = 0; i < 4; ++i) {
       const std::uint32_t key = first_key + tile * 8 + lane % 4 * 2 + i % 2;
-      float& score = scores[tile].v[i];
-      score = is_visible(a, key, rows.positions[i / 2]) ? score * a.scale : kLowest;
-      highest[i / 2] = fmaxf(highest[i / 2], score);
+      if (!is_visible(a, key, rows.positions[i / 2])) scores[tile].v[i] = kLowest;
     }
+  }
+}
+
+// Scores become weights; sums and totals of before are rescaled.
+template <unsigned kHeadDim>
+__device__ __forceinline__ void weigh_page(unsigned lane, RowPair<kHeadDim>& rows,
+                                           FragmentC (&scores)[kScoreTiles]) {
+  float highest[2] = {rows.highest[0], rows.highest[1]};
+#pragma unroll
+  for (const auto& tile : scores) {
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i) highest[i / 2] = fmaxf(highest[i / 2], tile.v[i]);
   }
 #pragma unroll
   for (unsigned half = 0; half < 2; ++half) {
@@ -177,7 +188,7 @@ __device__ __forceinline__ void store_rows(const PagedAttentionArguments& a, con
   }
 #pragma unroll
   for (unsigned half = 0; half < 2; ++half) {
-    const float total = totals[half];
+    const float inverse = 1.0F / totals[half];
     const unsigned row = first_row + lane / 4 + half * 8;
     if (row >= item.num_rows) continue;
     float* partial = item.partial == kNoPartial ? nullptr : partial_of(a, item.partial + row);
@@ -187,13 +198,13 @@ __device__ __forceinline__ void store_rows(const PagedAttentionArguments& a, con
       const unsigned d = tile * 8 + lane % 4 * 2;
       const float first = rows.sums[tile].v[2 * half], second = rows.sums[tile].v[2 * half + 1];
       if (partial == nullptr) {
-        store_vector(to + d, pack<Short>(first / total, second / total));
+        store_vector(to + d, pack<Short>(first * inverse, second * inverse));
       } else {
         store_vector(partial + d, float2{first, second});
       }
     }
     if (partial != nullptr && lane % 4 == 0) {
-      store_vector(partial + kHeadDim, float2{rows.highest[half], total});
+      store_vector(partial + kHeadDim, float2{rows.highest[half], totals[half]});
     }
   }
 }
@@ -203,9 +214,9 @@ template <typename Short, unsigned kHeadDim>
 __global__ void __launch_bounds__(kThreads)
     tiled_attention_kernel(const PagedAttentionArguments a, const AttentionItem* items,
                            const std::uint32_t* num_items) {
-  if (is_idle_block(num_items)) return;
   __shared__ PageBuffer<kHeadDim> buffers[2];
-  const AttentionItem item = items[blockIdx.x];
+  AttentionItem item;
+  if (!begin_block(items, num_items, item)) return;
   const unsigned lane = threadIdx.x % kWarpLanes;
   const unsigned first_row = threadIdx.x / kWarpLanes * kRowsOfWarp;
   const bool has_rows = first_row < item.num_rows;
@@ -213,6 +224,7 @@ __global__ void __launch_bounds__(kThreads)
   load_rows<Short>(a, item, first_row, lane, rows);
   // Pages behind the last row's position hold nothing for this warp.
   const std::uint32_t last_row = min(first_row + kRowsOfWarp, item.num_rows) - 1;
+  const std::uint32_t first_position = position_of(a, item, first_row);
   const std::uint32_t last_position = has_rows ? position_of(a, item, last_row) : 0;
 
   const std::uint32_t first_page = item.first_key / kTokens;
@@ -229,8 +241,11 @@ __global__ void __launch_bounds__(kThreads)
     if (has_rows && page * kTokens <= last_position) {
       const PageBuffer<kHeadDim>& buffer = buffers[page % 2];
       FragmentC scores[kScoreTiles];
-      score_page<Short>(buffer, rows, lane, scores);
-      weigh_page(a, page * kTokens, lane, rows, scores);
+      score_page<Short>(buffer, rows, a.scale, lane, scores);
+      // In front of the diagonal every row sees all of the page.
+      if (a.window != 0 || (page + 1) * kTokens > first_position + 1)
+        mask_page(a, page * kTokens, lane, rows, scores);
+      weigh_page(lane, rows, scores);
       add_values<Short>(buffer, scores, lane, rows);
     }
     __syncthreads();  // everybody is done with the buffer
@@ -259,7 +274,8 @@ void launch_tiled_attention(const PagedAttentionArguments& arguments, const Devi
   }
   const LaunchShape shape{
       .grid = dim3(plan.num_items[kTileClass], static_cast<unsigned>(layout.num_kv_heads)),
-      .block = kThreads};
+      .block = kThreads,
+      .overlaps_previous = arguments.overlaps_previous};
   const auto kernel =
       layout.type == DataType::kF16 ? kernel_of<__half>(layout) : kernel_of<__nv_bfloat16>(layout);
   launch(kernel, shape, stream, arguments, plan.items[kTileClass], count_of_class(plan, kTileClass));

@@ -12,13 +12,16 @@ namespace troupe::cuda {
 
 inline constexpr unsigned kElementThreads = 256;
 
-// Nothing to do, no launch.
+// Nothing to do, no launch. overlaps_previous: as LaunchShape's.
 template <typename Arguments>
-void launch_elements(void (*kernel)(Arguments), const Arguments& arguments, StreamHandle stream) {
+void launch_elements(void (*kernel)(Arguments), const Arguments& arguments, StreamHandle stream,
+                     bool overlaps_previous = false) {
   if (arguments.num_rows == 0 || arguments.width == 0) return;
   const std::uint64_t threads = std::uint64_t{arguments.num_rows} * divide_up(arguments.width, kEight);
   launch(kernel,
-         {.grid = static_cast<unsigned>(divide_up(threads, kElementThreads)), .block = kElementThreads},
+         {.grid = static_cast<unsigned>(divide_up(threads, kElementThreads)),
+          .block = kElementThreads,
+          .overlaps_previous = overlaps_previous},
          stream, arguments);
 }
 

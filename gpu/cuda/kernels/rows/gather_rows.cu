@@ -11,6 +11,8 @@ namespace {
 template <typename T>
 __global__ void __launch_bounds__(kElementThreads) gather_rows_kernel(const GatherRowsArguments a) {
   const Place place = place_of_thread(a.width);
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   if (place.row >= a.num_rows) return;
   const std::size_t row = a.rows[place.row];
   Eight sum = load_eight(a.x + row * a.x_stride, place.column, a.width, are_rows_aligned(a.x, a.x_stride));
@@ -28,7 +30,7 @@ __global__ void __launch_bounds__(kElementThreads) gather_rows_kernel(const Gath
 
 void launch_gather_rows(const GatherRowsArguments& arguments, StreamHandle stream) {
   with_element_type(arguments.type, [&](auto element) {
-    launch_elements(gather_rows_kernel<decltype(element)>, arguments, stream);
+    launch_elements(gather_rows_kernel<decltype(element)>, arguments, stream, arguments.overlaps_previous);
   });
 }
 

@@ -22,6 +22,8 @@ struct GatherRowsArguments {
   std::size_t gathered_stride = 0;
   std::uint32_t num_rows = 0;
   std::uint32_t width = 0;
+  // May start while the kernel before in the stream still runs, as LaunchShape says.
+  bool overlaps_previous = false;
 };
 
 // Throws CudaError. Any thread.

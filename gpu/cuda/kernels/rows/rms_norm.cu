@@ -52,8 +52,9 @@ struct RmsNormRows {
 }  // namespace
 
 void launch_rms_norm(const RmsNormArguments& arguments, StreamHandle stream) {
-  with_element_type(arguments.type,
-                    [&](auto element) { launch_rows(RmsNormRows<decltype(element)>{arguments}, stream); });
+  with_element_type(arguments.type, [&](auto element) {
+    launch_rows(RmsNormRows<decltype(element)>{arguments}, stream, arguments.overlaps_previous);
+  });
 }
 
 }  // namespace troupe::cuda

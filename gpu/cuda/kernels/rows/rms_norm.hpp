@@ -23,6 +23,8 @@ struct RmsNormArguments {
   std::uint32_t num_rows = 0;
   std::uint32_t width = 0;
   float epsilon = 1e-5F;
+  // May start while the kernel before in the stream still runs, as LaunchShape says.
+  bool overlaps_previous = false;
 };
 
 // Throws CudaError. Any thread.

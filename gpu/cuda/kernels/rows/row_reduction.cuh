@@ -37,6 +37,8 @@ template <typename Operation, int kRows>
 __global__ void __launch_bounds__(kMostThreadsOfRows<kRows>) reduce_rows_kernel(const Operation operation) {
   using State = typename Operation::State;
   __shared__ ReductionScratch<State, kRows> scratch;
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const std::size_t first_row = std::size_t{blockIdx.x} * kRows;
   const unsigned first = threadIdx.x * kEight;
   const unsigned step = blockDim.x * kEight;
@@ -69,9 +71,9 @@ __global__ void __launch_bounds__(kMostThreadsOfRows<kRows>) reduce_rows_kernel(
 }
 
 // No rows or no columns, no launch. A row's result does not depend on
-// how many rows a block has.
+// how many rows a block has. overlaps_previous: as LaunchShape's.
 template <typename Operation>
-void launch_rows(const Operation& operation, StreamHandle stream) {
+void launch_rows(const Operation& operation, StreamHandle stream, bool overlaps_previous = false) {
   constexpr std::uint32_t kEnoughBlocks = 2 * 132;  // fill a large GPU twice over
   const std::uint32_t num_rows = operation.num_rows(), width = operation.width();
   if (num_rows == 0 || width == 0) return;
@@ -79,9 +81,13 @@ void launch_rows(const Operation& operation, StreamHandle stream) {
       std::min(kMaxRowThreads, divide_up(divide_up(width, kEight), kWarpLanes) * kWarpLanes);
   if (width <= kNarrow && num_rows >= kRowsTogether * kEnoughBlocks) {
     launch(reduce_rows_kernel<Operation, kRowsTogether>,
-           {.grid = divide_up(num_rows, kRowsTogether), .block = threads}, stream, operation);
+           {.grid = divide_up(num_rows, kRowsTogether),
+            .block = threads,
+            .overlaps_previous = overlaps_previous},
+           stream, operation);
   } else {
-    launch(reduce_rows_kernel<Operation, 1>, {.grid = num_rows, .block = threads}, stream, operation);
+    launch(reduce_rows_kernel<Operation, 1>,
+           {.grid = num_rows, .block = threads, .overlaps_previous = overlaps_previous}, stream, operation);
   }
 }
 

@@ -213,7 +213,8 @@ __global__ void __launch_bounds__(kSampleThreads, 1) sample_kernel(const SampleA
   float* logits = a.logits + blockIdx.x * a.logits_stride;
   const unsigned count = a.vocabulary;
   const unsigned warp = threadIdx.x / kWarpLanes;
-  const bool wants_logprobs = row.parameters.wants_logprobs();
+  const bool wants_logprobs = row.parameters.wants_logprobs();  // the batch's input, not a kernel's result
+  wait_for_previous_kernel();
 
   LogitKey best = 0;
   Normalizer normalizer;
@@ -262,7 +263,10 @@ __global__ void __launch_bounds__(kSampleThreads, 1) sample_kernel(const SampleA
 void launch_sample(const SampleArguments& arguments, StreamHandle stream) {
   if (arguments.num_rows == 0) return;
   const bool is_small = arguments.vocabulary <= kSmallVocabulary;
-  launch(sample_kernel, {.grid = arguments.num_rows, .block = is_small ? kFewThreads : kSampleThreads},
+  launch(sample_kernel,
+         {.grid = arguments.num_rows,
+          .block = is_small ? kFewThreads : kSampleThreads,
+          .overlaps_previous = arguments.overlaps_previous},
          stream, arguments);
 }
 

@@ -62,6 +62,8 @@ struct SampleArguments {
   std::int32_t* recent_tokens = nullptr;  // [num_slots, kRecentTokens], or none
   RowLogprobs* logprobs = nullptr;        // of rows that ask and get a token
   std::uint32_t num_rows = 0;
+  // May start while the kernel before in the stream still runs, as LaunchShape says.
+  bool overlaps_previous = false;
 };
 
 // Throws CudaError. Any thread. A block a row.
