@@ -62,10 +62,11 @@ def write_weights(file):
             out.write(tensor_bytes(shape, source))
 
 
-def write_tokenizer(directory):
+def write_tokenizer(directory, num_tokens=VOCABULARY):
+    """The demo model's, and behind its tokens " w1024", " w1025", …: as many as that."""
     tokenizer = json.loads((DEMO_MODEL / "tokenizer.json").read_text())
     vocabulary = tokenizer["model"]["vocab"]
-    for token in range(len(vocabulary), VOCABULARY):
+    for token in range(len(vocabulary), num_tokens):
         vocabulary[f"Ġw{token}"] = token
     (directory / "tokenizer.json").write_text(json.dumps(tokenizer))
     (directory / "tokenizer_config.json").write_text((DEMO_MODEL / "tokenizer_config.json").read_text())

@@ -13,7 +13,6 @@ least what is said.
 Exit status: 77 if torch or transformers cannot be imported, or there is no GPU.
 """
 import argparse
-import json
 import os
 import pathlib
 import random
@@ -26,6 +25,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import http_streams  # noqa: E402
 from live_server import DEMO_MODEL, ROOT, Server  # noqa: E402
+from measurements import fast_directory, not_run, record  # noqa: E402
 
 MEAN_PROMPT, MEAN_ANSWER, SPREAD, LONGEST = 202, 179, 1.0, 1024
 SHAPES = {
@@ -53,15 +53,6 @@ def requests_of(seed, count):
     draw = random.Random(seed)
     return [http_streams.Request([draw.choice(PROMPT_IDS) for _ in range(prompt)], answer)
             for prompt, answer in zip(lengths(draw, MEAN_PROMPT, count), lengths(draw, MEAN_ANSWER, count))]
-
-
-def record(id, title, value, unit, **details):
-    print(json.dumps({"kind": "measurement", "tiny": False, "id": id, "title": title, "value": value, "unit": unit,
-                      "goal": None, "met": None, "details": details}), flush=True)
-
-
-def not_run(id, reason):
-    print(json.dumps({"kind": "not_run", "tiny": False, "id": id, "reason": reason}), flush=True)
 
 
 def write_model(torch, transformers, shape, directory):
@@ -158,12 +149,6 @@ def compare(arguments, torch, transformers, directory):
         not_run("throughput_against_transformers", f"{type(error).__name__}: {error}")
 
 
-def fast_directory():
-    """In memory where there is room for a model; else wherever temporary files are."""
-    memory = pathlib.Path("/dev/shm")
-    return memory if memory.exists() and shutil.disk_usage(memory).free > MODEL_BYTES else None
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--troupe", type=pathlib.Path, default=ROOT / "build/release/app/troupe")
@@ -185,7 +170,7 @@ def main():
     if not torch.cuda.is_available():
         print("torch finds no GPU", file=sys.stderr)
         return 77
-    with tempfile.TemporaryDirectory(dir=fast_directory()) as name:
+    with tempfile.TemporaryDirectory(dir=fast_directory(MODEL_BYTES)) as name:
         compare(arguments, torch, transformers, pathlib.Path(name))
     return 0
 

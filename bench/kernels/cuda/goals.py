@@ -50,6 +50,11 @@ GOALS = [
     Goal("completion_polled_word", "end of a kernel until the host knows, polled word, us", at_most=3.0),
     Goal("completion_polled_of_host_function", "the same over cudaLaunchHostFunc's", at_most=1 / 3),
     Goal("train_slowed_by_polled_word", "a train of 64 small kernels slowed by it", at_most=0.02),
+    *(goal for model, name in (("llama_8b", "two layers of Llama-3.1-8B"), ("smollm2", "SmolLM2-135M")) for goal in (
+        Goal(f"logits_{model}", f"logits of {name} in bf16 against transformers', relative", at_most=0.02),
+        Goal(f"greedy_{model}_together", f"greedy tokens of 64 prompts of {name}, at once: equal but for near ties",
+             at_least=1.0),
+        Goal(f"greedy_{model}_alone", "the same of 8 prompts, one after the other", at_least=1.0))),
     Goal("throughput_against_transformers", "tokens/s of 1,000 requests over transformers' continuous batching",
          at_least=3.0),
     Goal("one_stream_against_transformers", "tokens/s of one stream over generate with a static cache", at_least=1.3),
