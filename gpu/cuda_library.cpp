@@ -18,6 +18,19 @@ void* symbol_of(void* library, const std::string& path, const char* name) {
   return symbol;
 }
 
+void* symbol_of_library(const std::filesystem::path& path, const char* name) {
+  // An absolute path: the system's library paths are not searched.
+  const std::string file = std::filesystem::absolute(path).string();
+  if (!std::filesystem::is_regular_file(file)) throw std::runtime_error(file + ": there is no such library");
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw std::runtime_error(::dlerror());
+  const auto fingerprint =
+      reinterpret_cast<BackendFingerprint>(symbol_of(library, file, kBackendFingerprintSymbol));
+  if (fingerprint() != kBackendFingerprint)
+    throw std::runtime_error(file + ": is of another build than this program");
+  return symbol_of(library, file, name);
+}
+
 }  // namespace
 
 std::filesystem::path default_cuda_library() {
@@ -30,16 +43,11 @@ std::filesystem::path default_cuda_library() {
 }
 
 MakeBackend load_cuda_library(const std::filesystem::path& path) {
-  // An absolute path: the system's library paths are not searched.
-  const std::string file = std::filesystem::absolute(path).string();
-  if (!std::filesystem::is_regular_file(file)) throw std::runtime_error(file + ": there is no such library");
-  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error(::dlerror());
-  const auto fingerprint =
-      reinterpret_cast<BackendFingerprint>(symbol_of(library, file, kBackendFingerprintSymbol));
-  if (fingerprint() != kBackendFingerprint)
-    throw std::runtime_error(file + ": is of another build than this program");
-  return reinterpret_cast<MakeBackend>(symbol_of(library, file, kCudaBackendSymbol));
+  return reinterpret_cast<MakeBackend>(symbol_of_library(path, kCudaBackendSymbol));
+}
+
+LastGraphKernels load_last_graph_kernels(const std::filesystem::path& path) {
+  return reinterpret_cast<LastGraphKernels>(symbol_of_library(path, "troupe_kernels_of_last_graph"));
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 // executable runs with and without a GPU.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include "gpu/backend.hpp"
@@ -17,5 +18,10 @@ std::filesystem::path default_cuda_library();
 // file, it can't be loaded (a library that it needs is missing), it is something
 // else, or of another build.
 MakeBackend load_cuda_library(const std::filesystem::path& path);
+
+// Kernels of the graph that the library launched last, as the driver counts them; 0: none yet.
+// Benchmarks ask for it. Throws as load_cuda_library().
+using LastGraphKernels = std::uint64_t (*)();
+LastGraphKernels load_last_graph_kernels(const std::filesystem::path& path);
 
 }  // namespace troupe

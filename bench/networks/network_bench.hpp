@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -63,6 +64,8 @@ struct NetworkBench {
   NetworkLimits limits;
   NetworkScale scale;
   bool is_complete = true;  // else decode only
+  // Kernels of the graph launched last (gpu/cuda_library.hpp), or none: they are not counted.
+  std::function<std::uint64_t()> last_graph_kernels = {};
 };
 // The backend was made with settings_of(). Throws what it throws.
 void bench_network(NetworkBench& bench, const BenchedNetwork& network, Backend& backend);

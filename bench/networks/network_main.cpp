@@ -95,7 +95,10 @@ int main(int argc, char** argv) {
   bool all_ran = true;
   try {
     const MakeBackend make_backend = load_cuda_library(argv[1]);
-    NetworkBench bench{.recorder = recorder, .limits = measured_limits(), .scale = full_scale()};
+    NetworkBench bench{.recorder = recorder,
+                       .limits = measured_limits(),
+                       .scale = full_scale(),
+                       .last_graph_kernels = load_last_graph_kernels(argv[1])};
     for (const BenchedNetwork& network : {llama_8b(), llama_13b()}) {
       if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), network.id) == wanted.end()) continue;
       bench.is_complete = network.id == "llama_8b";

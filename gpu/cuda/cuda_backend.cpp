@@ -12,6 +12,7 @@
 #include "gpu/cuda/cuda_model.hpp"
 #include "gpu/cuda/gemm/cublas_products.hpp"
 #include "gpu/cuda/runtime/cuda_check.hpp"
+#include "gpu/cuda/runtime/decode_graphs.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -63,3 +64,5 @@ extern "C" std::unique_ptr<troupe::Backend> troupe_make_cuda_backend(
   return std::make_unique<troupe::cuda::CudaBackend>(settings);
 }
 static_assert(std::is_same_v<decltype(&troupe_make_cuda_backend), troupe::MakeBackend>);
+
+extern "C" std::uint64_t troupe_kernels_of_last_graph() { return troupe::cuda::kernels_of_last_graph(); }

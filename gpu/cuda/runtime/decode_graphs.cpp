@@ -4,6 +4,8 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <atomic>
+#include <vector>
 
 #include "gpu/cuda/runtime/cuda_check.hpp"
 
@@ -21,7 +23,25 @@ std::uint64_t free_bytes() {
   return free;
 }
 
+std::uint64_t num_kernels_of(cudaGraph_t graph) {
+  std::size_t num_nodes = 0;
+  CUDA_CHECK(cudaGraphGetNodes(graph, nullptr, &num_nodes));
+  std::vector<cudaGraphNode_t> nodes(num_nodes);
+  CUDA_CHECK(cudaGraphGetNodes(graph, nodes.data(), &num_nodes));
+  std::uint64_t num_kernels = 0;
+  for (cudaGraphNode_t node : nodes) {
+    cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+    CUDA_CHECK(cudaGraphNodeGetType(node, &type));
+    num_kernels += type == cudaGraphNodeTypeKernel ? 1 : 0;
+  }
+  return num_kernels;
+}
+
+std::atomic<std::uint64_t> last_graph_kernels = 0;
+
 }  // namespace
+
+std::uint64_t kernels_of_last_graph() { return last_graph_kernels.load(std::memory_order_relaxed); }
 
 DecodeGraphs::DecodeGraphs(std::uint64_t memory_bytes) : memory_bytes_(memory_bytes) {}
 
@@ -43,6 +63,7 @@ void DecodeGraphs::run(const GraphKey& key, const Stream& stream,
   if (graph.executable == nullptr && !graph.is_too_large) capture(graph, queue);
   if (graph.executable == nullptr) return queue(stream.handle());
   CUDA_CHECK(cudaGraphLaunch(graph.executable, stream.handle()));
+  last_graph_kernels.store(graph.num_kernels, std::memory_order_relaxed);
 }
 
 void DecodeGraphs::capture(Graph& graph, const std::function<void(StreamHandle)>& queue) {
@@ -57,9 +78,10 @@ void DecodeGraphs::capture(Graph& graph, const std::function<void(StreamHandle)>
     throw;
   }
   CUDA_CHECK(cudaStreamEndCapture(capture_stream_.handle(), &captured));
-  const cudaError_t error = cudaGraphInstantiate(&graph.executable, captured, 0);
-  (void)cudaGraphDestroy(captured);
-  CUDA_CHECK(error);
+  const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, decltype(&cudaGraphDestroy)> owner(
+      captured, &cudaGraphDestroy);
+  graph.num_kernels = num_kernels_of(captured);
+  CUDA_CHECK(cudaGraphInstantiate(&graph.executable, captured, 0));
   CUDA_CHECK(cudaGraphUpload(graph.executable, capture_stream_.handle()));
   capture_stream_.synchronize();
   graph.size_bytes = std::max(before - std::min(before, free_bytes()), kLeastGraphBytes);

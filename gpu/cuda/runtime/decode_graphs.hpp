@@ -34,6 +34,9 @@ struct GraphKey {
   auto operator<=>(const GraphKey&) const = default;
 };
 
+// Kernels of the graph that this process launched last; 0: none yet. Any thread.
+std::uint64_t kernels_of_last_graph();
+
 // One thread.
 class DecodeGraphs {
  public:
@@ -53,6 +56,7 @@ class DecodeGraphs {
     CUgraphExec_st* executable = nullptr;  // null: seen once, or too large
     bool is_too_large = false;
     std::uint64_t size_bytes = 0;
+    std::uint64_t num_kernels = 0;
     std::list<GraphKey>::iterator recency;
   };
 

@@ -93,7 +93,7 @@ TEST_CASE("network bench: every measurement runs on a tiny network and says what
   }
   CHECK(ids == std::set<std::string>{"decode_llama_8b_1", "decode_llama_8b_4", "decode_llama_8b_1_at_80",
                                      "prefill_llama_8b_2048", "prefill_llama_8b_4096",
-                                     "prefill_llama_8b_8192", "decode_slowed_by_copies", "kernels_per_layer",
+                                     "prefill_llama_8b_8192", "decode_slowed_by_copies",
                                      "follow_up_ttft_device", "follow_up_ttft_host"});
 }
 

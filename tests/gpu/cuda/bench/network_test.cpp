@@ -13,6 +13,7 @@
 #include "tests/support/temporary_directory.hpp"
 
 extern "C" std::unique_ptr<troupe::Backend> troupe_make_cuda_backend(const troupe::BackendSettings& settings);
+extern "C" std::uint64_t troupe_kernels_of_last_graph();
 
 using namespace troupe;
 using namespace troupe::bench;
@@ -43,7 +44,8 @@ TEST_CASE("cuda bench: a tiny network goes through every measurement on the whol
   Recorder recorder(text, true);
   NetworkBench bench{.recorder = recorder,
                      .limits = {.memory_rate = 1e10, .product_rate = 1e11, .link_rate = 1e8},
-                     .scale = scale};
+                     .scale = scale,
+                     .last_graph_kernels = troupe_kernels_of_last_graph};
   bench_network(bench, network, *backend);
   std::size_t num_lines = 0;
   std::istringstream lines(text.str());
