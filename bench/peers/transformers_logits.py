@@ -83,6 +83,9 @@ def smollm2(torch, transformers, arguments, directory):
     return Model("smollm2", module.eval(), directory, lambda token: tokenizer.decode([token]), ids)
 
 
+MAKERS = {"llama": random_llama, "smollm2": smollm2}
+
+
 def prompts_of(model, arguments):
     draw = random.Random(arguments.seed)
     lengths = [1, 2, 31, 32, 33, 200] + [draw.randint(4, 120) for _ in range(arguments.prompts)]
@@ -213,6 +216,7 @@ def parse():
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--type", choices=BOUND, default="bf16")
     parser.add_argument("--shape", choices=SHAPES, default="8b")
+    parser.add_argument("--models", nargs="+", choices=MAKERS, default=list(MAKERS))
     parser.add_argument("--prompts", type=int, default=64)
     parser.add_argument("--alone", type=int, default=8, help="prompts that are asked alone, too")
     parser.add_argument("--long", type=int, default=1500, help="tokens of one more prompt, whose logits are compared")
@@ -237,7 +241,7 @@ def main():
     arguments.torch_device = arguments.device if is_gpu else "cpu"
     arguments.torch_type = {"bf16": torch.bfloat16, "f32": torch.float32}[arguments.type]
     status = 0
-    for make in (random_llama, smollm2):
+    for make in (MAKERS[name] for name in arguments.models):
         with tempfile.TemporaryDirectory(dir=fast_directory(MODEL_BYTES)) as name:
             try:
                 model = make(torch, transformers, arguments, pathlib.Path(name))
