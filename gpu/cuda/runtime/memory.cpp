@@ -6,12 +6,23 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "gpu/cuda/runtime/cuda_check.hpp"
 
 namespace troupe::cuda {
 namespace {
+
+void register_memory(std::span<std::byte> memory) {
+  const cudaError_t error =
+      cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterMapped | cudaHostRegisterPortable);
+  if (error == cudaSuccess) return;
+  (void)cudaGetLastError();
+  throw CudaError(error, "the GPU can't be given " + std::to_string(memory.size()) +
+                             " bytes of the host's memory (" + cudaGetErrorName(error) +
+                             "): less of it for KV pages, or a higher limit of locked memory, may do");
+}
 
 // CUDA pins memory for the process and refuses to pin it twice, so this count is the
 // process's too.
@@ -26,9 +37,7 @@ struct Registrations {
   void add(std::span<std::byte> memory) {
     const std::lock_guard lock(mutex);
     const auto found = counts.find(memory.data());
-    if (found == counts.end())
-      CUDA_CHECK(
-          cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterMapped | cudaHostRegisterPortable));
+    if (found == counts.end()) register_memory(memory);
     ++counts[memory.data()];
   }
   void remove(std::byte* memory) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/simt/runtime/refusals.hpp"
 #include "tests/simt/runtime/runtime_state.hpp"
 
 using troupe::simt::call;
@@ -82,6 +83,7 @@ cudaError_t cudaHostRegister(void* pointer, size_t size_bytes, unsigned) {
   return call([&](RuntimeState& state) {
     if (pointer == nullptr || size_bytes == 0) return cudaErrorInvalidValue;
     if (const cudaError_t error = state.check_unsafe_call(); error != cudaSuccess) return error;
+    if (troupe::simt::Refusals::now().of_host_registration) return cudaErrorMemoryAllocation;
     return state.memory().pin(pointer, size_bytes) ? cudaSuccess : cudaErrorHostMemoryAlreadyRegistered;
   });
 }

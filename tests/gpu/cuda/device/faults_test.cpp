@@ -9,6 +9,8 @@
 
 #include "cuda_model.hpp"
 #include "generation.hpp"
+#include "gpu/cuda/runtime/cuda_check.hpp"
+#include "tests/simt/runtime/refusals.hpp"
 #include "tests/simt/runtime/runtime.hpp"
 #include "tests/support/eventually.hpp"
 
@@ -52,6 +54,39 @@ TEST_CASE("cuda device: a batch that does not fit fails alone") {
   CHECK(good.error == "");
   CHECK(good.batch_id == 3);
   CHECK(good.tokens.at(0) >= 0);
+}
+
+TEST_CASE("cuda device: a host tier that cannot be registered is refused with its size") {
+  const SmallCudaModel model(small_settings(DataType::kBF16));
+  const auto host_pages = model.make_host_pages(4);
+  const std::size_t size_bytes = host_pages->memory().size();
+  {
+    const simt::Refusals refusals({.of_host_registration = true});
+    CHECK_THROWS_WITH_AS(
+        cuda::CudaDevice(model.get(), {.host_pages = host_pages}),
+        ("the GPU can't be given " + std::to_string(size_bytes) +
+         " bytes of the host's memory (cudaErrorMemoryAllocation): less of it for KV pages, or a "
+         "higher limit of locked memory, may do")
+            .c_str(),
+        cuda::CudaError);
+  }
+  const cuda::CudaDevice device(model.get(), {.host_pages = host_pages});  // nothing is left of the refusal
+  CHECK(device.description().num_pages == 64);
+}
+
+TEST_CASE("cuda device: a product that cuBLASLt has no algorithm for fails its batch in words") {
+  const SmallCudaModel model(small_settings(DataType::kBF16));
+  cuda::CudaDevice device(model.get());
+  ProgramCache programs = model.programs();
+  Batch prompt = short_prompt(1);
+  prompt.token_ids.assign(70, 3);  // more than the kernel for few tokens takes
+  prompt.page_table = {0, 1, 2};
+  prompt.slices[0].num_tokens = 70;
+  prompt.slices[0].num_pages = 3;
+  const simt::Refusals refusals({.of_heuristics = true});
+  const BatchResult result =
+      wait_for(device, device.submit(programs.find(0, 70, 1), std::make_shared<Batch>(prompt)));
+  CHECK(result.error.find("cuBLASLt knows no way to compute a product of ") == 0);
 }
 
 TEST_CASE("cuda device: any sequence alone may list all that it can have") {
