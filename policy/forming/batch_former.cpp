@@ -133,7 +133,8 @@ void Forming::add_prompts() {
 std::vector<Forming::FlowPrompts> Forming::prompts_by_flow() const {
   std::vector<FlowPrompts> flows;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (!candidates_[i].progress->is_prefilling()) continue;
+    const SequenceProgress& progress = *candidates_[i].progress;
+    if (!progress.is_prefilling() || progress.reads_source_next()) continue;
     auto flow = std::find_if(flows.begin(), flows.end(),
                              [&](const FlowPrompts& known) { return known.flow == candidates_[i].flow; });
     if (flow == flows.end()) flow = flows.insert(flow, {.flow = candidates_[i].flow, .candidates = {}});
@@ -188,6 +189,20 @@ std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates, c
     if (batch.is_empty()) batch.add_decodes();
   }
   return std::move(batch).take();
+}
+
+std::vector<BatchShare> form_source_batch(std::span<const BatchCandidate> candidates,
+                                          const BatchLimits& limits) {
+  std::vector<BatchShare> shares;
+  std::uint32_t budget = limits.max_tokens;
+  for (std::size_t i = 0; i < candidates.size() && shares.size() < limits.max_sequences; ++i) {
+    if (!candidates[i].progress->reads_source_next()) continue;
+    const auto step = candidates[i].progress->next_step(budget, candidates[i].page_capacity);
+    if (!step) break;
+    shares.push_back({.candidate = i, .step = *step});
+    budget -= step->num_tokens;
+  }
+  return shares;
 }
 
 }  // namespace troupe

@@ -54,6 +54,12 @@ struct BatchShare {
 // holes has several shares, of one context: the holes, then what is new
 // (Pensieve, §3.4.2). Nobody is left out for its list in as many batches in a row as
 // there are candidates.
+// One that has a source to read is left out.
 std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates, const BatchLimits& limits);
+
+// Sources that are to be read, each whole, in order of arrival up to the first for which there is
+// no room. None is larger than a batch.
+std::vector<BatchShare> form_source_batch(std::span<const BatchCandidate> candidates,
+                                          const BatchLimits& limits);
 
 }  // namespace troupe

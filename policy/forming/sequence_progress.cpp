@@ -10,6 +10,10 @@ namespace troupe {
 std::optional<SequenceStep> SequenceProgress::next_step(std::uint32_t max_tokens,
                                                         std::uint32_t page_capacity) const {
   if (max_tokens == 0) return std::nullopt;
+  if (reads_source_next()) {
+    if (std::min(max_tokens, page_capacity) < num_source_) return std::nullopt;
+    return SequenceStep{.num_tokens = num_source_, .reads_source = true};
+  }
   if (!holes_.empty()) {
     const TokenRange& hole = holes_.front();
     return SequenceStep{
@@ -37,6 +41,8 @@ std::optional<SequenceStep> SequenceProgress::next_step(std::uint32_t max_tokens
 void SequenceProgress::start(std::uint32_t num_cached, std::vector<TokenRange> holes) {
   assert(num_cached < num_known_ && num_in_flight_ == 0);
   assert(holes.empty() || holes.back().end <= num_cached);
+  assert(num_cached == 0 || num_cached >= num_source_);
+  assert(holes.empty() || holes.front().begin >= num_source_);
   num_submitted_ = num_computed_ = num_cached;
   holes_ = std::move(holes);
 }

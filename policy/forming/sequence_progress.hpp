@@ -15,6 +15,9 @@
 // A guided sequence draws by permission: a step that draws is given when it was permitted,
 // once, for what the token may be depends on the one before it.
 //
+// The source of an encoder-decoder, at its beginning, is read in one step, and known as a whole or
+// not at all.
+//
 // Scores of a prompt come from computing it: what has one step of its own is
 // either wholly to be scored or not at all, and what has no score yet is not taken
 // from the cache.
@@ -37,6 +40,7 @@ struct SequenceStep {
   bool sample = false;
   bool fills_hole = false;  // others behind it have been computed already
   bool scores = false;      // after each token: how likely the next one was
+  bool reads_source = false;
   bool operator==(const SequenceStep&) const = default;
 };
 
@@ -49,7 +53,9 @@ class SequenceProgress {
   // batches that may be in flight, if they are to be full; at most kMostPending
   // count.
   SequenceProgress(std::uint32_t prompt_tokens, std::uint32_t max_total, std::uint32_t max_pending = 2)
-      : num_known_(prompt_tokens), max_total_(max_total), max_pending_(std::min(max_pending, kMostPending)) {}
+      : num_known_(prompt_tokens),
+        max_total_(max_total),
+        max_pending_(static_cast<std::uint8_t>(std::min(max_pending, kMostPending))) {}
 
   // The next step of at most max_tokens tokens in pages for page_capacity
   // tokens; nullopt if there is nothing to do, or no room, at present.
@@ -66,6 +72,12 @@ class SequenceProgress {
   }
   // Tokens its pages must hold for the next `num_ahead` steps of decoding.
   std::uint32_t capacity_needed(std::uint32_t num_ahead) const;
+
+  // The first tokens, fewer than are known, are a source.
+  void begin_with_source(std::uint32_t num_tokens) { num_source_ = num_tokens; }
+  std::uint32_t num_source() const { return num_source_; }
+  // Is its next step that of its source?
+  bool reads_source_next() const { return num_submitted_ < num_source_; }
 
   // Wanted of all known tokens: how likely each was after those in front of it.
   void score_known() { score_end_ = num_known_ - 1; }
@@ -97,16 +109,17 @@ class SequenceProgress {
 
   std::uint32_t num_known_ = 0;  // prompt and generated
   std::uint32_t max_total_ = 0;
-  std::uint32_t max_pending_ = 2;
   std::uint32_t num_submitted_ = 0;  // tokens whose KV is computed or in flight
   std::uint32_t num_computed_ = 0;
   bool draws_by_permission_ = false;
   bool may_draw_ = true;
+  std::uint8_t max_pending_ = 2;
   std::uint32_t num_pending_ = 0;    // drawn on the device, not seen here yet
   std::uint32_t num_in_flight_ = 0;  // steps
-  std::uint32_t score_end_ = 0;      // tokens after which a score is wanted
-  std::uint32_t num_scored_ = 0;     // of these, those that have come
-  std::vector<TokenRange> holes_;    // not submitted yet
+  std::uint32_t num_source_ = 0;
+  std::uint32_t score_end_ = 0;    // tokens after which a score is wanted
+  std::uint32_t num_scored_ = 0;   // of these, those that have come
+  std::vector<TokenRange> holes_;  // not submitted yet
 };
 
 // Inline: called for every sequence in every iteration.

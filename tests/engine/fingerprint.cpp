@@ -207,9 +207,10 @@ void Fingerprint::add_sequence(const EngineCore& core, const Sequence& sequence)
 }
 
 void Fingerprint::add_progress(const SequenceProgress& progress) {
-  for (const std::uint32_t number : {progress.num_known_, progress.max_total_, progress.max_pending_,
-                                     progress.num_submitted_, progress.num_computed_, progress.num_pending_,
-                                     progress.num_in_flight_, progress.score_end_, progress.num_scored_})
+  for (const std::uint32_t number :
+       {progress.num_known_, progress.max_total_, std::uint32_t{progress.max_pending_}, progress.num_source_,
+        progress.num_submitted_, progress.num_computed_, progress.num_pending_, progress.num_in_flight_,
+        progress.score_end_, progress.num_scored_})
     add(number);
   add(progress.holes_.size());
   for (const TokenRange& hole : progress.holes_) add(std::uint64_t{hole.begin} << 32U | hole.end);

@@ -568,5 +568,25 @@ TEST_CASE("batch_former: there are never more rows of logits than sequences") {
   }
 }
 
+TEST_CASE("batch_former: sources are read whole, in order of arrival, apart from answers") {
+  std::vector<SequenceProgress> sequences;
+  for (const std::uint32_t num_tokens : {6, 9, 3}) {
+    sequences.push_back(prompt_of(num_tokens + 1));
+    sequences.back().begin_with_source(num_tokens);
+  }
+  sequences.push_back(decoding());
+  const auto candidates = with_room(sequences);
+  BatchLimits limits = kWide;
+  CHECK(tokens_of(form_batch(candidates, limits), 4) == Tokens{0, 0, 0, 1});
+  CHECK(tokens_of(form_source_batch(candidates, limits), 4) == Tokens{6, 9, 3, 0});
+  limits.prefill_chunk = 2;  // of prompts that may be cut
+  limits.max_tokens = 15;
+  CHECK(tokens_of(form_source_batch(candidates, limits), 4) == Tokens{6, 9, 0, 0});
+  limits.max_tokens = 14;  // the short one does not overtake
+  CHECK(tokens_of(form_source_batch(candidates, limits), 4) == Tokens{6, 0, 0, 0});
+  limits.max_sequences = 1;
+  CHECK(form_source_batch(candidates, limits).size() == 1);
+}
+
 }  // namespace
 }  // namespace troupe

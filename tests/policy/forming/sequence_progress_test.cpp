@@ -323,5 +323,27 @@ TEST_CASE("sequence_progress: a prompt of one token has nothing to be scored") {
   CHECK(progress.next_step(9, 100) == SequenceStep{.num_tokens = 1, .context_length = 0, .sample = true});
 }
 
+TEST_CASE("sequence_progress: a source is read in one step or not yet, and answered behind it") {
+  SequenceProgress progress(6, 20);
+  progress.begin_with_source(5);
+  CHECK_FALSE(progress.next_step(4, 100));
+  CHECK_FALSE(progress.next_step(100, 4));
+  const auto source = progress.next_step(5, 5);
+  REQUIRE(source == SequenceStep{.num_tokens = 5, .reads_source = true});
+  progress.submitted(*source);
+  CHECK_FALSE(progress.reads_source_next());
+  const auto first = progress.next_step(100, 100);
+  CHECK(first == SequenceStep{.num_tokens = 1, .context_length = 5, .sample = true});
+  progress.submitted(*first);
+  progress.completed(*source);
+  progress.completed(*first);
+  // What is known of the answer follows the source when both are computed again.
+  progress.restart();
+  progress.start(0);
+  CHECK(progress.next_step(100, 100) == source);
+  progress.submitted(*source);
+  CHECK(progress.next_step(100, 100) == SequenceStep{.num_tokens = 2, .context_length = 5, .sample = true});
+}
+
 }  // namespace
 }  // namespace troupe
