@@ -48,7 +48,7 @@ TROUPE_FIELDS(PenalizedToken, id, num_generated)
 TROUPE_FIELDS(TokenBias, id, bias)
 TROUPE_FIELDS(SequenceSlice, sequence, slot, num_tokens, context_length, first_page, num_pages,
               input_from_slot, sample, sampling, suppressed, penalized, num_pending, biased, allowed,
-              scored_token, second_text, num_padding, first_input, num_inputs)
+              scored_token, second_text, num_padding, source_tokens, first_input, num_inputs)
 TROUPE_FIELDS(PageCopy, direction, device_page, host_page, from_page, generation)
 TROUPE_FIELDS(Batch, id, cell, copies, slices, token_ids, page_table, input_rows)
 TROUPE_FIELDS(RankedToken, id, logprob)

@@ -134,11 +134,11 @@ CpuModelPlan plan_cpu_model(const std::filesystem::path& model_dir, const CpuMod
       {.weight_bytes = weight_bytes,
        .table_bytes = table_bytes,
        .arena_bytes = arena_bytes(largest),
-       .workspace_bytes =
-           cell.state != StateKind::kNone
-               ? rounded_rows_bytes(largest, plan.settings.activations)
-               : plan.settings.num_threads *
-                     self_attention_scratch_bytes(plan.settings.context_length, shapes.head_dim),
+       .workspace_bytes = rounded_rows_bytes(largest, plan.settings.activations) +
+                          (attends_to_wholes(cell) ? plan.settings.num_threads *
+                                                         self_attention_scratch_bytes(
+                                                             plan.settings.context_length, shapes.head_dim)
+                                                   : 0),
        .page_bytes =
            pages ? kv_pool_bytes(kv_layout_of(shapes, plan.compute_type, 1, plan.settings.kv_type)) : 0,
        .slot_bytes = cell.state == StateKind::kNone

@@ -12,6 +12,7 @@
 #include "gpu/cpu/kernels/attention/self_attention.hpp"
 #include "gpu/cpu/kernels/embed.hpp"
 #include "gpu/cpu/kernels/embed_positions.hpp"
+#include "gpu/cpu/kernels/embed_sinusoids.hpp"
 #include "gpu/cpu/kernels/experts/expert_routing.hpp"
 #include "gpu/cpu/kernels/experts/expert_rows.hpp"
 #include "gpu/cpu/kernels/gated_activation.hpp"
@@ -197,7 +198,7 @@ void ProgramRunner::Execution::execute(const RotaryAppendKv& rotary, const Opera
   const RotaryAppendKvArguments arguments{.qkv = floats(qkv),
                                           .qkv_stride = columns(qkv),
                                           .places = runner_.places_,
-                                          .num_heads = runner_.settings_.num_heads,
+                                          .num_heads = rotary.has_queries ? runner_.settings_.num_heads : 0,
                                           .table = rotary.rotates ? table : nullptr,
                                           .kv_pool = runner_.kv_pool_.get(),
                                           .layout = runner_.settings_.kv_layout,
@@ -222,6 +223,7 @@ void ProgramRunner::Execution::execute(const PagedAttention& attention, const Op
                                           .attended = address(attended),
                                           .attended_type = type(attended),
                                           .attended_stride = columns(attended),
+                                          .part = attention.part,
                                           .window = attention.window,
                                           .scale = attention.scale != 0.0F ? attention.scale : usual_scale,
                                           .sinks = op.inputs.size() > 1 ? vector(op.inputs[1]) : nullptr,
@@ -370,6 +372,20 @@ void ProgramRunner::Execution::execute(const EmbedPositions& embed, const Operat
                                     .width = columns(x)};
   if (op.inputs.size() > 2) arguments.types = table(op.inputs[2]);
   run_tasks(arguments, embed_positions_num_tasks(arguments), embed_positions_run_task);
+}
+
+void ProgramRunner::Execution::execute(const EmbedSinusoids& embed, const Operator& op) {
+  const TensorId x = op.outputs.at(0);
+  if (columns(x) % 2 != 0) refuse("waves of positions need an even width");
+  const EmbedSinusoidsArguments arguments{.words = table(op.inputs.at(0)),
+                                          .token_ids = runner_.token_ids_,
+                                          .token_positions = runner_.positions_,
+                                          .scale = embed.scale,
+                                          .first_position = embed.first_position,
+                                          .ends_at_slowest = embed.ends_at_slowest,
+                                          .x = floats(x),
+                                          .width = columns(x)};
+  run_tasks(arguments, embed_sinusoids_num_tasks(arguments), embed_sinusoids_run_task);
 }
 
 void ProgramRunner::Execution::execute(const LayerNorm& norm, const Operator& op) {

@@ -76,6 +76,7 @@ class ProgramRunner::Execution {
   void execute(const Sample&, const Operator& op);
   void execute(const Add&, const Operator& op);
   void execute(const EmbedPositions&, const Operator& op);
+  void execute(const EmbedSinusoids& embed, const Operator& op);
   void execute(const LayerNorm&, const Operator& op);
   void execute(const Activate&, const Operator& op);
   void execute(const SelfAttention&, const Operator& op);

@@ -51,7 +51,7 @@ ProgramRunner::ProgramRunner(ProgramRunnerSettings settings, std::shared_ptr<con
       last_tokens_(settings_.description.num_slots, -1),
       recent_tokens_(settings_.description.num_slots) {
   const DeviceDescription& limits = settings_.description;
-  if (limits.cells.front().state == StateKind::kNone) {
+  if (attends_to_wholes(limits.cells.front())) {
     scratch_bytes_ = self_attention_scratch_bytes(limits.context_length, settings_.kv_layout.head_dim);
     scratch_ = PageMemory(threads.num_threads() * scratch_bytes_);
   }
@@ -104,7 +104,7 @@ void ProgramRunner::prepare(const Batch& batch) {
   switch (cell_of(batch).state) {
     case StateKind::kPages: return prepare_pages(batch);
     case StateKind::kRows: return prepare_nodes(batch);
-    case StateKind::kNone: return prepare_ranges(batch);
+    case StateKind::kNone: return prepare_texts(batch);
   }
 }
 
@@ -118,8 +118,12 @@ void ProgramRunner::prepare_pages(const Batch& batch) {
   prepare_logprobs();
   place_tokens(batch.slices, batch.page_table, places_);
   positions_.clear();
-  for (const TokenPlace& place : places_) positions_.push_back(place.position);
   types_.clear();
+  std::uint32_t token = 0;
+  for (const auto& slice : batch.slices)
+    for (std::uint32_t i = 0; i < slice.num_tokens; ++i)
+      positions_.push_back(places_[token++].position - slice.source_tokens);
+  if (reads_source(cell_of(batch))) return prepare_ranges(batch);
   attention_blocks_ = plan_attention(batch.slices, settings_.num_heads, settings_.kv_layout.num_kv_heads);
 }
 
@@ -154,21 +158,26 @@ void ProgramRunner::prepare_nodes(const Batch& batch) {
 
 void ProgramRunner::prepare_ranges(const Batch& batch) {
   ranges_.clear();
-  positions_.clear();
-  types_.clear();
   std::uint32_t token = 0;
   for (const auto& slice : batch.slices) {
     ranges_.push_back(
         {.first_token = token, .num_tokens = slice.num_tokens, .num_padding = slice.num_padding});
-    for (std::uint32_t i = 0; i < slice.num_tokens; ++i) {
-      positions_.push_back(i);
-      types_.push_back(slice.second_text > 0 && i >= slice.second_text ? 1 : 0);
-    }
     token += slice.num_tokens;
   }
   longest_first_ = ranges_;
   std::stable_sort(longest_first_.begin(), longest_first_.end(),
                    [](const auto& a, const auto& b) { return a.num_tokens > b.num_tokens; });
+}
+
+void ProgramRunner::prepare_texts(const Batch& batch) {
+  prepare_ranges(batch);
+  positions_.clear();
+  types_.clear();
+  for (const auto& slice : batch.slices)
+    for (std::uint32_t i = 0; i < slice.num_tokens; ++i) {
+      positions_.push_back(i);
+      types_.push_back(slice.second_text > 0 && i >= slice.second_text ? 1 : 0);
+    }
   vectors_.resize(batch.slices.size() * cell_of(batch).vector_size);
 }
 

@@ -83,6 +83,7 @@ class ProgramRunner {
 
   void prepare(const Batch& batch);
   void prepare_pages(const Batch& batch);
+  void prepare_texts(const Batch& batch);
   void prepare_ranges(const Batch& batch);
   void prepare_nodes(const Batch& batch);
   void add_output_row(const SequenceSlice& slice, std::uint32_t row);
@@ -117,7 +118,7 @@ class ProgramRunner {
   std::vector<SampleRow> sample_rows_;
   std::vector<std::int32_t> sampled_;
   std::vector<TokenLogprobs> logprobs_;  // by output row; empty: nobody asked
-  std::vector<BatchRows> ranges_;        // of slices of a stateless cell, in order
+  std::vector<BatchRows> ranges_;        // of slices that are wholes, or nodes, in order
   std::vector<BatchRows> longest_first_;
   std::vector<std::uint32_t> positions_;  // of tokens in their text
   std::vector<std::uint8_t> types_;       // of tokens: 1 in a second text

@@ -205,6 +205,7 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
   plan.settings.max_in_flight = std::max(settings.max_in_flight, 1U);
   plan.network = load_network(settings.model_dir);
   plan.cell = plan.network->cells().front();
+  if (plan.network->source()) throw std::runtime_error(settings.model_dir + ": " + kNoSources);
   if (plan.cell.state == StateKind::kRows) throw std::runtime_error(settings.model_dir + ": " + kNoRows);
   const ModelShapes shapes = plan.network->shapes();
   if (shapes.rotary.rotary_dim != 0 && shapes.rotary.rotary_dim != shapes.head_dim)

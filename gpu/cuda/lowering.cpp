@@ -81,6 +81,7 @@ class Lowering {
   void lower(const ExpertMatmul&, const Operator&) { refuse(kNoExperts); }
   void lower(const CombineExperts&, const Operator&) { refuse(kNoExperts); }
   void lower(const Add&, const Operator&) { refuse(kNoGpt); }
+  void lower(const EmbedSinusoids&, const Operator&) { refuse(kNoSources); }
   void lower(const SoftCap&, const Operator&) { refuse(kNoSoftCaps); }
   void lower(const GatherState&, const Operator&) { refuse(kNoRows); }
   void lower(const KeepState&, const Operator&) { refuse(kNoRows); }
@@ -245,6 +246,7 @@ bool has(const Program& program) {
 }
 
 void refuse_unsupported(const Program& program) {
+  if (has<EmbedSinusoids>(program)) refuse(kNoSources);
   if (has<LayerNorm>(program) && has<PagedAttention>(program)) refuse(kNoGpt);
   for (const Operator& op : program.operators) {
     const auto* rotary = std::get_if<RotaryAppendKv>(&op.kind);

@@ -101,6 +101,7 @@ inline constexpr const char* kNoPartialRotation =
     "the CUDA device rotates whole heads only (no partial_rotary_factor) yet";
 inline constexpr const char* kNoLocalRotation =
     "the CUDA device rotates the keys of all layers alike, this model's by two bases";
+inline constexpr const char* kNoSources = "the CUDA device has no encoder in front of a decoder yet";
 inline constexpr const char* kNoRows = "the CUDA device has no rows of state for recurrent cells yet";
 inline constexpr const char* kNoSoftCaps = "the CUDA device has no soft caps of scores and logits yet";
 inline constexpr const char* kNoSinks = "the CUDA device has no attention sinks yet";

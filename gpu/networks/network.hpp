@@ -59,6 +59,8 @@ class Network {
   virtual std::vector<CellType> cells() const = 0;  // by CellId
   // None: sequences of pages, or passes over whole inputs.
   virtual std::optional<UnfoldingRule> unfolding() const { return std::nullopt; }
+  // Set: its sequences begin with a source, and its cells are one that reads_source() and one that draws.
+  virtual std::optional<SourceRule> source() const { return std::nullopt; }
   // The first is the table of the vocabulary.
   virtual std::vector<WeightSpec> weights() const = 0;
   // Prefixes of a layer's number in the names of the files' tensors.

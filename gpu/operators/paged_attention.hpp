@@ -12,11 +12,20 @@
 
 namespace troupe {
 
+// The tokens of its sequence that a query sees. In a sequence with a source (SequenceSlice::source_tokens)
+// the source's keys and values are those that its encoder left.
+enum class AttendedPart : std::uint8_t {
+  kAll,     // itself and those before it
+  kSource,  // all of the source, none else
+  kAnswer,  // itself and those before it, none of the source
+};
+
 struct PagedAttention {
   std::uint32_t layer = 0;
   std::uint32_t window = 0;  // a token sees so many, itself and those before it; 0: all
   float scale = 0.0F;        // of scores; 0: 1 / sqrt(head_dim)
   float soft_cap = 0.0F;     // scaled scores s become soft_cap * tanh(s / soft_cap); 0: they stay
+  AttendedPart part = AttendedPart::kAll;
 };
 
 }  // namespace troupe

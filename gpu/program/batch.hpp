@@ -103,6 +103,9 @@ struct SequenceSlice {
   // So, too: the last so many of its tokens are padding. They are computed as others are, but
   // not attended to, and are no part of the result. At least one token is none.
   std::uint32_t num_padding = 0;
+  // The decoder of an encoder-decoder: the sequence's first so many tokens are the source, whose keys and
+  // values the encoder has left in the pages; <= context_length.
+  std::uint32_t source_tokens = 0;
   // A cell of rows: its input rows are Batch::input_rows[first_input, first_input + num_inputs).
   std::uint32_t first_input = 0;
   std::uint32_t num_inputs = 0;

@@ -93,6 +93,22 @@ void check_state(const Batch& batch, const SequenceSlice& slice, const DeviceDes
   }
 }
 
+// A source comes whole, and before all else; a decoder's slice is behind one.
+void check_source(const SequenceSlice& slice, const CellType& cell, const DeviceDescription& limits) {
+  const std::string who = name_of_sequence(slice);
+  if (!reads_source(cell)) {
+    const bool has_source = reads_source(limits.cells.front());
+    if (slice.source_tokens > slice.context_length || has_source != (slice.source_tokens > 0))
+      refuse(who + "a source of " + std::to_string(slice.source_tokens) + " tokens before a context of " +
+             std::to_string(slice.context_length) + ", in the cell \"" + cell.name + "\"");
+    return;
+  }
+  if (slice.context_length > 0 || slice.source_tokens > 0)
+    refuse(who + "a context in front of a source, in the cell \"" + cell.name + "\"");
+  if (slice.input_from_slot || slice.sample)
+    refuse(who + "a token is drawn or taken from the slot, but the cell \"" + cell.name + "\" has none");
+}
+
 // A node of a graph: one token, and rows of the pool.
 void check_node(const Batch& batch, const SequenceSlice& slice, const CellType& cell,
                 const DeviceDescription& limits) {
@@ -148,6 +164,7 @@ void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDes
   if (cell.state == StateKind::kNone) return check_stateless(slice, cell);
   if (slice.num_padding > 0) refuse(who + "padding, which only encoders have");
   if (cell.state == StateKind::kRows) check_node(batch, slice, cell, limits);
+  if (cell.state == StateKind::kPages) check_source(slice, cell, limits);
   check_state(batch, slice, limits);
 }
 

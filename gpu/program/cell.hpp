@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -35,6 +36,17 @@ struct CellType {
   bool operator==(const CellType&) const = default;
 };
 
+// A cell of pages without a token for a result: it reads a source as a whole and leaves in the
+// pages what another cell's attention reads of it.
+inline bool reads_source(const CellType& cell) {
+  return cell.state == StateKind::kPages && cell.result == ResultKind::kState;
+}
+
+// Its slices are whole inputs, of which every token may see every other.
+inline bool attends_to_wholes(const CellType& cell) {
+  return cell.state == StateKind::kNone || reads_source(cell);
+}
+
 // The way from a request to its graph of nodes, for a network whose cells keep rows.
 enum class UnfoldingKind : std::uint8_t {
   kChain,         // cell 0 for each token, the drawn ones included
@@ -51,6 +63,16 @@ struct UnfoldingRule {
   bool has_inner_words = false;     // kTree: a node with children may have a word, too
   std::int32_t unknown_word = -1;   // kTree: for words that the vocabulary lacks; -1: they are refused
   bool operator==(const UnfoldingRule&) const = default;
+};
+
+// The way from a request to a sequence, for an encoder-decoder that keeps pages: cell 0 reads the
+// source, which is the prompt, and cell 1 goes on behind it with the first tokens of the answer.
+struct SourceRule {
+  std::int32_t source_end = -1;             // a token behind the prompt's; -1: none
+  std::vector<std::int32_t> answer_begins;  // the decoder's first inputs, at least one
+  std::uint32_t max_source = 0;             // tokens that have positions, of the source and of the answer
+  std::uint32_t max_answer = 0;
+  bool operator==(const SourceRule&) const = default;
 };
 
 }  // namespace troupe

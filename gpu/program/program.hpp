@@ -21,6 +21,7 @@
 #include "gpu/operators/cells/tree_lstm.hpp"
 #include "gpu/operators/embed.hpp"
 #include "gpu/operators/embed_positions.hpp"
+#include "gpu/operators/embed_sinusoids.hpp"
 #include "gpu/operators/experts/combine_experts.hpp"
 #include "gpu/operators/experts/expert_matmul.hpp"
 #include "gpu/operators/experts/group_rows.hpp"
@@ -72,8 +73,9 @@ struct TensorSpec {
 using OperatorKind =
     std::variant<Embed, RmsNorm, Matmul, HeadNorm, RotaryAppendKv, PagedAttention, GatedActivation,
                  RouteExperts, GroupRows, ExpertMatmul, CombineExperts, GatherRows, SoftCap, Sample, Add,
-                 EmbedPositions, LayerNorm, Activate, SelfAttention, Pool, WriteVectors, GatherState,
-                 KeepState, LstmCell, GruCell, TreeLstmLeaf, TreeLstmBinary, TreeLstmChildSum, AttendStates>;
+                 EmbedPositions, EmbedSinusoids, LayerNorm, Activate, SelfAttention, Pool, WriteVectors,
+                 GatherState, KeepState, LstmCell, GruCell, TreeLstmLeaf, TreeLstmBinary, TreeLstmChildSum,
+                 AttendStates>;
 
 struct Operator {
   OperatorKind kind;

@@ -50,6 +50,7 @@ struct AttentionWork {
   std::size_t num_group_heads = 0;
   std::size_t first_position = 0;
   std::size_t window = 0;                // a token sees so many, itself the last one; 0: all before it
+  std::size_t num_hidden = 0;            // the first so many are seen by none
   std::size_t num_visible = 0;           // every token sees so many; 0: those up to itself
   const std::uint32_t* pages = nullptr;  // of the sequence, from token 0 on; null: 0, 1, 2, …
   const std::byte* page_zero = nullptr;  // block of page 0 of this layer and head

@@ -32,6 +32,7 @@ struct Context {
 struct Input {
   KvLayout layout;
   std::uint32_t window;
+  AttendedPart part = AttendedPart::kAll;
   std::vector<Context> contexts;
   std::vector<PageId> page_table;
   std::vector<SequenceSlice> slices;
@@ -117,6 +118,7 @@ std::vector<float> on_cpu(const OperatorBackend& backend, const Input& input) {
                                           .attended = attended.data(),
                                           .attended_type = backend.type,
                                           .attended_stride = input.width(),
+                                          .part = input.part,
                                           .window = input.window,
                                           .scale = input.scale(),
                                           .isa = backend.isa};
@@ -165,9 +167,11 @@ std::vector<float> run(const OperatorBackend& backend, const Input& input) {
 // The softmax of one token's head over what it may see, times the values.
 std::vector<double> expected_row(const Input& input, std::size_t s, std::size_t position, std::size_t head,
                                  const float* query) {
-  const std::size_t num_seen =
-      input.window == 0 ? position + 1 : std::min<std::size_t>(position + 1, input.window);
-  const std::size_t first = position + 1 - num_seen, kv_head = head / kGroup;
+  const std::size_t num_source = input.slices[s].source_tokens, kv_head = head / kGroup;
+  const std::size_t end = input.part == AttendedPart::kSource ? num_source : position + 1;
+  std::size_t first = input.part == AttendedPart::kAnswer ? num_source : 0;
+  if (input.window != 0 && end > input.window) first = std::max<std::size_t>(first, end - input.window);
+  const std::size_t num_seen = end - first;
   std::vector<double> weights(num_seen), sum(input.layout.head_dim);
   double total = 0.0;
   for (std::size_t i = 0; i < num_seen; ++i) {
@@ -231,6 +235,21 @@ TEST_CASE("paged_attention: a sequence's bits do not depend on its pages or on w
       const Input alone(backend, 16, 0, {context});
       REQUIRE(run(backend, alone) == rows_of(all, input.width(), first, context.num_new));
       first += context.num_new;
+    }
+  });
+}
+
+TEST_CASE(
+    "paged_attention: an answer sees its source alone, or itself alone, wherever pages end between them") {
+  on_every_backend([](const OperatorBackend& backend) {
+    if (backend.is_gpu) return;
+    const double rounding = backend.type == DataType::kF32 ? 0.0 : rounding_of(backend.type);
+    for (const auto part : {AttendedPart::kSource, AttendedPart::kAnswer}) {
+      Input input(backend, 16, 0, {{9, 4}, {96, 1}, {75, 11}, {33, 1}, {70, 70 - 64}});
+      const std::uint32_t sources[] = {5, 40, 33, 32, 64};
+      for (std::size_t i = 0; i < std::size(sources); ++i) input.slices[i].source_tokens = sources[i];
+      input.part = part;
+      CHECK(worst_against_f64(input, run(backend, input)) <= 2e-5 + rounding);
     }
   });
 }

@@ -28,7 +28,8 @@ std::vector<AttentionBlock> plan_attention(std::span<const SequenceSlice> slices
       blocks.push_back({.first_token = token + done,
                         .num_tokens = std::min(step, slice.num_tokens - done),
                         .first_position = slice.context_length + done,
-                        .first_page = slice.first_page});
+                        .first_page = slice.first_page,
+                        .source_tokens = slice.source_tokens});
     }
     token += slice.num_tokens;
   }
@@ -57,6 +58,8 @@ void paged_attention_run_task(const PagedAttentionArguments& arguments, std::siz
           .num_group_heads = group,
           .first_position = block.first_position,
           .window = arguments.window,
+          .num_hidden = arguments.part == AttendedPart::kAnswer ? block.source_tokens : 0,
+          .num_visible = arguments.part == AttendedPart::kSource ? block.source_tokens : 0,
           .pages = arguments.page_table + block.first_page,
           .page_zero = static_cast<const std::byte*>(arguments.kv_pool) + page_zero,
           .page_stride = kv_block_offset(layout, arguments.layer, 1, kv_head) - page_zero,

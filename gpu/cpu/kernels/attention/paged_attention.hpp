@@ -14,6 +14,7 @@
 
 #include "gpu/cpu/kernels/isa.hpp"
 #include "gpu/data_type.hpp"
+#include "gpu/operators/paged_attention.hpp"
 #include "gpu/pages/kv_layout.hpp"
 #include "gpu/program/batch.hpp"
 
@@ -25,6 +26,7 @@ struct AttentionBlock {
   std::uint32_t num_tokens = 0;
   std::uint32_t first_position = 0;  // position in the sequence of the first one
   std::uint32_t first_page = 0;      // index into the batch's page table
+  std::uint32_t source_tokens = 0;   // at the sequence's beginning
 };
 
 // Cuts a batch into query blocks, the most expensive first. Depends on the
@@ -45,6 +47,7 @@ struct PagedAttentionArguments {
   void* attended = nullptr;                 // [tokens, num_heads * head_dim]
   DataType attended_type = DataType::kF32;  // kF32 or kBF16
   std::size_t attended_stride = 0;
+  AttendedPart part = AttendedPart::kAll;
   std::size_t window = 0;        // a token sees so many, itself the last one; 0: all before it
   float scale = 0.0F;            // 1 / sqrt(head_dim) as a rule
   const float* sinks = nullptr;  // [num_heads] or none: a head's softmax has this score, too, of no value

@@ -364,14 +364,16 @@ void attend_rows(const AttentionWork& work, std::size_t first_head, std::size_t 
   const std::size_t last_end = work.num_visible != 0 ? work.num_visible : first_position + tokens;
   const std::size_t num_pages = (last_end - 1) / kKvPageTokens + 1;
   // The first row's window begins first.
-  const std::size_t first_seen =
+  const std::size_t left_behind =
       work.window != 0 && first_position + 1 > work.window ? first_position + 1 - work.window : 0;
+  const std::size_t first_seen = left_behind > work.num_hidden ? left_behind : work.num_hidden;
   for (std::size_t index = first_seen / kKvPageTokens; index < num_pages; ++index) {
     for (std::size_t row = 0; row < tokens * heads; ++row) {
       const std::size_t end = work.num_visible != 0 ? work.num_visible : first_position + row / heads + 1;
       const std::size_t begin = index * kKvPageTokens;
       state.visible[row] = end <= begin ? 0 : end - begin < kKvPageTokens ? end - begin : kKvPageTokens;
-      const std::size_t seen = work.window != 0 && end > work.window ? end - work.window : 0;
+      const std::size_t left = work.window != 0 && end > work.window ? end - work.window : 0;
+      const std::size_t seen = left > work.num_hidden ? left : work.num_hidden;
       state.hidden[row] = seen > begin ? seen - begin : 0;
     }
     PageView page = view_page(work, index, num_pages);
