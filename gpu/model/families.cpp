@@ -34,6 +34,8 @@ constexpr FamilyNames kFamilies[] = {
     {Family::kRecurrent, "GruForCausalLM", "gru", ""},
     {Family::kSeq2Seq, "LstmForConditionalGeneration", "lstm_seq2seq", ""},
     {Family::kSeq2Seq, "GruForConditionalGeneration", "gru_seq2seq", ""},
+    {Family::kTranslator, "MarianMTModel", "marian", ""},
+    {Family::kTranslator, "M2M100ForConditionalGeneration", "m2m_100", ""},
     {Family::kTreeLstm, "BinaryTreeLstmForClassification", "binary_tree_lstm", ""},
     {Family::kTreeLstm, "ChildSumTreeLstmForClassification", "child_sum_tree_lstm", ""},
 };

@@ -24,8 +24,9 @@ enum class Family : std::uint8_t {
   kGpt2,
   kGptNeoX,
   kBert,
-  kRecurrent,  // an LSTM or a GRU, in chains
-  kSeq2Seq,    // two of them, the second with attention to the first
+  kRecurrent,   // an LSTM or a GRU, in chains
+  kSeq2Seq,     // two of them, the second with attention to the first
+  kTranslator,  // a transformer encoder-decoder
   kTreeLstm
 };
 

@@ -15,6 +15,7 @@
 #include "gpu/model/rope_config.hpp"
 #include "gpu/networks/bert_config.hpp"
 #include "gpu/networks/recurrent_config.hpp"
+#include "gpu/networks/translator_config.hpp"
 
 namespace troupe {
 namespace {
@@ -292,6 +293,8 @@ ModelConfig load_model_config(const std::filesystem::path& model) {
     return read_bert_config(std::string(family.architecture), fields, model);
   else if (is_of_cells(family.family))
     return read_recurrent_config(std::string(family.architecture), fields);
+  else if (family.family == Family::kTranslator)
+    return read_translator_config(std::string(family.architecture), fields);
   ModelConfig config = read_decoder_config(fields, path.string());
 
   const auto generation_path = model / "generation_config.json";

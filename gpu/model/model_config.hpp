@@ -108,6 +108,23 @@ struct TreeLstmConfig {
   std::optional<std::int32_t> unknown_word = {};  // its token; none: such trees are refused
 };
 
+// Configuration that only transformer encoder-decoders have (Marian, M2M100). intermediate_size and
+// num_layers are the decoder's; context_length is that of a source, and as much again.
+struct TranslatorConfig {
+  std::uint32_t num_encoder_layers = 0;
+  std::uint32_t encoder_intermediate_size = 0;
+  bool norms_first = false;  // a block reads its norm, and both halves end with one; else norms follow blocks
+  Activation activation = Activation::kSilu;
+  float embedding_scale = 1.0F;
+  std::uint32_t first_position = 0;
+  bool ends_at_slowest = false;  // as EmbedSinusoids
+  // Tokens that only sources have, whose ids begin behind those of answers; 0: one vocabulary for both.
+  std::uint32_t source_vocabulary = 0;
+  bool has_logit_bias = false;
+  std::int32_t source_end = -1;             // behind a source; -1: none
+  std::vector<std::int32_t> answer_begins;  // the decoder's first inputs
+};
+
 // In an encoder's, rope_*, tied_embeddings, *_bias and the tokens mean nothing.
 struct ModelConfig {
   std::string architecture;  // "LlamaForCausalLM"
@@ -143,6 +160,7 @@ struct ModelConfig {
   std::optional<EncoderConfig> encoder = {};  // none: a decoder
   std::optional<RecurrentConfig> recurrent = {};
   std::optional<TreeLstmConfig> tree = {};
+  std::optional<TranslatorConfig> translator = {};
 
   std::uint32_t query_width() const { return num_heads * head_dim; }
   std::uint32_t qkv_width() const { return (num_heads + 2 * num_kv_heads) * head_dim; }

@@ -12,6 +12,7 @@
 #include "gpu/networks/llama.hpp"
 #include "gpu/networks/recurrent.hpp"
 #include "gpu/networks/seq2seq.hpp"
+#include "gpu/networks/translator.hpp"
 #include "gpu/networks/tree_lstm.hpp"
 
 namespace troupe {
@@ -49,6 +50,7 @@ std::unique_ptr<Network> make_network(const ModelConfig& config) {
     case Family::kGemma3: return std::make_unique<GemmaNetwork>(config);
     case Family::kRecurrent: return std::make_unique<RecurrentNetwork>(config);
     case Family::kSeq2Seq: return std::make_unique<Seq2SeqNetwork>(config);
+    case Family::kTranslator: return std::make_unique<TranslatorNetwork>(config);
     case Family::kTreeLstm: return std::make_unique<TreeLstmNetwork>(config);
     case Family::kGpt2:
     case Family::kGptNeoX: return std::make_unique<GptNetwork>(config);
