@@ -63,6 +63,8 @@ struct ServedModel {
 
   // The rule of its graphs, where its cells keep rows; nullopt: it has pages, or encodes in passes.
   std::optional<UnfoldingRule> unfolding() const { return network ? network->unfolding() : std::nullopt; }
+  // The rule of an encoder-decoder's sequences; nullopt: it is none that keeps pages.
+  std::optional<SourceRule> source() const { return network ? network->source() : std::nullopt; }
   bool has_pages() const { return kind == ModelKind::kGenerative && !unfolding(); }
 };
 

@@ -29,7 +29,8 @@ CoreOptions core_options(const ActorEnvironment& environment, ModelIndex model, 
   return {.serving = environment.options.serving,
           .pages = page_map_options(environment, model, secret),
           .encoder_costs = environment.models[model].served.encoder_costs,
-          .unfolding = environment.models[model].served.unfolding()};
+          .unfolding = environment.models[model].served.unfolding(),
+          .source = environment.models[model].served.source()};
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ std::string example_of(const LoadedModel& model) {
   if (model.config.tree)
     return R"(/v1/classify -d '{"model": ")" + model.served.name +
            R"tree(", "input": "(3 (2 It) (4 works))"}')tree";
-  if (model.config.recurrent)
+  if (model.config.recurrent || model.config.translator)
     return R"(/v1/completions -d '{"model": ")" + model.served.name + R"(", "prompt": "hello"}')";
   if (model.served.kind == ModelKind::kClassifying && model.config.labels()->size() == 1)
     return R"(/v1/rerank -d '{"model": ")" + model.served.name +

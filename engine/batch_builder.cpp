@@ -49,6 +49,7 @@ void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
   slice.num_pages = (step.context_length + step.num_tokens + page_size - 1) / page_size;
   slice.first_page = list_pages(batch, sequence, slice.num_pages);
   slice.input_from_slot = step.input_from_slot;
+  if (!step.reads_source) slice.source_tokens = sequence.progress.num_source();
   slice.sample = step.sample;
   slice.sampling = sequence.ticket->sampling;
   const std::uint32_t num_drawn = sequence.num_generated() + sequence.progress.num_pending();

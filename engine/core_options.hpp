@@ -36,6 +36,8 @@ struct CoreOptions {
   EncoderCosts encoder_costs = {};  // measured before, of an encoder
   // Set: its cells keep rows, and requests are graphs of them (CellCore).
   std::optional<UnfoldingRule> unfolding = {};
+  // Set: its sequences begin with a source (EngineCore).
+  std::optional<SourceRule> source = {};
 };
 
 }  // namespace troupe

@@ -98,7 +98,6 @@ EngineCore::SequenceIndex EngineCore::add(std::shared_ptr<const AdmissionTicket>
   sequence.flow = flows_.join(ticket->flow);
   sequence.arrived = now_;
   sequence.run = ++last_run_;
-  sequence.num_prompt = static_cast<std::uint32_t>(ticket->prompt.size());
   sequence.min_tokens = ticket->min_tokens;
   sequence.scores_prompt = ticket->scores_prompt;
   sequence.wants_logprobs = ticket->sampling.wants_logprobs();
@@ -107,9 +106,16 @@ EngineCore::SequenceIndex EngineCore::add(std::shared_ptr<const AdmissionTicket>
   sequence.num_end_tokens = static_cast<std::uint8_t>(std::min(num_end_tokens, Sequence::kFewEndTokens + 1));
   if (num_end_tokens <= Sequence::kFewEndTokens)
     std::copy(ticket->end_tokens.begin(), ticket->end_tokens.end(), sequence.end_tokens.begin());
+  sequence.num_prompt = static_cast<std::uint32_t>(ticket->prompt.size());
+  if (options_.source) {
+    sequence.num_prompt =
+        static_cast<std::uint32_t>(num_source(*ticket) + options_.source->answer_begins.size());
+    sequence.source_salt = salt_of(*ticket);
+  }
   if (keeps_tokens_) {
-    sequence.tokens.reserve(ticket->prompt.size() + kUsualAnswer);
+    sequence.tokens.reserve(sequence.num_prompt + kUsualAnswer);
     sequence.tokens = ticket->prompt;
+    if (options_.source) add_beginning(sequence.tokens);
   }
   sequence.is_penalized = ticket->sampling.has_penalties();
   if (sequence.is_penalized) sequence.penalized.emplace(ticket->repeated_prompt);
@@ -118,15 +124,57 @@ EngineCore::SequenceIndex EngineCore::add(std::shared_ptr<const AdmissionTicket>
   return index;
 }
 
+std::uint32_t EngineCore::num_source(const AdmissionTicket& ticket) const {
+  if (!options_.source) return 0;
+  return static_cast<std::uint32_t>(ticket.prompt.size()) + (options_.source->source_end >= 0 ? 1 : 0);
+}
+
+// Behind a prompt: what else is known from the start.
+void EngineCore::add_beginning(std::vector<std::int32_t>& tokens) const {
+  const SourceRule& rule = *options_.source;
+  if (rule.source_end >= 0) tokens.push_back(rule.source_end);
+  tokens.insert(tokens.end(), rule.answer_begins.begin(), rule.answer_begins.end());
+}
+
+// Keys and values of a source hang on all of it: none of its pages is one of a longer source, too.
+std::string EngineCore::salt_of(const AdmissionTicket& ticket) {
+  std::string salt;
+  for (const std::int32_t token : ticket.prompt) salt += std::to_string(token) + ' ';
+  return salt + '|' + ticket.cache_salt;
+}
+
+std::optional<Refusal> EngineCore::refuse_source(const AdmissionTicket& ticket) const {
+  if (!options_.source) return std::nullopt;
+  if (ticket.scores_prompt)
+    return Refusal{.message = "This model reads its prompt as a whole, and gives no log-probabilities of it.",
+                   .field = "echo"};
+  const std::uint32_t added = num_source(ticket) - static_cast<std::uint32_t>(ticket.prompt.size());
+  if (num_source(ticket) <= max_source_) return std::nullopt;
+  return Refusal{.is_too_long = true,
+                 .message = "This model reads prompts of at most " +
+                            std::to_string(max_source_ - std::min(added, max_source_)) +
+                            " tokens; this one has " + std::to_string(ticket.prompt.size()) + ".",
+                 .field = "prompt"};
+}
+
 EngineCore::Verdict EngineCore::check(const AdmissionTicket& ticket) const {
+  if (auto refused = refuse_source(ticket)) return *std::move(refused);
   std::vector<std::int32_t> biased_ids;
   for (const TokenBias& token : ticket.biased) biased_ids.push_back(token.id);
-  return check_admission({.prompt = ticket.prompt,
-                          .max_tokens = ticket.max_tokens,
-                          .min_tokens = ticket.min_tokens,
-                          .stop_token_ids = ticket.end_tokens,
-                          .biased_ids = biased_ids},
-                         *limits_);
+  std::vector<std::int32_t> with_source;
+  if (options_.source && !ticket.prompt.empty()) {
+    with_source = ticket.prompt;
+    add_beginning(with_source);
+  }
+  auto checked = check_admission({.prompt = options_.source ? with_source : ticket.prompt,
+                                  .max_tokens = ticket.max_tokens,
+                                  .min_tokens = ticket.min_tokens,
+                                  .stop_token_ids = ticket.end_tokens,
+                                  .biased_ids = biased_ids},
+                                 *limits_);
+  if (auto* max_total = std::get_if<std::uint32_t>(&checked); max_total && options_.source)
+    *max_total = std::min(*max_total, num_source(ticket) + options_.source->max_answer);
+  return checked;
 }
 
 std::optional<SequenceFailed> EngineCore::refusal_in(const Verdict& verdict) {
@@ -150,7 +198,7 @@ bool EngineCore::check(SequenceIndex index) {
   sequence.is_checked = true;
   emit(sequence.id, Admitted{});
   const auto max_total = std::get<std::uint32_t>(verdict);
-  const auto num_prompt = static_cast<std::uint32_t>(ticket.prompt.size());
+  const std::uint32_t num_prompt = sequence.num_prompt;
   sequence.is_only_scored = max_total == num_prompt && ticket.scores_prompt;
   if (max_total == num_prompt && !ticket.scores_prompt) {
     emit(sequence.id, NewToken{.token = -1, .end = SequenceEnd::kLength});
@@ -160,6 +208,7 @@ bool EngineCore::check(SequenceIndex index) {
   const std::uint32_t num_drawn = take_drawn(sequence, max_total - num_prompt);
   sequence.progress = SequenceProgress(num_prompt + num_drawn, max_total + (sequence.is_only_scored ? 1 : 0),
                                        options_.serving.max_in_flight);
+  sequence.progress.begin_with_source(num_source(ticket));
   if (num_drawn == 0) sequence.allowed = ticket.allowed_first;
   if (sequence.is_guided) sequence.progress.draw_by_permission(num_drawn == 0);
   if (ticket.scores_prompt) sequence.progress.score_known();
@@ -292,6 +341,7 @@ void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reserva
   worker.free_slots.pop_back();
   sequence.lease = reservation.lease;
   sequence.pages = std::move(reservation.pages);
+  forget_part_of_source(sequence, reservation);
   sequence.last_batch = last_batch_;
   std::uint32_t in_holes = 0;
   for (const TokenRange& hole : reservation.holes) in_holes += hole.size();
@@ -329,6 +379,16 @@ void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reserva
   }
   emit(sequence.id, output);
   if (is_first_start) report_drawn(sequence);
+}
+
+// A source of which a part was found is read anew as a whole, and what is behind it with it: pages
+// that others have as well get the same bits again.
+void EngineCore::forget_part_of_source(const Sequence& sequence, PageMap::Reservation& reservation) {
+  const std::uint32_t num_source = sequence.progress.num_source();
+  const bool has_hole = !reservation.holes.empty() && reservation.holes.front().begin < num_source;
+  if (reservation.known_tokens >= num_source && !has_hole) return;
+  reservation.known_tokens = reservation.tokens_from_device = reservation.tokens_from_host = 0;
+  reservation.holes.clear();
 }
 
 void EngineCore::preempt(SequenceIndex index) {
@@ -400,6 +460,7 @@ void EngineCore::take(const WorkerReady& event) {
                    .prefill_chunk = 0,
                    .max_penalized_tokens = device.max_penalized_tokens,
                    .separates_prefill = options_.serving.separates_prefill};
+  if (options_.source) max_source_ = std::min(options_.source->max_source, worker.limits.max_tokens);
   worker.limits.prefill_chunk = std::min(options_.serving.prefill_chunk, worker.limits.max_tokens);
   worker.free_slots.clear();
   for (SlotId slot = worker.limits.max_running(); slot > 0; --slot) worker.free_slots.push_back(slot - 1);

@@ -135,6 +135,7 @@ class EngineCore {
     bool is_admission_blocked = false;  // no pages for the next; until some come back
     bool is_extension_blocked = false;
     PrefillPace pace;
+    bool has_read_sources = false;  // in its last batch
   };
   // Pages that sequences gave up while batches in flight may still write to them.
   struct Departed {
@@ -178,6 +179,10 @@ class EngineCore {
   // engine_core.cpp: what happens to one sequence, or to a worker
   SequenceIndex add(std::shared_ptr<const AdmissionTicket> ticket);
   Verdict check(const AdmissionTicket& ticket) const;
+  std::optional<Refusal> refuse_source(const AdmissionTicket& ticket) const;
+  std::uint32_t num_source(const AdmissionTicket& ticket) const;
+  void add_beginning(std::vector<std::int32_t>& tokens) const;
+  static std::string salt_of(const AdmissionTicket& ticket);
   static std::optional<SequenceFailed> refusal_in(const Verdict& verdict);
   std::uint32_t take_drawn(Sequence& sequence, std::uint32_t max_tokens) const;
   void report_drawn(const Sequence& sequence);
@@ -187,6 +192,7 @@ class EngineCore {
   void enqueue(SequenceIndex index);
   void leave_queue(const Sequence& sequence);
   void start(SequenceIndex index, WorkerId worker, PageMap::Reservation reservation);
+  static void forget_part_of_source(const Sequence& sequence, PageMap::Reservation& reservation);
   void preempt(SequenceIndex index);
   void interrupt(SequenceIndex index, StopReason reason);
   void give_up_device(SequenceIndex index);
@@ -236,6 +242,7 @@ class EngineCore {
   bool extend(WorkerId id, Worker& worker);
   bool submit_batch(WorkerId id, Worker& worker);
   bool waits_for_masks(const Worker& worker, const Participants& participants) const;
+  std::vector<BatchShare> form_next(Worker& worker, std::span<const BatchCandidate> candidates) const;
   BatchLimits limits_of_batch(const Worker& worker, std::span<const BatchCandidate> candidates) const;
   Participants choose_participants(const Worker& worker, std::pmr::memory_resource* memory) const;
   Flight take_off(Worker& worker, const Participants& participants, const std::vector<BatchShare>& shares,
@@ -262,6 +269,7 @@ class EngineCore {
   PageMap pages_;
   Workers<Worker> workers_;
   std::optional<ServingLimits> limits_;  // known from the first device on
+  std::uint32_t max_source_ = 0;         // tokens, if its sequences have sources: so, too
 
   std::vector<Sequence> sequences_;
   std::vector<SequenceIndex> free_indexes_;

@@ -103,7 +103,7 @@ bool EngineCore::extend(WorkerId id, Worker& worker) {
 PageMap::Lookup EngineCore::lookup_of(const Sequence& sequence) const {
   const std::size_t num_reusable = keeps_tokens_ ? sequence.progress.num_reusable() : 0;
   return {.tokens = std::span(sequence.tokens).first(num_reusable),
-          .cache_salt = sequence.ticket->cache_salt,
+          .cache_salt = options_.source ? sequence.source_salt : sequence.ticket->cache_salt,
           .quota = sequence.ticket->cache_quota};
 }
 
@@ -115,7 +115,7 @@ bool EngineCore::submit_batch(WorkerId id, Worker& worker) {
   candidates.reserve(participants.size());
   for (const SequenceIndex index : participants)
     candidates.push_back(candidate_of(sequences_[index], worker.device.page_size));
-  const auto shares = form_batch(candidates, limits_of_batch(worker, candidates));
+  const auto shares = form_next(worker, candidates);
   const bool go_alone = pages_.has_copies_that_go_alone(id) && worker.in_flight.empty();
   if (shares.empty() && !go_alone) return false;
 
@@ -125,6 +125,20 @@ bool EngineCore::submit_batch(WorkerId id, Worker& worker) {
   is_idle_too_long_ = false;
   out_->push_back(std::move(command));
   return true;
+}
+
+// A batch is of one cell: sources and answers take turns where there are both.
+std::vector<BatchShare> EngineCore::form_next(Worker& worker,
+                                              std::span<const BatchCandidate> candidates) const {
+  const BatchLimits limits = limits_of_batch(worker, candidates);
+  if (!options_.source) return form_batch(candidates, limits);
+  const bool had_sources = worker.has_read_sources;
+  for (const bool reads_sources : {!had_sources, had_sources}) {
+    auto shares = reads_sources ? form_source_batch(candidates, limits) : form_batch(candidates, limits);
+    worker.has_read_sources = reads_sources;
+    if (!shares.empty()) return shares;
+  }
+  return {};
 }
 
 // A guided sequence has a step in each batch like any other: where one runs no batch is formed
@@ -162,6 +176,8 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const Participants& part
   if (options_.makes_batches) {
     batch = std::make_shared<Batch>();
     batch->id = command.batch_id;
+    const bool reads_sources = !shares.empty() && shares.front().step.reads_source;
+    batch->cell = options_.source && !reads_sources ? 1 : 0;
     batch->copies = flight.copies;
     batch->slices.reserve(shares.size());
   } else {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/admission_ticket.hpp"
@@ -73,6 +74,7 @@ struct alignas(64) Sequence {
   TimePoint drawn;                             // if it is guided: its last token was known
   std::chrono::nanoseconds guide_debt{0};      // by which its masks were late, less what quick ones pay back
   std::vector<TokenLogprobs> prompt_logprobs;  // if they are wanted: from the second token on
+  std::string source_salt;                     // in place of the ticket's, if it has a source
 
   // When it comes, begins to run, stops or ends.
   ForeseenLength length;  // of its answer

@@ -343,3 +343,113 @@ TEST_CASE("core: a guided sequence keeps its mask when its worker is lost, in mi
     CHECK(world.core().pages().counts().running == 0);
   }
 }
+
+namespace {
+
+// Sources of at most 20 tokens, which 7 ends; answers of at most 12 begin with 8.
+CoreOptions options_with_sources() {
+  CoreOptions options = CoreWorld::small_options();
+  options.source = SourceRule{.source_end = 7, .answer_begins = {8}, .max_source = 20, .max_answer = 12};
+  return options;
+}
+
+const Batch& first_batch(CoreWorld& world) { return *world.in_flight(0).front().batch; }
+
+}  // namespace
+
+TEST_CASE("core: a source is read whole by a cell of its own, and answered by another") {
+  CoreWorld world(options_with_sources());
+  world.start_worker(0);
+  const auto id = world.admit(counting(20, 18), 3);  // longer than a prompt's chunk
+  CHECK(first_batch(world).cell == 0);
+  auto source = counting(20, 18);
+  source.push_back(7);
+  CHECK(first_batch(world).token_ids == source);
+  CHECK_FALSE(first_batch(world).slices[0].sample);
+  REQUIRE(world.in_flight(0).size() == 2);
+  const Batch& answer = *world.in_flight(0)[1].batch;
+  CHECK(answer.cell == 1);
+  CHECK(answer.token_ids == std::vector<std::int32_t>{8});
+  CHECK(answer.slices[0].context_length == 19);
+  CHECK(answer.slices[0].source_tokens == 19);
+  CHECK(answer.slices[0].sample);
+  world.finish_all();
+  CHECK(world.answer(id).tokens == counting(100, 3));
+  CHECK(world.core().pages().counts().running == 0);
+}
+
+TEST_CASE("core: sources and answers take turns") {
+  CoreWorld world(options_with_sources());
+  world.start_worker(0);
+  const auto first = world.admit(counting(20, 4), 9);
+  world.finish_batch(0);
+  const auto second = world.admit(counting(40, 4), 9);
+  const auto third = world.admit(counting(60, 4), 9);
+  std::vector<CellId> cells;
+  while (!world.in_flight(0).empty()) {
+    cells.push_back(first_batch(world).cell);
+    world.finish_batch(0);
+  }
+  CHECK(std::count(cells.begin(), cells.end(), 0U) == 1);  // both sources in one batch
+  CHECK(cells.front() == 1);
+  for (const auto id : {first, second, third}) CHECK(world.answer(id).tokens == counting(100, 9));
+}
+
+TEST_CASE("core: an equal source is found, a longer one that begins like it is not") {
+  CoreWorld world(options_with_sources());
+  world.start_worker(0);
+  world.admit(counting(20, 9), 2);
+  world.finish_all();
+  const auto equal = world.admit(counting(20, 9), 2);
+  CHECK(world.answer(equal).started.at(0).cached_tokens == 10);
+  world.finish_all();
+  CHECK(world.answer(equal).tokens == counting(100, 2));
+  const auto longer = world.admit(counting(20, 12), 2);
+  CHECK(world.answer(longer).started.at(0).cached_tokens == 0);
+  world.finish_all();
+  CHECK(world.answer(longer).tokens == counting(100, 2));
+}
+
+TEST_CASE("core: after a worker's death a source is read anew, and its answer goes on") {
+  CoreWorld world(options_with_sources());
+  world.start_worker(0);
+  const auto id = world.admit(counting(20, 4), 9);
+  for (int i = 0; i < 5; ++i) world.finish_batch(0);
+  const std::size_t num_drawn = world.answer(id).tokens.size();
+  REQUIRE(num_drawn == 4);
+  world.lose_worker(0);
+  world.start_worker(0);
+  CHECK(first_batch(world).cell == 0);
+  world.finish_batch(0);  // what was in flight at a death is tried one by one
+  const Batch& answer = first_batch(world);
+  CHECK(answer.token_ids == std::vector<std::int32_t>{8, 100, 101, 102, 103});
+  CHECK(answer.slices[0].source_tokens == 5);
+  world.finish_all();
+  CHECK(world.answer(id).tokens == counting(100, 9));
+}
+
+TEST_CASE("core: of several sequences with sources each gets its answer, however few pages there are") {
+  CoreWorld world(options_with_sources());
+  world.start_worker(0, 9);  // two of them need ten
+  std::vector<SequenceId> ids;
+  for (std::int32_t i = 0; i < 4; ++i) ids.push_back(world.admit(counting(20 + 30 * i, 7), 12));
+  world.finish_all();
+  for (const SequenceId id : ids) CHECK(world.answer(id).tokens == counting(100, 11));
+  const auto was_stopped = [&](SequenceId id) { return !world.answer(id).stopped.empty(); };
+  CHECK(std::any_of(ids.begin(), ids.end(), was_stopped));
+  CHECK(world.core().pages().counts().running == 0);
+}
+
+TEST_CASE("core: a source that is too long, and scores of one, are refused by name") {
+  CoreWorld world(options_with_sources());
+  world.start_worker(0);
+  const auto id = world.admit(counting(20, 20), 3);
+  REQUIRE(world.answer(id).failed);
+  CHECK(world.answer(id).failed->failure == SequenceFailure::kContextTooLong);
+  CHECK(world.answer(id).failed->message ==
+        "This model reads prompts of at most 19 tokens; this one has 20.");
+  CHECK(world.answer(id).failed->field == "prompt");
+  const auto empty = world.admit({}, 3);
+  REQUIRE(world.answer(empty).failed);
+  CHECK(world.answer(empty).failed->message.starts_with("The prompt is empty"));
+}
