@@ -2,6 +2,7 @@
 #include "engine/cell_core.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,12 @@ namespace {
 constexpr std::uint32_t kMaxTasks = 2;
 
 Refusal graph_refusal(std::string message) { return {.message = std::move(message), .field = "input"}; }
+
+std::uint32_t num_of_first_cell(const CellGraph& graph) {
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i < graph.size(); ++i) count += graph.node(i).cell == graph.node(0).cell ? 1 : 0;
+  return count;
+}
 
 // The nodes of a tree fit the network's cells; nullopt: they do.
 std::optional<Refusal> check_tree(const CellGraph& graph, const UnfoldingRule& rule,
@@ -42,7 +49,8 @@ std::optional<Refusal> check_tree(const CellGraph& graph, const UnfoldingRule& r
 
 }  // namespace
 
-CellCore::CellCore(CoreOptions options) : options_(std::move(options)) {}
+CellCore::CellCore(CoreOptions options)
+    : options_(std::move(options)), buckets_(options_.serving.cell_bucket_width) {}
 
 void CellCore::on(const Event& event, TimePoint now, Commands& out) {
   now_ = now;
@@ -176,6 +184,7 @@ void CellCore::check(Arrival arrival) {
   const std::uint32_t max_pending =
       run.is_guided() ? 1 : std::min(options_.serving.max_in_flight, kRecentTokens);
   run.progress = GraphProgress(graph, cells_.size(), max_drawn, max_pending);
+  run.length = num_of_first_cell(*graph);
   know_drawn(run);
   if (run.progress.num_drawn() == 0) run.allowed = ticket.allowed_first;
   if (run.is_guided()) run.progress.permit_draw(run.allowed != nullptr);
@@ -216,7 +225,7 @@ void CellCore::take(const PauseSequence& event) {
 // read. They are computed again when it does.
 void CellCore::settle_pause(Arrival arrival) {
   Run& run = runs_.at(arrival);
-  if (!run.is_paused || run.phase == Phase::kPaused) return;
+  if (!run.is_paused || run.phase == Phase::kPaused || run.held) return;
   if (run.phase == Phase::kRunning && run.progress.num_in_flight() > 0) return;
   if (run.phase == Phase::kRunning) return interrupt(arrival, StopReason::kPaused);
   flows_.withdraw(run.flow, arrival);
@@ -279,7 +288,14 @@ void CellCore::take(const WorkerLost& event) {
   if (!in_flight) return;
   for (const Flight& flight : *in_flight) report(event.worker, workers_[event.worker], flight, nullptr);
   const std::vector<Arrival> running = workers_[event.worker].running;
-  for (const Arrival arrival : running) interrupt(arrival, StopReason::kWorkerLost);
+  for (const Arrival arrival : running) {
+    if (Run& run = runs_.at(arrival); run.held) {
+      emit(run.ticket->sequence, *std::move(run.held));
+      release(arrival);
+    } else {
+      interrupt(arrival, StopReason::kWorkerLost);
+    }
+  }
   blame(event, *in_flight);
   advance();
 }
@@ -299,6 +315,43 @@ void CellCore::blame(const WorkerLost& event, const std::deque<Flight>& in_fligh
   if (const auto arrival = arrival_of(*culprit))
     fail(*arrival, SequenceFailure::kKillsWorkers,
          "The server's worker failed repeatedly on this request, so it was given up.");
+}
+
+// While some request may be what kills workers, they join and leave as cells do.
+bool CellCore::batches_whole_graphs() const {
+  return options_.serving.cell_batching == CellBatching::kWholeGraphs && suspects_.is_empty() &&
+         !suspects_.needs_proof();
+}
+
+void CellCore::admit_waiting() {
+  if (!batches_whole_graphs()) {
+    while (admit_next()) {
+    }
+    return;
+  }
+  for (WorkerId id = 0; id < workers_.size(); ++id)
+    if (workers_[id].health.is_up && workers_[id].running.empty()) admit_batch(id);
+}
+
+// The worker runs nothing, so the first one has its rows. Graphs that do not grow are not
+// padded: trees of any size share a batch.
+void CellCore::admit_batch(WorkerId id) {
+  const Worker& worker = workers_[id];
+  std::vector<Arrival> waiting;
+  std::vector<std::uint32_t> lengths;
+  for (const Arrival arrival : flows_.in_turn()) {
+    const Run& run = runs_.at(arrival);
+    if (!run.is_checked) continue;
+    waiting.push_back(arrival);
+    lengths.push_back(run.progress.graph().growth() ? run.length : 1);
+  }
+  for (const std::size_t index :
+       buckets_.take_turn(lengths, std::min(worker.max_running, worker.max_nodes))) {
+    Run& run = runs_.at(waiting[index]);
+    if (worker.free_rows.size() < run.progress.graph().num_rows()) return;
+    start(waiting[index], run, id);
+    if (run.progress.graph().growth()) run.num_padding = buckets_.padded(run.length) - run.length;
+  }
 }
 
 // The first in turn joins, if a worker has rows for it. True if it did.
@@ -378,8 +431,37 @@ void CellCore::give_up_rows(Arrival arrival, Run& run) {
   flows_.stop(run.flow);
   worker.free_rows.insert(worker.free_rows.end(), run.rows.begin(), run.rows.end());
   run.rows.clear();
+  run.num_padding = 0;
   run.progress.restart();
   run.number = ++last_number_;
+}
+
+// Its last output. In a batch of whole graphs it is told when all have ended; afterwards it is
+// gone otherwise.
+void CellCore::end(Arrival arrival, SequenceOutput output) {
+  Run& run = runs_.at(arrival);
+  if (batches_whole_graphs()) {
+    run.held = std::move(output);
+    return;
+  }
+  emit(run.ticket->sequence, std::move(output));
+  release(arrival);
+}
+
+// Of batches of whole graphs that are done.
+void CellCore::tell_ends() {
+  const auto has_ended = [this](Arrival arrival) { return runs_.at(arrival).held.has_value(); };
+  for (const Worker& worker : workers_) {
+    if (batches_whole_graphs() && !std::all_of(worker.running.begin(), worker.running.end(), has_ended))
+      continue;
+    std::vector<Arrival> ended;
+    std::copy_if(worker.running.begin(), worker.running.end(), std::back_inserter(ended), has_ended);
+    for (const Arrival arrival : ended) {
+      Run& run = runs_.at(arrival);
+      emit(run.ticket->sequence, *std::move(run.held));
+      release(arrival);
+    }
+  }
 }
 
 // It is queued again, or is suspended until its client reads on.

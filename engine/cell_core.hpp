@@ -16,6 +16,11 @@
 // computed again from their graphs and the tokens that are known. A newcomer is in the next
 // batch.
 //
+// What that is compared with (CellBatching): batches of whole graphs, which a worker takes on
+// when it has none and leaves when all their requests have ended; they are padded in front of
+// their first node and, as long as others of the batch draw, behind their last. Or each request
+// alone, by turns.
+//
 // A value: equal events at equal times give equal commands. One caller at a time.
 #pragma once
 
@@ -38,6 +43,7 @@
 #include "policy/admitting/admission.hpp"
 #include "policy/admitting/fair_queue.hpp"
 #include "policy/forming/cell_choice.hpp"
+#include "policy/forming/length_buckets.hpp"
 #include "policy/health/suspects.hpp"
 #include "policy/unfolding/graph_progress.hpp"
 
@@ -90,6 +96,7 @@ class CellCore {
     bool is_paused = false;  // leaves its worker when nothing of it is in flight
     bool has_started = false;
     GraphProgress progress;      // from is_checked on
+    std::uint32_t length = 0;    // so, too: nodes of the cell that it begins with
     std::vector<float> results;  // of the graph's result nodes, in their order
     BatchTally batches;
     std::optional<TokenCounts> penalized;
@@ -97,6 +104,9 @@ class CellCore {
     // While it runs:
     WorkerId worker = 0;
     std::vector<SlotId> rows;
+    std::uint32_t num_padding = 0;       // steps in front of its first node
+    std::optional<SequenceOutput> held;  // its end, which is told when its batch of whole graphs is done
+    std::uint64_t last_batch = 0;        // that it was in
 
     bool is_guided() const { return ticket->allowed_first != nullptr; }
     bool is_new() const { return !has_started && !ticket->has_begun; }
@@ -113,12 +123,11 @@ class CellCore {
     std::uint64_t batch_id = 0;
     TimePoint submitted;
     CellId cell = 0;
+    std::uint32_t num_nodes = 0;  // those that pad included, which are behind the entries
     std::uint32_t num_draws = 0;
     std::vector<FlightEntry> entries;
 
-    WorkerHealth::Owed owed() const {
-      return {.submitted = submitted, .num_tokens = static_cast<std::uint32_t>(entries.size())};
-    }
+    WorkerHealth::Owed owed() const { return {.submitted = submitted, .num_tokens = num_nodes}; }
   };
   struct Worker {
     WorkerHealth health;
@@ -163,13 +172,18 @@ class CellCore {
   void check(Arrival arrival);
   void know_drawn(Run& run);
   void enqueue(Arrival arrival, Run& run);
+  bool batches_whole_graphs() const;
+  void admit_waiting();
   bool admit_next();
+  void admit_batch(WorkerId id);
   std::optional<Arrival> next_to_admit() const;
   std::optional<WorkerId> place(const Run& run) const;
   void start(Arrival arrival, Run& run, WorkerId worker);
   void give_up_rows(Arrival arrival, Run& run);
   void interrupt(Arrival arrival, StopReason reason);
   void settle_pause(Arrival arrival);
+  void end(Arrival arrival, SequenceOutput output);
+  void tell_ends();
   void blame(const WorkerLost& event, const std::deque<Flight>& in_flight);
   void expire_waiting();
   void look_after_devices();
@@ -184,10 +198,15 @@ class CellCore {
   void advance();
   bool submit(WorkerId id);
   std::vector<Arrival> choose_participants(const Worker& worker) const;
+  void keep_next_instance(std::vector<Arrival>& participants) const;
+  std::uint32_t num_ready(const Run& run, CellId cell) const;
   std::vector<CellLoad> loads_of(const Worker& worker, const std::vector<Arrival>& participants) const;
+  std::uint32_t max_batch_of(const Worker& worker, CellId cell) const;
   std::uint32_t num_batches_of(CellId cell) const;
   Flight take_off(Worker& worker, CellId cell, const std::vector<Arrival>& participants,
                   SubmitBatch& command);
+  bool is_padded_behind(const Run& run, CellId cell) const;
+  void add_padding(const std::vector<Arrival>& padded, Batch& batch, IterationShape& shape);
   void add_slice(Batch& batch, const Run& run, const GraphProgress::Step& step) const;
   void absorb(const Worker& worker, const Flight& flight, const BatchResult& result,
               std::chrono::nanoseconds time);
@@ -204,6 +223,7 @@ class CellCore {
   std::map<Arrival, Run> runs_;
   std::unordered_map<SequenceId, Arrival> arrival_of_;
   FairQueue flows_;
+  LengthBuckets buckets_;
   std::size_t num_new_ = 0;  // runs that are new
   Suspects suspects_;
   std::vector<std::uint64_t> flushes_;

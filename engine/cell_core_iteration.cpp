@@ -15,8 +15,8 @@ constexpr std::int32_t kNoTokenHere = 0;
 }  // namespace
 
 void CellCore::advance() {
-  while (admit_next()) {
-  }
+  if (options_.serving.cell_batching == CellBatching::kWholeGraphs) tell_ends();
+  admit_waiting();
   if (options_.shares_workers) return;
   for (WorkerId id = 0; id < workers_.size(); ++id)
     if (workers_[id].health.is_up)
@@ -31,8 +31,11 @@ bool CellCore::submit(WorkerId id) {
   const std::vector<CellLoad> loads = loads_of(worker, participants);
   const auto cell = worker.turns.next(loads);
   if (!cell) return false;
-  SubmitBatch command{.worker = id, .epoch = worker.health.epoch, .batch_id = ++last_batch_};
-  worker.in_flight.push_back(take_off(worker, static_cast<CellId>(*cell), participants, command));
+  SubmitBatch command{.worker = id,
+                      .epoch = worker.health.epoch,
+                      .batch_id = ++last_batch_,
+                      .cell = static_cast<CellId>(*cell)};
+  worker.in_flight.push_back(take_off(worker, command.cell, participants, command));
   worker.turns.submitted(*cell, loads);
   out_->push_back(std::move(command));
   return true;
@@ -42,7 +45,10 @@ std::vector<CellCore::Arrival> CellCore::choose_participants(const Worker& worke
   std::vector<Arrival> participants;
   for (const Arrival arrival : worker.running)
     if (!runs_.at(arrival).is_paused) participants.push_back(arrival);
-  if (suspects_.is_empty()) return participants;
+  if (suspects_.is_empty()) {
+    if (options_.serving.cell_batching == CellBatching::kInstances) keep_next_instance(participants);
+    return participants;
+  }
   std::vector<SequenceId> running, in_flight;
   for (const Arrival arrival : participants) running.push_back(runs_.at(arrival).ticket->sequence);
   for (const Flight& flight : worker.in_flight)
@@ -53,18 +59,44 @@ std::vector<CellCore::Arrival> CellCore::choose_participants(const Worker& worke
   return chosen;
 }
 
+// Of those that have something to run, the one whose last batch is longest ago.
+void CellCore::keep_next_instance(std::vector<Arrival>& participants) const {
+  const auto turn_of = [this](Arrival arrival) {
+    const Run& run = runs_.at(arrival);
+    bool is_ready = false;
+    for (CellId cell = 0; cell < cells_.size(); ++cell) is_ready = is_ready || num_ready(run, cell) > 0;
+    return std::pair(!is_ready, run.last_batch);
+  };
+  const auto next = std::min_element(participants.begin(), participants.end(),
+                                     [&](Arrival a, Arrival b) { return turn_of(a) < turn_of(b); });
+  if (next != participants.end()) participants = {*next};
+}
+
+// What pads a graph in front goes first.
+std::uint32_t CellCore::num_ready(const Run& run, CellId cell) const {
+  if (run.num_padding > 0) return run.progress.graph().node(0).cell == cell ? 1 : 0;
+  return run.held ? 0 : run.progress.num_ready(cell);
+}
+
 std::vector<CellLoad> CellCore::loads_of(const Worker& worker,
                                          const std::vector<Arrival>& participants) const {
   std::vector<CellLoad> loads(cells_.size());
   for (CellId cell = 0; cell < cells_.size(); ++cell)
-    loads[cell] = {.max_batch = worker.max_nodes,
+    loads[cell] = {.max_batch = max_batch_of(worker, cell),
                    .num_in_flight = num_batches_of(cell),
                    .priority = cells_[cell].priority};
   for (const Arrival arrival : participants) {
-    const GraphProgress& progress = runs_.at(arrival).progress;
-    for (CellId cell = 0; cell < cells_.size(); ++cell) loads[cell].num_ready += progress.num_ready(cell);
+    const Run& run = runs_.at(arrival);
+    for (CellId cell = 0; cell < cells_.size(); ++cell) loads[cell].num_ready += num_ready(run, cell);
   }
   return loads;
+}
+
+// Whole graphs have one size for all their cells.
+std::uint32_t CellCore::max_batch_of(const Worker& worker, CellId cell) const {
+  const bool is_limited =
+      options_.serving.cell_batching == CellBatching::kCells && cell < options_.max_cell_batches.size();
+  return is_limited ? std::min(worker.max_nodes, options_.max_cell_batches[cell]) : worker.max_nodes;
 }
 
 // In flight, on any worker.
@@ -82,36 +114,79 @@ CellCore::Flight CellCore::take_off(Worker& worker, CellId cell, const std::vect
   auto batch = std::make_shared<Batch>();
   batch->id = command.batch_id;
   batch->cell = cell;
+  const std::uint32_t max_batch = max_batch_of(worker, cell);
   std::size_t num_penalized = 0;
+  std::vector<Arrival> padded;
   for (const Arrival arrival : participants) {
     Run& run = runs_.at(arrival);
-    const std::uint32_t num_ready = run.progress.num_ready(cell);
-    if (num_ready == 0) continue;
+    const std::uint32_t num_ready = this->num_ready(run, cell);
+    const bool is_padded = run.num_padding > 0 ? num_ready > 0 : is_padded_behind(run, cell);
+    if (is_padded) padded.push_back(arrival);
+    if (is_padded || num_ready == 0) continue;
+    run.last_batch = command.batch_id;
     num_penalized += run.penalized ? run.penalized->tokens().size() : 0;
     if (num_penalized > worker.device.max_penalized_tokens && !flight.entries.empty()) break;
-    for (std::uint32_t i = 0; i < num_ready && flight.entries.size() < worker.max_nodes; ++i) {
+    for (std::uint32_t i = 0; i < num_ready && flight.entries.size() < max_batch; ++i) {
       const std::uint32_t ordinal = run.progress.num_submitted();
       const std::uint32_t num_drawn = run.progress.num_drawn() + run.progress.num_pending();
       const GraphProgress::Step step = run.progress.submit(cell);
-      add_slice(*batch, run, step);
       command.shape.num_tokens += 1;
       command.shape.num_sequences += 1;
       command.shape.num_output_rows += step.draw ? 1 : 0;
       flight.num_draws += step.draw ? 1 : 0;
-      if (step.draw && num_drawn < run.ticket->min_tokens)
-        batch->slices.back().suppressed = run.ticket->suppressed_early;
-      if (!options_.makes_batches)
+      if (options_.makes_batches) {
+        add_slice(*batch, run, step);
+        if (step.draw && num_drawn < run.ticket->min_tokens)
+          batch->slices.back().suppressed = run.ticket->suppressed_early;
+      } else {
         command.steps.push_back({.sequence = run.ticket->sequence, .samples = step.draw.has_value()});
+      }
       flight.entries.push_back({.run = arrival,
                                 .number = run.number,
                                 .id = run.ticket->sequence,
                                 .ordinal = ordinal,
                                 .step = step});
     }
-    if (flight.entries.size() == worker.max_nodes) break;
+    if (flight.entries.size() == max_batch) break;
   }
+  add_padding(padded, *batch, command.shape);
+  flight.num_nodes = command.shape.num_tokens;
   if (options_.makes_batches) command.batch = std::move(batch);
   return flight;
+}
+
+// It draws nothing more, but others of its batch do.
+bool CellCore::is_padded_behind(const Run& run, CellId cell) const {
+  if (!batches_whole_graphs()) return false;
+  const auto& growth = run.progress.graph().growth();
+  if (!growth || growth->cell != cell || run.num_padding > 0) return false;
+  return run.held || run.progress.num_drawn() + run.progress.num_pending() >= run.progress.max_drawn();
+}
+
+// Steps that nothing comes of, behind the batch's nodes. In front of a graph's first node they
+// write the row that this one writes without reading it; behind the last they go on drawing.
+void CellCore::add_padding(const std::vector<Arrival>& padded, Batch& batch, IterationShape& shape) {
+  for (const Arrival arrival : padded) {
+    Run& run = runs_.at(arrival);
+    const CellGraph& graph = run.progress.graph();
+    const bool is_in_front = run.num_padding > 0;
+    shape.num_tokens += 1;
+    shape.num_sequences += 1;
+    shape.num_output_rows += is_in_front ? 0 : 1;
+    if (is_in_front) {
+      run.num_padding -= 1;
+      SequenceSlice& slice = batch.slices.emplace_back();
+      slice.sequence = run.ticket->sequence;
+      slice.slot = run.rows[graph.row(0)];
+      slice.num_tokens = 1;
+      slice.first_input = static_cast<std::uint32_t>(batch.input_rows.size());
+      batch.token_ids.push_back(graph.node(0).token);
+    } else {
+      const auto behind = static_cast<CellGraph::NodeIndex>(graph.size());
+      add_slice(batch, run, {.node = behind, .token = -1, .input_from_slot = true, .draw = {}});
+      batch.slices.back().sample = true;
+    }
+  }
 }
 
 // context_length: the tokens in front of a drawn one, but for the last, for its random number.
@@ -176,6 +251,7 @@ void CellCore::absorb(const Worker& worker, const Flight& flight, const BatchRes
     run.progress.completed(entry.step);
     run.batches += {.num_batches = 1, .num_sequences = flight.entries.size(), .time = time};
     suspects_.computed(entry.id, entry.ordinal + 1);
+    if (run.held) continue;
     if (cell.result == ResultKind::kVector && options_.makes_batches &&
         !absorb_vector(run, entry.step, result, i, cell.vector_size)) {
       fail(entry.run, SequenceFailure::kDeviceFault, "The device gave no vector for a node.");
@@ -184,8 +260,7 @@ void CellCore::absorb(const Worker& worker, const Flight& flight, const BatchRes
     if (entry.step.draw) absorb_token(entry.run, result, i);
     if (!runs_.contains(entry.run)) continue;
     if (run.progress.is_done()) {
-      emit(entry.id, Encoded{.sequence = entry.id, .vector = std::move(run.results)});
-      release(entry.run);
+      end(entry.run, Encoded{.sequence = entry.id, .vector = std::move(run.results)});
       continue;
     }
     settle_pause(entry.run);
@@ -229,22 +304,20 @@ void CellCore::absorb_token(Arrival arrival, const BatchResult& result, std::siz
   } else if (run.progress.is_at_limit()) {
     output.end = SequenceEnd::kLength;
   }
-  const bool has_ended = output.end != SequenceEnd::kNotYet;
-  emit(ticket.sequence, std::move(output));
-  if (has_ended) release(arrival);
+  if (output.end == SequenceEnd::kNotYet) return emit(ticket.sequence, std::move(output));
+  end(arrival, std::move(output));
 }
 
 // result: null if its worker died.
 void CellCore::report(WorkerId id, Worker& worker, const Flight& flight, const BatchResult* result) {
-  const auto num_nodes = static_cast<std::uint32_t>(flight.entries.size());
   out_->push_back(IterationReport{.worker = id,
                                   .epoch = worker.health.epoch,
                                   .batch_id = flight.batch_id,
                                   .begun = std::max(flight.submitted, worker.health.last_done),
                                   .ended = now_,
                                   .network_nanoseconds = result ? result->network_nanoseconds : 0,
-                                  .num_tokens = num_nodes,
-                                  .num_sequences = num_nodes,
+                                  .num_tokens = flight.num_nodes,
+                                  .num_sequences = flight.num_nodes,
                                   .num_decodes = flight.num_draws,
                                   .num_running = static_cast<std::uint32_t>(worker.running.size()),
                                   .num_waiting = static_cast<std::uint32_t>(num_waiting()),

@@ -36,6 +36,7 @@ struct SubmitBatch {
   std::uint64_t batch_id = 0;  // the model's own count
   IterationShape shape = {};
   ModelIndex model = 0;
+  CellId cell = 0;
   // Null where CoreOptions::makes_batches is false, and instead its steps and copies:
   std::shared_ptr<const Batch> batch = {};
   std::vector<SubmittedStep> steps = {};

@@ -38,6 +38,8 @@ struct CoreOptions {
   std::optional<UnfoldingRule> unfolding = {};
   // Set: its sequences begin with a source (EngineCore).
   std::optional<SourceRule> source = {};
+  // By cell: the most nodes of a batch, as far as more gain little; empty: any number.
+  std::vector<std::uint32_t> max_cell_batches = {};
 };
 
 }  // namespace troupe

@@ -21,6 +21,11 @@ namespace troupe {
 // sequence lets go.
 enum class EvictionPolicy : std::uint8_t { kValue, kLru, kNone };
 
+// How nodes of recurrent cells share batches: ready nodes of any requests (BatchMaker), or, to
+// be compared with it: whole graphs, padded, whose batch is left when all are done; each
+// request alone, by turns.
+enum class CellBatching : std::uint8_t { kCells, kWholeGraphs, kInstances };
+
 struct ServingSettings {
   std::uint32_t max_batch_tokens = 512;  // token budget of an iteration
   std::uint32_t max_batch_sequences = 64;
@@ -42,6 +47,8 @@ struct ServingSettings {
   BatchTrigger encoder_trigger = BatchTrigger::kHungry;
   std::chrono::milliseconds encoder_timeout{5};    // as TriggerRule
   std::chrono::milliseconds encoder_objective{0};  // so, too
+  CellBatching cell_batching = CellBatching::kCells;
+  std::uint32_t cell_bucket_width = 10;  // kWholeGraphs: steps of chains that are padded alike
   EvictionPolicy cache_policy = EvictionPolicy::kValue;
   // By value, what a page is worth is divided by its age to this power; Pensieve's: 1.
   double age_exponent = 1.5;
@@ -118,6 +125,13 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
        "lazy: longest wait of a text for others", &S::encoder_timeout, 0, 60000},
       {"scheduler.encoder_objective_milliseconds", "--encoder-objective-milliseconds",
        "lazy: the latency that a text is to have; 0: none is wanted", &S::encoder_objective, 0, 600000},
+      {"scheduler.cell_batching", "--cell-batching",
+       "how requests of recurrent networks share batches: cells (a request joins and leaves at any step), or "
+       "to compare with it whole_graphs (padded, left when all are done) or instances (each request alone)",
+       &S::cell_batching, 0, 0, {"cells", "whole_graphs", "instances"}},
+      {"scheduler.cell_bucket_width", "--cell-bucket-width",
+       "with whole graphs, lengths in (10 i, 10 i + 10] are padded to the longest, if this is 10",
+       &S::cell_bucket_width, 1, 65536},
       {"cache.policy", "--cache-policy",
        "which KV goes first when there is no room: value (cheap to compute again, long unused), "
        "lru, or none to keep nothing", &S::cache_policy, 0, 0, {"value", "lru", "none"}},

@@ -298,7 +298,10 @@ TEST_CASE("cell core: requests that share batches are answered as if alone, what
       CAPTURE(static_cast<int>(kind));
       CAPTURE(seed);
       std::mt19937 random(seed);
-      World world(kind, 1 + seed % 2, {.max_batch_sequences = 5});
+      World world(kind, 1 + seed % 2,
+                  {.max_batch_sequences = 5,
+                   .cell_batching = static_cast<CellBatching>(seed % 3),
+                   .cell_bucket_width = 3});
       std::map<SequenceId, AdmissionTicket> tickets;
       std::set<SequenceId> stopped, paused;
       for (int step = 0; step < 220; ++step) {
@@ -425,6 +428,56 @@ TEST_CASE("cell core: what can't be served is refused with numbers, and takes no
           "This model's cells give no log-probabilities of a prompt.");
     CHECK(world.core().num_sequences() == 0);
   }
+}
+
+TEST_CASE("cell core: a batch of whole graphs is padded, and left when all its requests have ended") {
+  World world(UnfoldingKind::kChain, 1,
+              {.max_in_flight = 1, .cell_batching = CellBatching::kWholeGraphs, .cell_bucket_width = 4});
+  const AdmissionTicket short_one = ticket_of({1, 2, 3}, 2), long_one = ticket_of({9, 8, 4, 6}, 6);
+  const auto alone = world.admit(ticket_of({1}, 1));  // nothing else is there yet
+  const auto one = world.admit(short_one), other = world.admit(long_one);
+  while (!world.answers[alone].has_ended) world.finish_batch(0);
+  while (!world.answers[other].has_ended) {
+    CHECK_FALSE(world.answers[one].has_ended);
+    world.finish_batch(0);
+  }
+  CHECK(world.answers[one].has_ended);
+  std::vector<std::pair<CellId, std::size_t>> expected(4, {0, 1});
+  expected.insert(expected.end(), 4 - 1 + world.answers[other].tokens.size(), {0, 2});
+  CHECK(world.batches == expected);
+  check_answer(world.answers[one], short_one, UnfoldingKind::kChain);
+  check_answer(world.answers[other], long_one, UnfoldingKind::kChain);
+}
+
+TEST_CASE("cell core: an idle worker takes whole graphs of one bucket, and the next bucket then") {
+  World world(UnfoldingKind::kChain, 1,
+              {.cell_batching = CellBatching::kWholeGraphs, .cell_bucket_width = 2});
+  world.admit(ticket_of({1}, 1));
+  world.admit(ticket_of({1, 2, 3}, 1));
+  world.admit(ticket_of({1, 2}, 1));
+  world.admit(ticket_of({1, 2, 3, 4}, 1));
+  world.run();
+  // One alone; the bucket of 3 and 4; that of 1 and 2.
+  std::vector<std::pair<CellId, std::size_t>> expected(2, {0, 1});
+  expected.insert(expected.end(), 4, {0, 2});
+  expected.insert(expected.end(), 2, {0, 1});
+  CHECK(world.batches == expected);
+}
+
+TEST_CASE("cell core: instances run their requests alone, by turns") {
+  World world(UnfoldingKind::kChain, 1, {.max_in_flight = 1, .cell_batching = CellBatching::kInstances});
+  const AdmissionTicket one = ticket_of({1, 2, 3, 4}, 3), other = ticket_of({5, 6, 7, 8}, 3);
+  const auto first = world.admit(one), second = world.admit(other);
+  std::vector<SequenceId> order;
+  while (world.has_batch(0)) {
+    REQUIRE(world.next_batch_has(0, first) != world.next_batch_has(0, second));
+    order.push_back(world.next_batch_has(0, first) ? first : second);
+    world.finish_batch(0);
+  }
+  REQUIRE(order.size() > 4);
+  CHECK(std::vector(order.begin(), order.begin() + 4) == std::vector{first, second, first, second});
+  check_answer(world.answers[first], one, UnfoldingKind::kChain);
+  check_answer(world.answers[second], other, UnfoldingKind::kChain);
 }
 
 TEST_CASE("cell core: a request that workers die of is failed, the others are answered") {
