@@ -276,3 +276,48 @@ TEST_CASE("cells over HTTP: the published character LSTM and g2p answer as their
     CHECK(choice.at("finish_reason") == "stop");
   }
 }
+
+// The labels of nodes as brackets have them, in the tree's order.
+std::vector<int> labels_in(const std::string& brackets) {
+  std::vector<int> labels;
+  for (std::size_t i = 0; i + 1 < brackets.size(); ++i)
+    if (brackets[i] == '(') labels.push_back(brackets[i + 1] - '0');
+  return labels;
+}
+
+TEST_CASE("cells over HTTP: the sentiment model labels phrases of sentences that it never saw") {
+  const ServerProcess server({"--log-level", "warning", "--device", "cpu", "--memory", "256MiB", "--model",
+                              TROUPE_SOURCE_DIR "/models/sentiment"});
+  const auto classify = [&](const json& input) {
+    const auto given = http_post(server.port(), "/v1/classify", json{{"input", input}}.dump());
+    REQUIRE_MESSAGE(given.status == 200, given.body);
+    return json::parse(given.body).at("data");
+  };
+  const char* const names[] = {"very negative", "negative", "neutral", "positive", "very positive"};
+  json sentences = json::array();
+  std::ifstream file(TROUPE_SOURCE_DIR "/models/sentiment/held_out_trees.txt");
+  for (std::string line; std::getline(file, line);) sentences.push_back(line);
+  REQUIRE(sentences.size() == 200);
+  const json answers = classify(sentences);
+  std::size_t num_nodes = 0, num_right = 0, num_right_roots = 0;
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    const auto expected = labels_in(sentences[i]);
+    const json& nodes = answers[i].at("nodes");
+    REQUIRE(nodes.size() == expected.size());
+    num_nodes += nodes.size();
+    for (std::size_t node = 0; node < nodes.size(); ++node)
+      num_right += nodes[node].at("label") == names[expected[node]] ? 1 : 0;
+    num_right_roots += answers[i].at("label") == names[expected.front()] ? 1 : 0;
+  }
+  CHECK(num_right >= num_nodes * 99 / 100);
+  CHECK(num_right_roots >= sentences.size() * 97 / 100);
+  // Labels of the input are read over; a word that it does not know is an unknown one.
+  const auto label = [&](const std::string& quality) {
+    return classify("(0 (0 (0 the) (0 film)) (0 (0 was) " + quality + "))")[0].at("label");
+  };
+  CHECK(label("(0 bad)") == "negative");
+  CHECK(label("(0 (0 not) (0 bad))") == "positive");
+  CHECK(label("(0 (0 very) (0 good))") == "very positive");
+  CHECK(label("(0 (0 not) (0 (0 very) (0 good)))") == "negative");
+  CHECK(classify("(0 (0 the) (0 quixotic))")[0].at("nodes").size() == 3);
+}
