@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "policy/costs/nonnegative_fit.hpp"
@@ -114,6 +115,18 @@ std::string iteration_problem(const IterationCost& cost) {
   return {};
 }
 
+std::string cells_problem(const ProfiledCells& cells) {
+  const std::size_t num_types = cells.graphs == GraphKind::kChain ? 1 : 2;
+  if (cells.types.size() != num_types)
+    return "cells.types: expected " + std::to_string(num_types) + " for such graphs, got " +
+           std::to_string(cells.types.size());
+  if (cells.num_rows == 0) return "cells.num_rows: expected a number above 0, got 0";
+  for (const ProfiledCell& type : cells.types)
+    if (const auto problem = iteration_problem(type.cost); !problem.empty())
+      return "cells: " + type.name + ": " + problem;
+  return {};
+}
+
 }  // namespace
 
 std::chrono::nanoseconds IterationCost::operator()(const IterationShape& shape) const {
@@ -150,6 +163,17 @@ FitQuality assess_fit(const IterationCost& cost, std::span<const CostSample> sam
   return quality;
 }
 
+std::uint32_t knee_of(std::span<const CostSample> samples) {
+  constexpr double kNearlyBest = 0.9;
+  const auto rate = [](const CostSample& sample) { return sample.shape.num_tokens / sample.nanoseconds; };
+  double best = 0;
+  for (const CostSample& sample : samples) best = std::max(best, rate(sample));
+  std::uint32_t knee = std::numeric_limits<std::uint32_t>::max();
+  for (const CostSample& sample : samples)
+    if (rate(sample) >= kNearlyBest * best) knee = std::min(knee, sample.shape.num_tokens);
+  return knee;
+}
+
 std::chrono::nanoseconds ServingOverheads::before_queue(std::uint32_t prompt_tokens) const {
   return rounded(request + per_prompt_token * prompt_tokens);
 }
@@ -160,6 +184,8 @@ std::chrono::nanoseconds ServingOverheads::of_iteration(std::uint32_t num_sequen
 
 std::string profile_problem(const CostProfile& profile) {
   if (auto problem = iteration_problem(profile.iteration); !problem.empty()) return problem;
+  if (profile.cells)
+    if (auto problem = cells_problem(*profile.cells); !problem.empty()) return problem;
   const ServingOverheads& overheads = profile.overheads;
   if (auto problem = number_problem({{"overheads.request", overheads.request},
                                      {"overheads.per_prompt_token", overheads.per_prompt_token},
@@ -184,8 +210,8 @@ std::string profile_problem(const CostProfile& profile) {
   const ServingSettings& settings = serving.settings;
   const std::pair<const char*, std::uint32_t> counts[] = {
       {"context_length", serving.limits.context_length},
-      {"page_size", serving.page_size},
-      {"num_pages", serving.num_pages},
+      {"page_size", profile.cells ? 1 : serving.page_size},
+      {"num_pages", profile.cells ? 1 : serving.num_pages},
       {"max_batch_tokens", settings.max_batch_tokens},
       {"max_batch_sequences", settings.max_batch_sequences},
       {"prefill_chunk", settings.prefill_chunk},

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -79,6 +80,10 @@ struct FitQuality {
 IterationCost fit_iteration_cost(std::span<const CostSample> samples);
 FitQuality assess_fit(const IterationCost& cost, std::span<const CostSample> samples);
 
+// The knee of throughput: the fewest tokens of a batch with which at least nine tenths of the
+// best rate of tokens are reached. There is a sample.
+std::uint32_t knee_of(std::span<const CostSample> samples);
+
 // Overheads of a live server and its client. Times in nanoseconds.
 struct ServingOverheads {
   double request = 0;           // from a client's send to the queue, and from the device
@@ -111,6 +116,20 @@ struct ProfiledServer {
   }
 };
 
+// The cells of a network that keep rows of state (decision 0026).
+enum class GraphKind : std::uint8_t { kChain, kEncodeDecode, kTree };
+struct ProfiledCell {
+  std::string name;
+  std::uint8_t priority = 0;
+  std::uint32_t max_batch = 0;  // nodes, behind which there is little to be gained; 0: any number
+  IterationCost cost;           // a node is a token and a sequence
+};
+struct ProfiledCells {
+  GraphKind graphs = GraphKind::kChain;
+  std::uint32_t num_rows = 0;       // of a worker
+  std::vector<ProfiledCell> types;  // of a chain one, else two
+};
+
 struct CostProfile {
   std::string model, device, hardware, measured;  // measured: an ISO date and time
   ProfiledServer serving;
@@ -119,6 +138,7 @@ struct CostProfile {
   // Empty: a batch takes what is fitted.
   std::vector<double> residuals = {};
   ServingOverheads overheads;
+  std::optional<ProfiledCells> cells = {};  // with them, `iteration` is the first one's
 };
 
 // The reason why the profile is unusable, or nothing: "iteration.knots: expected ...".

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 
 using namespace troupe;
 
@@ -139,4 +140,14 @@ TEST_CASE("cost profile: what cannot be used is named") {
   profile = sound_profile();
   profile.serving.settings.max_waiting = 0;
   CHECK(profile_problem(profile) == "serving.max_waiting: expected a number above 0, got 0");
+}
+
+TEST_CASE("cost profile: the knee is the smallest batch with nine tenths of the best throughput") {
+  const auto sample = [](std::uint32_t num_tokens, double nanoseconds) {
+    return CostSample{.shape = {.num_tokens = num_tokens}, .nanoseconds = nanoseconds};
+  };
+  const CostSample samples[] = {sample(1, 100), sample(64, 185), sample(256, 300), sample(512, 550)};
+  CHECK(knee_of(samples) == 256);  // the best is 512 in 550
+  CHECK(knee_of(std::span(samples).first(2)) == 64);
+  CHECK(knee_of(std::span(samples).first(1)) == 1);
 }
