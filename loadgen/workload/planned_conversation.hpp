@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "loadgen/workload/word_tree.hpp"
+
 namespace troupe::loadgen {
 
 // The leading tokens of a prompt that others may have too: equal ids stand for
@@ -61,6 +63,8 @@ struct RequestClass {
   // The max_tokens that requests name: answers of planned lengths end by themselves
   // before it. 0: they name the planned length.
   std::uint32_t asked_tokens = 0;
+  // Not kNone: a prompt's words are the leaves of a tree to be classified, and none is drawn.
+  TreeShape trees = TreeShape::kNone;
 };
 
 // Yields conversations in order of their intended start. The same seed yields

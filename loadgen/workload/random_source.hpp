@@ -29,6 +29,7 @@ enum class RandomStream : std::uint64_t {
   kStalled,
   kResiduals,
   kLosses,
+  kTrees,
 };
 
 // Two rounds of splitmix64's finalizer: equal inputs give equal numbers,

@@ -65,6 +65,7 @@ void check_class(const ClassSettings& settings, const std::string& key) {
     case Content::kSynthetic:
       check(settings.prompt_tokens, key + ".prompt_tokens");
       check(settings.output_tokens, key + ".output_tokens");
+      if (settings.output_ratio) check(*settings.output_ratio, key + ".output_ratio");
       check(settings.num_turns, key + ".turns");
       return check_prefix(settings.prefix, key + ".prefix");
     case Content::kQuestions:

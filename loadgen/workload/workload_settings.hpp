@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -115,6 +116,8 @@ struct ClassSettings {
   // kSynthetic
   DistributionSettings prompt_tokens = fixed(128);  // of each turn, without prefix and history
   DistributionSettings output_tokens = fixed(128);  // 0: until the model ends
+  std::optional<DistributionSettings>
+      output_ratio;  // answers of so many times their prompt's tokens, instead
   DistributionSettings num_turns = fixed(1);
   DistributionSettings think_time_s;  // kQuestions and kTrace too, where they have none of their own
   PrefixSettings prefix;

@@ -18,6 +18,10 @@ std::vector<double> zipf_shares(const PrefixSettings& settings) {
   return shares;
 }
 
+std::uint32_t rounded_up_to_one(double count) {
+  return static_cast<std::uint32_t>(std::clamp(std::round(count), 1.0, 4e9));
+}
+
 }  // namespace
 
 SyntheticContent::SyntheticContent(const ClassSettings& settings, std::uint32_t class_index,
@@ -29,7 +33,9 @@ SyntheticContent::SyntheticContent(const ClassSettings& settings, std::uint32_t 
       prefix_tokens_(settings.prefix.tokens),
       prefix_shares_(zipf_shares(settings.prefix)),
       class_index_(class_index),
-      seed_(seed) {}
+      seed_(seed) {
+  if (settings.output_ratio) output_ratio_.emplace(*settings.output_ratio);
+}
 
 bool SyntheticContent::fill(std::uint64_t number, PlannedConversation& conversation) {
   const auto numbers_of = [&](RandomStream stream) { return RandomSource(seed_, stream, number); };
@@ -44,7 +50,9 @@ bool SyntheticContent::fill(std::uint64_t number, PlannedConversation& conversat
   conversation.turns.assign(num_turns_.sample_count(num_turns, 1), PlannedTurn{});
   for (auto& turn : conversation.turns) {
     turn.prompt_tokens = prompt_tokens_.sample_count(prompt_tokens, 1);
-    turn.output_tokens = output_tokens_.sample_count(output_tokens);
+    turn.output_tokens = output_ratio_
+                             ? rounded_up_to_one(turn.prompt_tokens * output_ratio_->sample(output_tokens))
+                             : output_tokens_.sample_count(output_tokens);
     if (&turn == conversation.turns.data()) continue;
     turn.think_time = seconds_to_nanoseconds(think_time_s_.sample(think_time));
   }

@@ -3,6 +3,7 @@
 // conversations share. Only lengths are planned; prompt_writer makes the words.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "loadgen/workload/contents/conversation_content.hpp"
@@ -20,6 +21,7 @@ class SyntheticContent final : public ConversationContent {
 
   Distribution prompt_tokens_;
   Distribution output_tokens_;
+  std::optional<Distribution> output_ratio_;  // instead
   Distribution num_turns_;
   Distribution think_time_s_;
   std::uint32_t prefix_tokens_;

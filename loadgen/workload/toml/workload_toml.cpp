@@ -102,6 +102,15 @@ void read_trace(const toml::table& table, const std::string& name, const std::fi
   reader.refuse_unknown_keys();
 }
 
+void read_lengths_of_answers(TableReader& reader, const std::filesystem::path& directory,
+                             ClassSettings& settings) {
+  const auto* ratio = reader.find("output_ratio");
+  if (ratio != nullptr && reader.find("output_tokens") != nullptr)
+    reader.refuse(*ratio, "output_ratio", "either output_tokens or output_ratio");
+  read_distribution(reader, "output_tokens", directory, settings.output_tokens);
+  if (ratio != nullptr) read_distribution(reader, "output_ratio", directory, settings.output_ratio.emplace());
+}
+
 // Accepts only the keys of the class's content: others would have no effect.
 void read_content(TableReader& reader, const std::filesystem::path& directory, ClassSettings& settings) {
   using Content = ClassSettings::Content;
@@ -124,7 +133,7 @@ void read_content(TableReader& reader, const std::filesystem::path& directory, C
       return reader.read("repeats", settings.repeats);
     case Content::kSynthetic:
       read_distribution(reader, "prompt_tokens", directory, settings.prompt_tokens);
-      read_distribution(reader, "output_tokens", directory, settings.output_tokens);
+      read_lengths_of_answers(reader, directory, settings);
       read_distribution(reader, "turns", directory, settings.num_turns);
       if (const auto* prefix = reader.find("prefix")) read_prefix(*prefix, reader, settings.prefix);
   }
@@ -139,6 +148,8 @@ void read_class(const toml::table& table, const std::string& name, const std::fi
   reader.read("ignore_eos", request_class.ignore_eos);
   reader.read("max_tokens", request_class.max_tokens);
   reader.read("asked_tokens", request_class.asked_tokens);
+  const auto trees = reader.read_choice("trees", {"none", "parsed", "complete"}, "none");
+  request_class.trees = *tree_shape_from_name(trees);
   read_milliseconds(reader, "ttft_ms", request_class.objectives.time_to_first_token);
   read_milliseconds(reader, "tpot_ms", request_class.objectives.time_per_output_token);
   read_milliseconds(reader, "e2e_ms", request_class.objectives.end_to_end);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -314,4 +315,22 @@ TEST_CASE("workload TOML: those that come with troupe draw from the tables besid
   for (auto& [name, tokens] : prompts) std::sort(tokens.begin(), tokens.end());
   const auto& azure = prompts.at("azure-conversation");
   CHECK(azure[azure.size() / 2] == doctest::Approx(1020).epsilon(0.1));  // the table's middle
+}
+
+TEST_CASE("workload TOML: answers in proportion to their prompts, and prompts that are trees") {
+  const auto settings = first_class(
+      "prompt_tokens = { kind = \"uniform\", min = 1, max = 90 }\noutput_ratio = 2.5\ntrees = \"parsed\"\n");
+  REQUIRE(settings.output_ratio);
+  CHECK(settings.output_ratio->mean == 2.5);
+  CHECK(settings.request_class.trees == TreeShape::kParsed);
+  WorkloadSettings workload;
+  workload.classes = {settings};
+  const auto source = make_source(workload, 3);
+  PlannedConversation planned;
+  for (int i = 0; i < 50 && source->next(planned); ++i)
+    CHECK(planned.turns[0].output_tokens ==
+          static_cast<std::uint32_t>(std::round(planned.turns[0].prompt_tokens * 2.5)));
+  CHECK(refusal("[[class]]\noutput_tokens = 3\noutput_ratio = 2\n")
+            .find("either output_tokens or output_ratio") != std::string::npos);
+  CHECK(refusal("[[class]]\ntrees = \"flat\"\n").find("trees") != std::string::npos);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/workload/traces/formats/plan_file.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 #include "loadgen/workload/traces/json_values.hpp"
@@ -20,6 +21,7 @@ json to_json(const RequestClass& request_class) {
           {"ignore_eos", request_class.ignore_eos},
           {"max_tokens", request_class.max_tokens},
           {"asked_tokens", request_class.asked_tokens},
+          {"trees", name_of(request_class.trees)},
           {"ttft_ns", objectives.time_to_first_token.count()},
           {"tpot_ns", objectives.time_per_output_token.count()},
           {"e2e_ns", objectives.end_to_end.count()}};
@@ -39,11 +41,19 @@ nanoseconds duration_in(const JsonFields& fields, const char* key) {
   return nanoseconds(fields.has(key) ? static_cast<std::int64_t>(fields.number(key, INT64_MAX)) : 0);
 }
 
+TreeShape trees_in(const JsonFields& fields) {
+  const std::string name = fields.text("trees");
+  if (const auto shape = tree_shape_from_name(name)) return *shape;
+  throw std::runtime_error(fields.where() + ": 'trees': expected none, parsed or complete, got '" + name +
+                           "'");
+}
+
 RequestClass to_class(const JsonFields& fields) {
   RequestClass result;
   result.name = fields.text("name");
   if (fields.has("max_tokens")) result.max_tokens = count_in(fields, "max_tokens");
   if (fields.has("asked_tokens")) result.asked_tokens = count_in(fields, "asked_tokens");
+  if (fields.has("trees")) result.trees = trees_in(fields);
   if (fields.has("ignore_eos")) result.ignore_eos = fields.boolean("ignore_eos");
   result.objectives = {.time_to_first_token = duration_in(fields, "ttft_ns"),
                        .time_per_output_token = duration_in(fields, "tpot_ns"),
