@@ -46,6 +46,25 @@ Json iteration_json(const IterationCost& cost) {
           {"per_prefill_pair_ns", readable(cost.per_prefill_pair)}};
 }
 
+const char* name_of(GraphKind graphs) {
+  switch (graphs) {
+    case GraphKind::kChain: break;
+    case GraphKind::kEncodeDecode: return "encode_decode";
+    case GraphKind::kTree: return "tree";
+  }
+  return "chain";
+}
+
+Json cells_json(const ProfiledCells& cells) {
+  Json types = Json::array();
+  for (const ProfiledCell& cell : cells.types)
+    types.push_back({{"name", cell.name},
+                     {"priority", cell.priority},
+                     {"max_batch", cell.max_batch},
+                     {"cost", iteration_json(cell.cost)}});
+  return {{"graphs", name_of(cells.graphs)}, {"num_rows", cells.num_rows}, {"types", std::move(types)}};
+}
+
 Json overheads_json(const ServingOverheads& overheads) {
   return {{"request_ns", readable(overheads.request)},
           {"per_prompt_token_ns", readable(overheads.per_prompt_token)},
@@ -83,6 +102,7 @@ std::string profile_json(const CostProfile& profile, std::span<const CostSample>
                  {"p90_error", readable(fit.p90_error)},
                  {"worst_error", readable(fit.worst_error)}}},
                {"samples", Json::array()}};
+  if (profile.cells) json["cells"] = cells_json(*profile.cells);
   for (const auto& sample : samples) json["samples"].push_back(sample_json(sample));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -134,6 +134,30 @@ IterationCost iteration_from(const nlohmann::json& json, const std::string& wher
   return cost;
 }
 
+GraphKind graphs_from(const JsonFields& fields) {
+  const std::string text = fields.text("graphs");
+  if (text == "chain") return GraphKind::kChain;
+  if (text == "encode_decode") return GraphKind::kEncodeDecode;
+  if (text == "tree") return GraphKind::kTree;
+  throw std::runtime_error(fields.where() + ": 'graphs': expected chain, encode_decode or tree, got '" +
+                           text + "'");
+}
+
+ProfiledCells cells_from(const nlohmann::json& json, const std::string& where) {
+  const JsonFields fields(json, where);
+  ProfiledCells cells{.graphs = graphs_from(fields), .num_rows = count(fields, "num_rows"), .types = {}};
+  for (const auto& type : fields.array("types")) {
+    const std::string which = where + ": types[" + std::to_string(cells.types.size()) + "]";
+    const JsonFields of_type(type, which);
+    cells.types.push_back({.name = of_type.text("name"),
+                           .priority = static_cast<std::uint8_t>(
+                               of_type.number("priority", std::numeric_limits<std::uint8_t>::max())),
+                           .max_batch = count(of_type, "max_batch"),
+                           .cost = iteration_from(member(type, "cost", which), which + ": cost")});
+  }
+  return cells;
+}
+
 ServingOverheads overheads_from(const nlohmann::json& json, const std::string& where) {
   const JsonFields fields(json, where);
   return {.request = fields.real("request_ns"),
@@ -161,6 +185,10 @@ CostProfile read_cost_profile(const std::filesystem::path& file) {
       .iteration = iteration_from(member(json, "iteration", where), where + ": iteration"),
       .residuals = fields.has("residuals") ? numbers(fields, "residuals") : std::vector<double>{},
       .overheads = overheads_from(member(json, "overheads", where), where + ": overheads")};
+  if (fields.has("cells")) {
+    profile.cells = cells_from(member(json, "cells", where), where + ": cells");
+    profile.serving.limits.page_capacity = profile.serving.limits.context_length;  // it has no pages
+  }
   if (const auto problem = profile_problem(profile); !problem.empty())
     throw std::runtime_error(where + ": " + problem);
   return profile;

@@ -17,24 +17,62 @@ namespace {
 constexpr std::int32_t kEndToken = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kAnyToken = 0;
 
-CoreOptions core_options(const ProfiledServer& server) {
-  return {.serving = server.settings,
-          .makes_batches = false,
-          .pages = {.recompute_cost = server.recompute_cost,
-                    .load_from_host = server.load_from_host,
-                    .load_from_disk = server.load_from_disk(),
-                    .num_disk_pages = server.num_disk_pages}};
+UnfoldingRule rule_of(GraphKind graphs) {
+  switch (graphs) {
+    case GraphKind::kChain: break;
+    case GraphKind::kEncodeDecode: return {.kind = UnfoldingKind::kEncodeDecode, .decoder_start = kAnyToken};
+    case GraphKind::kTree: return {.kind = UnfoldingKind::kTree, .max_children = 2, .is_exactly_max = true};
+  }
+  return {};
 }
 
-DeviceDescription device_of(const ProfiledServer& server) {
-  return {.name = "simulated",
-          .page_size = server.page_size,
-          .num_pages = server.num_pages,
-          .num_host_pages = server.settings.keeps_prefixes() ? server.num_host_pages : 0,
-          .num_slots = server.settings.max_batch_sequences,
-          .max_batch_tokens = server.settings.max_batch_tokens,
-          .context_length = server.limits.context_length,
-          .vocabulary_size = std::numeric_limits<std::uint32_t>::max()};
+// A chain draws with its one cell, a decoder with its second, a tree has a vector a node.
+std::vector<CellType> cells_of(const ProfiledCells& cells) {
+  std::vector<CellType> types;
+  for (const ProfiledCell& cell : cells.types) {
+    const bool draws = cells.graphs != GraphKind::kTree && types.size() + 1 == cells.types.size();
+    types.push_back({.name = cell.name,
+                     .state = StateKind::kRows,
+                     .result = draws                              ? ResultKind::kToken
+                               : cells.graphs == GraphKind::kTree ? ResultKind::kVector
+                                                                  : ResultKind::kState,
+                     .vector_size = cells.graphs == GraphKind::kTree ? 1U : 0U,
+                     .priority = cell.priority});
+  }
+  return types;
+}
+
+CoreOptions core_options(const CostProfile& profile) {
+  const ProfiledServer& server = profile.serving;
+  CoreOptions options = {.serving = server.settings,
+                         .makes_batches = false,
+                         .pages = {.recompute_cost = server.recompute_cost,
+                                   .load_from_host = server.load_from_host,
+                                   .load_from_disk = server.load_from_disk(),
+                                   .num_disk_pages = server.num_disk_pages}};
+  if (!profile.cells) return options;
+  options.unfolding = rule_of(profile.cells->graphs);
+  for (const ProfiledCell& cell : profile.cells->types)
+    options.max_cell_batches.push_back(cell.max_batch > 0 ? cell.max_batch
+                                                          : server.settings.max_batch_tokens);
+  return options;
+}
+
+DeviceDescription device_of(const CostProfile& profile) {
+  const ProfiledServer& server = profile.serving;
+  DeviceDescription device = {.name = "simulated",
+                              .page_size = server.page_size,
+                              .num_pages = server.num_pages,
+                              .num_host_pages = server.settings.keeps_prefixes() ? server.num_host_pages : 0,
+                              .num_slots = server.settings.max_batch_sequences,
+                              .max_batch_tokens = server.settings.max_batch_tokens,
+                              .context_length = server.limits.context_length,
+                              .vocabulary_size = std::numeric_limits<std::uint32_t>::max()};
+  if (profile.cells) {
+    device.num_slots = profile.cells->num_rows;
+    device.cells = cells_of(*profile.cells);
+  }
+  return device;
 }
 
 SimulatedServer::Time copy_time(const LoadCost& link, std::span<const PageCopy> copies) {
@@ -81,7 +119,7 @@ SimulatedServer::SimulatedServer(std::vector<const CostProfile*> workers,
     : workers_(workers.size()),
       blank_prompt_(blank_prompt),
       says_each_token_(says_each_token),
-      core_(core_options(workers.front()->serving)),
+      cores_({{.kind = ModelKind::kGenerative, .core = core_options(*workers.front())}}),
       disk_(workers.front()->serving.disk),
       predictor_(workers.front()->serving.settings.reserved_quantile),
       random_(seed),
@@ -102,12 +140,13 @@ SequenceId SimulatedServer::admit(Time now, const SimulatedRequest& request) {
   const auto prompt = request.tokens ? std::span(*request.tokens).first(length) : blank_prompt_.first(length);
   ticket->prompt.assign(prompt.begin(), prompt.end());
   ticket->max_tokens = request.max_tokens;
+  ticket->graph = request.graph;
   if (request.output_tokens < request.max_tokens) ticket->end_tokens = {kEndToken};
   if (workers_.front().profile->serving.settings.reservation == ReservationPolicy::kOracle)
     ticket->answer_tokens = request.output_tokens;
   load_.outstanding_tokens += request.prompt_tokens + request.max_tokens;
   hand(Admit{.ticket = std::move(ticket)});
-  if (!next_check_ && core_.num_sequences() > 0) next_check_ = now + kQueueCheckInterval;
+  if (!next_check_ && cores_.num_sequences() > 0) next_check_ = now + kQueueCheckInterval;
   return sequence;
 }
 
@@ -163,7 +202,7 @@ void SimulatedServer::check_queue() {
   now_ = *next_check_;
   next_check_.reset();
   hand(SchedulerTick{});
-  if (core_.num_sequences() > 0) next_check_ = now_ + kQueueCheckInterval;
+  if (cores_.num_sequences() > 0) next_check_ = now_ + kQueueCheckInterval;
 }
 
 void SimulatedServer::lose(Time now, WorkerId worker) {
@@ -178,8 +217,8 @@ void SimulatedServer::restart(Time now, WorkerId id) {
   Worker& worker = workers_[id];
   worker.epoch = ++last_epoch_;
   worker.device_free = now;
-  DeviceDescription device = device_of(worker.profile->serving);
-  device.num_host_pages = device_of(workers_.front().profile->serving).num_host_pages;
+  DeviceDescription device = device_of(*worker.profile);
+  device.num_host_pages = device_of(*workers_.front().profile).num_host_pages;
   hand(WorkerReady{.worker = id, .epoch = worker.epoch, .description = std::move(device)});
 }
 
@@ -191,12 +230,12 @@ void SimulatedServer::complete_transfer() {
 void SimulatedServer::hand(const Event& event) {
   hand_over(event);
   for (const LengthForecast& forecast : std::exchange(forecasts_, {})) hand_over(forecast);
-  load_.num_waiting = static_cast<std::uint32_t>(core_.num_waiting());
-  load_.num_running = static_cast<std::uint32_t>(core_.num_running());
+  load_.num_waiting = static_cast<std::uint32_t>(cores_.num_waiting());
+  load_.num_running = static_cast<std::uint32_t>(cores_.num_running());
 }
 
 void SimulatedServer::hand_over(const Event& event) {
-  core_.on(event, EngineCore::TimePoint(now_), commands_);
+  cores_.on(event, ModelCores::TimePoint(now_), commands_);
   for (Command& command : commands_) {
     if (const auto* output = std::get_if<Emit>(&command)) {
       take(*output);
@@ -222,9 +261,9 @@ void SimulatedServer::take(SubmitBatch&& command) {
   Worker& worker = workers_[command.worker];
   const CostProfile& profile = *worker.profile;
   const Time handed_in = now_ + Time(static_cast<Time::rep>(profile.overheads.turnaround));
-  worker.device_free = std::max(worker.device_free, handed_in) +
-                       std::max(compute_time(profile, command.shape),
-                                copy_time(profile.serving.load_from_host, command.copies));
+  worker.device_free =
+      std::max(worker.device_free, handed_in) +
+      std::max(compute_time(profile, command), copy_time(profile.serving.load_from_host, command.copies));
   worker.in_flight.push_back({.done = worker.device_free,
                               .batch_id = command.batch_id,
                               .num_steps = command.steps.size(),
@@ -246,13 +285,14 @@ void SimulatedServer::take(TransferPages&& command) {
   disk_.submit(now_, std::move(command.transfers));
 }
 
-SimulatedServer::Time SimulatedServer::compute_time(const CostProfile& profile, const IterationShape& shape) {
-  Time time = profile.iteration(shape);
+SimulatedServer::Time SimulatedServer::compute_time(const CostProfile& profile, const SubmitBatch& batch) {
+  const IterationCost& cost = profile.cells ? profile.cells->types[batch.cell].cost : profile.iteration;
+  Time time = cost(batch.shape);
   if (!profile.residuals.empty()) {
     const double rank = std::uniform_real_distribution<double>(0, 1)(random_);
     time = Time(std::llround(static_cast<double>(time.count()) * residual_at(profile.residuals, rank)));
   }
-  return time + profile.overheads.of_iteration(shape.num_sequences);
+  return time + profile.overheads.of_iteration(batch.shape.num_sequences);
 }
 
 void SimulatedServer::take(const Emit& command) {
@@ -264,6 +304,8 @@ void SimulatedServer::take(const Emit& command) {
     open.queue_time = *started->queue_time;
   } else if (const auto* stopped = std::get_if<SequenceStopped>(&command.output)) {
     totals_.num_preemptions += stopped->reason == StopReason::kPreempted ? 1 : 0;
+  } else if (std::holds_alternative<Encoded>(command.output)) {
+    take_token(command.sequence, {.token = kAnyToken, .index = 1, .end = SequenceEnd::kLength});
   } else if (const auto* failed = std::get_if<SequenceFailed>(&command.output)) {
     end(command.sequence, end_of(failed->failure));
   }
@@ -294,18 +336,21 @@ void SimulatedServer::forget(SequenceId id) {
   SimulatedRequest& request = open_[id - 1].request;
   load_.outstanding_tokens -= request.prompt_tokens + request.max_tokens;
   request.tokens.reset();
+  request.graph.reset();
   free_.push_back(id);
 }
 
 std::string SimulatedServer::leftovers() const {
-  if (core_.num_sequences() > 0) return std::to_string(core_.num_sequences()) + " sequences have not ended";
+  if (cores_.num_sequences() > 0) return std::to_string(cores_.num_sequences()) + " sequences have not ended";
   if (load_.outstanding_tokens > 0) return std::to_string(load_.outstanding_tokens) + " tokens are owed";
+  if (const CellCore* core = cores_.cells(0))
+    return core->is_consistent() ? "" : "some rows of state are nobody's, or two requests'";
   const PageCounts pages = page_counts();
   if (pages.running > 0) return std::to_string(pages.running) + " pages belong to no sequence";
   if (pages.free + pages.cached != pages.total)
     return std::to_string(pages.total) + " pages, but " + std::to_string(pages.free) + " free and " +
            std::to_string(pages.cached) + " cached";
-  return core_.pages().is_consistent() ? "" : "the map of pages contradicts itself";
+  return cores_.generator(0)->pages().is_consistent() ? "" : "the map of pages contradicts itself";
 }
 
 }  // namespace troupe::loadgen

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One server as the simulator sees it: the core of the real one
-// (engine/engine_core.hpp) over workers whose batches take what their profiles say: the
+// One server as the simulator sees it: the core of the real one (engine/engine_core.hpp,
+// or engine/cell_core.hpp where the profile is of cells) over workers whose batches take what their profiles say: the
 // fitted time times a residual drawn from its distribution. Loads run beside the
 // computation that needs them, layer by layer, and stores behind them on the same link,
 // so a batch ends no earlier than its copies. With a disk tier, pages go to the disk and
@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine_core.hpp"
+#include "engine/model_cores.hpp"
 #include "loadgen/simulator/simulated_disk.hpp"
 #include "policy/costs/cost_profile.hpp"
 #include "policy/lengths/length_predictor.hpp"
@@ -35,6 +35,8 @@ struct SimulatedRequest {
   std::uint32_t max_tokens = 0;     // >= output_tokens
   // All it will ever have, prompt and answer; null: shares nothing.
   std::shared_ptr<const std::vector<std::int32_t>> tokens;
+  // Of a model of trees, and of no other; then it draws nothing.
+  std::shared_ptr<const CellGraph> graph = {};
 };
 
 struct ServerEvent {
@@ -88,7 +90,9 @@ class SimulatedServer {
   std::optional<Time> next_done(WorkerId worker) const;
   void complete_batch(WorkerId worker);  // at next_done()
   // Before complete_batch(): loads what it will touch.
-  void prefetch_done(WorkerId worker) const { core_.prefetch_done(worker); }
+  void prefetch_done(WorkerId worker) const {
+    if (const EngineCore* core = cores_.generator(0)) core->prefetch_done(worker);
+  }
   // The worker dies, with all on its device; until restart() it is down.
   void lose(Time now, WorkerId worker);
   void restart(Time now, WorkerId worker);
@@ -104,7 +108,7 @@ class SimulatedServer {
 
   const WorkerLoad& load() const { return load_; }
   const ServerTotals& totals() const { return totals_; }
-  PageCounts page_counts() const { return core_.pages().counts(); }
+  PageCounts page_counts() const { return cores_.page_counts(); }
   // When all requests have ended: what is left behind that should not be, or nothing. Not cheap.
   std::string leftovers() const;
 
@@ -133,7 +137,7 @@ class SimulatedServer {
   void hand_over(const Event& event);
   void take(SubmitBatch&& command);
   void take(TransferPages&& command);
-  Time compute_time(const CostProfile& profile, const IterationShape& shape);
+  Time compute_time(const CostProfile& profile, const SubmitBatch& batch);
   void take(const Emit& command);
   void take(const ForecastLength& command);
   void take_token(SequenceId id, const NewToken& token);
@@ -144,7 +148,7 @@ class SimulatedServer {
   std::vector<Worker> workers_;  // by WorkerId
   std::span<const std::int32_t> blank_prompt_;
   bool says_each_token_;
-  EngineCore core_;
+  ModelCores cores_;  // one
   SimulatedDisk disk_;
   LengthPredictor predictor_;  // as the predictor actor has it
   std::vector<LengthForecast> forecasts_;

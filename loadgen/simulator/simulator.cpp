@@ -122,6 +122,7 @@ class Simulator {
   void arrive(std::uint32_t request);
   void cancel(std::uint32_t request);
   SimulatedRequest simulated_request(std::uint32_t request);
+  std::shared_ptr<const CellGraph> graph_of(const OpenRequest& request) const;
   void complete_batch(std::uint32_t worker);
   void lose(std::uint32_t worker);
   void restart(std::uint32_t worker);
@@ -294,7 +295,7 @@ std::uint32_t Simulator::open_conversation() {
   for (const PrefixBlock& block : conversation.plan.prefix) conversation.history_tokens += block.num_tokens;
   // Of tokens that nothing reads there are none.
   const ServingSettings& settings = profile_.serving.settings;
-  if (settings.keeps_prefixes() || settings.foresees_lengths()) {
+  if (!profile_.cells && (settings.keeps_prefixes() || settings.foresees_lengths())) {
     auto tokens = std::make_shared<std::vector<std::int32_t>>();
     for (const PrefixBlock& block : conversation.plan.prefix) append_prefix(*tokens, block);
     conversation.tokens = std::move(tokens);
@@ -357,7 +358,8 @@ SimulatedRequest Simulator::simulated_request(std::uint32_t index) {
       .output_tokens = open.max_tokens,
       .max_tokens =
           std::max(open.max_tokens, simulation_.result.classes[conversation.plan.request_class].asked_tokens),
-      .tokens = nullptr};
+      .tokens = nullptr,
+      .graph = graph_of(open)};
   if (conversation.tokens) {
     auto tokens = std::make_shared<std::vector<std::int32_t>>(*conversation.tokens);
     tokens->resize(conversation.history_tokens);
@@ -367,6 +369,21 @@ SimulatedRequest Simulator::simulated_request(std::uint32_t index) {
     conversation.tokens = request.tokens = std::move(tokens);
   }
   return request;
+}
+
+// Null: the request is no tree.
+std::shared_ptr<const CellGraph> Simulator::graph_of(const OpenRequest& request) const {
+  const RequestRecord& record = request.record;
+  const TreeShape shape = simulation_.result.classes[record.request_class].trees;
+  if (shape == TreeShape::kNone) return nullptr;
+  auto graph = std::make_shared<CellGraph>();
+  for (std::uint32_t word = 0; word < record.prompt_tokens; ++word)
+    graph->add({.cell = 0, .token = 0, .is_result = true}, {});
+  RandomSource random(settings_.seed, RandomStream::kTrees, record.conversation);
+  for (const auto& children : inner_nodes(shape, record.prompt_tokens, random))
+    graph->add({.cell = 1, .is_result = true}, children);
+  graph->finish();
+  return graph;
 }
 
 void Simulator::complete_batch(std::uint32_t index) {
@@ -558,6 +575,18 @@ void Simulator::require_conservation() const {
   }
 }
 
+// Trees are for models of trees, which take nothing else.
+void require_fitting(std::span<const WorkerKind> kinds, const std::vector<RequestClass>& classes) {
+  for (const WorkerKind& kind : kinds) {
+    const bool takes_trees = kind.profile.cells && kind.profile.cells->graphs == GraphKind::kTree;
+    for (const RequestClass& request_class : classes)
+      if ((request_class.trees != TreeShape::kNone) != takes_trees)
+        throw std::runtime_error("simulation: class '" + request_class.name + "': expected " +
+                                 (takes_trees ? "trees" : "no trees") + " for a profile of " +
+                                 kind.profile.model);
+  }
+}
+
 // Pages and host pages belong to all workers of a server.
 void require_alike(std::span<const WorkerKind> kinds) {
   const ProfiledServer& first = kinds.front().profile.serving;
@@ -580,6 +609,7 @@ Simulation simulate(std::span<const WorkerKind> kinds, ConversationSource& sourc
   }
   if (num_workers == 0) throw std::runtime_error("simulation: expected at least one worker, got 0");
   if (!settings.dispatch) require_alike(kinds);
+  require_fitting(kinds, classes);
   return Simulator(kinds, source, std::move(classes), settings).run();
 }
 

@@ -116,6 +116,34 @@ TEST_CASE("cost profile file: the names of before are still read") {
   CHECK(server.settings.itl_factor == 0);
 }
 
+TEST_CASE("cost profile file: the cells of a recurrent network are read as they were") {
+  CostProfile written = full_profile();
+  written.serving.page_size = written.serving.num_pages = 0;
+  written.cells =
+      ProfiledCells{.graphs = GraphKind::kEncodeDecode,
+                    .num_rows = 4096,
+                    .types = {{.name = "encoder", .priority = 0, .max_batch = 512, .cost = {.fixed = 185}},
+                              {.name = "decoder", .priority = 1, .max_batch = 256, .cost = {.fixed = 322}}}};
+  std::string text = profile_json(written, {});
+  const CostProfile read = read_cost_profile(ProfileFile(text).path());
+  CHECK(profile_json(read, {}) == text);
+  CHECK(read.cells->types[1].max_batch == 256);
+  CHECK(read.serving.limits.longest_sequence() == written.serving.limits.context_length);
+  const auto error_with_graphs = [&](const std::string& graphs) -> std::string {
+    std::string changed = text;
+    changed.replace(changed.find("encode_decode"), 13, graphs);
+    try {
+      read_cost_profile(ProfileFile(changed).path());
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  CHECK(
+      says(error_with_graphs("ring"), "cells: 'graphs': expected chain, encode_decode or tree, got 'ring'"));
+  CHECK(says(error_with_graphs("chain"), "cells.types: expected 1 for such graphs, got 2"));
+}
+
 TEST_CASE("cost profile file: other overheads leave everything else as it is") {
   const ProfileFile file(profile_json(full_profile(), {}));
   CostProfile changed = full_profile();
