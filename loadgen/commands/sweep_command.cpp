@@ -54,6 +54,8 @@ int run_sweep_command(const std::vector<std::string>& arguments) {
   app.add_flag("--resume", settings.resumes, "skip runs that have results, repeat those that failed");
   app.add_option("--profile", profile,
                  "simulate each run too, with these costs; as `troupe profile` measured them");
+  app.add_flag("--only-simulate", settings.only_simulates,
+               "with --profile, which is of one worker: start no server");
   app.add_option("--troupe", troupe, "the server's program, {troupe} (default: the one beside this program)");
   app.add_option("--root", root, "what {root} stands for (default: where models/ is, above the experiment)");
   if (const auto status = parse_flags(app, arguments)) return *status;

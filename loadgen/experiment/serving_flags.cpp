@@ -2,6 +2,7 @@
 #include "loadgen/experiment/serving_flags.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,6 +34,9 @@ FlagValues unsimulated_flags(const std::vector<std::string>& argv) {
   return flags;
 }
 
+constexpr const char* kWorkers = "--workers";
+constexpr std::uint32_t kMostWorkers = 4096;
+
 }  // namespace
 
 void set_serving_flag(const Setting<ServingSettings>& setting, const std::string& text,
@@ -58,11 +62,26 @@ void apply_serving_flags(const std::vector<std::string>& argv, ServingSettings& 
   }
 }
 
-void refuse_unsimulated_differences(const std::vector<std::vector<std::string>>& command_lines) {
+std::uint32_t workers_of(const std::vector<std::string>& argv) {
+  const FlagValues flags = unsimulated_flags(argv);
+  const auto found = flags.find(kWorkers);
+  if (found == flags.end()) return 1;
+  const std::string& text = found->second;
+  std::uint32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || end != text.data() + text.size() || count < 1 || count > kMostWorkers)
+    throw std::runtime_error(std::string(kWorkers) + ": expected a number from 1 to " +
+                             std::to_string(kMostWorkers) + ", got '" + text + "'");
+  return count;
+}
+
+void refuse_unsimulated_differences(const std::vector<std::vector<std::string>>& command_lines,
+                                    bool workers_may_differ) {
   std::vector<FlagValues> arms;
   std::set<std::string> names;
   for (const auto& argv : command_lines) {
     arms.push_back(unsimulated_flags(argv));
+    if (workers_may_differ) arms.back().erase(kWorkers);
     for (const auto& [name, value] : arms.back()) names.insert(name);
   }
   for (const std::string& name : names) {

@@ -63,6 +63,8 @@ class Sweep {
 
   SweepOutcome run() {
     check_only();
+    if (settings_.only_simulates && settings_.profile.empty())
+      throw std::runtime_error("--only-simulate: expected --profile beside it");
     if (!settings_.profile.empty()) {
       profile_ = read_cost_profile(settings_.profile);
       check_simulation();
@@ -70,7 +72,7 @@ class Sweep {
     prepare_output();
     for (std::size_t i = 0; i < cells_.size() && !outcome_.was_interrupted; ++i) {
       if (!is_wanted(cells_[i])) continue;
-      run_or_skip(i);
+      if (!settings_.only_simulates) run_or_skip(cells_[i]);
       if (profile_ && is_ours(server_of(cells_[i])) && !outcome_.was_interrupted) simulate_or_skip(cells_[i]);
     }
     finish();
@@ -104,7 +106,7 @@ class Sweep {
     std::vector<std::vector<std::string>> command_lines;
     for (const auto& server : experiment_.servers)
       if (is_ours(server)) command_lines.push_back(server.argv);
-    refuse_unsimulated_differences(command_lines);
+    refuse_unsimulated_differences(command_lines, settings_.only_simulates);
   }
 
   // A directory belongs to one experiment: mixed results would pass as one.
@@ -123,12 +125,16 @@ class Sweep {
     write_file_atomically(copy, text);
   }
 
-  void run_or_skip(std::size_t index) {
-    const auto& cell = cells_[index];
-    if (skip(cell.directory)) return;
-    std::fprintf(progress_, "[%zu/%zu] %s, %s%s, seed %llu\n", index + 1, cells_.size(),
+  void print_cell(const Cell& cell) const {
+    std::fprintf(progress_, "[%zu/%zu] %s, %s%s, seed %llu\n",
+                 static_cast<std::size_t>(&cell - cells_.data()) + 1, cells_.size(),
                  server_of(cell).name.c_str(), rounded_text(cell.load).c_str(), load_unit(cell),
                  static_cast<unsigned long long>(cell.seed));
+  }
+
+  void run_or_skip(const Cell& cell) {
+    if (skip(cell.directory)) return;
+    print_cell(cell);
     try {
       run_cell(cell);
     } catch (const std::exception& error) {
@@ -153,7 +159,8 @@ class Sweep {
     const auto directory = simulated_directory(cell);
     if (skip(directory)) return;
     SimulationPlan plan;
-    plan.kinds = {{.profile = *profile_}};
+    plan.kinds = {{.profile = *profile_, .count = workers_of(server_of(cell).argv)}};
+    if (plan.kinds.front().count > 1) plan.dispatch = std::nullopt;
     apply_serving_flags(server_of(cell).argv, plan.kinds.front().profile.serving.settings);
     plan.profile_file = settings_.profile.string();
     plan.workload = workload_of(experiment_, cell);
@@ -161,6 +168,7 @@ class Sweep {
     plan.warmup_s = experiment_.options.warmup_s;
     plan.cooldown_s = experiment_.options.cooldown_s;
     plan.name = directory.substr(directory.find('-') + 1);
+    if (settings_.only_simulates) print_cell(cell);
     try {
       auto result = run_simulation(plan).result;
       label(result, cell);

@@ -26,10 +26,11 @@ struct SweepSettings {
   std::filesystem::path troupe;  // the server's program, {troupe}
   std::filesystem::path root;    // {root}
   // A cost profile of the machine: each run is also simulated with it, where the
-  // server is one that the sweep starts. Empty: not.
+  // server is one of ours. Empty: not.
   std::filesystem::path profile;
-  std::string only;      // run this server only; empty: all
-  bool resumes = false;  // skip cells that have results
+  bool only_simulates = false;  // no server is started; the profile is that of each worker
+  std::string only;             // run this server only; empty: all
+  bool resumes = false;         // skip cells that have results
 };
 
 struct SweepOutcome {

@@ -129,7 +129,7 @@ TEST_CASE("experiment: servers that a simulation could not tell apart are refuse
   using Lines = std::vector<std::vector<std::string>>;
   const auto refusal = [](const Lines& lines) -> std::string {
     try {
-      refuse_unsimulated_differences(lines);
+      refuse_unsimulated_differences(lines, false);
     } catch (const std::exception& error) {
       return error.what();
     }

@@ -152,6 +152,29 @@ TEST_CASE("sweep: with a profile each run is simulated too, and stands beside th
   CHECK(place.run(settings).num_skipped == 4);
 }
 
+TEST_CASE("sweep: with a profile alone no server is started, and servers may differ in their workers") {
+  std::string text = kExperiment;
+  text.replace(text.find("argv = [\"/bin/false\", \"{port}\"]"), 31,
+               "flags = [\"--device\", \"noop\", \"--model\", \"{root}/models/demo\", \"--workers\", \"3\"]");
+  const Place place(text);
+  auto settings = place.settings();
+  settings.only_simulates = true;
+  CHECK_THROWS_WITH(place.run(settings), "--only-simulate: expected --profile beside it");
+  settings.profile = place.out().parent_path() / "profile.json";
+  settings.troupe = "/bin/false";
+  place.write("profile.json", profile_json(plain_profile(), {}));
+  CHECK(place.run(settings).num_run == 4);
+  CHECK_FALSE(fs::exists(place.cell("001-one-at-a-time-100-seed1")));
+  CHECK(setting(read_result(place.cell("002-broken-100-seed1-simulated")), "dispatch") == "affinity");
+}
+
+TEST_CASE("serving_flags: the number of workers is read where a server names it") {
+  CHECK(workers_of({"troupe", "serve"}) == 1);
+  CHECK(workers_of({"troupe", "serve", "--workers", "4"}) == 4);
+  CHECK_THROWS_WITH(workers_of({"troupe", "--workers=0"}),
+                    "--workers: expected a number from 1 to 4096, got '0'");
+}
+
 TEST_CASE("serving_flags: what steers batching is taken over, the rest is left alone") {
   ServingSettings settings;
   settings.max_batch_tokens = 512;
