@@ -32,6 +32,7 @@ std::string Dialogue::next_body(Endpoint endpoint, SamplingFields common, const 
     return completion_body(common, prompts.ids(plan_, turn_));
   }
   if (endpoint == Endpoint::kEmbeddings) return embedding_body(common, prompts.words(plan_, turn_));
+  if (endpoint == Endpoint::kClassify) return classify_body(common, prompts.words(plan_, turn_));
   if (endpoint == Endpoint::kResponses)
     return response_body(common, prompts.words(plan_, turn_), turn_ == 0 ? plan_.system_text : "",
                          response_id_);

@@ -63,7 +63,7 @@ class LiveRunner {
     const auto source = make_source(settings_.workload, settings_.seed);  // before anybody is asked anything
     const auto classes = request_classes(settings_.workload);
     look_at_server();
-    const auto prompts = make_prompts();
+    const auto prompts = make_prompts(classes);
     plan_load();
     note_settings();
     if (settings_.calibrates) calibrate_generator();
@@ -84,7 +84,7 @@ class LiveRunner {
     load_.sampling.model = find_model(client.server, client.api_key, load_.sampling.model);
   }
 
-  TurnPrompts make_prompts() {
+  TurnPrompts make_prompts(const std::vector<RequestClass>& classes) {
     const PromptWriter writer(settings_.seed);
     if (settings_.prompt_ids) {
       const auto range = *settings_.prompt_ids;
@@ -92,11 +92,18 @@ class LiveRunner {
                 return writer.token_ids(plan, turn, range);
               }};
     }
-    const double tokens_per_word =
-        needs_synthetic_words(settings_.workload) ? tokens_per_word_of_server() : 1;
-    return {.words = [writer, tokens_per_word](
-                         const PlannedConversation& plan,
-                         std::size_t turn) { return writer.text(plan, turn, tokens_per_word); },
+    const bool has_trees = std::any_of(classes.begin(), classes.end(),
+                                       [](const auto& c) { return c.trees != TreeShape::kNone; });
+    if (has_trees && load_.endpoint != Endpoint::kClassify)
+      throw std::runtime_error("a class of trees needs the endpoint classify");
+    const bool is_measured = !has_trees && needs_synthetic_words(settings_.workload);
+    const double tokens_per_word = is_measured ? tokens_per_word_of_server() : 1;
+    return {.words =
+                [writer, tokens_per_word, classes](const PlannedConversation& plan, std::size_t turn) {
+                  const TreeShape shape = classes.at(plan.request_class).trees;
+                  return shape == TreeShape::kNone ? writer.text(plan, turn, tokens_per_word)
+                                                   : writer.tree(plan, turn, shape);
+                },
             .ids = {}};
   }
 

@@ -74,6 +74,35 @@ std::string PromptWriter::text(const PlannedConversation& conversation, std::siz
   return text;
 }
 
+// Nodes are written with the parents first; none of it recurses, as a tree may be deep.
+std::string PromptWriter::tree(const PlannedConversation& conversation, std::size_t turn,
+                               TreeShape shape) const {
+  const std::uint32_t num_words = std::max(1U, conversation.turns.at(turn).prompt_tokens);
+  const auto inner = inner_nodes(shape, num_words, {seed_, RandomStream::kTrees, conversation.number});
+  auto numbers = unique_numbers(seed_, conversation, turn);
+  std::string text;
+  constexpr std::uint32_t kClose = UINT32_MAX;
+  std::vector<std::uint32_t> open = {num_words + static_cast<std::uint32_t>(inner.size()) - 1};  // the root
+  while (!open.empty()) {
+    const std::uint32_t node = open.back();
+    open.pop_back();
+    if (node == kClose) {
+      text += ')';
+      continue;
+    }
+    text += " (2";
+    if (node < num_words) {
+      append_words(text, numbers, 1);
+      numbers.next();
+      text += ')';
+    } else {
+      const auto [left, right] = inner[node - num_words];
+      open.insert(open.end(), {kClose, right, left});
+    }
+  }
+  return text.substr(1);
+}
+
 std::vector<std::int32_t> PromptWriter::token_ids(const PlannedConversation& conversation, std::size_t turn,
                                                   TokenRange range) const {
   const auto num_ids = static_cast<std::uint64_t>(std::max(1, range.end - range.first));

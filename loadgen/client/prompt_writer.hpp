@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "loadgen/workload/planned_conversation.hpp"
+#include "loadgen/workload/word_tree.hpp"
 
 namespace troupe::loadgen {
 
@@ -34,7 +35,11 @@ class PromptWriter {
   // that cut this word up may still see an equal first piece.
   std::string text(const PlannedConversation& conversation, std::size_t turn, double tokens_per_word) const;
 
-  // The same as token ids, exactly as many as planned; a turn's own text is
+  // Exactly as many words as planned, as the leaves of a tree in brackets; no prefix. shape is
+  // not kNone.
+  std::string tree(const PlannedConversation& conversation, std::size_t turn, TreeShape shape) const;
+
+  // As text(), in token ids, exactly as many as planned; a turn's own text is
   // replaced. Conversations differ from the first token after their common
   // prefix on, if their numbers differ by less than the range holds.
   std::vector<std::int32_t> token_ids(const PlannedConversation& conversation, std::size_t turn,

@@ -27,12 +27,13 @@ std::optional<Endpoint> endpoint_named(const std::string& name) {
   if (name == "completions") return Endpoint::kCompletions;
   if (name == "responses") return Endpoint::kResponses;
   if (name == "embeddings") return Endpoint::kEmbeddings;
+  if (name == "classify") return Endpoint::kClassify;
   return std::nullopt;
 }
 
 void check(const RunOptions& options) {
   if (!endpoint_named(options.endpoint))
-    refuse_setting("run.endpoint", "chat, completions, responses or embeddings",
+    refuse_setting("run.endpoint", "chat, completions, responses, embeddings or classify",
                    "'" + options.endpoint + "'");
   if (options.percentiles != "all" && options.percentiles != "completed")
     refuse_setting("run.percentiles", "all or completed", "'" + options.percentiles + "'");
@@ -124,7 +125,8 @@ LiveRunSettings live_settings(const RunOptions& options, const WorkloadSettings&
   load.client.max_connections = options.max_connections > 0 ? std::min(options.max_connections, most) : most;
   load.endpoint = *endpoint_named(options.endpoint);
   load.sampling.model = options.model;
-  load.sampling.is_streamed = options.streams && load.endpoint != Endpoint::kEmbeddings;
+  load.sampling.is_streamed =
+      options.streams && load.endpoint != Endpoint::kEmbeddings && load.endpoint != Endpoint::kClassify;
   load.sampling.temperature = options.temperature;
   if (options.temperature > 0) load.sampling.seed = static_cast<std::int64_t>(options.seed);
   load.warm_up = seconds_to_nanoseconds(options.warmup_s);

@@ -32,6 +32,7 @@ std::string_view endpoint_path(Endpoint endpoint) {
     case Endpoint::kCompletions: return "/v1/completions";
     case Endpoint::kResponses: return "/v1/responses";
     case Endpoint::kEmbeddings: return "/v1/embeddings";
+    case Endpoint::kClassify: return "/v1/classify";
   }
   return {};
 }
@@ -69,6 +70,10 @@ std::string response_body(const SamplingFields& fields, std::string_view input, 
 
 std::string embedding_body(const SamplingFields& fields, std::string_view input) {
   return text_of({{"model", fields.model}, {"input", input}, {"encoding_format", "base64"}});
+}
+
+std::string classify_body(const SamplingFields& fields, std::string_view input) {
+  return text_of({{"model", fields.model}, {"input", input}});
 }
 
 }  // namespace troupe::loadgen

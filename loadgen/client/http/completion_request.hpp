@@ -12,8 +12,8 @@
 namespace troupe::loadgen {
 
 // kResponses: conversations that the server keeps; a later turn names the response before
-// it. kEmbeddings: the prompt's vector, whole, and no tokens.
-enum class Endpoint : std::uint8_t { kChat, kCompletions, kResponses, kEmbeddings };
+// it. kEmbeddings, kClassify: the prompt's vector or labels, whole, and no tokens.
+enum class Endpoint : std::uint8_t { kChat, kCompletions, kResponses, kEmbeddings, kClassify };
 
 std::string_view endpoint_path(Endpoint endpoint);  // "/v1/chat/completions"
 
@@ -41,5 +41,6 @@ std::string completion_body(const SamplingFields& fields, const std::vector<std:
 std::string response_body(const SamplingFields& fields, std::string_view input, std::string_view instructions,
                           std::string_view previous_response_id);
 std::string embedding_body(const SamplingFields& fields, std::string_view input);
+std::string classify_body(const SamplingFields& fields, std::string_view input);
 
 }  // namespace troupe::loadgen

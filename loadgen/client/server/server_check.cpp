@@ -50,6 +50,7 @@ std::optional<std::uint32_t> prompt_tokens_of(const ServerAddress& server, std::
   if (endpoint == Endpoint::kResponses) endpoint = Endpoint::kChat;  // which leaves nothing in a store
   const auto body = endpoint == Endpoint::kChat         ? chat_body(fields, {{"user", words}})
                     : endpoint == Endpoint::kEmbeddings ? embedding_body(fields, words)
+                    : endpoint == Endpoint::kClassify   ? classify_body(fields, words)
                                                         : completion_body(fields, words);
   const auto reply = http_exchange(server, {.path = endpoint_path(endpoint),
                                             .api_key = api_key,

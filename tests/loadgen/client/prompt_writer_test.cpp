@@ -114,3 +114,17 @@ TEST_CASE("prompt writer: no prompt is empty") {
   CHECK_FALSE(writer.text(conversation(0, 0), 0, 1.3).empty());
   CHECK(writer.token_ids(conversation(0, 0), 0, kRange).size() == 1);
 }
+
+TEST_CASE("prompt writer: a tree in brackets has exactly the planned words, and is the conversation's own") {
+  const PromptWriter writer(1);
+  CHECK(writer.tree(conversation(0, 4), 0, TreeShape::kComplete).starts_with("(2 (2 (2 "));
+  CHECK(writer.tree(conversation(0, 1), 0, TreeShape::kParsed).starts_with("(2 "));
+  for (const std::uint32_t num_words : {1U, 2U, 9U, 300U}) {
+    const std::string text = writer.tree(conversation(7, num_words), 0, TreeShape::kParsed);
+    CHECK(std::count(text.begin(), text.end(), '(') == 2 * num_words - 1);
+    CHECK(std::count(text.begin(), text.end(), ')') == 2 * num_words - 1);
+    CHECK(text == writer.tree(conversation(7, num_words), 0, TreeShape::kParsed));
+  }
+  CHECK(writer.tree(conversation(7, 30), 0, TreeShape::kParsed) !=
+        writer.tree(conversation(8, 30), 0, TreeShape::kParsed));
+}
