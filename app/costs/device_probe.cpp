@@ -2,7 +2,6 @@
 #include "app/costs/device_probe.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -10,16 +9,7 @@
 namespace troupe {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::uint32_t kLongestContext = 1024;  // beyond, costs are extrapolated
-constexpr std::uint32_t kBatchesEach = 3;        // of a shape in a round
-constexpr std::chrono::milliseconds kLongEnough{4};
-
-double quantile(std::vector<double> values, double rank) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(rank * static_cast<double>(values.size() - 1) + 0.5)];
-}
 
 }  // namespace
 
@@ -41,22 +31,7 @@ std::vector<CostSample> DeviceProbe::measure(std::uint32_t num_rounds,
     longest = std::max({longest, mix.context, mix.prompt_context});
   }
   fill_pages(longest);
-  std::vector<std::vector<double>> times(batches.size());
-  for (std::uint32_t round = 0; round <= num_rounds; ++round) {  // the first warms up
-    for (std::size_t i = 0; i < batches.size(); ++i) {
-      const double time = mean_nanoseconds(batches[i]);
-      if (round > 0) times[i].push_back(time);
-    }
-    if (on_round) on_round(round);
-  }
-  std::vector<CostSample> samples;
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    const double median = quantile(times[i], 0.5);
-    samples.push_back({.shape = shape_of(*batches[i]),
-                       .nanoseconds = median,
-                       .spread = (quantile(times[i], 0.75) - quantile(times[i], 0.25)) / median});
-  }
-  return samples;
+  return device_.measure(batches, num_rounds, on_round);
 }
 
 // Decodes, prompts and mixtures of both: powers of two at the shortest context,
@@ -112,34 +87,6 @@ std::shared_ptr<const Batch> DeviceProbe::batch_of(const Mix& mix) const {
 
 void DeviceProbe::add_slice(Batch& batch, std::uint32_t sequence, const SequenceStep& step) const {
   device_.add_slice(batch, sequence, step, sequence * pages_each_);
-}
-
-// From one batch's end to the next one's, with two in flight. Not a median of
-// single times: when this thread wakes up late, the next ones are short.
-double DeviceProbe::mean_nanoseconds(const std::shared_ptr<const Batch>& batch) {
-  device_.submit(batch);
-  Ticket last = device_.submit(batch);
-  device_.wait_for(last - 1);
-  const auto begin = Clock::now();
-  auto end = begin;
-  std::uint32_t count = 0;
-  for (; count < kBatchesEach || end - begin < kLongEnough; ++count) {
-    last = device_.submit(batch);
-    device_.wait_for(last - 1);
-    end = Clock::now();
-  }
-  device_.wait_for(last);
-  return static_cast<double>(std::chrono::nanoseconds(end - begin).count()) / count;
-}
-
-IterationShape shape_of(const Batch& batch) {
-  IterationShape shape;
-  for (const SequenceSlice& slice : batch.slices)
-    shape.add({.num_tokens = slice.num_tokens,
-               .context_length = slice.context_length,
-               .input_from_slot = slice.input_from_slot,
-               .sample = slice.sample});
-  return shape;
 }
 
 }  // namespace troupe

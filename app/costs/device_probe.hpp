@@ -39,12 +39,9 @@ class DeviceProbe {
   void fill_pages(std::uint32_t num_tokens);
   std::shared_ptr<const Batch> batch_of(const Mix& mix) const;
   void add_slice(Batch& batch, std::uint32_t sequence, const SequenceStep& step) const;
-  double mean_nanoseconds(const std::shared_ptr<const Batch>& batch);
 
   ProbedDevice device_;
   std::uint32_t pages_each_ = 0;  // of every slot's sequence
 };
-
-IterationShape shape_of(const Batch& batch);
 
 }  // namespace troupe

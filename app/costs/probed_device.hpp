@@ -4,10 +4,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "app/loading/model_loading.hpp"
 #include "gpu/program/program_cache.hpp"
+#include "policy/costs/cost_profile.hpp"
 #include "policy/forming/batch_former.hpp"
 
 namespace troupe {
@@ -29,14 +33,24 @@ class ProbedDevice {
   BatchResult wait_for(Ticket ticket);
   BatchResult run(Batch batch);
 
+  // One sample a batch: the median over rounds, in which all batches take turns, two in flight.
+  // Says how far it has come after each round, the first of which warms up.
+  std::vector<CostSample> measure(std::span<const std::shared_ptr<const Batch>> batches,
+                                  std::uint32_t num_rounds,
+                                  const std::function<void(std::uint32_t)>& on_round);
+
   // A slice of the sequence in the slot of the same number, whose tokens are
   // made up and whose pages follow one another from first_page on.
   void add_slice(Batch& batch, std::uint32_t slot, const SequenceStep& step, PageId first_page) const;
 
  private:
+  double mean_nanoseconds(const std::shared_ptr<const Batch>& batch);
+
   std::unique_ptr<Device> device_;
   std::unique_ptr<ProgramCache> programs_;  // null: the device needs none
   std::atomic<std::uint32_t> rings_{0};
 };
+
+IterationShape shape_of(const Batch& batch);
 
 }  // namespace troupe

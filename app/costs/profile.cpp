@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "app/costs/cell_probe.hpp"
 #include "app/costs/device_probe.hpp"
 #include "app/costs/engine_probe.hpp"
 #include "app/costs/page_costs.hpp"
@@ -80,17 +81,51 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file) throw std::runtime_error(path + ": cannot be written");
 }
 
+void save(const CostProfile& profile, const std::vector<CostSample>& samples, const std::string& path) {
+  if (const auto problem = profile_problem(profile); !problem.empty())
+    throw std::runtime_error("profile: " + problem);
+  write_file(path, profile_json(profile, samples));
+}
+
+// Recurrent cells, each for itself; what the engine adds is not measured.
+int profile_cells(const LoadedModel& model, const UnfoldingRule& rule, const ProfileCommand& command,
+                  CostProfile profile) {
+  CellProbe probe(model);
+  const auto samples = probe.measure(command.num_rounds, [&](std::uint32_t round) {
+    std::fprintf(stderr, "round %u of %u\n", round, command.num_rounds);
+  });
+  profile.serving = profiled_server(engine_options(model.options).serving, probe.description());
+  profile.cells = profiled_cells(rule, probe.description(), samples);
+  profile.iteration = profile.cells->types.front().cost;
+  std::vector<CostSample> all;
+  for (std::size_t cell = 0; cell < samples.size(); ++cell) {
+    all.insert(all.end(), samples[cell].begin(), samples[cell].end());
+    const ProfiledCell& type = profile.cells->types[cell];
+    const CostSample& largest = samples[cell].back();
+    std::printf("%s: %.1f us alone, %.1f us in a batch of %u; %u are nearly as fast a node as any more\n",
+                type.name.c_str(), samples[cell].front().nanoseconds / 1e3, largest.nanoseconds / 1e3,
+                largest.shape.num_tokens, type.max_batch);
+  }
+  save(profile, all, command.out);
+  std::printf("written to %s\n", command.out.c_str());
+  return 0;
+}
+
 }  // namespace
 
 int run_profile(const ProfileCommand& command) {
   const auto model = load_first_model(command.options);
   const auto options = engine_options(model.options);
+  if (model.served.unfolding() && !command.live.empty())
+    throw std::runtime_error("--live: expected a model with KV pages, got one of recurrent cells");
   CostProfile profile;
   profile.model = model.served.name;
   profile.device = model.device_summary;
   profile.hardware = cpu_name() + ", " + std::to_string(std::thread::hardware_concurrency()) + " CPUs";
   profile.measured = present_time();
 
+  if (const auto rule = model.served.unfolding())
+    return profile_cells(model, *rule, command, std::move(profile));
   std::vector<CostSample> samples;
   if (!command.live.empty()) samples = served_iterations(read_trace_file(command.live));
   const RestoreCosts costs = page_costs(model.options, model, nullptr);
@@ -107,9 +142,7 @@ int run_profile(const ProfileCommand& command) {
   profile.iteration = fit_iteration_cost(samples);
   if (!command.live.empty()) profile.residuals = split_off_residuals(profile.iteration, samples);
   profile.overheads = measure_engine(model, options, profile.iteration, command.num_rounds);
-  if (const auto problem = profile_problem(profile); !problem.empty())
-    throw std::runtime_error("profile: " + problem);
-  write_file(command.out, profile_json(profile, samples));
+  save(profile, samples, command.out);
   print_summary(profile, samples);
   std::printf("written to %s\n", command.out.c_str());
   return 0;
