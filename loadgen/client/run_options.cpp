@@ -83,8 +83,8 @@ void read_run_options(const toml::table& root, RunOptions& options) {
   reader.read("insecure", options.insecure);
   reader.read("model", options.model);
   reader.read("api_key", options.api_key);
-  options.endpoint =
-      reader.read_choice("endpoint", {"chat", "completions", "responses", "embeddings"}, options.endpoint);
+  options.endpoint = reader.read_choice(
+      "endpoint", {"chat", "completions", "responses", "embeddings", "classify"}, options.endpoint);
   reader.read("streams", options.streams);
   options.percentiles = reader.read_choice("percentiles", {"all", "completed"}, options.percentiles);
   reader.read("temperature", options.temperature);

@@ -19,7 +19,7 @@ struct RunOptions {
   bool insecure = false;    // of https: any certificate will do
   std::string model;        // empty: the server's first
   std::string api_key;
-  std::string endpoint = "chat";  // or "completions", "responses", "embeddings"
+  std::string endpoint = "chat";  // or "completions", "responses", "embeddings", "classify"
   bool streams = true;
   std::string percentiles = "all";  // of latencies: of all requests, or only of those "completed"
   double temperature = 0;

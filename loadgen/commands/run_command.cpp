@@ -43,7 +43,7 @@ void add_flags(CLI::App& app, RunFlags& flags) {
                  "of https: a PEM file of certificates to trust (default: the system's)");
   app.add_flag("--insecure", flags.is_insecure, "of https: any certificate will do");
   app.add_option("--model", flags.model, "its name there (default: the first of /v1/models)");
-  app.add_option("--endpoint", flags.endpoint, "chat, completions, responses or embeddings")
+  app.add_option("--endpoint", flags.endpoint, "chat, completions, responses, embeddings or classify")
       ->default_str("chat");
   app.add_flag("--no-stream", flags.is_whole, "ask for whole answers");
   app.add_option("--temperature", flags.temperature, "of sampling")->default_str("0");
