@@ -41,14 +41,14 @@ bool CellCore::submit(WorkerId id) {
   return true;
 }
 
+// Those among which a batch finds its nodes, the oldest first.
 std::vector<CellCore::Arrival> CellCore::choose_participants(const Worker& worker) const {
-  std::vector<Arrival> participants;
-  for (const Arrival arrival : worker.running)
-    if (!runs_.at(arrival).is_paused) participants.push_back(arrival);
+  std::vector<Arrival> participants = worker.running;
   if (suspects_.is_empty()) {
     if (options_.serving.cell_batching == CellBatching::kInstances) keep_next_instance(participants);
     return participants;
   }
+  std::erase_if(participants, [this](Arrival arrival) { return runs_.at(arrival).is_paused; });
   std::vector<SequenceId> running, in_flight;
   for (const Arrival arrival : participants) running.push_back(runs_.at(arrival).ticket->sequence);
   for (const Flight& flight : worker.in_flight)
@@ -74,10 +74,12 @@ void CellCore::keep_next_instance(std::vector<Arrival>& participants) const {
 
 // What pads a graph in front goes first.
 std::uint32_t CellCore::num_ready(const Run& run, CellId cell) const {
+  if (run.is_paused) return 0;
   if (run.num_padding > 0) return run.progress.graph().node(0).cell == cell ? 1 : 0;
   return run.held ? 0 : run.progress.num_ready(cell);
 }
 
+// More nodes than fill a batch of each cell are not counted.
 std::vector<CellLoad> CellCore::loads_of(const Worker& worker,
                                          const std::vector<Arrival>& participants) const {
   std::vector<CellLoad> loads(cells_.size());
@@ -85,7 +87,9 @@ std::vector<CellLoad> CellCore::loads_of(const Worker& worker,
     loads[cell] = {.max_batch = max_batch_of(worker, cell),
                    .num_in_flight = num_batches_of(cell),
                    .priority = cells_[cell].priority};
+  const auto is_full = [](const CellLoad& load) { return load.num_ready >= load.max_batch; };
   for (const Arrival arrival : participants) {
+    if (std::all_of(loads.begin(), loads.end(), is_full)) break;
     const Run& run = runs_.at(arrival);
     for (CellId cell = 0; cell < cells_.size(); ++cell) loads[cell].num_ready += num_ready(run, cell);
   }
@@ -157,7 +161,7 @@ CellCore::Flight CellCore::take_off(Worker& worker, CellId cell, const std::vect
 
 // It draws nothing more, but others of its batch do.
 bool CellCore::is_padded_behind(const Run& run, CellId cell) const {
-  if (!batches_whole_graphs()) return false;
+  if (!batches_whole_graphs() || run.is_paused) return false;
   const auto& growth = run.progress.graph().growth();
   if (!growth || growth->cell != cell || run.num_padding > 0) return false;
   return run.held || run.progress.num_drawn() + run.progress.num_pending() >= run.progress.max_drawn();
@@ -173,8 +177,9 @@ void CellCore::add_padding(const std::vector<Arrival>& padded, Batch& batch, Ite
     shape.num_tokens += 1;
     shape.num_sequences += 1;
     shape.num_output_rows += is_in_front ? 0 : 1;
+    run.num_padding -= is_in_front ? 1 : 0;
+    if (!options_.makes_batches) continue;
     if (is_in_front) {
-      run.num_padding -= 1;
       SequenceSlice& slice = batch.slices.emplace_back();
       slice.sequence = run.ticket->sequence;
       slice.slot = run.rows[graph.row(0)];
