@@ -123,7 +123,7 @@ class CellCore {
     std::uint64_t batch_id = 0;
     TimePoint submitted;
     CellId cell = 0;
-    std::uint32_t num_nodes = 0;  // those that pad included, which are behind the entries
+    std::uint32_t num_nodes = 0;  // with padding, which is behind the entries
     std::uint32_t num_draws = 0;
     std::vector<FlightEntry> entries;
 

@@ -34,7 +34,7 @@ class CellProbe {
   UnfoldingRule rule_;
 };
 
-// What the samples say of the model's cells.
+// The costs and knees of the model's cells, by its samples.
 ProfiledCells profiled_cells(const UnfoldingRule& rule, const DeviceDescription& device,
                              const std::vector<std::vector<CostSample>>& samples);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One server as the simulator sees it: the core of the real one (engine/engine_core.hpp,
-// or engine/cell_core.hpp where the profile is of cells) over workers whose batches take what their profiles say: the
-// fitted time times a residual drawn from its distribution. Loads run beside the
-// computation that needs them, layer by layer, and stores behind them on the same link,
-// so a batch ends no earlier than its copies. With a disk tier, pages go to the disk and
-// come back in their own time (simulated_disk.hpp).
+// or engine/cell_core.hpp where the profile is of cells) over workers whose batches take what their profiles
+// say: the fitted time times a residual drawn from its distribution. Loads run beside the computation that
+// needs them, layer by layer, and stores behind them on the same link, so a batch ends no earlier than its
+// copies. With a disk tier, pages go to the disk and come back in their own time (simulated_disk.hpp).
 //
 // A worker that is lost comes back empty, as a new incarnation; the core tries what was in
 // flight again, as it does live. Not modelled: clients that do not read.
@@ -35,7 +34,7 @@ struct SimulatedRequest {
   std::uint32_t max_tokens = 0;     // >= output_tokens
   // All it will ever have, prompt and answer; null: shares nothing.
   std::shared_ptr<const std::vector<std::int32_t>> tokens;
-  // Of a model of trees, and of no other; then it draws nothing.
+  // The tree, for a model of trees and no other; then it draws nothing.
   std::shared_ptr<const CellGraph> graph = {};
 };
 

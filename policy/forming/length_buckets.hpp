@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-// Whose turn it is. A value.
+// The turns of buckets. A value.
 class LengthBuckets {
  public:
   // Bucket i is of lengths in (width * i, width * (i + 1)], in steps of a chain; width >= 1.
