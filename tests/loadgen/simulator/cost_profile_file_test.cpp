@@ -122,8 +122,8 @@ TEST_CASE("cost profile file: the cells of a recurrent network are read as they 
   written.cells =
       ProfiledCells{.graphs = GraphKind::kEncodeDecode,
                     .num_rows = 4096,
-                    .types = {{.name = "encoder", .priority = 0, .max_batch = 512, .cost = {.fixed = 185}},
-                              {.name = "decoder", .priority = 1, .max_batch = 256, .cost = {.fixed = 322}}}};
+                    .types = {{.name = "encoder", .priority = 0, .max_batch = 512, .cost = fixed_cost(185)},
+                              {.name = "decoder", .priority = 1, .max_batch = 256, .cost = fixed_cost(322)}}};
   std::string text = profile_json(written, {});
   const CostProfile read = read_cost_profile(ProfileFile(text).path());
   CHECK(profile_json(read, {}) == text);

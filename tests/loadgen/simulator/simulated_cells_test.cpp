@@ -20,9 +20,10 @@ CostProfile cell_profile(GraphKind graphs) {
   CostProfile profile = plain_profile();
   profile.serving.page_size = profile.serving.num_pages = 0;
   profile.cells = ProfiledCells{.graphs = graphs, .num_rows = 64, .types = {}};
-  profile.cells->types.push_back({.name = "first", .priority = 0, .max_batch = 0, .cost = {.fixed = 1e6}});
+  profile.cells->types.push_back({.name = "first", .priority = 0, .max_batch = 0, .cost = fixed_cost(1e6)});
   if (graphs != GraphKind::kChain)
-    profile.cells->types.push_back({.name = "second", .priority = 1, .max_batch = 0, .cost = {.fixed = 1e7}});
+    profile.cells->types.push_back(
+        {.name = "second", .priority = 1, .max_batch = 0, .cost = fixed_cost(1e7)});
   return profile;
 }
 

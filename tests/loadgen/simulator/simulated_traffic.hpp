@@ -26,6 +26,12 @@ inline CostProfile plain_profile() {
   return profile;
 }
 
+inline IterationCost fixed_cost(double nanoseconds) {
+  IterationCost cost;
+  cost.fixed = nanoseconds;
+  return cost;
+}
+
 class ListedConversations final : public ConversationSource {
  public:
   explicit ListedConversations(std::vector<PlannedConversation> conversations)
