@@ -164,7 +164,7 @@ TEST_CASE("run command: wrong command lines are refused before anything is sent"
   refuses({"--preset", "chad"}, "expected one of chat");
   refuses({"--preset", "chat", "--rate", "0"}, "expected a number above 0, got 0");
   refuses({"--preset", "chat", "--endpoint", "rerank"},
-          "expected chat, completions, responses or embeddings");
+          "expected chat, completions, responses, embeddings or classify");
   refuses({"--preset", "chat", "--url", "localhost"}, "expected a URL");
   refuses({"--preset", "chat", "--warmup", "-1"}, "run.warmup_s");
   refuses({"--preset", "chat", "--find-rate"}, "--find-rate and --objective need each other");
