@@ -15,6 +15,7 @@ import argparse
 import json
 import pathlib
 import random
+import re
 import signal
 import socket
 import statistics
@@ -74,6 +75,12 @@ def decode_rate(port, requests):
     return sum(1 / seconds for seconds in between)
 
 
+def read_bandwidth(program, threads):
+    """Bytes a second that so many threads read of memory."""
+    said = subprocess.run([program, str(threads), "64", "64", "0"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return 1e9 * float(re.search(r"read ([\d.]+) GB/s", said).group(1))
+
+
 def tasks_of(draw, num_tokens):
     """What a round measures: a name, and a function of a port. New prompts each time, so nothing is cached."""
     long = http_streams.Request(prompt(draw, PREFILL), 2)
@@ -90,6 +97,8 @@ def main():
     parser.add_argument("--llama-option", action="append", default=[], help="passed on to it, any number of times")
     parser.add_argument("--troupe-option", action="append", default=[], help="passed on to troupe serve, likewise")
     parser.add_argument("--troupe", type=pathlib.Path, default=ROOT / "build/release/app/troupe")
+    parser.add_argument("--bandwidth", type=pathlib.Path, default=ROOT / "build/release/bench/kernels/cpu/bench_quantized",
+                        help="the program that measures it")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=64, help="of an answer")
@@ -98,10 +107,11 @@ def main():
     draw = random.Random(arguments.seed)
     options = ["--device", "cpu", "--threads", str(arguments.threads), "--max-batch-sequences", str(NUM_SLOTS),
                *arguments.troupe_option]
-    rates = {}
+    rates, bandwidths = {}, []
     with Server(arguments.troupe, options, arguments.model, ready_seconds=READY_SECONDS) as troupe, \
             LlamaServer(arguments.llama_server, arguments.model, arguments.threads, arguments.llama_option) as llama:
         for number in range(arguments.rounds + 1):
+            bandwidths.append(read_bandwidth(arguments.bandwidth, arguments.threads))
             for name, measure in tasks_of(draw, arguments.tokens):
                 pair = {}
                 for server in (troupe, llama) if number % 2 else (llama, troupe):
@@ -110,11 +120,13 @@ def main():
                     rates.setdefault(name, []).append((pair[troupe], pair[llama]))
     for name, pairs in rates.items():
         ratios = [ours / theirs for ours, theirs in pairs]
-        print(json.dumps({"model": arguments.model.name, "measured": name,
-                          "troupe": statistics.median(ours for ours, _ in pairs),
-                          "llama": statistics.median(theirs for _, theirs in pairs),
-                          "ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios),
-                          "rounds": len(pairs)}))
+        ours = statistics.median(ours for ours, _ in pairs)
+        line = {"model": arguments.model.name, "measured": name, "troupe": ours,
+                "llama": statistics.median(theirs for _, theirs in pairs),
+                "ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios), "rounds": len(pairs)}
+        if name == "decode 1":
+            line["of_read_bandwidth"] = ours * arguments.model.stat().st_size / statistics.median(bandwidths)
+        print(json.dumps(line), flush=True)
     return 0
 
 

@@ -97,7 +97,8 @@ class Bench:
         self.troupe = arguments.build / "app/troupe"
         self.store = directory / "store"
         self.options = ["--memory", f"{memory_mib}MiB", "--cache-host-memory", "1GiB",
-                        "--cache-disk-space", "1GiB", "--store-directory", self.store]
+                        "--cache-disk-space", "1GiB", "--store-directory", self.store,
+                        "--weights-disk-space", "0"]  # kept weights are mapped, and no mapped file leaves the cache
         self.number = 0
         self.num_words = arguments.history
         self.times = {"cold": [], "device": [], "host": [], "disk": []}
