@@ -38,15 +38,22 @@ void EngineCore::on(const Event& event, TimePoint now, Commands& out) {
   out_ = nullptr;
 }
 
-bool EngineCore::submit_one(WorkerId worker, TimePoint now, Commands& out) {
+bool EngineCore::submit_one(WorkerId worker, std::chrono::nanoseconds longest, TimePoint now, Commands& out) {
   if (!workers_.is_up(worker)) return false;
   now_ = now;
   out_ = &out;
   advance();
-  const bool has_submitted = submit_batch(worker, workers_[worker]);
+  const bool has_submitted = submit_batch(worker, workers_[worker], longest);
   transfer_pages();
   out_ = nullptr;
   return has_submitted;
+}
+
+bool EngineCore::has_prompts_in_flight(WorkerId worker) const {
+  if (worker >= workers_.size()) return false;
+  const auto& flights = workers_[worker].in_flight;
+  return std::any_of(flights.begin(), flights.end(),
+                     [](const Flight& flight) { return flight.num_decodes < flight.shape.num_tokens; });
 }
 
 void EngineCore::wait_for_others(WorkerId worker, TimePoint now) {

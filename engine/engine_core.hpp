@@ -73,8 +73,11 @@ class EngineCore {
   void on(const Event& event, TimePoint now, Commands& out);
 
   // Where several models share the workers (engine/model_cores.hpp):
-  // Submits one batch to this worker, if there is work for it. True if it did.
-  bool submit_one(WorkerId worker, TimePoint now, Commands& out);
+  // Submits one batch to this worker, if there is work for it. True if it did. Streams of
+  // other models wait for it: its prompts take no longer than `longest`; 0: however long.
+  bool submit_one(WorkerId worker, std::chrono::nanoseconds longest, TimePoint now, Commands& out);
+  // A batch of its that is in flight there has tokens of prompts.
+  bool has_prompts_in_flight(WorkerId worker) const;
   // The worker's device was busy with another model's batch until now.
   void wait_for_others(WorkerId worker, TimePoint now);
   // An iteration of the sequences that run there; 0: none, or not known yet.
@@ -240,10 +243,12 @@ class EngineCore {
   // engine_core_iteration.cpp: what happens in every iteration
   void advance();
   bool extend(WorkerId id, Worker& worker);
-  bool submit_batch(WorkerId id, Worker& worker);
+  bool submit_batch(WorkerId id, Worker& worker, std::chrono::nanoseconds longest = {});
   bool waits_for_masks(const Worker& worker, const Participants& participants) const;
-  std::vector<BatchShare> form_next(Worker& worker, std::span<const BatchCandidate> candidates) const;
-  BatchLimits limits_of_batch(const Worker& worker, std::span<const BatchCandidate> candidates) const;
+  std::vector<BatchShare> form_next(Worker& worker, std::span<const BatchCandidate> candidates,
+                                    std::chrono::nanoseconds longest) const;
+  BatchLimits limits_of_batch(const Worker& worker, std::span<const BatchCandidate> candidates,
+                              std::chrono::nanoseconds longest) const;
   Participants choose_participants(const Worker& worker, std::pmr::memory_resource* memory) const;
   Flight take_off(Worker& worker, const Participants& participants, const std::vector<BatchShare>& shares,
                   SubmitBatch& command);

@@ -107,7 +107,7 @@ PageMap::Lookup EngineCore::lookup_of(const Sequence& sequence) const {
           .quota = sequence.ticket->cache_quota};
 }
 
-bool EngineCore::submit_batch(WorkerId id, Worker& worker) {
+bool EngineCore::submit_batch(WorkerId id, Worker& worker, std::chrono::nanoseconds longest) {
   Scratch scratch;
   const Participants participants = choose_participants(worker, &scratch.memory);
   if (waits_for_masks(worker, participants)) return false;
@@ -115,7 +115,7 @@ bool EngineCore::submit_batch(WorkerId id, Worker& worker) {
   candidates.reserve(participants.size());
   for (const SequenceIndex index : participants)
     candidates.push_back(candidate_of(sequences_[index], worker.device.page_size));
-  const auto shares = form_next(worker, candidates);
+  const auto shares = form_next(worker, candidates, longest);
   const bool go_alone = pages_.has_copies_that_go_alone(id) && worker.in_flight.empty();
   if (shares.empty() && !go_alone) return false;
 
@@ -128,9 +128,9 @@ bool EngineCore::submit_batch(WorkerId id, Worker& worker) {
 }
 
 // A batch is of one cell: sources and answers take turns where there are both.
-std::vector<BatchShare> EngineCore::form_next(Worker& worker,
-                                              std::span<const BatchCandidate> candidates) const {
-  const BatchLimits limits = limits_of_batch(worker, candidates);
+std::vector<BatchShare> EngineCore::form_next(Worker& worker, std::span<const BatchCandidate> candidates,
+                                              std::chrono::nanoseconds longest) const {
+  const BatchLimits limits = limits_of_batch(worker, candidates, longest);
   if (!options_.source) return form_batch(candidates, limits);
   const bool had_sources = worker.has_read_sources;
   for (const bool reads_sources : {!had_sources, had_sources}) {
@@ -153,15 +153,17 @@ bool EngineCore::waits_for_masks(const Worker& worker, const Participants& parti
 }
 
 // Streams that run keep their pace: the first prompt's context says what tokens cost.
-BatchLimits EngineCore::limits_of_batch(const Worker& worker,
-                                        std::span<const BatchCandidate> candidates) const {
+BatchLimits EngineCore::limits_of_batch(const Worker& worker, std::span<const BatchCandidate> candidates,
+                                        std::chrono::nanoseconds longest) const {
   BatchLimits limits = worker.limits;
   const double itl_factor = options_.serving.itl_factor;
   if (itl_factor <= 1) return limits;
   const auto prompt = std::find_if(candidates.begin(), candidates.end(),
                                    [](const auto& candidate) { return candidate.progress->is_prefilling(); });
-  if (prompt != candidates.end())
-    limits.max_prompt_tokens = worker.pace.max_prompt_tokens(itl_factor, prompt->progress->num_submitted());
+  if (prompt == candidates.end()) return limits;
+  const std::uint32_t context = prompt->progress->num_submitted();
+  limits.max_prompt_tokens = worker.pace.max_prompt_tokens(itl_factor, context);
+  if (longest.count() > 0) limits.max_lone_prompt_tokens = worker.pace.prompt_tokens_within(longest, context);
   return limits;
 }
 

@@ -147,6 +147,7 @@ void ModelCores::note(ModelIndex model, std::size_t first) {
       submit->model = model;
       workers_[submit->worker].in_flight.push_back(model);
       workers_[submit->worker].last_submitted = model;
+      workers_[submit->worker].last_held_up = holds_up(submit->worker, model);
       workers_[submit->worker].turns.submit(model);
     }
     if (auto* report = std::get_if<IterationReport>(&(*out_)[i])) {
@@ -197,7 +198,7 @@ bool ModelCores::submit_one(WorkerId worker, ModelIndex model) {
   const std::size_t first_command = out_->size();
   bool has_submitted = false;
   if (auto* core = std::get_if<EngineCore>(&cores_[model])) {
-    has_submitted = core->submit_one(worker, now_, *out_);
+    has_submitted = core->submit_one(worker, longest_pass(worker, model), now_, *out_);
   } else if (auto* cells = std::get_if<CellCore>(&cores_[model])) {
     has_submitted = cells->submit_one(worker, now_, *out_);
   } else {
@@ -208,31 +209,41 @@ bool ModelCores::submit_one(WorkerId worker, ModelIndex model) {
   return has_submitted;
 }
 
-// Beside streams no two batches of encoders follow each other where an iteration can be
-// between them: they would hold the streams up for twice as long as one may.
+// Beside streams of others no two batches of encoders, or with prompts of one model, follow each other
+// where an iteration can be between them: they would hold the streams up for twice as long as one may.
 std::vector<std::size_t> ModelCores::order_of_turns(WorkerId id) const {
   const Worker& worker = workers_[id];
   auto order = worker.turns.order();
-  if (is_encoder(worker.last_submitted) && longest_pass(id).count() > 0)
-    std::stable_partition(order.begin(), order.end(),
-                          [this](std::size_t model) { return !is_encoder(static_cast<ModelIndex>(model)); });
+  const ModelIndex last = worker.last_submitted;
+  if (worker.last_held_up && longest_pass(id, last).count() > 0)
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t model) {
+      return model != last && !(is_encoder(last) && is_encoder(static_cast<ModelIndex>(model)));
+    });
   return order;
 }
 
 bool ModelCores::must_wait(WorkerId worker, ModelIndex model) const {
-  if (!is_encoder(model) || longest_pass(worker).count() == 0) return false;
+  if (longest_pass(worker, model).count() == 0) return false;
+  if (!is_encoder(model)) return holds_up(worker, model);
   const auto& in_flight = workers_[worker].in_flight;
   return std::any_of(in_flight.begin(), in_flight.end(),
-                     [this](ModelIndex other) { return is_encoder(other); });
+                     [&](ModelIndex other) { return holds_up(worker, other); });
 }
 
-// Streams keep their pace: what a pass may take beside them. 0: however long.
-std::chrono::nanoseconds ModelCores::longest_pass(WorkerId worker) const {
+// Of its batches in flight: streams of other models wait for one longer than for an iteration.
+bool ModelCores::holds_up(WorkerId worker, ModelIndex model) const {
+  if (const auto* core = std::get_if<EngineCore>(&cores_[model])) return core->has_prompts_in_flight(worker);
+  return is_encoder(model);
+}
+
+// Streams keep their pace, but for those of `except`, whose own core sees to it: the time that a batch
+// of another model may take. 0: however long.
+std::chrono::nanoseconds ModelCores::longest_pass(WorkerId worker, std::optional<ModelIndex> except) const {
   if (itl_factor_ <= 1) return {};
   std::chrono::nanoseconds longest{0};
-  for (const Core& core : cores_) {
-    const auto* generator = std::get_if<EngineCore>(&core);
-    if (!generator) continue;
+  for (std::size_t model = 0; model < cores_.size(); ++model) {
+    const auto* generator = std::get_if<EngineCore>(&cores_[model]);
+    if (!generator || except == static_cast<ModelIndex>(model)) continue;
     const auto decode_time = generator->decode_time(worker);
     if (decode_time.count() > 0 && (longest.count() == 0 || decode_time < longest)) longest = decode_time;
   }

@@ -4,8 +4,8 @@
 // rows. Every worker has a device for each
 // model, and its devices share its cores, so at most max_in_flight batches are
 // submitted to a worker over all models; models take turns by device time
-// (policy/admitting/model_turns.hpp), and a batch of an encoder takes no longer than the pace of
-// the streams that run there allows.
+// (policy/admitting/model_turns.hpp), and a batch of an encoder, or prompts of another model, take
+// no longer than the pace of the streams that run there allows.
 //
 // With one model, this is its core and nothing else. A value, as its cores are. One
 // caller at a time.
@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -76,6 +77,7 @@ class ModelCores {
     ModelTurns turns;
     std::deque<ModelIndex> in_flight;  // model of each batch, in order of submission
     ModelIndex last_submitted = 0;
+    bool last_held_up = false;  // its batch: an encoder's, or with prompts
   };
 
   void dispatch(const Event& event);
@@ -91,9 +93,10 @@ class ModelCores {
   bool submit_one(WorkerId worker, ModelIndex model);
   std::vector<std::size_t> order_of_turns(WorkerId worker) const;
   bool must_wait(WorkerId worker, ModelIndex model) const;
+  bool holds_up(WorkerId worker, ModelIndex model) const;
   bool is_encoder(ModelIndex model) const { return std::holds_alternative<EncoderCore>(cores_[model]); }
   static void forget_submitted(Worker& worker);
-  std::chrono::nanoseconds longest_pass(WorkerId worker) const;
+  std::chrono::nanoseconds longest_pass(WorkerId worker, std::optional<ModelIndex> except = {}) const;
   void note(ModelIndex model, std::size_t first_command);
 
   std::vector<Core> cores_;  // by ModelIndex

@@ -107,8 +107,9 @@ void Forming::add_decodes() {
   }
 }
 
-// Beside sequences that decode; theirs are in the batch already.
+// Steps of sequences that decode are in the batch already.
 void Forming::limit_prompts() {
+  budget_ = std::min(budget_, limits_.max_lone_prompt_tokens);
   if (!shares_.empty()) budget_ = std::min(budget_, limits_.max_prompt_tokens);
 }
 

@@ -29,9 +29,10 @@ struct BatchLimits {
   // No batch has prompts and decoding sequences: prompts go first, and who decodes
   // waits as long as there are some.
   bool separates_prefill = false;
-  // Prompt tokens in a batch with sequences that decode: the core sets it from batch to
-  // batch (policy/forming/prefill_pace.hpp).
+  // Prompt tokens in a batch with sequences that decode, and in any batch: the core sets
+  // both from batch to batch (policy/forming/prefill_pace.hpp).
   std::uint32_t max_prompt_tokens = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t max_lone_prompt_tokens = std::numeric_limits<std::uint32_t>::max();
 
   // Sequences that may hold a slot: more could not all decode in one batch.
   std::uint32_t max_running() const { return max_sequences < max_tokens ? max_sequences : max_tokens; }

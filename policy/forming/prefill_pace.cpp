@@ -48,10 +48,18 @@ PrefillPace::Costs PrefillPace::costs() const {
 }
 
 std::uint32_t PrefillPace::max_prompt_tokens(double factor, std::uint32_t context) const {
+  if (decode_time_ == 0) return std::numeric_limits<std::uint32_t>::max();
+  return tokens_within((factor - 1) * decode_time_, context);
+}
+
+std::uint32_t PrefillPace::prompt_tokens_within(std::chrono::nanoseconds time, std::uint32_t context) const {
+  return tokens_within(static_cast<double>(time.count()), context);
+}
+
+std::uint32_t PrefillPace::tokens_within(double spare, std::uint32_t context) const {
   constexpr auto kAll = std::numeric_limits<std::uint32_t>::max();
-  if (decode_time_ == 0 || tokens_tokens_ == 0) return kAll;
+  if (tokens_tokens_ == 0) return kAll;
   const Costs cost = costs();
-  const double spare = (factor - 1) * decode_time_;
   // n tokens behind c cost per_token n + per_pair (c n + n^2 / 2).
   const double linear = cost.per_token + cost.per_pair * context;
   if (linear + cost.per_pair <= 0) return kAll;

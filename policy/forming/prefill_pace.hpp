@@ -25,6 +25,9 @@ class PrefillPace {
   // Prompt tokens behind `context` known ones, beside sequences that decode.
   // UINT32_MAX while too little is known. factor: > 1.
   std::uint32_t max_prompt_tokens(double factor, std::uint32_t context) const;
+  // Prompt tokens behind `context` known ones that take no longer than this; kFewestTokens at
+  // least, UINT32_MAX while too little is known.
+  std::uint32_t prompt_tokens_within(std::chrono::nanoseconds time, std::uint32_t context) const;
 
   std::chrono::nanoseconds decode_time() const {
     return std::chrono::nanoseconds(static_cast<std::int64_t>(decode_time_));
@@ -36,6 +39,7 @@ class PrefillPace {
     double per_token = 0, per_pair = 0;  // nanoseconds
   };
   Costs costs() const;
+  std::uint32_t tokens_within(double nanoseconds, std::uint32_t context) const;
 
   double decode_time_ = 0;  // nanoseconds, followed slowly; 0: not known
   // Sums over iterations with prompts, older ones fading: tokens and pairs times

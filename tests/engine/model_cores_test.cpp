@@ -97,6 +97,45 @@ TEST_CASE("models: beside an encoder's flood a stream keeps its pace, whatever m
   }
 }
 
+TEST_CASE("models: beside another model's long prompts a stream keeps its pace, whatever may be in flight") {
+  for (const std::uint32_t max_in_flight : {1, 2, 4}) {
+    CAPTURE(max_in_flight);
+    ModelsWorld world({.num_generators = 2,
+                       .num_encoders = 0,
+                       .decode_time = nanoseconds(1000),
+                       .prompt_time_a_token = nanoseconds(20),
+                       .num_pages = 1000,
+                       .max_batch_tokens = 512,
+                       .context_length = 1000,
+                       .itl_factor = 2.5,
+                       .max_in_flight = max_in_flight});
+    world.start_worker(0);
+    world.generate(counting(1, 300), 1, "b", 1);
+    world.generate(counting(1, 5), 20, "a", 0);
+    world.finish_all();  // what prompts cost here, and what an iteration there
+    const auto stream = world.generate(counting(1, 5), 200);
+    for (int i = 0; i < 8; ++i) world.finish_any();
+    auto last = world.now;
+    std::size_t num_tokens = world.answer(stream).tokens.size();
+    std::vector<SequenceId> prompts;
+    nanoseconds longest{0};
+    while (world.answer(stream).num_ends == 0) {
+      if (prompts.empty() || world.answer(prompts.back()).num_ends > 0)
+        prompts.push_back(world.generate(counting(static_cast<int>(prompts.size()) % 3, 400), 1, "b", 1));
+      REQUIRE(world.finish_any());
+      if (world.answer(stream).tokens.size() == num_tokens) continue;
+      longest = std::max(longest, world.now - last);
+      last = world.now;
+      num_tokens = world.answer(stream).tokens.size();
+    }
+    // An iteration of its own, and one of the other model within 1.5 of it; whole prompts take 9,000.
+    CHECK(longest <= nanoseconds(3600));
+    CHECK(prompts.size() >= 6);
+    world.finish_all();
+    for (const auto id : prompts) CHECK(world.answer(id).tokens == std::vector<std::int32_t>{100});
+  }
+}
+
 TEST_CASE("models: neither starves the other after it was alone for long") {
   ModelsWorld world;
   world.start_worker(0);

@@ -16,7 +16,8 @@ std::vector<ModelCoreOptions> models_of(const ModelsWorld::Settings& settings) {
   CoreOptions options = CoreWorld::small_options();
   options.serving.itl_factor = settings.itl_factor;
   options.serving.max_in_flight = settings.max_in_flight;
-  std::vector<ModelCoreOptions> models = {{.kind = ModelKind::kGenerative, .core = options}};
+  std::vector<ModelCoreOptions> models(settings.num_generators,
+                                       {.kind = ModelKind::kGenerative, .core = options});
   for (std::uint32_t i = 0; i < settings.num_encoders; ++i)
     models.push_back({.kind = ModelKind::kEmbedding, .core = options});
   return models;
@@ -25,7 +26,8 @@ std::vector<ModelCoreOptions> models_of(const ModelsWorld::Settings& settings) {
 }  // namespace
 
 ModelsWorld::ModelsWorld(Settings settings) : settings_(settings), cores_(models_of(settings)) {
-  for (ModelIndex model = 0; model <= settings.num_encoders; ++model) served_[model] = {};
+  for (ModelIndex model = 0; model < settings.num_generators + settings.num_encoders; ++model)
+    served_[model] = {};
 }
 
 void ModelsWorld::hand(const Event& event) {
@@ -70,17 +72,19 @@ void ModelsWorld::start_worker(WorkerId worker) {
                                              .state = StateKind::kNone,
                                              .result = ResultKind::kVector,
                                              .vector_size = 2}}};
-  hand(WorkerReady{
-      .worker = worker,
-      .epoch = last_epoch_,
-      .description = {.name = "test",
-                      .page_size = CoreWorld::kPageSize,
-                      .num_pages = 16,
-                      .num_slots = 4,
-                      .max_batch_tokens = 32,
-                      .context_length = 60,
-                      .vocabulary_size = 1000},
-      .further_models = std::vector<ModelDevice>(settings_.num_encoders, {.description = encoder})});
+  const DeviceDescription generator{.name = "test",
+                                    .page_size = CoreWorld::kPageSize,
+                                    .num_pages = settings_.num_pages,
+                                    .num_slots = 4,
+                                    .max_batch_tokens = settings_.max_batch_tokens,
+                                    .context_length = settings_.context_length,
+                                    .vocabulary_size = 1000};
+  std::vector<ModelDevice> further(settings_.num_generators - 1, {.description = generator});
+  further.insert(further.end(), settings_.num_encoders, {.description = encoder});
+  hand(WorkerReady{.worker = worker,
+                   .epoch = last_epoch_,
+                   .description = generator,
+                   .further_models = std::move(further)});
 }
 
 void ModelsWorld::lose_worker(WorkerId worker, Loss loss) {
@@ -92,8 +96,8 @@ void ModelsWorld::lose_worker(WorkerId worker, Loss loss) {
 }
 
 SequenceId ModelsWorld::generate(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
-                                 const std::string& flow) {
-  return admit(0, std::move(prompt), max_tokens, flow);
+                                 const std::string& flow, ModelIndex model) {
+  return admit(model, std::move(prompt), max_tokens, flow);
 }
 
 SequenceId ModelsWorld::encode(std::vector<std::int32_t> input, const std::string& flow, ModelIndex model) {
@@ -116,8 +120,14 @@ SequenceId ModelsWorld::admit(ModelIndex model, std::vector<std::int32_t> tokens
 }
 
 std::chrono::nanoseconds ModelsWorld::time_of(const SubmitBatch& batch) const {
-  if (batch.model > 0) return settings_.encode_time_a_token * batch.batch->num_tokens();
-  return settings_.decode_time;
+  const std::uint32_t num_tokens = batch.batch->num_tokens();
+  if (batch.model >= settings_.num_generators) return settings_.encode_time_a_token * num_tokens;
+  const auto& slices = batch.batch->slices;
+  const auto num_drawn =
+      static_cast<std::uint32_t>(std::count_if(slices.begin(), slices.end(), [](const SequenceSlice& slice) {
+        return slice.sample && slice.num_tokens == 1;
+      }));
+  return settings_.decode_time + settings_.prompt_time_a_token * (num_tokens - num_drawn);
 }
 
 void ModelsWorld::finish_batch(WorkerId worker) {
@@ -131,7 +141,7 @@ void ModelsWorld::finish_batch(WorkerId worker) {
   done.result.batch_id = batch.batch_id;
   std::size_t first_token = 0;
   for (const SequenceSlice& slice : batch.batch->slices) {
-    if (batch.model == 0) {
+    if (batch.model < settings_.num_generators) {
       const auto num_tokens = static_cast<std::int32_t>(answers_[slice.sequence].tokens.size());
       done.result.tokens.push_back(slice.sample ? 100 + num_tokens : -1);
       continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cores of several models over workers that finish a batch when the test says so: the
-// oldest of all models first, as devices do that share their worker's cores. Model 0
-// generates, the others encode: an input's vector is its tokens' sum.
+// oldest of all models first, as devices do that share their worker's cores. The first models
+// generate, the others encode: an input's vector is its tokens' sum.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,9 @@ class ModelsWorld {
   };
 
   struct Settings {
-    std::uint32_t num_encoders = 1;
-    std::chrono::nanoseconds decode_time{100}, encode_time_a_token{10};
+    std::uint32_t num_generators = 1, num_encoders = 1;
+    std::chrono::nanoseconds decode_time{100}, encode_time_a_token{10}, prompt_time_a_token{0};
+    std::uint32_t num_pages = 16, max_batch_tokens = 32, context_length = 60;  // of those that generate
     double itl_factor = 0;
     std::uint32_t max_in_flight = 2;
   };
@@ -45,7 +46,7 @@ class ModelsWorld {
   enum class Loss : std::uint8_t { kUnknown, kOfDevice, kOfBatch };
   void lose_worker(WorkerId worker, Loss loss = Loss::kUnknown);
   SequenceId generate(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
-                      const std::string& flow = "a");
+                      const std::string& flow = "a", ModelIndex model = 0);
   SequenceId encode(std::vector<std::int32_t> input, const std::string& flow = "a", ModelIndex model = 1);
   void finish_batch(WorkerId worker);
   // The oldest of this model, though others are older.

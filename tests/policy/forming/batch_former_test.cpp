@@ -61,6 +61,14 @@ TEST_CASE("batch_former: no prompt takes more than a chunk") {
   CHECK(formed({prompt_of(9), prompt_of(9), prompt_of(9)}, limits) == Tokens{3, 3, 2});
 }
 
+TEST_CASE("batch_former: prompts alone take no more than beside other models' streams") {
+  const BatchLimits limits{
+      .max_tokens = 20, .max_sequences = 10, .prefill_chunk = 10, .max_lone_prompt_tokens = 4};
+  CHECK(formed({prompt_of(9)}, limits) == Tokens{4});
+  CHECK(formed({prompt_of(3), prompt_of(9)}, limits) == Tokens{3, 1});
+  CHECK(formed({decoding(), prompt_of(9), decoding()}, limits) == Tokens{1, 4, 1});  // decodes do not count
+}
+
 TEST_CASE("batch_former: max_sequences counts those who decode and those who prefill") {
   const BatchLimits limits{.max_tokens = 100, .max_sequences = 2, .prefill_chunk = 100};
   CHECK(formed({prompt_of(3), decoding(), prompt_of(4)}, limits) == Tokens{3, 1, 0});

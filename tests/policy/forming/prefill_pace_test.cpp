@@ -42,8 +42,11 @@ TEST_CASE("prefill pace: nothing is held back before something is known") {
   Device device;
   device.decode(pace);
   CHECK(pace.max_prompt_tokens(2.5, 0) == kAll);
+  CHECK(pace.prompt_tokens_within(std::chrono::milliseconds(15), 0) == kAll);
   device.prompt(pace, 256, 0);
   CHECK(pace.max_prompt_tokens(2.5, 0) < kAll);
+  // 1.5 iterations of 10 ms.
+  CHECK(pace.prompt_tokens_within(std::chrono::milliseconds(15), 0) == pace.max_prompt_tokens(2.5, 0));
 }
 
 TEST_CASE("prefill pace: an iteration with so many tokens takes the factor") {
