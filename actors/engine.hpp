@@ -72,6 +72,7 @@ struct ServedModel {
 struct EngineModel {
   ServedModel served;
   DeviceFactory make_device;
+  std::optional<ServingSettings> serving = {};  // of its core; nullopt: the engine's
 };
 
 class DiskTier;

@@ -26,7 +26,7 @@ PageMapOptions page_map_options(const ActorEnvironment& environment, ModelIndex 
 }
 
 CoreOptions core_options(const ActorEnvironment& environment, ModelIndex model, PageSecret secret) {
-  return {.serving = environment.options.serving,
+  return {.serving = environment.models[model].serving.value_or(environment.options.serving),
           .pages = page_map_options(environment, model, secret),
           .encoder_costs = environment.models[model].served.encoder_costs,
           .unfolding = environment.models[model].served.unfolding(),

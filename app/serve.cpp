@@ -337,6 +337,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
   const auto tracer = make_tracer(std::move(tracing), metrics);
   for_server.tracer = tracer.get();
   EngineOptions engine_settings = engine_options(models.front().options);
+  engine_settings.serving.max_waiting = options.serving.max_waiting;  // of all models together, at the door
   keep_pages(models, state_directory.get(), engine_settings.cache);
   measure_encoders(models, state_directory.get());
   engine_settings.store.directory = state_directory;
@@ -346,7 +347,9 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
   for (const auto& model : models) {
     infos.push_back(served_model_info(model));
     if (options.ollama_port != 0) infos.back().facts = model_facts(model);
-    engine_models.push_back({.served = model.served, .make_device = model.make_device});
+    engine_models.push_back({.served = model.served,
+                             .make_device = model.make_device,
+                             .serving = engine_options(model.options).serving});
   }
   signals.begin_serving();
   Engine engine(std::move(engine_models), engine_settings, metrics, tracer.get());

@@ -90,7 +90,10 @@ class ModelSet {
 
 Options options_of_model(const Options& options, std::size_t model, std::uint64_t num_cpus) {
   Options alone = options;
-  alone.models = {options.models.at(model)};
+  const ModelOptions& own = options.models.at(model);
+  alone.models = {own};
+  if (own.max_batch_sequences > 0) alone.serving.max_batch_sequences = own.max_batch_sequences;
+  if (own.max_waiting > 0) alone.serving.max_waiting = own.max_waiting;
   if (options.models.size() == 1 && alone.models.front().memory_share > 0)
     alone.memory_bytes = part_of(options.memory_bytes, alone.models.front().memory_share);
   if (options.worker_placement != "child") return alone;

@@ -63,6 +63,10 @@ std::span<const Setting<ModelOptions>> model_table() {
        &ModelOptions::memory_share},
       {"model.threads", "", "compute threads of its workers together, 0 for --threads; with --worker-placement child",
        &ModelOptions::threads, 0, 1024},
+      {"model.max_batch_sequences", "", "sequences of this model that run at once, 0 for [scheduler]'s",
+       &ModelOptions::max_batch_sequences, 0, 4096},
+      {"model.max_waiting", "", "requests for this model that may wait, 0 for [scheduler]'s",
+       &ModelOptions::max_waiting, 0, 65536},
   };
   // clang-format on
   return table;

@@ -54,6 +54,18 @@ TEST_CASE("model set: processes of two models have their threads on cores of the
   CHECK_FALSE(options_of_model(both, 1, 3).pin_threads);  // four threads on three cores
 }
 
+TEST_CASE("model set: a model may have limits of its own") {
+  Options both;
+  both.serving.max_batch_sequences = 8;
+  both.serving.max_waiting = 100;
+  both.models = {{.dir = "a"}, {.dir = "b", .max_batch_sequences = 2, .max_waiting = 5}};
+  const Options first = options_of_model(both, 0, 4), second = options_of_model(both, 1, 4);
+  CHECK(first.serving.max_batch_sequences == 8);
+  CHECK(first.serving.max_waiting == 100);
+  CHECK(second.serving.max_batch_sequences == 2);
+  CHECK(second.serving.max_waiting == 5);
+}
+
 TEST_CASE("model set: models in one process share its threads") {
   Options both = in_processes({{.dir = "a"}, {.dir = "b"}});
   both.worker_placement = "inline";

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -189,6 +190,30 @@ TEST_CASE("several models: two that generate answer side by side, each from its 
   CHECK(answer.at("model") == "first");
   // What was computed for one is found by it again, and by no other.
   CHECK(ask("first").at("usage").at("prompt_tokens_details").at("cached_tokens") > 0);
+}
+
+TEST_CASE("several models: a model's own limits bind its requests, and no others") {
+  const TemporaryFile file("[[model]]\ndir = \"" + kDemo + "\"\nname = \"free\"\n[[model]]\ndir = \"" +
+                           kDemo + "\"\nname = \"bound\"\nmax_batch_sequences = 1\nmax_waiting = 1\n");
+  const ServerProcess server(
+      {"--config", file.path().string(), "--log-level", "warning", "--memory", "256MiB"});
+  const auto ask = [&](const std::string& model, int max_tokens) {
+    const json body = {{"model", model},
+                       {"messages", user_asks("Count from 1 to 80.")},
+                       {"ignore_eos", true},
+                       {"max_tokens", max_tokens}};
+    return http_post(server.port(), "/v1/chat/completions", body.dump()).status;
+  };
+  // Each is answered as soon as it has its turn; the others are told that there are too many.
+  std::vector<std::future<int>> statuses;
+  for (int i = 0; i < 12; ++i) statuses.push_back(std::async(std::launch::async, ask, "bound", 800));
+  for (int i = 0; i < 4; ++i) statuses.push_back(std::async(std::launch::async, ask, "free", 20));
+  std::map<int, int> of_bound;
+  for (int i = 0; i < 12; ++i) ++of_bound[statuses[static_cast<std::size_t>(i)].get()];
+  for (std::size_t i = 12; i < statuses.size(); ++i) CHECK(statuses[i].get() == 200);
+  CHECK(of_bound[200] >= 2);
+  CHECK(of_bound[429] >= 1);
+  CHECK(of_bound[200] + of_bound[429] == 12);
 }
 
 TEST_CASE("several models: an encoder alone, or the first, is served too") {

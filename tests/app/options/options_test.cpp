@@ -333,7 +333,8 @@ TEST_CASE("options: --model may be repeated, and names go to the models in their
 TEST_CASE("options: each [[model]] is a model") {
   const TemporaryFile file(
       "[[model]]\ndir = \"a\"\nmemory_share = 0.25\n"
-      "[[model]]\ndir = \"/m/b\"\nname = \"other\"\n[server]\nport = 1\n");
+      "[[model]]\ndir = \"/m/b\"\nname = \"other\"\nmax_batch_sequences = 2\nmax_waiting = 5\n[server]\nport "
+      "= 1\n");
   const auto options = resolve_options({.file = file.path(), .environment = {}, .flags = {}});
   REQUIRE(options.models.size() == 2);
   CHECK(options.models[0].dir == (file.path().parent_path() / "a").string());
@@ -341,6 +342,9 @@ TEST_CASE("options: each [[model]] is a model") {
   CHECK(options.models[1].dir == "/m/b");
   CHECK(options.models[1].name == "other");
   CHECK(options.models[1].memory_share == 0);
+  CHECK(options.models[0].max_waiting == 0);
+  CHECK(options.models[1].max_batch_sequences == 2);
+  CHECK(options.models[1].max_waiting == 5);
   CHECK(options.port == 1);
 }
 
