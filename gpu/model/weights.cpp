@@ -39,6 +39,15 @@ std::string shown(const std::vector<std::uint64_t>& shape) {
   return text + "]";
 }
 
+// Checkpoints of early BERTs say gamma and beta.
+std::string modern_name(const std::string& name) {
+  constexpr std::pair<std::string_view, std::string_view> kEndings[] = {
+      {".LayerNorm.gamma", ".LayerNorm.weight"}, {".LayerNorm.beta", ".LayerNorm.bias"}};
+  for (const auto& [early, modern] : kEndings)
+    if (name.ends_with(early)) return name.substr(0, name.size() - early.size()) + std::string(modern);
+  return name;
+}
+
 // "…_blocks" has them in "…_scales".
 std::string scales_of(const std::string& blocks) { return blocks.substr(0, blocks.rfind('_')) + "_scales"; }
 
@@ -220,7 +229,7 @@ void WeightStore::add_single(const std::filesystem::path& path) {
 }
 
 void WeightStore::add_entry(const SafetensorsFile& file, const SafetensorsEntry& entry) {
-  tensors_[entry.name] = {
+  tensors_[modern_name(entry.name)] = {
       .file = &file.mapped(),
       .element_type = entry.element_type,
       .is_readable = entry.type && *entry.type != DataType::kI32,

@@ -58,13 +58,14 @@ double distance(const std::vector<float>& vector, const std::vector<double>& exp
 }
 
 // Names every tensor of the file anew.
-void put_before_names(const std::filesystem::path& path, const std::string& prefix) {
+template <typename NewName>
+void rename_tensors(const std::filesystem::path& path, const NewName& new_name) {
   const std::string file = test::file_text(path);
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, file.data(), 8);
   const auto header = nlohmann::json::parse(file.substr(8, header_bytes));
   nlohmann::json renamed;
-  for (const auto& [name, tensor] : header.items()) renamed[prefix + name] = tensor;
+  for (const auto& [name, tensor] : header.items()) renamed[new_name(name)] = tensor;
   const std::string text = renamed.dump();
   const std::uint64_t size = text.size();
   std::ofstream out(path, std::ios::binary);
@@ -230,7 +231,8 @@ TEST_CASE("bert: a batch that can't be fails alone") {
 TEST_CASE("bert: tensors may have bert. in front of their names") {
   const TemporaryDirectory directory;
   write_random_bert(directory.path(), tiny_bert(), 1);
-  put_before_names(directory.path() / "model.safetensors", "bert.");
+  rename_tensors(directory.path() / "model.safetensors",
+                 [](const std::string& name) { return "bert." + name; });
   const WeightStore store(directory.path());
   REQUIRE(store.has("bert.encoder.layer.2.output.dense.bias"));
   REQUIRE_FALSE(store.has("encoder.layer.2.output.dense.bias"));
@@ -242,6 +244,21 @@ TEST_CASE("bert: tensors may have bert. in front of their names") {
   CHECK_THROWS_WITH_AS(check_weights(store, BertNetwork(smaller)),
                        "the configuration says num_hidden_layers 2, but the weights have 3 layers",
                        std::runtime_error);
+}
+
+TEST_CASE("bert: norms may have the names that early checkpoints give them") {
+  const TemporaryDirectory directory;
+  write_random_bert(directory.path(), tiny_bert(), 1);
+  rename_tensors(directory.path() / "model.safetensors", [](const std::string& name) {
+    if (const auto at = name.find("LayerNorm.weight"); at != std::string::npos)
+      return name.substr(0, at) + "LayerNorm.gamma";
+    if (const auto at = name.find("LayerNorm.bias"); at != std::string::npos)
+      return name.substr(0, at) + "LayerNorm.beta";
+    return name;
+  });
+  Encoder plain(tiny_bert_directory()), renamed(directory.path());
+  const auto texts = random_texts(3, 4);
+  CHECK(renamed(texts) == plain(texts));
 }
 
 TEST_CASE("bert: layers that config.json does not know are refused") {
