@@ -718,7 +718,10 @@ void RequestState::leave() {
 // It may still be running, or its admission be on the way: the scheduler is told
 // at once, and again by its monitor when this actor ends.
 void RequestState::stop_sequence() {
-  if (std::exchange(is_with_scheduler_, false)) send_urgent(peers_.scheduler, StopSequence{start_.id});
+  if (std::exchange(is_with_scheduler_, false))
+    send_urgent(peers_.scheduler,
+                StopSequence{.sequence = start_.id,
+                             .is_answered = finished_ && finished_->reason == FinishReason::kStop});
 }
 
 // A chat without earlier answers has nothing to be remembered.

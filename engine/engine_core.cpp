@@ -258,7 +258,8 @@ void EngineCore::fail(SequenceIndex index, SequenceFailure failure, std::string 
 void EngineCore::take(const StopSequence& event) {
   const auto index = index_of(event.sequence);
   if (!index) return;
-  const Sequence& sequence = sequences_[*index];
+  Sequence& sequence = sequences_[*index];
+  sequence.length.is_whole = event.is_answered;
   // A load of found pages may still fail: the tail is kept only if something was computed
   // behind them, which shows that they arrived.
   if (sequence.phase == Sequence::Phase::kRunning &&

@@ -21,8 +21,9 @@ namespace troupe {
 struct Admit {
   std::shared_ptr<const AdmissionTicket> ticket;
 };
-struct StopSequence {  // its request is gone; unknown ones are ignored
+struct StopSequence {  // its request is gone, or has its answer; unknown ones are ignored
   SequenceId sequence = 0;
+  bool is_answered = false;  // it has: a stop string, say, was drawn, and no more would have come
 };
 struct PauseSequence {  // its client does not read
   SequenceId sequence = 0;

@@ -68,6 +68,29 @@ TEST_CASE("predictor: what it has learnt is there at the next start") {
   }
 }
 
+TEST_CASE("predictor: answers that a stop string ends are learnt as whole ones") {
+  const test::TemporaryDirectory root;
+  const auto directory = std::make_shared<const StateDirectory>(root.path() / "state");
+  auto settings = predicting();
+  settings.options.store.directory = directory;
+  {
+    sim::SimWorld world(settings);
+    auto request = letters("prompt", 60);
+    const auto whole = submit(world, request);
+    REQUIRE(world.run());  // it is cut off by max_tokens
+    request.stop = {whole->text().substr(20, 3)};
+    const auto stopped = submit(world, request);
+    REQUIRE(world.run());
+    REQUIRE(stopped->finished()->reason == FinishReason::kStop);
+  }
+  const auto text = read_length_file(*directory, byte_model().name);
+  REQUIRE(text);
+  // Behind a number: at least so many.
+  CHECK(text->find(" 60+") != std::string::npos);
+  for (auto plus = text->find('+'); plus != std::string::npos; plus = text->find('+', plus + 1))
+    CHECK(text->substr(plus - 3, 3) == " 60");
+}
+
 TEST_CASE("predictor: a damaged file is warned of and replaced, and answers are the same") {
   const test::TemporaryDirectory root;
   const auto directory = std::make_shared<const StateDirectory>(root.path() / "state");

@@ -120,6 +120,17 @@ TEST_CASE("reservations: an answer that is cut off by max_tokens is not told to 
   CHECK_FALSE(world.learnt.at(0).is_whole);
 }
 
+TEST_CASE("reservations: an answer that its request ended is whole, one that was given up is not") {
+  for (const bool is_answered : {false, true}) {
+    CoreWorld world = world_of(ReservationPolicy::kPredicted);
+    const auto id = world.admit(counting(1, 5), 20);
+    for (int i = 0; i < 4; ++i) world.finish_batch(0);
+    world.hand(StopSequence{.sequence = id, .is_answered = is_answered});
+    REQUIRE(world.learnt.size() == 1);
+    CHECK(world.learnt[0].is_whole == is_answered);
+  }
+}
+
 TEST_CASE("reservations: a newcomer that waits for its forecast joins when it says there is room") {
   CoreWorld world = world_of(ReservationPolicy::kPredicted);
   const auto first = world.admit(counting(1, 5), 40);
