@@ -49,7 +49,7 @@ GenerationRequest request_of(const GenerateCommand& command, std::string prompt)
   GenerationRequest request;
   request.id = "generate";
   if (command.raw) {
-    request.prompt = TextPrompt{std::move(prompt)};
+    request.prompt = TextPrompt{.text = std::move(prompt), .reads_special_tokens = true};
   } else {
     ChatPrompt chat;
     if (!command.system.empty()) chat.messages.push_back({"system", command.system});

@@ -46,6 +46,8 @@ struct ChatPrompt {
 struct TextPrompt {
   std::string text;
   bool adds_special_tokens = true;  // the model's own around it: BOS, [CLS]
+  // Special tokens that the text spells are these tokens: its client applies the template itself.
+  bool reads_special_tokens = false;
   // The text in front of this one in a pair, which many pairs may share; of inputs of a
   // model that encodes. Null: there is none.
   std::shared_ptr<const std::string> first = {};

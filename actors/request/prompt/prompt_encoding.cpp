@@ -61,7 +61,20 @@ ApiError error_of(const EncodingStopped& stopped, const GenerationRequest& reque
                  request.wants_vector ? "input" : "prompt");
 }
 
+// Its own BOS is the only one. Admission counts the tokens in front.
+Tokens encode_with_specials(const Tokenizer& tokenizer, const TextPrompt& prompt, EncodingBudget& budget) {
+  const TextRange all{0, prompt.text.size()};
+  Tokens tokens = tokenizer.encode_within(budget, prompt.text, std::span(&all, 1));
+  if (!prompt.adds_special_tokens) return tokens;
+  const Tokens prefix = tokenizer.prefix_tokens();
+  const bool is_there =
+      tokens.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), tokens.begin());
+  if (!is_there) tokens.insert(tokens.begin(), prefix.begin(), prefix.end());
+  return tokens;
+}
+
 Tokens encode_text(const ServedModel& model, const TextPrompt& prompt, EncodingBudget& budget) {
+  if (prompt.reads_special_tokens) return encode_with_specials(*model.tokenizer, prompt, budget);
   Tokens tokens;
   if (prompt.adds_special_tokens) tokens = model.tokenizer->prefix_tokens();
   budget.set_other_tokens(tokens.size());

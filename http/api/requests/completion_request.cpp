@@ -43,6 +43,7 @@ Prompt read_one(FieldReader& fields, std::string_view name, const json::value& v
   }
   return TextPrompt{.text = std::string(value.get_string().data(), value.get_string().size()),
                     .adds_special_tokens = fields.boolean("add_special_tokens").value_or(true),
+                    .reads_special_tokens = true,
                     .suffix = read_suffix(fields)};
 }
 

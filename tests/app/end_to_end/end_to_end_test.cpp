@@ -120,6 +120,22 @@ TEST_CASE("end to end: a streamed answer has role, deltas, finish, usage and [DO
   CHECK(answer_of(server.port(), messages) == text);
 }
 
+TEST_CASE("end to end: a client that applies the template itself gets the answer that a chat gets") {
+  const ServerProcess server(kFlags);
+  const auto completion_of = [&](const std::string& prompt) {
+    const json body = {{"prompt", prompt}, {"temperature", 0}, {"max_tokens", 100}};
+    const auto answer = http_post(server.port(), "/v1/completions", body.dump());
+    REQUIRE(answer.status == 200);
+    return json::parse(answer.body);
+  };
+  const std::string templated = "<|user|>Count from 3 to 7.<|end|><|assistant|>";
+  const auto completion = completion_of(templated);
+  CHECK(completion.at("choices").at(0).at("text") ==
+        answer_of(server.port(), user_asks("Count from 3 to 7.")));
+  CHECK(completion.at("usage").at("prompt_tokens") == 11);
+  CHECK(answer_of(server.port(), user_asks(templated)) != completion.at("choices").at(0).at("text"));
+}
+
 TEST_CASE("end to end: a second turn finds the first one's pages and remembers") {
   const ServerProcess server(kFlags);
   auto messages = user_asks("My name is Ada.");

@@ -79,6 +79,7 @@ TEST_CASE("completion request: echo is passed on") {
   CHECK(wrong_field(R"("prompt":"x","add_special_tokens":1)") == "add_special_tokens");
   const auto plain = accepted(R"("prompt":"x","add_special_tokens":false)");
   CHECK_FALSE(std::get<TextPrompt>(plain.generation.prompt).adds_special_tokens);
+  CHECK(std::get<TextPrompt>(plain.generation.prompt).reads_special_tokens);
 }
 
 TEST_CASE("completion request: a suffix goes with each prompt of text, and without echo") {

@@ -48,6 +48,7 @@ TEST_CASE("tokens: a text or a chat may be asked for, of any model") {
   CHECK(text.generation.wants_token_texts);
   CHECK(std::get<TextPrompt>(text.generation.prompt).text == "hi");
   CHECK_FALSE(std::get<TextPrompt>(text.generation.prompt).adds_special_tokens);
+  CHECK_FALSE(std::get<TextPrompt>(text.generation.prompt).reads_special_tokens);
   CHECK(std::get<TextPrompt>(accepted(R"({"prompt":""})").generation.prompt).adds_special_tokens);
   CHECK(accepted(R"({"model":"minilm","prompt":"hi"})").generation.model == 1);
   const auto chat =

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/actors/byte_model.hpp"
+#include "tests/text/text_data.hpp"
 
 namespace troupe {
 namespace {
@@ -118,6 +119,66 @@ TEST_CASE("prompt encoding: a suffix needs a model with tokens for it, whose tex
   model.tokenizer = std::make_shared<const FillInTokenizer>();
   CHECK(std::get<0>(encode_prompt(model, request)).tokens == std::vector<std::int32_t>{2, 'c', 1, 'a', 'b'});
   CHECK(prompt_text_bytes(request, nullptr) == 3);
+}
+
+TEST_CASE(
+    "prompt encoding: a text of messages spells special tokens in vain, a text prompt that reads them does "
+    "not") {
+  auto model = byte_model();
+  model.tokenizer = load_tokenizer(fixture_dir() / "sentencepiece");
+  model.chat_template =
+      std::make_shared<const ChatTemplate>(ChatTemplate::parse("{{ messages[0].content }}"));
+  const std::string text = "the</s>";
+  const auto tokens_of = [&](auto prompt) {
+    GenerationRequest request;
+    request.prompt = std::move(prompt);
+    return std::get<0>(encode_prompt(model, request)).tokens;
+  };
+  const auto has_special = [&](const std::vector<std::int32_t>& tokens) {
+    return std::any_of(tokens.begin() + 1, tokens.end(),
+                       [&](std::int32_t token) { return model.tokenizer->is_special(token); });
+  };
+  CHECK_FALSE(has_special(tokens_of(ChatPrompt{.messages = {{"user", text}}})));
+  CHECK_FALSE(has_special(tokens_of(TextPrompt{.text = text})));
+  const auto tokens = tokens_of(TextPrompt{.text = text, .reads_special_tokens = true});
+  CHECK(tokens.back() == *model.tokenizer->token_id("</s>"));
+}
+
+TEST_CASE("prompt encoding: a text prompt that spells the model's first token gets no second one") {
+  auto model = byte_model();
+  for (const std::string name : {"sentencepiece", "byte_level"}) {
+    CAPTURE(name);
+    model.tokenizer = load_tokenizer(fixture_dir() / name);
+    const Tokenizer& tokenizer = *model.tokenizer;
+    const std::string bos(tokenizer.token_content(*tokenizer.bos_token()));
+    const auto tokens_of = [&](const std::string& text, bool adds_special_tokens) {
+      GenerationRequest request;
+      request.prompt =
+          TextPrompt{.text = text, .adds_special_tokens = adds_special_tokens, .reads_special_tokens = true};
+      return std::get<0>(encode_prompt(model, request)).tokens;
+    };
+    CHECK(tokens_of("", true) == std::vector<std::int32_t>{*tokenizer.bos_token()});
+    CHECK(tokens_of("the", true) == tokens_of(bos + "the", true));
+    CHECK(tokens_of(bos + "the", true) == tokens_of(bos + "the", false));
+    CHECK(tokens_of("the", true).size() == tokens_of("the", false).size() + 1);
+    CHECK(tokens_of(bos + bos + "the", true).size() == tokens_of("the", true).size() + 1);
+  }
+}
+
+TEST_CASE("prompt encoding: a text prompt's own first token leaves it as many others as the model's") {
+  auto model = byte_model();
+  model.tokenizer = load_tokenizer(fixture_dir() / "sentencepiece");
+  GenerationRequest request;
+  const auto fits = [&](const std::string& text, std::uint32_t context_length) {
+    request.prompt = TextPrompt{.text = text, .reads_special_tokens = true};
+    const auto encoded =
+        encode_prompt(model, request, nullptr,
+                      {.limits = {.context_length = context_length, .page_capacity = context_length}});
+    return std::holds_alternative<EncodedPrompt>(encoded);
+  };
+  const auto num_tokens = static_cast<std::uint32_t>(model.tokenizer->encode("the the the").size()) + 1;
+  CHECK(fits("<s>the the the", num_tokens + 1));
+  CHECK_FALSE(fits("<s>the the the", num_tokens));
 }
 
 TEST_CASE("prompt encoding: a pair is put together as the tokenizer says, and cut where that is asked for") {
