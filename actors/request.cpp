@@ -392,6 +392,9 @@ void RequestState::take_admission() {
   } else {
     detokenizer_.emplace(*model().tokenizer);
   }
+  // An answer of a chat begins a text. An echo that is scored goes through the detokenizer itself.
+  const bool is_chat = std::holds_alternative<ChatPrompt>(start_.request->prompt);
+  if (!is_chat && !start_.request->scores_echo()) detokenizer_->follow(ticket_->prompt);
   stop_matcher_.emplace(start_.request->stop, start_.request->include_stop_in_output);
   const SamplingParameters& sampling = start_.request->sampling;
   if (sampling.wants_logprobs()) answer_tokens_.emplace(*model().tokenizer, sampling.top_logprobs);
@@ -425,9 +428,12 @@ void RequestState::send_echo() {
 // Before the token that they came with is taken.
 void RequestState::begin_scoring(const NewToken& token) {
   const GenerationRequest& request = *start_.request;
-  scoring_.emplace(*model().tokenizer, ticket_->prompt, token.prompt_logprobs,
-                   PromptScoring::Wish{.num_alternatives = request.prompt_logprobs,
-                                       .echo = request.scores_echo() ? &*answer_tokens_ : nullptr});
+  PromptScoring::Wish wish{.num_alternatives = request.prompt_logprobs};
+  if (request.scores_echo()) {
+    wish.echo = &*answer_tokens_;
+    wish.detokenizer = &*detokenizer_;
+  }
+  scoring_.emplace(*model().tokenizer, ticket_->prompt, token.prompt_logprobs, wish);
   behind_scores_.push_back(token);
   score_prompt();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ class StreamingDetokenizer {
   explicit StreamingDetokenizer(const Tokenizer& tokenizer, std::vector<std::string> markers = {},
                                 bool marks_specials = false);
 
+  // The text goes on behind that of these tokens, in which a space that only begins texts would have been.
+  void follow(std::span<const TokenId> tokens);
   // The text that became certain with this token, often empty.
   [[nodiscard]] std::string push(TokenId token);
   // The rest: U+FFFD for a character that was never completed.
@@ -33,6 +36,7 @@ class StreamingDetokenizer {
 
  private:
   bool is_marker(TokenId token) const;
+  std::string_view without_leading_spaces(std::string_view bytes);
 
   const Tokenizer* tokenizer_;
   std::vector<std::string> markers_;

@@ -6,7 +6,11 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "actors/request/answer/output_guide.hpp"
@@ -100,6 +104,92 @@ TEST_CASE("generation: echo says the prompt first, for text and for tokens") {
   CHECK(text->text().starts_with("prompt"));
   CHECK(text->text() == tokens->text());
   CHECK(leftovers(world) == "");
+}
+
+// A space is part of every token, and taken off where a text begins.
+class SpacingTokenizer final : public ByteTokenizer {
+ public:
+  SpacingTokenizer() {
+    for (int byte = 0; byte < 256; ++byte) pieces_.push_back({' ', static_cast<char>(byte)});
+  }
+  std::string_view token_bytes(TokenId token) const override {
+    return token < 0 || token >= kEos ? std::string_view() : pieces_[static_cast<std::size_t>(token)];
+  }
+  std::size_t num_stripped_leading_spaces() const override { return 1; }
+
+ private:
+  std::vector<std::string> pieces_;
+};
+
+// Without the simulated clients' own expectations, which are of bytes.
+std::shared_ptr<RecordingSink> answer_to(sim::SimWorld& world, const GenerationRequest& request) {
+  auto sink = std::make_shared<RecordingSink>();
+  world.engine().submit(request, sink);
+  REQUIRE(world.run());
+  REQUIRE(sink->finished());
+  return sink;
+}
+
+TEST_CASE("generation: behind a prompt an answer keeps the space that a text begins without") {
+  auto settings = sim::small_settings();
+  settings.tokenizer = std::make_shared<const SpacingTokenizer>();
+  settings.chat_template =
+      std::make_shared<const ChatTemplate>(ChatTemplate::parse("{{ messages[0].content }}"));
+  sim::SimWorld world(settings);
+  const auto text_of = [&](auto prompt, bool echo = false) {
+    auto request = letters("", 3);
+    request.prompt = std::move(prompt);
+    request.echo = echo;
+    return answer_to(world, request)->text();
+  };
+  const std::string text = text_of(TextPrompt{"ab"});
+  REQUIRE(text.size() >= 2);
+  CHECK(text[0] == ' ');
+  CHECK(text_of(TokenPrompt{{'a', 'b'}}) == text);
+  CHECK(text_of(TextPrompt{"ab"}, true) == "ab" + text);
+  CHECK(text_of(TokenPrompt{{'a', 'b'}}, true) == "a b" + text);
+  CHECK(text_of(ChatPrompt{.messages = {{"user", "ab"}}}) == text.substr(1));
+  CHECK_FALSE(text_of(TokenPrompt{{ByteTokenizer::kEos}}).starts_with(' '));  // nothing to see is in front
+}
+
+TEST_CASE("generation: with echo, tokens begin where their text does, the answer's too") {
+  auto settings = sim::small_settings();
+  settings.tokenizer = std::make_shared<const SpacingTokenizer>();
+  sim::SimWorld world(settings);
+  auto request = letters("ab", 3);
+  request.echo = true;
+  request.sampling.top_logprobs = 0;
+  const auto sink = answer_to(world, request);
+  const std::string text = sink->text();
+  CHECK(text.starts_with("a b "));
+  std::vector<AnswerToken> tokens;
+  for (const ResponseEvent& event : sink->events())
+    if (const auto* delta = std::get_if<TextDelta>(&event))
+      tokens.insert(tokens.end(), delta->tokens.begin(), delta->tokens.end());
+  REQUIRE(tokens.size() == 5);
+  std::string joined;
+  for (const AnswerToken& token : tokens) {
+    CHECK(token.text_offset == (joined.empty() ? 0 : joined.size() - 1));
+    if (token.token.id != ByteTokenizer::kEos) joined += token.token.text;
+  }
+  CHECK(joined == " " + text);
+}
+
+TEST_CASE("generation: with echo, a character that the prompt begins is completed by the answer") {
+  class HalvedTokenizer final : public ByteTokenizer {
+   public:
+    std::string_view token_bytes(TokenId token) const override { return token == 'a' ? "\xC3" : "\xA4"; }
+  };
+  auto settings = sim::small_settings();
+  settings.tokenizer = std::make_shared<const HalvedTokenizer>();
+  sim::SimWorld world(settings);
+  for (const std::uint32_t max_tokens : {0U, 1U}) {
+    auto request = letters("ba", max_tokens);
+    request.echo = true;
+    request.sampling.top_logprobs = 0;
+    const auto client = answer_to(world, request);
+    CHECK(client->text() == (max_tokens == 0 ? "\uFFFD\uFFFD" : "\uFFFD\u00E4"));
+  }
 }
 
 // The simulated clients know them, and that the first has none.

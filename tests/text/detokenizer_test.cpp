@@ -4,6 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <random>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "tests/text/text_data.hpp"
 #include "text/utf8.hpp"
@@ -86,6 +89,24 @@ TEST_CASE("detokenizer: the space that sentencepiece adds is not part of an answ
   std::string text;
   for (const TokenId token : tokenizer->encode("the  the")) text += detokenizer.push(token);
   CHECK(text + detokenizer.finish() == "the  the");
+}
+
+TEST_CASE("detokenizer: behind other tokens the text is what it is within theirs") {
+  for (const std::string name : {"sentencepiece", "byte_level"}) {
+    const auto tokenizer = load_tokenizer(fixture_dir() / name);
+    std::vector<TokenId> tokens = tokenizer->prefix_tokens();
+    for (const TokenId token : tokenizer->encode("the cat,  the  dog")) tokens.push_back(token);
+    const std::string whole = tokenizer->decode(tokens);
+    for (std::size_t num_before = 0; num_before <= tokens.size(); ++num_before) {
+      CAPTURE(num_before);
+      const auto before = std::span(tokens).first(num_before);
+      StreamingDetokenizer detokenizer(*tokenizer);
+      detokenizer.follow(before);
+      std::string text = tokenizer->decode(before);
+      for (const TokenId token : std::span(tokens).subspan(num_before)) text += detokenizer.push(token);
+      CHECK(text + detokenizer.finish() == whole);
+    }
+  }
 }
 
 TEST_CASE("detokenizer: special tokens say nothing") {

@@ -8,11 +8,7 @@ namespace troupe {
 
 PromptScoring::PromptScoring(const Tokenizer& tokenizer, std::span<const std::int32_t> prompt,
                              Logprobs logprobs, Wish wish)
-    : tokenizer_(tokenizer),
-      prompt_(prompt),
-      logprobs_(std::move(logprobs)),
-      wish_(wish),
-      detokenizer_(tokenizer) {
+    : tokenizer_(tokenizer), prompt_(prompt), logprobs_(std::move(logprobs)), wish_(wish) {
   if (wish_.num_alternatives) tokens_.reserve(prompt_.size());
 }
 
@@ -24,15 +20,12 @@ std::string PromptScoring::score(std::size_t max_tokens) {
     append_scored(tokens_, tokenizer_, prompt_, *logprobs_, {begin, next_}, *wish_.num_alternatives);
   std::string shown;
   if (wish_.echo == nullptr) return shown;
-  const auto show = [&](const std::string& text) {
-    wish_.echo->extend(text);
-    shown += text;
-  };
   for (std::size_t i = begin; i < next_; ++i) {
     i == 0 ? wish_.echo->add_first(prompt_[i]) : wish_.echo->add(prompt_[i], logprobs_->at(i - 1));
-    show(detokenizer_.push(prompt_[i]));
+    const std::string text = wish_.detokenizer->push(prompt_[i]);
+    wish_.echo->extend(text);
+    shown += text;
   }
-  if (is_done()) show(detokenizer_.finish());
   return shown;
 }
 

@@ -26,9 +26,10 @@ class PromptScoring {
   struct Wish {
     std::optional<std::uint32_t> num_alternatives = {};  // of PromptScores; absent: none are wanted
     AnswerTokens* echo = nullptr;                        // takes the tokens of the prompt; null: no echo
+    StreamingDetokenizer* detokenizer = nullptr;         // of the echo; the answer goes on with it
   };
 
-  // Tokenizer, prompt and echo outlive this. logprobs: from the prompt's second token on.
+  // Tokenizer, prompt, echo and its detokenizer outlive this. logprobs: from the prompt's second token on.
   PromptScoring(const Tokenizer& tokenizer, std::span<const std::int32_t> prompt, Logprobs logprobs,
                 Wish wish);
 
@@ -43,7 +44,6 @@ class PromptScoring {
   const std::span<const std::int32_t> prompt_;
   const Logprobs logprobs_;
   const Wish wish_;
-  StreamingDetokenizer detokenizer_;
   std::vector<AnswerToken> tokens_;
   std::size_t next_ = 0;  // of prompt_
 };

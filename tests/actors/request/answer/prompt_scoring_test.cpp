@@ -41,7 +41,9 @@ Scored score(const std::string& prompt, std::size_t max_tokens) {
     logprobs->push_back(
         {.logprob = -static_cast<float>(i), .top = {{.id = 'x', .logprob = 0}, {.id = 'y', .logprob = -1}}});
   AnswerTokens echo(tokenizer);
-  PromptScoring scoring(tokenizer, tokens, std::move(logprobs), {.num_alternatives = 1, .echo = &echo});
+  StreamingDetokenizer detokenizer(tokenizer);
+  PromptScoring scoring(tokenizer, tokens, std::move(logprobs),
+                        {.num_alternatives = 1, .echo = &echo, .detokenizer = &detokenizer});
   Scored scored;
   for (; !scoring.is_done(); ++scored.num_pieces) {
     const std::string text = scoring.score(max_tokens);
@@ -88,7 +90,8 @@ TEST_CASE("prompt scoring: without an echo no text, without a wish no scores") {
   CHECK(scored.score(5).empty());
   CHECK(scored.take_scores()->tokens.size() == 2);
   AnswerTokens echo(tokenizer);
-  PromptScoring echoed(tokenizer, prompt, logprobs, {.echo = &echo});
+  StreamingDetokenizer detokenizer(tokenizer);
+  PromptScoring echoed(tokenizer, prompt, logprobs, {.echo = &echo, .detokenizer = &detokenizer});
   CHECK(echoed.score(5) == "ab");
   CHECK(echoed.take_scores() == nullptr);
 }
