@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "actors/request/prompt/prompt_encoding.hpp"
 #include "app/loading/backend_choice.hpp"
@@ -137,6 +138,16 @@ void use_chat_template(const std::string& model_dir, ServedModel& served) {
     log(LogLevel::kWarning, kMessage, {{"reason", *problem}});
 }
 
+// The configuration's, and the tokenizer's own: chat models that were tuned from others may name theirs only
+// there.
+std::vector<std::int32_t> ending_tokens(const ModelConfig& config, const Tokenizer& tokenizer) {
+  std::vector<std::int32_t> tokens = config.eos_tokens;
+  const auto own = tokenizer.eos_token();
+  const bool is_drawn = own && static_cast<std::uint32_t>(*own) < config.vocabulary_size;
+  if (is_drawn && std::find(tokens.begin(), tokens.end(), *own) == tokens.end()) tokens.push_back(*own);
+  return tokens;
+}
+
 }  // namespace
 
 void check_model_directory(const Options& options) {
@@ -174,7 +185,7 @@ LoadedModel load_model(const Options& options, std::shared_ptr<CpuCores> cores) 
   } else {
     use_backend(options, std::move(cores), model);
   }
-  model.served.eos_tokens = model.config.eos_tokens;
+  model.served.eos_tokens = ending_tokens(model.config, *model.served.tokenizer);
   model.served.bos_token = model.config.bos_token.value_or(-1);
   return model;
 }
