@@ -77,6 +77,31 @@ ServerOptions server_options(const Options& options) {
   return server;
 }
 
+std::string names_of(const std::vector<std::string>& fields) {
+  std::string names;
+  for (const std::string& field : fields) names += (names.empty() ? "" : ", ") + field;
+  return names;
+}
+
+SamplingDefaults sampling_defaults(const LoadedModel& model) {
+  auto recommended = load_generation_defaults(model.options.models.front().dir);
+  // It would be of the answer's tokens; ours are of the source's as well.
+  if (model.config.translator && recommended.repetition_penalty.value_or(1.0F) != 1.0F) {
+    recommended.repetition_penalty.reset();
+    recommended.unapplied.emplace_back("repetition_penalty");
+  }
+  if (!recommended.unapplied.empty())
+    log(LogLevel::kWarning, "the model recommends sampling that is not applied",
+        {{"model", model.served.name}, {"fields", names_of(recommended.unapplied)}});
+  SamplingDefaults defaults;
+  defaults.temperature = recommended.temperature.value_or(defaults.temperature);
+  defaults.top_p = recommended.top_p.value_or(defaults.top_p);
+  defaults.top_k = recommended.top_k.value_or(defaults.top_k);
+  defaults.min_p = recommended.min_p.value_or(defaults.min_p);
+  defaults.repetition_penalty = recommended.repetition_penalty.value_or(defaults.repetition_penalty);
+  return defaults;
+}
+
 ServedModelInfo served_model_info(const LoadedModel& model) {
   ServedModelInfo info;
   info.name = model.served.name;
@@ -97,10 +122,7 @@ ServedModelInfo served_model_info(const LoadedModel& model) {
     info.reasons = format.reasoning.exists();
     info.switches_reasoning = !model.served.chat_template->thinking_switch().empty();
   }
-  const auto defaults = load_generation_defaults(model.options.models.front().dir);
-  info.defaults.temperature = defaults.temperature.value_or(info.defaults.temperature);
-  info.defaults.top_p = defaults.top_p.value_or(info.defaults.top_p);
-  info.defaults.top_k = defaults.top_k.value_or(info.defaults.top_k);
+  info.defaults = sampling_defaults(model);
   return info;
 }
 

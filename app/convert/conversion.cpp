@@ -80,6 +80,9 @@ void add_sampling_keys(const GenerationDefaults& defaults, GgufKeys& keys) {
   const std::string prefix = "general.sampling.";
   if (defaults.temperature) keys.add_number(prefix + "temp", double{*defaults.temperature});
   if (defaults.top_p) keys.add_number(prefix + "top_p", double{*defaults.top_p});
+  if (defaults.min_p) keys.add_number(prefix + "min_p", double{*defaults.min_p});
+  if (defaults.repetition_penalty)
+    keys.add_number(prefix + "penalty_repeat", double{*defaults.repetition_penalty});
   if (defaults.top_k) keys.add_count(prefix + "top_k", static_cast<std::uint64_t>(*defaults.top_k));
 }
 

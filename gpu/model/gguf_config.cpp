@@ -372,6 +372,13 @@ json gguf_generation_document(const GgufFile& file) {
   };
   copy("general.sampling.temp", "temperature");
   copy("general.sampling.top_p", "top_p");
+  copy("general.sampling.min_p", "min_p");
+  copy("general.sampling.penalty_repeat", "repetition_penalty");
+  copy("general.sampling.xtc_probability", "xtc_probability");
+  copy("general.sampling.mirostat", "mirostat");
+  // Which of the last tokens are penalized; here all are.
+  if (document.value("repetition_penalty", 1.0) != 1.0)
+    copy("general.sampling.penalty_last_n", "penalty_last_n");
   if (const auto top_k = file.find_number("general.sampling.top_k")) {
     document["top_k"] = std::abs(*top_k) < 1e9 ? json(std::llround(*top_k)) : json(*top_k);
   }

@@ -253,6 +253,45 @@ ModelConfig read_decoder_config(const ConfigFields& fields, const std::string& f
   return config;
 }
 
+// A field of generation_config.json, or of a GGUF file's general.sampling, that is not applied.
+struct UnappliedField {
+  const char* name;
+  double without_effect;  // a number that changes nothing
+};
+
+constexpr UnappliedField kUnapplied[] = {
+    {"begin_suppress_tokens", 0},
+    {"bad_words_ids", 0},
+    {"encoder_no_repeat_ngram_size", 0},
+    {"encoder_repetition_penalty", 1},
+    {"epsilon_cutoff", 0},
+    {"eta_cutoff", 0},
+    {"exponential_decay_length_penalty", 0},
+    {"guidance_scale", 1},
+    {"min_length", 0},
+    {"min_new_tokens", 0},
+    {"mirostat", 0},
+    {"no_repeat_ngram_size", 0},
+    {"num_beams", 1},
+    {"penalty_alpha", 0},
+    {"penalty_last_n", -1},
+    {"sequence_bias", 0},
+    {"stop_strings", 0},
+    {"suppress_tokens", 0},
+    {"typical_p", 1},
+    {"xtc_probability", 0},
+};
+
+std::vector<std::string> unapplied_fields(const ConfigFields& fields) {
+  std::vector<std::string> names;
+  for (const UnappliedField& field : kUnapplied) {
+    const json* value = fields.find(field.name);
+    if (value == nullptr || (!value->is_number() && value->empty())) continue;
+    if (!value->is_number() || value->get<double>() != field.without_effect) names.emplace_back(field.name);
+  }
+  return names;
+}
+
 GenerationDefaults read_generation_defaults(const ConfigFields& fields) {
   GenerationDefaults defaults;
   defaults.temperature = fields.number("temperature", 0.0F, 100.0F);
@@ -266,6 +305,11 @@ GenerationDefaults read_generation_defaults(const ConfigFields& fields) {
     if (!is_valid) fields.refuse("top_k is " + ConfigFields::shown(*top_k) + ", expected an integer");
     defaults.top_k = std::max<std::int32_t>(0, top_k->get<std::int32_t>());
   }
+  defaults.min_p = fields.number("min_p", 0.0F, 1.0F);
+  defaults.repetition_penalty = fields.number("repetition_penalty", 0.0F, 1000.0F);
+  if (defaults.repetition_penalty == 0.0F)
+    fields.refuse("repetition_penalty is 0, expected a number greater than 0");
+  defaults.unapplied = unapplied_fields(fields);
   return defaults;
 }
 

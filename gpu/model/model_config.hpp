@@ -178,6 +178,9 @@ struct GenerationDefaults {
   std::optional<float> temperature;
   std::optional<float> top_p;
   std::optional<std::int32_t> top_k;
+  std::optional<float> min_p;
+  std::optional<float> repetition_penalty;
+  std::vector<std::string> unapplied = {};  // fields that would change answers and have no equal here
 };
 
 // Takes a model directory or a GGUF file. Both throw std::runtime_error that names the

@@ -18,6 +18,7 @@ struct SamplingDefaults {
   float top_p = 1.0F;
   float min_p = 0.0F;
   std::int32_t top_k = 0;  // 0: all
+  float repetition_penalty = 1.0F;
 };
 
 // The use that an endpoint has for a model.

@@ -73,11 +73,13 @@ void read_num_predict(FieldReader& options, const ServedModelInfo& model, Genera
     request.max_tokens = static_cast<std::uint32_t>(std::min<std::int64_t>(*number, model.context_length));
 }
 
-// Penalties count all tokens: another window changes nothing only where there are none.
+// Penalties count all tokens: another window changes nothing only where the request has none. The model's own
+// is as its files say.
 void check_penalty_window(FieldReader& options, const SamplingParameters& sampling) {
   const auto* window = options.find("repeat_last_n");
-  const bool has_penalty = sampling.repetition_penalty != 1.0F || sampling.presence_penalty != 0.0F ||
-                           sampling.frequency_penalty != 0.0F;
+  const bool is_asked = options.find("repeat_penalty") != nullptr;
+  const bool has_penalty = (is_asked && sampling.repetition_penalty != 1.0F) ||
+                           sampling.presence_penalty != 0.0F || sampling.frequency_penalty != 0.0F;
   if (window == nullptr || !has_penalty || as_integer(*window) == -1) return;
   options.fail("repeat_last_n",
                " is not supported yet except as -1 where there is a penalty, got " + describe(*window));

@@ -41,12 +41,13 @@ void read_cuts(FieldReader& fields, const ParseSettings& settings, GenerationReq
   sampling.seed = seed.value_or(0);
 }
 
-void read_penalties(FieldReader& fields, std::string_view repetition_name, SamplingParameters& sampling) {
+void read_penalties(FieldReader& fields, std::string_view repetition_name, const SamplingDefaults& defaults,
+                    SamplingParameters& sampling) {
   sampling.presence_penalty = static_cast<float>(fields.number("presence_penalty", -2.0, 2.0).value_or(0.0));
   sampling.frequency_penalty =
       static_cast<float>(fields.number("frequency_penalty", -2.0, 2.0).value_or(0.0));
   const auto repetition = fields.number(repetition_name, 0.0, kMaxRepetitionPenalty);
-  sampling.repetition_penalty = static_cast<float>(repetition.value_or(1.0));
+  sampling.repetition_penalty = static_cast<float>(repetition.value_or(defaults.repetition_penalty));
   if (!(sampling.repetition_penalty > 0.0F)) fields.fail(repetition_name, " must be greater than 0, got 0");
 }
 
@@ -143,7 +144,7 @@ void read_prompt_logprobs(FieldReader& fields, ApiRequest& request) {
 void read_sampling_fields(FieldReader& fields, const ParseSettings& settings, ApiRequest& request) {
   read_cuts(fields, settings, request.generation);
   read_penalties(fields, is_ollama(request.shape) ? "repeat_penalty" : "repetition_penalty",
-                 request.generation.sampling);
+                 settings.model.defaults, request.generation.sampling);
   read_biases(fields, request.generation.biased);
 }
 

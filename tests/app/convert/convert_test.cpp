@@ -355,13 +355,20 @@ TEST_CASE("convert: a GGUF file becomes one of another type, with its keys and n
 
 TEST_CASE("convert: text, template and sampling of the demo model come out of its file as they went in") {
   const TemporaryDirectory place;
-  const auto demo = kSource / "models" / "demo";
+  const auto demo = place.path() / "demo";
+  std::filesystem::copy(kSource / "models" / "demo", demo);
+  place.write("demo/generation_config.json",
+              R"({"eos_token_id": [4, 0], "temperature": 0.5, "min_p": 0.125, "repetition_penalty": 1.5})");
   const auto out = place.path() / "demo.gguf";
   const std::string report = convert_model({.options = {}, .model = demo.string(), .out = out.string()});
   CHECK(report.find("Q8_0: 37 tensors") != std::string::npos);
   CHECK(report.find("its way to cut words has no name in the format") != std::string::npos);
   check_same_tokens(*load_model_tokenizer(demo), *load_model_tokenizer(out), kSomeTexts);
-  CHECK(load_generation_defaults(out).temperature == load_generation_defaults(demo).temperature);
+  const GenerationDefaults sampling = load_generation_defaults(out);
+  CHECK(sampling.temperature == 0.5F);
+  CHECK(sampling.min_p == 0.125F);
+  CHECK(sampling.repetition_penalty == 1.5F);
+  CHECK(sampling.unapplied.empty());
   const ModelConfig meant = load_model_config(demo), said = load_model_config(out);
   CHECK(std::set(said.eos_tokens.begin(), said.eos_tokens.end()) ==
         std::set(meant.eos_tokens.begin(), meant.eos_tokens.end()));

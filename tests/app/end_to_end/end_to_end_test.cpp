@@ -136,6 +136,26 @@ TEST_CASE("end to end: a client that applies the template itself gets the answer
   CHECK(answer_of(server.port(), user_asks(templated)) != completion.at("choices").at(0).at("text"));
 }
 
+TEST_CASE("end to end: the model's own penalty holds where a request has none, what can't be is named") {
+  const TemporaryDirectory directory;
+  std::filesystem::copy(kDemoModel, directory.path() / "demo");
+  std::ofstream(directory.path() / "demo" / "generation_config.json")
+      << R"({"eos_token_id": [4, 0], "do_sample": false, "repetition_penalty": 1000, "num_beams": 4})";
+  auto flags = kFlags;
+  flags.at(1) = (directory.path() / "demo").string();
+  const ServerProcess penalizing(flags), plain(kFlags);
+  const auto messages = user_asks("Count from 3 to 7.");
+  const std::string penalized = answer_of(penalizing.port(), messages);
+  auto body = body_of(messages, false);
+  body["repetition_penalty"] = 1000;
+  const auto asked = http_post(plain.port(), "/v1/chat/completions", body.dump());
+  REQUIRE(asked.status == 200);
+  CHECK(penalized == json::parse(asked.body).at("choices").at(0).at("message").at("content"));
+  CHECK(penalized != answer_of(plain.port(), messages));
+  CHECK(penalizing.output().find("the model recommends sampling that is not applied model=demo "
+                                 "fields=num_beams") != std::string::npos);
+}
+
 TEST_CASE("end to end: a second turn finds the first one's pages and remembers") {
   const ServerProcess server(kFlags);
   auto messages = user_asks("My name is Ada.");

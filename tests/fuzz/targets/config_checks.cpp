@@ -23,6 +23,8 @@ void check_config(const ModelConfig& config) {
 void check_defaults(const GenerationDefaults& defaults) {
   require(defaults.temperature.value_or(0) >= 0, "a temperature is negative");
   require(defaults.top_k.value_or(0) >= 0, "a count is negative");
+  require(defaults.min_p.value_or(0) >= 0, "a share is negative");
+  require(defaults.repetition_penalty.value_or(1) > 0, "a penalty is not positive");
 }
 
 }  // namespace troupe::fuzz

@@ -286,11 +286,18 @@ TEST_CASE("gguf config: recommended sampling is read") {
                                       writer.add_float("general.sampling.temp", 0.5F);
                                       writer.add_float("general.sampling.top_p", 0.25F);
                                       writer.add("general.sampling.top_k", 20);
+                                      writer.add_float("general.sampling.min_p", 0.125F);
+                                      writer.add_float("general.sampling.penalty_repeat", 1.5F);
+                                      writer.add("general.sampling.penalty_last_n", 64);
+                                      writer.add("general.sampling.mirostat", 0);
                                     }));
   const GenerationDefaults defaults = load_generation_defaults(path);
   CHECK(defaults.temperature == 0.5F);
   CHECK(defaults.top_p == 0.25F);
   CHECK(defaults.top_k == 20);
+  CHECK(defaults.min_p == 0.125F);
+  CHECK(defaults.repetition_penalty == 1.5F);
+  CHECK(defaults.unapplied == std::vector<std::string>{"penalty_last_n"});
   const auto none = load_generation_defaults(directory.write("n.gguf", llama_with([](GgufWriter&) {})));
   CHECK_FALSE(none.temperature.has_value());
   const auto wrong = directory.write(

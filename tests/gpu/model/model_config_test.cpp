@@ -71,6 +71,25 @@ TEST_CASE("model config: end tokens of both files are joined") {
   CHECK(defaults.temperature == 0.5F);
   CHECK(defaults.top_p == 0.9F);
   CHECK(defaults.top_k == 40);
+  CHECK_FALSE(defaults.min_p.has_value());
+  CHECK(defaults.unapplied.empty());
+}
+
+TEST_CASE("model config: recommended cuts and penalties are read, those without an equal are named") {
+  const TemporaryDirectory directory;
+  const auto read = [&](const char* document) {
+    directory.write("generation_config.json", document);
+    return load_generation_defaults(directory.path());
+  };
+  const auto defaults = read(R"({"min_p": 0.05, "repetition_penalty": 1.1, "num_beams": 4, "typical_p": 0.9,
+      "no_repeat_ngram_size": 0, "bad_words_ids": [[7]], "suppress_tokens": [], "stop_strings": null})");
+  CHECK(defaults.min_p == 0.05F);
+  CHECK(defaults.repetition_penalty == 1.1F);
+  CHECK(defaults.unapplied == std::vector<std::string>{"bad_words_ids", "num_beams", "typical_p"});
+  CHECK_THROWS_WITH_AS(read(R"({"repetition_penalty": 0})"),
+                       doctest::Contains("repetition_penalty is 0, expected a number greater than 0"),
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(read(R"({"min_p": 1.5})"), doctest::Contains("min_p"), std::runtime_error);
 }
 
 TEST_CASE("model config: a recommended top_p of 0 is refused, as a request's is") {

@@ -66,13 +66,15 @@ TEST_CASE("chat request: what is left out has OpenAI's defaults") {
 
 TEST_CASE("chat request: the model's generation_config replaces the defaults") {
   ServedModelInfo model = test::demo_model();
-  model.defaults = {.temperature = 0.5F, .top_p = 0.9F, .min_p = 0.1F, .top_k = 40};
+  model.defaults = {
+      .temperature = 0.5F, .top_p = 0.9F, .min_p = 0.1F, .top_k = 40, .repetition_penalty = 1.1F};
   const auto parsed =
       parse_chat_request("{" + std::string(kMessages) + ",\"top_k\":-1}", ServedModels({model}), {});
   const auto& sampling = std::get<ApiRequest>(parsed).generation.sampling;
   CHECK(sampling.temperature == 0.5F);
   CHECK(sampling.top_p == 0.9F);
   CHECK(sampling.min_p == 0.1F);
+  CHECK(sampling.repetition_penalty == 1.1F);
   CHECK(sampling.top_k == 0);
 }
 

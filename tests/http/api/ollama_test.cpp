@@ -172,6 +172,20 @@ TEST_CASE("ollama: numbers that mean any or all") {
   CHECK(chat(R"("options":{"repeat_last_n":-1,"repeat_penalty":1.1})").generation.sampling.seed == 0);
 }
 
+TEST_CASE("ollama: a window of penalties goes with the model's own penalty, not with one that is asked for") {
+  ServedModelInfo model = demo_model();
+  model.defaults.repetition_penalty = 1.1F;
+  const auto parsed_with = [&](const std::string& options) {
+    return parse_ollama_chat_request(
+        R"({"messages":[{"role":"user","content":"a"}],"options":)" + options + "}", ServedModels({model}),
+        {});
+  };
+  const auto parsed = parsed_with(R"({"repeat_last_n":64})");
+  REQUIRE(std::holds_alternative<ApiRequest>(parsed));
+  CHECK(std::get<ApiRequest>(parsed).generation.sampling.repetition_penalty == 1.1F);
+  CHECK(std::holds_alternative<ApiError>(parsed_with(R"({"repeat_last_n":64,"repeat_penalty":1.1})")));
+}
+
 TEST_CASE("ollama: a format is any JSON object or a schema") {
   CHECK_FALSE(chat("").generation.form);
   CHECK_FALSE(chat(R"("format":"")").generation.form);
