@@ -195,7 +195,7 @@ BackendSettings backend_settings(const Options& options) {
   const std::uint64_t num_threads = options.threads > 0 ? options.threads : default_threads(granted);
   settings.num_threads =
       static_cast<std::uint32_t>(std::max<std::uint64_t>(num_threads / settings.num_devices, 1));
-  auto cpus = usable_cpus();
+  auto cpus = usable_cpus_by_core();
   // None is bound to a core where several workers or other containers may use the same ones: which are
   // whose is the system's affair.
   if (options.num_workers > 1 || has_cpu_quota(granted)) cpus.clear();

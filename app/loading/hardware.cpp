@@ -39,13 +39,16 @@ bool has_any(const std::string& list, const std::vector<std::int32_t>& cpus) {
   return false;
 }
 
+// A name that CPUs of one core have in common.
+std::string core_of(const fs::path& root, std::int32_t cpu) {
+  const auto siblings = first_line(root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu)) /
+                                   "topology/thread_siblings_list");
+  return siblings.empty() ? std::to_string(cpu) : siblings;
+}
+
 std::uint32_t count_cores(const fs::path& root, const std::vector<std::int32_t>& cpus) {
   std::set<std::string> cores;
-  for (const auto cpu : cpus) {
-    const auto siblings = first_line(root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu)) /
-                                     "topology/thread_siblings_list");
-    cores.insert(siblings.empty() ? std::to_string(cpu) : siblings);
-  }
+  for (const auto cpu : cpus) cores.insert(core_of(root, cpu));
   return static_cast<std::uint32_t>(cores.size());
 }
 
@@ -97,6 +100,16 @@ std::vector<std::int32_t> usable_cpus() {
   return cpus;
 }
 
+std::vector<std::int32_t> cpus_by_core(const fs::path& root, const std::vector<std::int32_t>& cpus) {
+  std::vector<std::int32_t> order, others;
+  std::set<std::string> cores;
+  for (const auto cpu : cpus) (cores.insert(core_of(root, cpu)).second ? order : others).push_back(cpu);
+  order.insert(order.end(), others.begin(), others.end());
+  return order;
+}
+
+std::vector<std::int32_t> usable_cpus_by_core() { return cpus_by_core("/", usable_cpus()); }
+
 GrantedCpus read_granted_cpus(const fs::path& root, const std::vector<std::int32_t>& cpus) {
   GrantedCpus granted{.num_cpus = static_cast<std::uint32_t>(cpus.size()),
                       .num_cores = count_cores(root, cpus),
@@ -114,8 +127,9 @@ bool has_cpu_quota(const GrantedCpus& granted) {
 }
 
 std::uint32_t default_threads(const GrantedCpus& granted) {
-  const std::uint32_t num_cpus = std::max(granted.num_cpus, 1U);
-  return has_cpu_quota(granted) ? std::max(1U, static_cast<std::uint32_t>(granted.quota)) : num_cpus;
+  const std::uint32_t num_cores = std::max(granted.num_cores, 1U);
+  if (!has_cpu_quota(granted)) return num_cores;
+  return std::clamp(static_cast<std::uint32_t>(granted.quota), 1U, num_cores);
 }
 
 }  // namespace troupe

@@ -15,6 +15,12 @@ std::string cpu_name();
 // The CPUs this process may use, in order.
 std::vector<std::int32_t> usable_cpus();
 
+// One CPU of each core, then the others, which share their cores' units with these. root: of /sys.
+std::vector<std::int32_t> cpus_by_core(const std::filesystem::path& root,
+                                       const std::vector<std::int32_t>& cpus);
+// usable_cpus() in this order.
+std::vector<std::int32_t> usable_cpus_by_core();
+
 struct GrantedCpus {
   std::uint32_t num_cpus = 0;      // usable ones: hardware threads
   std::uint32_t num_cores = 0;     // of these; less than num_cpus where cores run two threads
@@ -34,8 +40,9 @@ GrantedCpus granted_cpus();
 
 // Control groups grant the time of fewer CPUs than may be used.
 bool has_cpu_quota(const GrantedCpus& granted);
-// Compute threads of a server that was told no number: one a CPU, but no more than whose time is
-// granted. Threads wait for each other in every step, so one that is throttled stops all.
+// Compute threads of a server that was told no number: one a core, but no more than CPUs whose time is
+// granted. Threads wait for each other in every step, so one that is throttled, or shares a core's units
+// with another, stops all.
 std::uint32_t default_threads(const GrantedCpus& granted);
 
 }  // namespace troupe

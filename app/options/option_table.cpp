@@ -78,7 +78,7 @@ Entries device_options() {
        "GPU of this number, cuda:all for a worker on each GPU, cpu (or by its older name, host), or "
        "noop (no network, to measure the rest)",
        &Options::device, 0, 0, {"auto", "cuda", "cuda:N", "cuda:all", "cpu", "noop", "host"}},
-      {"device.threads", "--threads", "compute threads, 0 for one a core that control groups grant the time of",
+      {"device.threads", "--threads", "compute threads, 0 for one a core, as far as control groups grant their time",
        &Options::threads, 0, 1024},
       {"device.pin_threads", "--pin-threads", "bind compute threads to cores",
        &Options::pin_threads},

@@ -31,6 +31,18 @@ TEST_CASE("hardware: two threads of a core count as one core, memory nodes as fa
   const GrantedCpus all = read_granted_cpus(root.path(), {0, 1, 2, 3});
   CHECK(all == GrantedCpus{.num_cpus = 4, .num_cores = 2, .num_nodes = 2});
   CHECK(read_granted_cpus(root.path(), {0, 1}) == GrantedCpus{.num_cpus = 2, .num_cores = 2, .num_nodes = 1});
+  CHECK(read_granted_cpus(root.path(), {1, 3}) == GrantedCpus{.num_cpus = 2, .num_cores = 1, .num_nodes = 2});
+}
+
+TEST_CASE("hardware: threads are bound to one CPU of each core first") {
+  const TemporaryDirectory root;
+  const char* const siblings[] = {"0-1", "0-1", "2-3", "2-3"};
+  for (int cpu = 0; cpu < 4; ++cpu)
+    put(root, "sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list",
+        siblings[cpu]);
+  CHECK(cpus_by_core(root.path(), {0, 1, 2, 3}) == std::vector<std::int32_t>{0, 2, 1, 3});
+  CHECK(cpus_by_core(root.path(), {1, 2, 3}) == std::vector<std::int32_t>{1, 2, 3});
+  CHECK(cpus_by_core(root.path(), {5, 4}) == std::vector<std::int32_t>{5, 4});  // nothing is known of them
 }
 
 TEST_CASE("hardware: the tightest bound of all control groups above the process counts") {
@@ -72,11 +84,13 @@ TEST_CASE("hardware: a container that sees its own group as the root finds its b
   CHECK(granted.memory_limit == 1048576);
 }
 
-TEST_CASE("hardware: there are as many threads as CPUs, but no more than whose time is granted") {
-  CHECK(default_threads({.num_cpus = 8}) == 8);
-  CHECK(default_threads({.num_cpus = 8, .quota = 2.5}) == 2);
-  CHECK(default_threads({.num_cpus = 8, .quota = 0.5}) == 1);
-  CHECK(default_threads({.num_cpus = 8, .quota = 100}) == 8);
+TEST_CASE("hardware: there are as many threads as cores, but no more than CPUs whose time is granted") {
+  CHECK(default_threads({.num_cpus = 8, .num_cores = 8}) == 8);
+  CHECK(default_threads({.num_cpus = 8, .num_cores = 4}) == 4);
+  CHECK(default_threads({.num_cpus = 8, .num_cores = 4, .quota = 6}) == 4);
+  CHECK(default_threads({.num_cpus = 8, .num_cores = 8, .quota = 2.5}) == 2);
+  CHECK(default_threads({.num_cpus = 8, .num_cores = 8, .quota = 0.5}) == 1);
+  CHECK(default_threads({.num_cpus = 8, .num_cores = 8, .quota = 100}) == 8);
   CHECK(default_threads({}) == 1);
   CHECK(has_cpu_quota({.num_cpus = 8, .quota = 7.9}));
   CHECK_FALSE(has_cpu_quota({.num_cpus = 8, .quota = 8}));

@@ -289,7 +289,7 @@ TEST_CASE("options: workers divide the threads, and none is bound to a core") {
 }
 
 TEST_CASE("options: threads are pinned from the model's first core on") {
-  const auto cpus = usable_cpus();
+  const auto cpus = usable_cpus_by_core();
   if (cpus.size() < 2) {
     MESSAGE("SKIPPED: there is one core only");
     return;
