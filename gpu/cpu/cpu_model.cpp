@@ -2,6 +2,8 @@
 #include "gpu/cpu/cpu_model.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <exception>
 #include <fstream>
 #include <limits>
@@ -13,9 +15,11 @@
 #include "gpu/cpu/arena.hpp"
 #include "gpu/cpu/kernels/attention/self_attention.hpp"
 #include "gpu/cpu/kernels/isa.hpp"
+#include "gpu/cpu/loading_progress.hpp"
 #include "gpu/cpu/pool_layout.hpp"
 #include "gpu/cpu/thread_pool.hpp"
 #include "gpu/model/model_shapes.hpp"
+#include "telemetry/log.hpp"
 
 namespace troupe {
 namespace {
@@ -83,7 +87,17 @@ std::shared_ptr<const CpuWeights> load_weights(const CpuModelPlan& plan, const K
       kept.discard(error.what());
     }
   }
-  return std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan), threads);
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto begin = now();
+  LoadingProgress progress(num_weight_elements(*plan.network), begin);
+  const auto report = [&](std::uint64_t num_elements) {
+    const auto time = now();
+    if (const auto percent = progress.add(num_elements, time))
+      log(LogLevel::kInfo, "weights are being packed",
+          {{"percent", *percent}, {"seconds", std::chrono::duration<double>(time - begin).count()}});
+  };
+  return std::make_shared<const CpuWeights>(*plan.store, *plan.network, weight_settings(plan), threads,
+                                            PackingOptions{.report = report});
 }
 
 // In the pool that a device makes of it, whose pages fill up from the first on.

@@ -303,6 +303,10 @@ void pack_values(PackedMatrix& matrix, const WeightSpec& spec, std::span<const W
   }
 }
 
+std::uint64_t num_elements(const WeightSpec& spec) {
+  return std::uint64_t{std::max(spec.rows, 1U)} * spec.columns;
+}
+
 template <typename Map>
 auto find_in(const Map& map, std::string_view name) {
   const auto found = map.find(name);
@@ -312,7 +316,7 @@ auto find_in(const Map& map, std::string_view name) {
 }  // namespace
 
 CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
-                       ThreadPool& threads, std::size_t elements_at_once)
+                       ThreadPool& threads, const PackingOptions& options)
     : settings_(settings) {
   const std::vector<WeightSpec> specs = network.weights();
   if (!specs.empty()) read_ahead(find_sources(store, specs.front()));
@@ -323,10 +327,11 @@ CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeig
     if (i + 1 < specs.size()) read_ahead(find_sources(store, specs[i + 1]));
     check_finite(spec, views, [&](std::size_t num_tasks, const auto& task) { threads.run(num_tasks, task); });
     if (spec.is_matrix) {
-      load_matrix(spec, views, elements_at_once, threads);
+      load_matrix(spec, views, options.elements_at_once, threads);
     } else if (spec.is_vector()) {
       add_vector(spec, load_vector(spec, elements_of(views, threads)));
     } else if (has_head(specs, spec, views, settings)) {
+      if (options.report) options.report(num_elements(spec));
       continue;
     } else if (const auto format = table_format(views, settings)) {
       const bool is_kept = is_kept_table(views, settings);
@@ -339,6 +344,7 @@ CpuWeights::CpuWeights(const WeightStore& store, const Network& network, CpuWeig
       throw std::runtime_error("the tensors of \"" + spec.name + "\" differ in dtype");
     }
     give_memory_back(views);
+    if (options.report) options.report(num_elements(spec));
   }
   store.check_unchanged();
   add_tied(store, specs);
@@ -460,6 +466,12 @@ std::string cpu_weight_formats(const WeightStore& store, const Network& network,
   std::string text;
   for (const auto name : names) text += (text.empty() ? "" : ", ") + std::string(name);
   return text;
+}
+
+std::uint64_t num_weight_elements(const Network& network) {
+  std::uint64_t sum = 0;
+  for (const auto& spec : network.weights()) sum += num_elements(spec);
+  return sum;
 }
 
 std::uint64_t cpu_weight_bytes(const WeightStore& store, const Network& network, CpuWeightSettings settings) {

@@ -5,7 +5,9 @@
 // nothing again. A later process maps what was packed (kept_weights.hpp).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,19 +49,24 @@ struct CpuWeightSettings {
   Quantization quantization = Quantization::kKeep;
 };
 
+struct PackingOptions {
+  // Opened of a matrix beside what is packed, but at least those of a panel of outputs.
+  std::size_t elements_at_once = std::size_t{1} << 24;
+  // Told of each weight that is packed: its elements. May be empty.
+  std::function<void(std::uint64_t)> report = {};
+};
+
 class CpuWeights {
  public:
   // Copies and packs everything, and gives the memory of the mapped sources back as it goes; the
-  // store may go afterwards. elements_at_once: of a matrix, opened beside what is packed, but at least
-  // those of a panel of outputs. Throws std::runtime_error if a tensor is missing, misshapen or was changed.
+  // store may go afterwards. Throws std::runtime_error if a tensor is missing, misshapen or was changed.
   CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
-             ThreadPool& threads, std::size_t elements_at_once = kElementsAtOnce);
+             ThreadPool& threads, const PackingOptions& options = {});
   // For the same store, network and settings, as another object had them: packed is its segments(), each
   // from a multiple of kSegmentAlignment on. Reads nothing of the store but its headers; owner keeps the
   // bytes alive. Throws std::runtime_error: there are more bytes or fewer.
   CpuWeights(const WeightStore& store, const Network& network, CpuWeightSettings settings,
              std::span<const std::byte> packed, std::shared_ptr<const void> owner);
-  static constexpr std::size_t kElementsAtOnce = std::size_t{1} << 24;
   // Views of weights lie in other members.
   CpuWeights(const CpuWeights&) = delete;
   CpuWeights& operator=(const CpuWeights&) = delete;
@@ -93,6 +100,9 @@ class CpuWeights {
 // The blocks that CpuWeights will have: "Q4_K, Q6_K" of a file, "q8" or "q4" made at load;
 // empty: none.
 std::string cpu_weight_formats(const WeightStore& store, const Network& network, CpuWeightSettings settings);
+
+// Elements of all weights.
+std::uint64_t num_weight_elements(const Network& network);
 
 // Bytes that CpuWeights will occupy, without loading anything.
 std::uint64_t cpu_weight_bytes(const WeightStore& store, const Network& network, CpuWeightSettings settings);

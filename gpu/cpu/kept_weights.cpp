@@ -23,6 +23,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "gpu/cpu/loading_progress.hpp"
 #include "gpu/memory_plan.hpp"
 #include "telemetry/log.hpp"
 
@@ -264,9 +265,12 @@ std::optional<KeptWeights::Mapped> KeptWeights::map(ThreadPool& threads) const {
     std::memcpy(&header, bytes.data(), sizeof header);
     if (header != Header{.key = key_, .size_bytes = bytes.size()}) return refuse("has another header");
     std::atomic<bool> is_whole = true;
+    LoadingProgress progress(bytes.size(), begin);
     threads.run((bytes.size() + kBytesAtOnce - 1) / kBytesAtOnce, [&](std::size_t task) {
-      const std::size_t first = task * kBytesAtOnce;
-      if (!populate(bytes.subspan(first, std::min(kBytesAtOnce, bytes.size() - first)))) is_whole = false;
+      const std::size_t first = task * kBytesAtOnce, size = std::min(kBytesAtOnce, bytes.size() - first);
+      if (!populate(bytes.subspan(first, size))) is_whole = false;
+      if (const auto percent = progress.add(size, std::chrono::steady_clock::now()))
+        log(LogLevel::kInfo, "weights are being read", {{"percent", *percent}});
     });
     if (!is_whole) return refuse("can't be read");
     // It was used. Where that can't be noted, it goes earlier.
