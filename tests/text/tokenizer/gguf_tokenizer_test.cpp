@@ -193,7 +193,11 @@ TEST_CASE("gguf tokenizer: words are cut as their name says") {
   CHECK(words("gpt-4o", "1234") == "123|4|");
   CHECK(words("default", "1234") == "123|4|");
   CHECK(words("", "1234") == "123|4|");
-  for (const char* pre : {"tekken", "gpt-4o", "falcon", "starcoder", "dbrx"})
+  CHECK(words("deepseek-coder", "1234") == "1|2|3|4|");
+  CHECK(words("llama4", "1234") == "123|4|");
+  CHECK(words("megrez", "1234") == "1|2|3|4|");
+  CHECK(words("exaone4", "1234") == "1234|");
+  for (const char* pre : {"tekken", "gpt-4o", "falcon", "starcoder", "dbrx", "deepseek-coder"})
     CHECK(!words(pre, "A b\n  C4.").empty());
 }
 

@@ -33,6 +33,12 @@ const std::string kGpt4o = R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*
                            R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)" +
                            kEnding + R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|)" + kSpace;
 
+// DeepSeek Coder's: each is cut out in turn.
+const std::string kLineEnd = R"([\r\n])";
+const std::string kSpacedLetters = R"(\s?\p{L}+)";
+const std::string kSpacedPunctuation = R"(\s?\p{P}+)";
+const std::string kHanAndMore = R"([\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
+
 struct Kind {
   std::vector<std::string_view> names;
   GgufWords words;
@@ -40,13 +46,16 @@ struct Kind {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> kinds = {
-      {{"llama-bpe", "llama3", "llama-v3", "falcon3", "lfm2", "pixtral"}, {{kLlama3}, true, true}},
+      {{"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "lfm2", "midm-2.0", "pixtral"},
+       {{kLlama3}, true, true}},
       {{"dbrx", "smaug-bpe"}, {{kLlama3}}},
-      {{"qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan"}, {{kQwen2}}},
-      {{"gpt-2", "phi-2", "olmo", "mpt"}, {{kGpt2}}},
-      {{"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"}, {{kDigit, kGpt2}}},
+      {{"qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan", "megrez"}, {{kQwen2}}},
+      {{"gpt-2", "phi-2", "olmo", "mpt", "exaone4", "a.x-4.0", "mellum"}, {{kGpt2}}},
+      {{"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"},
+       {{kDigit, kGpt2}}},
       {{"tekken"}, {{kTekken}, true, true}},
-      {{"gpt-4o"}, {{kGpt4o}}},
+      {{"gpt-4o", "llama4", "kanana2"}, {{kGpt4o}}},
+      {{"deepseek-coder"}, {{kLineEnd, kSpacedLetters, kSpacedPunctuation, kHanAndMore, kDigit}}},
       {{"falcon"}, {{kPunctuation, kGpt2, kThreeDigits}}},
       {{"", "default"}, {{kPunctuation, kGpt2, kDigits, kThreeDigits}}},
   };
