@@ -26,6 +26,7 @@ FIELDS = {
     "power_limit_w": "power.limit",
     "temperature_c_before": "temperature.gpu",
     "mig": "mig.mode.current",
+    "uuid": "uuid",
 }
 
 

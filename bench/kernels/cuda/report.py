@@ -6,9 +6,13 @@ Reads environment.json, steps.jsonl (what was run, and how it ended), clocks.csv
 (sampled meanwhile) and measurements*.jsonl; writes gpu-check.json and
 gpu-check.md there.
 
-Usage: bench/kernels/cuda/report.py DIRECTORY
+With reports, directories that hold a gpu-check.json each, makes one of these instead: of
+each step the last that ran, with its measurements. They must be of one commit and one
+kind of GPU.
+
+Usage: bench/kernels/cuda/report.py DIRECTORY [REPORT ...]
 Exit status: 0 if everything ran and every goal is met; 1 if a build, a test or a
-sanitizer failed; 3 if a goal is missed or something was not run.
+sanitizer failed; 2 if reports can't be joined; 3 if a goal is missed or something was not run.
 """
 import csv
 import json
@@ -19,6 +23,7 @@ import sys
 from goals import GOALS
 
 PASS, MISS, NOT_RUN = "pass", "MISS", "not run"
+RAN = ("passed", "failed")  # steps to their end
 # By ids of our own measurements and of torch's, both in microseconds.
 AGAINST_TORCH = {"softmax_against_torch": "softmax_", "layer_norm_against_torch": "layer_norm_"}
 
@@ -80,13 +85,20 @@ def reason_of(goal, not_run):
 
 
 def read(directory):
-    lines = [line for path in sorted(directory.glob("measurements*.jsonl")) for line in lines_of(path)]
+    """What the parts of one run left."""
+    lines = [line | {"step": path.stem.removeprefix("measurements-")}
+             for path in sorted(directory.glob("measurements*.jsonl")) for line in lines_of(path)]
+    environment = directory / "environment.json"
+    return report_of(lines, lines_of(directory / "steps.jsonl"), clocks_of(directory / "clocks.csv"),
+                     [json.loads(environment.read_text()) if environment.exists() else {}])
+
+
+def report_of(lines, steps, clocks, environments):
     if any(line.get("tiny") for line in lines):
         sys.exit("these are numbers of tiny shapes, which mean nothing")
     measurements = {line["id"]: line for line in lines if line["kind"] == "measurement"}
     measurements |= {line["id"]: line for against in (against_torch, attention_against_torch)
                      for line in against(measurements)}
-    steps = lines_of(directory / "steps.jsonl")
     not_run = [line for line in lines if line["kind"] == "not_run"]
     not_run += [{"id": step["step"], "reason": step["reason"]} for step in steps if step["status"] != "passed"]
     goals = []
@@ -96,11 +108,48 @@ def read(directory):
         goals.append({"id": goal.id, "title": goal.title, "goal": str(goal), "value": value,
                       "result": NOT_RUN if found is None else PASS if goal.is_met_by(value) else MISS,
                       **({} if found else {"reason": reason_of(goal, not_run)})})
-    environment = directory / "environment.json"
-    return {"environment": json.loads(environment.read_text()) if environment.exists() else {},
+    return {"environment": environments[-1], "runs": environments,
             "device": next((line for line in lines if line["kind"] == "device"), None),
-            "clocks_mhz": clocks_of(directory / "clocks.csv"),
+            "clocks_mhz": clocks,
             "steps": steps, "goals": goals, "not_run": not_run, "measurements": list(measurements.values())}
+
+
+def check_alike(directories, reports):
+    for what in ("commit", "has_changes", "gpu", "toolkit"):
+        values = {report["environment"].get(what) for report in reports}
+        if len(values) > 1:
+            each = ", ".join(f"{directory}: {report['environment'].get(what)}"
+                             for directory, report in zip(directories, reports))
+            print(f"reports that are joined must be of one {what}, got {each}", file=sys.stderr)
+            sys.exit(2)
+
+
+def join(directories):
+    """One report of several: of each step the last that ran or, if none did, the last."""
+    reports = []
+    for directory in directories:
+        try:
+            reports.append(json.loads((directory / "gpu-check.json").read_text()))
+        except (OSError, json.JSONDecodeError) as error:
+            print(f"{directory} holds no report: {error}", file=sys.stderr)
+            sys.exit(2)
+    check_alike(directories, reports)
+    taken = {}  # by name: the step and the report that it is of
+    for report in reports:
+        for step in report["steps"]:
+            before = taken.get(step["step"])
+            if before is None or before[0]["status"] not in RAN or step["status"] in RAN:
+                taken[step["step"]] = (step, report)
+    lines = [line for name, (_, report) in taken.items() for line in [*report["measurements"], *report["not_run"]]
+             if line.get("step") == name]
+    lines += [report["device"] for report in reports if report["device"]]
+    clocks = {}
+    for name in ("sm", "memory"):
+        found = [report["clocks_mhz"][name] for report in reports if name in report["clocks_mhz"]]
+        if found:
+            lowest, middle, highest = zip(*found)
+            clocks[name] = [min(lowest), statistics.median(middle), max(highest)]
+    return report_of(lines, [step for step, _ in taken.values()], clocks, [report["environment"] for report in reports])
 
 
 def number(value):
@@ -123,6 +172,9 @@ def setting(report):
              f"toolkit {environment.get('toolkit')}", environment.get("processor"),
              f"commit {environment.get('commit')}{' with changes' if environment.get('has_changes') else ''}",
              f"clocks while busy (lowest/median/highest): {clocks or 'not sampled'}"]
+    if len(report["runs"]) > 1:
+        num_gpus = len({run.get("uuid") for run in report["runs"]})
+        parts.append(f"joined from {len(report['runs'])} runs on {num_gpus} GPU{'s' if num_gpus > 1 else ''}")
     return "; ".join(str(part) for part in parts) + "."
 
 
@@ -152,10 +204,10 @@ def exit_status(report):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    directory = pathlib.Path(sys.argv[1])
-    report = read(directory)
+    directory, *reports = map(pathlib.Path, sys.argv[1:])
+    report = join(reports) if reports else read(directory)
     (directory / "gpu-check.json").write_text(json.dumps(report, indent=1) + "\n")
     (directory / "gpu-check.md").write_text(markdown(report))
     return exit_status(report)

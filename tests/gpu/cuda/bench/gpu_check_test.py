@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tarfile
@@ -17,7 +18,7 @@ NVIDIA_SMI = """#!/bin/sh
 case "$*" in
   -L) echo "GPU 0: False GPU (UUID: GPU-0)" ;;
   *utilization.gpu*) echo "1980, 2619, 99"; exec sleep 60 ;;
-  *) echo "False GPU, 1.2, 1000, 1980, 2619, 345, 2619, 700.00, 40, [N/A]" ;;
+  *) echo "False GPU, 1.2, 1000, 1980, 2619, 345, 2619, 700.00, 40, [N/A], GPU-${FALSE_GPU:-0}" ;;
 esac
 """
 
@@ -232,6 +233,55 @@ def check_early_end(directory):
     assert steps_of(report)["tests-test_cuda_kernels_on_gpu"] == "passed" and len(report["steps"]) == 5, report["steps"]
 
 
+def check_joined(directory):
+    """Calls on several machines make one report: of each step the last that ran, with its own measurements."""
+    place = Place(directory)
+    place.add(place.path / "compute-sanitizer", "#!/bin/sh\n")
+    place.add(place.path / "python3", '#!/bin/sh\ncase "$1" in *torch*|*transformers*) exit 0 ;; esac\n'
+                                      f'exec {sys.executable} "$@"\n')
+    carried = [directory / f"call-{number}" for number in range(4)]
+
+    def bench(value, status=0):
+        place.program("bench_cuda", f"echo '{measured('pages_from_host', value)}'\nexit {status}")
+
+    place.run("--only", "tests", "--carry", carried[0], FALSE_GPU="0")
+    bench(0.5)
+    place.run("--only", "kernels", "--carry", carried[1], FALSE_GPU="1")
+    bench(0.95)
+    place.run("--only", "kernels", "--carry", carried[2], FALSE_GPU="1")
+    place.program("bench_cuda", "exec sleep 60")  # hangs: neither better nor worse than what ran
+    place.run("--only", "kernels", "--carry", carried[3], "--seconds", "8", FALSE_GPU="2")
+    result, report = place.run("--join", *carried)
+    assert result.returncode == 3, result.stderr
+    assert steps_of(report) == {"tests-test_cuda_kernels_on_gpu": "passed", "tests-test_cuda_device_on_gpu": "passed",
+                                "kernels": "passed", "torch": "passed", "torch-attention": "passed"}, report["steps"]
+    assert [line["value"] for line in report["measurements"]] == [0.95], report["measurements"]
+    results = {goal["id"]: goal["result"] for goal in report["goals"]}
+    assert results["pages_from_host"] == "pass" and results["pages_to_host"] == "not run", results
+    assert "joined from 4 runs on 3 GPUs" in (place.out / "gpu-check.md").read_text()
+
+    other = json.loads((carried[1] / "gpu-check.json").read_text())
+    other["environment"]["gpu"] = "Other GPU"
+    (carried[1] / "gpu-check.json").write_text(json.dumps(other))
+    result, _ = place.run("--join", *carried)
+    assert result.returncode == 2 and "of one gpu" in result.stderr, result
+    result, _ = place.run("--join", directory)
+    assert result.returncode == 2 and "holds no report" in result.stderr, result
+    result, _ = place.run("--join")
+    assert result.returncode == 2 and "got none" in result.stderr, result
+
+
+def check_help(directory):
+    """The commands that --help shows name options and parts that there are, and files that are made."""
+    text = subprocess.run([ROOT / "scripts/gpu-check", "--help"], capture_output=True, text=True).stdout
+    script = (ROOT / "scripts/gpu-check").read_text()
+    options = set(re.findall(r"--[a-z-]+", "\n".join(re.findall(r"^ *(?:\[?--|scripts/gpu-check).*", text, re.M))))
+    assert {"--join", "--carry", "--only", "--build-only", "--continue"} <= options, options
+    for option in options:
+        assert f"    {option}) " in script, option
+    assert "set -uo" not in text and text.endswith("77 no GPU here.\n"), text[-200:]
+
+
 def check_carried(directory):
     """Of programs that were built elsewhere, the report has their commit, and their libraries are found."""
     place = Place(directory)
@@ -259,7 +309,8 @@ def check_missing_programs(directory):
 
 def main():
     for check in (check_without_gpu, check_everything_met, check_failures, check_continued, check_parts, check_limits,
-                  check_parts_one_by_one, check_early_end, check_carried, check_missing_programs):
+                  check_parts_one_by_one, check_early_end, check_joined, check_help,
+                  check_carried, check_missing_programs):
         with tempfile.TemporaryDirectory() as name:
             check(pathlib.Path(name))
 
