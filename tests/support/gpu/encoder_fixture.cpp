@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "tests/support/file_text.hpp"
+#include "tests/support/source_file.hpp"
 
 namespace troupe::test {
 namespace {
@@ -67,7 +68,7 @@ void EncoderFixture::write(const std::filesystem::path& model_dir) const {
 }
 
 std::vector<EncoderFixture> read_encoder_fixtures() {
-  const auto path = std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/encoders.json";
+  const auto path = source_file("tests/fixtures/encoders.json");
   std::vector<EncoderFixture> fixtures;
   for (const json& entry : json::parse(file_text(path))) {
     EncoderFixture fixture{

@@ -14,6 +14,8 @@
 #include "cuda_model.hpp"
 #include "generation.hpp"
 #include "tests/support/gpu/encoder_fixture.hpp"
+#include "tests/support/source_file.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace troupe {
 namespace {
@@ -105,6 +107,19 @@ constexpr double kF16Error = 5e-3;
 }  // namespace
 
 // One type a family: every kernel has its test in each type (tests/gpu/operators).
+TEST_CASE("cuda encoders: a program that was carried elsewhere reads the fixtures of the current directory") {
+  const test::TemporaryDirectory carried;
+  std::filesystem::create_directories(carried.path() / "tests/fixtures");
+  const auto fixtures = carried.write("tests/fixtures/encoders.json", "[]");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(carried.path());
+  const auto found = test::source_file("tests/fixtures/encoders.json", "/nowhere");
+  std::filesystem::current_path(before);
+  CHECK(std::filesystem::equivalent(found, fixtures));
+  CHECK(test::source_file("tests/fixtures/encoders.json") ==
+        std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/encoders.json");
+}
+
 TEST_CASE("cuda device: encoders of every family and head have the numbers of transformers") {
   constexpr std::pair<DataType, double> kTypes[] = {
       {DataType::kF32, kF32Error}, {DataType::kBF16, 0.05}, {DataType::kF16, kF16Error}};
