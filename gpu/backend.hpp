@@ -38,7 +38,7 @@ struct BackendSettings {
   std::uint32_t num_slots = 64;               // sequences that may run at once
   std::uint32_t max_batch_tokens = 512;
   std::uint32_t max_pages = 0;      // 0: as many as fit; a worker that follows another: as it had
-  std::uint32_t max_in_flight = 2;  // batches submitted and not yet done
+  std::uint32_t max_in_flight = 2;  // batches submitted and not yet done; CUDA: 0: as the plan says
   // the CPU backend
   bool deterministic = true;
   Quantization quantization = Quantization::kKeep;   // of a decoder's weights
@@ -61,7 +61,8 @@ struct BackendPlan {
   MemoryPlan memory;
   DataType compute_type = DataType::kF32;
   std::uint32_t context_length = 0;
-  std::uint32_t num_gpus = 0;  // of this machine; 0: the backend is no GPU's
+  std::uint32_t num_gpus = 0;       // of this machine; 0: the backend is no GPU's
+  std::uint32_t max_in_flight = 2;  // batches that its devices take before one is done
   std::string
       device;  // "cuda:0, NVIDIA H200 (sm_90, 139.8 GiB, driver 13.0)" or "cpu (2 threads, avx512-bf16)"
   std::string computation;  // all that decides a KV page's bytes but the files

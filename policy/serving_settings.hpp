@@ -80,8 +80,9 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
   static const std::vector<Setting<S>> table = {
       {"scheduler.max_batch_tokens", "--max-batch-tokens",
        "token budget of an iteration (0: 512 on the host, 2048 on a GPU)", &S::max_batch_tokens, 0, 65536},
-      {"scheduler.max_batch_sequences", "--max-batch-sequences", "sequences that run at once",
-       &S::max_batch_sequences, 1, 4096},
+      {"scheduler.max_batch_sequences", "--max-batch-sequences",
+       "sequences that run at once (auto: 64 on the host, 256 on a GPU)",
+       &S::max_batch_sequences, 1, 4096, {}, Unit::kNone, {}, nullptr, 0},
       {"scheduler.prefill_chunk", "--prefill-chunk",
        "most prompt tokens of one sequence in an iteration (0: 256 on the host, 2048 on a GPU)",
        &S::prefill_chunk, 0, 65536},
@@ -92,7 +93,9 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
        "an iteration with prompts takes at most so many times one that only decodes, and at least 32 "
        "prompt tokens; 0: as many as fit", &S::itl_factor, 0, 1000},
       {"scheduler.max_in_flight", "--max-in-flight",
-       "batches submitted and not yet done, for all of which a newcomer waits", &S::max_in_flight, 1, 16},
+       "batches submitted and not yet done, for all of which a newcomer waits (auto: 2, up to 4 on a GPU "
+       "whose batches take less time than the host's turn)",
+       &S::max_in_flight, 1, 16, {}, Unit::kNone, {}, nullptr, 0},
       {"scheduler.max_waiting", "--max-waiting",
        "requests that may wait; beyond, flows with most of them get 429", &S::max_waiting, 1, 65536},
       {"scheduler.max_queue_seconds", "--max-queue-seconds", "longest wait before 429",

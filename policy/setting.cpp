@@ -46,7 +46,7 @@ std::string joined(std::span<const std::string_view> words) {
 }
 
 std::string expected_number(const SettingRule& rule, std::string_view text) {
-  std::string expected = "expected a whole number";
+  std::string expected = rule.automatic ? "expected auto or a whole number" : "expected a whole number";
   if (rule.is_limited) expected += " from " + std::to_string(rule.minimum);
   if (rule.is_limited && rule.maximum != UINT64_MAX) expected += " to " + std::to_string(rule.maximum);
   if (rule.unit == SettingUnit::kBytes) expected += ", with KiB, MiB or GiB if you like";
@@ -55,6 +55,7 @@ std::string expected_number(const SettingRule& rule, std::string_view text) {
 
 // nullopt: it is none, or out of range.
 std::optional<std::uint64_t> number_of(const SettingRule& rule, std::uint64_t most, std::string_view text) {
+  if (text == kAutomatic && rule.automatic) return rule.automatic;
   const auto value = parse_number(text, rule.unit);
   const std::uint64_t least = rule.is_limited ? rule.minimum : 0;
   if (!value || *value < least || *value > std::min(most, rule.is_limited ? rule.maximum : kMostOfUnlimited))
@@ -152,8 +153,8 @@ struct Writer {
   const SettingRule& rule;
 
   std::string operator()(const bool* place) const { return *place ? "true" : "false"; }
-  std::string operator()(const std::uint32_t* place) const { return std::to_string(*place); }
-  std::string operator()(const std::uint64_t* place) const { return std::to_string(*place); }
+  std::string operator()(const std::uint32_t* place) const { return number(*place); }
+  std::string operator()(const std::uint64_t* place) const { return number(*place); }
   std::string operator()(const double* place) const {
     if (rule.unit == SettingUnit::kPercent) return std::to_string(std::llround(*place * 100));
     return shortest_text(*place);
@@ -163,6 +164,10 @@ struct Writer {
   }
   std::string operator()(const std::string* place) const { return *place; }
   std::string operator()(ChoicePlace place) const { return std::string(rule.choices[*place.index]); }
+
+  std::string number(std::uint64_t value) const {
+    return rule.automatic == value ? std::string(kAutomatic) : std::to_string(value);
+  }
 };
 
 }  // namespace

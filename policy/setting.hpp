@@ -52,8 +52,11 @@ struct SettingRule {
   std::span<const std::string_view> choices;
   SettingUnit unit = SettingUnit::kNone;
   std::optional<std::string> (*wrong)(std::string_view text) = nullptr;
-  bool is_limited = true;  // false: whatever minimum and maximum are
+  bool is_limited = true;                       // false: whatever minimum and maximum are
+  std::optional<std::uint64_t> automatic = {};  // the number that the text "auto" stands for
 };
+
+inline constexpr std::string_view kAutomatic = "auto";
 
 // The same without a range: a simulation, or a stored profile, may go beyond what people may set.
 inline SettingRule unlimited(SettingRule rule) {
@@ -103,10 +106,17 @@ struct Setting {
   SettingWords words = {};  // kPath: what is no path
   // Text: says what was expected if it will not do. Null: any will.
   std::optional<std::string> (*wrong)(std::string_view text) = nullptr;
+  // Whole numbers: "auto" is this one, which may be out of range.
+  std::optional<std::uint64_t> automatic = {};
 
   SettingRule rule() const {
     const auto num_choices = std::find(choices.begin(), choices.end(), "") - choices.begin();
-    return {minimum, maximum, std::span(choices).first(static_cast<std::size_t>(num_choices)), unit, wrong};
+    return {.minimum = minimum,
+            .maximum = maximum,
+            .choices = std::span(choices).first(static_cast<std::size_t>(num_choices)),
+            .unit = unit,
+            .wrong = wrong,
+            .automatic = automatic};
   }
   std::string environment_name() const { return troupe::environment_name(key); }
 

@@ -20,6 +20,8 @@ std::string gpu_name(std::size_t ordinal) { return "cuda:" + std::to_string(ordi
 class AllGpus final : public Backend {
  public:
   explicit AllGpus(Backends backends) : backends_(std::move(backends)), plan_(backends_.front()->plan()) {
+    for (const auto& backend : backends_)
+      plan_.max_in_flight = std::min(plan_.max_in_flight, backend->plan().max_in_flight);
     if (backends_.size() == 1) return;
     const std::string count = std::to_string(backends_.size()) + " GPUs such as ";
     plan_.device = count + plan_.device;

@@ -107,9 +107,11 @@ ChosenBackend make_cuda(const Options& asked) {
   }
   // --memory is that of each GPU.
   const BackendSettings settings = backend_settings(options);
-  if (!takes_all) return {.backend = make_backend(settings), .options = options, .is_child = is_child};
-  auto backend = make_backend_of_all_gpus(settings, asked.num_workers, make_backend);
-  options.num_workers = std::max(backend->plan().num_gpus, 1U);
+  std::unique_ptr<Backend> backend = takes_all
+                                         ? make_backend_of_all_gpus(settings, asked.num_workers, make_backend)
+                                         : make_backend(settings);
+  if (takes_all) options.num_workers = std::max(backend->plan().num_gpus, 1U);
+  if (options.serving.max_in_flight == 0) options.serving.max_in_flight = backend->plan().max_in_flight;
   return {.backend = std::move(backend), .options = options, .is_child = is_child};
 }
 
@@ -168,6 +170,10 @@ std::shared_ptr<CpuCores> make_cpu_cores(const Options& options) {
 Options with_device_numbers(Options options, DeviceKind kind) {
   const bool is_gpu = kind == DeviceKind::kGpu;
   if (options.num_workers == 0) options.num_workers = 1;
+  ServingSettings& serving = options.serving;
+  if (serving.max_batch_sequences == 0) serving.max_batch_sequences = default_sequences(kind);
+  // A GPU's backend knows how long its batches take at least.
+  if (serving.max_in_flight == 0 && !is_gpu) serving.max_in_flight = kDefaultInFlight;
   if (options.serving.max_batch_tokens == 0) options.serving.max_batch_tokens = is_gpu ? 2048 : 512;
   if (options.serving.prefill_chunk == 0)
     options.serving.prefill_chunk = std::min(is_gpu ? 2048U : 256U, options.serving.max_batch_tokens);

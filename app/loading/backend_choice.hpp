@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/loading/device_defaults.hpp"
 #include "app/options/options.hpp"
 #include "gpu/backend.hpp"
 #include "gpu/cpu/cpu_cores.hpp"
@@ -33,10 +34,9 @@ ChosenBackend choose_backend(const Options& options, std::shared_ptr<CpuCores> c
 // Cores for the models of these options.
 std::shared_ptr<CpuCores> make_cpu_cores(const Options& options);
 
-enum class DeviceKind : std::uint8_t { kCpu, kGpu };
-
-// Numbers that are 0 become what suits the device: one worker, and batches large enough for
-// prefill to be bound by arithmetic, small enough not to hold up decodes for long.
+// Numbers that are 0 become what suits the device: one worker, its sequences, and batches large enough for
+// prefill to be bound by arithmetic, small enough not to hold up decodes for long. A GPU's max_in_flight
+// stays 0 until its backend has been made.
 Options with_device_numbers(Options options, DeviceKind kind);
 
 // The part of the options that every backend has.

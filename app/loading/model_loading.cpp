@@ -12,9 +12,11 @@
 
 #include "actors/request/prompt/prompt_encoding.hpp"
 #include "app/loading/backend_choice.hpp"
+#include "app/loading/device_defaults.hpp"
 #include "app/loading/model_source.hpp"
 #include "app/options/configuration_error.hpp"
 #include "app/options/option_checks.hpp"
+#include "gpu/cpu/cpu_model.hpp"
 #include "gpu/model/gguf_file.hpp"
 #include "gpu/networks/network.hpp"
 #include "gpu/noop/noop_device.hpp"
@@ -42,7 +44,15 @@ void log_memory_plan(const BackendPlan& of_backend) {
        {"budget", shown_bytes(request.budget_bytes)}});
 }
 
-// Null: no host tier. Its memory is taken page by page when it is used.
+std::uint64_t host_memory_of(const Options& options, const BackendPlan& plan) {
+  if (options.cache_host_memory != kHostMemoryAuto) return options.cache_host_memory;
+  return host_tier_bytes({.kind = plan.num_gpus > 0 ? DeviceKind::kGpu : DeviceKind::kCpu,
+                          .device_kv_bytes = plan.memory.kv_bytes * options.num_workers,
+                          .available_bytes = available_memory_bytes(),
+                          .share = options.host_memory_share});
+}
+
+// Null: no host tier. Its memory is taken page by page when it is used; a GPU's backend pins it as a whole.
 std::shared_ptr<HostPages> make_host_pages(const Options& options, std::uint64_t page_bytes, bool is_shared) {
   if (page_bytes == 0) return nullptr;  // an encoder has none
   const auto num_pages =
@@ -91,7 +101,8 @@ void use_backend(const Options& options, std::shared_ptr<CpuCores> cores, Loaded
   model.device_summary = plan.summary;
   if (model.options.num_workers > 1)
     model.device_summary += ", " + std::to_string(model.options.num_workers) + " workers";
-  model.host_pages = make_host_pages(options, plan.memory.request.page_bytes, chosen.is_child);
+  model.options.cache_host_memory = host_memory_of(model.options, plan);
+  model.host_pages = make_host_pages(model.options, plan.memory.request.page_bytes, chosen.is_child);
   model.make_device = [backend = chosen.backend, host_pages = model.host_pages](WorkerId worker) {
     return backend->make_device(host_pages, worker);
   };

@@ -71,7 +71,9 @@ class ModelSet {
     // The free memory of a GPU is not known here, so "auto" is the CPU.
     if (options.device == "auto") options.device = "cpu";
     options.memory_bytes = memory_bytes;
-    options.cache_host_memory = part_of(options_.cache_host_memory, host_share);
+    options.host_memory_share = host_share;
+    if (options.cache_host_memory != kHostMemoryAuto)
+      options.cache_host_memory = part_of(options_.cache_host_memory, host_share);
     models_[index] = load_model(options, cores_);
     // CPU workers share one budget, each GPU has its own. Shared weights are counted once a worker.
     const Options& in_force = models_[index]->options;

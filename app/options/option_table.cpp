@@ -23,7 +23,7 @@ Entries options_of(std::span<const Setting<Part>> table, Find part) {
     const SettingField<Options> field(
         [part, of_part = setting.field](Options& options) { return of_part.in(part(options)); });
     entries.push_back({setting.key, setting.flag, setting.help, field, setting.minimum, setting.maximum,
-                       setting.choices, setting.unit, setting.words, setting.wrong});
+                       setting.choices, setting.unit, setting.words, setting.wrong, setting.automatic});
   }
   return entries;
 }
@@ -147,8 +147,9 @@ Entries serving_options() {
 Entries cache_options() {
   return {
       {"cache.host_memory", "--cache-host-memory",
-       "memory for KV that had to leave the device, at most; 0 for none",
-       &Options::cache_host_memory, 0, UINT64_MAX, {}, Unit::kBytes},
+       "memory for KV that had to leave the device, at most; 0 for none (auto: 1GiB on the host; for GPUs "
+       "twice their KV, a quarter of what the host has available at most)",
+       &Options::cache_host_memory, 0, UINT64_MAX, {}, Unit::kBytes, {}, nullptr, kHostMemoryAuto},
       {"cache.disk_space", "--cache-disk-space",
        "disk space for KV in the store's directory, at most: conversations stay warm when the "
        "server is started anew; 0 for none",

@@ -20,6 +20,8 @@ namespace troupe {
 
 // Comes with the programs (telemetry/shipped_path.hpp).
 inline constexpr const char* kDemoModel = "models/demo";
+// As much as suits device, model and machine: host_tier_bytes().
+inline constexpr std::uint64_t kHostMemoryAuto = UINT64_MAX;
 
 struct Options {
   // [model], or a [[model]] each; there is always one.
@@ -61,9 +63,14 @@ struct Options {
   std::string cuda_completion = "poll";
   bool cuda_graphs = true;
   // [scheduler] and, of [cache], what the core decides by. 0: what suits the device.
-  ServingSettings serving = {.max_batch_tokens = 0, .prefill_chunk = 0, .keep_for = std::chrono::days(7)};
+  ServingSettings serving = {.max_batch_tokens = 0,
+                             .max_batch_sequences = 0,
+                             .prefill_chunk = 0,
+                             .max_in_flight = 0,
+                             .keep_for = std::chrono::days(7)};
   // [cache]
-  std::uint64_t cache_host_memory = 1ULL << 30;
+  std::uint64_t cache_host_memory = kHostMemoryAuto;
+  double host_memory_share = 1;  // no option: of what kHostMemoryAuto has for all models
   std::uint64_t cache_disk_space = 4ULL << 30;
   bool cache_measure = true;
   std::uint64_t cache_link_bandwidth = 0;  // bytes a second; 0: as fast as memory

@@ -38,7 +38,8 @@ TROUPE_FIELDS(BackendSettings, model_dir, compute_type, memory_budget_bytes, num
 TROUPE_FIELDS(MemoryRequest, weight_bytes, table_bytes, arena_bytes, workspace_bytes, graph_bytes, page_bytes,
               slot_bytes, page_size, num_slots, context_length, max_pages, budget_bytes)
 TROUPE_FIELDS(MemoryPlan, request, num_pages, slots_bytes, kv_bytes, total_bytes)
-TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, num_gpus, device, computation, summary)
+TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, num_gpus, max_in_flight, device, computation,
+              summary)
 TROUPE_FIELDS(CellType, name, state, result, vector_size, priority)
 TROUPE_FIELDS(DeviceDescription, name, page_size, num_pages, num_host_pages, num_slots, max_batch_tokens,
               context_length, vocabulary_size, max_penalized_tokens, cells)

@@ -26,6 +26,7 @@ class CudaBackend final : public Backend {
              .compute_type = cuda_plan_->compute_type,
              .context_length = cuda_plan_->context_length,
              .num_gpus = static_cast<std::uint32_t>(gpu.num_gpus),
+             .max_in_flight = cuda_plan_->settings.max_in_flight,
              .device = to_string(gpu),
              .computation = "cuda, " + type + ", " + gpu.name + ", cuBLASLt " +
                             std::to_string(CublasProducts::version()),

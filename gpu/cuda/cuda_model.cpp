@@ -10,6 +10,7 @@
 
 #include "gpu/cuda/gemm/cublas_products.hpp"
 #include "gpu/cuda/gemm/product_setup.hpp"
+#include "gpu/cuda/in_flight_depth.hpp"
 #include "gpu/cuda/kernels/attention/paged_attention.hpp"
 #include "gpu/cuda/kernels/gemm/few_token_input.hpp"
 #include "gpu/cuda/lowering.hpp"
@@ -179,6 +180,14 @@ MemoryPlan divide_memory(const CudaModelPlan& plan) {
            settings.memory_budget_bytes != 0 ? std::min(settings.memory_budget_bytes, in_reach) : in_reach});
 }
 
+std::uint32_t depth_of(const CudaModelPlan& plan) {
+  const Program decode = plan.network->build_program(0, {1, 1}, plan.compute_type);
+  return in_flight_depth(
+      least_time({.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
+                  .bytes_per_second = plan.gpu.bytes_per_second,
+                  .num_kernels = static_cast<std::uint32_t>(lower(decode, plan.compute_type).steps.size())}));
+}
+
 DeviceMemory copied_rotary_table(const CudaModelPlan& plan) {
   if (!plan.has_pages()) return DeviceMemory(0);
   const RotaryTable table(rotary_parameters(plan.network->shapes(), plan.context_length));
@@ -202,7 +211,6 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
   CudaModelPlan plan{.settings = settings};
   if (settings.num_slots == 0 || settings.max_batch_tokens == 0)
     throw std::runtime_error("num_slots and max_batch_tokens must be at least 1");
-  plan.settings.max_in_flight = std::max(settings.max_in_flight, 1U);
   plan.network = load_network(settings.model_dir);
   plan.cell = plan.network->cells().front();
   if (plan.network->source()) throw std::runtime_error(settings.model_dir + ": " + kNoSources);
@@ -226,6 +234,7 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
     bound_sequences(plan);
   }
   plan.arena_bytes = arena_bytes(plan);
+  if (settings.max_in_flight == 0) plan.settings.max_in_flight = depth_of(plan);
   plan.memory = divide_memory(plan);
   return plan;
 }

@@ -57,6 +57,20 @@ TEST_CASE("settings: a choice is one of its words") {
   CHECK(set(settings, "--cache-policy", "fifo") == "expected one of value, lru, none, got 'fifo'");
 }
 
+TEST_CASE("settings: what is left to the device is auto, and no number that may be asked for") {
+  ServingSettings settings;
+  for (const char* flag : {"--max-batch-sequences", "--max-in-flight"}) {
+    CHECK(set(settings, flag, "3") == "");
+    CHECK(text(settings, flag) == "3");
+    CHECK(set(settings, flag, "auto") == "");
+    CHECK(text(settings, flag) == "auto");
+  }
+  CHECK(settings.max_batch_sequences == 0);
+  CHECK(settings.max_in_flight == 0);
+  CHECK(set(settings, "--max-in-flight", "0") == "expected auto or a whole number from 1 to 16, got '0'");
+  CHECK(set(settings, "--look-ahead-pages", "auto") == "expected a whole number from 0 to 64, got 'auto'");
+}
+
 TEST_CASE("settings: a number that the struct can't hold is refused, limited or not") {
   ServingSettings settings;
   const auto& setting = setting_of("--max-waiting");

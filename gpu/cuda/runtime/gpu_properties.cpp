@@ -30,6 +30,15 @@ int count_gpus(int driver_version, int runtime_version) {
   return count;
 }
 
+// Two transfers a clock, as all memories of today's GPUs.
+std::uint64_t memory_rate(int ordinal) {
+  int kilohertz = 0, bus_bits = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, ordinal));
+  CUDA_CHECK(cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, ordinal));
+  return 2 * std::uint64_t{1000} * static_cast<std::uint64_t>(kilohertz) *
+         static_cast<std::uint64_t>(bus_bits) / 8;
+}
+
 }  // namespace
 
 GpuProperties use_gpu(int ordinal) {
@@ -48,6 +57,7 @@ GpuProperties use_gpu(int ordinal) {
   if (gpu.compute_capability < kLowestCapability)
     throw std::runtime_error(gpu.name + " has compute capability " + std::to_string(properties.major) + "." +
                              std::to_string(properties.minor) + ", needed is 8.0");
+  gpu.bytes_per_second = memory_rate(ordinal);
   CUDA_CHECK(cudaSetDevice(ordinal));
   CUDA_CHECK(cudaFree(nullptr));  // makes the context
   std::size_t free_bytes = 0;

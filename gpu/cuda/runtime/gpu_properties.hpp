@@ -16,7 +16,8 @@ struct GpuProperties {
   int driver_version = 0;   // CUDA's highest that the driver knows: 13000
   int runtime_version = 0;  // of the build
   std::uint64_t total_bytes = 0;
-  std::uint64_t free_bytes = 0;  // now, this process's context taken off
+  std::uint64_t free_bytes = 0;        // now, this process's context taken off
+  std::uint64_t bytes_per_second = 0;  // of its memory, at most; 0: the driver does not say
 };
 
 // Makes the GPU the calling thread's, and its context if there is none yet.

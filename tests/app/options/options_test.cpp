@@ -261,12 +261,30 @@ TEST_CASE("options: numbers of batches that are left to the device are the devic
   CHECK(with_device_numbers(asked, DeviceKind::kCpu).serving.prefill_chunk == 256);
   CHECK(with_device_numbers(asked, DeviceKind::kGpu).serving.max_batch_tokens == 2048);
   CHECK(with_device_numbers(asked, DeviceKind::kGpu).serving.prefill_chunk == 2048);
+  CHECK(with_device_numbers(asked, DeviceKind::kCpu).serving.max_batch_sequences == 64);
+  CHECK(with_device_numbers(asked, DeviceKind::kGpu).serving.max_batch_sequences == 256);
+  CHECK(with_device_numbers(asked, DeviceKind::kCpu).serving.max_in_flight == 2);
+  CHECK(with_device_numbers(asked, DeviceKind::kGpu).serving.max_in_flight == 0);  // its backend's
   const Options named =
       resolve_options({.file = {}, .environment = {}, .flags = {{"--max-batch-tokens", "100"}}});
   for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kGpu}) {
     CHECK(with_device_numbers(named, kind).serving.max_batch_tokens == 100);
     CHECK(with_device_numbers(named, kind).serving.prefill_chunk == 100);
   }
+}
+
+TEST_CASE("options: memory of the host tier is auto, none, or as much as is said") {
+  const auto asked = [](const char* text) {
+    return resolve_options(of_flags({{"--cache-host-memory", text}})).cache_host_memory;
+  };
+  CHECK(asked("auto") == kHostMemoryAuto);
+  CHECK(Options{}.cache_host_memory == kHostMemoryAuto);
+  CHECK(asked("0") == 0);
+  CHECK(asked("2GiB") == std::uint64_t{2} << 30);
+  const TemporaryFile file("[cache]\nhost_memory = \"auto\"\n[scheduler]\nmax_in_flight = \"auto\"\n");
+  CHECK(resolve_options({.file = file.path(), .environment = {}, .flags = {}}).cache_host_memory ==
+        kHostMemoryAuto);
+  CHECK(contains(refusal(of_flags({{"--cache-host-memory", "all"}})), "expected auto or a whole number"));
 }
 
 TEST_CASE("options: workers divide the threads, and none is bound to a core") {
