@@ -26,7 +26,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from live_server import ROOT, Server  # noqa: E402
+from live_server import ROOT  # noqa: E402
+from measured_server import measured_server  # noqa: E402
 from measurements import fast_directory, not_run, record  # noqa: E402
 from random_llama import write_tokenizer  # noqa: E402
 
@@ -41,6 +42,7 @@ SHARPNESS = 3.0  # of random queries and keys, so that attention has something t
 BOUND = {"bf16": 2e-2, "f32": 2e-4}  # of relative errors
 NUM_NEW = 16
 MODEL_BYTES = 4 << 30  # more than any of them
+SERVER_MEMORY = "8GiB"  # of any of them; transformers' logits of --long tokens need 2 GB while the server runs
 
 
 class Model:
@@ -197,8 +199,10 @@ def compare(torch, model, arguments):
     expected = [expected_tokens(torch, model, prompt, arguments) for prompt in prompts]
     options = ["--device", arguments.device, "--compute-type", arguments.type, "--max-batch-sequences", "64",
                "--max-batch-tokens", "512", "--max-queue-seconds", "300"]
-    with Server(arguments.troupe, options, model.directory, ready_seconds=180,
-                library_path=arguments.library_path) as server:
+    if arguments.cuda_library:
+        options += ["--cuda-library", arguments.cuda_library]
+    with measured_server(arguments.troupe, model.directory, options, SERVER_MEMORY,
+                         library_path=arguments.library_path) as server:
         error, largest, count, deviation = relative_error(torch, model, [*prompts, long_prompt], server.port, arguments)
         together = greedy_texts(server.port, prompts)
         alone = [greedy_texts(server.port, [prompt])[0] for prompt in prompts[:arguments.alone]]
@@ -217,6 +221,8 @@ def parse():
     parser.add_argument("--troupe", type=pathlib.Path, default=ROOT / "build/release/app/troupe")
     parser.add_argument("--library-path", help="LD_LIBRARY_PATH of the server alone")
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--torch-device", help="transformers' (default: --device, which is then a GPU, or cpu)")
+    parser.add_argument("--cuda-library", help="the server's: the interpreter's, to try this without a GPU")
     parser.add_argument("--type", choices=BOUND, default="bf16")
     parser.add_argument("--shape", choices=SHAPES, default="8b")
     parser.add_argument("--models", nargs="+", choices=MAKERS, default=list(MAKERS))
@@ -237,11 +243,10 @@ def main():
     except ImportError as error:
         print(f"torch or transformers cannot be imported ({error})", file=sys.stderr)
         return 77
-    is_gpu = arguments.device.startswith("cuda")
-    if is_gpu and not torch.cuda.is_available():
+    arguments.torch_device = arguments.torch_device or (arguments.device if "cuda" in arguments.device else "cpu")
+    if arguments.torch_device.startswith("cuda") and not torch.cuda.is_available():
         print("torch finds no GPU", file=sys.stderr)
         return 77
-    arguments.torch_device = arguments.device if is_gpu else "cpu"
     arguments.torch_type = {"bf16": torch.bfloat16, "f32": torch.float32}[arguments.type]
     status = 0
     for make in (MAKERS[name] for name in arguments.models):

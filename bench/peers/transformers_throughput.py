@@ -24,7 +24,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import http_streams  # noqa: E402
-from live_server import DEMO_MODEL, ROOT, Server  # noqa: E402
+from live_server import DEMO_MODEL, ROOT  # noqa: E402
+from measured_server import measured_server  # noqa: E402
 from measurements import fast_directory, not_run, record  # noqa: E402
 
 MEAN_PROMPT, MEAN_ANSWER, SPREAD, LONGEST = 202, 179, 1.0, 1024
@@ -72,8 +73,8 @@ def measure_troupe(arguments, model, requests):
     options = ["--device", arguments.device, "--compute-type", "bf16", "--max-batch-sequences", "256",
                "--max-batch-tokens", "2048", "--max-waiting", "2000", "--max-queue-seconds", "600"]
     try:
-        with Server(arguments.troupe, options, model, ready_seconds=120,
-                    library_path=arguments.library_path) as server:
+        with measured_server(arguments.troupe, model, options, "0", ready_seconds=120,
+                             library_path=arguments.library_path) as server:
             http_streams.throughput(server.port, requests[:16])  # warm
             at_once = http_streams.throughput(server.port, requests)
             four, itl = http_streams.stream(server.port, requests[:40], 4)
