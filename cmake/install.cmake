@@ -5,6 +5,7 @@
 include(GNUInstallDirs)
 install(TARGETS troupe troupe-loadgen RUNTIME)
 install(DIRECTORY models/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe/models)
+install(DIRECTORY configs/gpus DESTINATION ${CMAKE_INSTALL_DATADIR}/troupe/configs)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 if(TARGET troupe_cuda_backend)
   # As it was linked: it finds cuBLASLt where the toolkit is. Not in the package, for no package has that.

@@ -18,6 +18,7 @@
 #include "gpu/cuda_library.hpp"
 #include "store/state_directory.hpp"
 #include "telemetry/log.hpp"
+#include "telemetry/shipped_path.hpp"
 
 namespace troupe {
 namespace {
@@ -53,6 +54,8 @@ std::string no_library(const std::filesystem::path& library) {
   return "there is no CUDA backend, " + library.string() + " is missing";
 }
 
+// Comes with the programs, once measured on a GPU (docs/results/cuda.md).
+constexpr const char* kShippedProductChoices = "configs/gpus";
 constexpr const char* kAllGpus = "cuda:all";
 constexpr const char* kKvTypeOnCpu = "--kv-type: KV in 8 bits is kept on the CPU only, with --device cpu";
 constexpr const char* kActivationsOnCpu =
@@ -215,6 +218,7 @@ BackendSettings backend_settings(const Options& options) {
   settings.completion = completion_signal(options.cuda_completion);
   settings.uses_graphs = options.cuda_graphs;
   settings.product_choices = kept_directory(options);
+  settings.shipped_product_choices = shipped_path(kShippedProductChoices).string();
   if (!settings.product_choices.empty()) settings.kept_weights = settings.product_choices + "/weights";
   settings.kept_weights_bytes = options.weights_disk_space;
   return settings;

@@ -79,6 +79,8 @@ def measure_troupe(arguments, model, requests):
             at_once = http_streams.throughput(server.port, requests)
             four, itl = http_streams.stream(server.port, requests[:40], 4)
             one, _ = http_streams.stream(server.port, requests[:arguments.one_stream], 1)
+            if arguments.keep_choices:
+                shutil.copy(server.store / "product-choices.json", arguments.keep_choices)
     except (RuntimeError, OSError, SystemExit) as error:
         return not_run("troupe", f"{type(error).__name__}: {error}")
     record("troupe_at_once", "troupe, 1,000 requests at once", at_once, "tokens/s", shape=arguments.shape)
@@ -154,6 +156,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--troupe", type=pathlib.Path, default=ROOT / "build/release/app/troupe")
     parser.add_argument("--library-path", help="LD_LIBRARY_PATH of the server alone")
+    parser.add_argument("--keep-choices", type=pathlib.Path, help="where to leave how products are computed fastest")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--shape", choices=SHAPES, default="8b")
     parser.add_argument("--requests", type=int, default=1000)

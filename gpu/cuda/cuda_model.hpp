@@ -54,7 +54,7 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings);
 
 struct CudaModel {
   // Loads, and measures products where plan.settings.product_choices says so, or
-  // takes what was measured before. Throws std::runtime_error. `news` tells
+  // takes what was measured before or is shipped. Throws std::runtime_error. `news` tells
   // of an error in the file of choices.
   CudaModel(const CudaModelPlan& plan, std::string& news);
 

@@ -24,7 +24,8 @@ def main():
         run(cmake, "--install", build, "--prefix", prefix)
         for name in ("bin/troupe", "bin/troupe-loadgen", "share/man/man1/troupe.1.gz", "share/man/man1/troupe-loadgen.1.gz",
                      "share/bash-completion/completions/troupe", "share/zsh/vendor-completions/_troupe",
-                     "share/fish/vendor_completions.d/troupe.fish", "share/doc/troupe/copyright"):
+                     "share/fish/vendor_completions.d/troupe.fish", "share/doc/troupe/copyright",
+                     "share/troupe/configs/gpus/product-choices.json"):
             assert (prefix / name).is_file(), name
         unit = (prefix / "lib/systemd/system/troupe.service").read_text()
         configuration = prefix / "etc/troupe/troupe.toml"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/gemm/product_choices.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -23,9 +24,10 @@ namespace {
 using Json = nlohmann::json;
 
 // Also counts changes of the own kernels that make old measurements wrong.
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostChoices = 8192;
+constexpr std::size_t kMostDevices = 16;
 constexpr double kLongest = 1e9;  // microseconds
 
 std::string hex(std::uint64_t value) {
@@ -40,7 +42,6 @@ Json json_of(const ProductDevice& device) {
   return {{"name", device.name},
           {"compute_capability", device.compute_capability},
           {"num_multiprocessors", device.num_multiprocessors},
-          {"driver_version", device.driver_version},
           {"cublas_version", device.cublas_version},
           {"workspace_bytes", device.workspace_bytes}};
 }
@@ -169,30 +170,61 @@ std::optional<ProductChoices> choices_of(const Json& list, const ProductDevice& 
   return choices;
 }
 
+// Of a file whose text is damaged, or of another format, none.
+std::optional<Json> devices_of(const std::string& text) {
+  const Json file = Json::parse(text, nullptr, false);
+  if (!file.is_object() || member(file, "format") != kFormat || !member(file, "devices").is_array())
+    return std::nullopt;
+  return std::make_optional<Json>(member(file, "devices"));
+}
+
+std::string file_text(const Json& parts) {
+  return Json{{"format", kFormat}, {"devices", parts}}.dump(1) + "\n";
+}
+
+// Parts of other devices, as they are: their starts judge them.
+Json parts_of_others(int directory, const Json& device) {
+  Json others = Json::array();
+  std::optional<std::string> text;
+  try {
+    text = read_kept_file(directory, kProductChoicesFile, kMostBytes);
+  } catch (const std::runtime_error&) {  // replaced, if it can be
+  }
+  const auto devices = text ? devices_of(*text) : std::nullopt;
+  if (!devices) return others;
+  for (const Json& part : *devices)
+    if (part.is_object() && member(part, "device").is_object() && member(part, "device") != device)
+      others.push_back(part);
+  return others;
+}
+
 }  // namespace
 
 std::optional<ProductChoices> read_product_choices(int directory, const ProductDevice& device) {
   const auto text = read_kept_file(directory, kProductChoicesFile, kMostBytes);
   if (!text) return std::nullopt;
-  const Json file = Json::parse(*text, nullptr, false);
-  if (!file.is_object() || member(file, "format") != kFormat)
-    throw std::runtime_error("expected JSON of format " + std::to_string(kFormat));
-  if (member(file, "device") != json_of(device))
-    throw std::runtime_error("measured on another device, driver or version of cuBLASLt");
-  auto choices = choices_of(member(file, "choices"), device);
+  const auto devices = devices_of(*text);
+  if (!devices) throw std::runtime_error("expected JSON of format " + std::to_string(kFormat));
+  const Json wanted = json_of(device);
+  const auto part = std::find_if(devices->begin(), devices->end(), [&](const Json& json) {
+    return json.is_object() && member(json, "device") == wanted;
+  });
+  if (part == devices->end()) return std::nullopt;
+  auto choices = choices_of(member(*part, "choices"), device);
   if (!choices) throw std::runtime_error("expected a list of products, each once, and their kernels");
-  if (member(file, "checksum") != checksum_of(list_of(*choices)))
+  if (member(*part, "checksum") != checksum_of(list_of(*choices)))
     throw std::runtime_error("expected choices that match their checksum");
   return choices;
 }
 
 void write_product_choices(int directory, const ProductDevice& device, const ProductChoices& choices) {
   Json list = list_of(choices);
-  const Json json = {{"format", kFormat},
-                     {"device", json_of(device)},
-                     {"checksum", checksum_of(list)},
-                     {"choices", std::move(list)}};
-  replace_kept_file(directory, kProductChoicesFile, json.dump(1) + "\n");
+  Json parts = parts_of_others(directory, json_of(device));
+  parts.push_back(
+      {{"device", json_of(device)}, {"checksum", checksum_of(list)}, {"choices", std::move(list)}});
+  while (parts.size() > 1 && (parts.size() > kMostDevices || file_text(parts).size() > kMostBytes))
+    parts.erase(0);
+  replace_kept_file(directory, kProductChoicesFile, file_text(parts));
 }
 
 }  // namespace troupe::cuda

@@ -11,12 +11,9 @@ namespace troupe::cuda {
 ProductDevice product_device(int device, std::size_t workspace_bytes) {
   cudaDeviceProp properties{};
   CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
-  int driver_version = 0;
-  CUDA_CHECK(cudaDriverGetVersion(&driver_version));
   return {.name = properties.name,
           .compute_capability = properties.major * 10 + properties.minor,
           .num_multiprocessors = properties.multiProcessorCount,
-          .driver_version = driver_version,
           .cublas_version = CublasProducts::version(),
           .workspace_bytes = workspace_bytes};
 }

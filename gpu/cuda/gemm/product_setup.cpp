@@ -172,13 +172,24 @@ class TuningLock {
   bool is_held_ = false;
 };
 
-ProductChoices kept_choices(const Directory& directory, const ProductDevice& device, std::string& news) {
+// None where there is no directory, no file or nothing of this device.
+ProductChoices choices_in(const Directory& directory, const ProductDevice& device, std::string& news) {
+  if (directory.descriptor() < 0) return {};
   try {
     return read_product_choices(directory.descriptor(), device).value_or(ProductChoices{});
   } catch (const std::runtime_error& error) {
     news = error.what();
     return {};
   }
+}
+
+// Choices that differ from shipped ones, or that these lack: a newer file of theirs is then heeded.
+ProductChoices measured_here(const ProductChoices& choices, const ProductChoices& shipped) {
+  ProductChoices measured;
+  for (const auto& [shape, choice] : choices)
+    if (const auto found = shipped.find(shape); found == shipped.end() || found->second != choice)
+      measured.emplace(shape, choice);
+  return measured;
 }
 
 }  // namespace
@@ -195,15 +206,17 @@ bool can_use_own_kernel(const ProductShape& shape) {
 
 ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& weights, std::string& news) {
   const std::string& path = plan.settings.product_choices;
-  if (path.empty()) return {};
+  const ProductDevice device = product_device(plan.gpu.ordinal, kProductWorkspaceBytes);
+  const ProductChoices shipped = choices_in(Directory(plan.settings.shipped_product_choices), device, news);
+  if (path.empty()) return shipped;
   const Directory directory(path);
   if (directory.descriptor() < 0) {
     news = path + ": " + std::strerror(errno);
-    return {};
+    return shipped;
   }
   const TuningLock lock(directory);
-  const ProductDevice device = product_device(plan.gpu.ordinal, kProductWorkspaceBytes);
-  ProductChoices choices = kept_choices(directory, device, news);
+  ProductChoices choices = choices_in(directory, device, news);
+  choices.insert(shipped.begin(), shipped.end());  // what was measured on this machine counts
   const auto products = products_of(plan, weights);
   ProductRuns runs(products);
   ProductTimer timer(runs.stream());
@@ -216,7 +229,7 @@ ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& w
                     choices);
   if (report.num_measured > 0 && lock.may_write()) {
     try {
-      write_product_choices(directory.descriptor(), device, choices);
+      write_product_choices(directory.descriptor(), device, measured_here(choices, shipped));
     } catch (const std::runtime_error& error) {
       news = error.what();
     }

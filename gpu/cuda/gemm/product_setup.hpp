@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel computes each of a network's products: as measured before, or
+// Which kernel computes each of a network's products: as measured before, as shipped, or
 // measured now, the products of decode steps and of large prefills first.
 #pragma once
 
@@ -18,8 +18,8 @@ inline constexpr std::chrono::milliseconds kProductTuningTime{1000};
 // True if kernels/few_token_product.hpp can compute the shape.
 bool can_use_own_kernel(const ProductShape& shape);
 
-// None if plan.settings.product_choices, a directory, is empty. Measurements
-// are stored there; `news` tells of an error in that. Takes device memory and
+// As shipped, or none, if plan.settings.product_choices, a directory, is empty. Measurements
+// are stored there; `news` tells of an error in either. Takes device memory and
 // gives it back. Throws CudaError, CublasError.
 ProductChoices choose_products(const CudaModelPlan& plan, const DeviceWeights& weights, std::string& news);
 

@@ -11,6 +11,8 @@
 #include <iterator>
 #include <stdexcept>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -22,7 +24,6 @@ namespace {
 const ProductDevice kDevice{.name = "NVIDIA H200",
                             .compute_capability = 90,
                             .num_multiprocessors = 132,
-                            .driver_version = 13000,
                             .cublas_version = 130100,
                             .workspace_bytes = 32 << 20};
 
@@ -95,7 +96,7 @@ TEST_CASE("product choices: what is written is read again") {
   CHECK(std::distance(std::filesystem::directory_iterator(file.path().parent_path()), {}) == 1);
 }
 
-TEST_CASE("product choices: another device's, driver's or library's are not taken") {
+TEST_CASE("product choices: another device's or library's are not taken") {
   ChoicesFile file;
   write_product_choices(file.directory(), kDevice, some_choices());
   const auto is_taken = [&](auto change) {
@@ -107,9 +108,67 @@ TEST_CASE("product choices: another device's, driver's or library's are not take
   CHECK_FALSE(is_taken([](ProductDevice& device) { device.name = "NVIDIA H100"; }));
   CHECK_FALSE(is_taken([](ProductDevice& device) { device.compute_capability = 80; }));
   CHECK_FALSE(is_taken([](ProductDevice& device) { device.num_multiprocessors = 60; }));
-  CHECK_FALSE(is_taken([](ProductDevice& device) { device.driver_version = 12090; }));
   CHECK_FALSE(is_taken([](ProductDevice& device) { device.cublas_version = 130003; }));
   CHECK_FALSE(is_taken([](ProductDevice& device) { device.workspace_bytes = 1 << 20; }));
+}
+
+TEST_CASE("product choices: a file holds those of several devices and versions") {
+  ChoicesFile file;
+  ProductDevice other = kDevice;
+  other.cublas_version = 130200;
+  ProductChoices of_other = some_choices();
+  of_other.erase(of_other.begin());
+  write_product_choices(file.directory(), kDevice, some_choices());
+  CHECK(file.problem(other) == "nothing there");
+  write_product_choices(file.directory(), other, of_other);
+  CHECK(read_product_choices(file.directory(), kDevice) == some_choices());
+  CHECK(read_product_choices(file.directory(), other) == of_other);
+  write_product_choices(file.directory(), kDevice, {});  // in the old ones' place
+  CHECK(read_product_choices(file.directory(), kDevice) == ProductChoices{});
+  CHECK(read_product_choices(file.directory(), other) == of_other);
+  // Damage of one is not the other's.
+  file.replace("abcdef0123456789", "abcdef0123456788");
+  CHECK(file.problem(other) == kWrongChecksum);
+  CHECK(file.problem() == "");
+}
+
+TEST_CASE("product choices: of too many devices the oldest go") {
+  ChoicesFile file;
+  ProductDevice device = kDevice;
+  for (std::size_t version = 0; version < 20; ++version) {
+    device.cublas_version = version;
+    write_product_choices(file.directory(), device, some_choices());
+  }
+  for (std::size_t version = 0; version < 20; ++version) {
+    device.cublas_version = version;
+    CHECK(file.problem(device) == (version < 4 ? "nothing there" : ""));
+  }
+}
+
+TEST_CASE("product choices: a file that can't be read is replaced") {
+  ChoicesFile file;
+  for (const std::string& text : {std::string("{\"format\": "), std::string((4 << 20) + 1, ' '),
+                                  std::string("{\"format\": 3, \"devices\": [1, {}, {\"device\": 2}]}")}) {
+    file.set_text(text);
+    write_product_choices(file.directory(), kDevice, some_choices());
+    CHECK(read_product_choices(file.directory(), kDevice) == some_choices());
+  }
+}
+
+TEST_CASE("product choices: what comes with the programs is in order") {
+  const std::filesystem::path folder = TROUPE_SOURCE_DIR "/configs/gpus";
+  const auto file = nlohmann::json::parse(test::file_text(folder / kProductChoicesFile));
+  CHECK(file.at("format") == 3);
+  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (const auto& part : file.at("devices")) {
+    const auto& device = part.at("device");
+    CHECK(read_product_choices(directory, {.name = device.at("name"),
+                                           .compute_capability = device.at("compute_capability"),
+                                           .num_multiprocessors = device.at("num_multiprocessors"),
+                                           .cublas_version = device.at("cublas_version"),
+                                           .workspace_bytes = device.at("workspace_bytes")}));
+  }
+  ::close(directory);
 }
 
 TEST_CASE("product choices: a file cut anywhere is none") {
@@ -118,7 +177,7 @@ TEST_CASE("product choices: a file cut anywhere is none") {
   const std::string whole = file.text();
   for (std::size_t length = 0; length + 1 < whole.size(); length += 7) {
     file.set_text(whole.substr(0, length));
-    CHECK(file.problem() == "expected JSON of format 2");
+    CHECK(file.problem() == "expected JSON of format 3");
   }
 }
 
@@ -140,19 +199,19 @@ TEST_CASE("product choices: damage is noticed, one digit of an algorithm too") {
   CHECK(problem_after("\"bf16\"", "\"i32\"") == kNoList);
   CHECK(problem_after("\"tokens\": 64", "\"tokens\": 63") == kNoList);  // no bin
   CHECK(problem_after("\"tokens\": 64", "\"tokens\": 68719476736") == kNoList);
-  CHECK(problem_after("\"format\": 2", "\"format\": 1") == "expected JSON of format 2");
+  CHECK(problem_after("\"format\": 3", "\"format\": 2") == "expected JSON of format 3");
 }
 
 TEST_CASE("product choices: whatever else lies there is no choice either") {
   ChoicesFile file;
-  for (const std::string text : {"", "[]", "null", "{\"format\": 2}", "\xFF\xFE"}) {
+  for (const std::string text : {"", "[]", "null", "{\"format\": 3}", "\xFF\xFE"}) {
     file.set_text(text);
     CHECK_FALSE(file.problem().empty());
   }
   file.set_text(std::string((4 << 20) + 1, ' '));
   CHECK(file.problem() == "expected at most 4194304 bytes, got more");
-  file.set_text("{\"format\": 2, \"choices\": " + std::string(1 << 20, '['));
-  CHECK(file.problem() == "expected JSON of format 2");
+  file.set_text("{\"format\": 3, \"choices\": " + std::string(1 << 20, '['));
+  CHECK(file.problem() == "expected JSON of format 3");
   std::filesystem::remove(file.path());
   std::filesystem::create_directory(file.path());
   CHECK(file.problem() == "expected a regular file");

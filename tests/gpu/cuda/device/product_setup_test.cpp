@@ -102,6 +102,30 @@ TEST_CASE("product setup: a damaged file costs a measurement and says so") {
   CHECK(!model.get()->products.empty());
 }
 
+TEST_CASE("product setup: what is shipped is used, measured or not") {
+  const TemporaryDirectory shipped;
+  cuda::ProductChoices first;
+  {
+    const SmallCudaModel model(settings_in(shipped));
+    first = model.get()->products;
+  }
+  auto settings = small_settings(DataType::kBF16);
+  settings.shipped_product_choices = shipped.path();
+  const SmallCudaModel unmeasured(settings);
+  CHECK(unmeasured.news() == "");
+  CHECK(unmeasured.get()->products == first);
+  // With a place to keep them, only what is missing is measured, and nothing is kept twice.
+  const TemporaryDirectory kept;
+  auto few = settings_in(kept);
+  few.shipped_product_choices = shipped.path();
+  const SmallCudaModel model(few);
+  for (const auto& [shape, choice] : first) CHECK(model.get()->products.at(shape) == choice);
+  few.product_choices = "";
+  few.shipped_product_choices = kept.path();
+  const SmallCudaModel from_kept(few);
+  for (const auto& [shape, choice] : from_kept.get()->products) CHECK(!first.contains(shape));
+}
+
 TEST_CASE("product setup: without a directory nothing is measured") {
   const SmallCudaModel plain(small_settings(DataType::kBF16));
   CHECK(plain.get()->products.empty());
