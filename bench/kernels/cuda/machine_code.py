@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the kernels' machine code, since no GPU is needed to see what a compiler made of them.
 
-Of each kernel for sm_90a: registers, bytes of local memory (spills), loads from global memory that a thread has
-under way before it needs the first, and the share of tensor instructions in the loop that has most of them.
+Of each kernel for sm_90a: registers, bytes of local memory (spills) and of static shared memory, loads from global memory that a thread has
+under way before it needs the first, in the whole kernel and in each of its innermost loops that load, and the share of
+tensor instructions in the loop that has most of them.
 
 Usage: machine_code.py LIBRARY [--cuobjdump PROGRAM] [--update]
 
-Holds them against machine_code.json beside this file: exit status 1 if a kernel has become worse, is new or has gone;
-2 if there is no such library or program; 77 if another compiler made the library. A few registers more are not worse:
+Holds them against machine_code.json beside this file: exit status 1 if a kernel has become worse, has other loops, is
+new or has gone; 2 if there is no such library or program; 77 if another compiler made the library. A few registers more are not worse:
 allocators differ by as many for a field that an argument got. --update writes the file anew. nvdisasm must be found in
 the PATH or beside cuobjdump.
 """
@@ -25,7 +26,8 @@ TABLE = pathlib.Path(__file__).with_suffix(".json")
 ARCHITECTURE = "sm_90a"
 INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?(\S+)\s*([^;]*);")
 REGISTER = re.compile(r"\bR(\d+)\b")
-USAGE = re.compile(r"REG:(\d+) STACK:(\d+) .*?LOCAL:(\d+)")
+USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
+RESERVED_SHARED = 1024  # CUDA's own in blocks that have any; no part of what a block may have
 MORE_REGISTERS = 8  # are not worse
 WIDTHS = {".128": 4, ".64": 2}
 # One register of a result follows another; what comes first among the operands is written.
@@ -77,16 +79,31 @@ def loads_in_flight(instructions):
     return most
 
 
+def loops(instructions):
+    """(first, last) instruction of each, by branches back; a branch to itself, behind the end of a kernel, is none."""
+    places = {address: place for place, (address, _, _) in enumerate(instructions)}
+    for end, (address, opcode, operands) in enumerate(instructions):
+        target = re.search(r"0x([0-9a-f]+)", operands) if opcode.startswith("BRA") else None
+        begin = places.get(int(target[1], 16)) if target else None
+        if begin is not None and begin < end:
+            yield begin, end
+
+
+def loads_by_loop(instructions):
+    """loads_in_flight() of each loop that loads and holds no other that does, in the order of their code."""
+    is_load = [opcode.startswith(("LDG.", "LDGSTS")) for _, opcode, _ in instructions]
+    loading = sorted({(begin, end) for begin, end in loops(instructions) if any(is_load[begin:end + 1])})
+    innermost = [(begin, end) for begin, end in loading
+                 if not any(begin <= first and last <= end and (first, last) != (begin, end)
+                            for first, last in loading)]
+    return [loads_in_flight(instructions[begin:end + 1]) for begin, end in innermost]
+
+
 def tensor_share(instructions):
     """Of the instructions of the loop that has most products of tensor cores; 0 without such."""
     best = (0, 0.0)
-    addresses = [address for address, _, _ in instructions]
     is_product = [opcode.startswith(("HMMA", "HGMMA", "IMMA")) for _, opcode, _ in instructions]
-    for end, (address, opcode, operands) in enumerate(instructions):
-        target = re.search(r"0x([0-9a-f]+)", operands) if opcode.startswith("BRA") else None
-        if target is None or int(target[1], 16) > address or int(target[1], 16) not in addresses:
-            continue
-        begin = addresses.index(int(target[1], 16))
+    for begin, end in loops(instructions):
         count = sum(is_product[begin:end + 1])
         best = max(best, (count, count / (end + 1 - begin)))
     return round(best[1], 3)
@@ -105,8 +122,10 @@ def read_kernels(cuobjdump, library):
         elif (found := INSTRUCTION.match(line)) is not None:
             instructions.append((int(found[1], 16), found[2], found[3]))
     plain = run("c++filt", *code).splitlines()
-    return {short(name): {"registers": int(usage[mangled][1]), "local": int(usage[mangled][2]) + int(usage[mangled][3]),
-                          "loads": loads_in_flight(instructions), "tensor": tensor_share(instructions)}
+    return {short(name): {"registers": int(usage[mangled][1]), "local": int(usage[mangled][2]) + int(usage[mangled][4]),
+                          "shared": max(0, int(usage[mangled][3]) - RESERVED_SHARED),
+                          "loads": loads_in_flight(instructions), "loops": loads_by_loop(instructions),
+                          "tensor": tensor_share(instructions)}
             for (mangled, instructions), name in zip(code.items(), plain)}
 
 
@@ -117,7 +136,8 @@ def compiler_of(library):
 
 def is_worse(now, before):
     return (now["registers"] > before["registers"] + MORE_REGISTERS or now["local"] > before["local"]
-            or now["loads"] < before["loads"] or now["tensor"] < before["tensor"] - 0.005)
+            or now["loads"] < before["loads"] or len(now["loops"]) != len(before["loops"])
+            or any(new < old for new, old in zip(now["loops"], before["loops"])) or now["tensor"] < before["tensor"] - 0.005)
 
 
 def main():

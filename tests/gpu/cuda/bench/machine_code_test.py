@@ -7,7 +7,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "bench/kernels/cuda"))
-from machine_code import INSTRUCTION, is_worse, loads_in_flight, short, tensor_share  # noqa: E402
+from machine_code import INSTRUCTION, is_worse, loads_by_loop, loads_in_flight, short, tensor_share  # noqa: E402
 
 
 def instructions_of(text):
@@ -40,6 +40,26 @@ def check_loads():
     assert loads_in_flight(copies) == 2
 
 
+def check_loops():
+    """Each loop by itself: one that waits for every load is not hidden by another that does not."""
+    two = instructions_of("""
+        /*0010*/                   LDG.E.128 R8, desc[UR4][R2.64] ;
+        /*0020*/                   LDG.E.128 R12, desc[UR4][R2.64+0x80] ;
+        /*0030*/                   FFMA R20, R8, R12, R20 ;
+        /*0040*/              @P0  BRA 0x10 ;
+        /*0050*/                   IADD3 R40, R40, 0x1, RZ ;
+        /*0060*/                   LDG.E.128 R8, desc[UR4][R2.64] ;
+        /*0070*/                   FFMA R20, R8, R30, R20 ;
+        /*0080*/              @P1  BRA 0x60 ;
+        /*0090*/              @P2  BRA 0x50 ;
+        /*00a0*/                   MOV R1, R2 ;
+        /*00b0*/              @P3  BRA 0xa0 ;
+        /*00c0*/                   EXIT ;
+        /*00d0*/                   BRA 0xd0 ;""")
+    assert loads_by_loop(two) == [2, 1], loads_by_loop(two)  # not the outer one, nor one without loads
+    assert loads_in_flight(two) == 2
+
+
 def check_tensor_share():
     loop = instructions_of("""
         /*0010*/                   MOV R1, R2 ;
@@ -57,10 +77,11 @@ def check_names():
 
 
 def check_worse():
-    kernel = {"registers": 80, "local": 0, "loads": 8, "tensor": 0.1}
+    kernel = {"registers": 80, "local": 0, "loads": 8, "loops": [8, 4], "tensor": 0.1}
     assert not is_worse(kernel, kernel) and not is_worse(kernel | {"registers": 70, "loads": 9}, kernel)
     assert not is_worse(kernel | {"registers": 88}, kernel)  # as many as a new argument costs
-    for worse in ({"registers": 89}, {"local": 4}, {"loads": 7}, {"tensor": 0.05}):
+    for worse in ({"registers": 89}, {"local": 4}, {"loads": 7}, {"loops": [8, 3]}, {"loops": [8]},
+                  {"tensor": 0.05}):
         assert is_worse(kernel | worse, kernel), worse
 
 
@@ -74,5 +95,5 @@ def check_missing_programs():
 
 
 if __name__ == "__main__":
-    for check in (check_loads, check_tensor_share, check_names, check_worse, check_missing_programs):
+    for check in (check_loads, check_loops, check_tensor_share, check_names, check_worse, check_missing_programs):
         check()
