@@ -106,6 +106,46 @@ TEST_CASE("cuda runtime twin: copies know whose memory it is") {
   OK(cudaFree(memory));
 }
 
+TEST_CASE("cuda runtime twin: contexts, code and graphs take memory that nobody allocates") {
+  constexpr std::size_t kKiB = 1024;
+  const simt::Runtime runtime(
+      {.memory_bytes = 1000 * kKiB,
+       .costs = {.context_bytes = 100 * kKiB, .kernel_bytes = 200 * kKiB, .graph_bytes = 300 * kKiB}});
+  const auto free_now = [] {
+    std::size_t free = 0, total = 0;
+    OK(cudaMemGetInfo(&free, &total));
+    CHECK(total == 1000 * kKiB);
+    return free / kKiB;
+  };
+  CHECK(free_now() == 900);
+  const cudaStream_t stream = make_stream();
+  int* values = device_ints();  // 256 bytes
+  OK(add(values, 1, stream));
+  CHECK(free_now() == 699);
+  OK(add(values, 1, stream));  // its code is there
+  CHECK(free_now() == 699);
+  const cudaGraph_t graph = capture(stream, [&] { OK(add(values, 1, stream)); });
+  const cudaGraphExec_t first = instantiate(graph), second = instantiate(graph);
+  CHECK(free_now() == 99);
+  cudaGraphExec_t third = nullptr;
+  CHECK(cudaGraphInstantiate(&third, graph, 0) == cudaErrorMemoryAllocation);
+  OK(cudaGraphExecDestroy(first));
+  CHECK(free_now() == 399);
+  CHECK(simt::live_objects().device_bytes == 256);  // these are allocations
+  void *rest = nullptr, *more = nullptr;
+  OK(cudaMalloc(&rest, 300 * kKiB));
+  CHECK(cudaMalloc(&more, 100 * kKiB) == cudaErrorMemoryAllocation);
+  CHECK(break_device(values, stream) ==
+        cudaErrorMemoryAllocation);  // another kernel, whose code finds no room
+  OK(cudaStreamSynchronize(stream));
+  OK(cudaGraphExecDestroy(second));
+  OK(cudaGraphDestroy(graph));
+  OK(cudaFree(rest));
+  OK(cudaFree(values));
+  OK(cudaStreamDestroy(stream));
+  (void)cudaGetLastError();
+}
+
 TEST_CASE("cuda runtime twin: memory has an end, and what is live is counted") {
   const simt::Runtime runtime({.memory_bytes = 1 << 20, .num_multiprocessors = 4});
   const simt::LiveObjects before = simt::live_objects();

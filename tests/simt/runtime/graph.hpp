@@ -33,6 +33,8 @@ struct CUgraph_st {
 struct CUgraphExec_st {
   std::vector<CUgraphNode_st> nodes;
   troupe::simt::OperationPointer last;  // end of the newest launch
+  int gpu = 0;
+  std::size_t size_bytes = 0;  // of that one's memory
 };
 
 namespace troupe::simt {

@@ -16,9 +16,13 @@ std::size_t counted(std::size_t size_bytes) { return (size_bytes + kGranule - 1)
 
 }  // namespace
 
-void MemoryMap::set_budget(std::size_t size_bytes) {
+// Code stays loaded while a process lives, but tests are to see it loaded again.
+void MemoryMap::set_budget(std::size_t size_bytes, const MemoryCosts& costs) {
   const std::lock_guard lock(mutex_);
   budget_ = size_bytes;
+  costs_ = costs;
+  loaded_.clear();
+  unseen_.clear();
 }
 
 std::size_t MemoryMap::budget() const {
@@ -26,17 +30,29 @@ std::size_t MemoryMap::budget() const {
   return budget_;
 }
 
+std::size_t MemoryMap::of(const std::map<int, std::size_t>& bytes, int gpu) const {
+  const auto found = bytes.find(gpu);
+  return found == bytes.end() ? 0 : found->second;
+}
+
+std::size_t MemoryMap::left(int gpu) const {
+  return budget_ - std::min(budget_, costs_.context_bytes + of(used_, gpu) + of(unseen_, gpu));
+}
+
 std::size_t MemoryMap::free_bytes(int gpu) const {
   const std::lock_guard lock(mutex_);
-  const auto used = used_.find(gpu);
-  return used == used_.end() ? budget_ : budget_ - std::min(used->second, budget_);
+  return left(gpu);
+}
+
+std::size_t MemoryMap::allocated_bytes(int gpu) const {
+  const std::lock_guard lock(mutex_);
+  return of(used_, gpu);
 }
 
 void* MemoryMap::allocate(MemoryKind kind, std::size_t size_bytes, int gpu) {
   const std::lock_guard lock(mutex_);
-  if (kind == MemoryKind::kDevice && (size_bytes > budget_ || used_[gpu] + counted(size_bytes) > budget_)) {
+  if (kind == MemoryKind::kDevice && (size_bytes > budget_ || counted(size_bytes) > left(gpu)))
     return nullptr;
-  }
   std::unique_ptr<std::byte, Free> memory(
       static_cast<std::byte*>(::operator new(size_bytes, kAlignment, std::nothrow)));
   if (memory == nullptr) return nullptr;
@@ -45,6 +61,28 @@ void* MemoryMap::allocate(MemoryKind kind, std::size_t size_bytes, int gpu) {
   void* pointer = memory.get();
   regions_.emplace(address_of(pointer), Region{kind, size_bytes, gpu, num_regions_++, std::move(memory)});
   return pointer;
+}
+
+bool MemoryMap::load(const void* code, int gpu) {
+  const std::lock_guard lock(mutex_);
+  if (loaded_.contains({gpu, code})) return true;
+  if (costs_.kernel_bytes > left(gpu)) return false;
+  loaded_.insert({gpu, code});
+  unseen_[gpu] += costs_.kernel_bytes;
+  return true;
+}
+
+std::optional<std::size_t> MemoryMap::add_graph(int gpu) {
+  const std::lock_guard lock(mutex_);
+  if (costs_.graph_bytes > left(gpu)) return std::nullopt;
+  unseen_[gpu] += costs_.graph_bytes;
+  return costs_.graph_bytes;
+}
+
+void MemoryMap::drop_graph(std::size_t size_bytes, int gpu) {
+  const std::lock_guard lock(mutex_);
+  std::size_t& unseen = unseen_[gpu];
+  unseen -= std::min(unseen, size_bytes);
 }
 
 bool MemoryMap::release(MemoryKind kind, const void* pointer) { return erase(kind, pointer, true); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which memory is the device's, which is pinned, and how much there is. Device
 // memory is exactly as long as asked for, so that the address sanitizer finds
-// steps outside of it, and full of 0xFF (NaN in every float format) at first. Any
-// thread may call.
+// steps outside of it, and full of 0xFF (NaN in every float format) at first. What a
+// driver takes unasked is only counted. Any thread may call.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,11 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
+
+#include "tests/simt/runtime/runtime.hpp"
 
 namespace troupe::simt {
 
@@ -20,12 +24,18 @@ enum class MemoryKind : std::uint8_t { kPageable, kPinned, kDevice };
 
 class MemoryMap {
  public:
-  void set_budget(std::size_t size_bytes);  // of each GPU
+  void set_budget(std::size_t size_bytes, const MemoryCosts& costs);  // of each GPU
   std::size_t budget() const;
   std::size_t free_bytes(int gpu = 0) const;
+  std::size_t allocated_bytes(int gpu = 0) const;
 
   // Null when the budget or the machine has not so much. Not for zero bytes.
   void* allocate(MemoryKind kind, std::size_t size_bytes, int gpu = 0);
+  // A kernel's code, the first time; false: there is no room for it.
+  bool load(const void* code, int gpu);
+  // An executable graph's own; nullopt: there is no room for it. The number is for drop_graph().
+  std::optional<std::size_t> add_graph(int gpu);
+  void drop_graph(std::size_t size_bytes, int gpu);
   bool release(MemoryKind kind, const void* pointer);  // false: it is not one's start
   // Memory of somebody else, pinned; false: part of it is.
   bool pin(void* pointer, std::size_t size_bytes);
@@ -57,12 +67,18 @@ class MemoryMap {
     std::unique_ptr<std::byte, Free> memory;  // null: somebody else's
   };
   bool erase(MemoryKind kind, const void* pointer, bool is_own);
+  // With the mutex held.
+  std::size_t left(int gpu) const;
+  std::size_t of(const std::map<int, std::size_t>& bytes, int gpu) const;
 
   mutable std::mutex mutex_;
   std::size_t budget_ = 0;
-  std::uint64_t num_regions_ = 0;             // ever
-  std::map<int, std::size_t> used_;           // by GPU
-  std::map<std::uintptr_t, Region> regions_;  // by start
+  MemoryCosts costs_;
+  std::set<std::pair<int, const void*>> loaded_;  // by GPU and code
+  std::uint64_t num_regions_ = 0;                 // ever
+  std::map<int, std::size_t> used_;               // by GPU
+  std::map<int, std::size_t> unseen_;             // so: code and graphs
+  std::map<std::uintptr_t, Region> regions_;      // by start
 };
 
 }  // namespace troupe::simt

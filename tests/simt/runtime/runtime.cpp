@@ -13,9 +13,10 @@ Runtime::~Runtime() { RuntimeState::instance().end(); }
 
 namespace {
 
-cudaError_t enqueue_kernel(cudaStream_t stream, StoreHistory::Kernel kernel) {
+cudaError_t enqueue_kernel(cudaStream_t stream, const void* code, StoreHistory::Kernel kernel) {
   kernel.stream = stream;
   return call([&](RuntimeState& state) {
+    if (code != nullptr && !state.memory().load(code, current_gpu())) return cudaErrorMemoryAllocation;
     return state.issue(stream,
                        {cudaGraphNodeTypeKernel,
                         [&stores = state.stores(), kernel = std::move(kernel)] { stores.run(kernel); }});
@@ -24,8 +25,8 @@ cudaError_t enqueue_kernel(cudaStream_t stream, StoreHistory::Kernel kernel) {
 
 }  // namespace
 
-cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
-  return enqueue_kernel(stream, {.run = [work = std::move(work)](HiddenStores*) {
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, const void* code) {
+  return enqueue_kernel(stream, code, {.run = [work = std::move(work)](HiddenStores*) {
                           work();
                           return false;
                         }});
@@ -33,11 +34,12 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
 
 cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream, std::function<void()> body) {
   check_launch(config);
-  return enqueue_kernel(stream, {.overlaps_previous = config.overlaps_previous,
-                                 .shared_carveout = shared_carveout(config.kernel),
-                                 .run = [config, body = std::move(body)](HiddenStores* previous_stores) {
-                                   return run_grid(config, body, previous_stores);
-                                 }});
+  return enqueue_kernel(stream, config.kernel,
+                        {.overlaps_previous = config.overlaps_previous,
+                         .shared_carveout = shared_carveout(config.kernel),
+                         .run = [config, body = std::move(body)](HiddenStores* previous_stores) {
+                           return run_grid(config, body, previous_stores);
+                         }});
 }
 
 std::string last_kernel_error() { return RuntimeState::instance().look_at_kernel_error(); }

@@ -28,6 +28,8 @@
 // - A launch that overlaps the kernel before it (programmatic dependent launch) runs behind it, as
 //   all others, but shows a block none of that kernel's stores, in allocations of at most 1 MiB,
 //   until the block waits for it; if the two run one after the other and were given to one stream.
+// - Memory that a driver takes unasked is RuntimeSettings::costs: a context from the beginning, a
+//   kernel's code at its first launch or capture, a graph when it is made executable.
 // - Stream priorities, other launch attributes and clocks mean nothing.
 // - After a failure, what frees or destroys does so and still returns the error.
 #pragma once
@@ -41,10 +43,18 @@
 
 namespace troupe::simt {
 
+// Of a GPU's memory, beside what is allocated. By default reports are exact.
+struct MemoryCosts {
+  std::size_t context_bytes = 0;
+  std::size_t kernel_bytes = 0;  // code of a kernel, loaded when it is first launched
+  std::size_t graph_bytes = 0;   // of each executable graph
+};
+
 struct RuntimeSettings {
   std::size_t memory_bytes = std::size_t{2} << 30;  // what cudaMalloc gives, of each GPU
   int num_multiprocessors = 8;
   int num_gpus = 1;  // the environment's SIMT_GPUS outside of a Runtime
+  MemoryCosts costs = {};
 };
 
 // A device for one test; one at a time. At its end all work is waited for, or
@@ -61,8 +71,9 @@ class Runtime {
 // Puts work that counts as one kernel on a stream, as a launch does: it runs when
 // the stream comes to it, or becomes a node of the graph that the stream captures
 // and runs at every replay. `work` must own (copy) all its arguments. What it
-// throws becomes the device's error. Returns what a launch would.
-cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+// throws becomes the device's error. `code`: by which the kernel is loaded; null: it is part of the
+// context. Returns what a launch would.
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, const void* code = nullptr);
 
 // The same after the checks of a launch. Throws KernelError if a GPU refuses it.
 cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream, std::function<void()> body);

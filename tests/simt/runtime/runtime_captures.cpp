@@ -168,7 +168,11 @@ cudaError_t RuntimeState::check_can_wait(const CUevent_st& event) {
 cudaError_t RuntimeState::instantiate(cudaGraphExec_t* exec, cudaGraph_t graph) {
   const std::lock_guard lock(mutex_);
   if (graphs_.count(graph) == 0) return cudaErrorInvalidValue;
+  const auto size_bytes = memory_.add_graph(current_gpu());
+  if (!size_bytes) return cudaErrorMemoryAllocation;
   auto made = std::make_unique<CUgraphExec_st>();
+  made->gpu = current_gpu();
+  made->size_bytes = *size_bytes;
   for (const auto& node : graph->nodes) made->nodes.push_back(*node);
   *exec = made.get();
   execs_.emplace(*exec, std::move(made));
@@ -219,7 +223,11 @@ cudaError_t RuntimeState::destroy(cudaGraph_t graph) {
 
 cudaError_t RuntimeState::destroy(cudaGraphExec_t exec) {
   const std::lock_guard lock(mutex_);
-  return execs_.erase(exec) == 1 ? cudaSuccess : cudaErrorInvalidValue;
+  const auto found = execs_.find(exec);
+  if (found == execs_.end()) return cudaErrorInvalidValue;
+  memory_.drop_graph(found->second->size_bytes, found->second->gpu);
+  execs_.erase(found);
+  return cudaSuccess;
 }
 
 cudaError_t RuntimeState::nodes_of(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {

@@ -60,7 +60,7 @@ RuntimeState& RuntimeState::instance() {
 
 RuntimeState::RuntimeState()
     : num_multiprocessors_(RuntimeSettings{}.num_multiprocessors), num_gpus_(num_gpus_outside()) {
-  memory_.set_budget(RuntimeSettings{}.memory_bytes);
+  memory_.set_budget(RuntimeSettings{}.memory_bytes, {});
 }
 
 RuntimeState::~RuntimeState() { stop_if_unseen(); }
@@ -118,7 +118,7 @@ void RuntimeState::begin(const RuntimeSettings& settings) {
   has_runtime_ = true;
   num_multiprocessors_ = settings.num_multiprocessors;
   num_gpus_ = settings.num_gpus;
-  memory_.set_budget(settings.memory_bytes);
+  memory_.set_budget(settings.memory_bytes, settings.costs);
 }
 
 void RuntimeState::end() {
@@ -129,7 +129,7 @@ void RuntimeState::end() {
   num_multiprocessors_ = RuntimeSettings{}.num_multiprocessors;
   num_gpus_ = num_gpus_outside();
   gpu_of_thread = 0;
-  memory_.set_budget(RuntimeSettings{}.memory_bytes);
+  memory_.set_budget(RuntimeSettings{}.memory_bytes, {});
 }
 
 // ---- streams ----
@@ -374,7 +374,7 @@ LiveObjects RuntimeState::live_objects() const {
           .events = events_.size(),
           .graphs = graphs_.size(),
           .graph_execs = execs_.size(),
-          .device_bytes = memory_.budget() - memory_.free_bytes()};
+          .device_bytes = memory_.allocated_bytes()};
 }
 
 }  // namespace troupe::simt

@@ -147,6 +147,44 @@ TEST_CASE("cuda device: a GPU that is too small is refused with numbers") {
   CHECK(reason.find("graphs 256.0 MiB") != std::string::npos);
 }
 
+TEST_CASE("cuda device: what a driver takes unasked finds room beside a pool that takes all that is free") {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  const TemporaryDirectory directory;
+  write_random_llama(directory.path(), small_llama(), 1);
+  auto settings = small_settings(DataType::kBF16);
+  settings.model_dir = directory.path();
+  settings.max_pages = 1'000'000;
+  std::vector<DirectRequest> requests;
+  for (std::int32_t i = 0; i < 8; ++i)
+    requests.push_back(
+        {.prompt = std::vector<std::int32_t>(static_cast<std::size_t>(1 + 9 * i), i), .num_new = 6});
+  struct Outcome {
+    std::vector<std::vector<std::int32_t>> tokens;
+    std::size_t num_graphs = 0;
+  };
+  const auto outcome_with = [&](std::size_t graph_bytes) {
+    const simt::Runtime runtime(
+        {.memory_bytes = 960 * kMiB,
+         .costs = {.context_bytes = 64 * kMiB, .kernel_bytes = 8 * kMiB, .graph_bytes = graph_bytes}});
+    std::string news;
+    const auto model = std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings), news);
+    const MemoryPlan& memory = model->plan.memory;
+    CHECK(memory.total_bytes + memory.request.page_bytes > memory.request.budget_bytes);
+    CHECK(memory.request.budget_bytes == (960 - 64 - 512) * kMiB);
+    cuda::CudaDevice device(model);
+    ProgramCache programs(model->plan.network, model->plan.compute_type, model->plan.largest);
+    auto tokens = generate(device, programs, requests, {.in_flight = 2});
+    return Outcome{std::move(tokens), device.num_graphs()};
+  };
+  const Outcome usual = outcome_with(2 * kMiB), large = outcome_with(200 * kMiB),
+                too_large = outcome_with(300 * kMiB);
+  CHECK(usual.num_graphs > 1);
+  CHECK(large.num_graphs == 1);  // the part of graphs is 256 MiB
+  CHECK(too_large.num_graphs == 0);
+  CHECK(large.tokens == usual.tokens);
+  CHECK(too_large.tokens == usual.tokens);
+}
+
 TEST_CASE("cuda device: a weight that is no number is refused by name, whichever thread finds it") {
   const TemporaryDirectory directory;
   write_random_llama(directory.path(), small_llama(), 1);
