@@ -146,6 +146,11 @@ __global__ void reads_misaligned(const float* from, float* to) {
   to[0] = __ldg(reinterpret_cast<const float4*>(from + 1)).x;
 }
 
+__global__ void copies_misaligned(const float* from, float* to) {
+  const float4 four = *reinterpret_cast<const float4*>(from + 1);
+  to[0] = four.x;
+}
+
 // The barrier between writing and reading is missing.
 __global__ void reverses_with_a_race(int* values) {
   __shared__ int shared[64];
@@ -288,6 +293,18 @@ TEST_CASE("simt: a vector must lie on a multiple of its size") {
   CHECK(contains(text, "access of 16 bytes at an address that is 4 bytes off"));
 }
 
+#if !defined(TROUPE_ASAN)
+TEST_CASE("simt: a struct must lie on a multiple of its alignment, however it is read") {
+  alignas(16) float values[8] = {};
+  const auto text =
+      error_of([&] { run(copies_misaligned, 1, 1, 0, static_cast<const float*>(values), values); });
+  CHECK(contains(text, "interpreter_test.cpp:"));
+  CHECK(contains(text, "must lie on a multiple of 16 bytes, at an address that is 4 bytes off"));
+  CHECK(error_of([&] { run(copies_misaligned, 1, 1, 0, static_cast<const float*>(values) + 3, values); }) ==
+        "no error");
+}
+#endif
+
 TEST_CASE("simt: a missing barrier gives other results in some order") {
   const auto wrong_orders = [](auto kernel, unsigned threads, auto expected) {
     int wrong = 0;
@@ -325,6 +342,8 @@ TEST_CASE("simt: the sanitizer ends a program whose kernel leaves its memory") {
   CHECK(dies([] { run(writes_behind_shared, 1, 1, 40, 11); }));
   std::vector<int> out(31);
   CHECK(dies([&] { run(votes, 1, 32, 0, out.data()); }));
+  alignas(16) float values[8] = {};
+  CHECK(dies([&] { run(copies_misaligned, 1, 1, 0, static_cast<const float*>(values), values); }));
 }
 #else
 TEST_CASE("simt: writes behind dynamic shared memory are found at the block's end") {
