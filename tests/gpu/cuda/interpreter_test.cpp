@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/simt/interpreter/compiled_kernels.hpp"
 #include "tests/simt/interpreter/kernel_error.hpp"
 #include "tests/simt/interpreter/launch.hpp"
 #include "tests/support/sanitizers.hpp"
@@ -352,6 +353,22 @@ TEST_CASE("simt: writes behind dynamic shared memory are found at the block's en
                  "wrote behind its 40 bytes of dynamic shared memory"));
 }
 #endif
+
+TEST_CASE("simt: static and dynamic shared memory add up, and registers bound the threads") {
+  std::vector<int> out(64);
+  const auto* const kernel = reinterpret_cast<const void*>(&writes_behind_shared);
+  const auto launch = [&](unsigned threads, std::size_t shared_bytes) {
+    return error_of([&] { run(writes_behind_shared, 1, threads, shared_bytes, 1); });
+  };
+  simt::set_compiled_kernel(kernel, {.registers = 65, .static_shared_bytes = 1024});
+  CHECK(launch(1, 47 * 1024) == "no error");
+  CHECK(contains(launch(1, 47 * 1024 + 1), "this kernel may have 48128"));
+  CHECK(contains(error_of([&] { simt::allow_dynamic_shared(kernel, 226 * 1024 + 1); }),
+                 "232449 are asked for"));
+  CHECK(contains(launch(1024, 40), "1024 threads of 65 registers need 73728, there are 65536"));
+  CHECK(launch(896, 40) == "no error");
+  simt::set_compiled_kernel(kernel, {});
+}
 
 TEST_CASE("simt: a launch that a GPU refuses is an error") {
   std::vector<int> out(64);

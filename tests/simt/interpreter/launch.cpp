@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/simt/interpreter/compiled_kernels.hpp"
 #include "tests/simt/interpreter/kernel_error.hpp"
 
 dim3 blockDim, gridDim;
@@ -25,6 +26,8 @@ constexpr unsigned kMaxGridX = 2147483647;
 constexpr unsigned kMaxGridYZ = 65535;
 constexpr std::size_t kMaxShared = 227 * 1024;
 constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
+constexpr std::size_t kRegisters = 65536;      // of a multiprocessor
+constexpr std::size_t kRegistersAtOnce = 256;  // a warp's are a multiple
 
 std::atomic<std::uint64_t> order_seed = 0;
 std::mutex allowed_shared_mutex;
@@ -36,10 +39,30 @@ std::string text_of(Index3 size) {
   return "(" + std::to_string(size.x) + ", " + std::to_string(size.y) + ", " + std::to_string(size.z) + ")";
 }
 
+std::size_t static_shared(const void* kernel) {
+  const auto compiled = compiled_kernel(kernel);
+  return compiled ? compiled->static_shared_bytes : 0;
+}
+
+// Of dynamic memory: what was asked for or, with the kernel's static memory, 48 KiB.
 std::size_t most_shared(const void* kernel) {
+  const std::size_t of_kernel = static_shared(kernel);
   const std::lock_guard lock(allowed_shared_mutex);
   const auto allowed = allowed_shared.find(kernel);
-  return allowed == allowed_shared.end() ? kSharedWithoutAsking : allowed->second;
+  if (allowed != allowed_shared.end()) return allowed->second;
+  return kSharedWithoutAsking - std::min(kSharedWithoutAsking, of_kernel);
+}
+
+void check_registers(const void* kernel, std::size_t threads) {
+  const auto compiled = compiled_kernel(kernel);
+  if (!compiled) return;
+  const std::size_t of_warp =
+      (32 * compiled->registers + kRegistersAtOnce - 1) / kRegistersAtOnce * kRegistersAtOnce;
+  const std::size_t needed = (threads + 31) / 32 * of_warp;
+  if (needed <= kRegisters) return;
+  throw KernelError("launch: " + std::to_string(threads) + " threads of " +
+                    std::to_string(compiled->registers) + " registers need " + std::to_string(needed) +
+                    ", there are " + std::to_string(kRegisters));
 }
 
 Index3 block_at(std::size_t number, Index3 grid) {
@@ -60,6 +83,7 @@ void check_launch(const LaunchConfig& config) {
   if (threads == 0 || threads > kMaxThreads || block.z > 64) {
     throw KernelError("launch: blocks of " + text_of(block) + " threads; there may be 1 to 1024");
   }
+  check_registers(kernel, threads);
   const std::size_t most = most_shared(kernel);
   if (shared_bytes > most) {
     throw KernelError("launch: " + std::to_string(shared_bytes) +
@@ -99,9 +123,10 @@ bool run_grid(const LaunchConfig& config, const std::function<void()>& body, Hid
 }
 
 void allow_dynamic_shared(const void* kernel, std::size_t size_bytes) {
-  if (size_bytes > kMaxShared) {
+  const std::size_t all_bytes = size_bytes + static_shared(kernel);
+  if (all_bytes > kMaxShared) {
     throw KernelError("a block has at most " + std::to_string(kMaxShared) + " bytes of shared memory, " +
-                      std::to_string(size_bytes) + " are asked for");
+                      std::to_string(all_bytes) + " are asked for");
   }
   const std::lock_guard lock(allowed_shared_mutex);
   allowed_shared[kernel] = size_bytes;

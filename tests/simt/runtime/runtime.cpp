@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simt/runtime/runtime.hpp"
 
+#include <atomic>
 #include <utility>
 
+#include "tests/simt/interpreter/compiled_kernels.hpp"
 #include "tests/simt/runtime/runtime_state.hpp"
 
 namespace troupe::simt {
@@ -12,6 +14,8 @@ Runtime::Runtime(const RuntimeSettings& settings) { RuntimeState::instance().beg
 Runtime::~Runtime() { RuntimeState::instance().end(); }
 
 namespace {
+
+std::atomic<std::uint64_t> held_to_table = 0;
 
 cudaError_t enqueue_kernel(cudaStream_t stream, const void* code, StoreHistory::Kernel kernel) {
   kernel.stream = stream;
@@ -34,6 +38,7 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work, const void*
 
 cudaError_t launch_kernel(const LaunchConfig& config, cudaStream_t stream, std::function<void()> body) {
   check_launch(config);
+  if (compiled_kernel(config.kernel)) ++held_to_table;
   return enqueue_kernel(stream, config.kernel,
                         {.overlaps_previous = config.overlaps_previous,
                          .shared_carveout = shared_carveout(config.kernel),
@@ -53,6 +58,8 @@ void go_on() { RuntimeState::instance().hang(false); }
 void reset_device() { RuntimeState::instance().reset(); }
 
 std::uint64_t kernels_launched() { return RuntimeState::instance().num_kernels(); }
+
+std::uint64_t kernels_held_to_table() { return held_to_table; }
 
 std::uint64_t kernels_overlapped() { return RuntimeState::instance().stores().num_overlaps(); }
 

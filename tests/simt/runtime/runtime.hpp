@@ -101,6 +101,9 @@ void reset_device();
 // counted when they are given to a stream.
 std::uint64_t kernels_launched();
 
+// Launches that were held to the table of machine code (interpreter/compiled_kernels.hpp).
+std::uint64_t kernels_held_to_table();
+
 // Of those that have run: kernels that overlapped the one before them in their stream, which had
 // let them start; and kernels that want another part of the memory of a multiprocessor as shared
 // memory than the one before them, so that it must be empty in between.
