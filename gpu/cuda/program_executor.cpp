@@ -205,7 +205,8 @@ class ProgramExecutor::Queueing {
                       .num_heads = executor_.settings_.num_heads,
                       .num_kv_heads = static_cast<std::uint32_t>(memory_.layout.num_kv_heads),
                       .head_dim = static_cast<std::uint32_t>(memory_.layout.head_dim),
-                      .epsilon = norm.epsilon},
+                      .epsilon = norm.epsilon,
+                      .overlaps_previous = executor_.settings_.overlaps_kernels},
                      stream_);
   }
 
@@ -220,7 +221,8 @@ class ProgramExecutor::Queueing {
                              .cosines_sines = memory_.cosines_sines,
                              .pool = memory_.pool,
                              .layout = memory_.layout,
-                             .layer = rotary.layer},
+                             .layer = rotary.layer,
+                             .overlaps_previous = executor_.settings_.overlaps_kernels},
                             stream_);
   }
 
@@ -263,7 +265,8 @@ class ProgramExecutor::Queueing {
                              .h_stride = columns(h),
                              .type = tensor(h).type,
                              .num_rows = rows(gate_up),
-                             .width = columns(h)},
+                             .width = columns(h),
+                             .overlaps_previous = executor_.settings_.overlaps_kernels},
                             stream_);
   }
 

@@ -50,8 +50,9 @@ struct HeadNormRows {
 }  // namespace
 
 void launch_head_norm(const HeadNormArguments& arguments, StreamHandle stream) {
-  with_element_type(arguments.type,
-                    [&](auto element) { launch_rows(HeadNormRows<decltype(element)>{arguments}, stream); });
+  with_element_type(arguments.type, [&](auto element) {
+    launch_rows(HeadNormRows<decltype(element)>{arguments}, stream, arguments.overlaps_previous);
+  });
 }
 
 }  // namespace troupe::cuda

@@ -23,6 +23,8 @@ struct HeadNormArguments {
   std::uint32_t num_kv_heads = 0;
   std::uint32_t head_dim = 0;
   float epsilon = 1e-6F;
+  // May start while the kernel before in the stream still runs, as LaunchShape says.
+  bool overlaps_previous = false;
 };
 
 // Throws CudaError. Any thread.

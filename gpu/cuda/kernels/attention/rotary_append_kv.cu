@@ -90,6 +90,8 @@ __device__ __forceinline__ void append_value(const RotaryAppendKvArguments& a, c
 // A block has part of the shares (y) of a token (x).
 template <typename T>
 __global__ void __launch_bounds__(kRotaryThreads) rotary_append_kv_kernel(const RotaryAppendKvArguments a) {
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   const TokenPlace place = a.places[blockIdx.x];
   T* row = static_cast<T*>(a.qkv) + std::size_t{blockIdx.x} * a.qkv_stride;
   const Share shares = shares_of(a);
@@ -109,7 +111,10 @@ void launch_rotary_append_kv(const RotaryAppendKvArguments& arguments, StreamHan
   const unsigned parts = divide_up(shares.num_rotations + shares.num_values, kRotaryThreads);
   with_element_type(arguments.layout.type, [&](auto element) {
     launch(rotary_append_kv_kernel<decltype(element)>,
-           {.grid = dim3(arguments.num_tokens, parts), .block = kRotaryThreads}, stream, arguments);
+           {.grid = dim3(arguments.num_tokens, parts),
+            .block = kRotaryThreads,
+            .overlaps_previous = arguments.overlaps_previous},
+           stream, arguments);
   });
 }
 

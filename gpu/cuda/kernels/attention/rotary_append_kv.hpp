@@ -25,6 +25,8 @@ struct RotaryAppendKvArguments {
   std::byte* pool = nullptr;  // of `layout`
   KvLayout layout;
   std::uint32_t layer = 0;
+  // May start while the kernel before in the stream still runs, as LaunchShape says.
+  bool overlaps_previous = false;
 };
 
 // Throws CudaError. Any thread.

@@ -12,6 +12,8 @@ namespace {
 template <typename T>
 __global__ void __launch_bounds__(kElementThreads) gated_activation_kernel(const GatedActivationArguments a) {
   const Place place = place_of_thread(a.width);
+  wait_for_previous_kernel();
+  let_next_kernel_start();
   if (place.row >= a.num_rows) return;
   const T* gate = static_cast<const T*>(a.gate_up) + place.row * a.gate_up_stride;
   const T* up = gate + a.width;
@@ -28,7 +30,8 @@ __global__ void __launch_bounds__(kElementThreads) gated_activation_kernel(const
 
 void launch_gated_activation(const GatedActivationArguments& arguments, StreamHandle stream) {
   with_element_type(arguments.type, [&](auto element) {
-    launch_elements(gated_activation_kernel<decltype(element)>, arguments, stream);
+    launch_elements(gated_activation_kernel<decltype(element)>, arguments, stream,
+                    arguments.overlaps_previous);
   });
 }
 

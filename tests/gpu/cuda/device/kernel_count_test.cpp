@@ -17,10 +17,22 @@ StepCounts counts_so_far() {
   return {simt::kernels_launched(), simt::kernels_overlapped(), simt::carveout_changes()};
 }
 
-// Of a decode step of `num_streams` sequences with so much context.
-StepCounts counts_of_step(std::uint32_t num_layers, std::uint32_t num_streams, std::uint32_t context_length) {
+ModelConfig llama_of(std::uint32_t num_layers) {
   ModelConfig config = small_llama();
   config.num_layers = num_layers;
+  return config;
+}
+
+// Norms of heads keep its products and their neighbours apart.
+ModelConfig qwen3_of(std::uint32_t num_layers) {
+  ModelConfig config = llama_of(num_layers);
+  config.architecture = "Qwen3ForCausalLM";
+  config.head_norms = true;
+  return config;
+}
+
+// Of a decode step of `num_streams` sequences with so much context.
+StepCounts counts_of_step(ModelConfig config, std::uint32_t num_streams, std::uint32_t context_length) {
   config.context_length = 1024;
   const SmallCudaModel model(small_settings(DataType::kBF16), config);
   cuda::CudaDevice device(model.get());
@@ -50,7 +62,7 @@ StepCounts counts_of_step(std::uint32_t num_layers, std::uint32_t num_streams, s
 
 std::uint64_t kernels_of_step(std::uint32_t num_layers, std::uint32_t num_streams,
                               std::uint32_t context_length) {
-  return counts_of_step(num_layers, num_streams, context_length).kernels;
+  return counts_of_step(llama_of(num_layers), num_streams, context_length).kernels;
 }
 
 std::uint64_t kernels_a_layer(std::uint32_t num_streams, std::uint32_t context_length) {
@@ -59,10 +71,26 @@ std::uint64_t kernels_a_layer(std::uint32_t num_streams, std::uint32_t context_l
 
 }  // namespace
 
+TEST_CASE("cuda device: kernels are launched within the registers and shared memory that nvcc gave them") {
+  const std::uint64_t launched = simt::kernels_launched(), held = simt::kernels_held_to_table();
+  (void)counts_of_step(llama_of(1), 1, 700);
+  CHECK(simt::kernels_launched() > launched);
+  CHECK(simt::kernels_held_to_table() - held == simt::kernels_launched() - launched);
+}
+
 TEST_CASE("cuda device: a layer of a decode step is five kernels, six where contexts are split") {
   CHECK(kernels_a_layer(1, 100) == 5);
   CHECK(kernels_a_layer(8, 100) == 5);
   CHECK(kernels_a_layer(1, 700) == 6);
+}
+
+TEST_CASE("cuda device: the number of batches in flight is the model's where none is named") {
+  auto settings = small_settings(DataType::kBF16);
+  settings.max_in_flight = 0;
+  // 17 kernels take some 34 us, the host's turn six times as long.
+  CHECK(SmallCudaModel(settings, llama_of(2)).get()->plan.settings.max_in_flight == 4);
+  settings.max_in_flight = 3;
+  CHECK(SmallCudaModel(settings, llama_of(2)).get()->plan.settings.max_in_flight == 3);
 }
 
 TEST_CASE("cuda device: around the layers a decode step has seven kernels") {
@@ -72,11 +100,20 @@ TEST_CASE("cuda device: around the layers a decode step has seven kernels") {
 
 TEST_CASE("cuda device: every kernel of a decode step begins while the one before it ends") {
   for (const std::uint32_t context_length : {100U, 700U}) {
-    const StepCounts counts = counts_of_step(2, 1, context_length);
+    const StepCounts counts = counts_of_step(llama_of(2), 1, context_length);
     // But for the embedding, behind the batch's input, and the signal, behind a graph as a rule.
     CHECK(counts.overlaps == counts.kernels - 2);
     CHECK(counts.carveout_changes == 0);
   }
+}
+
+TEST_CASE(
+    "cuda device: in a step that is not fused, all but cuBLASLt's kernels and those behind them overlap") {
+  const StepCounts one = counts_of_step(qwen3_of(1), 1, 100), two = counts_of_step(qwen3_of(2), 1, 100);
+  // Norm, product, norm of heads, rotation, attention, product that adds; norm, product, activation, product
+  // that adds. Those that add are cuBLASLt's.
+  CHECK(two.kernels - one.kernels == 10);
+  CHECK(two.overlaps - one.overlaps == 10 - 2 * 2);
 }
 
 }  // namespace troupe
