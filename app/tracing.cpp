@@ -109,6 +109,7 @@ TracerOptions tracer_options(const Options& options) {
   tracer.max_iterations_per_second = static_cast<std::uint32_t>(options.trace_max_iterations_per_second);
   tracer.writes_old_names = writes_old_genai_names(variable);
   tracer.captures_content = captures_genai_content(variable);
+  tracer.max_recent_requests = options.trace_recent_requests;
   tracer.pipeline.max_queued_spans = options.trace_max_queued_spans;
   return tracer;
 }
@@ -125,7 +126,11 @@ PreparedTracing prepare_tracing(const Options& options) {
   if (auto exporter = make_collector_exporter(options))
     prepared.destinations.push_back(
         {.exporter = std::move(exporter), .takes_iterations = options.trace_exports_iterations});
-  if (!prepared.destinations.empty()) prepared.options = tracer_options(options);
+  if (!prepared.destinations.empty()) {
+    prepared.options = tracer_options(options);
+  } else {
+    prepared.options.max_recent_requests = options.trace_recent_requests;
+  }
   return prepared;
 }
 
@@ -138,7 +143,7 @@ bool check_tracing(const Options& options) {
 }
 
 std::unique_ptr<Tracer> make_tracer(PreparedTracing prepared, Metrics& metrics) {
-  if (prepared.destinations.empty()) return nullptr;
+  if (prepared.destinations.empty() && prepared.options.max_recent_requests == 0) return nullptr;
   return std::make_unique<Tracer>(prepared.options, metrics, std::move(prepared.destinations));
 }
 

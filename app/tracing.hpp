@@ -22,7 +22,7 @@ PreparedTracing prepare_tracing(const Options& options);
 // traces are asked for.
 bool check_tracing(const Options& options);
 
-// Null without destinations.
+// Null where spans go nowhere and none stay in memory.
 std::unique_ptr<Tracer> make_tracer(PreparedTracing prepared, Metrics& metrics);
 
 }  // namespace troupe

@@ -52,7 +52,7 @@ Entries server_options() {
        "without an API key, and on the port for metrics: names that clients may call this machine "
        "by, beside localhost, comma separated", &Options::allowed_hosts, 0, 0, {}, Unit::kNone, {}, wrong_hosts},
       {"server.metrics_port", "--metrics-port",
-       "a second port for /metrics, /version and the probes, without a key; 0 for none",
+       "a second port for /metrics, /traces, /version and the probes, without a key; 0 for none",
        &Options::metrics_port, 0, 65535},
       {"server.ollama_port", "--ollama-port",
        "a further port for clients of Ollama, whose own is 11434; 0 for none", &Options::ollama_port, 0, 65535},
@@ -234,6 +234,9 @@ Entries tracing_options() {
       {"tracing.max_queued_spans", "--trace-max-queued-spans",
        "spans kept for a slow collector; more are dropped",
        &Options::trace_max_queued_spans, 256, 1 << 20},
+      {"tracing.recent_requests", "--trace-recent-requests",
+       "requests whose spans are kept in memory for /traces and the page's time lines",
+       &Options::trace_recent_requests, 0, 10'000},
       {"tracing.service_name", "--trace-service-name",
        "service.name of the traces, else OTEL_SERVICE_NAME, else troupe",
        &Options::trace_service_name},

@@ -98,7 +98,8 @@ struct Options {
   std::uint64_t trace_max_iterations_per_second = 250;
   bool trace_exports_iterations = false;  // to the endpoint too
   std::uint64_t trace_max_queued_spans = 8192;
-  std::string trace_service_name;  // empty: "troupe"
+  std::uint64_t trace_recent_requests = 256;  // 0: none
+  std::string trace_service_name;             // empty: "troupe"
 };
 
 using OptionEntry = Setting<Options>;

@@ -140,7 +140,7 @@ async def doors_without_key(report, port):
             if answer.status not in (400, 401):
                 open_ones.append(f"{method} {path}: {answer.status}")
     report.check(f"doors without a key, of {4 * len(spellings)}", listed(open_ones), not open_ones, "0")
-    for path in ("/metrics", "/version"):
+    for path in ("/metrics", "/traces", "/version"):
         status = (await client.ask(port, "GET", path)).status
         report.check(f"{path} without a key", status, status in (401, 403, 404), "401, 403 or 404")
     for path in ("/health", "/ready"):

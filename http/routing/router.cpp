@@ -47,6 +47,7 @@ constexpr std::array kRoutes = {
     entry(Route::kLive, "/live", kReadOnly, Audience::kAnybody),
     entry(Route::kPing, "/ping", kReadOnly, Audience::kAnybody),
     entry(Route::kMetrics, "/metrics", kReadOnly, Audience::kOperators),
+    entry(Route::kTraces, "/traces", kReadOnly, Audience::kOperators),
     entry(Route::kVersion, "/version", kReadOnly, Audience::kOperators),
     entry(Route::kOpenApi, "/openapi.json", kReadOnly),
     entry(Route::kPage, "/", kReadOnly, Audience::kBrowsers),

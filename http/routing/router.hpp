@@ -33,6 +33,7 @@ enum class Route : std::uint8_t {
   kLive,
   kPing,
   kMetrics,
+  kTraces,
   kVersion,
   kOpenApi,
   kPage,

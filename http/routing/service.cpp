@@ -14,6 +14,7 @@
 #include "http/api/answers/ollama/ollama_models.hpp"
 #include "http/api/answers/response_json.hpp"
 #include "http/api/answers/response_object.hpp"
+#include "http/api/answers/trace_query.hpp"
 #include "http/api/answers/vectors/score_json.hpp"
 #include "http/api/openapi/openapi_json.hpp"
 #include "http/json/json_text.hpp"
@@ -22,6 +23,7 @@
 #include "telemetry/log.hpp"
 #include "telemetry/metrics/metrics.hpp"
 #include "telemetry/system_random.hpp"
+#include "telemetry/tracing/otlp_json.hpp"
 #include "telemetry/tracing/tracer.hpp"
 
 namespace troupe {
@@ -265,6 +267,8 @@ Service::Handled Service::dispatch(const HttpRequest& request, const RouteMatch&
     case Route::kPing: return Reply{.body = "{\"status\":\"ok\"}"};
     case Route::kMetrics:
       return metrics(request.accept, door == Door::kMetrics ? std::nullopt : std::optional(tenant));
+    case Route::kTraces:
+      return traces(route.query, door == Door::kMetrics ? std::nullopt : std::optional(tenant));
     case Route::kVersion: return Reply{.body = "{\"version\":" + json_string(options_.version) + "}"};
     case Route::kOpenApi: return Reply{.body = openapi_json(options_.version)};
     case Route::kPage: return page(request, route);
@@ -565,6 +569,17 @@ Reply Service::metrics(std::string_view accept, const std::optional<std::string>
   const ExpositionFormat format = choose_exposition(accept);
   return Reply{.content_type = content_type(format),
                .body = tenant ? metrics_.expose_to(*tenant, format) : metrics_.expose(format)};
+}
+
+Reply Service::traces(std::string_view query, std::optional<std::string> tenant) const {
+  if (options_.tracer == nullptr || !options_.tracer->recent().keeps_any())
+    return error_reply(http_error(404, "no spans are kept in memory; --trace-recent-requests says how many"));
+  auto parsed = parse_trace_query(query);
+  if (const auto* error = std::get_if<ApiError>(&parsed)) return error_reply(to_http_error(*error));
+  auto& wanted = std::get<RecentQuery>(parsed);
+  wanted.tenant = std::move(tenant);
+  return Reply{.body = OtlpJson(TraceSource{.version = options_.version})
+                           .request_of(options_.tracer->recent().find(wanted))};
 }
 
 Reply error_reply(const HttpError& error) {

@@ -111,6 +111,7 @@ class Service {
   Reply readiness(bool is_stranger) const;
   // tenant: who asks; nothing: the operator.
   Reply metrics(std::string_view accept, const std::optional<std::string>& tenant) const;
+  Reply traces(std::string_view query, std::optional<std::string> tenant) const;
   Reply page(const HttpRequest& request, const RouteMatch& route) const;
 
   Engine& engine_;

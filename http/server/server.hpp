@@ -65,7 +65,7 @@ struct ServerOptions {
   TenantLimitTable tenant_limits = {};  // of the keys' tenants
   // A non-loopback host without a key is refused unless this is set.
   bool allow_public_without_key = false;
-  // /metrics, /version and the probes are served there without a key, on the
+  // /metrics, /traces, /version and the probes are served there without a key, on the
   // same host; nothing else is. 0: any free port. Absent: there is none.
   std::optional<std::uint16_t> metrics_port;
   // Ollama's API is served there, on the same host and as the rest is here. 0: any free port. Absent: it

@@ -17,6 +17,8 @@ namespace troupe {
 using SpanTree = std::shared_ptr<const std::vector<Span>>;
 
 std::size_t count_spans(const std::vector<SpanTree>& trees);
+// In memory, nearly.
+std::size_t count_bytes(const std::vector<Span>& spans);
 
 // Until when an exporter may try; moved nearer when the server ends. Any thread.
 class ExportDeadline {

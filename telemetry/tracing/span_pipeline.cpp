@@ -29,8 +29,9 @@ std::size_t num_bytes(const std::vector<SpanAttribute>& attributes) {
   return bytes;
 }
 
-// In memory, nearly.
-std::size_t num_bytes(const std::vector<Span>& spans) {
+}  // namespace
+
+std::size_t count_bytes(const std::vector<Span>& spans) {
   std::size_t bytes = spans.size() * sizeof(Span);
   for (const auto& span : spans) {
     bytes += span.name.size() + span.tracestate.size() + span.status_message.size();
@@ -40,8 +41,6 @@ std::size_t num_bytes(const std::vector<Span>& spans) {
   return bytes;
 }
 
-}  // namespace
-
 SpanPipeline::SpanPipeline(std::unique_ptr<SpanExporter> exporter, SpanPipelineOptions options,
                            SpanCounters counters)
     : exporter_(std::move(exporter)), options_(options), counters_(counters), thread_([this] { run(); }) {}
@@ -50,7 +49,7 @@ SpanPipeline::~SpanPipeline() { stop(std::chrono::steady_clock::now()); }
 
 void SpanPipeline::offer(SpanTree tree) {
   const std::size_t num_spans = tree->size();
-  const std::size_t size_bytes = num_bytes(*tree);
+  const std::size_t size_bytes = count_bytes(*tree);
   bool is_batch_full = false;
   {
     const std::lock_guard lock(mutex_);

@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "telemetry/tracing/semantic_conventions.hpp"
+
 namespace troupe {
 namespace {
 
 // What is left when the server ends is given this long.
 constexpr std::chrono::seconds kFarewell{2};
+// Room for a recent one: five times the usual.
+constexpr std::size_t kBytesARequest = 16 << 10;
 
 template <class Clock>
 std::int64_t nanoseconds_of(typename Clock::time_point time) {
@@ -22,13 +26,24 @@ std::int64_t offset_to_wall_time() {
          nanoseconds_of<steady_clock>(steady_clock::now());
 }
 
+bool is_content(const SpanAttribute& attribute) {
+  return attribute.key == semconv::kInputMessages || attribute.key == semconv::kOutputMessages;
+}
+
+SpanTree without_content(const SpanTree& tree) {
+  auto spans = *tree;
+  for (Span& span : spans) std::erase_if(span.attributes, is_content);
+  return std::make_shared<const std::vector<Span>>(std::move(spans));
+}
+
 }  // namespace
 
 Tracer::Tracer(TracerOptions options, Metrics& metrics, std::vector<TraceDestination> destinations)
     : options_(options),
       sample_ratio_(options.sample_ratio),
       keep_slower_than_ns_(options.keep_slower_than.count()),
-      offset_nanoseconds_(offset_to_wall_time()) {
+      offset_nanoseconds_(offset_to_wall_time()),
+      recent_(options.max_recent_requests, options.max_recent_requests * kBytesARequest) {
   const SpanCounters counters{.exported = metrics.trace_spans_exported,
                               .dropped_queue_full = metrics.trace_spans_dropped_queue_full,
                               .dropped_export_failed = metrics.trace_spans_dropped_export_failed,
@@ -62,8 +77,18 @@ std::int64_t Tracer::unix_nanoseconds(TimePoint time) const {
 }
 
 void Tracer::record(std::vector<Span> spans) {
+  if (spans.empty() || pipelines_.empty()) return;
+  offer(std::make_shared<const std::vector<Span>>(std::move(spans)));
+}
+
+void Tracer::record_request(const std::string& tenant, std::vector<Span> spans, bool is_exported) {
   if (spans.empty()) return;
   const auto tree = std::make_shared<const std::vector<Span>>(std::move(spans));
+  if (recent_.keeps_any()) recent_.add(tenant, captures_content() ? without_content(tree) : tree);
+  if (is_exported) offer(tree);
+}
+
+void Tracer::offer(const SpanTree& tree) {
   for (const auto& pipeline : pipelines_) pipeline.spans->offer(tree);
 }
 

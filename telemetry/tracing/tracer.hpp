@@ -12,8 +12,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "telemetry/tracing/recent_spans.hpp"
 #include "telemetry/tracing/span_pipeline.hpp"
 
 namespace troupe {
@@ -28,6 +30,8 @@ struct TracerOptions {
   bool writes_old_names = true;
   // Prompts and answers in the spans of requests; else they are nowhere in them.
   bool captures_content = false;
+  // Requests whose spans stay in memory, sampled or not, without contents; 0: none.
+  std::size_t max_recent_requests = 0;
   SpanPipelineOptions pipeline = {};
 };
 
@@ -48,8 +52,10 @@ class Tracer {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // For a trace that begins here.
-  bool samples(const TraceId& trace) const { return is_in_ratio(trace, sample_ratio_); }
+  // For a trace that begins here. Never where spans have no destination.
+  bool samples(const TraceId& trace) const {
+    return !pipelines_.empty() && is_in_ratio(trace, sample_ratio_);
+  }
   bool is_slow(std::chrono::nanoseconds time) const {
     const std::chrono::nanoseconds keep_slower_than{keep_slower_than_ns_};
     return keep_slower_than.count() > 0 && time > keep_slower_than;
@@ -65,12 +71,19 @@ class Tracer {
 
   // Never blocks. Spans that the queues can't take are dropped and counted.
   void record(std::vector<Span> spans);
+  // The same for a tenant's request, which is among the recent ones then. is_exported: it goes to the
+  // destinations too.
+  void record_request(const std::string& tenant, std::vector<Span> spans, bool is_exported);
   void record_iteration(Span span);
+
+  const RecentSpans& recent() const { return recent_; }
 
   // Sends what is queued for so long at most. One thread; once.
   void stop(std::chrono::milliseconds deadline);
 
  private:
+  void offer(const SpanTree& tree);
+
   struct Pipeline {
     std::unique_ptr<SpanPipeline> spans;
     bool takes_iterations = true;
@@ -81,6 +94,7 @@ class Tracer {
   std::atomic<std::int64_t> keep_slower_than_ns_;
   const std::int64_t offset_nanoseconds_;
   std::vector<Pipeline> pipelines_;
+  RecentSpans recent_;
 };
 
 }  // namespace troupe

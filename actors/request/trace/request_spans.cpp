@@ -203,11 +203,12 @@ void record_request(const RequestTrace& trace, std::string_view model) {
   const bool is_sampled = trace.context().is_sampled;
   const bool is_kept_as_failed = !is_sampled && has_failed(trace);
   const bool is_kept_as_slow = !is_sampled && tracer->is_slow(trace.timings().total);
-  if (!is_sampled && !is_kept_as_failed && !is_kept_as_slow) return;
+  const bool is_exported = is_sampled || is_kept_as_failed || is_kept_as_slow;
+  if (!is_exported && !tracer->recent().keeps_any()) return;
   auto spans = request_spans(trace, model);
-  if (!is_sampled)
+  if (is_exported && !is_sampled)
     spans.front().attributes.push_back({semconv::kKept, std::string(is_kept_as_failed ? "error" : "slow")});
-  tracer->record(std::move(spans));
+  tracer->record_request(trace.request().tenant, std::move(spans), is_exported);
 }
 
 }  // namespace troupe

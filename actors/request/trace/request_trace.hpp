@@ -140,7 +140,7 @@ bool has_failed(const RequestTrace& trace);
 
 // After end(): a root and its phases.
 std::vector<Span> request_spans(const RequestTrace& trace, std::string_view model);
-// Records them, if the trace is sampled, or has failed, or was slow.
+// Records them: for export if the trace is sampled, or has failed, or was slow.
 void record_request(const RequestTrace& trace, std::string_view model);
 
 }  // namespace troupe

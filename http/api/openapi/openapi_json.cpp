@@ -48,6 +48,7 @@ constexpr std::array kBodyRefusals = {
 };
 constexpr StatusMeaning kNoSuchThing{404, "there is nothing of that id"};
 constexpr StatusMeaning kWrongQuery{400, "a field of the query is wrong: param names it"};
+constexpr StatusMeaning kNoSpans{404, "no spans are kept in memory"};
 constexpr StatusMeaning kStoreFull{507, "the store is full"};
 
 json::string_view view(std::string_view text) { return {text.data(), text.size()}; }
@@ -93,6 +94,10 @@ json::object responses_of(const RouteMatch& route, bool has_body) {
   if (has_id) add_refusal(responses, kNoSuchThing, schema);
   if (route.name.starts_with("/v1/responses/")) add_refusal(responses, kWrongQuery, schema);
   if (route.route == Route::kResponses) add_refusal(responses, kStoreFull, schema);
+  if (route.route == Route::kTraces) {
+    add_refusal(responses, kWrongQuery, schema);
+    add_refusal(responses, kNoSpans, schema);
+  }
   return responses;
 }
 

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <boost/json/parse.hpp>
 
+#include "telemetry/tracing/tracer.hpp"
 #include "tests/http/running_server.hpp"
 #include "tests/support/eventually.hpp"
 
@@ -271,6 +272,56 @@ TEST_CASE("endpoints: the port for metrics has them without a key, and nothing t
   CHECK(server.script().num_submitted() == 0);
   check_error(ask_metrics("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421, "host_not_allowed");
   CHECK(RunningServer().server().metrics_port() == 0);
+}
+
+TEST_CASE("endpoints: spans of the last requests are their tenant's, and the operator's port has all") {
+  Metrics metrics("traced");
+  Tracer tracer({.max_recent_requests = 8}, metrics, {});
+  RunningServer server([&](ServerOptions& options) {
+    options.api_keys = {{"red", "secret"}, {"blue", "other"}};
+    options.metrics_port = 0;
+    options.tracer = &tracer;
+  });
+  for (const std::string tenant : {"red", "blue"}) {
+    std::vector<Span> spans(1);
+    spans[0].name = "chat of " + tenant;
+    spans[0].end_unix_nanoseconds = 1000;
+    tracer.record_request(tenant, std::move(spans), false);
+  }
+  const auto names = [](const TestResponse& response) {
+    REQUIRE(response.status == 200);
+    const auto json = boost::json::parse(response.body);
+    std::string names;
+    for (const auto& span : json.at_pointer("/resourceSpans/0/scopeSpans/0/spans").as_array())
+      names += std::string(span.at("name").as_string()) + ";";
+    return names;
+  };
+  const std::string key = "Authorization: Bearer secret\r\n";
+  check_error(ask(server, get_request("/traces")), 401, "invalid_api_key");
+  CHECK(names(ask(server, get_request("/traces", key))) == "chat of red;");
+  CHECK(names(ask(server, get_request("/traces?after=1000", key))).empty());
+  CHECK(names(ask(server, get_request("/traces?limit=1&after=999", key))) == "chat of red;");
+  TestClient operators(server.server().metrics_port());
+  operators.send(get_request("/traces"));
+  CHECK(names(operators.read_response()) == "chat of red;chat of blue;");
+}
+
+TEST_CASE("endpoints: spans are asked for by whole numbers, and refused where none are kept") {
+  Metrics metrics("traced");
+  Tracer tracer({.max_recent_requests = 8}, metrics, {});
+  RunningServer server([&](ServerOptions& options) { options.tracer = &tracer; });
+  for (const std::string query : {"limit=0", "limit=1001", "limit=", "limit=-1", "limit=2x", "after=-1",
+                                  "after=99999999999999999999", "after=now", "after=1.5"}) {
+    CAPTURE(query);
+    const TestResponse response = ask(server, get_request("/traces?" + query));
+    check_error(response, 400, "");
+    CHECK(response.body.find(query.substr(0, 5) + " must be") != std::string::npos);
+  }
+  CHECK(ask(server, get_request("/traces?limit=1000&unknown=1")).status == 200);
+  check_error(ask(server, post_request("/traces", kChat)), 405, "");
+  const TestResponse none = ask(RunningServer(), get_request("/traces"));
+  check_error(none, 404, "");
+  CHECK(none.body.find("--trace-recent-requests") != std::string::npos);
 }
 
 TEST_CASE("endpoints: the port for metrics answers while clients have all the connections") {

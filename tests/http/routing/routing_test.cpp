@@ -55,16 +55,16 @@ TEST_CASE("router: no other spelling of a path is the path, and unknown ones are
 }
 
 TEST_CASE("router: what is served through which door") {
-  for (const std::string_view path :
-       {"/v1/models", "/v1/responses/resp_1", "/metrics", "/version", "/health", "/ping", "/openapi.json"})
+  for (const std::string_view path : {"/v1/models", "/v1/responses/resp_1", "/metrics", "/traces", "/version",
+                                      "/health", "/ping", "/openapi.json"})
     CHECK(is_served(match_route(path), Door::kApi));
-  for (const std::string_view path : {"/metrics", "/version", "/health", "/ready", "/live"})
+  for (const std::string_view path : {"/metrics", "/traces", "/version", "/health", "/ready", "/live"})
     CHECK(is_served(match_route(path), Door::kMetrics));
   for (const std::string_view path : {"/v1/models", "/v1/responses/resp_1", "/", "/page/a.js", "/nothing"})
     CHECK(!is_served(match_route(path), Door::kMetrics));
   for (const std::string_view path : {"/health", "/ready", "/live"})
     CHECK(is_served(match_route(path), Door::kReserve));
-  for (const std::string_view path : {"/metrics", "/version", "/v1/models", "/"})
+  for (const std::string_view path : {"/metrics", "/traces", "/version", "/v1/models", "/"})
     CHECK(!is_served(match_route(path), Door::kReserve));
 }
 

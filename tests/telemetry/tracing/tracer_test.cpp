@@ -262,8 +262,13 @@ TEST_CASE("tracer: no iterations are wanted where no destination takes them") {
 
 TEST_CASE("tracer: a trace of our own is sampled by the ratio") {
   Metrics metrics("m");
-  Tracer none({.sample_ratio = 0}, metrics, {});
-  Tracer all({.sample_ratio = 1}, metrics, {});
+  const auto somewhere = [] {
+    std::vector<TraceDestination> destinations;
+    destinations.push_back({.exporter = std::make_unique<CollectingExporter>(std::make_shared<Collector>())});
+    return destinations;
+  };
+  Tracer none({.sample_ratio = 0}, metrics, somewhere());
+  Tracer all({.sample_ratio = 1}, metrics, somewhere());
   for (int i = 0; i < 100; ++i) {
     CHECK_FALSE(none.next_root().is_sampled);
     CHECK(all.next_root().is_sampled);

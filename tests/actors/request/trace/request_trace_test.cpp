@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "telemetry/tracing/semantic_conventions.hpp"
 #include "tests/actors/recording_sink.hpp"
 #include "tests/actors/world.hpp"
 
@@ -46,6 +47,7 @@ class TracedWorld {
     world_ = std::make_unique<sim::SimWorld>(std::move(settings));
   }
   sim::SimWorld& world() { return *world_; }
+  const Tracer& tracer() const { return *tracer_; }
 
   // Ends the world. Requests in the order in which they ended, then iterations.
   std::vector<SpanTree> requests() { return trees(SpanKind::kServer); }
@@ -353,6 +355,17 @@ TEST_CASE("request trace: timings are the phases' sums and fit into the whole") 
     CHECK(timings.queue + timings.prefill + timings.decode == timings.total);
     CHECK(timings.decoded_tokens < 30);
   }
+}
+
+TEST_CASE("request trace: one that is not sampled is among the recent ones, and not exported") {
+  TracedWorld traced(sim::small_settings(), {.sample_ratio = 0, .max_recent_requests = 4});
+  submit(traced.world(), letters("prompt", 5));
+  REQUIRE(traced.world().run());
+  CHECK(traced.requests().empty());
+  const auto recent = traced.tracer().recent().find({});
+  REQUIRE(recent.size() == 1);
+  CHECK(phases_of(recent[0]) == kUsual);
+  for (const auto& attribute : recent[0]->front().attributes) CHECK(attribute.key != semconv::kKept);
 }
 
 TEST_CASE("request trace: events beyond a bound are counted, not kept") {
