@@ -25,7 +25,7 @@ async function send(path, { method = "GET", body, signal, asks = true } = {}) {
   }
 }
 
-export const getJson = async (path) => (await send(path)).json();
+export const getJson = async (path, asks) => (await send(path, { asks })).json();
 export const getText = async (path, asks) => (await send(path, { asks })).text();
 export const remove = (path) => send(path, { method: "DELETE" });
 export const cancelResponse = (id) => send(`/v1/responses/${id}/cancel`, { method: "POST" });

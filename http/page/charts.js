@@ -6,8 +6,9 @@ const HEIGHT = 150;  // pixels
 const LEFT = 44;
 const BOTTOM = 18;
 const TOP = 8;
+const DASH = 3;
 
-function shape(tag, attributes, ...children) {
+export function shape(tag, attributes, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
   node.append(...children);
@@ -62,10 +63,11 @@ export class LineChart {
 
 const newest = ({ points }) => short(points.at(-1)?.value);
 
+// A line begins with a dash, so that a value between two that are missing is seen, too.
 function path(points, x, y) {
   let isDrawing = false;
   return points.map(({ time, value }) => {
-    const step = value === null ? "" : `${isDrawing ? "L" : "M"}${x(time).toFixed(1)} ${y(value).toFixed(1)}`;
+    const step = value === null ? "" : isDrawing ? `L${x(time).toFixed(1)} ${y(value).toFixed(1)}` : `M${(x(time) - DASH).toFixed(1)} ${y(value).toFixed(1)}h${DASH}`;
     isDrawing = value !== null;
     return step;
   }).join("");

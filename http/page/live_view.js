@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server does now and did in the last minutes, from /metrics. It asks while the page
-// is to be seen, so that the minutes before the view was opened are there.
+// The server now and in the last minutes, from /metrics, and its last requests. It
+// asks for the former while the page is to be seen, so that the minutes before the view was
+// opened are there.
 import { getText } from "./api.js";
 import { LineChart } from "./charts.js";
 import { byId, element } from "./elements.js";
 import { Reading, mean, rate } from "./metrics.js";
+import { TimeLines } from "./time_lines.js";
 
 const LONGEST = 300;  // seconds of the axis, which grows with the readings
 const SHORTEST = 60;
@@ -21,12 +23,14 @@ export class LiveView {
     this.charts = {
       tokens: new LineChart("Tokens", "a second"), requests: new LineChart("Requests", ""),
       latency: new LineChart("Latency", "milliseconds, mean"), pages: new LineChart("KV pages in use", "percent of each tier"),
+      sequences: new LineChart("Batches", "sequences, mean"), batchTokens: new LineChart("Batches", "tokens, mean"),
       workers: new LineChart("Workers", "running requests"), models: new LineChart("Models", "tokens a second"),
     };
+    this.timeLines = new TimeLines();
     this.tiers = element("section", { class: "panel" });
     this.workers = element("section", { class: "panel" });
     byId("live").append(this.state, element("div", { class: "panels" },
-      ...Object.values(this.charts).map((chart) => chart.node), this.tiers, this.workers));
+      ...Object.values(this.charts).map((chart) => chart.node), this.tiers, this.workers, this.timeLines.node));
     document.addEventListener("visibilitychange", () => this.follow());
     addEventListener("resize", () => this.draw());
   }
@@ -46,6 +50,7 @@ export class LiveView {
     try {
       this.add(new Reading(await getText("/metrics", asks), Date.now() / 1000));
       this.state.hidden = true;
+      if (this.isShown) await this.timeLines.read();
     } catch (error) {
       this.state.textContent = `The server does not answer: ${error.message}`;
       this.state.hidden = false;
@@ -73,6 +78,8 @@ export class LiveView {
     charts.latency.draw([
       this.line("first token", millisecondsOf("time_to_first_token_seconds")), this.line("next token", millisecondsOf("inter_token_latency_seconds"))], reading.time, seconds);
     charts.pages.draw(TIERS.map((tier) => this.line(tier, (now) => 100 * shareInUse(now, tier))), reading.time, seconds);
+    charts.sequences.draw([this.line("sequences", meanOf("iteration_sequences"))], reading.time, seconds);
+    charts.batchTokens.draw([this.line("tokens", meanOf("iteration_tokens"))], reading.time, seconds);
     charts.workers.draw(reading.values("by_worker_up", "worker").map((worker) => this.line(
       `worker ${worker}`, (now) => now.value("by_worker_requests_running", { worker }))), reading.time, seconds);
     charts.models.draw(reading.values("generation_tokens_total", "model_name").map((model) => this.line(
@@ -107,6 +114,8 @@ export class LiveView {
 }
 
 const countModels = (reading) => Math.max(1, reading.values("kv_page_tokens", "model_name").length);
+
+const meanOf = (name) => (now, before) => mean(before, now, name);
 
 function millisecondsOf(name) {
   return (now, before) => {

@@ -139,10 +139,26 @@ def live_view(check, chat):
     chat.page.wait_for_selector(".panel path[d*=L]", state="attached")
     chat.wait_until(lambda: chat.page.locator("#live td").count() >= 10)
     text = chat.page.locator("#live").inner_text()
-    check(all(word in text for word in ("generated", "running", "waiting", "device", "host", "disk", "up")), "the live view")
+    check(all(word in text for word in ("generated", "running", "waiting", "sequences", "device", "host", "disk", "up")), "the live view")
+    chat.wait_until(lambda: chat.page.locator(".request").count() >= 5)
     chat.shoot("live")
+    request = chat.page.locator(".request").first
+    request.locator("summary").focus()
+    chat.page.keyboard.press("Enter")
+    check(all(word in request.inner_text() for word in ("ended at", "prompt tokens", "queue", "prefill", "decode")), "the time line of a request")
+    number = chat.page.locator(".request").count()
+    chat.page.wait_for_timeout(4500)
+    check(chat.page.locator(".request").count() == number and request.get_attribute("open") is not None,
+          "it stays open, and no request is shown twice")
+    chat.page.get_by_label("Where lines begin").select_option("clock")
+    request.scroll_into_view_if_needed()
+    chat.shoot("time-lines")
     chat.page.set_viewport_size({"width": 390, "height": 844})
     chat.shoot("live-phone")
+    request.scroll_into_view_if_needed()
+    chat.shoot("time-lines-phone")
+    width = chat.page.evaluate("document.documentElement.scrollWidth")
+    check(width <= 390, f"a phone need not scroll sideways: {width}")
     check(not chat.complaints, f"the browser does not complain: {chat.complaints}")
 
 
