@@ -2,14 +2,16 @@
 // One answer, streamed: from the server's kept conversations (/v1/responses), or without
 // them (/v1/chat/completions).
 import { ApiError, followEvents, streamEvents } from "./api.js";
+import { asChat, asItems } from "./messages.js";
 
 const MS_BEFORE_RETURN = 1000;
 const RETURNS = 300;  // of one answer, without an event between them
 const ENDS = new Set(["response.completed", "response.incomplete"]);
 
-// asked: { model, system, settings, messages, previous, keeps }; messages are those after the
-// response `previous`. Yields { begun: id } of a response that goes on without the page,
-// { text }, { reasoning } and at the end { end: { id, isStored, isCut, tokens, rate } }.
+// asked: { model, system, tools, mustCall, settings, messages, previous, keeps }; messages are
+// those after the response `previous`. Yields { begun: id } of a response that goes on without
+// the page, { text }, { reasoning }, { call: { at, id, name, added } } of a call's beginning or
+// more of its arguments, and at the end { end: { id, isStored, isCut, tokens, rate } }.
 export function answer(asked, signal) {
   return asked.keeps ? keptAnswer(asked, signal) : plainAnswer(asked, signal);
 }
@@ -19,8 +21,18 @@ function sampling(settings, maxTokens) {
   return limit === undefined ? rest : { ...rest, [maxTokens]: limit };
 }
 
-async function* keptAnswer({ model, system, settings, messages, previous }, signal) {
-  const body = { model, stream: true, background: true, input: messages, ...sampling(settings, "max_output_tokens") };
+// A demand counts for a question: behind results it would never end.
+function toolFields({ tools = [], mustCall, messages }, shapeOf) {
+  if (tools.length === 0) return {};
+  const isDemanded = mustCall && messages.at(-1).role === "user";
+  return { tools: tools.map(shapeOf), tool_choice: isDemanded ? "required" : "auto" };
+}
+
+async function* keptAnswer({ model, system, settings, messages, previous, ...rest }, signal) {
+  const body = {
+    model, stream: true, background: true, input: asItems(messages), ...sampling(settings, "max_output_tokens"),
+    ...toolFields({ messages, ...rest }, (tool) => ({ type: "function", ...tool })),
+  };
   if (system) body.instructions = system;
   if (previous) body.previous_response_id = previous;
   yield* persistent(streamEvents("/v1/responses", body, signal), null, signal);
@@ -56,6 +68,9 @@ async function* persistent(events, id, signal) {
 function* pieces(event) {
   if (event.type === "response.output_text.delta") yield { text: event.delta };
   if (event.type === "response.reasoning_text.delta") yield { reasoning: event.delta };
+  if (event.type === "response.output_item.added" && event.item.type === "function_call")
+    yield { call: { at: event.output_index, id: event.item.call_id, name: event.item.name, added: "" } };
+  if (event.type === "response.function_call_arguments.delta") yield { call: { at: event.output_index, added: event.delta } };
   if (event.type === "error") throw new ApiError(200, event.error ?? event);
   if (event.type === "response.failed") throw new ApiError(200, event.response.error);
   if (event.type === "response.cancelled") throw new ApiError(200, { message: "the answer was stopped elsewhere" });
@@ -70,10 +85,12 @@ function* pieces(event) {
   }
 }
 
-async function* plainAnswer({ model, system, settings, messages }, signal) {
+async function* plainAnswer({ model, system, settings, messages, ...rest }, signal) {
+  const said = asChat(messages);
   const body = {
     model, stream: true, stream_options: { include_usage: true }, ...sampling(settings, "max_tokens"),
-    messages: system ? [{ role: "system", content: system }, ...messages] : messages,
+    messages: system ? [{ role: "system", content: system }, ...said] : said,
+    ...toolFields({ messages, ...rest }, (tool) => ({ type: "function", function: tool })),
   };
   const end = { id: null, isStored: false, isCut: false };
   let isComplete = false;
@@ -82,6 +99,8 @@ async function* plainAnswer({ model, system, settings, messages }, signal) {
     const choice = chunk.choices?.[0];
     if (choice?.delta?.reasoning_content) yield { reasoning: choice.delta.reasoning_content };
     if (choice?.delta?.content) yield { text: choice.delta.content };
+    for (const call of choice?.delta?.tool_calls ?? [])
+      yield { call: { at: call.index, id: call.id, name: call.function?.name, added: call.function?.arguments ?? "" } };
     if (choice?.finish_reason) {
       isComplete = true;
       end.isCut = choice.finish_reason === "length";

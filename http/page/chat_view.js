@@ -7,6 +7,7 @@ import {
   saveConversation, select, siblings,
 } from "./conversations.js";
 import { byId, element, notify } from "./elements.js";
+import { Files } from "./files.js";
 import { openSettings, settings } from "./settings.js";
 import { TurnView } from "./turn_view.js";
 
@@ -24,6 +25,7 @@ export class ChatView {
     this.running = new Map();  // turn id: { conversation, controller }
     this.keeps = false;
     this.box = byId("question");
+    this.files = new Files();
     byId("composer").addEventListener("submit", (event) => {
       event.preventDefault();
       this.submit();
@@ -31,8 +33,8 @@ export class ChatView {
     byId("stop").addEventListener("click", () => this.stop());
     byId("new").addEventListener("click", () => this.begin());
     byId("model").addEventListener("change", (event) => localStorage.setItem(MODEL, event.target.value));
-    byId("open-settings").addEventListener("click", () => openSettings(this.conversation.system, (system) => {
-      this.conversation.system = system;
+    byId("open-settings").addEventListener("click", () => openSettings(this.conversation, (changed) => {
+      Object.assign(this.conversation, changed);
       if (this.conversation.title) this.save(this.conversation);
     }));
     this.box.addEventListener("keydown", (event) => this.onKey(event));
@@ -55,7 +57,7 @@ export class ChatView {
   }
 
   begin() {
-    this.conversation = newConversation(this.conversation.system);
+    this.conversation = newConversation(this.conversation);
     history.replaceState(null, "", "#chat");
     this.show();
     this.box.focus();
@@ -86,11 +88,13 @@ export class ChatView {
   show() {
     const path = pathOf(this.conversation);
     const on = {
-      edit: (turn, question) => this.ask(turn.parent, question),
-      regenerate: (turn) => this.ask(turn.parent, turn.question),
+      edit: (turn, question) => this.ask(turn.parent, { ...turn, question }),
+      regenerate: (turn) => this.ask(turn.parent, turn),
+      answerCalls: (turn, results) => this.ask(turn.id, { question: "", results }),
       select: (turn) => this.choose(turn),
     };
-    this.views = new Map(path.map((turn) => [turn.id, new TurnView(turn, siblings(this.conversation, turn.parent), on)]));
+    this.views = new Map(path.map((turn, at) => [
+      turn.id, new TurnView(turn, { variants: siblings(this.conversation, turn.parent), next: path[at + 1] }, on)]));
     byId("turns").replaceChildren(...[...this.views.values()].map((view) => view.node));
     if (path.length === 0) byId("turns").append(element("p", { class: "empty" }, EXAMPLE));
     document.title = this.conversation.title ? `${this.conversation.title} – troupe` : "troupe";
@@ -144,19 +148,20 @@ export class ChatView {
 
   async submit() {
     const question = this.box.value;
-    if (!question.trim() || this.shownRun()) return;
+    const isEmpty = !question.trim() && this.files.list.length === 0;
+    if (isEmpty || this.shownRun()) return;
     if (!byId("model").value) await this.connect();  // the server was not ready
     if (!byId("model").value) return;
     this.box.value = "";
     this.fitBox();
-    this.ask(pathOf(this.conversation).at(-1)?.id ?? null, question);
+    this.ask(pathOf(this.conversation).at(-1)?.id ?? null, { question, files: this.files.take() });
   }
 
-  // A new turn below another one, or first.
-  async ask(parent, question) {
+  // A new turn below another one, or first. asked: as addTurn() wants it.
+  async ask(parent, asked) {
     if (this.shownRun()) return notify("Stop the answer first.");
     const { conversation } = this;
-    const turn = addTurn(conversation, parent, question, byId("model").value);
+    const turn = addTurn(conversation, parent, asked, byId("model").value);
     history.replaceState(null, "", `#chat/${conversation.id}`);
     this.show();
     await this.follow(conversation, turn, this.run);
@@ -200,13 +205,15 @@ export class ChatView {
   async stream(conversation, turn, keeps, signal) {
     if (!keeps) await loadTexts(ancestors(conversation, turn));
     const { messages, previous } = promptOf(conversation, turn, keeps, ({ answer: text }) => splitReasoning(text ?? "").text);
-    const asked = { model: turn.model, system: conversation.system, settings: settings(), messages, previous, keeps };
+    const { system, tools, mustCall } = conversation;
+    const asked = { model: turn.model, system, tools, mustCall, settings: settings(), messages, previous, keeps };
     await this.write(answer(asked, signal), conversation, turn);
   }
 
   // The page was loaded anew while the server answered.
   async returnTo(conversation, turn, signal) {
     turn.answer = turn.reasoning = "";
+    turn.calls = [];
     try {
       await this.write(begunAnswer(turn.begun, signal), conversation, turn);
     } catch (error) {
@@ -226,6 +233,7 @@ export class ChatView {
       }
       turn.answer += piece.text ?? "";
       turn.reasoning += piece.reasoning ?? "";
+      if (piece.call) addToCall(turn.calls, piece.call);
       if (piece.end) this.finish(turn, piece.end);
       if (performance.now() - shown < MS_BETWEEN_UPDATES) continue;
       this.updateTurn(turn);
@@ -266,4 +274,11 @@ export class ChatView {
       [...this.views.values()].at(-1)?.edit();
     }
   }
+}
+
+// at: of the call among all that the answer has.
+function addToCall(calls, { at, id, name, added }) {
+  let call = calls.find((other) => other.at === at);
+  if (!call) calls.push(call = { at, id, name, arguments: "" });
+  call.arguments += added;
 }

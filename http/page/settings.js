@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system prompt of a conversation and how answers are drawn; what is empty is the model's default.
+// The system prompt and the tools of a conversation, and how answers are drawn; what is empty is
+// the model's default.
 import { element } from "./elements.js";
+import { readTools } from "./messages.js";
 
 const NAME = "troupe.settings";
 const NUMBERS = [
@@ -14,6 +16,8 @@ const NUMBERS = [
   { name: "frequency_penalty", label: "Frequency penalty", min: -2, max: 2, step: 0.1 },
   { name: "repetition_penalty", label: "Repetition penalty", min: 0.1, step: 0.05 },
 ];
+const EXAMPLE = `[{"name": "weather", "description": "Of a city, today", "parameters":
+  {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}]`;
 const KEYS = [["Enter", "send"], ["Shift+Enter", "new line"], ["Escape", "stop the answer"], ["↑ in an empty message", "edit the last one"],
   ["Alt+N", "new chat"], ["/", "write a message"]];
 
@@ -27,30 +31,43 @@ export function settings() {
   }
 }
 
-// Calls back with the system prompt when the person is done.
-export function openSettings(system, onDone) {
+// Calls back with { system, tools, mustCall } when the person is done.
+export function openSettings({ system, tools = [], mustCall = false }, onDone) {
   const present = settings();
   const prompt = element("textarea", { rows: "4", id: "system" });
   prompt.value = system;
+  const written = element("textarea", { rows: "4", id: "tools", spellcheck: "false", placeholder: EXAMPLE });
+  written.value = tools.length > 0 ? JSON.stringify(tools, null, 2) : "";
+  written.addEventListener("input", () => written.setCustomValidity(""));
+  const demand = element("input", { type: "checkbox", id: "must-call", checked: mustCall });
   const inputs = NUMBERS.map(({ name, label, ...limits }) => element("label", {}, label,
     element("input", { type: "number", name, placeholder: "default", value: present[name], ...limits })));
   const form = element("form", {
     onsubmit: (event) => {
       event.preventDefault();
+      let read;
+      try {
+        read = readTools(written.value);
+      } catch (error) {
+        written.setCustomValidity(`These are no tools: ${error.message}`);
+        return written.reportValidity();
+      }
       const fields = [...new FormData(form)].filter(([, value]) => value !== "").map(([name, value]) => [name, Number(value)]);
       localStorage.setItem(NAME, JSON.stringify(Object.fromEntries(fields)));
       dialog.close();
-      onDone(prompt.value);
+      onDone({ system: prompt.value, tools: read, mustCall: demand.checked });
     },
   },
   element("h2", {}, "Settings"),
   element("label", {}, "System prompt of this conversation", prompt),
+  element("label", {}, "Tools of this conversation: functions, as JSON. You give the results.", written),
+  element("label", { class: "check" }, demand, "A question must be answered by a call"),
   element("h3", {}, "Sampling"),
   element("div", { class: "fields" }, ...inputs),
   element("details", {}, element("summary", {}, "Keys"),
     element("dl", {}, ...KEYS.flatMap(([keys, does]) => [element("dt", {}, element("kbd", {}, keys)), element("dd", {}, does)]))),
   element("div", { class: "row" },
-    element("button", { type: "button", onclick: () => { for (const input of form.querySelectorAll("input")) input.value = ""; } }, "Defaults"),
+    element("button", { type: "button", onclick: () => { for (const input of form.querySelectorAll("input[type=number]")) input.value = ""; } }, "Defaults"),
     element("span", { class: "space" }),
     element("button", { type: "button", onclick: () => dialog.close() }, "Cancel"),
     element("button", { class: "main" }, "Done")));

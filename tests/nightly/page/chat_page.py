@@ -75,6 +75,32 @@ class ChatPage:
         self.type(text)
         return self.wait_for_end()
 
+    def attach(self, *files):
+        """Each a name and its bytes."""
+        self.page.set_input_files("#pick", [{"name": name, "mimeType": "", "buffer": data} for name, data in files])
+
+    def drop(self, name, text):
+        self.page.evaluate("""([name, text]) => {
+            const dataTransfer = new DataTransfer();
+            dataTransfer.items.add(new File([text], name));
+            for (const type of ["dragover", "drop"])
+                document.getElementById("turns").dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true })); }""",
+                           [name, text])
+
+    def attached(self):
+        return self.page.locator("#files li span").all_inner_texts()
+
+    def set_tools(self, text, must_call):
+        self.page.get_by_role("button", name="Settings").click()
+        self.page.locator("#tools").fill(text)
+        self.page.locator("#must-call").set_checked(must_call)
+        self.page.get_by_role("button", name="Done").click()
+
+    def give_result(self, name, text):
+        self.page.get_by_label(f"Result of {name}").last.fill(text)
+        self.page.keyboard.press("Enter")
+        return self.wait_for_end()
+
     def regenerate(self):
         self.page.get_by_role("button", name="Regenerate").last.click()
         return self.wait_for_end()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A headless Chromium uses the page of the real troupe with the demo model: a chat with a
-store and one without, stop, regenerate, branches, a reload, a key, the live view, and answers
-that are meant to do harm. Screenshots are left to be looked at."""
+store and one without, stop, regenerate, branches, a reload, calls of tools, files, a key, the
+live view, and answers that are meant to do harm. Screenshots are left to be looked at."""
 import argparse
 import json
 import pathlib
@@ -17,6 +17,12 @@ from chat_page import ChatPage
 from checks import Checks
 from markdown_cases import CASES, LONG
 from servers import Server, free_port, start_troupe
+
+CITIES = ["Rome", "Oslo"]
+TOOLS = json.dumps([{"name": "weather", "description": "Of a city, today", "parameters": {
+    "type": "object", "properties": {"city": {"type": "string", "enum": CITIES}}, "required": ["city"],
+    "additionalProperties": False}}])
+NOTES = "Ada was born in London.\n```\ncode\n```\n"
 
 HOSTILE = """Look: <img src=x onerror="window.harmed=true"> <script>window.harmed=true</script>
 
@@ -77,6 +83,70 @@ def interrupted_answers(check, chat, troupe):
     chat.wait_for_turns(2)
 
 
+def tools(check, chat, troupe):
+    """The model calls a tool, and the person gives its result; the chat is loaded anew and the server forgets it."""
+    chat.page.keyboard.press("Alt+n")
+    for wrong in ("{", '{"name": "weather"}', '[{"description": "no name"}]'):
+        chat.set_tools(wrong, True)
+        check(chat.page.locator("dialog[open]").count() == 1, f"these are no tools: {wrong}")
+        chat.page.keyboard.press("Escape")
+    chat.set_tools(TOOLS, True)
+    chat.say("What is the weather in Rome?")
+    call = chat.page.get_by_role("region", name="Call of weather")
+    made = json.loads(call.locator("pre").first.inner_text())
+    check(made.get("city") in CITIES, f"a call of the tool -> {made}")
+    chat.shoot("call")
+    asked = []
+    chat.page.on("request", lambda request: asked.append(request.post_data) if request.method == "POST" else None)
+    chat.give_result("weather", '{"sky": "clear"}')
+    sent = json.loads(asked[-1])
+    check([item["type"] for item in sent["input"]] == ["function_call_output"] and sent["tool_choice"] == "auto"
+          and sent["input"][0]["output"] == '{"sky": "clear"}', f"the result is sent: {sent['input']}")
+    check('"sky": "clear"' in call.first.inner_text(), "it is shown with the call")
+    chat.shoot("call-with-result")
+    kept = chat.page.evaluate("JSON.stringify({...localStorage})")
+    check("clear" not in kept, "calls and results that the server has stored are not in the browser")
+    shown = chat.page.locator("#turns").inner_text()
+    chat.page.reload()
+    chat.wait_until(lambda: chat.page.locator("#turns").inner_text() == shown)
+    check(True, "after a reload the call and its result are there")
+    forget_responses(chat, troupe)
+    chat.say("Thanks.")
+    types = [item.get("type", item.get("role")) for item in json.loads(asked[-1])["input"]]
+    check(types[:3] == ["user", "function_call", "function_call_output"] and types[-1] == "user",
+          f"what the server lost is sent again, the call and its result too: {types}")
+
+
+def files(check, chat):
+    chat.page.keyboard.press("Alt+n")
+    chat.attach(("notes.txt", NOTES.encode()), ("photo.png", b"\x89PNG\r\n\x1a\n\0\0"), ("void.txt", b""),
+                ("large.txt", b"a" * 600_000), ("two bytes.txt", "\ufeffGrüße".encode("utf-16-le")))
+    chat.wait_until(lambda: chat.page.locator("#notice:not([hidden])").count() == 1)
+    notice = chat.page.locator("#notice").inner_text()
+    check(chat.attached() == ["notes.txt", "two bytes.txt"], f"texts are attached -> {chat.attached()}")
+    check(all(word in notice for word in ("photo.png is not text", "large.txt is too large", "void.txt is empty")), f"the others are refused: {notice}")
+    chat.drop("dropped.csv", "a,b\n1,2\n")
+    chat.wait_until(lambda: len(chat.attached()) == 3)
+    chat.shoot("attached")
+    chat.page.get_by_role("button", name="Remove two bytes.txt").click()
+    check(chat.attached() == ["notes.txt", "dropped.csv"], "a file is taken off again")
+    asked = []
+    chat.page.on("request", lambda request: asked.append(request.post_data) if request.method == "POST" else None)
+    chat.page.locator("#question").fill("Where was Ada born?")
+    chat.page.keyboard.press("Enter")
+    chat.page.wait_for_selector("#send", timeout=120_000)
+    text = json.loads(asked[-1])["input"][0]["content"]
+    check(text == f"[File: notes.txt]\n````\n{NOTES}\n````\n\n[File: dropped.csv]\n```\na,b\n1,2\n\n```\n\nWhere was Ada born?",
+          f"their texts go with the question: {text!r}")
+    chat.page.reload()
+    chat.wait_until(lambda: chat.page.locator(".file").count() == 2)
+    question = chat.page.locator(".question").last
+    check(question.inner_text().endswith("Where was Ada born?") and chat.attached() == [], "after a reload they are files again")
+    chat.page.locator(".file summary").first.click()
+    check(chat.page.locator(".file pre").first.inner_text() == NOTES, "with their texts")
+    chat.shoot("files")
+
+
 def branches(check, chat, troupe):
     answer = chat.regenerate()
     check("Ada" in answer and chat.page.get_by_text("2/2").count() == 1, f"regenerated -> {answer!r}")
@@ -98,13 +168,18 @@ def branches(check, chat, troupe):
 
 def forgotten_turn(check, chat, troupe):
     """The server loses a response that the conversation continues."""
-    kept = json.loads(chat.page.evaluate("JSON.stringify(Object.entries(localStorage))"))
-    conversation = next(json.loads(value) for name, value in kept if name.startswith("troupe.conversation."))
-    for turn in conversation["turns"].values():
-        if turn["responseId"]:
-            urllib.request.urlopen(urllib.request.Request(f"{troupe.url}/v1/responses/{turn['responseId']}", method="DELETE")).close()
+    forget_responses(chat, troupe)
     answer = chat.say("What is my name?")
     check("Ada" in answer, f"the texts that the page has take the place of what the server lost -> {answer!r}")
+
+
+def forget_responses(chat, troupe):
+    """The stored responses of all conversations."""
+    kept = json.loads(chat.page.evaluate("JSON.stringify(Object.entries(localStorage))"))
+    conversations = [json.loads(value) for name, value in kept if name.startswith("troupe.conversation.")]
+    for turn in (turn for conversation in conversations for turn in conversation["turns"].values()):
+        if turn["responseId"]:
+            urllib.request.urlopen(urllib.request.Request(f"{troupe.url}/v1/responses/{turn['responseId']}", method="DELETE")).close()
 
 
 def second_chat(check, chat):
@@ -167,6 +242,9 @@ def hostile_answers(check, browser, troupe, results):
     def events(route):
         response = {"id": "resp_1", "store": False}
         parts = [{"type": "response.output_text.delta", "delta": HOSTILE[at:at + 7]} for at in range(0, len(HOSTILE), 7)]
+        call = {"type": "function_call", "call_id": "call_1", "name": "<img src=x onerror=window.harmed=true>", "arguments": ""}
+        parts.append({"type": "response.output_item.added", "output_index": 1, "item": call})
+        parts.append({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": "<svg onload=window.harmed=true>"})
         parts.append({"type": "response.completed", "response": response})
         route.fulfill(content_type="text/event-stream", body="".join(f"data: {json.dumps(part)}\n\n" for part in parts))
     for scheme in ("light", "dark"):
@@ -174,6 +252,8 @@ def hostile_answers(check, browser, troupe, results):
         chat.page.route("**/v1/responses", events)
         chat.open()
         chat.wait_for_models()
+        chat.attach(("<img src=x onerror=window.harmed=true>.txt", b"</pre><script>window.harmed=true</script>"))
+        chat.wait_until(lambda: len(chat.attached()) == 1)
         chat.say("<img src=x onerror=\"window.harmed=true\">")
         chat.shoot(f"hostile-{scheme}")
         chat.page.wait_for_timeout(300)
@@ -230,6 +310,7 @@ def without_store(check, browser, program, model, results):
         chat.page.reload()
         chat.wait_for_turns(2)
         check("Ada" in chat.answers()[-1], "a reload keeps the conversation and the key")
+        tools_without_store(check, chat)
         chat.page.route("**/v1/chat/completions", lambda route: route.fulfill(
             content_type="text/event-stream",
             body="".join(f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in reasoning) + "data: [DONE]\n\n"))
@@ -246,6 +327,22 @@ def without_store(check, browser, program, model, results):
         check(width <= 390, f"a phone need not scroll sideways: {width}")
 
 
+def tools_without_store(check, chat):
+    chat.set_tools(TOOLS, True)
+    chat.say("What is the weather in Oslo?")
+    asked = []
+    chat.page.on("request", lambda request: asked.append(request.post_data) if request.method == "POST" else None)
+    chat.give_result("weather", "clear")
+    messages = json.loads(asked[-1])["messages"][-2:]
+    check(messages[0]["tool_calls"][0]["id"] == messages[1]["tool_call_id"] and messages[1]["content"] == "clear",
+          f"without a store calls and results are in the messages: {messages}")
+    chat.shoot("call-phone")
+    chat.page.reload()
+    chat.wait_until(lambda: chat.page.get_by_role("region", name="Call of weather").count() == 1)
+    check("clear" in chat.page.get_by_role("region", name="Call of weather").inner_text(), "after a reload they are there")
+    chat.set_tools("", False)
+
+
 def main():
     arguments = argparse.ArgumentParser()
     for name in ("--results", "--troupe", "--model"):
@@ -259,6 +356,8 @@ def main():
             start_troupe(options.troupe, options.model, f"{name}/troupe", results / "troupe.log") as troupe:
         browser = playwright.chromium.launch(executable_path=options.chromium, args=["--no-sandbox"])
         chat = chat_with_store(check, browser, troupe, results)
+        tools(check, chat, troupe)
+        files(check, chat)
         settings(check, chat)
         live_view(check, chat)
         hostile_answers(check, browser, troupe, results)
