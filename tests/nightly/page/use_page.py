@@ -4,6 +4,7 @@ store and one without, stop, regenerate, branches, a reload, calls of tools, fil
 live view, and answers that are meant to do harm. Screenshots are left to be looked at."""
 import argparse
 import json
+import os
 import pathlib
 import re
 import signal
@@ -81,6 +82,31 @@ def interrupted_answers(check, chat, troupe):
     chat.page.locator("#conversations button").first.click()
     chat.page.locator("#conversations a").last.click()
     chat.wait_for_turns(2)
+
+
+def killed_worker(check, browser, program, model, directory, results):
+    """The worker is killed in mid-answer, of a chat with a store and of one without."""
+    for store in (f"{directory}/store", "none"):
+        with start_troupe(program, model, store, results / "troupe-worker.log", ["--worker-placement", "child"]) as troupe:
+            chat = ChatPage(browser, troupe.url, results)
+            chat.open()
+            chat.wait_for_models()
+            with troupe.slowed():
+                seen = chat.ask_and_see_some("Count from 1 to 90.")
+                was_running = chat.page.locator("#stop").is_visible()
+                workers = troupe.children()
+                for worker in workers:
+                    os.kill(worker, signal.SIGKILL)
+                chat.wait_until(lambda: set(troupe.children()) - set(workers))
+            whole = ", ".join(str(number) for number in range(1, 91))
+            answer = chat.wait_for_end()
+            check(len(workers) == 1 and was_running and answer.count(whole) == 1 and "worker lost" in troupe.logged(),
+                  f"the worker was killed at {seen[-20:]!r}, store {store != 'none'} -> {answer[-20:]!r}")
+            chat.page.get_by_role("link", name="Live").click()
+            chat.wait_until(lambda: chat.page.locator(".request").count() >= 1)
+            chat.page.locator(".request summary").first.click()
+            check("prefill" in chat.page.locator(".request").first.inner_text(), "the time line of its request")
+            chat.shoot("worker-killed")
 
 
 def tools(check, chat, troupe):
@@ -363,6 +389,7 @@ def main():
         hostile_answers(check, browser, troupe, results)
         markdown(check, browser, troupe, results)
         without_store(check, browser, options.troupe, options.model, results)
+        killed_worker(check, browser, options.troupe, options.model, name, results)
         browser.close()
     return 0 if check.is_good else 1
 

@@ -51,6 +51,11 @@ class Server:
         self.process.wait()
         self.start()
 
+    def children(self):
+        """Processes that its threads have started: with --worker-placement child, the workers."""
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
     def wait_until_ready(self, path, seconds):
         deadline = time.monotonic() + seconds
         while not answers(self.url + path):
