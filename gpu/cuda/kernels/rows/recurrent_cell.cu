@@ -22,10 +22,21 @@ __device__ __forceinline__ float sigmoid(float v) { return 1.0F / (1.0F + __expf
 
 // Gate `number` of the thread's eight columns.
 template <typename T>
-__device__ __forceinline__ Eight load_gate(const CellRows& rows, const Place& place, unsigned number) {
-  const T* gates = static_cast<const T*>(rows.a.gates) + std::size_t{number} * rows.width;
+__device__ __forceinline__ Eight load_gate_of(const CellRows& rows, const Place& place, unsigned number,
+                                              const void* all) {
+  const T* gates = static_cast<const T*>(all) + std::size_t{number} * rows.width;
   return load_eight(gates + place.row * rows.a.gates_stride, place.column, rows.width,
                     are_rows_aligned(gates, rows.a.gates_stride));
+}
+
+template <typename T>
+__device__ __forceinline__ Eight load_gate(const CellRows& rows, const Place& place, unsigned number) {
+  Eight gate = load_gate_of<T>(rows, place, number, rows.a.gates);
+  if (rows.a.more_gates == nullptr) return gate;
+  const Eight more = load_gate_of<T>(rows, place, number, rows.a.more_gates);
+#pragma unroll
+  for (unsigned i = 0; i < kEight; ++i) gate.v[i] += more.v[i];
+  return gate;
 }
 
 __device__ __forceinline__ Eight load_state(const CellRows& rows, std::uint32_t number, unsigned column) {
@@ -41,11 +52,15 @@ __global__ void __launch_bounds__(kElementThreads) recurrent_cell_kernel(const C
   if (place.row >= rows.num_rows) return;
   const auto row = static_cast<std::uint32_t>(place.row);
 
-  const Eight input = load_gate<T>(rows, place, 0);
-  Eight h = load_gate<T>(rows, place, 2 + kPredecessors);  // the output gate
-  Eight c = load_gate<T>(rows, place, 1 + kPredecessors);
+  constexpr unsigned kCandidate = kPredecessors == 0 ? 0 : kPredecessors == 1 ? 2 : 4;
+  constexpr unsigned kOutput = kPredecessors == 0 ? 1 : 3;
+  Eight h = load_gate<T>(rows, place, kOutput);
+  Eight c = load_gate<T>(rows, place, kCandidate);
+  if constexpr (kPredecessors > 0) {  // a leaf's c is no gate's
+    const Eight input = load_gate<T>(rows, place, 0);
 #pragma unroll
-  for (unsigned i = 0; i < kEight; ++i) c.v[i] = sigmoid(input.v[i]) * tanhf(c.v[i]);
+    for (unsigned i = 0; i < kEight; ++i) c.v[i] = sigmoid(input.v[i]) * tanhf(c.v[i]);
+  }
 #pragma unroll
   for (int k = 0; k < kPredecessors; ++k) {
     const std::uint32_t from = a.from == nullptr ? row : a.from[place.row * kPredecessors + k];

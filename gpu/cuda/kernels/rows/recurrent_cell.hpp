@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The element-wise part of a recurrent cell, behind its product, over the
-// states of its N predecessors (c_k):
-//   c = sigmoid(i) * tanh(g) + sum over k of sigmoid(f_k) * c_k
-//   h = sigmoid(o) * tanh(c)
-// One predecessor is an LSTM (Hochreiter and Schmidhuber, 1997; Gers et al., 2000),
-// two are an inner node of a binary TreeLSTM, none is its leaf (Tai et al., 2015,
-// equations 9 to 14: a leaf's children are zeros). These are BatchMaker's cells.
+// The element-wise part of LstmCell, TreeLstmLeaf and TreeLstmBinary behind their products
+// (gpu/operators/cells/), over the states of a cell's N predecessors (c_k):
+//   leaf, N = 0:        c = a
+//   LSTM, N = 1:        c = sigmoid(i) tanh(g) + sigmoid(f) c_0
+//   inner node, N = 2:  c = sigmoid(i) tanh(u) + sigmoid(l) c_0 + sigmoid(r) c_1
+//   all:                h = sigmoid(o) tanh(c)
+// These are BatchMaker's cells.
 //
 // A batch has cells of many sequences and trees, whose states lie anywhere: rows
 // of states are found by number, so nothing is gathered before and scattered after.
@@ -22,17 +22,23 @@ namespace troupe::cuda {
 // The value is the number of predecessors.
 enum class RecurrentCell : std::uint8_t { kTreeLeaf = 0, kLstm = 1, kTreeNode = 2 };
 
+constexpr std::uint32_t num_predecessors(RecurrentCell cell) { return static_cast<std::uint32_t>(cell); }
+constexpr std::uint32_t num_gates(RecurrentCell cell) {
+  return cell == RecurrentCell::kTreeLeaf ? 2 : 3 + num_predecessors(cell);
+}
+
 inline constexpr std::uint32_t kNoState = 0xFFFFFFFF;  // zeros: a sequence begins
 
 // Device pointers; strides in elements.
 struct RecurrentCellArguments {
   RecurrentCell cell = RecurrentCell::kLstm;
-  // [num_rows, (3 + N) * hidden] of `type`, biases added: i, then f_k of every
-  // predecessor (left child first), then g, then o. For an LSTM that is torch's
-  // order.
+  // [num_rows, num_gates(cell) * hidden] of `type`, biases added, in the order of the operators'
+  // contracts: a, o of a leaf; i, f, g, o of an LSTM; i, l, r, o, u of an inner node.
   const void* gates = nullptr;
-  std::size_t gates_stride = 0;
-  float* c = nullptr;  // [states, hidden]
+  // Added to them, of the same shape: an LSTM has a product of its input and one of its state.
+  const void* more_gates = nullptr;  // null: none
+  std::size_t gates_stride = 0;      // of both
+  float* c = nullptr;                // [states, hidden]
   std::size_t c_stride = 0;
   void* h = nullptr;  // [states, hidden] of `type`, written only
   std::size_t h_stride = 0;
