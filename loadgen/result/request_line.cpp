@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "loadgen/result/json_fields.hpp"
+#include "loadgen/json_fields.hpp"
 #include "telemetry/json_depth.hpp"
 
 namespace troupe::loadgen {

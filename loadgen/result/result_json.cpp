@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "loadgen/result/json_fields.hpp"
+#include "loadgen/json_fields.hpp"
 #include "loadgen/seconds.hpp"
 #include "telemetry/json_depth.hpp"
 

@@ -10,8 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "loadgen/json_fields.hpp"
 #include "loadgen/result/atomic_file.hpp"
-#include "loadgen/result/json_fields.hpp"
 
 namespace troupe::loadgen {
 namespace {

@@ -32,6 +32,16 @@ OTHER_DEVICES = {
     ("gpu/cuda/pages/page_copy_streams.hpp", "gpu/cpu/thread_pool.hpp"),
     ("gpu/cuda/weight_upload.cpp", "gpu/cpu/kernels/number_formats.hpp"),
 }
+# Rooms of loadgen/, each with those that it may include; its files on the root are for all.
+LOADGEN_ROOMS = {
+    "workload": set(),
+    "result": {"workload"},
+    "client": {"result", "workload"},
+    "simulator": {"result", "workload"},
+    "report": {"result"},
+    "experiment": {"client", "report", "result", "simulator", "workload"},
+    "commands": {"client", "experiment", "report", "result", "simulator", "workload"},
+}
 OPENS_LIBRARIES = "gpu/cuda_library.cpp"  # one, by an absolute path
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -43,6 +53,15 @@ def folder_of(path):
 def device_of(path):
     parts = path.split("/")
     return parts[1] if parts[0] == "gpu" and len(parts) > 2 and parts[1] in DEVICES else None
+
+
+def room_of(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "loadgen" and len(parts) > 2 else None
+
+
+def may_enter(room, other):
+    return room is None or other in (None, room) or other in LOADGEN_ROOMS.get(room, set())
 
 
 def problems_of(root, file):
@@ -69,6 +88,8 @@ def problems_of(root, file):
             if (folder == "gpu" and device_of(target) not in (None, device_of(name))
                     and (name, target) not in OTHER_DEVICES):
                 yield f"{where}: gpu/{device_of(target)}/ is a device's own"
+            if not may_enter(room_of(name), room_of(target)):
+                yield f"{where}: loadgen/{room_of(name)}/ may not include loadgen/{room_of(target)}/"
             if folder == "policy" and name.endswith(".hpp") and other != "policy":
                 yield f"{where}: headers of policy/ include only the standard library"
         else:

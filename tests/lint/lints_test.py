@@ -98,6 +98,11 @@ class Includes(unittest.TestCase):
         self.assertEqual(self.problems("store/x.cpp", '#include "http/y.hpp"\n'),
                          ["store/x.cpp:1: store/ may not include http/"])
 
+    def test_rooms_of_the_load_generator_include_no_later_ones(self):
+        self.assertEqual(self.problems("loadgen/result/x.cpp", '#include "loadgen/workload/y.hpp"\n#include "loadgen/z.hpp"\n'), [])
+        self.assertEqual(self.problems("loadgen/workload/x.cpp", '#include "loadgen/result/y.hpp"\n'),
+                         ["loadgen/workload/x.cpp:1: loadgen/workload/ may not include loadgen/result/"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readers of traces' JSON beyond the checked members of
-// loadgen/result/json_fields.hpp. All throw std::runtime_error "PLACE: ...".
+// loadgen/json_fields.hpp. All throw std::runtime_error "PLACE: ...".
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "loadgen/result/json_fields.hpp"
+#include "loadgen/json_fields.hpp"
 
 namespace troupe::loadgen {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads fields of a JSON object that may hold anything, and says what is wrong
-// by name and place. For the .cpp files that read results.
+// by name and place. For the .cpp files that read results, traces and profiles.
 #pragma once
 
 #include <cmath>
