@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine without its threads: the actors of its models, wired together in an
-// actor system that somebody else owns. Engine gives it a real one; tests give
-// it one whose schedule and clock they decide.
+// actor system that its caller owns. Engine gives it a real one; tests give
+// it one with a schedule and a clock of their own.
 #pragma once
 
 #include <atomic>

@@ -4,10 +4,10 @@
 //  * exit and cancel messages have normal priority: ours are urgent;
 //  * the default handlers print messages, content and all: ours count;
 //  * an exception loses its text: ours is logged and counted before the actor
-//    dies, and whoever supervises it hears of it by a monitor;
+//    dies, and its supervisor hears of it by a monitor;
 //  * a short-lived actor that monitors a long-lived one leaks: requests monitor
-//    nobody; the supervisor, the scheduler and workers do;
-//  * promises that are dropped answer nobody: there are none; what has to be
+//    none; the supervisor, the scheduler and workers do;
+//  * promises that are dropped send no answer: there are none; what has to be
 //    answered is owned by an object whose destructor answers (ResponseStream,
 //    PageLease);
 //  * destroying an actor_system waits for ever for an actor that does not end:

@@ -87,7 +87,7 @@ struct EncodePrompt {
   std::shared_ptr<const std::atomic<bool>> is_abandoned;
   std::chrono::steady_clock::time_point deadline;
 };
-struct DropPrompt {  // nobody waits for it any more
+struct DropPrompt {  // its answer is not awaited any more
   SequenceId sequence = 0;
 };
 struct PromptEncoded {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Foresees the lengths of answers for the scheduler and learns from those that have
 // ended: policy/lengths/length_predictor.hpp for each model. Its knowledge is kept in
-// the state directory. Nothing waits for it, and its end is nobody else's.
+// the state directory. Nothing waits for it, and its end ends nothing else.
 #pragma once
 
 #include <memory>

@@ -45,7 +45,7 @@ struct RequestStart {
   std::chrono::steady_clock::time_point arrived;
 };
 
-// Whom a request speaks to.
+// The actors that a request speaks to.
 struct RequestPeers {
   SchedulerActor scheduler;
   PromptEncoderActor encoder;

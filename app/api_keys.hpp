@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keys that open the server: the one of the options, and those of a file with the limits
-// of their tenants; and who needs none.
+// of their tenants; and the clients that need none.
 #pragma once
 
 #include <string_view>
@@ -26,7 +26,7 @@ struct LoadedKeys {
 // line, never with a key.
 LoadedKeys load_api_keys(const Options& options);
 
-// Fills in where the server listens and for whom: address, keys, limits, origins, hosts. Throws
+// Fills in where the server listens and for which clients: address, keys, limits, origins, hosts. Throws
 // ConfigurationError that names the option.
 void read_access(const Options& options, ServerOptions& server);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small file in which one start keeps what it measured for the next: read as
-// hostile input, replaced in one step. Its directory is open already, so nobody
-// who may write above it can lead us elsewhere. Any thread.
+// hostile input, replaced in one step. Its directory is open already, so a user
+// with rights above it can't lead us elsewhere. Any thread.
 #pragma once
 
 #include <cstddef>

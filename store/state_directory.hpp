@@ -22,7 +22,7 @@ class StateDirectory {
  public:
   // Opens it, or creates it and what is above it, readable by its owner only.
   // Throws std::runtime_error with path and reason: not a directory, a symbolic
-  // link, somebody else's, others may write into it, read-only; StateDirectoryInUse.
+  // link, another user's, others may write into it, read-only; StateDirectoryInUse.
   // Warns if others may look into it: its files are for the owner only.
   explicit StateDirectory(const std::filesystem::path& path);
   // To look at what is there: nothing is created or written, and no server that starts

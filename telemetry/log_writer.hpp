@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines on their way to a descriptor that may block: a terminal that is stopped,
-// a pipe that nobody reads. Whoever logs never waits for it; beyond a bound
+// a pipe that is not read. Logging never waits for it; beyond a bound
 // lines are dropped, and a line says how many as soon as there is room again.
 #pragma once
 

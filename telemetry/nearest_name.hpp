@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Did you mean …?" for messages about names that nobody knows.
+// "Did you mean …?" for messages about unknown names.
 #pragma once
 
 #include <string>

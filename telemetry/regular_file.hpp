@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that somebody names by an option and that are read while the server goes on: opening
-// one never waits, as it would for a FIFO until somebody writes to it.
+// Files that an option names and that are read while the server goes on: opening
+// one never waits, as it would for a FIFO without a writer.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ enum class ApiErrorKind : std::uint8_t {
   kInvalidRequest,
   kContextTooLong,  // has a code of its own
   kModelNotFound,
-  kResponseNotFound,          // there is none by that id for whoever asks
+  kResponseNotFound,          // the caller has none by that id
   kPreviousResponseNotFound,  // … to continue
   kStoreFull,
   kStoreFailed,

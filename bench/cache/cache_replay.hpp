@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversations played through the page cache alone, in virtual time: no device,
-// no scheduler, only who asks for which pages when, and for how long.
+// no scheduler, only which pages are asked for when, and for how long.
 #pragma once
 
 #include <chrono>

@@ -20,7 +20,7 @@ class Worker {
   // Starts the program and agrees with it on the protocol. Throws
   // std::runtime_error.
   explicit Worker(Command command);
-  // For tests: whoever is at the other end, without a process.
+  // For tests: anything at the other end, without a process.
   explicit Worker(FrameSocket socket) : socket_(std::move(socket)) {}
   ~Worker();
   Worker(Worker&&) noexcept = default;

@@ -2,7 +2,7 @@
 // The thread that moves a device's KV pages, beside the executor that computes:
 // a batch's loads go layer by layer, and its program waits for each layer only
 // when it comes to it (Pensieve §3.4.3.3). Loads come before the stores that
-// nobody waits for. The next batch's copies begin while the present one
+// no batch waits for. The next batch's copies begin while the present one
 // computes, unless they touch its pages. Decision 0008 has the rules.
 //
 //   submit ──► begin(batch) ──► copies, batch by batch, each behind the batches
@@ -40,7 +40,7 @@ class CopyThread {
   // its pages may be touched. Lets go of the batch.
   void end_batch();
 
-  // Copies that have not ended fail, soon, and who waits for them is woken.
+  // Copies that have not ended fail, soon, and waiting threads are woken.
   // Nothing may be begun after.
   void stop();
 

@@ -35,7 +35,7 @@ class CorePool {
   std::size_t num_waiting() const;  // for a turn
 
  private:
-  // In order of arrival, whoever asks.
+  // In order of arrival, for every caller.
   void wait_for_turn();
   void end_turn();
 

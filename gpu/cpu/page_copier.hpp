@@ -17,8 +17,8 @@
 namespace troupe {
 
 // Two threads: copies are made by the device's copy thread, find_void_slices()
-// is the executor's. That a page is void is part of its contents: who may not
-// touch these now must not ask (decision 0008 says who waits for whom).
+// is the executor's. That a page is void is part of its contents: a thread that
+// may not touch these now must not ask (decision 0008 says which waits for which).
 class PageCopier {
  public:
   // num_pages: of the layout's, those that there are for batches. `pool`: memory of kv_pool_bytes(layout).

@@ -13,7 +13,7 @@
 namespace troupe {
 
 // With so many pages that each layer fills whole huge pages. Pages behind those asked for are
-// address space, and nobody writes to them; the rest of a layer's last huge page becomes resident with the
+// address space, and are never written to; the rest of a layer's last huge page becomes resident with the
 // last pages asked for, which plan_cpu_model() counts. A pool smaller than a huge page a layer stays as it
 // is.
 inline KvLayout in_whole_huge_pages(KvLayout layout) {

@@ -71,7 +71,7 @@ class ProgramRunner {
   BatchResult run(const std::shared_ptr<const Program>& program, const Batch& batch,
                   const BatchCopies* copies, const std::atomic<bool>& stop);
 
-  // After a failed batch nobody may read what its slots would have held.
+  // After a failed batch what its slots would have held may not be read.
   void void_slots(const Batch& batch);
 
   const Arena& arena() const { return arena_; }
@@ -117,7 +117,7 @@ class ProgramRunner {
   std::vector<std::uint32_t> output_rows_;
   std::vector<SampleRow> sample_rows_;
   std::vector<std::int32_t> sampled_;
-  std::vector<TokenLogprobs> logprobs_;  // by output row; empty: nobody asked
+  std::vector<TokenLogprobs> logprobs_;  // by output row; empty: not asked for
   std::vector<BatchRows> ranges_;        // of slices that are wholes, or nodes, in order
   std::vector<BatchRows> longest_first_;
   std::vector<std::uint32_t> positions_;  // of tokens in their text

@@ -62,7 +62,7 @@ class ThreadPool {
   void stop_threads();
 
   ThreadPoolOptions options_;
-  // Written by run() before it publishes, read by whoever took a task: a taken
+  // Written by run() before it publishes, read by the thread that took a task: a taken
   // task keeps run() from returning, so these cannot change under a reader.
   TaskFunction function_ = nullptr;
   void* closure_ = nullptr;

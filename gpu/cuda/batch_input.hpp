@@ -64,7 +64,7 @@ struct BatchInput {
 };
 
 // Padding of rows that only fill up a captured graph: a page and a slot that
-// belong to nobody.
+// belong to no sequence.
 struct Padding {
   PageId page = 0;
   SlotId slot = 0;

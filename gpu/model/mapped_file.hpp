@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A regular file mapped read-only. The mapping is as long as the file was when
-// it was opened: whoever cuts the file meanwhile makes reads fault, so readers
+// it was opened: a program that cuts the file meanwhile makes reads fault, so readers
 // copy what they need at load, check is_unchanged() and drop the mapping.
 #pragma once
 

@@ -28,7 +28,7 @@
 namespace troupe {
 
 // A tensor as it lies in the file: row-major, not necessarily aligned. Valid as
-// long as the store. Whoever wants elements and not the file's bytes reads them
+// long as the store. Elements, in the place of the file's bytes, are read
 // through WeightElements (gpu/model/weight_elements.hpp).
 struct WeightView {
   DataType type = DataType::kF32;  // kF32, kF16 or kBF16; of quantized tensors kF32: they are opened to it

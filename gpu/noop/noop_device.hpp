@@ -64,7 +64,7 @@ class NoopDevice final : public Device {
 
   NoopDeviceSettings settings_;
   std::mutex mutex_;  // guards queue_, results_, stop_
-  // Two, so that a batch that comes during an iteration wakes nobody.
+  // Two, so that a batch that comes during an iteration wakes no thread.
   std::condition_variable is_submitted_, is_stopped_;
   std::deque<Submitted> queue_;
   std::deque<BatchResult> results_;

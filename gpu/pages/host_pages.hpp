@@ -17,7 +17,7 @@ namespace troupe {
 
 // Different pages may be used by different threads at once (a device's copy
 // thread, one that writes pages to disk); a page by one thread at a time, which
-// is for those to see to who say what is copied where.
+// the callers that order copies see to.
 class HostPages {
  public:
   // Throws std::bad_alloc. Physical memory is taken page by page, when used.

@@ -14,7 +14,7 @@ inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 class PageMemory {
  public:
   PageMemory() = default;
-  // Throws std::bad_alloc. The bytes read as zero, but nobody relies on it.
+  // Throws std::bad_alloc. The bytes read as zero, but nothing relies on it.
   explicit PageMemory(std::size_t size_bytes);
   // Memory that another process can map too; its size is sealed. Throws
   // std::runtime_error.

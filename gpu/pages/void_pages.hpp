@@ -11,8 +11,8 @@
 
 namespace troupe {
 
-// That a page is void is part of its contents: who may touch these now, and no
-// one else, may ask for it or say so.
+// That a page is void is part of its contents: a thread that may touch these
+// now, and no other, may ask for it or say so.
 class VoidPages {
  public:
   VoidPages(std::size_t num_pages, std::size_t page_tokens)

@@ -164,7 +164,7 @@ struct TokenLogprobs {
 struct BatchResult {
   std::uint64_t batch_id = 0;
   std::vector<std::int32_t> tokens;  // one a slice; -1 where nothing was sampled
-  // One a slice, of meaning where it asked and got a token; empty if nobody asked.
+  // One a slice, of meaning where it asked and got a token; empty if none asked.
   std::vector<TokenLogprobs> logprobs = {};
   std::vector<float> vectors = {};  // [slices, vector_size] of a kVector cell, else empty
   // Generations that moves from the host did not find there, or not intact.

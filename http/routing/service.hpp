@@ -109,7 +109,7 @@ class Service {
   Reply health(bool is_stranger) const;
   bool is_ready(const EngineStatus& status) const;
   Reply readiness(bool is_stranger) const;
-  // tenant: who asks; nothing: the operator.
+  // tenant: the caller; nothing: the operator.
   Reply metrics(std::string_view accept, const std::optional<std::string>& tenant) const;
   Reply traces(std::string_view query, std::optional<std::string> tenant) const;
   Reply page(const HttpRequest& request, const RouteMatch& route) const;

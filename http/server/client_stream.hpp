@@ -65,7 +65,7 @@ class ClientStream final : public ResponseSink, public std::enable_shared_from_t
   AnswerItems answer_;
   std::atomic<std::size_t> pending_bytes_ = 0;
   std::size_t num_handled_bytes_ = 0;
-  Connection* connection_;  // null once nobody waits for the answer
+  Connection* connection_;  // null once the answer is not awaited
 };
 
 }  // namespace troupe

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An answer that goes on without its client: the engine's events are kept, and
 // connections follow them from the beginning, now or later. From the same events come
-// the same bytes (http/api/answers/stream_writer.hpp), so who comes back is given what
+// the same bytes (http/api/answers/stream_writer.hpp), so a client that comes back is given what
 // follows the last event it has.
 //
 // A request in the background that is in the journal and refused for want of room is asked
@@ -53,15 +53,15 @@ class DetachedAnswer final : public ResponseSink, public std::enable_shared_from
 
   const About& about() const { return about_; }
   void submit(GenerationRequest request);
-  // In place of that: there is no answer, for those who ask.
+  // In place of that: there is no answer, for clients that ask.
   void fail(ApiError error);
 
   void deliver(ResponseEvent event) override;
-  // Nobody is waited for.
+  // No client is waited for.
   std::size_t pending_bytes() const noexcept override { return 0; }
 
   // The stream gets all events from the first on, as fast as its client takes them,
-  // for as long as somebody else keeps it.
+  // for as long as its other owner keeps it.
   void follow(const std::shared_ptr<ClientStream>& stream);
   // Its client has taken what came.
   void go_on(const ClientStream& stream);
@@ -69,8 +69,8 @@ class DetachedAnswer final : public ResponseSink, public std::enable_shared_from
   Look look() const;
   // A terminal event follows: that it was cancelled, or that it was all there already.
   void cancel();
-  // A request that was refused is submitted again when its time has come. False: nobody
-  // needs the answer any more, since `keep` has passed.
+  // A request that was refused is submitted again when its time has come. False: the
+  // answer is not needed any more, since `keep` has passed.
   bool tend(Clock::time_point now, std::chrono::milliseconds keep);
   std::optional<Clock::time_point> ended() const;
   std::size_t num_bytes() const;  // of the events, and of the request until it runs

@@ -57,7 +57,7 @@ struct ArrivalSettings {
     kMarkov,   // Poisson whose rate jumps between states
     kProfile,  // the rate follows segments; the plan ends with the last one
     kReplay,   // the trace's own times, or `times_s`
-    kClosed,   // no clock: users who each wait for their answer
+    kClosed,   // no clock: users each wait for their answer
   };
 
   Kind kind = Kind::kPoisson;

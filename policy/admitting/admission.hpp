@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-// How often those who wait are looked through for any that waited too long.
+// How often waiting requests are looked through for any that waited too long.
 inline constexpr std::chrono::milliseconds kQueueCheckInterval{250};
 
 struct ServingLimits {

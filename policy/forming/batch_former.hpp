@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the sequences of the next batch and their numbers of tokens: decoding sequences
 // first, one token each, then prompts in order of arrival, cut into chunks so
-// that a long prompt never holds up those who are being answered. Prompts of
+// that a long prompt never holds up sequences that are being answered. Prompts of
 // several flows share what the decoding sequences leave: each flow gets as much as
 // any other, or all it wants. Where lists of
-// penalized tokens do not all fit into one batch, those who were in no batch for
+// penalized tokens do not all fit into one batch, those that were in no batch for
 // longest go first and the rest waits for the next. In prompts that are scored
 // every token takes a row of logits, of which there are as many as sequences: they
 // go on with what the others leave.
@@ -26,7 +26,7 @@ struct BatchLimits {
   std::uint32_t prefill_chunk = 0;  // most prompt tokens of one sequence
   // Listed by all that draw a token; a sequence alone never has more.
   std::uint32_t max_penalized_tokens = std::numeric_limits<std::uint32_t>::max();
-  // No batch has prompts and decoding sequences: prompts go first, and who decodes
+  // No batch has prompts and decoding sequences: prompts go first, and decoding
   // waits as long as there are some.
   bool separates_prefill = false;
   // Prompt tokens in a batch with sequences that decode, and in any batch: the core sets
@@ -53,7 +53,7 @@ struct BatchShare {
 
 // Candidates in order of arrival; shares come in that order too. A sequence with
 // holes has several shares, of one context: the holes, then what is new
-// (Pensieve, §3.4.2). Nobody is left out for its list in as many batches in a row as
+// (Pensieve, §3.4.2). No candidate is left out for its list in as many batches in a row as
 // there are candidates.
 // One that has a source to read is left out.
 std::vector<BatchShare> form_batch(std::span<const BatchCandidate> candidates, const BatchLimits& limits);

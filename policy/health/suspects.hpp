@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which request killed the worker? A process that dies does not say, so whoever
+// Which request killed the worker? A process that dies does not say, so each that
 // had something in flight is a suspect, and is tried alone, one after the other,
 // until it has come beyond what it had in flight: that was perhaps a step that
 // drew a token, and now is part of a longer prefill. One that kills a second
@@ -16,7 +16,7 @@
 // to itself. A death is explained when
 // its culprit is set apart; it need not count any more once some batches have been
 // done for others, which shows that the request and not the device was to blame.
-// Until then one goes first who is not suspected.
+// Until then one goes first that is not suspected.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class Suspects {
   void computed(SequenceId sequence, std::uint32_t end);
   void forget(SequenceId sequence);  // it has ended
   bool contains(SequenceId sequence) const { return suspects_.contains(sequence); }
-  // Nobody is suspected: who runs and who joins is no question of blame.
+  // None is suspected: which runs and which joins is no question of blame.
   bool is_empty() const { return suspects_.empty(); }
   template <typename Condition>
   bool has_any(const Condition& holds) const {
@@ -60,11 +60,11 @@ class Suspects {
   }
 
   // Running sequences, by arrival, that may be in the next batch:
-  // indexes. in_flight: who has something in flight.
+  // indexes. in_flight: those with something in flight.
   std::vector<std::size_t> choose_participants(std::span<const SequenceId> running,
                                                std::span<const SequenceId> in_flight) const;
   // Which of those waiting, by arrival, is to join the running ones; nullopt:
-  // nobody, at present.
+  // none, at present.
   std::optional<std::size_t> next_to_admit(std::span<const SequenceId> waiting,
                                            std::span<const SequenceId> running) const;
 
@@ -75,7 +75,7 @@ class Suspects {
 
  private:
   friend class Fingerprint;
-  // In a row. A device that dies sooner is broken, whoever is found on it.
+  // In a row. A device that dies sooner is broken, whatever is found on it.
   static constexpr std::uint32_t kProvingBatches = 16;
 
   struct Suspect {

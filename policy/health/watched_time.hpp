@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long something has been awaited, as somebody saw who looked again and
+// How long something has been awaited, as seen by looking again and
 // again. A look that comes late, because this process or the whole machine stood
-// still, adds no more than the longest step: time in which nobody could act does
+// still, adds no more than the longest step: time in which nothing could be done does
 // not count.
 #pragma once
 

@@ -2,7 +2,7 @@
 // Parts of each tier's pages that tenants may keep while others need them. A quota is a part
 // by its number; tenants without one share number 0, which has no bound. Free pages are
 // anybody's. When a page has to go, it is one of a quota that has more than its part, if one of
-// those may go, and only else the one of least value: so whoever floods the cache pushes out its
+// those may go, and only else the one of least value: so a tenant that floods the cache pushes out its
 // own pages, and a tenant within its part loses none to another beyond its own.
 #pragma once
 

@@ -34,7 +34,7 @@ class DiskBook {
   void occupy(const std::vector<bool>& is_used);
 
   // A transfer for a node is under way, until end(). A read or a write is queued by
-  // whoever begins it; its page has one at a time.
+  // the caller that begins it; its page has one at a time.
   void begin(std::uint32_t page, NodeId node) { under_way_.emplace(page, node); }
   bool is_under_way(std::uint32_t page, NodeId node) const;
   // The node does without: its pages are free when the transfer is over.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the pages that nobody uses goes next. By value: what a page is worth
-// (the cost of computing it again, for all who would miss it) divided by a power
+// Which of the unused pages goes next. By value: what a page is worth
+// (the cost of computing it again, for all that would miss it) divided by a power
 // of the time since it was last used, lowest first; or by time alone, least
 // recently used first. Pensieve (§3.4.3.1, eq. 3.4) divides by the time itself,
 // which keeps dear pages of conversations that are over for too long: decision 0012.

@@ -209,7 +209,7 @@ class PageCache {
   // what they say (no parent, unknown page, twice the same) are erased.
   void restore(std::vector<StoredPage> stored, TimePoint now);
 
-  // A load of these contents failed its check: nobody finds them again, in any
+  // A load of these contents failed its check: they are not found again, in any
   // tier. Leases that hold them keep the page, and must be released.
   void void_contents(std::uint64_t generation);
 
@@ -221,7 +221,7 @@ class PageCache {
   // back. The disk tier grows no more than it has, until disk_may_grow().
   void give_up_disk_pages(std::uint32_t max_pages, TimePoint now);
   void disk_may_grow() { disk_.grow_again(); }
-  // Drops what nobody has used since `oldest`, at most so many pages at once.
+  // Drops what was not used since `oldest`, at most so many pages at once.
   void expire(TimePoint oldest, std::uint32_t max_pages);
 
   // Moves queued since the last call: copies to be done in this order by the

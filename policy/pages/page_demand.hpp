@@ -19,7 +19,7 @@ struct PageDemand {
 struct PageSizing {
   std::uint32_t page_size = 1;         // tokens
   std::uint32_t look_ahead_pages = 0;  // leased beyond the present need
-  std::uint32_t kept_free = 0;         // for those who run, when another one joins
+  std::uint32_t kept_free = 0;         // for running ones, when another one joins
 
   std::uint32_t pages_for(std::uint32_t num_tokens) const { return (num_tokens + page_size - 1) / page_size; }
 };

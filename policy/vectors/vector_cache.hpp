@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectors that were computed lately, by tenant: an input that comes again is answered from
-// here (the response cache of TurboTransformers). Nobody gets what another tenant's input
+// here (the response cache of TurboTransformers). No tenant gets what another's input
 // has left, so no tenant learns from times what others ask for.
 //
 // Bounded in bytes and age. Where room is needed the tenant with most bytes loses what it

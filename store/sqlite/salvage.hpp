@@ -17,7 +17,7 @@ struct Salvaged {
 
 // Into a new file, which has the tables and no rows. A response that is lost gets
 // a row there (ResponseState::kLost), for a month from `now` (Unix seconds), so
-// that whoever asks for it is told. Throws SqliteError if the new file can't be
+// that a client asking for it is told. Throws SqliteError if the new file can't be
 // written.
 Salvaged salvage_responses(const SqlitePages& damaged, SqliteDatabase& fresh, std::int64_t now);
 

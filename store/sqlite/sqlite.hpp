@@ -32,7 +32,7 @@ class SqliteDatabase {
   // Opens or creates the file; no part of the path may be a symbolic link. vfs:
   // null for the default.
   explicit SqliteDatabase(const std::filesystem::path& file, const char* vfs = nullptr);
-  // Only to read a file that nobody writes meanwhile and whose log is empty: without locks,
+  // Only to read a file that is not written meanwhile and has an empty log: without locks,
   // and without files beside it.
   static SqliteDatabase immutable(const std::filesystem::path& file);
   ~SqliteDatabase();

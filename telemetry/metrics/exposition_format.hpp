@@ -14,8 +14,8 @@ enum class ExpositionFormat : std::uint8_t {
 };
 
 // From the value of an Accept field, empty if there was none. Protobuf only for
-// those who ask for these very messages and don't like text better; text for
-// everybody else, also for who asks for something we don't have.
+// clients that ask for these very messages and don't like text better; text for
+// all others, also for those that ask for something we don't have.
 ExpositionFormat choose_exposition(std::string_view accept);
 
 std::string_view content_type(ExpositionFormat format);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metrics that mean the same in vLLM, under its names, labels and buckets,
 // so that dashboards and autoscalers made for it work here. Made from our own
-// when somebody looks; nothing is recorded twice. docs/vllm-names.md says
+// when they are read; nothing is recorded twice. docs/vllm-names.md says
 // what is left out, and why.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bounded queue in front of one exporter, and the thread that empties it.
-// Whoever records only pushes a pointer: a collector that is slow or gone costs
+// Recording only pushes a pointer: a collector that is slow or gone costs
 // spans, never time. Each exporter has a pipeline of its own, so that a dead
 // collector does not hold up the file.
 #pragma once

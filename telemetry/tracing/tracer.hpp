@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces of one process: draws ids, decides what is sampled, turns steady time
-// into wall time, and hands completed spans to the exporters. Whoever has spans
-// keeps them until all is known and records them at once; so what to keep is
+// into wall time, and hands completed spans to the exporters. Their owner
+// keeps spans until all is known and records them at once; so what to keep is
 // decided at the end, when errors and slowness are known.
 //
 // Wall time is the steady clock plus one offset taken at the start: spans never
@@ -21,7 +21,7 @@
 namespace troupe {
 
 struct TracerOptions {
-  double sample_ratio = 1.0;  // of traces that nobody has decided about yet
+  double sample_ratio = 1.0;  // of traces that are not decided about yet
   // Requests that took longer are kept, sampled or not; 0: none.
   std::chrono::nanoseconds keep_slower_than{0};
   // Spans of iterations; a batch beyond leaves none.

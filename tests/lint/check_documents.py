@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks documents and header comments: links, paths, options, lengths, and the openings that our voice forbids.
+"""Checks documents and header comments: links, paths, options, lengths, and the openings and words that our voice forbids.
 
     check_documents.py [--troupe PROGRAM --loadgen PROGRAM]
 
@@ -17,6 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("actors", "app", "bench", "engine", "gpu", "http", "loadgen", "manual", "policy", "store", "telemetry", "text")
 LONGEST = {"README.md": 100, "docs/benchmarks.md": 120, "docs/observability.md": 150, "docs/architecture.md": 120}
 OPENING = re.compile(r"(What|Who|Whose|Of|Those|So many|Whether)\b")
+# Code is "it"; a person is named by a role: client, operator, caller.
+PERSON = re.compile(r"\b(?:who|whom|whoever|nobody|somebody|everybody)\b", re.I)
+WHOSE = re.compile(r"\bwhose\b", re.I)
+MOST_WHOSE = 147  # in comments of headers: those that are there; none is added
 MADE = ("build", "results", "tests/nightly", ".git")  # folders without sources of ours
 FOREIGN = {"--enable-feature", "--config.file", "--storage.tsdb.path", "--homepath"}  # other programs' options
 SHELL = ("sh", "bash", "")
@@ -100,7 +104,13 @@ def voice_of_document(name, text):
             yield from opening_problems(f"{name}:{line}", re.sub(r"^[\s#*-]+(?:\d+\. )?", "", " ".join(part.split())))
 
 
-def voice_of_header(name, text):
+def person_problems(where, prose):
+    for found in PERSON.finditer(prose):
+        yield f"{where}: '{found[0]}' is said of people; code is 'it'"
+
+
+def comments_of(text):
+    """(line's number, comment, whether it stands beside code) of a header; lines that follow each other are one."""
     block, first = [], 0
     for number, line in enumerate(text.splitlines() + [""], 1):
         if whole := re.match(r"\s*//+\s?(.*)", line):
@@ -108,11 +118,30 @@ def voice_of_header(name, text):
                 first = first if block else number
                 block.append(whole[1])
             continue
-        yield from opening_problems(f"{name}:{first}", " ".join(block))
+        if block:
+            yield first, " ".join(block), False
         block = []
-        beside = re.match(r".*\S\s+//\s*(.*)", line)
-        if beside and not beside[1].startswith("of "):  # "of the model" beside a member is no sentence
-            yield from opening_problems(f"{name}:{number}", beside[1][:1].upper() + beside[1][1:])
+        if beside := re.match(r".*\S\s+//\s*(.*)", line):
+            yield number, beside[1], True
+
+
+def voice_of_header(name, text):
+    for number, comment, is_beside in comments_of(text):
+        where = f"{name}:{number}"
+        yield from person_problems(where, comment)
+        if not is_beside:
+            yield from opening_problems(where, comment)
+        elif not comment.startswith("of "):  # "of the model" beside a member is no sentence
+            yield from opening_problems(where, comment[:1].upper() + comment[1:])
+
+
+def whose_problems(texts):
+    """Bounds a word in all headers together."""
+    count = sum(len(WHOSE.findall(comment)) for text in texts for _, comment, _ in comments_of(text))
+    if count > MOST_WHOSE:
+        yield f"headers: 'whose' {count} times in comments, at most {MOST_WHOSE}: say what has it"
+    elif count < MOST_WHOSE - 10:
+        yield f"headers: 'whose' is there {count} times only, which MOST_WHOSE must say"
 
 
 def shell_commands(content):
@@ -228,6 +257,7 @@ def main():
                for file in sorted((ROOT / folder).rglob(f"*.{ending}"))]
     for file in headers:
         problems += voice_of_header(str(file.relative_to(ROOT)), file.read_text())
+    problems += whose_problems(file.read_text() for file in headers)
     for problem in problems:
         print(problem)
     print(f"{names} documents, {len(headers)} headers, {len(problems)} problems")

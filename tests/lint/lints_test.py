@@ -10,6 +10,7 @@ import tempfile
 import unittest
 import unittest.mock
 
+import check_documents
 import check_headers
 import check_includes
 import check_types
@@ -74,6 +75,25 @@ class Headers(unittest.TestCase):
         self.compile("gpu/x.cpp")
         problems = list(check_headers.compile_problems(self.root))
         self.assertEqual(problems, [f"gpu/y.hpp: no source of {self.root} includes it"])
+
+
+class Voice(unittest.TestCase):
+    def problems(self, code):
+        return [problem.split(": ", 1)[1] for problem in check_documents.voice_of_header("x.hpp", code)]
+
+    def test_code_is_no_person(self):
+        self.assertEqual(self.problems("// It is for those\n// who wait.\nint a;\n"), ["'who' is said of people; code is 'it'"])
+        self.assertEqual(self.problems("int a;  // nobody asked\n"), ["'nobody' is said of people; code is 'it'"])
+        self.assertEqual(self.problems("int who;\nint b;  // the whole of it\n"), [])
+
+    def test_openings_are_found_in_blocks_and_beside_code(self):
+        self.assertEqual(len(self.problems("// What it is.\nint a;  // whether it is\n")), 2)
+        self.assertEqual(self.problems("// What is it?\nint a;  // of the model\n"), [])
+
+    def test_a_word_is_bounded_in_all_headers_together(self):
+        texts = ["// a tensor whose rows are whole\n"] * (check_documents.MOST_WHOSE + 1)
+        self.assertEqual(len(list(check_documents.whose_problems(texts))), 1)
+        self.assertEqual(list(check_documents.whose_problems(texts[1:])), [])
 
 
 class Includes(unittest.TestCase):

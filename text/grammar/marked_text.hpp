@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plain text around markers as expressions. The text in front of a marker does not hold it, so that
-// whoever reads an answer up to the first marker reads what the grammar meant.
+// a reader of an answer up to the first marker reads what the grammar meant.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request's way out: its sink, and the promise that exactly one terminal
-// event ends it. If whoever owns this is destroyed before that, for whatever
+// event ends it. If its owner is destroyed before that, for whatever
 // reason, the destructor says so to the client.
 #pragma once
 

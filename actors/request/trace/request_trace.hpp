@@ -81,7 +81,7 @@ class RequestTrace {
   }
   // Text of the answer: kept where the tracer captures contents, up to a bound.
   void take_text(std::string_view text);
-  // All is generated; what follows is nobody's phase.
+  // All is generated; what follows belongs to no phase.
   void begin_saving(TimePoint now) { enter(RequestPhase::kNone, now); }
   void mark_accepted() { is_accepted_ = true; }
   // Nothing may follow but reading.

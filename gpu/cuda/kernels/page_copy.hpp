@@ -14,7 +14,7 @@ namespace troupe::cuda {
 
 // Blocks that copy at once: enough bytes on their way to fill a link (64 GB/s for
 // 2 µs are 128 KB, a block has 16 KB under way), few enough to leave the
-// processors to those who compute.
+// processors to kernels that compute.
 inline constexpr std::uint32_t kCopyBlocks = 32;
 
 // Device pointers. No page is named twice on the side that is written.

@@ -43,7 +43,7 @@ class PinnedMemory {
   std::size_t size_bytes_ = 0;
 };
 
-// Memory that somebody else owns, pinned and mapped as long as this lives, for the
+// Memory of another owner, pinned and mapped as long as this lives, for the
 // current device. Several devices of a process may share one piece of memory.
 class RegisteredMemory {
  public:

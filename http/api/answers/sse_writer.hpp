@@ -33,7 +33,7 @@ class SseWriter final : public StreamWriter {
   void choose(std::uint32_t choice) override;
   // Its finish chunk.
   void finish_choice(std::string& out, const Finished& finished) override;
-  // The chunk that says who speaks; nothing for text completions.
+  // The chunk with the role; nothing for text completions.
   void begin(std::string& out, const Usage& usage) override;
   void delta(std::string& out, const TextDelta& delta) override;
   // Finish chunk, usage chunk if it was asked for, [DONE], end of body.

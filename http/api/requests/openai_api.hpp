@@ -38,7 +38,7 @@ struct ApiRequest {
   bool stream = false;
   bool include_usage = false;           // a last chunk with the usage and no choices
   bool continuous_usage_stats = false;  // the usage so far in every chunk
-  bool is_resumable = false;            // a stream: goes on without its client, who may come back
+  bool is_resumable = false;            // a stream: goes on without its client, which may come back
   bool wants_logprobs = false;          // generation.sampling says how many
   std::uint32_t num_choices = 1;        // answers to each prompt
   // Answers drawn for each prompt, at least num_choices: the most likely ones are given.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads one HTTP answer of an OpenAI-compatible server, streamed or whole, out
-// of the bytes of a connection, and judges it. Pure: no sockets, no clock; who
-// reads says when the bytes came. Everything kept is bounded.
+// of the bytes of a connection, and judges it. Pure: no sockets, no clock; the
+// reader says when the bytes came. Everything kept is bounded.
 //
 //   head ──► events … [DONE] ──► rest of the body      streamed
 //        ──► body                                      whole, or an error

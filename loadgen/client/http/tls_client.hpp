@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side of https: whom it trusts, and encrypted streams over sockets.
+// The client's side of https: the authorities it trusts, and encrypted streams over sockets.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads one TOML table key by key and remembers which keys it was asked for, so
-// that those nobody knows can be refused, with the nearest known one.
+// that unknown ones can be refused, with the nearest known one.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block walks through a long row. With one block a row, and one row in a batch,
-// there is nobody else to hide what a read takes: several are on their way to a
+// there is no other block to hide what a read takes: several are on their way to a
 // thread at once.
 #pragma once
 

@@ -42,7 +42,7 @@ __device__ __forceinline__ WeightCut stricter(const WeightCut& left, const Weigh
 inline constexpr unsigned kBuckets = 256;
 
 // Sums by bucket, in shared memory, of whole numbers of 64 bits in two words each: a GPU adds
-// words there in one instruction, 64 bits in a loop that tries until nobody was in between. Some
+// words there in one instruction, 64 bits in a loop that tries until no thread was in between. Some
 // copies, as most weights of a row share a few exponents.
 struct Histogram {
   static constexpr unsigned kCopies = 8;  // each of every eighth warp
