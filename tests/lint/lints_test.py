@@ -11,6 +11,7 @@ import unittest
 import unittest.mock
 
 import check_documents
+import check_folders
 import check_headers
 import check_includes
 import check_types
@@ -94,6 +95,42 @@ class Voice(unittest.TestCase):
         texts = ["// a tensor whose rows are whole\n"] * (check_documents.MOST_WHOSE + 1)
         self.assertEqual(len(list(check_documents.whose_problems(texts))), 1)
         self.assertEqual(list(check_documents.whose_problems(texts[1:])), [])
+
+
+class Folders(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+        patch = unittest.mock.patch.object(check_folders, "LARGER", {"gpu/large": 27})
+        patch.__enter__()
+        self.addCleanup(patch.__exit__, None, None, None)
+
+    def fill(self, name, count):
+        folder = self.root / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for number in range(count):
+            for ending in ("hpp", "cpp"):
+                (folder / f"x{number}.{ending}").touch()
+        (folder / "CMakeLists.txt").touch()
+
+    def problems(self):
+        return list(check_folders.problems_of(self.root))
+
+    def test_a_header_and_its_source_are_one_concept(self):
+        self.fill("gpu/large", 27)
+        self.fill("gpu/x", 25)
+        self.assertEqual(self.problems(), [])
+        self.fill("gpu/x", 26)
+        self.assertEqual(self.problems(), ["gpu/x: 26 concepts on one level, at most 25"])
+
+    def test_a_larger_one_does_not_grow_and_is_told_when_it_shrank(self):
+        self.fill("gpu/large", 28)
+        self.assertEqual(self.problems(), ["gpu/large: 28 concepts on one level, at most 27"])
+        self.fill("gpu/large", 26)
+        self.assertEqual(self.problems(), ["gpu/large: has 26 concepts now, which LARGER must say"])
+        shutil.rmtree(self.root / "gpu/large")
+        self.assertEqual(self.problems(), ["gpu/large: is in LARGER and not there"])
 
 
 class Includes(unittest.TestCase):
