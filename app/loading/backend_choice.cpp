@@ -65,7 +65,7 @@ constexpr const char* kQuantizedOnCpu = "quantized weights run on the CPU only, 
 bool makes_blocks(const Options& options) { return options.quantize == "q8" || options.quantize == "q4"; }
 
 // Processes have nothing of each other's memory, so each gets its share of all of it.
-BackendSettings host_settings_in_child(const Options& options) {
+BackendSettings cpu_settings_in_child(const Options& options) {
   BackendSettings settings = backend_settings(options);
   if (options.num_workers == 1) return settings;
   if (settings.memory_budget_bytes == 0) settings.memory_budget_bytes = available_memory_bytes() / 4 * 3;
@@ -121,7 +121,7 @@ ChosenBackend make_cuda(const Options& asked) {
 ChosenBackend make_cpu(const Options& asked, std::shared_ptr<CpuCores> cores) {
   const Options options = with_device_numbers(asked, DeviceKind::kCpu);
   if (options.worker_placement == "child")
-    return {.backend = child::make_child_backend(host_settings_in_child(options),
+    return {.backend = child::make_child_backend(cpu_settings_in_child(options),
                                                  child_settings(options, child::BackendKind::kCpu, "")),
             .options = options,
             .is_child = true};

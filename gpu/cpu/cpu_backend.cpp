@@ -29,19 +29,19 @@ BackendPlan backend_plan(const CpuModelPlan& host) {
 }
 
 CpuModelSettings with_cores(const BackendSettings& settings, const CpuCores* cores) {
-  CpuModelSettings host = cpu_model_settings(settings);
+  CpuModelSettings cpu = cpu_model_settings(settings);
   if (cores != nullptr) {
-    host.num_threads = cores->num_threads();
-    host.cpus.clear();
+    cpu.num_threads = cores->num_threads();
+    cpu.cpus.clear();
   }
-  return host;
+  return cpu;
 }
 
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const BackendSettings& settings, std::shared_ptr<CpuCores> cores)
-      : host_(plan_cpu_model(settings.model_dir, with_cores(settings, cores.get()))),
-        plan_(backend_plan(*host_)),
+      : model_plan_(plan_cpu_model(settings.model_dir, with_cores(settings, cores.get()))),
+        plan_(backend_plan(*model_plan_)),
         link_(settings.link),
         cores_(std::move(cores)) {}
 
@@ -59,13 +59,13 @@ class CpuBackend final : public Backend {
  private:
   std::shared_ptr<const CpuModel> loaded_model() {
     const std::lock_guard lock(mutex_);
-    if (!model_) model_ = load_cpu_model(*host_);
-    host_.reset();  // the weights are packed, their files are not needed any more
+    if (!model_) model_ = load_cpu_model(*model_plan_);
+    model_plan_.reset();  // the weights are packed, their files are not needed any more
     return model_;
   }
 
-  std::mutex mutex_;  // guards host_ and model_
-  std::optional<CpuModelPlan> host_;
+  std::mutex mutex_;  // guards model_plan_ and model_
+  std::optional<CpuModelPlan> model_plan_;
   BackendPlan plan_;
   LinkSettings link_;
   std::shared_ptr<const CpuModel> model_;
@@ -89,7 +89,7 @@ CpuModelSettings cpu_model_settings(const BackendSettings& settings) {
   host.max_batch_tokens = settings.max_batch_tokens;
   host.max_pages = settings.max_pages;
   host.kept_weights = {.path = settings.kept_weights, .max_bytes = settings.kept_weights_bytes};
-  return host;
+  return cpu;
 }
 
 std::unique_ptr<Backend> make_cpu_backend(const BackendSettings& settings, std::shared_ptr<CpuCores> cores) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products through cuBLASLt: descriptors are made once a shape, the
+// Matrix products (GEMMs) through cuBLASLt: descriptors are made once a shape, the
 // algorithm is the chosen one (product_tuning.hpp) or else the first that the
 // library's heuristics name. Running one allocates nothing on the device and
 // never waits, so it can be captured into a graph; run each shape once before,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to compute a product on this GPU that are worth measuring
-// (product_tuning.hpp): algorithms of cuBLASLt, and the kernel for few tokens.
+// The candidates of the GEMM autotuner (product_tuning.hpp) on this GPU:
+// algorithms of cuBLASLt, and the kernel for few tokens.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel computes which product, as measured, kept in the state directory
+// The GEMM autotuner's results: which kernel computes which product, as measured, kept in the state directory
 // for the next start, or shipped with the programs. A file has a list for each kind of GPU
 // and version of cuBLASLt; a driver is no part of that, its updates leave kernels as they are.
 // The file is read as hostile input: a damaged or a cut one counts as nothing there, and

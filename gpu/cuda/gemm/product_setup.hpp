@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel computes each of a network's products: as measured before, as shipped, or
+// Autotuning of a network's GEMMs at start: which kernel computes each, as measured before, as shipped, or
 // measured now, the products of decode steps and of large prefills first.
 #pragma once
 

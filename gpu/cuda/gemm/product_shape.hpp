@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of a product, and the kernel that computes it: row-major
+// The shape of a matrix product (GEMM), and the kernel that computes it: row-major
 // c[tokens, outputs] = activation(a[tokens, depth] · weight[outputs, depth]ᵗ + bias) (+ c).
 //
 // Kernels are chosen a bin of token counts: powers of two, and from 16 on those

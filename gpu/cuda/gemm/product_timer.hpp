@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times anything that starts work on a stream, as it will run: captured into a
+// The GEMM autotuner's clock: times anything that starts work on a stream, as it will run: captured into a
 // graph, so that what starting it costs the host does not count.
 #pragma once
 

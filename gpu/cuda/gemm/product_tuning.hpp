@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how a product is computed fastest, at start and within a budget: the
-// most important shapes first, the rest at the next start, as choices are kept
+// The GEMM autotuner: measures how a product is computed fastest, at start and within a
+// budget: the most important shapes first, the rest at the next start, as choices are kept
 // (product_choices.hpp). Knows neither CUDA nor cuBLASLt: whatever can be run
 // and timed is a candidate.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// c = a · weightᵀ (+ bias) with a packed weight.
+// The CPU's matrix product (GEMM): c = a · weightᵀ (+ bias) with a packed weight.
 //
 // Every output is one f32 accumulator that runs over K in order, or over the
 // blocks of a quantized weight, each a sum in order times its scale and perhaps the sum

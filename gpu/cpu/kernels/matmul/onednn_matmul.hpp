@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same product through oneDNN, weights packed once. Meant for machines where
+// The same GEMM through oneDNN, weights packed once. Meant for machines where
 // oneDNN has a path we lack (AMX); its bf16 reduction order depends on the
 // number of rows, so a row's bits depend on its batch. It is used only when a
 // configuration gives up determinism, and never for one row, where ours is

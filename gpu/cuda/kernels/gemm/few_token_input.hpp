@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common to products of few tokens: a · weightᵀ for up to 64 tokens,
+// Common to products (GEMMs) of few tokens: a · weightᵀ for up to 64 tokens,
 // where the time should be that of reading the weight once. They differ in what
 // becomes of the sums: few_token_product.hpp stores them, the others finish what
 // follows in a layer, so that a layer of a decoder is five or six kernels:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// c = a · weightᵀ (+ bias) for up to 64 tokens, see few_token_input.hpp.
+// A GEMM for few tokens: c = a · weightᵀ (+ bias) for up to 64, see few_token_input.hpp.
 #pragma once
 
 #include "gpu/cuda/kernels/gemm/few_token_input.hpp"

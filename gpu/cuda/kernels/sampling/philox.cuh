@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counter-based generator of draws, Philox4x32-10 (Salmon et al., SC 2011):
-// the same numbers as the host's uniform_draw (gpu/cpu/kernels/sample.hpp).
+// the same numbers as the CPU's uniform_draw (gpu/cpu/kernels/sample.hpp).
 #pragma once
 
 #include <cuda_runtime.h>
