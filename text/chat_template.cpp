@@ -173,6 +173,7 @@ ChatTemplate ChatTemplate::parse(std::string source) {
   const auto& calls = chat_template.answer_format_.calls;
   if (!chat_template.tool_dialect_.shows_calls && calls && shows_written_calls(chat_template, *calls))
     chat_template.tool_dialect_.written = calls;
+  chat_template.role_dialect_ = probe_role_dialect(chat_template);
   return chat_template;
 }
 

@@ -21,6 +21,7 @@
 #include "text/history/rendered_text.hpp"
 #include "text/jinja/template_error.hpp"
 #include "text/jinja/template_value.hpp"
+#include "text/role_dialect.hpp"
 #include "text/token_id.hpp"
 #include "text/tokenizer/tokenizer.hpp"
 #include "text/tool_dialect.hpp"
@@ -64,6 +65,8 @@ class ChatTemplate {
   std::variant<std::vector<TemplatePiece>, TemplateError> render(ChatTemplateInput input) const;
 
   const ToolDialect& tool_dialect() const { return tool_dialect_; }
+  // Roles of instructions that are shown: others are to be replaced before template_messages().
+  const RoleDialect& role_dialect() const { return role_dialect_; }
   // Markers of the model's answers.
   const AnswerFormat& answer_format() const { return answer_format_; }
   // The variable that says whether the model is to reason (text/thinking_switch.hpp); empty: none.
@@ -74,6 +77,7 @@ class ChatTemplate {
 
   std::shared_ptr<const TemplateProgram> program_;
   ToolDialect tool_dialect_;
+  RoleDialect role_dialect_;
   AnswerFormat answer_format_;
   std::string thinking_switch_;
 };

@@ -52,6 +52,7 @@ std::optional<Tokens> encode_tail(const ServedModel& model, ChatPrompt prompt, s
                                   std::size_t num_inherited, EncodingBudget& budget) {
   const auto marker = draw_marker();
   prompt.messages[last_answer].content = marker;
+  prompt = in_shown_roles(model, std::move(prompt));
   auto rendered = model.chat_template->render(template_input(model, prompt), budget);
   if (!std::holds_alternative<std::vector<TemplatePiece>>(rendered)) return std::nullopt;
   const auto tail = from_marker(std::get<0>(std::move(rendered)), marker);

@@ -91,7 +91,9 @@ std::variant<RenderedText, ApiError> render_messages(const ServedModel& model, c
         "messages");
   if (prompt.messages.empty())
     return invalid("messages must have at least one message; got none.", "messages");
-  auto input = template_input(model, prompt);
+  const bool is_shown = shows_roles(model.chat_template->role_dialect(), prompt.messages);
+  const ChatPrompt shown = is_shown ? ChatPrompt{} : in_shown_roles(model, prompt);
+  auto input = template_input(model, is_shown ? prompt : shown);
   input.buffer = std::move(buffer);
   auto rendered = model.chat_template->render_text(std::move(input), budget);
   if (const auto* error = std::get_if<TemplateError>(&rendered)) return template_error(model, *error);
@@ -285,6 +287,11 @@ ApiError template_error(const ServedModel& model, const TemplateError& error) {
   return {.kind = ApiErrorKind::kInternal,
           .message = "The chat template of the model " + model.name +
                      " fails on these messages: " + error.message + "."};
+}
+
+ChatPrompt in_shown_roles(const ServedModel& model, ChatPrompt prompt) {
+  prompt.messages = with_shown_roles(std::move(prompt.messages), model.chat_template->role_dialect());
+  return prompt;
 }
 
 ChatTemplateInput template_input(const ServedModel& model, const ChatPrompt& prompt) {

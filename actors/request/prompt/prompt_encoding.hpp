@@ -51,6 +51,8 @@ std::optional<ApiError> refuse_unencoded(const ServedModel& model, const Generat
 std::optional<std::string> find_template_problem(const ServedModel& model);
 // Error of a template that did not render: a refusal is the client's fault, other errors are not.
 ApiError template_error(const ServedModel& model, const TemplateError& error);
+// The prompt with its instructions where the model's template, which must be there, shows them.
+ChatPrompt in_shown_roles(const ServedModel& model, ChatPrompt prompt);
 // The input of the model's template, which must be there; the prompt must outlive what is rendered from it.
 ChatTemplateInput template_input(const ServedModel& model, const ChatPrompt& prompt);
 ChatTemplateInput template_input(const ServedModel& model, ChatPrompt&& prompt) = delete;

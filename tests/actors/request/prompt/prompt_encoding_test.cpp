@@ -50,6 +50,22 @@ TEST_CASE("prompt encoding: chats are rendered in the memory that their caller k
   }
 }
 
+TEST_CASE("prompt encoding: instructions go where the template shows them") {
+  auto model = byte_model();
+  // As Qwen3.5's.
+  model.chat_template = std::make_shared<const ChatTemplate>(ChatTemplate::parse(
+      "{% for m in messages %}{% if m.role == 'developer' or (m.role == 'system' and not loop.first) %}"
+      "{{ raise_exception('System message must be at the beginning.') }}{% endif %}"
+      "{{ m.role + ':' + m.content + ';' }}{% endfor %}"));
+  GenerationRequest request;
+  request.prompt =
+      ChatPrompt{.messages = {{"developer", "Be kind."}, {"user", "hello"}, {"system", "9 left"}}};
+  const auto encoded = encode_prompt(model, request);
+  REQUIRE(std::holds_alternative<EncodedPrompt>(encoded));
+  CHECK(model.tokenizer->decode(std::get<EncodedPrompt>(encoded).tokens, false) ==
+        "system:Be kind.;user:hello\n\n<system>\n9 left\n</system>;");
+}
+
 TEST_CASE("prompt encoding: a template that shows tools is given them, another encodes as without") {
   auto model = byte_model();
   const auto prompt_of = [&](const std::string& source, const std::string& tools) {
