@@ -20,7 +20,9 @@ std::uint32_t rows_read_besides(const UnfoldingRule& rule, CellId cell) {
 }  // namespace
 
 CellProbe::CellProbe(const LoadedModel& model)
-    : device_(model), rule_(model.served.unfolding().value_or(UnfoldingRule{})) {}
+    : device_(model),
+      rule_(model.served.unfolding().value_or(UnfoldingRule{})),
+      source_words_(model.config.recurrent ? model.config.recurrent->source_vocabulary : 0) {}
 
 std::vector<std::vector<CostSample>> CellProbe::measure(std::uint32_t num_rounds,
                                                         const std::function<void(std::uint32_t)>& on_round) {
@@ -62,13 +64,19 @@ std::shared_ptr<const Batch> CellProbe::batch_of(CellId cell, std::uint32_t num_
     slice.sample = type.result == ResultKind::kToken;
     slice.sampling.temperature = 0;
     batch.slices.push_back(std::move(slice));
-    // An encoder's words are the last ids of the vocabulary, a decoder's the first.
-    const std::uint32_t token = i % 7;
-    const bool reads_source = rule_.kind == UnfoldingKind::kEncodeDecode && cell == 0;
-    batch.token_ids.push_back(
-        static_cast<std::int32_t>(reads_source ? description().vocabulary_size - 1 - token : token));
+    batch.token_ids.push_back(token_of(cell, i));
   }
   return std::make_shared<const Batch>(std::move(batch));
+}
+
+// A few words by turns, as many as the vocabulary has: an encoder's are its last ids.
+std::int32_t CellProbe::token_of(CellId cell, std::uint32_t node) const {
+  constexpr std::uint32_t kFewWords = 7;
+  const bool reads_source = rule_.kind == UnfoldingKind::kEncodeDecode && cell == 0;
+  const std::uint32_t num_all = description().vocabulary_size;
+  const std::uint32_t num_words = reads_source ? source_words_ : num_all - source_words_;
+  const std::uint32_t word = node % std::min(kFewWords, num_words);
+  return static_cast<std::int32_t>(reads_source ? num_all - 1 - word : word);
 }
 
 ProfiledCells profiled_cells(const UnfoldingRule& rule, const DeviceDescription& device,

@@ -28,10 +28,12 @@ class CellProbe {
 
  private:
   std::uint32_t max_nodes(CellId cell) const;
+  std::int32_t token_of(CellId cell, std::uint32_t node) const;
   std::shared_ptr<const Batch> batch_of(CellId cell, std::uint32_t num_nodes) const;
 
   ProbedDevice device_;
   UnfoldingRule rule_;
+  std::uint32_t source_words_ = 0;  // kEncodeDecode: the last ids of the vocabulary
 };
 
 // The costs and knees of the model's cells, by its samples.

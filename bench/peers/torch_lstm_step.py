@@ -27,10 +27,12 @@ def our_times(arguments):
     """Seconds of a step by batch."""
     with tempfile.TemporaryDirectory() as directory:
         out = pathlib.Path(directory) / "profile.json"
-        subprocess.run([arguments.troupe, "profile", "--model", arguments.model, "--device", "cpu", "--threads",
-                        str(arguments.threads), "--max-batch-sequences", str(max(BATCHES)), "--max-batch-tokens",
-                        str(max(BATCHES)), "--compute-type", "f32", "--out", str(out), "--rounds", "3"],
-                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [arguments.troupe, "profile", "--model", arguments.model, "--device", "cpu", "--threads",
+                   str(arguments.threads), "--max-batch-sequences", str(max(BATCHES)), "--max-batch-tokens",
+                   str(max(BATCHES)), "--compute-type", "f32", "--out", str(out), "--rounds", "3"]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
         samples = json.loads(out.read_text())["samples"]
     return {sample["tokens"]: sample["ns"] * 1e-9 for sample in samples if sample["tokens"] in BATCHES}
 

@@ -9,6 +9,7 @@
 #include "app/costs/served_iterations.hpp"
 #include "loadgen/simulator/cost_profile_file.hpp"
 #include "policy/costs/residuals.hpp"
+#include "tests/support/random_cells.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace troupe;
@@ -61,6 +62,26 @@ TEST_CASE("profile: what is written can be simulated with, and holds the server'
   CHECK(profile.serving.settings.max_batch_tokens == 64);
   CHECK(profile.serving.page_size == 32);
   CHECK(profile.iteration({.num_tokens = 1, .num_sequences = 1, .num_output_rows = 1}).count() > 100'000);
+}
+
+TEST_CASE("profile: cells of a recurrent network are measured each for itself, with the batches that pay") {
+  const TemporaryDirectory directory;
+  const auto model = directory.path() / "model", file = directory.path() / "profile.json";
+  test::load_random_cells(model, "seq2seq", 3);
+  REQUIRE(run_profile({.options = test::options_of_cells(model), .out = file.string(), .num_rounds = 1}) ==
+          0);
+  const CostProfile profile = loadgen::read_cost_profile(file);
+  REQUIRE(profile.cells.has_value());
+  CHECK(profile.cells->graphs == GraphKind::kEncodeDecode);
+  CHECK(profile.cells->num_rows >= 16);
+  REQUIRE(profile.cells->types.size() == 2);
+  CHECK(profile.cells->types[0].name == "encoder_step");
+  CHECK(profile.cells->types[1].name == "decoder_step");
+  for (const ProfiledCell& cell : profile.cells->types) {
+    CHECK(cell.max_batch >= 1);
+    CHECK(cell.max_batch <= 16);
+    CHECK(cell.cost({.num_tokens = 1, .num_sequences = 1}).count() > 0);
+  }
 }
 
 // Iterations of 1 ms and 10 us a stream, of which one in forty stalls for 4 ms more; one in
