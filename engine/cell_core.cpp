@@ -348,9 +348,19 @@ void CellCore::admit_batch(WorkerId id) {
   for (const std::size_t index :
        buckets_.take_turn(lengths, std::min(worker.max_running, worker.max_nodes))) {
     Run& run = runs_.at(waiting[index]);
-    if (worker.free_rows.size() < run.progress.graph().num_rows()) return;
+    if (worker.free_rows.size() < run.progress.graph().num_rows()) break;
     start(waiting[index], run, id);
-    if (run.progress.graph().growth()) run.num_padding = buckets_.padded(run.length) - run.length;
+  }
+  pad(worker);
+}
+
+// To the longest of the batch, which is all that the worker runs.
+void CellCore::pad(const Worker& worker) {
+  std::uint32_t longest = 0;
+  for (const Arrival arrival : worker.running) longest = std::max(longest, runs_.at(arrival).length);
+  for (const Arrival arrival : worker.running) {
+    Run& run = runs_.at(arrival);
+    if (run.progress.graph().growth()) run.num_padding = longest - run.length;
   }
 }
 

@@ -176,6 +176,7 @@ class CellCore {
   void admit_waiting();
   bool admit_next();
   void admit_batch(WorkerId id);
+  void pad(const Worker& worker);
   std::optional<Arrival> next_to_admit() const;
   std::optional<WorkerId> place(const Run& run) const;
   void start(Arrival arrival, Run& run, WorkerId worker);

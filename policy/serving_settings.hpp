@@ -133,7 +133,8 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
        "to compare with it whole_graphs (padded, left when all are done) or instances (each request alone)",
        &S::cell_batching, 0, 0, {"cells", "whole_graphs", "instances"}},
       {"scheduler.cell_bucket_width", "--cell-bucket-width",
-       "with whole graphs, lengths in (10 i, 10 i + 10] are padded to the longest, if this is 10",
+       "with whole graphs, lengths in (10 i, 10 i + 10] share batches, each padded to the longest in it, if "
+       "this is 10",
        &S::cell_bucket_width, 1, 65536},
       {"cache.policy", "--cache-policy",
        "which KV goes first when there is no room: value (cheap to compute again, long unused), "

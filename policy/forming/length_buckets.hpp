@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Padded graph batching, which cellular batching is compared with (BatchMaker, Gao et al.,
 // EuroSys 2018): requests are told apart by length, each bucket in turn gives an idle worker
-// its oldest ones, and all of a batch are padded to the longest of the bucket. A batch is as
-// large as what waits; there is no timeout.
+// its oldest ones, and all of a batch are padded to the longest of them, not to the end of the
+// bucket: graphs are made batch by batch here. A batch is as large as what waits; there is no
+// timeout.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,7 @@ class LengthBuckets {
   // Bucket i is of lengths in (width * i, width * (i + 1)], in steps of a chain; width >= 1.
   explicit LengthBuckets(std::uint32_t width = 1) : width_(width) {}
 
-  // The longest of its bucket, to which it is padded. length >= 1.
-  std::uint32_t padded(std::uint32_t length) const { return (bucket_of(length) + 1) * width_; }
+  std::uint32_t bucket_of(std::uint32_t length) const { return (length - 1) / width_; }  // length >= 1
 
   // The next batch: indexes into lengths, ascending, at most max_batch, all of the bucket
   // behind the last one that had its turn and has requests. lengths: of those that wait, in
@@ -27,8 +27,6 @@ class LengthBuckets {
   std::vector<std::size_t> take_turn(std::span<const std::uint32_t> lengths, std::size_t max_batch);
 
  private:
-  std::uint32_t bucket_of(std::uint32_t length) const { return (length - 1) / width_; }
-
   std::uint32_t width_;
   std::uint32_t next_ = 0;  // bucket
 };

@@ -54,9 +54,9 @@ TEST_CASE("simulated cells: whole graphs wait for the batch before, are padded, 
   profile.serving.settings.cell_batching = CellBatching::kWholeGraphs;
   const auto records =
       play(profile, {lone_request(0ms, 5, 3), lone_request(1500us, 2, 1), lone_request(2ms, 7, 2)});
-  CHECK(records[0].finished == 12ms);  // ten steps of the prompt, one more for each further token
-  CHECK(records[1].finished == 23ms);
-  CHECK(records[2].finished == 23ms);
+  CHECK(records[0].finished == 7ms);   // five steps of the prompt, one more for each further token
+  CHECK(records[1].finished == 15ms);  // seven steps, as the longest of their batch, and one
+  CHECK(records[2].finished == 15ms);
 }
 
 TEST_CASE("simulated cells: encoder and decoder have costs of their own") {

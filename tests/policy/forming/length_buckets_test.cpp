@@ -15,13 +15,13 @@ using Indexes = std::vector<std::size_t>;
 
 }  // namespace
 
-TEST_CASE("length buckets: a length is padded to the longest of its bucket") {
+TEST_CASE("length buckets: a bucket ends with a multiple of the width") {
   const LengthBuckets buckets(10);
-  CHECK(buckets.padded(1) == 10);
-  CHECK(buckets.padded(10) == 10);
-  CHECK(buckets.padded(11) == 20);
-  CHECK(buckets.padded(330) == 330);
-  CHECK(LengthBuckets(1).padded(7) == 7);
+  CHECK(buckets.bucket_of(1) == 0);
+  CHECK(buckets.bucket_of(10) == 0);
+  CHECK(buckets.bucket_of(11) == 1);
+  CHECK(buckets.bucket_of(330) == 32);
+  CHECK(LengthBuckets(1).bucket_of(7) == 6);
 }
 
 TEST_CASE("length buckets: buckets take turns, each gives its oldest requests") {
@@ -46,8 +46,8 @@ TEST_CASE("length buckets: who waits is served, however many come to other bucke
       const Indexes batch = buckets.take_turn(waiting, 100);
       REQUIRE(!batch.empty());
       for (const std::size_t index : batch)
-        CHECK(buckets.padded(waiting[index]) == buckets.padded(waiting[batch.front()]));
-      if (buckets.padded(waiting[batch.front()]) == buckets.padded(watched)) break;
+        CHECK(buckets.bucket_of(waiting[index]) == buckets.bucket_of(waiting[batch.front()]));
+      if (buckets.bucket_of(waiting[batch.front()]) == buckets.bucket_of(watched)) break;
       REQUIRE(turn < 11);
       for (const std::size_t index : batch) waiting[index] = 1 + random() % 60;
       waiting.back() = watched;
