@@ -21,9 +21,32 @@ std::uint32_t num_of_first_cell(const CellGraph& graph) {
   return count;
 }
 
+// A graph that somebody built of the cells of a chain, or of encoder and decoder, fits them; nullopt: it
+// does. Each node reads a token, and only a cell that gives tokens draws.
+std::optional<Refusal> check_nodes(const CellGraph& graph, const std::vector<CellType>& cells,
+                                   std::uint32_t vocabulary_size) {
+  const auto gives = [&](std::uint32_t cell, ResultKind result) { return cells[cell].result == result; };
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    const CellGraph::Node& node = graph.node(i);
+    const auto who = [i] { return "Node " + std::to_string(i) + " has "; };
+    if (node.token == CellGraph::kNoToken) return graph_refusal(who() + "no token, which its cell reads.");
+    if (node.token < 0 || static_cast<std::uint32_t>(node.token) >= vocabulary_size)
+      return graph_refusal(who() + "the token id " + std::to_string(node.token) +
+                           ", outside the vocabulary of " + std::to_string(vocabulary_size) + ".");
+    if (node.is_result && !gives(node.cell, ResultKind::kVector))
+      return graph_refusal(who() + "no result: its cell gives no vector.");
+  }
+  const auto& growth = graph.growth();
+  if (growth && (!gives(growth->cell, ResultKind::kToken) ||
+                 !gives(graph.node(graph.size() - 1).cell, ResultKind::kToken)))
+    return graph_refusal("The graph grows, but the cells of its end draw no tokens.");
+  return std::nullopt;
+}
+
 // The nodes of a tree fit the network's cells; nullopt: they do.
 std::optional<Refusal> check_tree(const CellGraph& graph, const UnfoldingRule& rule,
                                   std::uint32_t vocabulary_size) {
+  if (graph.growth()) return graph_refusal("The graph grows, but this model's trees draw no tokens.");
   for (std::size_t i = 0; i < graph.size(); ++i) {
     const CellGraph::Node& node = graph.node(i);
     const std::size_t num_children = graph.inputs(i).size();
@@ -130,6 +153,8 @@ std::optional<Refusal> CellCore::refusal_of(const AdmissionTicket& ticket, const
   if (std::string problem = graph.problem(cells_.size(), num_rows_); !problem.empty())
     return graph_refusal(std::move(problem));
   if (rule.kind == UnfoldingKind::kTree) return check_tree(graph, rule, limits_->vocabulary_size);
+  if (ticket.graph)
+    if (auto refusal = check_nodes(graph, cells_, limits_->vocabulary_size)) return refusal;
   if (ticket.scores_prompt)
     return Refusal{.message = "This model's cells give no log-probabilities of a prompt.", .field = "echo"};
   return std::nullopt;

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/unfolding/cell_graph.hpp"
 
-#include <cassert>
+#include <algorithm>
 #include <utility>
 
 namespace troupe {
 
 CellGraph::NodeIndex CellGraph::add(Node node, std::span<const NodeIndex> inputs) {
   const auto index = static_cast<NodeIndex>(nodes_.size());
-  for ([[maybe_unused]] const NodeIndex input : inputs) assert(input < index);
   result_indexes_.push_back(static_cast<std::uint32_t>(num_results_));
   num_results_ += node.is_result ? 1 : 0;
   nodes_.push_back(node);
-  inputs_.insert(inputs_.end(), inputs.begin(), inputs.end());
+  for (const NodeIndex input : inputs) {
+    if (input < index) {
+      inputs_.push_back(input);
+    } else if (!misplaced_) {
+      misplaced_ = Misplaced{.node = index, .input = input};
+    }
+  }
   first_input_.push_back(static_cast<std::uint32_t>(inputs_.size()));
   return index;
 }
@@ -33,8 +38,9 @@ void CellGraph::finish() {
   for (NodeIndex i = 0; i < nodes_.size(); ++i)
     for (const NodeIndex input : inputs(i)) readers_[next[input]++] = i;
   if (growth_) {
-    for (const NodeIndex read : growth_->read) num_readers[read] += 1;
+    for (const NodeIndex read : growth_->read) num_readers[std::min<std::size_t>(read, nodes_.size())] += 1;
   }
+  num_rows_ = 0;
   rows_.resize(nodes_.size());
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto read = inputs(i);
@@ -55,11 +61,31 @@ std::string CellGraph::problem(std::size_t num_cells, std::size_t max_rows) cons
     if (nodes_[i].cell >= num_cells)
       return "Node " + std::to_string(i) + " is of cell " + std::to_string(nodes_[i].cell) +
              ", but the model has " + std::to_string(num_cells) + ".";
-  if (growth_ && !readers(nodes_.size() - 1).empty())
-    return "The graph grows behind its last node, but others read that one.";
+  if (misplaced_)
+    return "Node " + std::to_string(misplaced_->node) + " reads node " + std::to_string(misplaced_->input) +
+           ", but inputs are nodes that were added before.";
+  if (first_reader_.size() != nodes_.size() + 1) return "The graph is not finished.";
+  if (growth_)
+    if (std::string problem = growth_problem(num_cells); !problem.empty()) return problem;
   if (num_rows_ > max_rows)
     return "The graph needs " + std::to_string(num_rows_) + " rows of state at once, the device has " +
            std::to_string(max_rows) + ".";
+  return {};
+}
+
+std::string CellGraph::growth_problem(std::size_t num_cells) const {
+  if (growth_->cell >= num_cells)
+    return "The graph grows by nodes of cell " + std::to_string(growth_->cell) + ", but the model has " +
+           std::to_string(num_cells) + ".";
+  if (growth_->read.size() > kMaxInputs)
+    return "The graph grows by nodes of " + std::to_string(growth_->read.size()) + " inputs, at most " +
+           std::to_string(kMaxInputs) + " are possible.";
+  for (const NodeIndex read : growth_->read)
+    if (read >= nodes_.size())
+      return "The graph grows by nodes that read node " + std::to_string(read) + ", but it has " +
+             std::to_string(nodes_.size()) + ".";
+  if (!readers(nodes_.size() - 1).empty())
+    return "The graph grows behind its last node, but others read that one.";
   return {};
 }
 

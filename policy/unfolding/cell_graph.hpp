@@ -46,7 +46,7 @@ class CellGraph {
     std::vector<NodeIndex> read;
   };
 
-  // Returns its index. Inputs must be nodes that were added before.
+  // Returns its index. Inputs are nodes that were added before; problem() names another.
   NodeIndex add(Node node, std::span<const NodeIndex> inputs);
   NodeIndex add(Node node, std::initializer_list<NodeIndex> inputs);
   void grow(Growth growth);
@@ -54,6 +54,7 @@ class CellGraph {
   void finish();
 
   // Why it can't be run with so many rows and cells, which is for the client; empty: it can.
+  // All that a graph built by anybody may have wrong, but for tokens and what its cells give.
   std::string problem(std::size_t num_cells, std::size_t max_rows) const;
 
   std::size_t size() const { return nodes_.size(); }  // without what grows
@@ -67,12 +68,19 @@ class CellGraph {
   std::uint32_t row(std::size_t index) const { return rows_[index]; }
 
  private:
+  struct Misplaced {
+    std::size_t node = 0;
+    NodeIndex input = 0;  // the node itself, or one that was not there
+  };
+  std::string growth_problem(std::size_t num_cells) const;
+
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> first_input_ = {0};  // by node, and behind the last
   std::vector<NodeIndex> inputs_;
   std::vector<std::uint32_t> first_reader_;
   std::vector<NodeIndex> readers_;
   std::optional<Growth> growth_;
+  std::optional<Misplaced> misplaced_;  // the first, which is no input
   std::vector<std::uint32_t> rows_;
   std::uint32_t num_rows_ = 0;
   std::size_t num_results_ = 0;

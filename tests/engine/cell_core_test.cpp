@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -413,6 +415,39 @@ TEST_CASE("cell core: what can't be served is refused with numbers, and takes no
     empty->add({.cell = 1}, {});
     empty->finish();
     CHECK(world.answers[world.admit(ticket_of(empty))].failure == "Node 0 has neither a word nor children.");
+  }
+  SUBCASE("a graph that somebody built wrong") {
+    const auto refusal = [](UnfoldingKind kind, CellGraph::Node node, std::optional<std::uint32_t> grows) {
+      World world(kind);
+      const auto innocent = world.admit(ticket_of({1, 2}, 3));
+      auto graph = std::make_shared<CellGraph>();
+      graph->add(node, {});
+      if (grows) graph->grow({.cell = *grows, .read = {}});
+      graph->finish();
+      AdmissionTicket ticket = ticket_of(std::move(graph));
+      ticket.max_tokens = 3;
+      const std::string failure = world.answers[world.admit(std::move(ticket))].failure;
+      world.run();
+      CHECK(world.answers[innocent].has_ended);
+      CHECK(world.core().num_sequences() == 0);
+      return failure;
+    };
+    const auto chain = UnfoldingKind::kChain, encodes = UnfoldingKind::kEncodeDecode;
+    CHECK(refusal(chain, {.token = 1}, 0) == "");
+    CHECK(refusal(chain, {.token = kVocabulary}, 0) ==
+          "Node 0 has the token id 50, outside the vocabulary of 50.");
+    CHECK(refusal(chain, {.token = -5}, 0) == "Node 0 has the token id -5, outside the vocabulary of 50.");
+    CHECK(refusal(chain, {}, 0) == "Node 0 has no token, which its cell reads.");
+    CHECK(refusal(chain, {.token = 1}, 1) == "The graph grows by nodes of cell 1, but the model has 1.");
+    CHECK(refusal(chain, {.token = 1, .is_result = true}, {}) ==
+          "Node 0 has no result: its cell gives no vector.");
+    CHECK(refusal(encodes, {.cell = 1, .token = 1}, 1) == "");
+    CHECK(refusal(encodes, {.cell = 1, .token = 1}, 0) ==
+          "The graph grows, but the cells of its end draw no tokens.");
+    CHECK(refusal(encodes, {.cell = 0, .token = 1}, 1) ==
+          "The graph grows, but the cells of its end draw no tokens.");
+    CHECK(refusal(UnfoldingKind::kTree, {.token = 1}, 0) ==
+          "The graph grows, but this model's trees draw no tokens.");
   }
   SUBCASE("a prompt of more tokens than the context, an empty one, an unknown id") {
     World world(UnfoldingKind::kChain);

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+#include <vector>
+
 using namespace troupe;
 
 TEST_CASE("cell graph: a chain has one row, a tree one a leaf") {
@@ -58,6 +61,39 @@ TEST_CASE("cell graph: what can't be run says why") {
     wide.add({.cell = 0, .token = 1}, std::vector<CellGraph::NodeIndex>(60000, first));
   wide.finish();
   CHECK(wide.problem(1, 99) == "The graph's nodes have 300000 inputs, at most 262144 are possible.");
+}
+
+TEST_CASE("cell graph: what somebody built wrong is named, and no index leaves the graph") {
+  CellGraph unfinished;
+  unfinished.add({.cell = 0, .token = 1}, {});
+  CHECK(unfinished.problem(1, 9) == "The graph is not finished.");
+  unfinished.finish();
+  CHECK(unfinished.problem(1, 9) == "");
+  unfinished.add({.cell = 0, .token = 1}, {0});
+  CHECK(unfinished.problem(1, 9) == "The graph is not finished.");
+  unfinished.finish();
+  CHECK(unfinished.problem(1, 9) == "");
+  CHECK(unfinished.num_rows() == 1);
+
+  CellGraph ahead;
+  ahead.add({.cell = 0, .token = 1}, {});
+  ahead.add({.cell = 0, .token = 1}, {0, 7});
+  ahead.add({.cell = 0, .token = 1}, {2});
+  ahead.finish();
+  CHECK(ahead.problem(1, 9) == "Node 1 reads node 7, but inputs are nodes that were added before.");
+
+  const auto growing = [](CellGraph::Growth growth) {
+    CellGraph graph;
+    graph.add({.cell = 0, .token = 1}, {});
+    graph.grow(std::move(growth));
+    graph.finish();
+    return graph.problem(2, 9);
+  };
+  CHECK(growing({.cell = 1, .read = {0}}) == "");
+  CHECK(growing({.cell = 2, .read = {}}) == "The graph grows by nodes of cell 2, but the model has 2.");
+  CHECK(growing({.cell = 0, .read = {0, 1}}) == "The graph grows by nodes that read node 1, but it has 1.");
+  CHECK(growing({.cell = 0, .read = std::vector<CellGraph::NodeIndex>(300000)}) ==
+        "The graph grows by nodes of 300000 inputs, at most 262144 are possible.");
 }
 
 TEST_CASE("cell graph: results are numbered in the order of their nodes") {
