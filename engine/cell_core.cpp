@@ -9,10 +9,6 @@
 namespace troupe {
 namespace {
 
-// Tasks of one cell type that a worker submits in a row (BatchMaker's MaxTasksToSubmit). On
-// cores a newcomer would wait for all of them, so they are few.
-constexpr std::uint32_t kMaxTasks = 2;
-
 Refusal graph_refusal(std::string message) { return {.message = std::move(message), .field = "input"}; }
 
 std::uint32_t num_of_first_cell(const CellGraph& graph) {
@@ -298,7 +294,7 @@ void CellCore::take(const WorkerReady& event) {
   worker.max_running = options_.serving.max_batch_sequences;
   worker.free_rows.clear();
   for (SlotId row = device.num_slots; row > 0; --row) worker.free_rows.push_back(row - 1);
-  worker.turns = CellTurns(cells_.size(), kMaxTasks);
+  worker.turns = CellTurns(cells_.size(), options_.serving.max_cell_tasks);
   std::vector<Arrival> unchecked;
   for (const auto& [arrival, run] : runs_)
     if (!run.is_checked && run.phase == Phase::kWaiting) unchecked.push_back(arrival);

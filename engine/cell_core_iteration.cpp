@@ -85,6 +85,7 @@ std::vector<CellLoad> CellCore::loads_of(const Worker& worker,
   std::vector<CellLoad> loads(cells_.size());
   for (CellId cell = 0; cell < cells_.size(); ++cell)
     loads[cell] = {.max_batch = max_batch_of(worker, cell),
+                   .min_batch = std::min(options_.serving.min_cell_batch, max_batch_of(worker, cell)),
                    .num_in_flight = num_batches_of(cell),
                    .priority = cells_[cell].priority};
   const auto is_full = [](const CellLoad& load) { return load.num_ready >= load.max_batch; };

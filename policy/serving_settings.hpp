@@ -48,7 +48,12 @@ struct ServingSettings {
   std::chrono::milliseconds encoder_timeout{5};    // as TriggerRule
   std::chrono::milliseconds encoder_objective{0};  // so, too
   CellBatching cell_batching = CellBatching::kCells;
-  std::uint32_t cell_bucket_width = 10;  // kWholeGraphs: steps of chains that are padded alike
+  std::uint32_t cell_bucket_width = 10;  // kWholeGraphs: steps by which chains of a batch differ
+  // kCells: batches of one cell that a worker submits in a row while others wait, BatchMaker's
+  // MaxTasksToSubmit, each but the first of at least so many nodes. On cores a newcomer would
+  // wait for all of them, so they are few.
+  std::uint32_t max_cell_tasks = 2;
+  std::uint32_t min_cell_batch = 1;
   EvictionPolicy cache_policy = EvictionPolicy::kValue;
   // By value, what a page is worth is divided by its age to this power; Pensieve's: 1.
   double age_exponent = 1.5;
@@ -136,6 +141,10 @@ inline std::span<const Setting<ServingSettings>> serving_table() {
        "with whole graphs, lengths in (10 i, 10 i + 10] share batches, each padded to the longest in it, if "
        "this is 10",
        &S::cell_bucket_width, 1, 65536},
+      {"scheduler.max_cell_tasks", "--max-cell-tasks",
+       "batches of one recurrent cell in a row before another's turn", &S::max_cell_tasks, 1, 1024},
+      {"scheduler.min_cell_batch", "--min-cell-batch",
+       "each of these but the first has at least so many nodes", &S::min_cell_batch, 1, 65536},
       {"cache.policy", "--cache-policy",
        "which KV goes first when there is no room: value (cheap to compute again, long unused), "
        "lru, or none to keep nothing", &S::cache_policy, 0, 0, {"value", "lru", "none"}},

@@ -107,8 +107,11 @@ struct Answer {
 // A core with its workers, played by hand.
 class World {
  public:
-  explicit World(UnfoldingKind kind, std::size_t num_workers = 1, ServingSettings serving = {})
-      : device(description_of(kind)), core_(options(kind, serving)), workers_(num_workers) {
+  explicit World(UnfoldingKind kind, std::size_t num_workers = 1, ServingSettings serving = {},
+                 std::vector<std::uint32_t> max_cell_batches = {})
+      : device(description_of(kind)),
+        core_(options(kind, serving, std::move(max_cell_batches))),
+        workers_(num_workers) {
     for (WorkerId id = 0; id < num_workers; ++id) bring_up(id);
   }
 
@@ -164,8 +167,12 @@ class World {
   std::vector<std::pair<CellId, std::size_t>> batches;  // cell and size, in order
 
  private:
-  static CoreOptions options(UnfoldingKind kind, ServingSettings serving) {
-    return {.serving = serving, .pages = {}, .unfolding = rule_of(kind)};
+  static CoreOptions options(UnfoldingKind kind, ServingSettings serving,
+                             std::vector<std::uint32_t> max_cell_batches) {
+    return {.serving = serving,
+            .pages = {},
+            .unfolding = rule_of(kind),
+            .max_cell_batches = std::move(max_cell_batches)};
   }
 
   void take(const Command& command) {
@@ -382,6 +389,53 @@ TEST_CASE("cell core: of two cells with work the later stage is next, and neithe
   CHECK(first_decode - world.batches.begin() <= 6);
   world.run();
   for (const auto& [sequence, answer] : world.answers) CHECK(answer.has_ended);
+}
+
+// Sizes by cell.
+std::map<CellId, std::size_t> largest_batches(const World& world) {
+  std::map<CellId, std::size_t> largest;
+  for (const auto& [cell, size] : world.batches) largest[cell] = std::max(largest[cell], size);
+  return largest;
+}
+
+TEST_CASE("cell core: each cell has a largest batch of its own, but whole graphs have one size") {
+  const auto largest = [](CellBatching batching) {
+    World world(UnfoldingKind::kEncodeDecode, 1,
+                {.max_in_flight = 1, .cell_batching = batching, .cell_bucket_width = 64}, {4, 2});
+    for (int i = 0; i < 6; ++i) world.admit(ticket_of({1, 2}, 8));
+    world.run();
+    return largest_batches(world);
+  };
+  CHECK(largest(CellBatching::kCells) == std::map<CellId, std::size_t>{{0, 4}, {1, 2}});
+  CHECK(largest(CellBatching::kWholeGraphs).at(1) > 2);
+}
+
+// Encoder batches in a row once a decoder has work, where one request decodes and another has
+// much to encode.
+std::size_t most_encodes_in_a_row(std::uint32_t max_tasks, std::uint32_t min_batch) {
+  World world(UnfoldingKind::kEncodeDecode, 1,
+              {.max_in_flight = 1, .max_cell_tasks = max_tasks, .min_cell_batch = min_batch});
+  AdmissionTicket endless = ticket_of({1}, 60);
+  endless.end_tokens.clear();
+  world.admit(std::move(endless));
+  world.admit(ticket_of({1, 2, 3, 4, 5, 6}, 4));
+  world.run();
+  std::size_t most = 0, in_a_row = 0;
+  bool decodes = false;
+  for (const auto& [cell, size] : world.batches) {
+    decodes = decodes || cell == 1;
+    in_a_row = cell == 0 && decodes ? in_a_row + 1 : 0;
+    most = std::max(most, in_a_row);
+  }
+  for (const auto& [sequence, answer] : world.answers) CHECK(answer.has_ended);
+  return most;
+}
+
+TEST_CASE("cell core: a cell has as many batches in a row as the settings say, if they are large enough") {
+  CHECK(most_encodes_in_a_row(1, 1) == 1);
+  CHECK(most_encodes_in_a_row(2, 1) == 2);
+  CHECK(most_encodes_in_a_row(4, 1) == 4);
+  CHECK(most_encodes_in_a_row(4, 2) == 1);  // one node is none of two
 }
 
 TEST_CASE("cell core: what can't be served is refused with numbers, and takes no rows") {
