@@ -554,6 +554,21 @@ void ProgramRunner::Execution::execute(const AttendStates& attend, const Operato
   run_tasks(arguments, attend_states_num_tasks(arguments), attend_states_run_task);
 }
 
+void ProgramRunner::Execution::execute(const AdditiveAttention& attend, const Operator& op) {
+  const TensorId query = op.inputs.at(0), x = op.inputs.at(1);
+  const AdditiveAttentionArguments arguments{
+      .state = state_rows(std::max(attend.key_offset, attend.value_offset) + columns(query)),
+      .key_offset = attend.key_offset,
+      .value_offset = attend.value_offset,
+      .query = floats(query),
+      .weight = vector(op.inputs.at(2)),
+      .x = floats(x),
+      .x_width = columns(x),
+      .x_and_context = floats(op.outputs.at(0)),
+      .width = columns(query)};
+  run_tasks(arguments, additive_attention_num_tasks(arguments), additive_attention_run_task);
+}
+
 // [slices, width]
 float* ProgramRunner::Execution::result(std::size_t width) const {
   if (runner_.vectors_.size() != runner_.ranges_.size() * width) {

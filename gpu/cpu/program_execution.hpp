@@ -90,6 +90,7 @@ class ProgramRunner::Execution {
   void execute(const TreeLstmBinary& node, const Operator& op);
   void execute(const TreeLstmChildSum& node, const Operator& op);
   void execute(const AttendStates& attend, const Operator& op);
+  void execute(const AdditiveAttention& attend, const Operator& op);
   void run_tree_nodes(TreeLstmArguments arguments, const Operator& op);
   StateRows state_rows(std::size_t end) const;
 

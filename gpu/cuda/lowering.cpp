@@ -91,6 +91,7 @@ class Lowering {
   void lower(const TreeLstmBinary&, const Operator&) { refuse(kNoRows); }
   void lower(const TreeLstmChildSum&, const Operator&) { refuse(kNoRows); }
   void lower(const AttendStates&, const Operator&) { refuse(kNoRows); }
+  void lower(const AdditiveAttention&, const Operator&) { refuse(kNoRows); }
 
   TensorSpec& tensor(TensorId id) { return lowered_.tensors[id]; }
   TensorId add_temporary(std::string name, DataType type, std::uint32_t columns) {

@@ -91,6 +91,8 @@ struct ExpertsConfig {
 
 // Configuration that only networks of recurrent cells have (docs/models.md).
 enum class RecurrentKind : std::uint8_t { kLstm, kGru };
+// A decoder's, to the states of its encoder: Luong's scores behind the cell, or Bahdanau's before it.
+enum class RecurrentAttention : std::uint8_t { kNone, kDot, kGeneral, kAdditive };
 struct RecurrentConfig {
   RecurrentKind kind = RecurrentKind::kLstm;
   std::uint32_t embedding_size = 0;
@@ -99,7 +101,7 @@ struct RecurrentConfig {
   std::uint32_t num_encoder_layers = 0;
   std::int32_t source_end = -1;     // behind a source; -1: none
   std::int32_t decoder_start = -1;  // in front of an answer
-  bool attends = false;             // over the encoder's states, Luong's general score
+  RecurrentAttention attention = RecurrentAttention::kNone;
 };
 struct TreeLstmConfig {
   bool is_binary = true;  // else child-sum

@@ -52,6 +52,16 @@ void read_language_model(const ConfigFields& fields, ModelConfig& config) {
                   std::to_string(config.hidden_size));
 }
 
+RecurrentAttention read_attention(const ConfigFields& fields) {
+  const auto name = fields.text("attention").value_or("none");
+  if (name == "none") return RecurrentAttention::kNone;
+  if (name == "dot") return RecurrentAttention::kDot;
+  if (name == "general") return RecurrentAttention::kGeneral;
+  if (name == "additive") return RecurrentAttention::kAdditive;
+  fields.refuse("attention \"" + name.substr(0, 48) +
+                "\" is not supported (none, dot, general and additive are)");
+}
+
 void read_seq2seq(const ConfigFields& fields, ModelConfig& config) {
   RecurrentConfig& recurrent = *config.recurrent;
   recurrent.source_vocabulary = fields.required_count("source_vocab_size", kMaxVocabulary);
@@ -62,10 +72,7 @@ void read_seq2seq(const ConfigFields& fields, ModelConfig& config) {
   if (!start) fields.refuse("decoder_start_token_id is missing");
   recurrent.decoder_start = *start;
   recurrent.source_end = token(fields, "source_end_token_id", config.vocabulary_size).value_or(-1);
-  const auto attention = fields.text("attention").value_or("none");
-  if (attention != "none" && attention != "general")
-    fields.refuse("attention \"" + attention.substr(0, 48) + "\" is not supported (none and general are)");
-  recurrent.attends = attention == "general";
+  recurrent.attention = read_attention(fields);
 }
 
 void read_tree(const ConfigFields& fields, ModelConfig& config) {

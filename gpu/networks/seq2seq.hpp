@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequence to sequence with two LSTMs or GRUs: "encoder_step" reads the source token by
 // token, its last state starts "decoder_step", which reads the token it drew before. With
-// attention (Luong, Pham, Manning 2015, the general score) a step of the decoder reads all
-// states of the encoder, and its output comes from tanh(combine [context; h]).
+// attention a step of the decoder reads all states of the encoder: by Luong's scores (Luong, Pham,
+// Manning 2015), and its output comes from tanh(combine [context; h]); or by additive ones
+// (Bahdanau, Cho, Bengio 2015) of the state before the step, which reads [x; context].
 //
 // Ids of the source begin behind those of the target: one vocabulary has both.
 #pragma once
@@ -10,6 +11,7 @@
 #include "gpu/model/model_config.hpp"
 #include "gpu/networks/network.hpp"
 #include "gpu/networks/recurrent_layers.hpp"
+#include "gpu/networks/weight_list.hpp"
 
 namespace troupe {
 
@@ -30,7 +32,15 @@ class Seq2SeqNetwork final : public Network {
  private:
   std::uint32_t target_vocabulary() const;
   RecurrentLayers layers(CellId cell) const;
-  TensorId attend(ProgramWriter& writer, TensorId h) const;
+  bool attends() const { return attention() != RecurrentAttention::kNone; }
+  RecurrentAttention attention() const { return config_.recurrent->attention; }
+  std::uint32_t state_offset() const;
+  std::uint32_t key_offset() const;
+  void add_attention(WeightList& list) const;
+  TensorId write_encoder(ProgramWriter& writer, TensorId x) const;
+  TensorId write_decoder(ProgramWriter& writer, TensorId x) const;
+  TensorId attend_before(ProgramWriter& writer, TensorId x) const;
+  TensorId attend_behind(ProgramWriter& writer, TensorId h) const;
 
   ModelConfig config_;
 };

@@ -13,6 +13,7 @@
 #include "gpu/data_type.hpp"
 #include "gpu/operators/activate.hpp"
 #include "gpu/operators/add.hpp"
+#include "gpu/operators/cells/additive_attention.hpp"
 #include "gpu/operators/cells/attend_states.hpp"
 #include "gpu/operators/cells/gather_state.hpp"
 #include "gpu/operators/cells/gru_cell.hpp"
@@ -75,7 +76,7 @@ using OperatorKind =
                  RouteExperts, GroupRows, ExpertMatmul, CombineExperts, GatherRows, SoftCap, Sample, Add,
                  EmbedPositions, EmbedSinusoids, LayerNorm, Activate, SelfAttention, Pool, WriteVectors,
                  GatherState, KeepState, LstmCell, GruCell, TreeLstmLeaf, TreeLstmBinary, TreeLstmChildSum,
-                 AttendStates>;
+                 AttendStates, AdditiveAttention>;
 
 struct Operator {
   OperatorKind kind;

@@ -174,6 +174,8 @@ struct KernelTable {
   void (*tree_binary)(const TreeNode& node);
   void (*tree_child_sum)(const TreeNode& node);
   float (*dot)(const float* x, const float* y, std::size_t width);
+  // The sum of weight[i] tanh(query[i] + key[i]).
+  float (*additive_score)(const float* query, const float* key, const float* weight, std::size_t width);
   // sum += factor * x
   void (*add_scaled)(float factor, const float* x, float* sum, std::size_t width);
   LogitSummary (*summarize)(const float* logits, std::size_t count);

@@ -19,7 +19,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kChains[] = {"lstm", "gru", "lstm_attention_seq2seq", "gru_seq2seq"};
+constexpr const char* kChains[] = {"lstm",
+                                   "gru",
+                                   "lstm_attention_seq2seq",
+                                   "gru_seq2seq",
+                                   "gru_dot_seq2seq",
+                                   "lstm_additive_seq2seq",
+                                   "gru_additive_seq2seq"};
 constexpr const char* kTrees[] = {"binary_tree", "child_sum_tree"};
 
 std::filesystem::path directory_of(const std::string& name) {
@@ -112,8 +118,8 @@ TEST_CASE("cells: every node of a tree has PyTorch's logits") {
 }
 
 TEST_CASE("cells: company, rows, batches in flight and threads change no bit") {
-  for (const char* name :
-       {"lstm", "lstm_attention_seq2seq", "gru_seq2seq", "binary_tree", "child_sum_tree"}) {
+  for (const char* name : {"lstm", "lstm_attention_seq2seq", "gru_seq2seq", "gru_dot_seq2seq",
+                           "lstm_additive_seq2seq", "binary_tree", "child_sum_tree"}) {
     CAPTURE(name);
     Cells single(name, 1), cells(name, 2);
     auto requests = cells.requests();

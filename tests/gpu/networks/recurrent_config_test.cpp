@@ -65,6 +65,16 @@ TEST_CASE("recurrent configuration: what is absent has defaults, cells and rules
   CHECK(pair->cells()[1].priority > pair->cells()[0].priority);
   CHECK(pair->unfolding()->decoder_start == 2);
   CHECK(pair->unfolding()->source_end == -1);
+  CHECK_FALSE(pair->unfolding()->attends);
+  for (const char* attention : {"dot", "general", "additive"}) {
+    json config = seq2seq();
+    config["attention"] = attention;
+    const auto attending = make_network(load(config));
+    CHECK(attending->unfolding()->attends);
+    // Keys of additive scores are kept.
+    const std::uint32_t kept = std::string(attention) == "additive" ? pair->shapes().row_width : 0;
+    CHECK(attending->shapes().row_width == pair->shapes().row_width + kept);
+  }
   const ModelConfig of_tree = load(tree());
   CHECK(*of_tree.labels() == std::vector<std::string>{"LABEL_0", "LABEL_1"});
   CHECK(make_network(of_tree)->cells()[0].vector_size == 2);
@@ -83,8 +93,8 @@ TEST_CASE("recurrent configuration: fields that are wrong are named with their v
   CHECK(problem_of(seq2seq(), "source_vocab_size", 103) ==
         "source_vocab_size 103 leaves none of vocab_size 103 to the target");
   CHECK(problem_of(seq2seq(), "decoder_start_token_id", nullptr) == "decoder_start_token_id is missing");
-  CHECK(problem_of(seq2seq(), "attention", "additive") ==
-        "attention \"additive\" is not supported (none and general are)");
+  CHECK(problem_of(seq2seq(), "attention", "concat") ==
+        "attention \"concat\" is not supported (none, dot, general and additive are)");
   CHECK(problem_of(tree(), "unk_token_id", -1) ==
         "unk_token_id is -1, expected a token id below vocab_size 31");
   CHECK(problem_of(tree(), "id2label", json::array()) == "id2label is no object of 1 to 4096 names");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpu/cpu/kernels/cells/recurrent_cells.hpp"
+#include "gpu/operators/cells/additive_attention.hpp"
 #include "gpu/operators/cells/attend_states.hpp"
 #include "gpu/operators/cells/gather_state.hpp"
 #include "gpu/operators/cells/gru_cell.hpp"
@@ -203,6 +204,46 @@ TEST_CASE("attend states: softmax over all inputs but the first, h behind the co
           expected += shares[k - 1] / sum * pool.before(node, k, width + i);
         REQUIRE(std::abs(both[node * 2 * width + i] - expected) < 10 * kAllowed);
         REQUIRE(both[(node * 2 + 1) * width + i] == h[node * width + i]);
+      }
+    }
+  });
+}
+
+TEST_CASE("additive attention: scores are sums of tanh, the context is behind x") {
+  on_every_isa([](Isa isa, std::size_t width) {
+    Pool pool(width);
+    constexpr std::size_t kXWidth = 3;
+    const auto query = random_values(kNodes * width, 1), x = random_values(kNodes * kXWidth, 2),
+               weight = random_values(width, 3);
+    std::vector<float> both(kNodes * (kXWidth + width));
+    const AdditiveAttentionArguments arguments{.state = pool.rows(),
+                                               .key_offset = 2 * width,
+                                               .value_offset = width,
+                                               .query = query.data(),
+                                               .weight = weight.data(),
+                                               .x = x.data(),
+                                               .x_width = kXWidth,
+                                               .x_and_context = both.data(),
+                                               .width = width,
+                                               .isa = isa};
+    run_all(arguments, additive_attention_num_tasks(arguments), additive_attention_run_task);
+    for (std::size_t node = 0; node < kNodes; ++node) {
+      std::vector<double> shares;
+      double sum = 0;
+      for (std::size_t k = 1; k < pool.nodes[node].num_inputs; ++k) {
+        double score = 0;
+        for (std::size_t i = 0; i < width; ++i)
+          score += weight[i] * std::tanh(query[node * width + i] + pool.before(node, k, 2 * width + i));
+        shares.push_back(std::exp(score));
+        sum += shares.back();
+      }
+      const float* given = both.data() + node * (kXWidth + width);
+      for (std::size_t i = 0; i < kXWidth; ++i) REQUIRE(given[i] == x[node * kXWidth + i]);
+      for (std::size_t i = 0; i < width; ++i) {
+        double expected = 0;
+        for (std::size_t k = 0; k < shares.size(); ++k)
+          expected += shares[k] / sum * pool.before(node, k + 1, width + i);
+        REQUIRE(std::abs(given[kXWidth + i] - expected) < 10 * kAllowed);
       }
     }
   });

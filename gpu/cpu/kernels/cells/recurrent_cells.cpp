@@ -24,6 +24,18 @@ void run_nodes(const StateRows& state, std::size_t task, const Run& run) {
   for (std::size_t node = task * kNodesOfTask; node < end; ++node) run(node);
 }
 
+// context += softmax(scores) times the values of a node's inputs, of which the first is none. Adds
+// up in their order. At least one score.
+void add_values(const KernelTable& kernels, const StateRows& state, std::size_t node,
+                std::size_t value_offset, std::vector<float>& scores, float* context, std::size_t width) {
+  const float highest = *std::max_element(scores.begin(), scores.end());
+  kernels.exponentiate(scores.data(), highest, 1.0F, scores.data(), scores.size());
+  float sum = 0.0F;
+  for (const float share : scores) sum += share;
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    kernels.add_scaled(scores[i] / sum, state.input(node, i + 1) + value_offset, context, width);
+}
+
 }  // namespace
 
 std::size_t lstm_cell_num_tasks(const LstmCellArguments& arguments) { return num_tasks(arguments.state); }
@@ -108,17 +120,33 @@ void attend_states_run_task(const AttendStatesArguments& arguments, std::size_t 
   std::memcpy(context + arguments.width, arguments.h + task * arguments.width, num_bytes);
   const std::size_t num_inputs = state.nodes[task].num_inputs;
   if (num_inputs < 2) return;
-  std::vector<float> weights(num_inputs - 1);
+  std::vector<float> scores(num_inputs - 1);
   const float* query = arguments.query + task * arguments.width;
   for (std::size_t i = 1; i < num_inputs; ++i)
-    weights[i - 1] = kernels.dot(query, state.input(task, i) + arguments.key_offset, arguments.width);
-  const float highest = *std::max_element(weights.begin(), weights.end());
-  kernels.exponentiate(weights.data(), highest, 1.0F, weights.data(), weights.size());
-  float sum = 0.0F;
-  for (const float weight : weights) sum += weight;
+    scores[i - 1] = kernels.dot(query, state.input(task, i) + arguments.key_offset, arguments.width);
+  add_values(kernels, state, task, arguments.value_offset, scores, context, arguments.width);
+}
+
+std::size_t additive_attention_num_tasks(const AdditiveAttentionArguments& arguments) {
+  return arguments.state.nodes.size();
+}
+
+void additive_attention_run_task(const AdditiveAttentionArguments& arguments, std::size_t task) {
+  const auto& kernels = kernel_table(arguments.isa);
+  const StateRows& state = arguments.state;
+  const std::size_t x_width = arguments.x_width, width = arguments.width;
+  float* x = arguments.x_and_context + task * (x_width + width);
+  float* context = x + x_width;
+  std::memcpy(x, arguments.x + task * x_width, x_width * sizeof(float));
+  std::memset(context, 0, width * sizeof(float));
+  const std::size_t num_inputs = state.nodes[task].num_inputs;
+  if (num_inputs < 2) return;
+  std::vector<float> scores(num_inputs - 1);
+  const float* query = arguments.query + task * width;
   for (std::size_t i = 1; i < num_inputs; ++i)
-    kernels.add_scaled(weights[i - 1] / sum, state.input(task, i) + arguments.value_offset, context,
-                       arguments.width);
+    scores[i - 1] =
+        kernels.additive_score(query, state.input(task, i) + arguments.key_offset, arguments.weight, width);
+  add_values(kernels, state, task, arguments.value_offset, scores, context, width);
 }
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LstmCell, GruCell and the nodes of Tree-LSTMs (gpu/operators/cells/) on CPU cores.
+// LstmCell, GruCell, the nodes of Tree-LSTMs and attention to states (gpu/operators/cells/) on CPU
+// cores.
 #pragma once
 
 #include <cstddef>
@@ -63,5 +64,20 @@ struct AttendStatesArguments {
 // A task is a node.
 std::size_t attend_states_num_tasks(const AttendStatesArguments& arguments);
 void attend_states_run_task(const AttendStatesArguments& arguments, std::size_t task);
+
+struct AdditiveAttentionArguments {
+  StateRows state;
+  std::size_t key_offset = 0, value_offset = 0;
+  const float* query = nullptr;   // [nodes, width]
+  const float* weight = nullptr;  // [width]
+  const float* x = nullptr;       // [nodes, x_width]
+  std::size_t x_width = 0;
+  float* x_and_context = nullptr;  // [nodes, x_width + width]
+  std::size_t width = 0;
+  Isa isa = best_isa();
+};
+// A task is a node.
+std::size_t additive_attention_num_tasks(const AdditiveAttentionArguments& arguments);
+void additive_attention_run_task(const AdditiveAttentionArguments& arguments, std::size_t task);
 
 }  // namespace troupe

@@ -106,6 +106,15 @@ inline float dot(const float* x, const float* y, std::size_t width) {
   return sum_of_lanes(sum);
 }
 
+inline float additive_score(const float* query, const float* key, const float* weight, std::size_t width) {
+  VecF sum{};
+  for_lanes(width, [&](std::size_t i, std::size_t lanes) {
+    const VecF match = hyperbolic_tangent(load_lanes(query + i, lanes) + load_lanes(key + i, lanes));
+    sum = fma(load_lanes(weight + i, lanes), match, sum);
+  });
+  return sum_of_lanes(sum);
+}
+
 inline void add_scaled(float factor, const float* x, float* sum, std::size_t width) {
   for_lanes(width, [&](std::size_t i, std::size_t lanes) {
     store_lanes(sum + i, fma(load_lanes(x + i, lanes), broadcast(factor), load_lanes(sum + i, lanes)), lanes);

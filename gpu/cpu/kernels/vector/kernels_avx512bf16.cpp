@@ -36,6 +36,7 @@ const KernelTable kAvx512Bf16Kernels = {
     .tree_binary = tree_binary,
     .tree_child_sum = tree_child_sum,
     .dot = dot,
+    .additive_score = additive_score,
     .add_scaled = add_scaled,
     .summarize = summarize,
     .exponentiate = exponentiate,
