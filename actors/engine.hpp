@@ -59,7 +59,9 @@ struct ServedModel {
   DataType compute_type = DataType::kF32;
   RecomputeCost recompute_cost = {};  // of a KV page, by what is in front of it
   EncoderCosts encoder_costs = {};    // of padded batches, where they are planned
-  std::string encoder_cost_key;       // they are kept for it, as learnt since; empty: they are not
+  // As CoreOptions::max_cell_batches, where its cells keep rows.
+  std::vector<std::uint32_t> max_cell_batches = {};
+  std::string encoder_cost_key;  // they are kept for it, as learnt since; empty: they are not
 
   // The rule of its graphs, where its cells keep rows; nullopt: it has pages, or encodes in passes.
   std::optional<UnfoldingRule> unfolding() const { return network ? network->unfolding() : std::nullopt; }

@@ -30,7 +30,8 @@ CoreOptions core_options(const ActorEnvironment& environment, ModelIndex model, 
           .pages = page_map_options(environment, model, secret),
           .encoder_costs = environment.models[model].served.encoder_costs,
           .unfolding = environment.models[model].served.unfolding(),
-          .source = environment.models[model].served.source()};
+          .source = environment.models[model].served.source(),
+          .max_cell_batches = environment.models[model].served.max_cell_batches};
 }
 
 }  // namespace

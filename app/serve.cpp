@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "app/api_keys.hpp"
+#include "app/costs/cell_batches.hpp"
 #include "app/costs/encoder_costs.hpp"
 #include "app/costs/page_costs.hpp"
 #include "app/descriptor_limit.hpp"
@@ -294,6 +295,13 @@ void measure_encoders(std::vector<LoadedModel>& models, const StateDirectory* di
   }
 }
 
+// Where nodes of any requests share batches, whose size is then ours to choose.
+void measure_cells(std::vector<LoadedModel>& models, const StateDirectory* directory) {
+  for (LoadedModel& model : models)
+    if (model.served.unfolding() && model.options.serving.cell_batching == CellBatching::kCells)
+      model.served.max_cell_batches = cell_batches(model, directory);
+}
+
 // Responses in the background that the process before this one did not finish.
 std::vector<InterruptedAnswer> interrupted_answers(const std::shared_ptr<const StateDirectory>& directory) {
   std::vector<InterruptedAnswer> interrupted;
@@ -362,6 +370,7 @@ int run_serve(const ServeCommand& command, EndingSignals& signals) {
   engine_settings.serving.max_waiting = options.serving.max_waiting;  // of all models together, at the door
   keep_pages(models, state_directory.get(), engine_settings.cache);
   measure_encoders(models, state_directory.get());
+  measure_cells(models, state_directory.get());
   engine_settings.store.directory = state_directory;
   for_server.interrupted = interrupted_answers(state_directory);
   std::vector<ServedModelInfo> infos;
