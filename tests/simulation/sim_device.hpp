@@ -15,6 +15,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/admission_ticket.hpp"
@@ -62,11 +63,11 @@ struct SimDevices {
   std::uint64_t num_batches = 0;
   WorkerId submitting = 0;  // the worker that got the last one
   std::uint64_t num_devices = 0;
-  std::map<std::uint64_t, WorkerId> ran_on;  // sequences: the worker that had them last
-  std::uint64_t num_moved = 0;               // to another worker
-  std::map<WorkerId, SimDevice*> alive;      // never more than one of a worker
-  std::map<WorkerId, SimEncoder*> encoders;  // alive, of a second model
-  std::map<WorkerId, SimCells*> cells;       // so, too, of the last
+  std::map<std::uint64_t, WorkerId> ran_on;                       // sequences: the worker that had them last
+  std::uint64_t num_moved = 0;                                    // to another worker
+  std::map<WorkerId, SimDevice*> alive;                           // never more than one of a worker
+  std::map<WorkerId, SimEncoder*> encoders;                       // alive, of a second model
+  std::map<std::pair<WorkerId, UnfoldingKind>, SimCells*> cells;  // so, too, of models of cells
   // Devices of one worker share its cores: a batch begins when the one before it ends,
   // whichever model's it is. max(): never, one hangs.
   std::map<WorkerId, TimePoint> busy_until;

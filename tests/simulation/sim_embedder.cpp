@@ -40,6 +40,11 @@ void SimEmbedder::deliver(ResponseEvent event) {
 
 void SimEmbedder::check(const Embedded& embedded) {
   has_vectors_ = true;
+  if (plan_.tree_numbers) {
+    if (embedded.vectors != *plan_.tree_numbers) violate("wrong numbers of nodes");
+    if (embedded.prompt_tokens != plan_.tree_numbers->size()) violate("wrong usage of trees");
+    return;
+  }
   std::vector<float> expected;
   std::uint32_t num_tokens = 0;
   for (std::size_t input = 0; input < num_inputs(); ++input) {

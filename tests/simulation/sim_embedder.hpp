@@ -20,6 +20,7 @@ struct EmbedderPlan {
   std::chrono::nanoseconds submit_after{0};
   std::optional<std::chrono::nanoseconds> cancel_after;  // after it was submitted
   std::optional<std::uint32_t> cancel_after_steps;       // messages, of any actor
+  std::optional<std::vector<float>> tree_numbers;        // of trees: those of all nodes
 };
 
 class SimEmbedder final : public ResponseSink, public std::enable_shared_from_this<SimEmbedder> {

@@ -22,6 +22,17 @@ State& state_of(const Handle& handle) {
   return dynamic_cast<Implementation&>(*actor).state;
 }
 
+ServedModel cell_model(const SimCellSettings& settings) {
+  ServedModel model = byte_model();
+  model.name = settings.device.description.name;
+  model.network = cell_network(settings.kind);
+  model.max_cell_batches = settings.max_cell_batches;
+  if (settings.kind != UnfoldingKind::kTree) return model;
+  model.kind = ModelKind::kEmbedding;
+  model.vector_size = 1;
+  return model;
+}
+
 }  // namespace
 
 SimSettings small_settings() {
@@ -73,14 +84,10 @@ SimWorld::SimWorld(SimSettings settings)
                             return std::make_unique<SimEncoder>(*settings_.encoder, devices_, worker);
                           }});
   }
-  if (settings_.cells) {
-    ServedModel cells = byte_model();
-    cells.name = "cells";
-    cells.network = chain_network();
-    models.push_back({.served = std::move(cells), .make_device = [this](WorkerId worker) {
-                        return std::make_unique<SimCells>(*settings_.cells, devices_, worker);
+  for (const SimCellSettings& cells : settings_.cells)
+    models.push_back({.served = cell_model(cells), .make_device = [this, &cells](WorkerId worker) {
+                        return std::make_unique<SimCells>(cells, devices_, worker);
                       }});
-  }
   engine_ = std::make_unique<ActorEngine>(*system_, std::move(models), settings_.options, metrics_,
                                           ActorEngineSettings{.has_threads = false,
                                                               .seed = random_(),
@@ -150,7 +157,7 @@ TimePoint SimWorld::next_event() const {
   if (!timers.empty()) next = std::min(next, timers.begin()->first);
   for (const auto& [worker, device] : devices_->alive) next = std::min(next, device->next_completion());
   for (const auto& [worker, encoder] : devices_->encoders) next = std::min(next, encoder->next_completion());
-  for (const auto& [worker, cells] : devices_->cells) next = std::min(next, cells->next_completion());
+  for (const auto& [place, cells] : devices_->cells) next = std::min(next, cells->next_completion());
   return next;
 }
 
@@ -161,7 +168,7 @@ bool SimWorld::advance() {
   trace(static_cast<std::uint64_t>(now().time_since_epoch().count()));
   for (const auto& [worker, device] : devices_->alive) device->ring_if_due();
   for (const auto& [worker, encoder] : devices_->encoders) encoder->ring_if_due();
-  for (const auto& [worker, cells] : devices_->cells) cells->ring_if_due();
+  for (const auto& [place, cells] : devices_->cells) cells->ring_if_due();
   while (!agenda_.empty() && agenda_.begin()->first <= now()) {
     const auto action = std::move(agenda_.begin()->second);
     agenda_.erase(agenda_.begin());

@@ -36,7 +36,7 @@ struct SimSettings {
   SimDiskSettings disk;
   std::optional<SimDeviceSettings> encoder;  // of another model, which encodes
   bool encoder_is_first = false;             // the model's index is 0 then, not 1
-  std::optional<SimDeviceSettings> cells;    // of the last model, whose cells keep rows
+  std::vector<SimCellSettings> cells;        // of the last models, whose cells keep rows; no kind twice
   EngineOptions options;
   Tracer* tracer = nullptr;                           // outlives the world
   std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
