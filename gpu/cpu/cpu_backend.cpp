@@ -12,19 +12,19 @@
 namespace troupe {
 namespace {
 
-BackendPlan backend_plan(const CpuModelPlan& host) {
-  std::string type(name_of(host.compute_type));
-  if (!host.weight_formats.empty()) type += ", weights in " + host.weight_formats;
-  if (host.settings.activations == Activations::kQ8) type += ", activations in q8";
-  if (host.settings.kv_type == KvType::kQ8) type += ", KV in q8";
-  const std::string threads = std::to_string(host.settings.num_threads) + " threads";
+BackendPlan backend_plan(const CpuModelPlan& cpu) {
+  std::string type(name_of(cpu.compute_type));
+  if (!cpu.weight_formats.empty()) type += ", weights in " + cpu.weight_formats;
+  if (cpu.settings.activations == Activations::kQ8) type += ", activations in q8";
+  if (cpu.settings.kv_type == KvType::kQ8) type += ", KV in q8";
+  const std::string threads = std::to_string(cpu.settings.num_threads) + " threads";
   const std::string isa(name_of(best_isa()));
   return {
-      .memory = host.memory,
-      .compute_type = host.compute_type,
-      .context_length = host.settings.context_length,
+      .memory = cpu.memory,
+      .compute_type = cpu.compute_type,
+      .context_length = cpu.settings.context_length,
       .device = "cpu (" + threads + ", " + isa + ")",
-      .computation = "cpu, " + type + ", " + isa + (host.settings.deterministic ? "" : ", not deterministic"),
+      .computation = "cpu, " + type + ", " + isa + (cpu.settings.deterministic ? "" : ", not deterministic"),
       .summary = "cpu, " + type + ", " + threads};
 }
 
@@ -75,20 +75,20 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 CpuModelSettings cpu_model_settings(const BackendSettings& settings) {
-  CpuModelSettings host;
-  host.compute_type = settings.compute_type;
-  host.deterministic = settings.deterministic;
-  host.quantization = settings.quantization;
-  host.kv_type = settings.kv_type;
-  host.activations = settings.activations;
-  host.num_threads = settings.num_threads;
-  host.num_devices = settings.num_devices;
-  host.cpus = settings.cpus;
-  host.memory_budget_bytes = settings.memory_budget_bytes;
-  host.num_slots = settings.num_slots;
-  host.max_batch_tokens = settings.max_batch_tokens;
-  host.max_pages = settings.max_pages;
-  host.kept_weights = {.path = settings.kept_weights, .max_bytes = settings.kept_weights_bytes};
+  CpuModelSettings cpu;
+  cpu.compute_type = settings.compute_type;
+  cpu.deterministic = settings.deterministic;
+  cpu.quantization = settings.quantization;
+  cpu.kv_type = settings.kv_type;
+  cpu.activations = settings.activations;
+  cpu.num_threads = settings.num_threads;
+  cpu.num_devices = settings.num_devices;
+  cpu.cpus = settings.cpus;
+  cpu.memory_budget_bytes = settings.memory_budget_bytes;
+  cpu.num_slots = settings.num_slots;
+  cpu.max_batch_tokens = settings.max_batch_tokens;
+  cpu.max_pages = settings.max_pages;
+  cpu.kept_weights = {.path = settings.kept_weights, .max_bytes = settings.kept_weights_bytes};
   return cpu;
 }
 
