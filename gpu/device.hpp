@@ -34,6 +34,7 @@ struct DeviceDescription {
   // That the slices of a batch list together; enough for any sequence alone.
   std::uint32_t max_penalized_tokens = std::numeric_limits<std::uint32_t>::max();
   std::vector<CellType> cells = {CellType{}};  // cells of its network: as a rule a decoder's
+  bool waits_for_masks = false;                // batches may name masks that are not there yet
 };
 
 // All methods are called by the one worker that owns the device, except that

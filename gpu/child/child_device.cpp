@@ -20,6 +20,7 @@ constexpr std::chrono::seconds kEndDeviceTime{5};
 
 // What it can do, as far as batches fit into frames.
 DeviceDescription within_frames(DeviceDescription description) {
+  description.waits_for_masks = false;  // they are of this process
   description.max_penalized_tokens = std::min(description.max_penalized_tokens, kMaxPenalizedTokens);
   return description;
 }

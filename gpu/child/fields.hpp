@@ -42,7 +42,7 @@ TROUPE_FIELDS(BackendPlan, memory, compute_type, context_length, num_gpus, max_i
               summary)
 TROUPE_FIELDS(CellType, name, state, result, vector_size, priority)
 TROUPE_FIELDS(DeviceDescription, name, page_size, num_pages, num_host_pages, num_slots, max_batch_tokens,
-              context_length, vocabulary_size, max_penalized_tokens, cells)
+              context_length, vocabulary_size, max_penalized_tokens, cells, waits_for_masks)
 TROUPE_FIELDS(SamplingParameters, temperature, top_p, min_p, top_k, seed, repetition_penalty,
               frequency_penalty, presence_penalty, top_logprobs)
 TROUPE_FIELDS(PenalizedToken, id, num_generated)
@@ -51,10 +51,20 @@ TROUPE_FIELDS(SequenceSlice, sequence, slot, num_tokens, context_length, first_p
               input_from_slot, sample, sampling, suppressed, penalized, num_pending, biased, allowed,
               scored_token, second_text, num_padding, source_tokens, first_input, num_inputs)
 TROUPE_FIELDS(PageCopy, direction, device_page, host_page, from_page, generation)
-TROUPE_FIELDS(Batch, id, cell, copies, slices, token_ids, page_table, input_rows)
 TROUPE_FIELDS(RankedToken, id, logprob)
 TROUPE_FIELDS(TokenLogprobs, logprob, top)
-TROUPE_FIELDS(BatchResult, batch_id, tokens, logprobs, vectors, failed_loads, network_nanoseconds, error)
+TROUPE_FIELDS(BatchResult, batch_id, tokens, logprobs, vectors, failed_loads, mask_wait_nanoseconds,
+              network_nanoseconds, error)
+
+// Masks that are not there yet stay here: no device in another process waits for them.
+template <>
+struct Fields<Batch> {
+  static constexpr bool kAreListed = true;
+  static constexpr auto tie(auto& value) {
+    auto& [id, cell, copies, slices, token_ids, page_table, input_rows, awaited_masks] = value;
+    return std::tie(id, cell, copies, slices, token_ids, page_table, input_rows);
+  }
+};
 
 // The largest value of an enumeration.
 template <class T>

@@ -30,6 +30,7 @@ DeviceDescription describe(const CpuModel& model, const CpuDeviceOptions& option
   description.context_length = model.memory.request.context_length;
   description.vocabulary_size = model.network->shapes().vocabulary_size;
   description.cells = model.network->cells();
+  description.waits_for_masks = true;
   return description;
 }
 
@@ -43,6 +44,7 @@ ProgramRunnerSettings runner_settings(const CpuModel& model, const DeviceDescrip
           .row_width = model.network->shapes().row_width,
           .on_logits = options.on_logits,
           .host_pages = description.num_host_pages > 0 ? options.host_pages : nullptr,
+          .longest_mask_wait = options.longest_mask_wait,
           .poison_memory = options.poison_memory};
 }
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -30,6 +31,7 @@
 #include "gpu/device.hpp"
 #include "gpu/pages/host_pages.hpp"
 #include "gpu/pages/link_clock.hpp"
+#include "gpu/program/mask_slot.hpp"
 
 namespace troupe {
 
@@ -37,8 +39,9 @@ struct CpuDeviceOptions {
   std::shared_ptr<CorePool> cores = {};        // with other devices; null: its own
   std::shared_ptr<HostPages> host_pages = {};  // shared with the devices that follow
   LinkSettings link = {};                      // between device and host pages
-  LogitsHook on_logits = {};                   // for tests, as is
-  bool poison_memory = false;                  // fills KV pages and temporaries with NaN first
+  std::chrono::nanoseconds longest_mask_wait = MaskSlot::kLongestWait;
+  LogitsHook on_logits = {};   // for tests, as is
+  bool poison_memory = false;  // fills KV pages and temporaries with NaN first
 };
 
 // Threads as in Device; the destructor lets the running operator and the layer

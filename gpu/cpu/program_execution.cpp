@@ -335,6 +335,7 @@ void ProgramRunner::Execution::execute(const Sample&, const Operator& op) {
   if (runner_.settings_.on_logits) {
     runner_.settings_.on_logits(batch_, {floats(logits), num_rows * columns(logits)});
   }
+  runner_.take_masks(batch_);
   runner_.sampled_.resize(num_rows);
   const SampleArguments arguments{.logits = floats(logits),
                                   .logits_stride = columns(logits),

@@ -101,6 +101,7 @@ void ProgramRunner::prepare(const Batch& batch) {
   output_rows_.clear();
   sample_rows_.clear();
   logprobs_.clear();
+  masks_ = {};
   switch (cell_of(batch).state) {
     case StateKind::kPages: return prepare_pages(batch);
     case StateKind::kRows: return prepare_nodes(batch);
@@ -195,6 +196,17 @@ SampleRow ProgramRunner::sample_row_of(const SequenceSlice& slice) const {
   return row;
 }
 
+void ProgramRunner::take_masks(const Batch& batch) {
+  if (batch.awaited_masks.empty()) return;
+  std::vector<std::size_t> rows(batch.slices.size());  // of output
+  std::size_t num_rows = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = batch.slices[i].sample ? num_rows++ : num_rows;
+  masks_ = await_masks(batch, settings_.longest_mask_wait,
+                       [&](std::size_t slice) { return token_ids_[output_rows_[rows[slice]]] >= 0; });
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (masks_.masks[i]) sample_rows_[rows[i]].allowed = *masks_.masks[i];
+}
+
 const ProgramRunner::BoundProgram& ProgramRunner::bind(const std::shared_ptr<const Program>& program) {
   if (const auto found = bound_.find(program.get()); found != bound_.end()) return *found->second;
   auto bound = std::make_unique<BoundProgram>();
@@ -219,6 +231,7 @@ const ProgramRunner::BoundProgram& ProgramRunner::bind(const std::shared_ptr<con
 void ProgramRunner::finish(const Batch& batch, BatchResult& result) {
   result.tokens.assign(batch.slices.size(), -1);
   result.vectors = std::move(vectors_);
+  result.mask_wait_nanoseconds = std::move(masks_.wait_nanoseconds);
   if (!logprobs_.empty()) result.logprobs.resize(batch.slices.size());
   std::size_t row = 0;
   for (std::size_t i = 0; i < batch.slices.size(); ++i) {
@@ -226,7 +239,8 @@ void ProgramRunner::finish(const Batch& batch, BatchResult& result) {
     if (!slice.sample) continue;
     // A slot without a token passes its failure on instead of inventing one.
     const bool had_input = token_ids_[output_rows_[row]] >= 0;
-    const std::int32_t token = had_input ? sampled_.at(row) : -1;
+    const bool has_mask = batch.awaited_masks.empty() || !batch.awaited_masks[i] || masks_.masks[i];
+    const std::int32_t token = !had_input ? -1 : has_mask ? sampled_.at(row) : kNoMask;
     result.tokens[i] = token;
     if (slice.draws()) {
       last_tokens_[slice.slot] = token;

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,6 +31,7 @@
 #include "gpu/pages/kv_layout.hpp"
 #include "gpu/pages/page_memory.hpp"
 #include "gpu/program/batch.hpp"
+#include "gpu/program/mask_slot.hpp"
 #include "gpu/program/program.hpp"
 
 namespace troupe {
@@ -47,6 +49,7 @@ struct ProgramRunnerSettings {
   LogitsHook on_logits = {};
   // The host tier; null: batches have no moves.
   std::shared_ptr<HostPages> host_pages = {};
+  std::chrono::nanoseconds longest_mask_wait = MaskSlot::kLongestWait;
   // Fills KV pages and arena with NaN first, so that a test sees any number that
   // is read before it was written.
   bool poison_memory = false;
@@ -87,6 +90,7 @@ class ProgramRunner {
   void prepare_ranges(const Batch& batch);
   void prepare_nodes(const Batch& batch);
   void add_output_row(const SequenceSlice& slice, std::uint32_t row);
+  void take_masks(const Batch& batch);
   void prepare_logprobs();
   const CellType& cell_of(const Batch& batch) const { return settings_.description.cells.at(batch.cell); }
   const BoundProgram& bind(const std::shared_ptr<const Program>& program);
@@ -117,6 +121,7 @@ class ProgramRunner {
   std::vector<std::uint32_t> output_rows_;
   std::vector<SampleRow> sample_rows_;
   std::vector<std::int32_t> sampled_;
+  AwaitedMasks masks_;
   std::vector<TokenLogprobs> logprobs_;  // by output row; empty: not asked for
   std::vector<BatchRows> ranges_;        // of slices that are wholes, or nodes, in order
   std::vector<BatchRows> longest_first_;

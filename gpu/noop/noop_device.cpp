@@ -23,7 +23,7 @@ std::vector<TokenLogprobs> certain_logprobs(const Batch& batch, const std::vecto
 }
 
 // The first allowed one at or behind `wanted`, else the first of all.
-std::int32_t allowed_token(const TokenMask& allowed, std::int32_t wanted) {
+std::int32_t allowed_token(std::span<const std::uint32_t> allowed, std::int32_t wanted) {
   const std::size_t num_bits = allowed.size() * 32;
   for (std::size_t step = 0; step < num_bits; ++step) {
     const std::size_t id = (static_cast<std::size_t>(wanted) + step) % num_bits;
@@ -34,13 +34,14 @@ std::int32_t allowed_token(const TokenMask& allowed, std::int32_t wanted) {
 
 }  // namespace
 
-std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice& slice) {
+std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice& slice,
+                        std::span<const std::uint32_t> allowed) {
   if (slice.scored_token >= 0) return slice.scored_token;
   const auto count = static_cast<std::uint64_t>(settings.num_tokens);
   const std::uint64_t position = std::uint64_t{slice.context_length} + slice.num_tokens;
   for (std::uint64_t step = 0; step < count; ++step) {
     const auto token = settings.first_token + static_cast<std::int32_t>((position + step) % count);
-    if (!slice.allowed.empty()) return allowed_token(slice.allowed, token);
+    if (!allowed.empty()) return allowed_token(allowed, token);
     const auto& suppressed = slice.suppressed;
     if (std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end()) return token;
   }
@@ -57,6 +58,8 @@ NoopDevice::NoopDevice(NoopDeviceSettings settings) : settings_(std::move(settin
   if (settings_.immediate && (settings_.iteration_time.count() > 0 || settings_.token_time.count() > 0)) {
     throw std::runtime_error("a no-op device that completes at once cannot take time");
   }
+  settings_.description.waits_for_masks = !settings_.immediate;
+  has_no_token_.resize(settings_.description.num_slots);
   if (settings_.description.name.empty()) settings_.description.name = "no-op";
   if (!settings_.immediate) executor_ = std::thread([this] { execute(); });
 }
@@ -122,12 +125,29 @@ void NoopDevice::execute() {
   }
 }
 
+void NoopDevice::draw(const Batch& batch, BatchResult& result) {
+  const auto has_input = [&](std::size_t i) {
+    return batch.awaited_masks.empty() || !batch.slices[i].input_from_slot ||
+           !has_no_token_.at(batch.slices[i].slot);
+  };
+  AwaitedMasks awaited = await_masks(batch, settings_.longest_mask_wait, has_input);
+  result.tokens.assign(batch.slices.size(), -1);
+  for (std::size_t i = 0; i < batch.slices.size(); ++i) {
+    const SequenceSlice& slice = batch.slices[i];
+    if (!slice.sample) continue;
+    const bool is_awaited = !awaited.masks.empty() && batch.awaited_masks[i] != nullptr;
+    if (has_input(i) && is_awaited)
+      result.tokens[i] = awaited.masks[i] ? noop_token(settings_, slice, *awaited.masks[i]) : kNoMask;
+    else if (has_input(i))
+      result.tokens[i] = noop_token(settings_, slice, slice.allowed);
+    if (slice.draws()) has_no_token_.at(slice.slot) = result.tokens[i] < 0;
+  }
+  result.mask_wait_nanoseconds = std::move(awaited.wait_nanoseconds);
+}
+
 void NoopDevice::complete(const Batch& batch, std::chrono::nanoseconds cost) {
   BatchResult result{.batch_id = batch.id, .tokens = {}, .network_nanoseconds = cost.count(), .error = {}};
-  result.tokens.reserve(batch.slices.size());
-  for (const auto& slice : batch.slices) {
-    result.tokens.push_back(slice.sample ? noop_token(settings_, slice) : -1);
-  }
+  draw(batch, result);
   if (const CellType& cell = settings_.description.cells.at(batch.cell); cell.result == ResultKind::kVector) {
     result.vectors.assign(batch.slices.size() * cell.vector_size, 0.0F);
     for (std::size_t i = 0; i < result.vectors.size(); i += cell.vector_size) result.vectors[i] = 1.0F;

@@ -12,9 +12,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "gpu/device.hpp"
+#include "gpu/program/mask_slot.hpp"
 
 namespace troupe {
 
@@ -28,13 +31,15 @@ struct NoopDeviceSettings {
   std::chrono::nanoseconds iteration_time{0};
   std::chrono::nanoseconds token_time{0};
   // Complete inside submit, on the caller's thread, the listener included;
-  // otherwise on a thread of the device. Costs must be zero then.
+  // otherwise on a thread of the device. Costs must be zero then, and it does not wait for masks.
   bool immediate = false;
+  std::chrono::nanoseconds longest_mask_wait = MaskSlot::kLongestWait;
 };
 
 // The token after `position` tokens of a sequence; ids in `suppressed` are
 // stepped over if any other is left.
-std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice& slice);
+std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice& slice,
+                        std::span<const std::uint32_t> allowed);
 
 // Threads as in Device.
 class NoopDevice final : public Device {
@@ -61,6 +66,7 @@ class NoopDevice final : public Device {
 
   void execute();
   void complete(const Batch& batch, std::chrono::nanoseconds cost);
+  void draw(const Batch& batch, BatchResult& result);
 
   NoopDeviceSettings settings_;
   std::mutex mutex_;  // guards queue_, results_, stop_
@@ -74,6 +80,7 @@ class NoopDevice final : public Device {
   std::atomic<Ticket> completed_{0};
   std::mutex listener_mutex_;  // held while the listener is called
   std::function<void()> listener_;
+  std::vector<bool> has_no_token_;  // slots, as their last draw left them; by the thread that completes
   std::thread executor_;
 };
 

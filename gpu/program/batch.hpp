@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "policy/pages/page_copy.hpp"
 
 namespace troupe {
+
+class MaskSlot;
 
 using PageId = std::uint32_t;
 using SlotId = std::uint32_t;
@@ -126,6 +129,9 @@ struct Batch {
   // Cells of rows: rows of the pool that slices read. A row that a slice writes is read by
   // no other slice of the batch.
   std::vector<SlotId> input_rows = {};
+  // One a slice, or empty: none. A slice that has one draws with the mask that it finds there, in place of
+  // `allowed`. Only for devices that wait for masks.
+  std::vector<std::shared_ptr<MaskSlot>> awaited_masks = {};
 
   std::uint32_t num_tokens() const { return static_cast<std::uint32_t>(token_ids.size()); }
   std::uint32_t num_output_rows() const {
@@ -148,6 +154,8 @@ struct Batch {
 // Instead of a slice's token: a page of its context could not be loaded, so
 // nothing that was computed for it is right.
 inline constexpr std::int32_t kVoidContext = -2;
+// So, too: its mask did not come, and nothing was drawn. The sequence's slices behind it are void.
+inline constexpr std::int32_t kNoMask = -3;
 
 struct RankedToken {
   std::int32_t id = -1;
@@ -169,6 +177,8 @@ struct BatchResult {
   std::vector<float> vectors = {};  // [slices, vector_size] of a kVector cell, else empty
   // Generations that moves from the host did not find there, or not intact.
   std::vector<std::uint64_t> failed_loads = {};
+  // One a slice: how long it made the sampler wait for its mask; empty: none did.
+  std::vector<std::int64_t> mask_wait_nanoseconds = {};
   std::int64_t network_nanoseconds = 0;  // time the device spent on it
   std::string error;                     // not empty: the batch failed and tokens are void
 };

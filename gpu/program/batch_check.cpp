@@ -168,6 +168,18 @@ void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDes
   check_state(batch, slice, limits);
 }
 
+void check_masks(const Batch& batch, const DeviceDescription& limits) {
+  if (batch.awaited_masks.empty()) return;
+  if (!limits.waits_for_masks) refuse("masks that are not there yet, and this device does not wait for them");
+  if (batch.awaited_masks.size() != batch.slices.size()) {
+    refuse(std::to_string(batch.awaited_masks.size()) + " masks to wait for, but " +
+           std::to_string(batch.slices.size()) + " slices");
+  }
+  for (std::size_t i = 0; i < batch.slices.size(); ++i)
+    if (batch.awaited_masks[i] && !batch.slices[i].draws())
+      refuse(name_of_sequence(batch.slices[i]) + "a mask to wait for, and nothing to draw");
+}
+
 void check_penalties(const Batch& batch, const DeviceDescription& limits) {
   if (const std::uint64_t count = batch.num_penalized_tokens(); count > limits.max_penalized_tokens) {
     refuse("the slices list " + std::to_string(count) + " penalized tokens, at most " +
@@ -208,6 +220,7 @@ void check_batch(const Program* program, const Batch& batch, const DeviceDescrip
   }
   check_tokens(batch, limits.vocabulary_size);
   check_penalties(batch, limits);
+  check_masks(batch, limits);
 }
 
 void check_copies(const std::vector<PageCopy>& copies, std::size_t num_device_pages,

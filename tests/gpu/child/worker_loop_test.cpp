@@ -118,6 +118,8 @@ TEST_CASE("child worker loop: the same tokens as in this process, and a second d
   std::optional<Worker> given_back;
   auto device = make_device(std::move(worker), {}, [&](Worker back) { given_back.emplace(std::move(back)); });
   CHECK(device->description().num_pages == inline_device->description().num_pages);
+  CHECK(inline_device->description().waits_for_masks);
+  CHECK_FALSE(device->description().waits_for_masks);  // they would have to come over the wire
   CHECK(generate(*device, programs, some_requests(), {.in_flight = 2}) == expected);
   device.reset();
   REQUIRE(given_back);

@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include "gpu/program/mask_slot.hpp"
 #include "tests/gpu/generation.hpp"
 #include "tests/gpu/tiny_model.hpp"
 #include "tests/support/eventually.hpp"
@@ -294,6 +295,112 @@ TEST_CASE("cpu device: suppressed tokens are never drawn") {
     CHECK(std::find(suppressed.begin(), suppressed.end(), token) == suppressed.end());
     suppressed.push_back(token);
     batch.slices[0].suppressed = suppressed;
+  }
+}
+
+namespace {
+
+// Every third token, others for each place in the answer.
+std::shared_ptr<const TokenMask> third_of_all(std::uint32_t place) {
+  TokenMask mask(mask_words(100));
+  for (std::uint32_t id = place % 3; id < 100; id += 3) mask[id / 32] |= 1U << (id % 32);
+  return std::make_shared<const TokenMask>(std::move(mask));
+}
+
+// A token of a sequence in slot 0 from its last draw, whose answer has so many already.
+std::shared_ptr<Batch> decode_batch(std::uint32_t place, std::shared_ptr<MaskSlot> slot) {
+  auto batch = std::make_shared<Batch>(good_batch());
+  SequenceSlice& slice = batch->slices[0];
+  slice.num_tokens = 1;
+  slice.context_length = 2 + place;
+  slice.input_from_slot = true;
+  batch->token_ids = {0};
+  if (slot) {
+    batch->awaited_masks = {std::move(slot)};
+  } else {
+    slice.allowed = *third_of_all(place);
+  }
+  return batch;
+}
+
+std::shared_ptr<Batch> prompt_batch() {
+  auto batch = std::make_shared<Batch>(good_batch());
+  batch->slices[0].allowed = *third_of_all(0);
+  return batch;
+}
+
+// With masks that are known when the batches are formed.
+std::vector<std::int32_t> masked_answer(CpuDevice& device, ProgramCache& programs, std::uint32_t num_tokens) {
+  std::vector<std::int32_t> tokens{run(device, programs, *prompt_batch()).tokens.at(0)};
+  for (std::uint32_t i = 1; i < num_tokens; ++i)
+    tokens.push_back(run(device, programs, *decode_batch(i, nullptr)).tokens.at(0));
+  return tokens;
+}
+
+}  // namespace
+
+TEST_CASE("cpu device: masks that come before a batch runs or while it does draw what known ones draw") {
+  CpuDevice device(tiny_model(), {.longest_mask_wait = std::chrono::hours(1)});
+  REQUIRE(device.description().waits_for_masks);
+  ProgramCache programs = make_programs();
+  constexpr std::uint32_t kNumTokens = 20;
+  const auto expected = masked_answer(device, programs, kNumTokens);
+  for (const bool is_before : {true, false}) {
+    CAPTURE(is_before);
+    const auto program = programs.find(0, 64, 8);
+    std::vector<Ticket> tickets{device.submit(program, prompt_batch())};
+    std::vector<std::shared_ptr<MaskSlot>> slots;
+    for (std::uint32_t i = 1; i < kNumTokens; ++i) {
+      slots.push_back(std::make_shared<MaskSlot>());
+      if (is_before) slots.back()->set(third_of_all(i));
+      tickets.push_back(device.submit(program, decode_batch(i, slots.back())));
+    }
+    std::vector<std::int32_t> tokens;
+    for (std::uint32_t i = 0; i < kNumTokens; ++i) {
+      tokens.push_back(wait_for(device, tickets[i]).tokens.at(0));
+      if (!is_before && i + 1 < kNumTokens) slots[i]->set(third_of_all(i + 1));
+    }
+    CHECK(tokens == expected);
+  }
+}
+
+TEST_CASE(
+    "cpu device: a mask that never comes leaves its slice undrawn, harms no other, and can be made good") {
+  CpuDevice device(tiny_model());
+  ProgramCache programs = make_programs();
+  const auto expected = masked_answer(device, programs, 3);
+  const auto other = run(device, programs, good_batch()).tokens;
+  for (const bool is_closed : {true, false}) {
+    CAPTURE(is_closed);
+    const auto program = programs.find(0, 64, 8);
+    const auto first = device.submit(program, prompt_batch());
+    const auto slot = std::make_shared<MaskSlot>();
+    if (is_closed) slot->close();
+    auto batch = decode_batch(1, slot);
+    Batch neighbour = good_batch();  // in slot 1, with pages of its own
+    neighbour.slices[0].sequence = 43;
+    neighbour.slices[0].slot = 1;
+    neighbour.slices[0].first_page = 2;
+    batch->slices.push_back(neighbour.slices[0]);
+    batch->token_ids.insert(batch->token_ids.end(), {3, 4, 5});
+    batch->page_table.insert(batch->page_table.end(), {2, 3});
+    batch->awaited_masks.push_back(nullptr);
+    const auto undrawn = device.submit(program, batch);
+    const auto behind = device.submit(program, decode_batch(2, std::make_shared<MaskSlot>()));
+    CHECK(wait_for(device, first).tokens.at(0) == expected[0]);
+    const BatchResult result = wait_for(device, undrawn);
+    CHECK(result.error.empty());
+    CHECK(result.tokens == std::vector{kNoMask, other[0]});
+    if (!is_closed) CHECK(result.mask_wait_nanoseconds.at(0) >= MaskSlot::kLongestWait.count());
+    const BatchResult void_result = wait_for(device, behind);
+    CHECK(void_result.tokens == std::vector{-1});
+    CHECK(void_result.mask_wait_nanoseconds.at(0) == 0);  // its input was never drawn: nothing is waited for
+    // Again, the input known now and the mask with it.
+    auto again = decode_batch(1, nullptr);
+    again->slices[0].input_from_slot = false;
+    again->token_ids = {expected[0]};
+    CHECK(run(device, programs, *again).tokens.at(0) == expected[1]);
+    CHECK(run(device, programs, *decode_batch(2, nullptr)).tokens.at(0) == expected[2]);
   }
 }
 

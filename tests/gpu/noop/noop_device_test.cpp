@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "gpu/program/mask_slot.hpp"
 #include "tests/gpu/generation.hpp"
 
 namespace troupe {
@@ -46,9 +47,9 @@ TEST_CASE("no-op device: tokens follow from the position, unsampled slices give 
 
 TEST_CASE("no-op device: suppressed tokens are stepped over") {
   SequenceSlice slice{.num_tokens = 1, .context_length = 4, .sampling = {}, .suppressed = {10, 11}};
-  CHECK(noop_token(settings(), slice) == 12);
+  CHECK(noop_token(settings(), slice, {}) == 12);
   slice.suppressed = {10, 11, 12, 13, 14};
-  CHECK(noop_token(settings(), slice) == 10);
+  CHECK(noop_token(settings(), slice, {}) == 10);
 }
 
 TEST_CASE("no-op device: an immediate one completes inside submit, listener included") {
@@ -120,6 +121,29 @@ TEST_CASE("no-op device: a cell of vectors gives one of length 1 a slice") {
   batch.token_ids = {1, 2, 3};
   const auto result = wait_for(device, device.submit(nullptr, std::make_shared<Batch>(batch)));
   CHECK(result.vectors == std::vector<float>{1, 0, 0, 1, 0, 0});
+}
+
+TEST_CASE("no-op device: a draw waits for its mask, and one that has none gives nothing to those behind it") {
+  auto patient = settings();
+  patient.longest_mask_wait = std::chrono::hours(1);
+  NoopDevice device(patient);
+  CHECK(device.description().waits_for_masks);
+  std::vector<std::shared_ptr<MaskSlot>> slots;
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    auto batch = std::make_shared<Batch>(*batch_of(id, 10 + static_cast<std::uint32_t>(id)));
+    batch->slices[0].input_from_slot = true;
+    slots.push_back(std::make_shared<MaskSlot>());
+    batch->awaited_masks = {slots.back(), nullptr};
+    device.submit(nullptr, batch);
+  }
+  slots[0]->set(std::make_shared<const TokenMask>(TokenMask{1U << 3U}));
+  slots[1]->close();
+  CHECK(wait_for(device, 1).tokens == std::vector{3, -1});
+  CHECK(wait_for(device, 2).tokens == std::vector{kNoMask, -1});
+  CHECK(wait_for(device, 3).tokens == std::vector{-1, -1});
+  auto immediate = settings();
+  immediate.immediate = true;
+  CHECK_FALSE(NoopDevice(immediate).description().waits_for_masks);
 }
 
 }  // namespace troupe

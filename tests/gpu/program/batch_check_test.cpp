@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include "gpu/program/mask_slot.hpp"
+
 namespace troupe {
 namespace {
 
@@ -161,6 +163,21 @@ TEST_CASE("batch check: tokens outside the vocabulary and pages that no device h
   batch = two_texts();
   batch.page_table = {0};
   CHECK(problem_of(batch, an_encoder()) == "page 0 does not exist");
+}
+
+TEST_CASE("batch check: masks that are not there yet are for draws, on a device that waits for them") {
+  DeviceDescription device = cells_of_rows();
+  Batch batch = two_nodes();
+  batch.awaited_masks.resize(2);
+  CHECK(problem_of(batch, device) == "masks that are not there yet, and this device does not wait for them");
+  device.waits_for_masks = true;
+  batch.slices[1].sample = true;
+  batch.awaited_masks[1] = std::make_shared<MaskSlot>();
+  CHECK(problem_of(batch, device) == "");
+  batch.slices[1].sample = false;
+  CHECK(problem_of(batch, device) == "sequence 10: a mask to wait for, and nothing to draw");
+  batch.awaited_masks.resize(1);
+  CHECK(problem_of(batch, device) == "1 masks to wait for, but 2 slices");
 }
 
 }  // namespace troupe
