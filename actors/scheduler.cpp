@@ -193,6 +193,14 @@ void SchedulerState::execute(const TransferPages& command) { self_->send(tier_, 
 
 void SchedulerState::execute(const DiskGaveWay& command) { self_->send(tier_, command); }
 
+void SchedulerState::execute(const HandMask& command) {
+  if (command.mask) {
+    command.slot->set(command.mask);
+  } else {
+    command.slot->close();
+  }
+}
+
 void SchedulerState::execute(const WorkerStalled& command) {
   if (supervisor_) self_->send(supervisor_, command);
 }

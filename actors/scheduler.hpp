@@ -55,6 +55,7 @@ class SchedulerState {
   void execute(const SubmitBatch& command);
   void execute(const TransferPages& command);
   void execute(const DiskGaveWay& command);
+  void execute(const HandMask& command);
   void execute(const WorkerStalled& command);
   void execute(const DeathsForgiven& command);
   void execute(const ForecastLength& command);

@@ -56,7 +56,7 @@ void add_slice(Batch& batch, const Sequence& sequence, const SequenceStep& step,
   if (step.sample && num_drawn < sequence.ticket->min_tokens)
     slice.suppressed = sequence.ticket->suppressed_early;
   if (step.sample) slice.biased = sequence.ticket->biased;
-  if (step.sample && sequence.allowed) {
+  if (step.sample && sequence.is_mask_known()) {
     slice.allowed = *sequence.allowed;
     slice.allowed.resize(mask_words(device.vocabulary_size));  // a model may have more ids than its tokenizer
   }

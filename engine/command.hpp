@@ -91,6 +91,12 @@ struct Flushed {
   std::uint64_t number = 0;
 };
 
+// to the device that waits, or will, for the mask of a draw in flight
+struct HandMask {
+  std::shared_ptr<MaskSlot> slot;
+  std::shared_ptr<const TokenMask> mask;  // null: none comes, the slot is to be closed
+};
+
 // reports
 struct IterationReport {
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -119,7 +125,7 @@ struct DiskDamage {  // transfers that failed, or found other contents than expe
 
 using Command =
     std::variant<Emit, SubmitBatch, TransferPages, DiskGaveWay, WorkerStalled, DeathsForgiven, ForecastLength,
-                 LearnLength, SetTimer, Flushed, IterationReport, PagesNotIntact, DiskDamage>;
+                 LearnLength, SetTimer, Flushed, HandMask, IterationReport, PagesNotIntact, DiskDamage>;
 using Commands = std::vector<Command>;
 
 }  // namespace troupe

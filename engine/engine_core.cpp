@@ -309,12 +309,37 @@ void EngineCore::take(const AllowTokens& event) {
   Sequence& sequence = sequences_[*index];
   if (!sequence.is_guided || sequence.allowed || event.num_generated != sequence.num_generated()) return;
   sequence.allowed = event.allowed;
-  const std::chrono::nanoseconds late = now_ - sequence.drawn - kQuickMask;
-  sequence.guide_debt =
-      std::max(std::chrono::nanoseconds(0), sequence.guide_debt + std::max(late, -kQuickMask / 10));
-  sequence.is_guide_slow = sequence.is_guide_slow || sequence.guide_debt > kMostGuideDebt;
-  sequence.progress.permit_draw();
+  if (!sequence.mask_slots.empty())
+    return out_->push_back(HandMask{.slot = sequence.mask_slots.front(), .mask = event.allowed});
+  if (may_draw_ahead(sequence)) {
+    sequence.progress.draw_ahead();
+  } else {
+    sequence.progress.permit_draw();
+  }
+  if (is_waited_for_here(sequence)) note_mask_wait(sequence, now_ - sequence.drawn);
   advance();
+}
+
+bool EngineCore::may_draw_ahead(const Sequence& sequence) const {
+  return sequence.phase == Sequence::Phase::kRunning && workers_[sequence.worker].device.waits_for_masks &&
+         !sequence.is_guide_slow;
+}
+
+// Otherwise by its device, or by nobody.
+bool EngineCore::is_waited_for_here(const Sequence& sequence) const {
+  return sequence.phase == Sequence::Phase::kRunning && !workers_[sequence.worker].device.waits_for_masks;
+}
+
+void EngineCore::note_mask_wait(Sequence& sequence, std::chrono::nanoseconds wait) {
+  const auto late = std::max(wait - kQuickMask, -kQuickMask / 10);
+  sequence.guide_debt = std::max(std::chrono::nanoseconds(0), sequence.guide_debt + late);
+  sequence.is_guide_slow = sequence.is_guide_slow || sequence.guide_debt > kMostGuideDebt;
+}
+
+// Devices need not wait for masks that nothing is drawn with any more.
+void EngineCore::close_masks(Sequence& sequence) {
+  for (auto& slot : std::exchange(sequence.mask_slots, {}))
+    if (slot) out_->push_back(HandMask{.slot = std::move(slot), .mask = {}});
 }
 
 void EngineCore::enqueue(SequenceIndex index) {
@@ -363,6 +388,7 @@ void EngineCore::start(SequenceIndex index, WorkerId worker_id, PageMap::Reserva
   if (!sequence.has_started)
     flows_.charge(sequence.flow, FairQueue::kPromptTokenCost * (sequence.num_known_at_start - found));
   sequence.progress.start(reservation.known_tokens, std::move(reservation.holes));
+  if (sequence.allowed && may_draw_ahead(sequence)) sequence.progress.draw_ahead();
   const std::uint32_t from_disk = std::min(sequence.fetched_tokens, reservation.tokens_from_host);
   const KvSources sources{.device = reservation.tokens_from_device,
                           .host = reservation.tokens_from_host - from_disk,
@@ -437,6 +463,10 @@ void EngineCore::give_up_device(SequenceIndex index) {
   sequence.pages.clear();
   sequence.num_given_up = sequence.progress.num_computed();
   sequence.progress.restart();
+  if (sequence.is_guided) {
+    close_masks(sequence);
+    sequence.progress.draw_by_permission(sequence.allowed != nullptr);
+  }
   sequence.run = ++last_run_;
 }
 

@@ -40,6 +40,7 @@
 #include "engine/trouble.hpp"
 #include "engine/worker_health.hpp"
 #include "engine/workers.hpp"
+#include "gpu/program/mask_slot.hpp"
 #include "policy/admitting/admission.hpp"
 #include "policy/admitting/fair_queue.hpp"
 #include "policy/admitting/yielding.hpp"
@@ -61,7 +62,7 @@ class EngineCore {
   // A mask of a guided sequence that takes longer is late; others wait for it, but not for ever, and
   // not for a sequence that was late by so much altogether.
   static constexpr std::chrono::nanoseconds kQuickMask{1'000'000};
-  static constexpr std::chrono::nanoseconds kLongestMaskWait{10'000'000};
+  static constexpr std::chrono::nanoseconds kLongestMaskWait = MaskSlot::kLongestWait;
   static constexpr std::chrono::nanoseconds kMostGuideDebt{50'000'000};
   // A forecast that is not there by then counts as none. Until then, a sequence joins
   // others if there is room for all that it may have.
@@ -117,6 +118,7 @@ class EngineCore {
     LeaseId lease = 0;
     SequenceStep step;
     SequenceIndex sequence = 0;
+    std::uint32_t attempt = 0;
   };
   struct Flight {
     std::uint64_t batch_id = 0;
@@ -199,6 +201,10 @@ class EngineCore {
   void preempt(SequenceIndex index);
   void interrupt(SequenceIndex index, StopReason reason);
   void give_up_device(SequenceIndex index);
+  bool may_draw_ahead(const Sequence& sequence) const;
+  bool is_waited_for_here(const Sequence& sequence) const;
+  static void note_mask_wait(Sequence& sequence, std::chrono::nanoseconds wait);
+  void close_masks(Sequence& sequence);
   void release(SequenceIndex index);
   void settle_pause(SequenceIndex index);
   std::optional<SequenceIndex> blame(const WorkerLost& event, const std::deque<Flight>& in_flight);
@@ -253,6 +259,11 @@ class EngineCore {
   Flight take_off(Worker& worker, const Participants& participants, const std::vector<BatchShare>& shares,
                   SubmitBatch& command);
   void absorb(WorkerId id, const Flight& flight, const BatchResult& result, std::chrono::nanoseconds time);
+  void await_mask(Sequence& sequence, Batch* batch) const;
+  void note_drawn(Sequence& sequence, const SliceResults& slices);
+  static bool has_drawn_nothing(const Sequence& sequence, const FlightEntry& entry,
+                                const SliceResults& slices);
+  void drop_step(const FlightEntry& entry, const SliceResults& slices);
   void absorb_scores(SequenceIndex index, const SliceResults& slices);
   bool absorb_token(SequenceIndex index, const SliceResults& slices);
   bool commit_tail(const Sequence& sequence);

@@ -55,6 +55,10 @@ struct EngineCore::SliceResults {
       if (token(i) == wanted) return true;
     return false;
   }
+  std::chrono::nanoseconds mask_wait() const {
+    const auto& waits = result.mask_wait_nanoseconds;
+    return std::chrono::nanoseconds(first < waits.size() ? waits[first] : 0);
+  }
   const TokenLogprobs* logprobs(std::size_t i) const {  // null if the batch has none
     return first + i < result.logprobs.size() ? &result.logprobs[first + i] : nullptr;
   }
@@ -141,10 +145,11 @@ std::vector<BatchShare> EngineCore::form_next(Worker& worker, std::span<const Ba
   return {};
 }
 
-// A guided sequence has a step in each batch like any other: where one runs no batch is formed
-// before the last one is done and what each may draw next is known. A guide that was late
-// by too much is not waited for again: it misses batches.
+// A guided sequence has a step in each batch like any other: where one runs on a device that does not wait
+// for masks, no batch is formed before the last one is done and what each may draw next is known. A guide
+// that was late by too much is not waited for again: it misses batches.
 bool EngineCore::waits_for_masks(const Worker& worker, const Participants& participants) const {
+  if (worker.device.waits_for_masks) return false;
   return std::any_of(participants.begin(), participants.end(), [&](SequenceIndex index) {
     const Sequence& sequence = sequences_[index];
     if (!sequence.is_guided || sequence.is_guide_slow) return false;
@@ -195,6 +200,7 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const Participants& part
       command.steps.push_back({.sequence = sequence.id, .samples = share.step.sample});
     }
     flight.shape.add(share.step);
+    if (sequence.is_guided && share.step.sample) await_mask(sequence, batch.get());
     flight.num_decodes += share.step.sample && share.step.num_tokens == 1 ? 1 : 0;
     sequence.progress.submitted(share.step);
     sequence.last_batch = command.batch_id;
@@ -202,11 +208,21 @@ EngineCore::Flight EngineCore::take_off(Worker& worker, const Participants& part
                               .id = sequence.id,
                               .lease = sequence.lease,
                               .step = share.step,
-                              .sequence = index});
+                              .sequence = index,
+                              .attempt = sequence.is_guided ? sequence.attempt : 0});
   }
+  if (batch && !batch->awaited_masks.empty()) batch->awaited_masks.resize(batch->slices.size());
   command.shape = flight.shape;
   command.batch = std::move(batch);
   return flight;
+}
+
+// batch: null if none is made; the draw is its last slice.
+void EngineCore::await_mask(Sequence& sequence, Batch* batch) const {
+  sequence.mask_slots.push_back(sequence.is_mask_known() ? nullptr : std::make_shared<MaskSlot>());
+  if (!batch || !sequence.mask_slots.back()) return;
+  batch->awaited_masks.resize(batch->slices.size());
+  batch->awaited_masks.back() = sequence.mask_slots.back();
 }
 
 EngineCore::Participants EngineCore::choose_participants(const Worker& worker,
@@ -272,6 +288,10 @@ void EngineCore::absorb(WorkerId id, const Flight& flight, const BatchResult& re
       drop_departed(entry.lease);  // this step was the first of those in flight
       continue;
     }
+    if (sequence->is_guided && has_drawn_nothing(*sequence, entry, slices)) {
+      drop_step(entry, slices);
+      continue;
+    }
     sequence->progress.completed(entry.step);
     sequence->batches += {.num_batches = 1, .num_sequences = flight.entries.size(), .time = time};
     if (!suspects_.is_empty())
@@ -331,10 +351,7 @@ bool EngineCore::absorb_token(SequenceIndex index, const SliceResults& slices) {
   if (keeps_tokens_) sequence.tokens.push_back(token);
   flows_.charge(sequence.flow, FairQueue::kDrawnTokenCost);
   if (sequence.is_penalized) sequence.penalized->add(token);
-  if (sequence.is_guided) {
-    sequence.allowed = nullptr;
-    sequence.drawn = now_;
-  }
+  if (sequence.is_guided) note_drawn(sequence, slices);
   sequence.has_progressed = true;
   NewToken& output = emit_token(sequence.id);
   output.token = token;
@@ -358,6 +375,40 @@ bool EngineCore::absorb_token(SequenceIndex index, const SliceResults& slices) {
     output.end = SequenceEnd::kLength;
   }
   return output.end != SequenceEnd::kNotYet;
+}
+
+// Of a guided sequence: what may be next hangs on this token.
+void EngineCore::note_drawn(Sequence& sequence, const SliceResults& slices) {
+  sequence.allowed = nullptr;
+  sequence.drawn = now_;
+  if (sequence.mask_slots.front()) note_mask_wait(sequence, slices.mask_wait());
+  sequence.mask_slots.erase(sequence.mask_slots.begin());
+  if (may_draw_ahead(sequence)) {
+    sequence.progress.draw_ahead();
+  } else {
+    sequence.progress.draw_by_permission(false);
+  }
+}
+
+// A draw whose mask did not come, or a step behind such a one.
+bool EngineCore::has_drawn_nothing(const Sequence& sequence, const FlightEntry& entry,
+                                   const SliceResults& slices) {
+  if (entry.attempt != sequence.attempt) return true;
+  return slices.has_token(kNoMask) && !sequence.mask_slots.empty() && sequence.mask_slots.front();
+}
+
+// As if the step had not been: the draw is submitted again when its mask is known.
+void EngineCore::drop_step(const FlightEntry& entry, const SliceResults& slices) {
+  Sequence& sequence = sequences_[entry.sequence];
+  if (entry.attempt == sequence.attempt) {
+    note_mask_wait(sequence, slices.mask_wait());
+    close_masks(sequence);
+    sequence.attempt += 1;
+    sequence.progress.take_back_draws();
+    sequence.progress.draw_by_permission(sequence.allowed != nullptr);
+  }
+  sequence.progress.drop_step();
+  if (sequence.is_paused) settle_pause(entry.sequence);
 }
 
 // Pages become shareable once the KV of their last token is there. True if some did.

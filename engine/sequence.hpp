@@ -68,11 +68,14 @@ struct alignas(64) Sequence {
 
   // For every token of some.
   std::array<std::int32_t, kFewEndTokens> end_tokens = {};
-  std::vector<std::int32_t> tokens;            // prompt, then completion; if the core keeps them
-  std::optional<TokenCounts> penalized;        // of its tokens, if it has penalties
-  std::shared_ptr<const TokenMask> allowed;    // if it is guided: for the next token; null: not known yet
-  TimePoint drawn;                             // if it is guided: its last token was known
-  std::chrono::nanoseconds guide_debt{0};      // by which its masks were late, less what quick ones pay back
+  std::vector<std::int32_t> tokens;          // prompt, then completion; if the core keeps them
+  std::optional<TokenCounts> penalized;      // of its tokens, if it has penalties
+  std::shared_ptr<const TokenMask> allowed;  // if it is guided: for the next token; null: not known yet
+  // If it is guided: of each of its draws in flight; null: its mask went with it.
+  std::vector<std::shared_ptr<MaskSlot>> mask_slots;
+  std::uint32_t attempt = 0;               // steps in flight of an earlier one are void
+  TimePoint drawn;                         // if it is guided: its last token was known
+  std::chrono::nanoseconds guide_debt{0};  // its masks were waited for so long, less what quick ones pay back
   std::vector<TokenLogprobs> prompt_logprobs;  // if they are wanted: from the second token on
   std::string source_salt;                     // in place of the ticket's, if it has a source
 
@@ -95,6 +98,8 @@ struct alignas(64) Sequence {
     length.reserve(num_tokens, page_size);
     report_at = length.report_at;
   }
+  // Of the draw that is submitted next; what is allowed is for the oldest in flight, if there are any.
+  bool is_mask_known() const { return allowed && progress.num_pending() == 0; }
   std::uint32_t num_generated() const { return progress.num_known() - num_prompt; }
   bool is_ended_by(std::int32_t token) const {
     const auto is_in = [token](const auto& ends, std::size_t count) {

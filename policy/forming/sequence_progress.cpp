@@ -50,7 +50,22 @@ void SequenceProgress::start(std::uint32_t num_cached, std::vector<TokenRange> h
 void SequenceProgress::draw_by_permission(bool may_draw) {
   draws_by_permission_ = true;
   may_draw_ = may_draw;
-  max_pending_ = 1;
+}
+
+void SequenceProgress::draw_ahead() {
+  draws_by_permission_ = false;
+  may_draw_ = true;
+}
+
+void SequenceProgress::take_back_draws() {
+  assert(num_pending_ > 0 && holes_.empty());
+  num_submitted_ = num_computed_;
+  num_pending_ = 0;
+}
+
+void SequenceProgress::drop_step() {
+  assert(num_in_flight_ > 0);
+  num_in_flight_ -= 1;
 }
 
 // A draw that is lost is still permitted.

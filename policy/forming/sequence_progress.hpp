@@ -13,7 +13,9 @@
 // done num_computed counts them already.
 //
 // A guided sequence draws by permission: a step that draws is given when it was permitted,
-// once, for what the token may be depends on the one before it.
+// once, for what the token may be depends on the one before it. On a device that waits for what a token
+// may be it draws ahead like any other; a draw for which that came too late is taken back, and what is in
+// flight behind it is void.
 //
 // The source of an encoder-decoder, at its beginning, is read in one step, and known as a whole or
 // not at all.
@@ -84,6 +86,12 @@ class SequenceProgress {
   // From now on it draws by permission, and has one or not.
   void draw_by_permission(bool may_draw = true);
   void permit_draw() { may_draw_ = true; }
+  // From now on it needs none.
+  void draw_ahead();
+  // The oldest step in flight, which drew, and those behind it count for nothing; each is still to be
+  // reported by drop_step().
+  void take_back_draws();
+  void drop_step();
   // Tokens that may come from a cache: the next ones' scores are known.
   std::uint32_t num_reusable() const { return num_scored_ < score_end_ ? num_scored_ : num_known_; }
 
@@ -126,7 +134,7 @@ class SequenceProgress {
 inline bool SequenceProgress::can_decode() const {
   if (!may_draw_) return false;
   if (num_known_ + num_pending_ >= max_total_) return false;
-  if (num_pending_ > 0) return num_pending_ < max_pending_;
+  if (num_pending_ > 0) return num_pending_ < max_pending_ && !draws_by_permission_;
   return num_submitted_ < num_known_;
 }
 

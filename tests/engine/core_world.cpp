@@ -18,6 +18,17 @@ std::shared_ptr<const TokenMask> mask_of(std::uint32_t num_generated) {
   return std::make_shared<const TokenMask>(std::move(mask));
 }
 
+DeviceDescription device_of(std::uint32_t num_pages, std::uint32_t num_host_pages) {
+  return {.name = "test",
+          .page_size = CoreWorld::kPageSize,
+          .num_pages = num_pages,
+          .num_host_pages = num_host_pages,
+          .num_slots = 4,
+          .max_batch_tokens = 32,
+          .context_length = 60,
+          .vocabulary_size = 1000};
+}
+
 }  // namespace
 
 CoreOptions CoreWorld::small_options() {
@@ -44,6 +55,10 @@ void CoreWorld::hand(const Event& event) {
       asked.insert(asked.end(), question->questions.begin(), question->questions.end());
     if (const auto* length = std::get_if<LearnLength>(&command)) learnt.push_back(*length);
     if (const auto* done = std::get_if<Flushed>(&command)) flushed.push_back(done->number);
+    if (const auto* mask = std::get_if<HandMask>(&command)) {
+      handed.push_back(mask->mask ? *mask->mask : TokenMask{});
+      masks_.emplace(mask->slot, mask->mask);
+    }
   }
 }
 
@@ -57,6 +72,7 @@ void CoreWorld::take(const Emit& command) {
   if (const auto* token = std::get_if<NewToken>(&command.output)) {
     if (token->token >= 0) answer.tokens.push_back(token->token);
     answer.has_ended = token->end != SequenceEnd::kNotYet;
+    answer.num_batches = token->batches.num_batches;
   }
   if (const auto* failed = std::get_if<SequenceFailed>(&command.output)) {
     answer.failed = *failed;
@@ -65,17 +81,18 @@ void CoreWorld::take(const Emit& command) {
 }
 
 void CoreWorld::start_worker(WorkerId worker, std::uint32_t num_pages, std::uint32_t num_host_pages) {
+  start_worker(worker, device_of(num_pages, num_host_pages));
+}
+
+void CoreWorld::start_waiting_worker(WorkerId worker) {
+  DeviceDescription device = device_of(16, 0);
+  device.waits_for_masks = true;
+  start_worker(worker, device);
+}
+
+void CoreWorld::start_worker(WorkerId worker, const DeviceDescription& device) {
   epochs_[worker] = ++last_epoch_;
-  hand(WorkerReady{.worker = worker,
-                   .epoch = last_epoch_,
-                   .description = {.name = "test",
-                                   .page_size = kPageSize,
-                                   .num_pages = num_pages,
-                                   .num_host_pages = num_host_pages,
-                                   .num_slots = 4,
-                                   .max_batch_tokens = 32,
-                                   .context_length = 60,
-                                   .vocabulary_size = 1000}});
+  hand(WorkerReady{.worker = worker, .epoch = last_epoch_, .description = device});
 }
 
 void CoreWorld::lose_worker(WorkerId worker) {
@@ -90,11 +107,13 @@ SequenceId CoreWorld::admit(std::vector<std::int32_t> prompt, std::uint32_t max_
   return admit(std::move(ticket));
 }
 
-SequenceId CoreWorld::admit_guided(std::vector<std::int32_t> prompt, std::uint32_t max_tokens) {
+SequenceId CoreWorld::admit_guided(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
+                                   std::int32_t end_token) {
   AdmissionTicket ticket;
   ticket.prompt = std::move(prompt);
   ticket.max_tokens = max_tokens;
   ticket.allowed_first = mask_of(0);
+  if (end_token >= 0) ticket.end_tokens = {end_token};
   return admit(std::move(ticket));
 }
 
@@ -136,11 +155,38 @@ void CoreWorld::finish_batch(WorkerId worker) {
   in_flight_[worker].pop_front();
   BatchDone done{.worker = worker, .epoch = batch.epoch, .result = {}};
   done.result.batch_id = batch.batch_id;
-  for (const SequenceSlice& slice : batch.batch->slices) {
-    const Answer& answer = answers_[slice.sequence];
-    done.result.tokens.push_back(slice.sample ? 100 + static_cast<std::int32_t>(answer.tokens.size()) : -1);
+  for (std::size_t i = 0; i < batch.batch->slices.size(); ++i) {
+    done.result.tokens.push_back(draw(*batch.batch, i));
+    done.result.mask_wait_nanoseconds.push_back(mask_wait.count());
   }
   hand(done);
+}
+
+std::int32_t CoreWorld::draw(const Batch& batch, std::size_t index) {
+  const SequenceSlice& slice = batch.slices[index];
+  if (!slice.sample) return -1;
+  if (slice.input_from_slot && has_no_token_[slice.sequence]) return -1;
+  const bool is_awaited = !batch.awaited_masks.empty() && batch.awaited_masks[index];
+  has_no_token_[slice.sequence] = is_awaited && !mask_in(batch.awaited_masks[index]);
+  if (has_no_token_[slice.sequence]) return kNoMask;
+  return 100 + static_cast<std::int32_t>(answers_[slice.sequence].tokens.size());
+}
+
+std::shared_ptr<const TokenMask> CoreWorld::mask_in(const std::shared_ptr<MaskSlot>& slot) const {
+  const auto found = masks_.find(slot);
+  return found == masks_.end() ? nullptr : found->second;
+}
+
+std::int32_t CoreWorld::allowed_token(const Batch& batch, SequenceId id) const {
+  for (std::size_t i = 0; i < batch.slices.size(); ++i) {
+    if (batch.slices[i].sequence != id) continue;
+    TokenMask mask = batch.slices[i].allowed;
+    if (mask.empty() && !batch.awaited_masks.empty() && batch.awaited_masks[i])
+      if (const auto found = mask_in(batch.awaited_masks[i])) mask = *found;
+    for (std::size_t token = 0; token < mask.size() * 32; ++token)
+      if (has_token(mask, token)) return static_cast<std::int32_t>(token);
+  }
+  return -1;
 }
 
 void CoreWorld::finish_all() {

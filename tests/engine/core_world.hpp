@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/engine_core.hpp"
+#include "gpu/program/mask_slot.hpp"
 
 namespace troupe {
 
@@ -26,6 +28,7 @@ class CoreWorld {
     std::vector<StopReason> stopped;
     std::vector<ReservationChanged> reserved;
     std::optional<SequenceFailed> failed;
+    std::uint64_t num_batches = 0;  // that its last token says it was in
     bool has_ended = false;
   };
 
@@ -34,9 +37,13 @@ class CoreWorld {
 
   void hand(const Event& event);
   void start_worker(WorkerId worker, std::uint32_t num_pages = 16, std::uint32_t num_host_pages = 0);
+  // One whose device waits for masks. A batch that is finished without a mask draws nothing for its slice.
+  void start_waiting_worker(WorkerId worker);
   void lose_worker(WorkerId worker);
   SequenceId admit(std::vector<std::int32_t> prompt, std::uint32_t max_tokens);
-  SequenceId admit_guided(std::vector<std::int32_t> prompt, std::uint32_t max_tokens);
+  // end_token: -1: none.
+  SequenceId admit_guided(std::vector<std::int32_t> prompt, std::uint32_t max_tokens,
+                          std::int32_t end_token = -1);
   // It goes on behind as many tokens as this. guided: so, too.
   SequenceId admit_drawn(std::uint32_t num_drawn, std::uint32_t max_tokens, bool guided = false);
   // Its client knows the length of its answer.
@@ -57,15 +64,28 @@ class CoreWorld {
   std::vector<ForecastLength::Question> asked;  // of the predictor
   std::vector<LearnLength> learnt;              // told to it
   std::chrono::nanoseconds now{1};
+  // How long the next batches are said to have waited for each mask.
+  std::chrono::nanoseconds mask_wait{0};
+  // Handed to slots, in order; empty: the slot was closed.
+  std::vector<TokenMask> handed;
+  // Of a batch's slice of the sequence, if the mask is in its slot or with it: the id of the one token that
+  // it allows; -1: there is no such mask.
+  std::int32_t allowed_token(const Batch& batch, SequenceId id) const;
 
  private:
+  void start_worker(WorkerId worker, const DeviceDescription& device);
   void take(const Emit& command);
+  std::int32_t draw(const Batch& batch, std::size_t slice);
+  std::shared_ptr<const TokenMask> mask_in(
+      const std::shared_ptr<MaskSlot>& slot) const;  // null: none is there
   SequenceId admit(AdmissionTicket ticket);
 
   EngineCore core_;
   std::map<SequenceId, Answer> answers_;
   std::map<WorkerId, std::deque<SubmitBatch>> in_flight_;
   std::map<WorkerId, Epoch> epochs_;
+  std::map<std::shared_ptr<MaskSlot>, std::shared_ptr<const TokenMask>> masks_;  // the first handed to each
+  std::map<SequenceId, bool> has_no_token_;                                      // its last draw drew nothing
   Epoch last_epoch_ = 0;
   SequenceId last_sequence_ = 0;
 };

@@ -453,3 +453,123 @@ TEST_CASE("core: a source that is too long, and scores of one, are refused by na
   REQUIRE(world.answer(empty).failed);
   CHECK(world.answer(empty).failed->message.starts_with("The prompt is empty"));
 }
+
+TEST_CASE("core: on a device that waits for masks a guided sequence has a step ahead, like its neighbours") {
+  CoreWorld world;
+  world.start_waiting_worker(0);
+  const auto guided = world.admit_guided(counting(1, 5), 6);
+  const auto other = world.admit(counting(30, 5), 6);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    REQUIRE(world.in_flight(0).size() == 2);
+    CHECK(world.allowed_token(*world.in_flight(0)[0].batch, guided) == 100 + static_cast<int>(i));
+    CHECK(world.allowed_token(*world.in_flight(0)[1].batch, guided) == -1);
+    world.finish_batch(0);
+    CHECK(world.is_in_flight(guided, 0));
+    CHECK(world.is_in_flight(other, 0));
+    world.allow(guided, i);      // known already: nothing comes of it
+    world.allow(guided, i + 2);  // nor of this
+    world.allow(guided, i + 1);
+  }
+  world.finish_all();
+  CHECK(world.answer(guided).tokens.size() == 5);  // of the last nothing was said
+  world.allow(guided, 5);
+  world.finish_all();
+  CHECK(world.answer(guided).tokens == counting(100, 6));
+  CHECK(world.answer(guided).has_ended);
+  CHECK(world.answer(other).tokens == counting(100, 6));
+  CHECK(world.core().pages().counts().running == 0);
+}
+
+TEST_CASE(
+    "core: a draw whose mask did not come is submitted again when it is known, and nothing behind it "
+    "counts") {
+  for (const bool is_late : {false, true}) {
+    CAPTURE(is_late);
+    CoreWorld world;
+    world.start_waiting_worker(0);
+    const auto guided = world.admit_guided(counting(1, 5), 6);
+    const auto other = world.admit(counting(30, 5), 20);
+    world.finish_batch(0);
+    REQUIRE(world.in_flight(0).size() == 2);
+    world.finish_batch(0);  // without its mask
+    CHECK(world.answer(guided).tokens.size() == 1);
+    CHECK(world.handed == std::vector{TokenMask{}, TokenMask{}});  // nobody waits for it, or for the next
+    if (is_late) world.allow(guided, 1);
+    world.finish_batch(0);  // the step behind it, which counts for nothing
+    if (!is_late) {
+      CHECK_FALSE(world.is_in_flight(guided, 0));
+      CHECK(world.is_in_flight(other, 0));
+      world.allow(guided, 1);
+      world.finish_batch(0);
+    }
+    REQUIRE(world.is_in_flight(guided, 0));
+    for (std::uint32_t i = 2; i < 7; ++i) {
+      while (world.answer(guided).tokens.size() < i) world.finish_batch(0);
+      world.allow(guided, i);
+    }
+    CHECK(world.answer(guided).tokens == counting(100, 6));
+    CHECK(world.answer(guided).num_batches == 6);
+    world.finish_all();
+    CHECK(world.answer(other).tokens == counting(100, 20));
+    CHECK(world.core().pages().counts().running == 0);
+  }
+}
+
+TEST_CASE("core: nobody waits again for a guide that was waited for too long") {
+  CoreWorld world;
+  world.start_waiting_worker(0);
+  const auto guided = world.admit_guided(counting(1, 5), 20);
+  const auto other = world.admit(counting(30, 5), 30);
+  world.finish_batch(0);
+  world.mask_wait = std::chrono::milliseconds(9);
+  std::uint32_t num_waited = 0;
+  for (std::uint32_t i = 1; i < 20; ++i) {
+    world.allow(guided, i);
+    while (world.answer(guided).tokens.size() == i) {
+      const auto& masks = world.in_flight(0).front().batch->awaited_masks;
+      num_waited += masks.empty() ? 0 : 1;
+      world.finish_batch(0);
+    }
+  }
+  CHECK(num_waited == 8);  // 7 x 8 ms are more than 50, and one more was in flight
+  CHECK(world.answer(guided).tokens == counting(100, 20));
+  world.finish_all();
+  CHECK(world.answer(other).tokens == counting(100, 30));
+}
+
+TEST_CASE("core: masks that nothing is drawn with any more are closed, however a guided sequence leaves") {
+  enum class Leaving { kStop, kPause, kWorkerLost, kEnd };
+  for (const auto leaving : {Leaving::kStop, Leaving::kPause, Leaving::kWorkerLost, Leaving::kEnd}) {
+    CAPTURE(static_cast<int>(leaving));
+    CoreWorld world;
+    world.start_waiting_worker(0);
+    const auto guided = world.admit_guided(counting(1, 5), 6, leaving == Leaving::kEnd ? 102 : -1);
+    world.finish_batch(0);
+    world.allow(guided, 1);
+    REQUIRE(world.handed.size() == 1);
+    if (leaving == Leaving::kStop) world.hand(StopSequence{.sequence = guided});
+    if (leaving == Leaving::kPause) {
+      world.hand(PauseSequence{.sequence = guided});
+      world.finish_all();
+    }
+    if (leaving == Leaving::kWorkerLost) world.lose_worker(0);
+    if (leaving == Leaving::kEnd) {
+      world.finish_batch(0);
+      world.allow(guided, 2);
+      world.finish_batch(0);
+      CHECK(world.answer(guided).has_ended);
+    }
+    CHECK(world.handed.back() == TokenMask{});
+    world.finish_all();
+    CHECK(world.core().pages().counts().running == 0);
+    if (leaving == Leaving::kPause) world.hand(ResumeSequence{.sequence = guided});
+    if (leaving == Leaving::kWorkerLost) world.start_waiting_worker(0);
+    if (leaving == Leaving::kStop || leaving == Leaving::kEnd) continue;
+    for (auto i = static_cast<std::uint32_t>(world.answer(guided).tokens.size()); i < 7; ++i) {
+      world.allow(guided, i);
+      world.finish_all();
+    }
+    CHECK(world.answer(guided).tokens == counting(100, 6));
+  }
+}

@@ -177,11 +177,16 @@ void Fingerprint::name_leases(const PageCache& cache) {
 void Fingerprint::add_sequence(const EngineCore& core, const Sequence& sequence) {
   add(sequence.id);
   add(static_cast<std::uint64_t>(sequence.phase));
-  for (const bool flag :
-       {sequence.is_checked, sequence.is_paused, sequence.has_started, sequence.has_fetched,
-        sequence.has_progressed, sequence.is_only_scored, sequence.asked == TimePoint{}, sequence.is_guided,
-        sequence.is_guide_slow, sequence.guide_debt.count() > 0, sequence.allowed == nullptr})
+  for (const bool flag : {sequence.is_checked, sequence.is_paused, sequence.has_started, sequence.has_fetched,
+                          sequence.has_progressed, sequence.is_only_scored, sequence.asked == TimePoint{},
+                          sequence.is_guided, sequence.is_guide_slow, sequence.allowed == nullptr})
     add(flag);
+  if (sequence.is_guided) {
+    add_time(sequence.drawn);
+    add_duration(sequence.guide_debt);
+    add(sequence.mask_slots.size());
+    for (const auto& slot : sequence.mask_slots) add(slot != nullptr);
+  }
   add_progress(sequence.progress);
   for (const std::uint32_t number :
        {sequence.length.max_tokens, sequence.length.ends_at, sequence.length.likely, sequence.length.reserved,
@@ -213,6 +218,8 @@ void Fingerprint::add_progress(const SequenceProgress& progress) {
         progress.num_submitted_, progress.num_computed_, progress.num_pending_, progress.num_in_flight_,
         progress.score_end_, progress.num_scored_})
     add(number);
+  add(progress.draws_by_permission_);
+  add(progress.may_draw_);
   add(progress.holes_.size());
   for (const TokenRange& hole : progress.holes_) add(std::uint64_t{hole.begin} << 32U | hole.end);
 }
@@ -259,6 +266,7 @@ void Fingerprint::add_flight(const EngineCore& core, const EngineCore::Flight& f
     const bool is_current = core.sequences_[entry.sequence].run == entry.run;
     add(entry.id);
     add(is_current);
+    add(is_current && core.sequences_[entry.sequence].attempt != entry.attempt);
     add(is_current || !core.departed_.contains(entry.lease) ? 0 : name(leases_, entry.lease));
     add(std::uint64_t{entry.step.num_tokens} << 32U | entry.step.context_length);
     add(std::uint64_t{entry.step.input_from_slot} | std::uint64_t{entry.step.sample} << 1U |

@@ -16,6 +16,10 @@ std::int32_t small_token(std::span<const std::int32_t> context) {
   return static_cast<std::int32_t>(hash % (kSmallVocabulary - 100)) + 100;
 }
 
+std::shared_ptr<const TokenMask> small_mask(std::uint32_t position) {
+  return std::make_shared<const TokenMask>(TokenMask{position});
+}
+
 std::vector<float> small_vector(std::span<const std::int32_t> input) {
   return {static_cast<float>(std::accumulate(input.begin(), input.end(), 0)),
           static_cast<float>(input.size())};
@@ -34,7 +38,8 @@ void SmallMachine::start(WorkerId id, Epoch epoch) {
       .epoch = epoch,
       .rows = std::vector<std::int32_t>(std::size_t{sizes_.num_device_pages} * sizes_.page_size, kUnwritten),
       .slots = std::vector<std::int32_t>(sizes_.num_slots, kUnwritten),
-      .queue = {}};
+      .queue = {},
+      .handed = {}};
 }
 
 void SmallMachine::submit(const SubmitBatch& command) {
@@ -105,24 +110,43 @@ BatchResult SmallMachine::run_oldest(WorkerId id, bool is_damaged) {
   result.batch_id = command.batch_id;
   move(worker, *command.batch, is_damaged, result);
   std::size_t first_token = 0;
-  for (const SequenceSlice& slice : command.batch->slices) {
+  for (std::size_t i = 0; i < command.batch->slices.size(); ++i) {
+    const SequenceSlice& slice = command.batch->slices[i];
     if (sizes_.encodes) {
       const auto vector =
           small_vector(std::span(command.batch->token_ids).subspan(first_token, slice.num_tokens));
       result.vectors.insert(result.vectors.end(), vector.begin(), vector.end());
     } else {
-      result.tokens.push_back(compute(worker, *command.batch, slice, first_token));
+      result.tokens.push_back(compute(worker, *command.batch, i, first_token));
+      const bool has_waited = result.tokens.back() == kNoMask;
+      result.mask_wait_nanoseconds.push_back(has_waited ? std::chrono::nanoseconds(kMaskWait).count() : 0);
     }
     first_token += slice.num_tokens;
   }
+  for (const auto& slot : command.batch->awaited_masks) worker.handed.erase(slot.get());
   return result;
+}
+
+bool SmallMachine::lacks_mask(WorkerId id) const {
+  const Worker& worker = workers_[id];
+  const auto& slots = worker.queue.front().batch->awaited_masks;
+  return std::any_of(slots.begin(), slots.end(),
+                     [&](const auto& slot) { return slot && !worker.handed.contains(slot.get()); });
+}
+
+// To a batch that is gone: nothing comes of it.
+void SmallMachine::hand(const HandMask& command) {
+  for (Worker& worker : workers_)
+    for (const SubmitBatch& submitted : worker.queue)
+      for (const auto& slot : submitted.batch->awaited_masks)
+        if (slot == command.slot) worker.handed.emplace(slot.get(), command.mask);
 }
 
 void SmallMachine::die(WorkerId id, bool has_moved) {
   Worker& worker = workers_[id];
   BatchResult lost;
   if (has_moved && !worker.queue.empty()) move(worker, *worker.queue.front().batch, false, lost);
-  worker = {.is_up = false, .epoch = worker.epoch, .rows = {}, .slots = {}, .queue = {}};
+  worker = {.is_up = false, .epoch = worker.epoch, .rows = {}, .slots = {}, .queue = {}, .handed = {}};
 }
 
 void SmallMachine::move(Worker& worker, const Batch& batch, bool is_damaged, BatchResult& result) {
@@ -146,8 +170,9 @@ void SmallMachine::move(Worker& worker, const Batch& batch, bool is_damaged, Bat
   }
 }
 
-std::int32_t SmallMachine::compute(Worker& worker, const Batch& batch, const SequenceSlice& slice,
+std::int32_t SmallMachine::compute(Worker& worker, const Batch& batch, std::size_t index,
                                    std::size_t first_token) {
+  const SequenceSlice& slice = batch.slices[index];
   std::vector<std::int32_t> context;
   for (std::uint32_t i = 0; i < slice.context_length; ++i) context.push_back(row(worker, batch, slice, i));
   const bool is_void = std::find(context.begin(), context.end(), kVoid) != context.end();
@@ -161,9 +186,27 @@ std::int32_t SmallMachine::compute(Worker& worker, const Batch& batch, const Seq
   }
   if (is_void) return kVoidContext;
   if (!slice.sample) return -1;
+  if (slice.input_from_slot && worker.slots[slice.slot] == kUndrawn) return -1;
+  if (std::find(context.begin(), context.end(), kUndrawn) != context.end())
+    violate("sequence " + std::to_string(slice.sequence) + " reads KV of a token that was never drawn");
+  if (!batch.awaited_masks.empty() && batch.awaited_masks[index]) {
+    const auto handed = worker.handed.find(batch.awaited_masks[index].get());
+    if (handed == worker.handed.end() || !handed->second) {
+      worker.slots[slice.slot] = kUndrawn;
+      return kNoMask;
+    }
+    check_mask(*handed->second, slice, context.size());
+  } else if (!slice.allowed.empty()) {
+    check_mask(slice.allowed, slice, context.size());
+  }
   if (std::find(context.begin(), context.end(), kUnwritten) != context.end())
     violate("sequence " + std::to_string(slice.sequence) + " reads KV that was never written");
   return worker.slots[slice.slot] = small_token(context);
+}
+
+void SmallMachine::check_mask(const TokenMask& mask, const SequenceSlice& slice, std::size_t position) {
+  if (mask.front() != position)
+    violate("sequence " + std::to_string(slice.sequence) + " draws with the mask of another position");
 }
 
 std::int32_t& SmallMachine::row(Worker& worker, const Batch& batch, const SequenceSlice& slice,

@@ -6,18 +6,24 @@
 // their number. A value; nothing happens in it by itself.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/command.hpp"
+#include "gpu/program/mask_slot.hpp"
 
 namespace troupe {
 
 // The token that follows these, as the small model has it.
 std::int32_t small_token(std::span<const std::int32_t> context);
-inline constexpr std::uint32_t kSmallVocabulary = 1U << 30;
+inline constexpr std::uint32_t kSmallVocabulary = 1U << 16;
+// The mask of a guided sequence's token at this position: it says only which it is for.
+std::shared_ptr<const TokenMask> small_mask(std::uint32_t position);
 // The vector of an input.
 std::vector<float> small_vector(std::span<const std::int32_t> input);
 
@@ -32,7 +38,10 @@ class SmallMachine {
   enum class Defect : std::uint8_t { kNone, kDropsCopiesWithin, kNeverReports };
 
   static constexpr std::int32_t kUnwritten = -1;
-  static constexpr std::int32_t kVoid = -2;  // of a page whose load failed
+  static constexpr std::int32_t kVoid = -2;     // of a page whose load failed
+  static constexpr std::int32_t kUndrawn = -3;  // of a token that is no one's: the draw had no mask
+  // A draw without its mask is said to have held the others up for so long: a second one makes a guide slow.
+  static constexpr std::chrono::milliseconds kMaskWait{30};
 
   struct Contents {
     std::uint64_t generation = 0;
@@ -44,6 +53,8 @@ class SmallMachine {
     std::vector<std::int32_t> rows;   // page_size a page
     std::vector<std::int32_t> slots;  // the last token drawn for each
     std::vector<SubmitBatch> queue;   // in order
+    std::map<const MaskSlot*, std::shared_ptr<const TokenMask>>
+        handed;  // to batches in the queue; null: closed
   };
 
   SmallMachine(const Sizes& sizes, Defect defect);
@@ -58,6 +69,9 @@ class SmallMachine {
   void submit(const SubmitBatch& command);
   // The oldest batch. is_damaged: its first load fails its check.
   BatchResult run_oldest(WorkerId id, bool is_damaged);
+  // Does its oldest batch await a mask that was not handed over yet? Run now, it draws nothing for that.
+  bool lacks_mask(WorkerId id) const;
+  void hand(const HandMask& command);
   // The device goes with all that it was to do. has_moved: it made the copies of its
   // oldest batch before it went.
   void die(WorkerId id, bool has_moved);
@@ -77,8 +91,8 @@ class SmallMachine {
   void check_inputs(const Batch& batch);
   bool writes_where_others_read(const Worker& worker, const Batch& batch, const SequenceSlice& slice) const;
   void move(Worker& worker, const Batch& batch, bool is_damaged, BatchResult& result);
-  std::int32_t compute(Worker& worker, const Batch& batch, const SequenceSlice& slice,
-                       std::size_t first_token);
+  void check_mask(const TokenMask& mask, const SequenceSlice& slice, std::size_t position);
+  std::int32_t compute(Worker& worker, const Batch& batch, std::size_t index, std::size_t first_token);
   std::int32_t& row(Worker& worker, const Batch& batch, const SequenceSlice& slice, std::uint32_t position);
   std::span<std::int32_t> page(Worker& worker, std::uint32_t page);
   void violate(const std::string& text);

@@ -38,6 +38,7 @@ std::string to_string(SmallAction action) {
                               "request % is paused",
                               "request % is resumed",
                               "the conversation of request % is forgotten",
+                              "request % says what its next token may be",
                               "transfer % is done",
                               "transfer % fails",
                               "transfer % finds damage",
@@ -75,6 +76,8 @@ std::shared_ptr<const SmallWorld::Setup> SmallWorld::prepare(SmallWorldSettings 
     if (!encodes) ticket->max_tokens = request.max_tokens;
     ticket->flow = request.flow;
     if (request.ends_early) ticket->end_tokens = {context.back()};
+    if (request.is_guided)
+      ticket->allowed_first = small_mask(static_cast<std::uint32_t>(request.prompt.size()));
     setup->tickets.push_back(std::move(ticket));
     setup->answers.emplace_back(context.begin() + static_cast<std::ptrdiff_t>(request.prompt.size()),
                                 context.end());
@@ -135,7 +138,7 @@ std::vector<SmallAction> SmallWorld::actions() const {
       const Batch& oldest = *queue.front().batch;
       if (is_killed) {
         may(SmallAction::kDie, id, model);
-      } else {
+      } else if (left_.late_masks > 0 || !machines_[model].lacks_mask(id)) {
         may(SmallAction::kRun, id, model);
       }
       if (left_.damaged_loads > 0 && machines_[model].has_load(oldest))
@@ -155,6 +158,8 @@ std::vector<SmallAction> SmallWorld::actions() const {
     const bool is_stream = !is_encoder(model(setup_->settings.requests[i].model));
     if (left_.pauses > 0 && is_stream && !client.is_paused) may(SmallAction::kPause, i);
     if (client.is_paused) may(SmallAction::kResume, i);
+    if (setup_->settings.requests[i].is_guided && client.num_allowed == client.num_tokens)
+      may(SmallAction::kAllow, i);
   }
   const auto& transfers = machines_[cores_.disk_model()].transfers();
   for (std::size_t i = 0; i < transfers.size(); ++i) {
@@ -192,7 +197,8 @@ void SmallWorld::act(SmallAction action) try {
     case kCancel:
     case kPause:
     case kResume:
-    case kForget: act_for_client(action); break;
+    case kForget:
+    case kAllow: act_for_client(action); break;
     case kTransfer: end_transfer(of, TransferOutcome::kDone); break;
     case kTransferFails: end_transfer(of, TransferOutcome::kFailed); break;
     case kTransferFindsDamage: end_transfer(of, TransferOutcome::kDamaged); break;
@@ -229,6 +235,10 @@ void SmallWorld::act_for_client(SmallAction action) {
   } else if (action.kind == kResume) {
     client.is_paused = false;
     hand(ResumeSequence{.sequence = id});
+  } else if (action.kind == kAllow) {
+    const auto position =
+        static_cast<std::uint32_t>(setup_->settings.requests[action.of].prompt.size() + client.num_tokens);
+    hand(AllowTokens{.sequence = id, .num_generated = client.num_allowed++, .allowed = small_mask(position)});
   } else if (action.kind == kForget) {
     left_.forgets -= 1;
     client.state = Client::State::kForgotten;
@@ -242,6 +252,7 @@ void SmallWorld::act_for_client(SmallAction action) {
 
 void SmallWorld::run(WorkerId id, ModelIndex index, bool is_damaged) {
   left_.damaged_loads -= is_damaged ? 1 : 0;
+  if (left_.late_masks > 0 && machines_[index].lacks_mask(id)) left_.late_masks -= 1;
   now_ += model(index).batch_time;
   const BatchDone done{.worker = id,
                        .epoch = machines_[index].worker(id).epoch,
@@ -265,7 +276,8 @@ void SmallWorld::come_up(WorkerId id) {
                              .num_slots = sizes.num_slots,
                              .max_batch_tokens = 4,
                              .context_length = sizes.num_device_pages * sizes.page_size,
-                             .vocabulary_size = kSmallVocabulary};
+                             .vocabulary_size = kSmallVocabulary,
+                             .waits_for_masks = setup_->settings.waits_for_masks};
     if (is_encoder(model(index))) {
       device.max_batch_tokens = 2 * kLongestInput;
       device.context_length = kLongestInput;
@@ -361,6 +373,8 @@ void SmallWorld::hand(const Event& event) {
       if (!is_hanging_) violate("a device is given up that does not hang");
       stalled_ = *stalled;
     }
+    if (const auto* mask = std::get_if<HandMask>(&command))
+      for (SmallMachine& machine : machines_) machine.hand(*mask);
     if (std::holds_alternative<Flushed>(command) && std::exchange(is_flushed_, true))
       violate("flushed twice");
     if (const auto* asked = std::get_if<ForecastLength>(&command))
@@ -412,7 +426,7 @@ std::vector<SmallAction> SmallWorld::drain() {
 
 std::optional<SmallAction> SmallWorld::next_to_drain() const {
   using enum SmallAction::Kind;
-  for (const auto kind : {kStart, kResume, kTransfer, kRun, kDieOfBatch, kDie})
+  for (const auto kind : {kStart, kResume, kTransfer, kAllow, kRun, kDieOfBatch, kDie})
     for (const SmallAction action : actions()) {
       const bool is_death = kind == kDie || kind == kDieOfBatch;
       if (action.kind == kind && (!is_death || kills(action.of, action.model))) return action;

@@ -24,6 +24,7 @@ struct SmallRequest {
   bool ends_early = false;  // by an end token, one before max_tokens
   ModelIndex model = 0;
   bool kills = false;  // the worker that has it in its oldest batch
+  bool is_guided = false;
 };
 
 struct SmallModel {
@@ -37,6 +38,7 @@ struct SmallBudget {
   std::uint8_t long_waits = 0;  // 31 s in which nothing happens
   std::uint8_t forgets = 0;     // conversations that are closed
   std::uint8_t hangs = 0;       // of a device, until it is given up
+  std::uint8_t late_masks = 0;  // batches that are done without one
 };
 
 struct SmallWorldSettings {
@@ -46,6 +48,7 @@ struct SmallWorldSettings {
   SmallBudget budget;
   std::vector<SmallModel> models = {SmallModel{}};
   double itl_factor = 0;
+  bool waits_for_masks = false;  // every device
   // Under kPredicted, every answer is foretold to have one token.
   ReservationPolicy reservation = ReservationPolicy::kOnDemand;
   AdmissionOrder admission_order = AdmissionOrder::kArrival;
@@ -67,6 +70,7 @@ struct SmallAction {
     kPause,
     kResume,
     kForget,    // a request
+    kAllow,     // says what a request's next token may be
     kTransfer,  // of those under way, the one with this number
     kTransferFails,
     kTransferFindsDamage,
@@ -122,6 +126,7 @@ class SmallWorld {
     bool is_paused = false;
     std::uint8_t num_tokens = 0;
     std::uint8_t num_accused = 0;  // deaths that it may have caused
+    std::uint8_t num_allowed = 1;  // tokens of which it has said what they may be
     bool is_there() const {
       return state != State::kAbsent && state != State::kEnded && state != State::kLeft &&
              state != State::kForgotten;
@@ -147,6 +152,7 @@ class SmallWorld {
 
   // small_world_checks.cpp: whatever comes of it must be right
   void take(const SubmitBatch& command);
+  void check_masks(const Batch& batch);
   bool is_beside_streams(const SubmitBatch& command) const;
   void take(const Emit& command);
   void take(Client& client, std::size_t request, const NewToken& token);

@@ -21,8 +21,21 @@ void SmallWorld::take(const SubmitBatch& command) {
     if (setup_->tickets.at(slice.sequence - 1)->model != command.model) violate("a batch for another model");
   }
   if (is_beside_streams(command)) violate("streams wait for two batches of encoders");
+  check_masks(*command.batch);
   last_submitted_[command.worker] = command.model;
   machines_.at(command.model).submit(command);
+}
+
+// A guided request never draws without a mask, known or to come.
+void SmallWorld::check_masks(const Batch& batch) {
+  for (std::size_t i = 0; i < batch.slices.size(); ++i) {
+    const SequenceSlice& slice = batch.slices[i];
+    const bool has_slot = !batch.awaited_masks.empty() && batch.awaited_masks[i];
+    const bool is_guided = slice.draws() && setup_->settings.requests[slice.sequence - 1].is_guided;
+    if (is_guided != (has_slot || !slice.allowed.empty()))
+      violate("a draw has no mask, or one it should not");
+    if (has_slot && !setup_->settings.waits_for_masks) violate("a device that can't is to wait for a mask");
+  }
 }
 
 // Is it a batch of an encoder behind another one, on a worker where streams run? One
@@ -255,6 +268,7 @@ std::uint64_t SmallWorld::fingerprint() const {
   Fingerprint print;
   for (ModelIndex index = 0; index < num_models(); ++index) print.add(fingerprint(index));
   print.add_turns(cores_);
+  print.add(left_.late_masks);
   print.add(static_cast<std::uint64_t>(now_.count()));
   print.add(last_epoch_);
   for (const std::uint8_t left : {left_.deaths, left_.cancels, left_.pauses, left_.damaged_loads,
@@ -262,7 +276,8 @@ std::uint64_t SmallWorld::fingerprint() const {
     print.add(left);
   for (const Client& client : clients_)
     print.add(static_cast<std::uint64_t>(client.state) << 24U | std::uint64_t{client.num_accused} << 16U |
-              std::uint64_t{client.is_paused} << 8U | client.num_tokens);
+              std::uint64_t{client.num_allowed} << 32U | std::uint64_t{client.is_paused} << 8U |
+              client.num_tokens);
   for (const auto time : passed_over_) print.add(static_cast<std::uint64_t>(time.count()));
   for (const ModelIndex index : last_submitted_) print.add(index);
   print.add(static_cast<std::uint64_t>(num_killed_));
@@ -292,8 +307,13 @@ std::uint64_t SmallWorld::fingerprint(ModelIndex index) const {
       print.add_tokens(batch.token_ids);
       print.add(batch.page_table.size());
       for (const PageId page : batch.page_table) print.add(page);
+      for (const auto& slot : batch.awaited_masks) {
+        const auto handed = worker.handed.find(slot.get());
+        print.add(slot == nullptr ? 0 : handed == worker.handed.end() ? 1 : handed->second ? 2 : 3);
+      }
       for (const SequenceSlice& slice : batch.slices) {
         print.add(slice.sequence);
+        print.add(slice.allowed.size());
         print.add(std::uint64_t{slice.slot} << 32U | slice.num_tokens);
         print.add(std::uint64_t{slice.context_length} << 32U | slice.first_page);
         print.add(std::uint64_t{slice.num_pages} << 2U | std::uint64_t{slice.input_from_slot} << 1U |

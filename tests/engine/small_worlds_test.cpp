@@ -90,6 +90,35 @@ TEST_CASE("small worlds: memory set aside for answers breaks no invariant, howev
   expect_no_violation(settings, 20'000);
 }
 
+TEST_CASE("small worlds: guided requests draw ahead of their masks, which come in time, late or for nobody") {
+  const std::vector<SmallRequest> requests{
+      {.prompt = {1, 2, 3}, .max_tokens = 4, .flow = "a", .ends_early = true, .is_guided = true},
+      {.prompt = {1, 2, 3, 4}, .max_tokens = 2, .flow = "a"},
+      {.prompt = {1, 2}, .max_tokens = 3, .flow = "b", .is_guided = true}};
+  SmallWorldSettings settings{.name = "a guided request alone",
+                              .sizes = {.num_workers = 1},
+                              .requests = {requests[0]},
+                              .budget = {.deaths = 1, .cancels = 1, .pauses = 1, .late_masks = 3},
+                              .waits_for_masks = true};
+  expect_no_violation(settings, 100'000, Extent::kWhole);
+  settings.name = "guided requests on a worker that waits for masks";
+  settings.requests = requests;
+  expect_no_violation(settings, 60'000);
+  settings.name = "guided requests on two workers that wait for masks";
+  settings.sizes = {};
+  settings.budget = {.deaths = 2, .cancels = 1, .pauses = 1, .damaged_loads = 1, .late_masks = 2};
+  expect_no_violation(settings, 60'000);
+}
+
+TEST_CASE("small worlds: guided requests on workers that do not wait for masks") {
+  expect_no_violation({.name = "masks first",
+                       .sizes = {},
+                       .requests = {{.prompt = {1, 2, 3}, .max_tokens = 3, .flow = "a", .is_guided = true},
+                                    {.prompt = {1, 2, 3, 4}, .max_tokens = 2, .flow = "a"}},
+                       .budget = {.deaths = 1, .cancels = 1, .pauses = 1, .long_waits = 1}},
+                      40'000);
+}
+
 TEST_CASE("small worlds: a slow disk that fails breaks no invariant") {
   expect_no_violation(
       {.name = "disk",

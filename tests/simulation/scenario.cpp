@@ -58,6 +58,7 @@ class Scenario {
   void live_before(const SimSettings& settings);
   void plan_faults();
   void plan_poisons();
+  void plan_late_masks();
   void plan_damage();
   void plan_misfortunes();
   void plan_embedders();
@@ -110,6 +111,7 @@ Scenario::Scenario(std::uint64_t seed) : seed_(seed), random_(seed * 2 + 1) {
   plan_poisons();
   plan_embedders();
   plan_damage();
+  plan_late_masks();
   plan_misfortunes();
 }
 
@@ -128,6 +130,7 @@ SimSettings Scenario::draw_settings() {
   // At times just enough for a sequence alone; the last token is in no list.
   if (seed_ % 2 == 0)
     device.max_penalized_tokens = device.context_length - 1 + static_cast<std::uint32_t>(seed_ % 64);
+  device.waits_for_masks = std::mt19937_64(seed_ * 1000 + 901)() % 4 != 0;
   settings.device.is_polled = chance(30);
   settings.device.batch_time = microseconds(between(20, 2000));
   EngineOptions& options = settings.options;
@@ -278,6 +281,16 @@ void Scenario::live_before(const SimSettings& settings) {
   world_.reset();
   *settings.disk.file = left_behind;
   clients_.clear();
+}
+
+// In half of the runs some masks come too late. From numbers of their own: what else a seed gives stays.
+void Scenario::plan_late_masks() {
+  std::mt19937_64 random(seed_ * 1000 + 900);
+  const std::uint64_t interval = 1 + random() % 8;
+  if (random() % 2 == 0) return;
+  world_->devices().choose_late_mask = [interval, number = std::uint64_t{0}]() mutable {
+    return ++number % interval == 0;
+  };
 }
 
 // Now and then the host tier has lost what it should have.
@@ -467,6 +480,8 @@ ScenarioResult Scenario::run() {
   result.num_moved = world_->devices().num_moved;
   result.num_preemptions = static_cast<std::uint64_t>(world_->metric("troupe_num_preemptions_total"));
   result.num_written = static_cast<std::uint64_t>(world_->metric("troupe_kv_pages_written_total"));
+  result.num_masks_in_time = world_->devices().num_masks_in_time;
+  result.num_masks_late = world_->devices().num_masks_late;
   result.num_copies_within = world_->devices().num_copies_within;
   result.num_left_in_load = world_->devices().num_left_in_load;
   result.num_left_in_store = world_->devices().num_left_in_store;

@@ -19,7 +19,8 @@ struct ScenarioResult {
   std::uint64_t num_workers = 0;
   std::uint64_t num_moved = 0;  // sequences, to another worker
   std::uint64_t num_preemptions = 0;
-  std::uint64_t num_copies_within = 0;  // parts of pages that were shared
+  std::uint64_t num_masks_in_time = 0, num_masks_late = 0;  // of those that batches awaited
+  std::uint64_t num_copies_within = 0;                      // parts of pages that were shared
   // Clients that left while pages were on their way: from the host, to it, from the disk.
   std::uint64_t num_left_in_load = 0, num_left_in_store = 0, num_left_in_read = 0;
   std::uint64_t num_written = 0, num_read = 0;  // pages, to the disk and from it

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "gpu/program/mask_slot.hpp"
 #include "tests/actors/byte_tokenizer.hpp"
 
 namespace troupe::sim {
@@ -164,8 +165,9 @@ BatchResult SimDevice::collect(Ticket ticket) {
   }
   move(*submitted.batch, result);
   std::size_t first_token = 0;
-  for (const auto& slice : submitted.batch->slices) {
-    const std::int32_t token = execute(*submitted.batch, slice, first_token);
+  for (std::size_t i = 0; i < submitted.batch->slices.size(); ++i) {
+    const SequenceSlice& slice = submitted.batch->slices[i];
+    const std::int32_t token = execute(*submitted.batch, i, first_token);
     result.tokens.push_back(token);
     first_token += slice.num_tokens;
     if (!slice.sample || !slice.sampling.wants_logprobs()) continue;
@@ -222,7 +224,8 @@ bool SimDevice::reads_void(const Batch& batch, const SequenceSlice& slice) const
   return false;
 }
 
-std::int32_t SimDevice::execute(const Batch& batch, const SequenceSlice& slice, std::size_t first_token) {
+std::int32_t SimDevice::execute(const Batch& batch, std::size_t index, std::size_t first_token) {
+  const SequenceSlice& slice = batch.slices[index];
   if (reads_void(batch, slice)) {
     for (std::uint32_t i = 0; i < slice.num_tokens; ++i) write(batch, slice, slice.context_length + i, kVoid);
     return kVoidContext;
@@ -231,17 +234,35 @@ std::int32_t SimDevice::execute(const Batch& batch, const SequenceSlice& slice, 
     write(batch, slice, slice.context_length + i,
           slice.input_from_slot ? slots_[slice.slot] : batch.token_ids[first_token + i]);
   if (!slice.sample) return -1;
+  if (slice.input_from_slot && slots_[slice.slot] == kUndrawn) return -1;
   std::vector<std::int32_t> tokens;
   for (std::uint32_t i = 0; i < slice.context_length + slice.num_tokens; ++i) {
     tokens.push_back(kv(batch, slice, i));
+    if (tokens.back() == kUndrawn) report(batch, slice, "KV of a token that was never drawn");
     if (tokens.back() == kUnwritten) report(batch, slice, "KV that was never written");
   }
   if (slice.scored_token >= 0) return slice.scored_token;
+  TokenMask allowed = slice.allowed;
+  if (!batch.awaited_masks.empty() && batch.awaited_masks[index]) {
+    const auto mask = awaited_mask(*batch.awaited_masks[index]);
+    if (!mask) {
+      slots_[slice.slot] = kUndrawn;
+      return kNoMask;
+    }
+    allowed = *mask;
+  }
   slots_[slice.slot] =
       sim_token(tokens, slice.sampling.seed, slice.suppressed,
-                slice.sampling.has_penalties() ? counts_of(batch, slice) : SimCounts{}, slice.allowed);
+                slice.sampling.has_penalties() ? counts_of(batch, slice) : SimCounts{}, allowed);
   recent_[slice.slot][tokens.size() % kRecentTokens] = slots_[slice.slot];
   return slots_[slice.slot];
+}
+
+std::shared_ptr<const TokenMask> SimDevice::awaited_mask(MaskSlot& slot) {
+  auto mask = slot.wait({});
+  if (mask && shared_->choose_late_mask && shared_->choose_late_mask()) mask = nullptr;
+  (mask ? shared_->num_masks_in_time : shared_->num_masks_late) += 1;
+  return mask;
 }
 
 SimCounts SimDevice::counts_of(const Batch& batch, const SequenceSlice& slice) {

@@ -76,6 +76,9 @@ struct SimDevices {
   std::vector<HostPage> host_pages;  // of all workers, and outlive their devices
   // Asked for every load: is what is there damaged?
   std::function<bool()> choose_damage;
+  // Asked for every mask that a batch awaits and that is there: did it come too late?
+  std::function<bool()> choose_late_mask;
+  std::uint64_t num_masks_in_time = 0, num_masks_late = 0;
   std::uint64_t num_stores = 0, num_loads = 0, num_failed_loads = 0;
   std::uint64_t num_copies_within = 0;
   std::uint64_t num_reads_under_way = 0;  // by the disk
@@ -117,7 +120,8 @@ class SimDevice final : public Device {
 
  private:
   static constexpr std::int32_t kUnwritten = -1;
-  static constexpr std::int32_t kVoid = -2;  // of a page that could not be loaded
+  static constexpr std::int32_t kVoid = -2;     // of a page that could not be loaded
+  static constexpr std::int32_t kUndrawn = -3;  // of a token for which no mask came
 
   struct Submitted {
     std::shared_ptr<const Batch> batch;
@@ -129,7 +133,8 @@ class SimDevice final : public Device {
   void move(const Batch& batch, BatchResult& result);
   bool reads_void(const Batch& batch, const SequenceSlice& slice) const;
   bool is_in_flight_elsewhere(const Batch& batch, const SequenceSlice& slice) const;
-  std::int32_t execute(const Batch& batch, const SequenceSlice& slice, std::size_t first_token);
+  std::int32_t execute(const Batch& batch, std::size_t index, std::size_t first_token);
+  std::shared_ptr<const TokenMask> awaited_mask(MaskSlot& slot);
   SimCounts counts_of(const Batch& batch, const SequenceSlice& slice);
   std::int32_t& kv(const Batch& batch, const SequenceSlice& slice, std::uint32_t position);
   void write(const Batch& batch, const SequenceSlice& slice, std::uint32_t position, std::int32_t token);

@@ -41,6 +41,8 @@ void check_seed(std::uint64_t seed, std::map<std::string, ScenarioResult>& total
   total.num_preemptions += result.num_preemptions;
   total.num_written += result.num_written;
   total.num_read += result.num_read;
+  total.num_masks_in_time += result.num_masks_in_time;
+  total.num_masks_late += result.num_masks_late;
   total.num_copies_within += result.num_copies_within;
   total.num_left_in_load += result.num_left_in_load;
   total.num_left_in_store += result.num_left_in_store;
@@ -62,6 +64,14 @@ void check_encoders(const std::map<std::string, ScenarioResult>& totals) {
   for (const auto& [name, total] : totals) CHECK(total.num_vectors > total.num_inputs / 10);
   CHECK(totals.at("worker death").num_died_beside_full > 0);
   CHECK(totals.at("poison").num_died_beside_full > 0);
+}
+
+// Batches did await masks in every scenario, and drew without some.
+void check_masks(const std::map<std::string, ScenarioResult>& totals) {
+  for (const auto& [name, total] : totals) {
+    CHECK(total.num_masks_in_time > 0);
+    CHECK(total.num_masks_late > 0);
+  }
 }
 
 // Clients did vanish while pages were on their way.
@@ -87,15 +97,17 @@ TEST_CASE("simulation: every invariant holds, whatever the seed") {
       check_departures(totals["returning"]);
       check_workers(totals);
       check_encoders(totals);
+      check_masks(totals);
     }
   }
   for (const auto& [name, total] : totals)
     MESSAGE(name, ": ", total.num_requests, " requests, ", total.num_devices, " devices, ", total.num_moved,
             " moved, ", total.num_preemptions, " preemptions, ", total.num_written, " pages written, ",
-            total.num_read, " read, ", total.num_copies_within, " copied in part, ", total.num_left_in_load,
-            ", ", total.num_left_in_store, " and ", total.num_left_in_read,
-            " left in loads, stores and reads, ", total.num_vectors, " of ", total.num_inputs, " vectors, ",
-            total.num_died_beside_full, " deaths beside a full worker, ", total.num_steps, " messages");
+            total.num_read, " read, ", total.num_masks_in_time, " masks in time, ", total.num_masks_late,
+            " late, ", total.num_copies_within, " copied in part, ", total.num_left_in_load, ", ",
+            total.num_left_in_store, " and ", total.num_left_in_read, " left in loads, stores and reads, ",
+            total.num_vectors, " of ", total.num_inputs, " vectors, ", total.num_died_beside_full,
+            " deaths beside a full worker, ", total.num_steps, " messages");
 }
 
 // The one of the first 100,000 that did not end: two prompts that can't both be kept took

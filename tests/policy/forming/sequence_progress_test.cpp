@@ -323,6 +323,45 @@ TEST_CASE("sequence_progress: a prompt of one token has nothing to be scored") {
   CHECK(progress.next_step(9, 100) == SequenceStep{.num_tokens = 1, .context_length = 0, .sample = true});
 }
 
+TEST_CASE(
+    "sequence_progress: draws that are taken back are given again, and what is behind them counts for "
+    "nothing") {
+  SequenceProgress progress(3, 9, 2);
+  progress.draw_by_permission();
+  progress.draw_ahead();
+  progress.start(0);
+  const auto prompt = progress.next_step(9, 100);
+  progress.submitted(*prompt);
+  const auto first = progress.next_step(9, 100);
+  REQUIRE(first ==
+          SequenceStep{.num_tokens = 1, .context_length = 3, .input_from_slot = true, .sample = true});
+  progress.submitted(*first);
+  CHECK_FALSE(progress.next_step(9, 100));  // two are drawn and not seen
+  progress.completed(*prompt);
+  const auto behind = progress.next_step(9, 100);
+  progress.submitted(*behind);
+
+  progress.take_back_draws();
+  progress.drop_step();
+  progress.draw_by_permission(false);
+  CHECK(progress.num_in_flight() == 1);
+  CHECK_FALSE(progress.next_step(9, 100));
+  progress.permit_draw();
+  const auto again = progress.next_step(9, 100);
+  REQUIRE(again == SequenceStep{.num_tokens = 1, .context_length = 3, .sample = true});
+  progress.submitted(*again);
+  CHECK_FALSE(progress.next_step(9, 100));
+  progress.drop_step();  // the one behind the first
+  progress.completed(*again);
+  CHECK(progress.num_known() == 5);
+  CHECK(progress.num_computed() == 4);
+  CHECK(progress.num_in_flight() == 0);
+  progress.draw_ahead();
+  progress.submitted(*progress.next_step(9, 100));
+  CHECK(progress.next_step(9, 100) ==
+        SequenceStep{.num_tokens = 1, .context_length = 5, .input_from_slot = true, .sample = true});
+}
+
 TEST_CASE("sequence_progress: a source is read in one step or not yet, and answered behind it") {
   SequenceProgress progress(6, 20);
   progress.begin_with_source(5);
