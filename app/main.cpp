@@ -8,6 +8,7 @@
 #include "app/ending_signals.hpp"
 #include "app/generate.hpp"
 #include "app/inspect.hpp"
+#include "app/loading/cpu_placement.hpp"
 #include "app/logging.hpp"
 #include "app/options/command_line.hpp"
 #include "app/options/configuration_error.hpp"
@@ -29,15 +30,18 @@ int run(const Command& command) {
     return message->exit_status;
   }
   if (const auto* serve = std::get_if<ServeCommand>(&command)) {
-    EndingSignals signals;  // first: the log's thread is to inherit the mask
+    keep_to_placement(serve->options);  // first: all threads are to inherit it
+    EndingSignals signals;              // then: the log's thread is to inherit the mask
     configure_logging_from(serve->options);
     return run_serve(*serve, signals);
   }
   if (const auto* generate = std::get_if<GenerateCommand>(&command)) {
+    keep_to_placement(generate->options);
     configure_logging_from(generate->options);
     return run_generate(*generate);
   }
   if (const auto* perplexity = std::get_if<PerplexityCommand>(&command)) {
+    keep_to_placement(perplexity->options);
     configure_logging_from(perplexity->options);
     return run_perplexity(*perplexity);
   }
@@ -46,6 +50,7 @@ int run(const Command& command) {
     return run_convert(*convert);
   }
   if (const auto* profile = std::get_if<ProfileCommand>(&command)) {
+    keep_to_placement(profile->options);
     configure_logging_from(profile->options);
     return run_profile(*profile);
   }

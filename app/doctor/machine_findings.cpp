@@ -11,6 +11,7 @@
 
 #include "app/descriptor_limit.hpp"
 #include "app/loading/backend_choice.hpp"
+#include "app/loading/cpu_placement.hpp"
 #include "gpu/cpu/cpu_model.hpp"
 #include "gpu/cpu/kernels/isa.hpp"
 #include "gpu/cuda_library.hpp"
@@ -79,8 +80,8 @@ Finding gpu_finding(const Options& options) {
   return finding;
 }
 
-std::uint64_t compute_threads(const Options& options, const GrantedCpus& granted) {
-  return options.threads > 0 ? options.threads : default_threads(granted);
+std::uint64_t compute_threads(const Options& options) {
+  return options.threads > 0 ? options.threads : default_threads(granted_for_computing(options));
 }
 
 }  // namespace
@@ -127,7 +128,7 @@ Findings machine_findings(const Options& options) {
   const GrantedCpus granted = granted_cpus();
   const Limits limits;
   const std::uint64_t wanted = limits.max_connections * 100 / limits.max_descriptor_percent + 1;
-  return {cpu_finding(),           core_finding(granted, compute_threads(options, granted)),
+  return {cpu_finding(),           core_finding(granted, compute_threads(options)),
           memory_finding(granted), descriptor_finding(descriptor_limit(), wanted),
           locked_memory_finding(), gpu_finding(options)};
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/loading/all_gpus.hpp"
+#include "app/loading/cpu_placement.hpp"
 #include "app/loading/hardware.hpp"
 #include "app/options/configuration_error.hpp"
 #include "gpu/child/child_backend.hpp"
@@ -200,14 +201,15 @@ BackendSettings backend_settings(const Options& options) {
   if (options.kv_type == "q8") settings.kv_type = KvType::kQ8;
   if (options.activations == "q8") settings.activations = Activations::kQ8;
   settings.num_devices = static_cast<std::uint32_t>(std::max<std::uint64_t>(options.num_workers, 1));
-  const GrantedCpus granted = granted_cpus();
+  const CpuPlacement placement = cpu_placement(options);
+  const GrantedCpus granted = granted_for_computing(options);
   const std::uint64_t num_threads = options.threads > 0 ? options.threads : default_threads(granted);
   settings.num_threads =
       static_cast<std::uint32_t>(std::max<std::uint64_t>(num_threads / settings.num_devices, 1));
-  auto cpus = usable_cpus_by_core();
+  auto cpus = placement.compute;
   // None is bound to a core where several workers or other containers may use the same ones: which are
-  // whose is the system's affair.
-  if (options.num_workers > 1 || has_cpu_quota(granted)) cpus.clear();
+  // whose is the system's affair, unless they are named.
+  if (!placement.is_asked_for && (options.num_workers > 1 || has_cpu_quota(granted))) cpus.clear();
   cpus.erase(cpus.begin(), cpus.begin() + static_cast<std::ptrdiff_t>(
                                               std::min(options.first_cpu, std::uint64_t{cpus.size()})));
   const bool each_has_a_core = options.threads <= cpus.size();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/loading/hardware.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -10,6 +8,7 @@
 #include <system_error>
 
 #include "gpu/control_groups.hpp"
+#include "telemetry/cpu_list.hpp"
 
 namespace troupe {
 namespace {
@@ -91,12 +90,7 @@ std::string cpu_name() {
 }
 
 std::vector<std::int32_t> usable_cpus() {
-  std::vector<std::int32_t> cpus;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  static const std::vector<std::int32_t> cpus = cpus_of_thread();
   return cpus;
 }
 

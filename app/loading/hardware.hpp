@@ -12,7 +12,8 @@ namespace troupe {
 // "AMD EPYC 9654", or "unknown processor".
 std::string cpu_name();
 
-// The CPUs this process may use, in order.
+// The CPUs this process may use, in order: as it was when they were first asked for, before threads were
+// kept to some of them.
 std::vector<std::int32_t> usable_cpus();
 
 // One CPU of each core, then the others, which share their cores' units with these. root: of /sys.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/loading/backend_choice.hpp"
+#include "app/loading/cpu_placement.hpp"
 #include "app/loading/hardware.hpp"
 #include "app/options/configuration_error.hpp"
 #include "gpu/cpu/cpu_model.hpp"
@@ -67,7 +68,7 @@ class ModelSet {
     if (memory_bytes == 0)
       throw ConfigurationError("--memory: nothing is left for the model " +
                                served_name(options_.models[index]));
-    Options options = options_of_model(options_, index, default_threads(granted_cpus()));
+    Options options = options_of_model(options_, index, default_threads(granted_for_computing(options_)));
     // The free memory of a GPU is not known here, so "auto" is the CPU.
     if (options.device == "auto") options.device = "cpu";
     options.memory_bytes = memory_bytes;
@@ -123,12 +124,12 @@ std::vector<LoadedModel> load_models(const Options& options) {
   check_quantization(options);
   if (options.models.size() > 1) return ModelSet(options).load();
   std::vector<LoadedModel> models;
-  models.push_back(load_model(options_of_model(options, 0, default_threads(granted_cpus()))));
+  models.push_back(load_model(options_of_model(options, 0, default_threads(granted_for_computing(options)))));
   return models;
 }
 
 LoadedModel load_first_model(const Options& options) {
-  Options alone = options_of_model(options, 0, default_threads(granted_cpus()));
+  Options alone = options_of_model(options, 0, default_threads(granted_for_computing(options)));
   alone.weights_disk_space = 0;
   check_model_directory(alone);
   check_quantization(alone);

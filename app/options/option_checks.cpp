@@ -7,6 +7,7 @@
 
 #include "app/api_keys.hpp"
 #include "http/routing/trusted_hosts.hpp"
+#include "telemetry/cpu_list.hpp"
 #include "telemetry/quoted_text.hpp"
 
 namespace troupe {
@@ -41,6 +42,11 @@ std::optional<std::string> wrong_origins(std::string_view text) {
     if (!is_origin(origin)) return "expected origins such as https://chat.example:3000, or *" + got(origin);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> wrong_cpu_list(std::string_view text) {
+  if (text.empty() || parse_cpu_list(text)) return std::nullopt;
+  return "expected numbers of CPUs such as 0-2,5" + got(text);
 }
 
 std::optional<std::string> wrong_api_key(std::string_view text) {

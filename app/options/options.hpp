@@ -30,6 +30,7 @@ struct Options {
   std::string host = "127.0.0.1";
   std::uint64_t port = 8000;
   std::uint64_t io_threads = 1;
+  std::string io_cpus;  // of all threads but those that compute; empty: those that cpus leaves
   std::string api_key;
   std::string api_keys_file;       // empty: none
   std::uint64_t metrics_port = 0;  // 0: none
@@ -46,6 +47,7 @@ struct Options {
   std::string device = "auto";
   std::uint64_t threads = 0;  // 0: default_threads()
   bool pin_threads = true;
+  std::string cpus;             // of compute threads; empty: those that io_cpus leaves
   std::uint64_t first_cpu = 0;  // no option: where the cores of a model's process begin, of several models
   std::string compute_type = "auto";
   bool deterministic = true;
