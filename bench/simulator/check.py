@@ -8,10 +8,12 @@ simulates the same requests (troupe-loadgen simulate --replay), and compares. A 
 interval of the mean ratio lies within it, missed where all of it lies outside; else it is undecided.
 
 A machine that is not quiet gives no result: where others use a CPU, the host steals time or compute threads lose their
-cores, it says so in place of a number. A quarter of an hour with the defaults; four cores.
+cores, it says so in place of a number. A quarter of an hour with the defaults. Compute threads have their CPUs for
+themselves, one each: on two cores one of them, while the server's other threads and the generator share the other; on
+more, these two have a CPU each, and half of the CPUs at most compute.
 
-Usage: bench/simulator/check.py [--build DIR] [--loads 0.3 0.6] [--repetitions N] [--seconds N] [--threads N]
-           [--server-cpus 0-2] [--client-cpus 3] [--anyway] [100m smollm2 demo ...]
+Usage: bench/simulator/check.py [--build DIR] [--loads 0.3 0.6] [--repetitions N] [--seconds N] [--cpus 1-2]
+           [--io-cpus 0] [--client-cpus 3] [--anyway] [100m smollm2 demo ...]
 Exit status: 0 if all goals are met, 1 if one is missed, 77 if there is no result, or one is undecided.
 """
 import argparse
@@ -57,18 +59,17 @@ def cpus_in(text):
     return cpus
 
 
-class Here:
-    """While entered, what is started runs on these CPUs."""
+def default_cpus(usable):
+    """(compute, the server's other threads, the generator), each a set."""
+    if len(usable) < 2:
+        sys.exit("expected two CPUs at least: the generator would take the time of what it measures")
+    if len(usable) == 2:
+        return {usable[1]}, {usable[0]}, {usable[0]}
+    return set(usable[1:-1][:max(1, len(usable) // 2)]), {usable[0]}, {usable[-1]}
 
-    def __init__(self, cpus):
-        self.cpus = cpus
 
-    def __enter__(self):
-        self.before = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, self.cpus)
-
-    def __exit__(self, *_):
-        os.sched_setaffinity(0, self.before)
+def cpu_list(cpus):
+    return ",".join(map(str, sorted(cpus)))
 
 
 def iterations(trace):
@@ -134,7 +135,8 @@ class Check:
         self.troupe = arguments.build / "app/troupe"
         self.loadgen = arguments.build / "loadgen/troupe-loadgen"
         self.model = MODELS[name]()
-        self.options = ["--device", "cpu", "--threads", arguments.threads, "--memory", "2GiB"]
+        self.options = ["--device", "cpu", "--cpus", cpu_list(arguments.cpus), "--io-cpus", cpu_list(arguments.io_cpus),
+                        "--memory", "2GiB"]
         self.profile = directory / "profile.json"
 
     def server(self, trace):
@@ -142,40 +144,24 @@ class Check:
                    "--trace-file-limit", 1 << 33]
         return Server(self.troupe, options, model=self.model)
 
-    def on_server_cpus(self, *command):
-        with Here(self.arguments.server_cpus):
-            return run(self.troupe, *command)
-
-    def generate(self, *command):
-        with Here(self.arguments.client_cpus):
-            return run(self.loadgen, *command)
-
     def play(self, server, out, seconds, seed, *more):
-        self.generate("run", "--url", server.url, "--workload", WORKLOAD, "--duration", seconds, "--seed", seed,
-                      "--no-calibrate", "--out", out, *more)
+        run(self.loadgen, "run", "--url", server.url, "--cpus", cpu_list(self.arguments.client_cpus), "--workload", WORKLOAD,
+            "--duration", seconds, "--seed", seed, "--no-calibrate", "--out", out, *more)
 
     def calibrate(self):
         """Writes the profile. Returns why it says nothing; empty: it does."""
         trace, seconds = self.directory / "calibration.jsonl", self.arguments.seconds
-        with Here(self.arguments.server_cpus):
-            server = self.server(trace).__enter__()
-        try:
-            watch = Watch(server.process.pid)
+        with self.server(trace) as server:
+            watch = Watch(server.process.pid, self.arguments.cpus)
             self.play(server, self.directory / "crowd", seconds / 5, 1001, "--users", 8)
             rate = CALIBRATION_LOAD * results(self.directory / "crowd")["completed"] / (seconds / 5)
             self.play(server, self.directory / "calibration", seconds, 1002, "--rate", f"{rate:.3f}")
             reasons = watch.end().reasons()
-        finally:
-            server.__exit__()
-        self.on_server_cpus("profile", "--live", trace, "--model", self.model, "--out", self.profile,
-                            "--log-level", "error", *self.options)
-        with Here(self.arguments.server_cpus):
-            server = self.server(self.directory / "overheads.jsonl").__enter__()
-        try:
-            self.generate("profile", "--url", server.url, "--profile", self.profile, "--users", "1,4", "--requests", 4,
-                          "--max-prompt-tokens", 96, "--output-tokens", 16)
-        finally:
-            server.__exit__()
+        run(self.troupe, "profile", "--live", trace, "--model", self.model, "--out", self.profile, "--log-level", "error",
+            "--store-directory", "none", *self.options)
+        with self.server(self.directory / "overheads.jsonl") as server:
+            run(self.loadgen, "profile", "--url", server.url, "--cpus", cpu_list(self.arguments.client_cpus), "--profile",
+                self.profile, "--users", "1,4", "--requests", 4, "--max-prompt-tokens", 96, "--output-tokens", 16)
         return reasons
 
     def highest_rate(self):
@@ -189,14 +175,10 @@ class Check:
         """Ratios of simulated to live by measure, and why they say nothing (empty: they do)."""
         at = self.directory / f"{rate:.3f}-{seed}"
         at.mkdir()
-        with Here(self.arguments.server_cpus):
-            server = self.server(at / "trace.jsonl").__enter__()
-        try:
-            watch = Watch(server.process.pid)
+        with self.server(at / "trace.jsonl") as server:
+            watch = Watch(server.process.pid, self.arguments.cpus)
             self.play(server, at / "live", self.arguments.seconds, seed, "--rate", f"{rate:.3f}")
             noise = watch.end()
-        finally:
-            server.__exit__()
         run(self.loadgen, "simulate", "--profile", self.profile, "--replay", at / "live", "--seed", seed,
             "--out", at / "simulated")
         live, simulated = figures(at / "live"), figures(at / "simulated")
@@ -233,8 +215,8 @@ class Check:
     def run(self):
         """An outcome for each load."""
         begin = time.monotonic()
-        print(f"{self.name}: {self.arguments.threads} compute threads, server on CPUs "
-              f"{sorted(self.arguments.server_cpus)}, generator on {sorted(self.arguments.client_cpus)}", flush=True)
+        print(f"{self.name}: a compute thread on each CPU of {cpu_list(self.arguments.cpus)}, the server's others on "
+              f"{cpu_list(self.arguments.io_cpus)}, generator on {cpu_list(self.arguments.client_cpus)}", flush=True)
         reasons = self.calibrate()
         if reasons and not self.arguments.anyway:
             print(f"  NO RESULT: the machine was not quiet while costs were measured: {'; '.join(reasons)}", flush=True)
@@ -246,16 +228,16 @@ class Check:
 
 
 def parsed():
-    count = os.cpu_count()
+    cpus, io_cpus, client_cpus = default_cpus(sorted(os.sched_getaffinity(0)))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(MODELS) + " (default: 100m smollm2)")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
     parser.add_argument("--loads", type=float, nargs="+", default=[0.3, 0.6], help="shares of what the server can do")
     parser.add_argument("--repetitions", type=int, default=FEWEST, help=f"fewer than {FEWEST} decide nothing")
     parser.add_argument("--seconds", type=float, default=30, help="of each live run")
-    parser.add_argument("--threads", type=int, default=max(1, count // 2), help="of computation, each bound to a core")
-    parser.add_argument("--server-cpus", type=cpus_in, default=set(range(max(1, count - 1))), help="such as 0-2")
-    parser.add_argument("--client-cpus", type=cpus_in, default={count - 1}, help="such as 3")
+    parser.add_argument("--cpus", type=cpus_in, default=cpus, help="a compute thread on each, such as 1-2")
+    parser.add_argument("--io-cpus", type=cpus_in, default=io_cpus, help="of the server's other threads, such as 0")
+    parser.add_argument("--client-cpus", type=cpus_in, default=client_cpus, help="of the generator, such as 3")
     parser.add_argument("--anyway", action="store_true",
                         help="print the figures of a machine that is not quiet; no goal is judged")
     arguments = parser.parse_args()

@@ -31,15 +31,16 @@ def children_seconds():
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def involuntary_switches(pid):
-    """By compute thread: those bound to one core."""
+def involuntary_switches(pid, cpus):
+    """By compute thread: those bound to one of these cores."""
     counts = {}
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         try:
             status = dict(line.split(":", 1) for line in (task / "status").read_text().splitlines() if ":" in line)
         except OSError:
             continue  # it has ended
-        if status["Cpus_allowed_list"].strip().isdigit():
+        allowed = status["Cpus_allowed_list"].strip()
+        if allowed.isdigit() and int(allowed) in cpus:
             counts[task.name] = int(status["nonvoluntary_ctxt_switches"])
     return counts
 
@@ -66,15 +67,16 @@ class Noise:
 
 
 class Watch:
-    """Of a server's process and whatever is started meanwhile, from its making to end()."""
+    """Of a server's process, whose compute threads have these CPUs, and whatever is started meanwhile, from its
+    making to end()."""
 
-    def __init__(self, pid):
-        self.pid = pid
+    def __init__(self, pid, cpus):
+        self.pid, self.cpus = pid, cpus
         self.begin = self.sample()
 
     def sample(self):
         busy, steal = cpu_seconds()
-        return time.monotonic(), busy, steal, process_seconds(self.pid) + children_seconds(), involuntary_switches(self.pid)
+        return time.monotonic(), busy, steal, process_seconds(self.pid) + children_seconds(), involuntary_switches(self.pid, self.cpus)
 
     def end(self):
         end = self.sample()

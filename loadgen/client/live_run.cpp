@@ -13,6 +13,7 @@
 #include "loadgen/result/steadiness.hpp"
 #include "loadgen/workload/distribution.hpp"
 #include "loadgen/workload/toml/setting_check.hpp"
+#include "telemetry/cpu_list.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -143,6 +144,7 @@ class LiveRunner {
     settings.emplace_back("troupe-loadgen", TROUPE_VERSION);
     const auto version = server_version(load_.client.server, load_.client.api_key);
     settings.emplace_back("server version", version.empty() ? "not said" : version);
+    if (!settings_.cpus.empty()) settings.emplace_back("generator on cpus", cpu_list_text(settings_.cpus));
     for (auto& fact : generator_machine()) settings.push_back(std::move(fact));
     run_.result.settings.insert(run_.result.settings.begin(), settings.begin(), settings.end());
   }
@@ -216,6 +218,7 @@ class LiveRunner {
 }  // namespace
 
 LiveRun run_live(const LiveRunSettings& settings, const OnStatus& on_status) {
+  const ThreadOnCpus placed(settings.cpus);
   return LiveRunner(settings, on_status).run();
 }
 

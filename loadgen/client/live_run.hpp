@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "loadgen/client/load_driver.hpp"
 #include "loadgen/client/prompt_writer.hpp"
@@ -25,6 +26,7 @@ struct LiveRunSettings {
   // for kCompletions and conversations of one turn.
   std::optional<TokenRange> prompt_ids;
   std::chrono::milliseconds sample_period{1000};  // of /metrics; 0: none
+  std::vector<std::int32_t> cpus;                 // of the generator, and all that it starts; empty: any
   bool calibrates = true;
   bool counts_completed_only = false;  // in percentiles of latencies
 };

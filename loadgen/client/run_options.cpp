@@ -10,6 +10,7 @@
 #include "loadgen/workload/distribution.hpp"
 #include "loadgen/workload/toml/setting_check.hpp"
 #include "loadgen/workload/toml/table_reader.hpp"
+#include "telemetry/cpu_list.hpp"
 
 namespace troupe::loadgen {
 namespace {
@@ -48,6 +49,8 @@ void check(const RunOptions& options) {
   if (options.insecure && !options.certificate.empty())
     refuse_setting("run.certificate", "none where any certificate will do (insecure)",
                    "'" + options.certificate + "'");
+  if (!options.cpus.empty() && !parse_cpu_list(options.cpus))
+    refuse_setting("run.cpus", "numbers of CPUs such as 0-2,5", "'" + options.cpus + "'");
   if (options.end_prompt_id > 0 && options.first_prompt_id >= options.end_prompt_id)
     refuse_setting("run.first_prompt_id", "less than end_prompt_id, " + std::to_string(options.end_prompt_id),
                    std::to_string(options.first_prompt_id));
@@ -97,6 +100,7 @@ void read_run_options(const toml::table& root, RunOptions& options) {
   reader.read("max_unreachable", options.max_unreachable);
   reader.read("max_error_share", options.max_error_share);
   reader.read("metrics_period_s", options.metrics_period_s);
+  reader.read("cpus", options.cpus);
   reader.read("calibrates", options.calibrates);
   reader.read("first_prompt_id", options.first_prompt_id);
   reader.read("end_prompt_id", options.end_prompt_id);
@@ -111,6 +115,7 @@ LiveRunSettings live_settings(const RunOptions& options, const WorkloadSettings&
   settings.workload = workload;
   settings.seed = options.seed;
   settings.sample_period = seconds_to_milliseconds(options.metrics_period_s);
+  if (!options.cpus.empty()) settings.cpus = *parse_cpu_list(options.cpus);
   settings.calibrates = options.calibrates;
   settings.counts_completed_only = options.percentiles == "completed";
   if (options.end_prompt_id > 0)

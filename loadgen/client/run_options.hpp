@@ -32,6 +32,7 @@ struct RunOptions {
   std::uint32_t max_unreachable = 20;  // in a row, then the run is given up
   double max_error_share = 0.01;
   double metrics_period_s = 1;  // 0: never
+  std::string cpus;             // of the generator, such as "0-2,5"; empty: any
   bool calibrates = true;
   std::uint32_t first_prompt_id = 0;  // both 0: prompts are words
   std::uint32_t end_prompt_id = 0;

@@ -32,6 +32,7 @@ void add_flags(CLI::App& app, ProfileFlags& flags) {
   app.add_option("--url", flags.run.url, "the server, of the same model and options, without other load")
       ->capture_default_str();
   app.add_option("--model", flags.run.model, "its name there (default: the first of /v1/models)");
+  app.add_option("--cpus", flags.run.cpus, "CPUs of this generator, such as 0-2,5 (default: any)");
   app.add_option("--endpoint", flags.endpoint, "chat or completions")->capture_default_str();
   app.add_option("--users", flags.users,
                  "numbers of users to try, 1 among them (default: 1, 4, 16 … as many as run at once)")

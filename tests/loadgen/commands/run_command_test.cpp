@@ -12,6 +12,7 @@
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/result/result_file.hpp"
 #include "loadgen/workload/toml/toml_file.hpp"
+#include "telemetry/cpu_list.hpp"
 #include "tests/loadgen/client/scripted_server.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -211,4 +212,29 @@ TEST_CASE("toml file: what can't be read or parsed is named with its line") {
   const TemporaryDirectory folder;
   CHECK_THROWS_WITH(parse_toml_file(folder.path()), doctest::Contains("can't be read"));
   CHECK_THROWS_WITH(parse_toml_file(folder.write("x.toml", "a = 1\nb = \n")), doctest::Contains("x.toml:2"));
+}
+
+TEST_CASE("run command: the generator runs on the CPUs it is told, and is free of them afterwards") {
+  const ModelServer server;
+  const auto before = troupe::cpus_of_thread();
+  RunOptions options =
+      options_of("[run]\ncpus = \"" + std::to_string(before.back()) + "\"\ncalibrates = false\n");
+  options.url = server.url();
+  WorkloadSettings workload;
+  workload.max_conversations = 20;
+  workload.arrivals.kind = ArrivalSettings::Kind::kConstant;
+  set_mean_rate(workload.arrivals, 200);
+  auto settings = live_settings(options, workload);
+  settings.load.status_period = 1ms;
+  std::vector<std::int32_t> during;
+  const auto run = run_live(settings, [&](const LiveStatus&) { during = troupe::cpus_of_thread(); });
+  CHECK(during == std::vector{before.back()});
+  CHECK(troupe::cpus_of_thread() == before);
+  CHECK(setting(run.result, "generator on cpus") == std::to_string(before.back()));
+}
+
+TEST_CASE("run command: what is no list of CPUs is refused") {
+  const ModelServer server;
+  CHECK_THROWS_WITH(run_with(server, {"--cpus", "1-"}),
+                    "run.cpus: expected numbers of CPUs such as 0-2,5, got '1-'");
 }
