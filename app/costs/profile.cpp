@@ -2,8 +2,10 @@
 #include "app/costs/profile.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <thread>
@@ -14,11 +16,14 @@
 #include "app/costs/page_costs.hpp"
 #include "app/costs/profile_json.hpp"
 #include "app/costs/served_iterations.hpp"
+#include "app/loading/disk_cache.hpp"
 #include "app/loading/hardware.hpp"
 #include "app/loading/model_loading.hpp"
 #include "app/loading/model_set.hpp"
+#include "app/state.hpp"
 #include "app/trace/trace_file.hpp"
 #include "policy/costs/residuals.hpp"
+#include "store/read_time.hpp"
 
 namespace troupe {
 namespace {
@@ -46,6 +51,53 @@ ProfiledServer profiled_server(const ServingSettings& settings, const DeviceDesc
   in_force.max_batch_sequences = std::min(settings.max_batch_sequences, device.num_slots);
   in_force.prefill_chunk = std::min(settings.prefill_chunk, in_force.max_batch_tokens);
   return server;
+}
+
+// Sections of which a simulation knows nothing, but that of their flags that are in serving_table(), and
+// threads that share cores with the computation.
+bool stands_on(const OptionEntry& entry) {
+  if (entry.flag.empty()) return false;
+  const auto settings = serving_table();
+  if (std::any_of(settings.begin(), settings.end(), [&](const auto& s) { return s.flag == entry.flag; }))
+    return false;
+  constexpr std::array<std::string_view, 5> kSections = {"model.", "device.", "worker.", "cuda.", "cache."};
+  return entry.key == "server.io_threads" || entry.key == "server.io_cpus" ||
+         entry.key == "supervisor.actor_threads" ||
+         std::any_of(kSections.begin(), kSections.end(),
+                     [&](std::string_view section) { return entry.key.starts_with(section); });
+}
+
+// As the server takes it where it is left open.
+std::string measured_text(const Options& options, const OptionEntry& entry, const std::string& device) {
+  if (entry.key == "device.kind" && options.device == "auto")
+    return device.starts_with("cuda") ? "cuda" : "cpu";
+  if (entry.key == "worker.count") return std::to_string(std::max<std::uint64_t>(options.num_workers, 1));
+  const std::string text = option_text(options, entry);
+  if (entry.key != "model.dir") return text;
+  const auto path = std::filesystem::path(text).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+std::vector<ProfiledFlag> measured_flags(const Options& options, const std::string& device) {
+  std::vector<ProfiledFlag> flags;
+  for (const OptionEntry& entry : option_table()) {
+    if (!stands_on(entry)) continue;
+    const std::string text = measured_text(options, entry, device);
+    flags.push_back({.name = std::string(entry.flag),
+                     .value = text,
+                     .is_default = text == measured_text(Options{}, entry, device) &&
+                                   (entry.key != "device.kind" || options.device == "auto")});
+  }
+  return flags;
+}
+
+// The disk tier that the server would have, and what a page takes to come from it.
+void measure_disk(const Options& options, const LoadedModel& model, ProfiledServer& server) {
+  const std::uint32_t num_pages = num_disk_pages(options, model);
+  const auto directory = num_pages > 0 ? open_state_directory(options) : nullptr;
+  if (!directory) return;
+  server.disk.per_page = measure_read_time(directory->descriptor(), model.host_pages->page_bytes());
+  server.num_disk_pages = num_pages;
 }
 
 double median_spread(std::vector<CostSample> samples) {
@@ -123,6 +175,7 @@ int run_profile(const ProfileCommand& command) {
   profile.device = model.device_summary;
   profile.hardware = cpu_name() + ", " + std::to_string(std::thread::hardware_concurrency()) + " CPUs";
   profile.measured = present_time();
+  profile.flags = measured_flags(command.options, profile.device);
 
   if (const auto rule = model.served.unfolding())
     return profile_cells(model, *rule, command, std::move(profile));
@@ -134,6 +187,7 @@ int run_profile(const ProfileCommand& command) {
     profile.serving = profiled_server(options.serving, probe.description());
     profile.serving.recompute_cost = costs.recompute;
     profile.serving.load_from_host = costs.host;
+    measure_disk(model.options, model, profile.serving);
     if (command.live.empty())
       samples = probe.measure(command.num_rounds, [&](std::uint32_t round) {
         std::fprintf(stderr, "round %u of %u\n", round, command.num_rounds);

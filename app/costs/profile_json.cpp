@@ -27,10 +27,19 @@ Json serving_json(const ProfiledServer& serving) {
                {"num_host_pages", serving.num_host_pages},
                {"recompute_constant", serving.recompute_cost.constant},
                {"recompute_attention", serving.recompute_cost.attention},
-               {"load_from_host_ns", {serving.load_from_host.fixed, serving.load_from_host.per_page}}};
+               {"load_from_host_ns", {serving.load_from_host.fixed, serving.load_from_host.per_page}},
+               {"num_disk_pages", serving.num_disk_pages},
+               {"disk_ns", {serving.disk.fixed, serving.disk.per_page}}};
   ServingSettings settings = serving.settings;
   for (const auto& setting : serving_table())
     json[profile_name(setting.flag)] = json_of(text_of(setting.field.in(settings), setting.rule()));
+  return json;
+}
+
+Json flags_json(std::span<const ProfiledFlag> flags, bool are_default) {
+  Json json = Json::object();
+  for (const ProfiledFlag& flag : flags)
+    if (flag.is_default == are_default) json[flag.name] = flag.value;
   return json;
 }
 
@@ -93,6 +102,8 @@ std::string profile_json(const CostProfile& profile, std::span<const CostSample>
                {"device", profile.device},
                {"hardware", profile.hardware},
                {"measured", profile.measured},
+               {"flags", flags_json(profile.flags, false)},
+               {"default_flags", flags_json(profile.flags, true)},
                {"serving", serving_json(profile.serving)},
                {"iteration", iteration_json(profile.iteration)},
                {"residuals", profile.residuals},

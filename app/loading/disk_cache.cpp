@@ -20,6 +20,12 @@ constexpr std::uint64_t kMostDiskPages = 1 << 22;
 
 }  // namespace
 
+std::uint32_t num_disk_pages(const Options& options, const LoadedModel& model) {
+  if (!options.serving.keeps_prefixes() || !model.host_pages) return 0;
+  return static_cast<std::uint32_t>(
+      std::min(options.cache_disk_space / model.host_pages->page_bytes(), kMostDiskPages));
+}
+
 std::shared_ptr<DiskTier> open_disk_cache(const Options& options, const LoadedModel& model,
                                           const StateDirectory* directory) {
   if (!options.serving.keeps_prefixes() || options.cache_disk_space == 0 || !directory) return nullptr;
@@ -29,7 +35,7 @@ std::shared_ptr<DiskTier> open_disk_cache(const Options& options, const LoadedMo
     return nullptr;
   }
   const std::uint64_t page_bytes = model.host_pages->page_bytes();
-  const std::uint64_t num_pages = std::min(options.cache_disk_space / page_bytes, kMostDiskPages);
+  const std::uint32_t num_pages = num_disk_pages(options, model);
   if (num_pages == 0) return nullptr;
   try {
     const PageFileContents contents{
@@ -37,14 +43,12 @@ std::shared_ptr<DiskTier> open_disk_cache(const Options& options, const LoadedMo
             model_fingerprint(options.models.front().dir, model.computation, directory->descriptor()),
         .page_size = kKvPageTokens,
         .page_bytes = page_bytes};
-    auto file =
-        std::make_unique<PageFile>(directory->descriptor(), contents, static_cast<std::uint32_t>(num_pages));
+    auto file = std::make_unique<PageFile>(directory->descriptor(), contents, num_pages);
     log(LogLevel::kInfo, "disk tier",
         {{"kv_pages", num_pages},
          {"at_most", shown_bytes(num_pages * page_bytes)},
          {"directory", directory->path().string()}});
-    return std::make_shared<DiskThread>(std::move(file), model.host_pages,
-                                        static_cast<std::uint32_t>(num_pages));
+    return std::make_shared<DiskThread>(std::move(file), model.host_pages, num_pages);
   } catch (const std::exception& error) {
     log(LogLevel::kWarning, "no disk tier", {{"reason", error.what()}});
     return nullptr;

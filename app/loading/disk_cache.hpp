@@ -2,6 +2,7 @@
 // The disk tier that the options ask for.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "actors/disk_tier.hpp"
@@ -9,6 +10,10 @@
 #include "store/state_directory.hpp"
 
 namespace troupe {
+
+// KV pages on the disk, given a directory; 0: the options want none, or there is nothing they could pass
+// through.
+std::uint32_t num_disk_pages(const Options& options, const LoadedModel& model);
 
 // Null if none is wanted, there is no directory for it, or nothing it could pass
 // through: then the log says why. `directory` must outlive the result.

@@ -158,6 +158,15 @@ ProfiledCells cells_from(const nlohmann::json& json, const std::string& where) {
   return cells;
 }
 
+void add_flags(const JsonFields& fields, const nlohmann::json& json, const char* key, bool are_default,
+               std::vector<ProfiledFlag>& flags) {
+  if (!fields.has(key)) return;
+  const std::string where = fields.where() + ": " + key;
+  const JsonFields of_flags(json[key], where);
+  for (const auto& [name, value] : json[key].items())
+    flags.push_back({.name = name, .value = of_flags.text(name.c_str()), .is_default = are_default});
+}
+
 ServingOverheads overheads_from(const nlohmann::json& json, const std::string& where) {
   const JsonFields fields(json, where);
   return {.request = fields.real("request_ns"),
@@ -185,6 +194,8 @@ CostProfile read_cost_profile(const std::filesystem::path& file) {
       .iteration = iteration_from(member(json, "iteration", where), where + ": iteration"),
       .residuals = fields.has("residuals") ? numbers(fields, "residuals") : std::vector<double>{},
       .overheads = overheads_from(member(json, "overheads", where), where + ": overheads")};
+  add_flags(fields, json, "flags", false, profile.flags);
+  add_flags(fields, json, "default_flags", true, profile.flags);
   if (fields.has("cells")) {
     profile.cells = cells_from(member(json, "cells", where), where + ": cells");
     profile.serving.limits.page_capacity = profile.serving.limits.context_length;  // it has no pages

@@ -130,6 +130,13 @@ struct ProfiledCells {
   std::vector<ProfiledCell> types;  // of a chain one, else two
 };
 
+// A flag of the measured server on which its figures stand, and which no simulation changes.
+struct ProfiledFlag {
+  std::string name;   // "--memory"
+  std::string value;  // of "--model" the path's last part
+  bool is_default = false;
+};
+
 struct CostProfile {
   std::string model, device, hardware, measured;  // measured: an ISO date and time
   ProfiledServer serving;
@@ -139,6 +146,7 @@ struct CostProfile {
   std::vector<double> residuals = {};
   ServingOverheads overheads;
   std::optional<ProfiledCells> cells = {};  // with them, `iteration` is the first one's
+  std::vector<ProfiledFlag> flags = {};     // empty: the profile does not say
 };
 
 // The reason why the profile is unusable, or nothing: "iteration.knots: expected ...".

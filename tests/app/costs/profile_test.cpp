@@ -61,6 +61,18 @@ TEST_CASE("profile: what is written can be simulated with, and holds the server'
   CHECK(profile.serving.settings.max_batch_sequences == 8);
   CHECK(profile.serving.settings.max_batch_tokens == 64);
   CHECK(profile.serving.page_size == 32);
+  const auto flag = [&](const char* name) {
+    const auto found = std::find_if(profile.flags.begin(), profile.flags.end(),
+                                    [&](const ProfiledFlag& each) { return each.name == name; });
+    return found == profile.flags.end() ? "not said" : found->value + (found->is_default ? ", default" : "");
+  };
+  CHECK(flag("--device") == "noop");
+  CHECK(flag("--noop-iteration-us") == "300");
+  CHECK(flag("--model") == "demo, default");
+  CHECK(flag("--memory") == "0, default");
+  CHECK(flag("--workers") == "1, default");
+  CHECK(flag("--max-batch-tokens") == "not said");  // a setting, which simulations change
+  CHECK(flag("--port") == "not said");
   CHECK(profile.iteration({.num_tokens = 1, .num_sequences = 1, .num_output_rows = 1}).count() > 100'000);
 }
 
@@ -82,6 +94,29 @@ TEST_CASE("profile: cells of a recurrent network are measured each for itself, w
     CHECK(cell.max_batch <= 16);
     CHECK(cell.cost({.num_tokens = 1, .num_sequences = 1}).count() > 0);
   }
+}
+
+TEST_CASE("profile: a disk tier is measured where the server would have one") {
+  const TemporaryDirectory directory;
+  Options options = noop_options(0);
+  options.device = "cpu";
+  options.memory_bytes = 64 << 20;
+  options.cache_host_memory = 8 << 20;
+  options.serving.max_batch_sequences = 2;
+  options.serving.max_batch_tokens = 32;
+  const auto profiled = [&](const std::string& store) {
+    options.store_directory = store;
+    const auto file = directory.path() / "profile.json";
+    REQUIRE(run_profile({.options = options, .out = file.string(), .num_rounds = 1}) == 0);
+    return loadgen::read_cost_profile(file).serving;
+  };
+  const auto with_disk = profiled((directory.path() / "store").string());
+  CHECK(with_disk.num_host_pages > 0);
+  CHECK(with_disk.num_disk_pages > with_disk.num_host_pages);  // 4 GiB
+  CHECK(with_disk.disk.per_page > 0);
+  const auto without = profiled("none");
+  CHECK(without.num_disk_pages == 0);
+  CHECK(without.disk == LoadCost{});
 }
 
 // Iterations of 1 ms and 10 us a stream, of which one in forty stalls for 4 ms more; one in

@@ -34,6 +34,11 @@ CostProfile full_profile() {
                        .end = 6};
   profile.residuals = {0.75, 1, 1.25};
   profile.serving.load_from_host = {.fixed = 7, .per_page = 8.5};
+  profile.serving.num_host_pages = 10;
+  profile.serving.num_disk_pages = 20;
+  profile.serving.disk = {.fixed = 9, .per_page = 10.5};
+  profile.flags = {{.name = "--device", .value = "cpu", .is_default = true},
+                   {.name = "--memory", .value = "5"}};
   return profile;
 }
 
@@ -77,6 +82,14 @@ TEST_CASE("cost profile file: what troupe profile writes is read as it was") {
   CHECK(read.iteration.per_decode_key == written.iteration.per_decode_key);
   CHECK(read.overheads.iteration_per_sequence == written.overheads.iteration_per_sequence);
   CHECK(read.serving.settings.prefill_chunk == written.serving.settings.prefill_chunk);
+  CHECK(read.serving.num_disk_pages == 20);
+  CHECK(read.serving.disk == written.serving.disk);
+  REQUIRE(read.flags.size() == 2);
+  CHECK(read.flags[0].name == "--memory");
+  CHECK(read.flags[0].value == "5");
+  CHECK_FALSE(read.flags[0].is_default);
+  CHECK(read.flags[1].name == "--device");
+  CHECK(read.flags[1].is_default);
   CHECK(read.serving.limits.page_capacity == 256 * 16);
   CHECK(read.serving.settings.max_queue_time == written.serving.settings.max_queue_time);
   CHECK(profile_json(read, {}) == profile_json(written, {}));
