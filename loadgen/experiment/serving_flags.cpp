@@ -2,11 +2,13 @@
 #include "loadgen/experiment/serving_flags.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <optional>
-#include <set>
 #include <stdexcept>
+#include <string_view>
 
 namespace troupe::loadgen {
 namespace {
@@ -35,7 +37,76 @@ FlagValues unsimulated_flags(const std::vector<std::string>& argv) {
 }
 
 constexpr const char* kWorkers = "--workers";
+constexpr const char* kStore = "--store-directory";
 constexpr std::uint32_t kMostWorkers = 4096;
+
+// Ports, names, limits that no run of ours meets, logs and traces: a request takes as long with any value.
+constexpr std::array<std::string_view, 29> kWithoutCost = {
+    "--host",
+    "--port",
+    "--api-key",
+    "--cors-origins",
+    "--allowed-hosts",
+    "--allow-open-network",
+    "--metrics-port",
+    "--ollama-port",
+    "--page",
+    "--drain-seconds",
+    "--max-body-bytes",
+    "--model-name",
+    "--weights-disk-space",
+    "--cuda-library",
+    kStore,  // but for the disk tier, see below
+    "--store-keep-days",
+    "--max-restarts",
+    "--restart-window-seconds",
+    "--vllm-names",
+    "--log-level",
+    "--log-format",
+    "--log-requests",
+    "--trace-file",
+    "--trace-file-limit",
+    "--trace-sample-ratio",
+    "--trace-keep-slower-than-ms",
+    "--trace-max-iterations-per-second",
+    "--trace-max-queued-spans",
+    "--trace-service-name",
+};
+
+std::string last_part(const std::string& text) {
+  const auto path = std::filesystem::path(text).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+// "96MiB" and "100663296", "yes" and "true" are the same; a switch that stands alone is on.
+bool is_same(const std::string& name, const std::string& asked, const std::string& measured) {
+  if (name == "--model") return last_part(asked) == last_part(measured);
+  if (name == "--device" && asked == "host") return measured == "cpu";
+  if (const auto is_on = parse_bool(measured)) return parse_bool(asked.empty() ? "true" : asked) == is_on;
+  const auto bytes_of = [](const std::string& text) {
+    SettingRule rule;
+    rule.unit = SettingUnit::kBytes;
+    std::uint64_t bytes = 0;
+    const bool is_number = !set_place(&bytes, rule, text);
+    return is_number ? std::optional(bytes) : std::nullopt;
+  };
+  return asked == measured || (bytes_of(asked) && bytes_of(asked) == bytes_of(measured));
+}
+
+bool has_store(const FlagValues& flags) {
+  const auto found = flags.find(kStore);
+  return found != flags.end() && found->second != "none";
+}
+
+[[noreturn]] void refuse(const std::string& flag, const std::string& reason) {
+  throw std::runtime_error(
+      flag + ": " + reason +
+      ", and no simulation changes it: expected a profile measured with the same (`troupe "
+      "profile " +
+      flag + " ...`), or no --profile");
+}
+
+std::string shown(const std::string& value) { return value.empty() ? "none" : "'" + value + "'"; }
 
 }  // namespace
 
@@ -75,27 +146,34 @@ std::uint32_t workers_of(const std::vector<std::string>& argv) {
   return count;
 }
 
-void refuse_unsimulated_differences(const std::vector<std::vector<std::string>>& command_lines,
-                                    bool workers_may_differ) {
-  std::vector<FlagValues> arms;
-  std::set<std::string> names;
-  for (const auto& argv : command_lines) {
-    arms.push_back(unsimulated_flags(argv));
-    if (workers_may_differ) arms.back().erase(kWorkers);
-    for (const auto& [name, value] : arms.back()) names.insert(name);
+void leave_out_unused_disk(const std::vector<std::string>& argv, ProfiledServer& server) {
+  if (!has_store(unsimulated_flags(argv))) server.num_disk_pages = 0;
+}
+
+void refuse_unsimulated_flags(const std::vector<std::string>& argv, const CostProfile& profile,
+                              bool is_of_each_worker) {
+  const FlagValues flags = unsimulated_flags(argv);
+  const auto is_free = [&](const std::string& name) {
+    return std::find(kWithoutCost.begin(), kWithoutCost.end(), name) != kWithoutCost.end() ||
+           (is_of_each_worker && name == kWorkers);
+  };
+  if (has_store(flags) && profile.serving.num_host_pages > 0 && profile.serving.num_disk_pages == 0)
+    refuse(kStore, "the profile was measured without a disk tier, the server has one");
+  for (const auto& [name, value] : flags) {
+    if (is_free(name)) continue;
+    const auto measured =
+        std::find_if(profile.flags.begin(), profile.flags.end(),
+                     [&name = name](const ProfiledFlag& flag) { return flag.name == name; });
+    if (measured == profile.flags.end())
+      refuse(name, "the profile does not say with which it was measured, the server has " + shown(value));
+    if (!is_same(name, value, measured->value))
+      refuse(name,
+             "the profile was measured with " + shown(measured->value) + ", the server has " + shown(value));
   }
-  for (const std::string& name : names) {
-    const auto value_in = [&](const FlagValues& arm) {
-      const auto found = arm.find(name);
-      return found == arm.end() ? std::optional<std::string>() : found->second;
-    };
-    const bool is_alike = std::all_of(arms.begin(), arms.end(), [&](const FlagValues& arm) {
-      return value_in(arm) == value_in(arms.front());
-    });
-    if (!is_alike)
-      throw std::runtime_error("the servers differ in " + name +
-                               ", which a simulation does not know: expected them to differ in flags of "
-                               "scheduling and cache, or no --profile");
+  for (const ProfiledFlag& flag : profile.flags) {
+    if (!flag.is_default && !flags.contains(flag.name) && !is_free(flag.name))
+      refuse(flag.name,
+             "the profile was measured with " + shown(flag.value) + ", the server has its default");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/costs/cost_profile.hpp"
 #include "policy/serving_settings.hpp"
 
 namespace troupe::loadgen {
@@ -16,17 +17,19 @@ void set_serving_flag(const Setting<ServingSettings>& setting, const std::string
                       ServingSettings& settings);
 
 // Takes over the flags of `troupe serve` that are in serving_table(), written
-// "--flag value" or "--flag=value"; all others leave the settings as they were
-// profiled. Throws as set_serving_flag().
+// "--flag value" or "--flag=value". Throws as set_serving_flag().
 void apply_serving_flags(const std::vector<std::string>& argv, ServingSettings& settings);
 
 // The number behind --workers; none: 1. Throws std::runtime_error: it is no number from 1 on.
 std::uint32_t workers_of(const std::vector<std::string>& argv);
 
-// Throws std::runtime_error if the command lines differ in a flag that no simulation
-// knows: the simulated arms would be one and the same server. Workers may differ if the
-// profile is that of each of them, as where each has a device.
-void refuse_unsimulated_differences(const std::vector<std::vector<std::string>>& command_lines,
-                                    bool workers_may_differ);
+// A server of a sweep keeps nothing on the disk unless its flags name a store, whatever was profiled.
+void leave_out_unused_disk(const std::vector<std::string>& argv, ProfiledServer& server);
+
+// Throws std::runtime_error that names the flag: one that no simulation changes is unlike what the
+// profile was measured with, or the profile does not say. is_of_each_worker: the profile is that of each
+// worker, however many there are, as where each has a device.
+void refuse_unsimulated_flags(const std::vector<std::string>& argv, const CostProfile& profile,
+                              bool is_of_each_worker);
 
 }  // namespace troupe::loadgen

@@ -103,10 +103,19 @@ class Sweep {
 
   // Before the first run: what is found later has cost hours.
   void check_simulation() const {
-    std::vector<std::vector<std::string>> command_lines;
-    for (const auto& server : experiment_.servers)
-      if (is_ours(server)) command_lines.push_back(server.argv);
-    refuse_unsimulated_differences(command_lines, settings_.only_simulates);
+    const std::string& endpoint = experiment_.options.endpoint;
+    if (endpoint == "embeddings" || endpoint == "classify")
+      throw std::runtime_error(
+          "run.endpoint: expected chat, completions or responses beside --profile, got '" + endpoint +
+          "', which no simulation plays");
+    for (const auto& server : experiment_.servers) {
+      if (!is_ours(server)) continue;
+      try {
+        refuse_unsimulated_flags(server.argv, *profile_, settings_.only_simulates);
+      } catch (const std::runtime_error& error) {
+        throw std::runtime_error("server '" + server.name + "': " + error.what());
+      }
+    }
   }
 
   // A directory belongs to one experiment: mixed results would pass as one.
@@ -162,6 +171,7 @@ class Sweep {
     plan.kinds = {{.profile = *profile_, .count = workers_of(server_of(cell).argv)}};
     if (plan.kinds.front().count > 1) plan.dispatch = std::nullopt;
     apply_serving_flags(server_of(cell).argv, plan.kinds.front().profile.serving.settings);
+    leave_out_unused_disk(server_of(cell).argv, plan.kinds.front().profile.serving);
     plan.profile_file = settings_.profile.string();
     plan.workload = workload_of(experiment_, cell);
     plan.seed = cell.seed;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/experiment/serving_flags.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 namespace troupe::loadgen {
@@ -123,27 +122,6 @@ TEST_CASE("experiment: the baseline runs once more, as a server of its own, wher
   CHECK(experiment.servers[3].name == "cache off, again");
   CHECK(experiment.servers[3].argv == experiment.servers[0].argv);
   CHECK(cells_of(experiment)[3].directory == "004-cache-off--again-1-seed7");
-}
-
-TEST_CASE("experiment: servers that a simulation could not tell apart are refused") {
-  using Lines = std::vector<std::vector<std::string>>;
-  const auto refusal = [](const Lines& lines) -> std::string {
-    try {
-      refuse_unsimulated_differences(lines, false);
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "";
-  };
-  const std::vector<std::string> base = {"{troupe}", "serve", "--device", "noop", "--max-in-flight", "1"};
-  CHECK(refusal({}) == "");
-  CHECK(refusal({base, {"{troupe}", "serve", "--device=noop", "--separate-prefill"}}) == "");
-  CHECK(
-      contains(refusal({base, {"{troupe}", "serve", "--device", "cpu"}}), "the servers differ in --device"));
-  CHECK(contains(refusal({base, {"{troupe}", "serve"}}), "differ in --device"));
-  CHECK(contains(refusal({{"{troupe}", "--cache-host-memory=0"}, {"{troupe}", "--cache-host-memory=1GiB"}}),
-                 "differ in --cache-host-memory"));
-  CHECK(contains(refusal({{"{troupe}", "--pin-threads"}, {"{troupe}"}}), "differ in --pin-threads"));
 }
 
 TEST_CASE("experiment: users make a closed loop") {

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "app/costs/profile_json.hpp"
 #include "loadgen/experiment/serving_flags.hpp"
@@ -74,6 +77,17 @@ class Place {
   TemporaryDirectory directory_;
 };
 
+// A profile of the server that the experiment names.
+CostProfile noop_profile() {
+  CostProfile profile = plain_profile();
+  profile.flags = {{.name = "--device", .value = "noop"},
+                   {.name = "--model", .value = "demo", .is_default = true},
+                   {.name = "--memory", .value = "0", .is_default = true},
+                   {.name = "--workers", .value = "1", .is_default = true},
+                   {.name = "--pin-threads", .value = "true", .is_default = true}};
+  return profile;
+}
+
 TEST_CASE("sweep: a server that fails is recorded, the others run and are reported") {
   const Place place;
   const auto outcome = place.run(place.settings());
@@ -140,7 +154,7 @@ TEST_CASE("sweep: with a profile each run is simulated too, and stands beside th
   auto settings = place.settings();
   settings.only = "one at a time";
   settings.profile = place.out().parent_path() / "profile.json";
-  place.write("profile.json", profile_json(plain_profile(), {}));
+  place.write("profile.json", profile_json(noop_profile(), {}));
   CHECK(place.run(settings).num_run == 4);
   const auto result = read_result(place.cell("001-one-at-a-time-100-seed1-simulated"));
   CHECK(result.is_simulated);
@@ -162,10 +176,113 @@ TEST_CASE("sweep: with a profile alone no server is started, and servers may dif
   CHECK_THROWS_WITH(place.run(settings), "--only-simulate: expected --profile beside it");
   settings.profile = place.out().parent_path() / "profile.json";
   settings.troupe = "/bin/false";
-  place.write("profile.json", profile_json(plain_profile(), {}));
+  place.write("profile.json", profile_json(noop_profile(), {}));
   CHECK(place.run(settings).num_run == 4);
   CHECK_FALSE(fs::exists(place.cell("001-one-at-a-time-100-seed1")));
   CHECK(setting(read_result(place.cell("002-broken-100-seed1-simulated")), "dispatch") == "affinity");
+}
+
+// A sweep with a profile, of the experiment with `old` replaced. Returns its refusal.
+std::string refusal(const std::string& old, const std::string& replacement) {
+  std::string text = kExperiment;
+  text.replace(text.find(old), old.size(), replacement);
+  const Place place(text);
+  auto settings = place.settings();
+  settings.only = "one at a time";
+  settings.profile = place.out().parent_path() / "profile.json";
+  place.write("profile.json", profile_json(noop_profile(), {}));
+  try {
+    place.run(settings);
+  } catch (const std::exception& error) {
+    CHECK_FALSE(fs::exists(place.out()));
+    return error.what();
+  }
+  return "none";
+}
+
+TEST_CASE("sweep: flags that all servers share and no simulation knows are refused before the first run") {
+  CHECK(refusal("\"--max-batch-sequences\"", "\"--memory\", \"96MiB\", \"--max-batch-sequences\"") ==
+        "server 'one at a time': --memory: the profile was measured with '0', the server has '96MiB', and no "
+        "simulation changes it: expected a profile measured with the same (`troupe profile --memory ...`), "
+        "or no "
+        "--profile");
+  CHECK(refusal("\"noop\"", "\"cpu\"")
+            .starts_with("server 'one at a time': --device: the profile was measured with 'noop', the server "
+                         "has 'cpu'"));
+}
+
+TEST_CASE("sweep: requests of encoders are not simulated as chats") {
+  for (const std::string endpoint : {"embeddings", "classify"})
+    CHECK(refusal("calibrates = false", "endpoint = \"" + endpoint + "\"") ==
+          "run.endpoint: expected chat, completions or responses beside --profile, got '" + endpoint +
+              "', which no simulation plays");
+}
+
+std::string flag_refusal(const std::vector<std::string>& argv, const CostProfile& profile,
+                         bool is_of_each_worker = false) {
+  try {
+    refuse_unsimulated_flags(argv, profile, is_of_each_worker);
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    return text.substr(0, text.find(", and no simulation"));
+  }
+  return "";
+}
+
+TEST_CASE("serving_flags: flags that no simulation changes have to be those of the profile") {
+  const auto profile = noop_profile();
+  const std::vector<std::string> base = {"{troupe}", "serve", "--port", "{port}", "--device", "noop"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return flag_refusal(more, profile);
+  };
+  CHECK(with({}) == "");
+  CHECK(with({"--model", "/elsewhere/models/demo/", "--log-level=debug", "--separate-prefill"}) == "");
+  CHECK(with({"--memory", "0", "--pin-threads"}) == "");
+  CHECK(with({"--model", "models/other"}) ==
+        "--model: the profile was measured with 'demo', the server has 'models/other'");
+  CHECK(with({"--pin-threads", "false"}) ==
+        "--pin-threads: the profile was measured with 'true', the server has 'false'");
+  CHECK(with({"--kv-type=q8"}) ==
+        "--kv-type: the profile does not say with which it was measured, the server has 'q8'");
+  CHECK(flag_refusal({"{troupe}", "serve"}, profile) ==
+        "--device: the profile was measured with 'noop', the server has its default");
+  CHECK(flag_refusal({"{troupe}", "serve", "--memory=1GiB"}, plain_profile()) ==
+        "--memory: the profile does not say with which it was measured, the server has '1GiB'");
+}
+
+TEST_CASE("serving_flags: sizes are the same however they are written") {
+  CostProfile profile;
+  profile.flags = {{.name = "--memory", .value = "100663296"}};
+  CHECK(flag_refusal({"--memory", "96MiB"}, profile) == "");
+  CHECK(flag_refusal({"--memory", "97MiB"}, profile) != "");
+}
+
+TEST_CASE("serving_flags: the disk tier of a profile is simulated where the server keeps a store") {
+  CostProfile profile = noop_profile();
+  profile.serving.num_host_pages = 4;
+  profile.serving.num_disk_pages = 9;
+  const std::vector<std::string> kept = {"--device=noop", "--store-directory", "/tmp/store"};
+  auto server = profile.serving;
+  leave_out_unused_disk(kept, server);
+  CHECK(server.num_disk_pages == 9);
+  for (const auto& argv :
+       {std::vector<std::string>{"--device=noop"}, {"--device=noop", "--store-directory=none"}}) {
+    server = profile.serving;
+    leave_out_unused_disk(argv, server);
+    CHECK(server.num_disk_pages == 0);
+  }
+  CHECK(flag_refusal(kept, profile) == "");
+  profile.serving.num_disk_pages = 0;
+  CHECK(flag_refusal(kept, profile) ==
+        "--store-directory: the profile was measured without a disk tier, the server has one");
+}
+
+TEST_CASE("serving_flags: a profile of each worker is that of any number of them") {
+  const std::vector<std::string> three = {"--device=noop", "--workers", "3"};
+  CHECK(flag_refusal(three, noop_profile(), true) == "");
+  CHECK(flag_refusal(three, noop_profile(), false) ==
+        "--workers: the profile was measured with '1', the server has '3'");
 }
 
 TEST_CASE("serving_flags: the number of workers is read where a server names it") {
