@@ -86,7 +86,7 @@ class LiveRunner {
   }
 
   TurnPrompts make_prompts(const std::vector<RequestClass>& classes) {
-    const PromptWriter writer(settings_.seed);
+    const PromptWriter writer(settings_.prompt_seed.value_or(settings_.seed));
     if (settings_.prompt_ids) {
       const auto range = *settings_.prompt_ids;
       return {.words = {}, .ids = [writer, range](const PlannedConversation& plan, std::size_t turn) {
@@ -100,10 +100,11 @@ class LiveRunner {
     const bool is_measured = !has_trees && needs_synthetic_words(settings_.workload);
     const double tokens_per_word = is_measured ? tokens_per_word_of_server() : 1;
     return {.words =
-                [writer, tokens_per_word, classes](const PlannedConversation& plan, std::size_t turn) {
+                [writer, trees = PromptWriter(settings_.seed), tokens_per_word, classes](
+                    const PlannedConversation& plan, std::size_t turn) {
                   const TreeShape shape = classes.at(plan.request_class).trees;
                   return shape == TreeShape::kNone ? writer.text(plan, turn, tokens_per_word)
-                                                   : writer.tree(plan, turn, shape);
+                                                   : trees.tree(plan, turn, shape);
                 },
             .ids = {}};
   }
@@ -135,6 +136,7 @@ class LiveRunner {
         {"arrivals", arrivals_text(workload.arrivals)}};
     if (load_.num_users > 0) settings.emplace_back(kUsersSetting, std::to_string(load_.num_users));
     settings.emplace_back(kSeedSetting, std::to_string(settings_.seed));
+    if (settings_.prompt_seed) settings.emplace_back("prompt seed", std::to_string(*settings_.prompt_seed));
     if (workload.duration_s > 0) settings.emplace_back("duration", number_text(workload.duration_s) + " s");
     if (workload.max_conversations > 0)
       settings.emplace_back("conversations", "at most " + std::to_string(workload.max_conversations));

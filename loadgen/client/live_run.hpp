@@ -22,6 +22,9 @@ struct LiveRunSettings {
   LoadSettings load;
   WorkloadSettings workload;
   std::uint64_t seed = 1;
+  // The words and ids of made-up prompts, where they are not those of `seed`: the same lengths at the
+  // same times, but nothing that a cache may have.
+  std::optional<std::uint64_t> prompt_seed;
   // Prompts as token ids of this range instead of words: exact lengths. Only
   // for kCompletions and conversations of one turn.
   std::optional<TokenRange> prompt_ids;

@@ -114,6 +114,7 @@ LiveRunSettings live_settings(const RunOptions& options, const WorkloadSettings&
   settings.name = options.name;
   settings.workload = workload;
   settings.seed = options.seed;
+  settings.prompt_seed = options.prompt_seed;
   settings.sample_period = seconds_to_milliseconds(options.metrics_period_s);
   if (!options.cpus.empty()) settings.cpus = *parse_cpu_list(options.cpus);
   settings.calibrates = options.calibrates;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <toml++/toml.h>
@@ -24,6 +25,7 @@ struct RunOptions {
   std::string percentiles = "all";  // of latencies: of all requests, or only of those "completed"
   double temperature = 0;
   std::uint64_t seed = 1;
+  std::optional<std::uint64_t> prompt_seed;  // no key: as LiveRunSettings, set by sweeps
   double warmup_s = 0;
   double cooldown_s = 0;
   double drain_s = 30;

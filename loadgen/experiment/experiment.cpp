@@ -83,6 +83,7 @@ ServerConfiguration read_server(const toml::table& table, const std::string& nam
   reader.read("name", server.name);
   reader.read("argv", server.argv);
   reader.read("url", server.url);
+  reader.read("reset", server.reset);
   const bool has_flags = reader.find("flags") != nullptr;
   reader.read("flags", flags);
   if (const auto* arrivals = reader.find("arrivals")) server.arrivals = read_own_arrivals(*arrivals);
@@ -90,6 +91,8 @@ ServerConfiguration read_server(const toml::table& table, const std::string& nam
   if (file_name_of(server.name).empty()) refuse_at(table.source(), name + ".name: expected a name");
   if (int{has_flags} + int{!server.argv.empty()} + int{!server.url.empty()} != 1)
     refuse_at(table.source(), name + ": expected one of 'flags', 'argv' and 'url'");
+  if (!server.reset.empty() && (server.url.empty() || !server.reset.starts_with('/')))
+    refuse_at(table.source(), name + ".reset: expected a path like /reset_prefix_cache, beside 'url'");
   if (has_flags) {
     server.argv = {"{troupe}", "serve", "--port", "{port}"};
     server.argv.insert(server.argv.end(), flags.begin(), flags.end());

@@ -6,7 +6,8 @@
 //                 not named), baseline_again: the first server once more, as the last
 //                 one, whose difference from itself shows what the machine does
 //   [[server]]    name, and one of: flags (of `troupe serve`), argv, url;
-//                 arrivals, if they are to differ from [arrivals]
+//                 arrivals, if they are to differ from [arrivals]; reset beside url: a path,
+//                 posted to before each run, that empties the caches ("/reset_prefix_cache")
 //   [run] [workload] [arrivals] [[class]]   as for `troupe-loadgen run`
 //
 // In flags and argv, {troupe} is the server's program, {root} the directory that
@@ -29,6 +30,7 @@ struct ServerConfiguration {
   std::string name;
   std::vector<std::string> argv;  // with placeholders; empty: `url` runs already
   std::string url;
+  std::string reset;  // of `url`: the path that is posted to before each run; empty: none
   std::optional<ArrivalSettings> arrivals;
 };
 

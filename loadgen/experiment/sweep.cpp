@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "loadgen/client/http/http_exchange.hpp"
 #include "loadgen/client/live_run.hpp"
 #include "loadgen/client/server/server_process.hpp"
 #include "loadgen/client/status_printer.hpp"
@@ -18,6 +19,7 @@
 #include "loadgen/seconds.hpp"
 #include "loadgen/simulator/cost_profile_file.hpp"
 #include "loadgen/simulator/simulation_plan.hpp"
+#include "loadgen/workload/random_source.hpp"
 #include "telemetry/nearest_name.hpp"
 
 namespace troupe::loadgen {
@@ -49,6 +51,18 @@ std::string command_text(const ServerConfiguration& server) {
   std::string text;
   for (const auto& word : server.argv) text += (text.empty() ? "" : " ") + word;
   return text;
+}
+
+// No run before had it, of this sweep or another.
+std::uint64_t unseen_seed(std::uint64_t seed) {
+  return mixed(seed, static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()));
+}
+
+void reset_caches(const ClientSettings& client, const std::string& path) {
+  const auto reply = http_exchange(client.server, {.path = path, .api_key = client.api_key, .json = "{}"});
+  if (reply.status >= 300)
+    throw std::runtime_error("POST " + client.server.url() + path +
+                             ": expected its caches reset, got status " + std::to_string(reply.status));
 }
 
 // Peers are not simulated.
@@ -201,7 +215,10 @@ class Sweep {
     options.url = server_of(cell).url;
     std::optional<ServerProcess> process;
     if (!server_of(cell).argv.empty()) options.url = start(cell, process);
+    // A server that stays has seen the words of every run before.
+    if (!options.url.empty() && !process) options.prompt_seed = unseen_seed(cell.seed);
     auto live = live_settings(options, workload_of(experiment_, cell));
+    if (const auto& path = server_of(cell).reset; !path.empty()) reset_caches(live.load.client, path);
     live.load.stops_on_signals = true;
     StatusPrinter printer(progress_);
     auto run = run_live(live, [&](const LiveStatus& status) { printer.print(status); });

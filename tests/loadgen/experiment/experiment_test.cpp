@@ -171,6 +171,11 @@ TEST_CASE("experiment: a server is started or there already, and has a name of i
                  "server[2]: expected one of 'flags', 'argv' and 'url'"));
   CHECK(contains(error_of(with("argv =", "url = \"http://x\"\nargv =")),
                  "server[1]: expected one of 'flags', 'argv' and 'url'"));
+  CHECK(read(with("arrivals =", "reset = \"/flush_cache\"\narrivals =")).servers[2].reset == "/flush_cache");
+  CHECK(contains(error_of(with("arrivals =", "reset = \"flush\"\narrivals =")),
+                 "server[2].reset: expected a path like /reset_prefix_cache, beside 'url'"));
+  CHECK(contains(error_of(with("argv =", "reset = \"/flush_cache\"\nargv =")),
+                 "server[1].reset: expected a path"));
   CHECK(contains(error_of(with(":{port}", ":80")), "server[1].argv: expected {port} somewhere"));
   CHECK(contains(error_of(with("name = \"peer\"", "name = \"cache-off\"")), "'cache-off' is there already"));
   CHECK(contains(error_of(with("name = \"peer\"", "")), "server[1].name: expected a name"));

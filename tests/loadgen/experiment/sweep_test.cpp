@@ -13,6 +13,7 @@
 #include "app/costs/profile_json.hpp"
 #include "loadgen/experiment/serving_flags.hpp"
 #include "loadgen/result/result_file.hpp"
+#include "tests/loadgen/client/scripted_server.hpp"
 #include "tests/loadgen/simulator/simulated_traffic.hpp"
 #include "tests/support/file_text.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -21,6 +22,7 @@ namespace troupe::loadgen {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace troupe::test;
 
 constexpr const char* kExperiment = R"(
 [experiment]
@@ -107,9 +109,9 @@ TEST_CASE("sweep: a server that fails is recorded, the others run and are report
   CHECK(setting(result, "experiment") == "small");
   CHECK(result.offered_rate == 100);
 
-  const auto csv = troupe::test::file_text(place.out() / "summary.csv");
+  const auto csv = file_text(place.out() / "summary.csv");
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
-  const auto report = troupe::test::file_text(place.out() / "report.html");
+  const auto report = file_text(place.out() / "report.html");
   CHECK(report.find("A run failed. 002-broken-100-seed1") != std::string::npos);
   CHECK(report.find("<h1>small</h1>") != std::string::npos);
 }
@@ -120,14 +122,14 @@ TEST_CASE("sweep: resumed, it runs only what has no result") {
   settings.only = "one at a time";
   CHECK(place.run(settings).num_run == 2);
   fs::remove(place.cell("001-one-at-a-time-100-seed1") / kResultsFile);
-  const auto kept = troupe::test::file_text(place.cell("003-one-at-a-time-100-seed2") / kResultsFile);
+  const auto kept = file_text(place.cell("003-one-at-a-time-100-seed2") / kResultsFile);
   settings.resumes = true;
   const auto outcome = place.run(settings);
   CHECK(outcome.num_run == 1);
   CHECK(outcome.num_skipped == 1);
   CHECK(outcome.failures.empty());
-  CHECK(troupe::test::file_text(place.cell("003-one-at-a-time-100-seed2") / kResultsFile) == kept);
-  const auto csv = troupe::test::file_text(place.out() / "summary.csv");
+  CHECK(file_text(place.cell("003-one-at-a-time-100-seed2") / kResultsFile) == kept);
+  const auto csv = file_text(place.out() / "summary.csv");
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
 }
 
@@ -160,8 +162,7 @@ TEST_CASE("sweep: with a profile each run is simulated too, and stands beside th
   CHECK(result.is_simulated);
   CHECK(result.records.size() == 20);
   CHECK(setting(result, "server") == "one at a time");
-  CHECK(troupe::test::file_text(place.out() / "report.html").find("one at a time (simulated)") !=
-        std::string::npos);
+  CHECK(file_text(place.out() / "report.html").find("one at a time (simulated)") != std::string::npos);
   settings.resumes = true;
   CHECK(place.run(settings).num_skipped == 4);
 }
@@ -336,6 +337,88 @@ TEST_CASE("serving_flags: a simulation may go beyond what a server allows") {
   CHECK(settings.max_waiting == 1'000'000);
   CHECK(settings.itl_factor == 5000);
   CHECK(settings.keep_free == 0.95);
+}
+
+constexpr const char* kPeer = R"(
+[experiment]
+name = "peer"
+rates = [100, 200]
+seeds = [1]
+
+[[server]]
+name = "there already"
+url = "URL"
+reset = "/reset_prefix_cache"
+
+[[server]]
+name = "the same"
+url = "URL"
+
+[run]
+calibrates = false
+metrics_period_s = 0
+
+[workload]
+max_conversations = 2
+
+[[class]]
+prompt_tokens = 40
+output_tokens = 2
+)";
+
+// Whatever is asked; a chat's answer has two tokens. Resets are answered with the status.
+ScriptedAnswer peer_answer(const ScriptedExchange& request, const std::string& reset_status) {
+  if (request.head.starts_with("GET /v1/models "))
+    return whole_response("200 OK", R"({"data":[{"id":"m"}]})");
+  if (request.head.starts_with("POST /reset_prefix_cache ")) return whole_response(reset_status, "");
+  if (request.head.starts_with("GET ")) return whole_response("404 Not Found", "");
+  if (request.body.find("\"stream\":false") != std::string::npos) return whole_response("200 OK", "{}");
+  return streamed_answer({std::chrono::milliseconds(1), std::chrono::milliseconds(1)});
+}
+
+Place place_of_peer(const ScriptedServer& server) {
+  std::string text = kPeer;
+  const auto url = "http://127.0.0.1:" + std::to_string(server.port());
+  for (auto at = text.find("URL"); at != std::string::npos; at = text.find("URL")) text.replace(at, 3, url);
+  return Place(text);
+}
+
+TEST_CASE("sweep: no run sends a server that stays the words of a run before, however equal the seeds") {
+  ScriptedServer server(
+      [](const ScriptedExchange& request, std::size_t) { return peer_answer(request, "200 OK"); });
+  const Place place = place_of_peer(server);
+  auto settings = place.settings();
+  CHECK(place.run(settings).num_run == 4);
+  settings.out = place.out().parent_path() / "once more";
+  CHECK(place.run(settings).num_run == 4);
+  server.stop();
+  std::set<std::string> bodies;
+  std::size_t num_chats = 0, num_resets = 0, before_chat = 0;
+  for (const auto& exchange : server.exchanges()) {
+    if (exchange->head.starts_with("POST /reset_prefix_cache ")) num_resets += 1;
+    if (exchange->body.find("\"stream\":true") == std::string::npos) continue;
+    num_chats += 1;
+    if (num_resets > 0) before_chat += 1;
+    bodies.insert(exchange->body);
+  }
+  CHECK(num_chats == 16);
+  CHECK(bodies.size() == 16);
+  CHECK(num_resets == 4);  // before each run of the server that asks for it
+  CHECK(before_chat == 16);
+  const auto first = read_result(place.cell("001-there-already-100-seed1"));
+  CHECK(setting(first, "seed") == "1");
+  CHECK(setting(first, "prompt seed") !=
+        setting(read_result(place.cell("003-there-already-200-seed1")), "prompt seed"));
+}
+
+TEST_CASE("sweep: a server that does not reset its caches costs the run") {
+  ScriptedServer server(
+      [](const ScriptedExchange& request, std::size_t) { return peer_answer(request, "404 Not Found"); });
+  const Place place = place_of_peer(server);
+  const auto outcome = place.run(place.settings());
+  CHECK(outcome.num_run == 2);
+  REQUIRE(outcome.failures.size() == 2);
+  CHECK(outcome.failures[0].ends_with("/reset_prefix_cache: expected its caches reset, got status 404"));
 }
 
 TEST_CASE("sweep: placeholders are filled in wherever they stand") {
