@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/simulator/other_hardware.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <stdexcept>
 
@@ -15,6 +17,19 @@ constexpr std::array<Hardware, 4> kKnown = {{
     {.name = "h200", .memory_bandwidth = 4.8e12, .bf16_flops = 989e12, .host_link = 64e9},
     {.name = "l40s", .memory_bandwidth = 0.864e12, .bf16_flops = 362e12, .host_link = 32e9},
 }};
+
+// "cuda:0, NVIDIA H100 80GB HBM3, bf16" names the h100.
+bool names(std::string device, const Hardware& hardware) {
+  std::transform(device.begin(), device.end(), device.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return device.find(hardware.name) != std::string::npos;
+}
+
+void scale(IterationCost& cost, double memory, double compute) {
+  for (double* part : {&cost.fixed, &cost.per_sequence, &cost.per_decode_key}) *part *= memory;
+  for (double* part : {&cost.per_output_row, &cost.per_prefill_pair}) *part *= compute;
+  for (double& slope : cost.slopes) slope *= compute;
+}
 
 std::string factor_text(double factor) {
   char text[32];
@@ -35,13 +50,15 @@ const Hardware& hardware_from_name(std::string_view name) {
 
 OtherHardware on_other_hardware(CostProfile measured, const Hardware& from, const Hardware& to,
                                 std::uint32_t num_devices) {
+  if (!names(measured.device, from))
+    throw std::runtime_error("--measured-on: the profile is of the device '" + measured.device +
+                             "', which is no " + std::string(from.name));
   const double memory = from.memory_bandwidth / to.memory_bandwidth / num_devices;
   const double compute = from.bf16_flops / to.bf16_flops / num_devices;
   const double link = from.host_link / to.host_link / num_devices;
-  IterationCost& cost = measured.iteration;
-  for (double* part : {&cost.fixed, &cost.per_sequence, &cost.per_decode_key}) *part *= memory;
-  for (double* part : {&cost.per_output_row, &cost.per_prefill_pair}) *part *= compute;
-  for (double& slope : cost.slopes) slope *= compute;
+  scale(measured.iteration, memory, compute);
+  if (measured.cells)
+    for (ProfiledCell& cell : measured.cells->types) scale(cell.cost, memory, compute);
   measured.serving.load_from_host.per_page *= link;
   // In nanoseconds where loads have a cost; a price without a unit is not changed by any factor.
   measured.serving.recompute_cost.constant *= compute;

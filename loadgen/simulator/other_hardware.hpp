@@ -28,7 +28,8 @@ struct OtherHardware {
   std::vector<std::string> assumptions;  // sentences, to be shown with each result
 };
 
-// num_devices: so many share each batch evenly. At least 1.
+// num_devices: so many share each batch evenly. At least 1. Throws std::runtime_error: the profile's device
+// is not called `from`.
 OtherHardware on_other_hardware(CostProfile measured, const Hardware& from, const Hardware& to,
                                 std::uint32_t num_devices);
 

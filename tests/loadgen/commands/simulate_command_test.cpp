@@ -39,6 +39,7 @@ TEST_CASE("simulate command: what is said of the server is of the hardware that 
                                      "[arrivals]\nkind = \"constant\"\nrate = 5\n"
                                      "[[class]]\nprompt_tokens = 150\noutput_tokens = 4\n"
                                      "turns = 2\nthink_time_s = 3\n");
+  profile.device = "NVIDIA H100";
   // An a100's link to its host is half as fast as an h100's.
   const auto requests = [&](const std::string& name, double profiled_us, std::vector<std::string> more) {
     profile.serving.load_from_host = {.fixed = 0, .per_page = profiled_us * 1000};
@@ -56,7 +57,9 @@ TEST_CASE("simulate command: what is said of the server is of the hardware that 
 
 TEST_CASE("simulate command: several kinds of workers, losses and a disk") {
   const test::TemporaryDirectory folder;
-  const auto profile = folder.write("profile.json", profile_json(plain_profile(), {}));
+  CostProfile of_h100 = plain_profile();
+  of_h100.device = "NVIDIA H100";
+  const auto profile = folder.write("profile.json", profile_json(of_h100, {}));
   const auto simulate_with = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"--profile", profile, "--prompt-tokens", "8", "--output-tokens", "2", "--rate",
                              "100", "--conversations", "20"});
@@ -72,6 +75,9 @@ TEST_CASE("simulate command: several kinds of workers, losses and a disk") {
                        std::runtime_error);
   CHECK_THROWS_AS(simulate_with({"--dispatch", "affine"}), std::runtime_error);
   CHECK(simulate_with({"--measured-on", "h100", "--what-if", "h200", "--devices", "2"}) == kSuccess);
+  CHECK_THROWS_WITH_AS(simulate_with({"--measured-on", "a100", "--what-if", "h200"}),
+                       "--measured-on: the profile is of the device 'NVIDIA H100', which is no a100",
+                       std::runtime_error);
   CHECK_THROWS_WITH_AS(simulate_with({"--what-if", "h200"}), "--measured-on and --what-if need each other",
                        std::runtime_error);
 }
