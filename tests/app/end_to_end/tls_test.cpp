@@ -179,10 +179,8 @@ TEST_CASE("TLS of a server: without it SIGHUP ends the process, unless whoever s
   CHECK(kept.wait() == 0);
 }
 
-TEST_CASE("TLS of a server: the load generator trusts its certificate, or any if told so") {
-  const TestCertificate certificate("mine");
-  const TlsProcess server(certificate);
-  const TemporaryFile trusted(certificate.pem());
+// Four short requests by https.
+loadgen::LiveRunSettings few_requests(const TlsProcess& server) {
   loadgen::LiveRunSettings settings;
   settings.workload = loadgen::preset("fixed-128-128");
   settings.workload.classes.front().prompt_tokens = loadgen::fixed(8);
@@ -191,17 +189,59 @@ TEST_CASE("TLS of a server: the load generator trusts its certificate, or any if
   settings.workload.max_conversations = 4;
   settings.sample_period = {};
   settings.calibrates = false;
-  auto& address = settings.load.client.server;
-  address.is_https = true;
-  address.port = server.port();
+  settings.load.client.server.is_https = true;
+  settings.load.client.server.port = server.port();
+  return settings;
+}
+
+TEST_CASE("TLS of a server: the load generator trusts its certificate, or any if told so") {
+  const TestCertificate certificate("mine");
+  const TlsProcess server(certificate);
+  const TemporaryFile trusted(certificate.pem());
+  auto settings = few_requests(server);
   CHECK_THROWS_WITH_AS(loadgen::run_live(settings, {}), doctest::Contains("the certificate is not trusted"),
                        loadgen::ServerUnreachable);
   for (const loadgen::ServerTrust& trust : {loadgen::ServerTrust{.certificate_file = trusted.path()},
                                             loadgen::ServerTrust{.is_insecure = true}}) {
-    address.trust = trust;
+    settings.load.client.server.trust = trust;
     const auto run = loadgen::run_live(settings, {});
     CHECK(loadgen::summarize(run.result).total.num_completed == 4);
     CHECK(loadgen::setting(run.result, "server version") != "not said");
     CHECK(!loadgen::setting(run.result, "generator cpu").empty());
+  }
+}
+
+TEST_CASE("TLS of a server: the load generator refuses a certificate of another server, or an expired one") {
+  using std::chrono::hours;
+  CertificateOptions options;
+  std::string reason;
+  SUBCASE("another's") {
+    options.servers = "DNS:elsewhere.example,IP:127.0.0.9";
+    reason = "IP address mismatch";
+  }
+  SUBCASE("expired") {
+    options.begins = hours(-48);
+    options.ends = hours(-24);
+    reason = "certificate has expired";
+  }
+  const TestCertificate certificate("bad", options);
+  const TlsProcess server(certificate);
+  const TemporaryFile trusted(certificate.pem());
+  auto settings = few_requests(server);
+  settings.load.client.server.trust.certificate_file = trusted.path();
+  CHECK_THROWS_WITH_AS(loadgen::run_live(settings, {}),
+                       doctest::Contains(("the certificate is not trusted: " + reason).c_str()),
+                       loadgen::ServerUnreachable);
+  // Connections of requests refuse it themselves, whatever was asked of the server before.
+  const auto source = loadgen::make_source(settings.workload, 1);
+  const loadgen::TurnPrompts prompts{
+      .words = [](const loadgen::PlannedConversation&, std::size_t) { return std::string("hello"); },
+      .ids = {}};
+  const auto run =
+      loadgen::run_load(settings.load, loadgen::request_classes(settings.workload), *source, prompts, {});
+  REQUIRE(run.result.records.size() == 4);
+  for (const auto& record : run.result.records) {
+    CHECK(record.outcome == loadgen::Outcome::kUnreachable);
+    CHECK(has(record.error, reason));
   }
 }
