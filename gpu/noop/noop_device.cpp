@@ -106,10 +106,8 @@ void NoopDevice::set_listener(std::function<void()> listener) {
   listener_ = std::move(listener);
 }
 
-// An iteration begins when the one before has ended, or its batch came, whenever this
-// thread wakes up.
 void NoopDevice::execute() {
-  Clock::time_point free_at;
+  IterationEnds ends;
   std::unique_lock lock(mutex_);
   while (true) {
     is_submitted_.wait(lock, [this] { return stop_ || !queue_.empty(); });
@@ -117,8 +115,8 @@ void NoopDevice::execute() {
     const auto [batch, submitted] = std::move(queue_.front());
     queue_.pop_front();
     const auto cost = settings_.iteration_time + settings_.token_time * batch->num_tokens();
-    free_at = std::max(free_at, submitted) + cost;
-    if (cost.count() > 0 && is_stopped_.wait_until(lock, free_at, [this] { return stop_; })) return;
+    const auto end = ends.next(submitted, cost);
+    if (cost.count() > 0 && is_stopped_.wait_until(lock, end, [this] { return stop_; })) return;
     lock.unlock();
     complete(*batch, cost);
     lock.lock();

@@ -4,6 +4,7 @@
 // batching, everything but compute. Vectors of cells that give some are (1, 0, 0, …).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -40,6 +41,21 @@ struct NoopDeviceSettings {
 // stepped over if any other is left.
 std::int32_t noop_token(const NoopDeviceSettings& settings, const SequenceSlice& slice,
                         std::span<const std::uint32_t> allowed);
+
+// When iterations end that take turns: each begins when the one before has ended, or its batch came,
+// whenever anybody looks.
+class IterationEnds {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  TimePoint next(TimePoint submitted, std::chrono::nanoseconds cost) {
+    last_ = std::max(last_, submitted) + cost;
+    return last_;
+  }
+
+ private:
+  TimePoint last_;
+};
 
 // Threads as in Device.
 class NoopDevice final : public Device {

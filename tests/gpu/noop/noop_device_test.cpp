@@ -80,6 +80,17 @@ TEST_CASE("no-op device: a batch takes the time it was told to") {
   CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds{12});
 }
 
+TEST_CASE("no-op device: iterations that are queued take their time and nothing between them") {
+  using std::chrono::microseconds;
+  const IterationEnds::TimePoint begin{std::chrono::seconds(7)};
+  IterationEnds ends;
+  IterationEnds::TimePoint last;
+  for (int i = 0; i < 100; ++i) last = ends.next(begin + microseconds(i), microseconds(500));
+  CHECK(last == begin + 100 * microseconds(500));
+  // One that comes when nothing runs begins then.
+  CHECK(ends.next(last + microseconds(300), microseconds(500)) == last + microseconds(800));
+}
+
 TEST_CASE("no-op device: a batch without slices completes, and gives no tokens") {
   auto immediate = settings();
   for (const bool is_immediate : {false, true}) {
