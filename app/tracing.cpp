@@ -108,7 +108,7 @@ TracerOptions tracer_options(const Options& options) {
   tracer.keep_slower_than = std::chrono::milliseconds(options.trace_keep_slower_than_ms);
   tracer.max_iterations_per_second = static_cast<std::uint32_t>(options.trace_max_iterations_per_second);
   tracer.writes_old_names = writes_old_genai_names(variable);
-  tracer.captures_content = captures_genai_content(variable);
+  tracer.capture = genai_content_capture(variable);
   tracer.max_recent_requests = options.trace_recent_requests;
   tracer.pipeline.max_queued_spans = options.trace_max_queued_spans;
   return tracer;

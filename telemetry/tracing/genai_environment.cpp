@@ -2,7 +2,6 @@
 #include "telemetry/tracing/genai_environment.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 
@@ -23,20 +22,21 @@ bool writes_old_genai_names(const VariableReader& read) {
   return true;
 }
 
-bool captures_genai_content(const VariableReader& read) {
+ContentCapture genai_content_capture(const VariableReader& read) {
   const std::string name = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
   const std::string value = read(name);
   std::string lower = value;
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  if (lower == "true" || lower == "span_only" || lower == "span_and_event") return true;
-  constexpr std::array<std::string_view, 4> kOff = {"", "false", "no_content", "event_only"};
-  if (std::find(kOff.begin(), kOff.end(), lower) == kOff.end())
+  if (lower == "true" || lower == "span_only") return {.in_attributes = true};
+  if (lower == "event_only") return {.in_event = true};
+  if (lower == "span_and_event") return {.in_attributes = true, .in_event = true};
+  if (!lower.empty() && lower != "false" && lower != "no_content")
     log(LogLevel::kWarning, "prompts and answers are not captured",
         {{"variable", name},
-         {"reason", "expected span_only or no_content, true or false"},
+         {"reason", "expected span_only, event_only, span_and_event or no_content, true or false"},
          {"value", value}});
-  return false;
+  return {};
 }
 
 }  // namespace troupe

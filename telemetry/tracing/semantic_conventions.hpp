@@ -47,6 +47,7 @@ inline constexpr std::string_view kUsageCachedTokens = "gen_ai.usage.cache_read.
 // only where contents are captured
 inline constexpr std::string_view kInputMessages = "gen_ai.input.messages";
 inline constexpr std::string_view kOutputMessages = "gen_ai.output.messages";
+inline constexpr std::string_view kDetailsEvent = "gen_ai.client.inference.operation.details";
 
 inline constexpr std::string_view kChat = "chat";
 inline constexpr std::string_view kTextCompletion = "text_completion";
@@ -81,6 +82,11 @@ inline constexpr std::string_view kBatchCopies = "troupe.batch.copies";
 inline constexpr std::string_view kNetworkSeconds = "troupe.batch.network_seconds";
 inline constexpr std::string_view kNumRunning = "troupe.num_requests_running";
 inline constexpr std::string_view kNumWaiting = "troupe.num_requests_waiting";
+
+inline constexpr std::string_view kReservedTokens = "troupe.reserved_tokens";  // of predict and overrun
+inline constexpr std::string_view kOverrunOutcome = "troupe.overrun.outcome";  // one of the two:
+inline constexpr std::string_view kGrown = "grown";
+inline constexpr std::string_view kGaveWay = "gave_way";  // preempted follows
 
 // ours: spans within a request, in the order in which they come
 inline constexpr std::string_view kEncode = "encode";

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "telemetry/tracing/genai_environment.hpp"
 #include "telemetry/tracing/recent_spans.hpp"
 #include "telemetry/tracing/span_pipeline.hpp"
 
@@ -29,7 +30,7 @@ struct TracerOptions {
   // Beside today's names of OpenTelemetry's GenAI conventions those that they replaced.
   bool writes_old_names = true;
   // Prompts and answers in the spans of requests; else they are nowhere in them.
-  bool captures_content = false;
+  ContentCapture capture = {};
   // Requests whose spans stay in memory, sampled or not, without contents; 0: none.
   std::size_t max_recent_requests = 0;
   SpanPipelineOptions pipeline = {};
@@ -63,7 +64,7 @@ class Tracer {
   // In place of TracerOptions' from now on; what is decided stays.
   void keep(double sample_ratio, std::chrono::nanoseconds keep_slower_than);
   bool writes_old_names() const { return options_.writes_old_names; }
-  bool captures_content() const { return options_.captures_content; }
+  ContentCapture content_capture() const { return options_.capture; }
   // 0 where no destination takes them.
   std::uint32_t max_iterations_per_second() const;
   TraceContext next_root();

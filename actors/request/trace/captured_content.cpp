@@ -42,9 +42,23 @@ json call_json(const ToolCall& call, std::size_t& left) {
   return part;
 }
 
+// A tool's answer to a call.
+json response_json(const ChatMessage& message, std::size_t& left) {
+  json part = {{"type", "tool_call_response"}};
+  part["id"] = take(message.tool_call_id, left);
+  part["response"] = take(message.content, left);
+  return part;
+}
+
 json message_json(const ChatMessage& message, std::size_t& left) {
   json parts = json::array();
   const std::string_view role = take(message.role, left);
+  if (message.role == "tool") {
+    if (take_frame(left)) parts.push_back(response_json(message, left));
+    return {{"role", role}, {"parts", std::move(parts)}};
+  }
+  if (!message.reasoning.empty() && take_frame(left))
+    parts.push_back({{"type", "reasoning"}, {"content", take(message.reasoning, left)}});
   if (!message.content.empty()) parts.push_back(text_part(take(message.content, left)));
   for (const ToolCall& call : message.tool_calls) {
     if (!take_frame(left)) break;

@@ -94,6 +94,25 @@ void add_content(std::vector<SpanAttribute>& attributes, const RequestTrace& tra
   attributes.push_back({semconv::kOutputMessages, output_messages(trace.answer(), name)});
 }
 
+// Prompt and answer, with what says whose they are: kept apart from the span's attributes.
+SpanEvent details_event(const RequestTrace& trace, std::string_view model) {
+  SpanEvent event{.name = semconv::kDetailsEvent,
+                  .unix_nanoseconds = trace.tracer()->unix_nanoseconds(trace.ended())};
+  event.attributes.push_back({semconv::kOperationName, text(operation_of(trace.request()))});
+  event.attributes.push_back({semconv::kRequestModel, text(model)});
+  event.attributes.push_back({semconv::kResponseId, trace.request().id});
+  add_content(event.attributes, trace);
+  return event;
+}
+
+SpanEvent span_event(const RequestTrace& trace, const EventRecord& record) {
+  SpanEvent event{.name = record.name, .unix_nanoseconds = trace.tracer()->unix_nanoseconds(record.time)};
+  if (record.reserved_tokens)
+    event.attributes.push_back({semconv::kReservedTokens, integer(*record.reserved_tokens)});
+  if (!record.outcome.empty()) event.attributes.push_back({semconv::kOverrunOutcome, text(record.outcome)});
+  return event;
+}
+
 Span root_span(const RequestTrace& trace, std::string_view model) {
   const GenerationRequest& request = trace.request();
   Span root;
@@ -106,11 +125,11 @@ Span root_span(const RequestTrace& trace, std::string_view model) {
   root.end_unix_nanoseconds = trace.tracer()->unix_nanoseconds(trace.ended());
   add_request(root.attributes, trace, model);
   add_response(root.attributes, trace, model);
-  if (trace.tracer()->captures_content()) add_content(root.attributes, trace);
+  const ContentCapture capture = trace.tracer()->content_capture();
+  if (capture.in_attributes) add_content(root.attributes, trace);
   add_http(root.attributes, trace);
-  for (const EventRecord& event : trace.events())
-    root.events.push_back(
-        {.name = event.name, .unix_nanoseconds = trace.tracer()->unix_nanoseconds(event.time)});
+  for (const EventRecord& event : trace.events()) root.events.push_back(span_event(trace, event));
+  if (capture.in_event) root.events.push_back(details_event(trace, model));
   root.num_dropped_events = trace.num_dropped_events();
   if (has_failed(trace)) {
     root.status = SpanStatus::kError;

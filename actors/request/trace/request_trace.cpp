@@ -58,8 +58,8 @@ void RequestTrace::take_started(const SequenceStarted& message) {
   if (phase_ == RequestPhase::kSuspended) enter(RequestPhase::kQueue, message.queued);
   if (stopped_) {
     run_ += 1;
-    note(*stopped_ == StopReason::kWorkerLost ? semconv::kRestartedEvent : semconv::kResumedEvent,
-         message.started);
+    const bool was_lost = *stopped_ == StopReason::kWorkerLost;
+    note({.name = was_lost ? semconv::kRestartedEvent : semconv::kResumedEvent, .time = message.started});
     stopped_.reset();
   }
   enter(RequestPhase::kAdmit, message.asked);
@@ -77,24 +77,30 @@ void RequestTrace::take_started(const SequenceStarted& message) {
 
 void RequestTrace::take_stopped(const SequenceStopped& message) {
   stopped_ = message.reason;
-  note(event_of(message.reason), message.time);
+  note({.name = event_of(message.reason), .time = message.time});
   enter(message.is_paused ? RequestPhase::kSuspended : RequestPhase::kQueue, message.time);
 }
 
 void RequestTrace::take_reservation(const ReservationChanged& message) {
-  const bool is_forecast = message.cause == ReservationChanged::Cause::kForecast;
-  note(is_forecast ? semconv::kPredictEvent : semconv::kOverrunEvent, message.time);
+  using Cause = ReservationChanged::Cause;
+  const bool is_forecast = message.cause == Cause::kForecast;
+  note({.name = is_forecast ? semconv::kPredictEvent : semconv::kOverrunEvent,
+        .time = message.time,
+        .reserved_tokens = message.num_tokens,
+        .outcome = is_forecast                      ? std::string_view()
+                   : message.cause == Cause::kGrown ? semconv::kGrown
+                                                    : semconv::kGaveWay});
 }
 
 void RequestTrace::begin_decoding(TimePoint now) {
   enter(RequestPhase::kDecode, now);
   if (first_token_) return;
   first_token_ = now;
-  note(semconv::kFirstTokenEvent, now);
+  note({.name = semconv::kFirstTokenEvent, .time = now});
 }
 
 void RequestTrace::take_text(std::string_view text) {
-  if (tracer_ == nullptr || !tracer_->captures_content()) return;
+  if (tracer_ == nullptr || !tracer_->content_capture().is_on()) return;
   answer_ += text.substr(0, kMaxCapturedBytes - std::min(answer_.size(), kMaxCapturedBytes));
 }
 
@@ -122,10 +128,10 @@ void RequestTrace::enter(RequestPhase phase, TimePoint time) {
   phase_start_batches_ = batches_;
 }
 
-void RequestTrace::note(std::string_view event, TimePoint time) {
+void RequestTrace::note(EventRecord event) {
   if (tracer_ == nullptr) return;
   if (events_.size() < kMaxEvents) {
-    events_.push_back({.name = event, .time = time});
+    events_.push_back(event);
   } else {
     num_dropped_events_ += 1;
   }

@@ -50,6 +50,9 @@ struct PhaseRecord {
 struct EventRecord {
   std::string_view name;
   std::chrono::steady_clock::time_point time;
+  // A changed reservation's: tokens of its answer, and the outcome of an overrun (else empty).
+  std::optional<std::uint32_t> reserved_tokens = {};
+  std::string_view outcome = {};
 };
 
 struct RequestOutcome {
@@ -107,7 +110,7 @@ class RequestTrace {
  private:
   void enter(RequestPhase phase, TimePoint time);
   void begin_decoding(TimePoint now);
-  void note(std::string_view event, TimePoint time);
+  void note(EventRecord event);
 
   std::shared_ptr<const GenerationRequest> request_;
   Tracer* tracer_;

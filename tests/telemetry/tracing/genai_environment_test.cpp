@@ -14,8 +14,8 @@ VariableReader with(const std::string& name, const std::string& value) {
   return [=](const std::string& asked) { return asked == name ? value : std::string(); };
 }
 
-bool captures(const std::string& value) {
-  return captures_genai_content(with("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value));
+ContentCapture captured(const std::string& value) {
+  return genai_content_capture(with("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value));
 }
 
 bool writes_old(const std::string& value) {
@@ -31,19 +31,22 @@ TEST_CASE("genai environment: old names go where the latest alone are opted in, 
 }
 
 TEST_CASE("genai environment: contents are captured only where a variable says so") {
-  for (const char* off : {"", "false", "False", "no_content", "NO_CONTENT", "event_only"})
-    CHECK_FALSE(captures(off));
-  for (const char* on : {"true", "True", "span_only", "SPAN_AND_EVENT"}) CHECK(captures(on));
+  for (const char* off : {"", "false", "False", "no_content", "NO_CONTENT"})
+    CHECK_FALSE(captured(off).is_on());
+  for (const char* on : {"true", "True", "span_only"})
+    CHECK(captured(on) == ContentCapture{.in_attributes = true});
+  CHECK(captured("event_only") == ContentCapture{.in_event = true});
+  CHECK(captured("SPAN_AND_EVENT") == ContentCapture{.in_attributes = true, .in_event = true});
 }
 
 TEST_CASE("genai environment: a value that is none of the conventions' is warned of and captures nothing") {
   for (const char* wrong : {"yes", "1"}) {
-    const auto lines = test::logged_by(LogFormat::kText, [&] { CHECK_FALSE(captures(wrong)); });
+    const auto lines = test::logged_by(LogFormat::kText, [&] { CHECK_FALSE(captured(wrong).is_on()); });
     REQUIRE(lines.size() == 1);
     CHECK(lines[0].find("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT") != std::string::npos);
     CHECK(lines[0].find("value=" + std::string(wrong)) != std::string::npos);
   }
-  CHECK(test::logged_by(LogFormat::kText, [] { captures("event_only"); }).empty());
+  CHECK(test::logged_by(LogFormat::kText, [] { captured("event_only"); }).empty());
 }
 
 }  // namespace

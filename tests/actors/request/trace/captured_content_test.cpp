@@ -36,6 +36,28 @@ TEST_CASE("captured content: a chat is its messages, with the calls of tools") {
   CHECK(messages[1].at("parts").at(0).at("arguments") == R"({"city":"Ulm"})");
 }
 
+TEST_CASE("captured content: a tool's answer names its call, and thoughts come before what is said") {
+  ChatMessage thinking{.role = "assistant", .content = "No."};
+  thinking.reasoning = "It is dry.";
+  ChatMessage result{.role = "tool", .content = "dry, 21 degrees"};
+  result.tool_call_id = "call-1";
+  const json messages = input_of({.messages = {result, thinking}});
+  CHECK(messages == json::parse(R"([
+      {"role":"tool","parts":[{"type":"tool_call_response","id":"call-1","response":"dry, 21 degrees"}]},
+      {"role":"assistant","parts":[{"type":"reasoning","content":"It is dry."},{"type":"text","content":"No."}]}])"));
+}
+
+TEST_CASE("captured content: results of tools and thoughts are within the bound too") {
+  const std::string long_text(kMaxCapturedBytes, 'x');
+  ChatMessage result{.role = "tool", .content = long_text}, thinking{.role = "assistant"};
+  result.tool_call_id = long_text;
+  thinking.reasoning = long_text;
+  CHECK(num_captured_bytes({.messages = {result, result}}) <= kMaxCapturedBytes);
+  CHECK(num_captured_bytes({.messages = {thinking, thinking}}) <= kMaxCapturedBytes);
+  CHECK(num_captured_bytes({.messages = std::vector<ChatMessage>(10'000, ChatMessage{.role = "tool"})}) <=
+        kMaxCapturedBytes);
+}
+
 TEST_CASE("captured content: a long chat keeps its end") {
   const std::string half(kMaxCapturedBytes / 2, 'x');
   const json messages = input_of({.messages = {{.role = "system", .content = "first"},

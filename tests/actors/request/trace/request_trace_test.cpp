@@ -162,9 +162,37 @@ TEST_CASE("request trace: the provider has its old name too, unless only today's
   }
 }
 
-TEST_CASE("request trace: prompt and answer are in it only where contents are captured") {
-  for (const bool captures : {false, true}) {
-    TracedWorld traced(sim::small_settings(), {.captures_content = captures});
+// A letters' request and its answer, as the conventions write them.
+constexpr const char* kAsked = R"([{"parts":[{"content":"hidden","type":"text"}],"role":"user"}])";
+std::string answered(const std::string& answer) {
+  return R"([{"finish_reason":"length","parts":[{"content":")" + answer +
+         R"(","type":"text"}],"role":"assistant"}])";
+}
+
+void check_content(const std::vector<SpanAttribute>& attributes, const std::string& answer, bool is_there) {
+  const auto value_of = [&](std::string_view key) -> std::string {
+    for (const auto& attribute : attributes)
+      if (attribute.key == key) return std::get<std::string>(attribute.value);
+    return "";
+  };
+  CHECK(value_of("gen_ai.input.messages") == (is_there ? kAsked : ""));
+  CHECK(value_of("gen_ai.output.messages") == (is_there ? answered(answer) : ""));
+  if (is_there) return;
+  for (const auto& attribute : attributes) {
+    const auto* text = std::get_if<std::string>(&attribute.value);
+    CHECK_FALSE(
+        (text && (text->find("hidden") != std::string::npos || text->find(answer) != std::string::npos)));
+  }
+}
+
+TEST_CASE(
+    "request trace: prompt and answer are in it only where contents are captured, and where that says") {
+  for (const ContentCapture capture :
+       {ContentCapture{}, ContentCapture{.in_attributes = true}, ContentCapture{.in_event = true},
+        ContentCapture{.in_attributes = true, .in_event = true}}) {
+    CAPTURE(capture.in_attributes);
+    CAPTURE(capture.in_event);
+    TracedWorld traced(sim::small_settings(), {.capture = capture});
     const auto client = submit(traced.world(), letters("hidden", 5));
     REQUIRE(traced.world().run());
     const std::string answer = client->text();
@@ -172,20 +200,12 @@ TEST_CASE("request trace: prompt and answer are in it only where contents are ca
     const auto requests = traced.requests();
     REQUIRE(requests.size() == 1);
     const Span& root = requests[0]->front();
-    if (captures) {
-      CHECK(attribute<std::string>(root, "gen_ai.input.messages") ==
-            R"([{"parts":[{"content":"hidden","type":"text"}],"role":"user"}])");
-      CHECK(attribute<std::string>(root, "gen_ai.output.messages") ==
-            R"([{"finish_reason":"length","parts":[{"content":")" + answer +
-                R"(","type":"text"}],"role":"assistant"}])");
-      continue;
-    }
-    for (const Span& span : *requests[0])
-      for (const auto& attribute : span.attributes) {
-        const auto* text = std::get_if<std::string>(&attribute.value);
-        CHECK_FALSE(
-            (text && (text->find("hidden") != std::string::npos || text->find(answer) != std::string::npos)));
-      }
+    check_content(root.attributes, answer, capture.in_attributes);
+    for (std::size_t i = 1; i < requests[0]->size(); ++i)
+      check_content((*requests[0])[i].attributes, answer, false);
+    CHECK(root.events.size() == (capture.in_event ? 2 : 1));
+    for (const SpanEvent& event : root.events)
+      check_content(event.attributes, answer, event.name == "gen_ai.client.inference.operation.details");
   }
 }
 
@@ -252,6 +272,76 @@ TEST_CASE("request trace: preempted requests say when and how often, and are tol
     num_events += static_cast<double>(preempted);
   }
   CHECK(num_events == num_preemptions);
+}
+
+std::vector<SpanEvent> events_named(const SpanTree& tree, std::string_view name) {
+  std::vector<SpanEvent> found;
+  for (const auto& event : tree->front().events)
+    if (event.name == name) found.push_back(event);
+  return found;
+}
+
+template <class Value>
+Value attribute(const SpanEvent& event, std::string_view key) {
+  Span span;
+  span.attributes = event.attributes;
+  return attribute<Value>(span, key);
+}
+
+TEST_CASE("request trace: a forecast says how much is set aside, an overrun that it grew") {
+  auto settings = sim::small_settings();
+  settings.options.serving.reservation = ReservationPolicy::kPredicted;
+  TracedWorld traced(settings);
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    submit(traced.world(), letters("prompt " + std::to_string(i), 4, i));
+    REQUIRE(traced.world().run());
+  }
+  submit(traced.world(), letters("prompt", 30, 99));  // longer than any before
+  REQUIRE(traced.world().run());
+  const auto requests = traced.requests();
+  REQUIRE(requests.size() == 13);
+  for (const auto& tree : requests) {
+    const auto predicted = events_named(tree, "predict");
+    REQUIRE(predicted.size() == 1);
+    CHECK(attribute<std::int64_t>(predicted[0], "troupe.reserved_tokens") > 0);
+  }
+  const SpanTree& last = requests.back();
+  check_times(last);
+  const auto foreseen = attribute<std::int64_t>(events_named(last, "predict")[0], "troupe.reserved_tokens");
+  CHECK(foreseen < 30);
+  const auto overruns = events_named(last, "overrun");
+  REQUIRE_FALSE(overruns.empty());
+  std::int64_t before = foreseen;
+  for (const auto& overrun : overruns) {
+    CHECK(attribute<std::string>(overrun, "troupe.overrun.outcome") == "grown");
+    CHECK(attribute<std::int64_t>(overrun, "troupe.reserved_tokens") > before);
+    before = attribute<std::int64_t>(overrun, "troupe.reserved_tokens");
+  }
+  CHECK(before >= 30);
+}
+
+TEST_CASE("request trace: an overrun for which there is no room gives way, and is preempted") {
+  auto settings = sim::small_settings();
+  settings.options.serving.reservation = ReservationPolicy::kPredicted;
+  settings.device.description.num_pages = 12;  // 48 tokens: not room for all
+  TracedWorld traced(settings);
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    submit(traced.world(), letters("prompt " + std::to_string(i), 4, i));
+    REQUIRE(traced.world().run());
+  }
+  for (std::uint64_t i = 0; i < 4; ++i) submit(traced.world(), letters("prompt", 30, 50 + i));
+  REQUIRE(traced.world().run());
+  std::size_t gave_way = 0;
+  for (const auto& tree : traced.requests()) {
+    for (std::size_t i = 0; i + 1 < tree->front().events.size(); ++i) {
+      const SpanEvent& event = tree->front().events[i];
+      if (event.name != "overrun" || attribute<std::string>(event, "troupe.overrun.outcome") != "gave_way")
+        continue;
+      CHECK(tree->front().events[i + 1].name == "preempted");
+      gave_way += 1;
+    }
+  }
+  CHECK(gave_way > 0);
 }
 
 TEST_CASE("request trace: a client that does not read suspends it, until it does") {
