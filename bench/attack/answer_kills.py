@@ -364,6 +364,8 @@ class Attack:
 
     def judge(self, report, num_late, num_journals):
         report.note("kill -9", ", ".join(f"{count:,} {what}" for what, count in self.counts.items()))
+        for when in ("before a first token", "in mid-answer"):
+            report.check(f"kills {when}", self.counts[when], self.counts[when] > 0, "1 at least")
         hit = [answer.num_kills for answer in self.finished if answer.num_kills]
         report.note("answers", f"{len(self.finished):,}; {len(hit):,} of them hit, by up to {max(hit, default=0)}")
         for path, number in collections.Counter(answer.question.kind for answer in self.finished).items():
