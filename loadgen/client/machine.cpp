@@ -3,9 +3,11 @@
 
 #include <sys/utsname.h>
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -28,6 +30,20 @@ std::string kernel() {
   return ::uname(&names) == 0 ? std::string(names.sysname) + " " + names.release : "unknown";
 }
 
+// Empty: there is none.
+std::string text_field(const ServerAddress& server, std::string_view api_key, const char* path,
+                       const char* field) {
+  try {
+    const auto reply = http_exchange(server, {.path = path, .api_key = api_key, .json = {}});
+    const auto json = nlohmann::json::parse(reply.body, nullptr, false);
+    if (reply.status != 200 || !json.is_object()) return {};
+    const auto found = json.find(field);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+  } catch (const ServerUnreachable&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 NamedTexts generator_machine() {
@@ -45,15 +61,12 @@ std::string load_average() {
 }
 
 std::string server_version(const ServerAddress& server, std::string_view api_key) {
-  try {
-    const auto reply = http_exchange(server, {.path = "/version", .api_key = api_key, .json = {}});
-    const auto json = nlohmann::json::parse(reply.body, nullptr, false);
-    if (reply.status != 200 || !json.is_object()) return {};
-    const auto version = json.find("version");
-    return version != json.end() && version->is_string() ? version->get<std::string>() : "";
-  } catch (const ServerUnreachable&) {
-    return {};
-  }
+  // Ours and vLLM, Ollama, llama.cpp.
+  constexpr std::array<std::pair<const char*, const char*>, 3> kPlaces = {
+      {{"/version", "version"}, {"/api/version", "version"}, {"/props", "build_info"}}};
+  for (const auto& [path, field] : kPlaces)
+    if (auto version = text_field(server, api_key, path, field); !version.empty()) return version;
+  return {};
 }
 
 }  // namespace troupe::loadgen

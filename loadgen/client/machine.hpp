@@ -18,7 +18,7 @@ using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 NamedTexts generator_machine();
 // Mean number of processes that wanted a CPU in the last minute: "0.31"; empty: unknown.
 std::string load_average();
-// "1.4.0", as GET /version says it; empty: the server does not.
+// "1.4.0", as GET /version says it, /api/version (Ollama) or /props (llama.cpp); empty: none does.
 std::string server_version(const ServerAddress& server, std::string_view api_key);
 
 }  // namespace troupe::loadgen

@@ -9,6 +9,7 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "loadgen/client/http/http_exchange.hpp"
+#include "loadgen/client/machine.hpp"
 #include "loadgen/client/server/server_sampler.hpp"
 #include "tests/loadgen/client/scripted_server.hpp"
 #include "tests/support/eventually.hpp"
@@ -122,6 +123,19 @@ TEST_CASE("server check: the model is the wanted one, or the first, or the error
     PathServer strange({{"/v1/models", ok(wrong)}});
     CHECK_THROWS_WITH(find_model(strange.address(), "", ""), doctest::Contains("expected a list of models"));
   }
+}
+
+TEST_CASE("server check: versions of ours, vLLM, Ollama and llama.cpp, each where it has it") {
+  const auto version_with = [](std::map<std::string, ScriptedAnswer> answers) {
+    PathServer server(std::move(answers));
+    return server_version(server.address(), "");
+  };
+  CHECK(version_with({{"/version", ok(R"({"version":"0.11.0"})")}}) == "0.11.0");
+  CHECK(version_with({{"/api/version", ok(R"({"version":"0.12.3"})")}}) == "0.12.3");
+  CHECK(version_with({{"/props", ok(R"({"total_slots":4,"build_info":"b6100-a1b2c3d"})")}}) ==
+        "b6100-a1b2c3d");
+  CHECK(version_with({{"/version", ok("1.0")}, {"/props", ok(R"({"build_info":7})")}}) == "");
+  CHECK(version_with({}) == "");
 }
 
 TEST_CASE("server check: tokens a word come from usage, without what a template adds") {
