@@ -28,6 +28,12 @@ double markov_rate(const std::vector<MarkovState>& states) {
   return duration_s > 0 ? count / duration_s : 0;
 }
 
+// Nullptr: it has times.
+const char* format_without_times(const TraceSettings& trace) {
+  if (trace.format == TraceSettings::Format::kShareGpt) return "sharegpt";
+  return trace.format == TraceSettings::Format::kAgents ? "agents" : nullptr;
+}
+
 void check_prefix(const PrefixSettings& prefix, const std::string& key) {
   if (prefix.count == 0) return;
   expect_at_least(key + ".tokens", 1, prefix.tokens);
@@ -44,7 +50,7 @@ void check_trace(const TraceSettings& trace, const std::string& key) {
                    number_text(trace.until_s));
   expect_above_zero(key + ".length_factor", trace.length_factor);
   const bool has_window = trace.from_s > 0 || !std::isinf(trace.until_s);
-  if (trace.format == TraceSettings::Format::kShareGpt && has_window)
+  if (format_without_times(trace) != nullptr && has_window)
     refuse_setting(key + ".from_s", "no window of time, as this format has no times", "one");
   if (trace.max_context_tokens == 1) refuse_setting(key + ".max_context_tokens", "0 or at least 2", "1");
 }
@@ -64,6 +70,7 @@ void check_class(const ClassSettings& settings, const std::string& key) {
   switch (settings.content) {
     case Content::kSynthetic:
       check(settings.prompt_tokens, key + ".prompt_tokens");
+      if (settings.first_prompt_tokens) check(*settings.first_prompt_tokens, key + ".first_prompt_tokens");
       check(settings.output_tokens, key + ".output_tokens");
       if (settings.output_ratio) check(*settings.output_ratio, key + ".output_ratio");
       check(settings.num_turns, key + ".turns");
@@ -80,8 +87,9 @@ void check_trace_times(const WorkloadSettings& settings) {
   const auto& first = settings.classes.front();
   if (settings.classes.size() != 1 || first.content != Content::kTrace)
     refuse_setting("arrivals.kind", "times_s with \"replay\", or one class with a trace", "neither");
-  if (first.trace.format == TraceSettings::Format::kShareGpt)
-    refuse_setting("arrivals.kind", "a trace with times for \"replay\"", "one without, \"sharegpt\"");
+  if (const char* format = format_without_times(first.trace))
+    refuse_setting("arrivals.kind", "a trace with times for \"replay\"",
+                   "one without, \"" + std::string(format) + "\"");
   if (first.repeats) refuse_setting("class[0].repeats", "false where the trace's times are replayed", "true");
 }
 

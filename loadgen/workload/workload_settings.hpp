@@ -87,7 +87,7 @@ struct PrefixSettings {
 };
 
 struct TraceSettings {
-  enum class Format : std::uint8_t { kAzure, kMooncake, kBurstGpt, kShareGpt, kPlan };
+  enum class Format : std::uint8_t { kAzure, kMooncake, kBurstGpt, kShareGpt, kAgents, kPlan };
 
   std::string file;
   Format format = Format::kAzure;
@@ -97,7 +97,7 @@ struct TraceSettings {
   std::uint64_t max_conversations = 0;   // 0: all
   double length_factor = 1;              // for prompts and answers
   std::uint32_t max_context_tokens = 0;  // conversations beyond are shrunk to fit; 0: any
-  bool keeps_text = true;                // kShareGpt, kPlan: send what was said, not as much
+  bool keeps_text = true;                // kShareGpt, kAgents, kPlan: send what was said, not as much
   bool only_usual_lengths = false;       // kShareGpt: vLLM's is_valid_sequence
 };
 
@@ -114,8 +114,9 @@ struct ClassSettings {
   double share = 1;  // of the conversations, in proportion to the others'
   Content content = Content::kSynthetic;
   // kSynthetic
-  DistributionSettings prompt_tokens = fixed(128);  // of each turn, without prefix and history
-  DistributionSettings output_tokens = fixed(128);  // 0: until the model ends
+  DistributionSettings prompt_tokens = fixed(128);          // of each turn, without prefix and history
+  std::optional<DistributionSettings> first_prompt_tokens;  // of the first turn, instead
+  DistributionSettings output_tokens = fixed(128);          // 0: until the model ends
   std::optional<DistributionSettings>
       output_ratio;  // answers of so many times their prompt's tokens, instead
   DistributionSettings num_turns = fixed(1);

@@ -34,6 +34,7 @@ SyntheticContent::SyntheticContent(const ClassSettings& settings, std::uint32_t 
       prefix_shares_(zipf_shares(settings.prefix)),
       class_index_(class_index),
       seed_(seed) {
+  if (settings.first_prompt_tokens) first_prompt_tokens_.emplace(*settings.first_prompt_tokens);
   if (settings.output_ratio) output_ratio_.emplace(*settings.output_ratio);
 }
 
@@ -49,11 +50,13 @@ bool SyntheticContent::fill(std::uint64_t number, PlannedConversation& conversat
   auto think_time = numbers_of(RandomStream::kThinkTime);
   conversation.turns.assign(num_turns_.sample_count(num_turns, 1), PlannedTurn{});
   for (auto& turn : conversation.turns) {
-    turn.prompt_tokens = prompt_tokens_.sample_count(prompt_tokens, 1);
+    const bool is_first = &turn == conversation.turns.data();
+    const Distribution& lengths = is_first && first_prompt_tokens_ ? *first_prompt_tokens_ : prompt_tokens_;
+    turn.prompt_tokens = lengths.sample_count(prompt_tokens, 1);
     turn.output_tokens = output_ratio_
                              ? rounded_up_to_one(turn.prompt_tokens * output_ratio_->sample(output_tokens))
                              : output_tokens_.sample_count(output_tokens);
-    if (&turn == conversation.turns.data()) continue;
+    if (is_first) continue;
     turn.think_time = seconds_to_nanoseconds(think_time_s_.sample(think_time));
   }
   return true;

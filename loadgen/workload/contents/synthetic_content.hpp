@@ -20,6 +20,7 @@ class SyntheticContent final : public ConversationContent {
   PrefixBlock draw_prefix(std::uint64_t number) const;
 
   Distribution prompt_tokens_;
+  std::optional<Distribution> first_prompt_tokens_;
   Distribution output_tokens_;
   std::optional<Distribution> output_ratio_;  // instead
   Distribution num_turns_;

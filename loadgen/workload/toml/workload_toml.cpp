@@ -84,11 +84,12 @@ void read_trace(const toml::table& table, const std::string& name, const std::fi
   TableReader reader(table, name);
   if (reader.find("format") == nullptr) refuse_at(table.source(), name + ": expected a format, got none");
   const auto format =
-      reader.read_choice("format", {"azure", "mooncake", "burstgpt", "sharegpt", "plan"}, "azure");
+      reader.read_choice("format", {"azure", "mooncake", "burstgpt", "sharegpt", "agents", "plan"}, "azure");
   settings.format = format == "azure"      ? Format::kAzure
                     : format == "mooncake" ? Format::kMooncake
                     : format == "burstgpt" ? Format::kBurstGpt
                     : format == "sharegpt" ? Format::kShareGpt
+                    : format == "agents"   ? Format::kAgents
                                            : Format::kPlan;
   reader.read("file", settings.file);
   settings.file = resolved(directory, settings.file);
@@ -133,6 +134,8 @@ void read_content(TableReader& reader, const std::filesystem::path& directory, C
       return reader.read("repeats", settings.repeats);
     case Content::kSynthetic:
       read_distribution(reader, "prompt_tokens", directory, settings.prompt_tokens);
+      if (reader.find("first_prompt_tokens") != nullptr)
+        read_distribution(reader, "first_prompt_tokens", directory, settings.first_prompt_tokens.emplace());
       read_lengths_of_answers(reader, directory, settings);
       read_distribution(reader, "turns", directory, settings.num_turns);
       if (const auto* prefix = reader.find("prefix")) read_prefix(*prefix, reader, settings.prefix);

@@ -6,6 +6,7 @@
 
 #include "loadgen/workload/distribution.hpp"
 #include "loadgen/workload/toml/setting_check.hpp"
+#include "loadgen/workload/traces/formats/agents_trace.hpp"
 #include "loadgen/workload/traces/formats/azure_trace.hpp"
 #include "loadgen/workload/traces/formats/burstgpt_trace.hpp"
 #include "loadgen/workload/traces/formats/mooncake_trace.hpp"
@@ -94,6 +95,7 @@ std::unique_ptr<ConversationSource> open_trace(const TraceSettings& settings) {
       trace = read_sharegpt_file(std::move(input), {.keeps_text = settings.keeps_text,
                                                     .only_usual_lengths = settings.only_usual_lengths});
       break;
+    case Format::kAgents: trace = read_agents_trace(std::move(input), settings.keeps_text); break;
     case Format::kPlan: trace = read_plan_file(std::move(input)); break;
   }
   return select_from_trace(std::move(trace), settings);

@@ -345,6 +345,8 @@ TEST_CASE("workload: settings that make no sense are refused with key, what was 
         "/tmp: expected a file, got a directory");
   CHECK(refusal([](Settings& s) { s = trace_of("x", TraceSettings::Format::kShareGpt); }) ==
         "arrivals.kind: expected a trace with times for \"replay\", got one without, \"sharegpt\"");
+  CHECK(refusal([](Settings& s) { s = trace_of("x", TraceSettings::Format::kAgents); }) ==
+        "arrivals.kind: expected a trace with times for \"replay\", got one without, \"agents\"");
   CHECK(refusal([](Settings& s) {
           s = trace_of("x", TraceSettings::Format::kAzure);
           s.classes[0].trace.from_s = 5;

@@ -311,10 +311,42 @@ TEST_CASE("workload TOML: those that come with troupe draw from the tables besid
     for (const auto& conversation : all_of(settings, 1))
       for (const auto& turn : conversation.turns) prompts[settings.name].push_back(turn.prompt_tokens);
   }
-  REQUIRE(prompts.size() == 2);
+  REQUIRE(prompts.size() == 3);
   for (auto& [name, tokens] : prompts) std::sort(tokens.begin(), tokens.end());
   const auto& azure = prompts.at("azure-conversation");
   CHECK(azure[azure.size() / 2] == doctest::Approx(1020).epsilon(0.1));  // the table's middle
+}
+
+TEST_CASE(
+    "workload TOML: an agent's first prompt has a length of its own, and what is added one of another") {
+  const auto settings = first_class(
+      "first_prompt_tokens = { kind = \"uniform\", min = 1000, max = 1100 }\nprompt_tokens = 20\nturns = "
+      "4\n");
+  WorkloadSettings workload;
+  workload.classes = {settings};
+  workload.max_conversations = 20;
+  for (const auto& conversation : all_of(workload, 1)) {
+    REQUIRE(conversation.turns.size() == 4);
+    CHECK(conversation.turns[0].prompt_tokens >= 1000);
+    CHECK(conversation.turns[0].prompt_tokens <= 1100);
+    for (std::size_t i = 1; i < 4; ++i) CHECK(conversation.turns[i].prompt_tokens == 20);
+  }
+}
+
+TEST_CASE("workload TOML: recorded agents grow to tens of thousands of tokens") {
+  const auto folder = std::filesystem::path(TROUPE_SOURCE_DIR) / "configs" / "workloads";
+  auto settings = read_workload(toml::parse_file((folder / "agents.toml").string()), folder);
+  settings.max_conversations = 200;
+  std::uint32_t longest = 0;
+  for (const auto& conversation : all_of(settings, 1)) {
+    CHECK(conversation.turns[0].prompt_tokens >= 1458);
+    CHECK(conversation.turns.size() >= 5);
+    CHECK(conversation.turns.size() <= 40);
+    std::uint32_t tokens = 0;
+    for (const auto& turn : conversation.turns) tokens += turn.prompt_tokens + turn.output_tokens;
+    longest = std::max(longest, tokens);
+  }
+  CHECK(longest > 20'000);
 }
 
 TEST_CASE("workload TOML: answers in proportion to their prompts, and prompts that are trees") {
