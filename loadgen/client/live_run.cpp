@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "loadgen/client/calibration.hpp"
+#include "loadgen/client/exact_prompts.hpp"
 #include "loadgen/client/machine.hpp"
 #include "loadgen/client/server/server_check.hpp"
 #include "loadgen/client/server/server_sampler.hpp"
@@ -97,6 +98,12 @@ class LiveRunner {
                                        [](const auto& c) { return c.trees != TreeShape::kNone; });
     if (has_trees && load_.endpoint != Endpoint::kClassify)
       throw std::runtime_error("a class of trees needs the endpoint classify");
+    if (settings_.tokenizer && !has_trees) {
+      const ExactPrompts exact(writer, settings_.tokenizer);
+      return {.words = [exact](const PlannedConversation& plan,
+                               std::size_t turn) { return exact.text(plan, turn); },
+              .ids = {}};
+    }
     const bool is_measured = !has_trees && needs_synthetic_words(settings_.workload);
     const double tokens_per_word = is_measured ? tokens_per_word_of_server() : 1;
     return {.words =

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "loadgen/client/load_driver.hpp"
 #include "loadgen/client/prompt_writer.hpp"
 #include "loadgen/workload/workload_settings.hpp"
+#include "text/tokenizer/tokenizer.hpp"
 
 namespace troupe::loadgen {
 
@@ -28,6 +30,8 @@ struct LiveRunSettings {
   // Prompts as token ids of this range instead of words: exact lengths. Only
   // for kCompletions and conversations of one turn.
   std::optional<TokenRange> prompt_ids;
+  // Prompts as words, of exact lengths by this tokenizer; null: of about the planned length.
+  std::shared_ptr<const Tokenizer> tokenizer;
   std::chrono::milliseconds sample_period{1000};  // of /metrics; 0: none
   std::vector<std::int32_t> cpus;                 // of the generator, and all that it starts; empty: any
   bool calibrates = true;

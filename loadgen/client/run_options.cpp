@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -51,6 +52,9 @@ void check(const RunOptions& options) {
                    "'" + options.certificate + "'");
   if (!options.cpus.empty() && !parse_cpu_list(options.cpus))
     refuse_setting("run.cpus", "numbers of CPUs such as 0-2,5", "'" + options.cpus + "'");
+  if (!options.tokenizer.empty() && options.end_prompt_id > 0)
+    refuse_setting("run.tokenizer", "none where prompts are token ids (end_prompt_id)",
+                   "'" + options.tokenizer + "'");
   if (options.end_prompt_id > 0 && options.first_prompt_id >= options.end_prompt_id)
     refuse_setting("run.first_prompt_id", "less than end_prompt_id, " + std::to_string(options.end_prompt_id),
                    std::to_string(options.first_prompt_id));
@@ -61,6 +65,12 @@ void check_window(const RunOptions& options, double duration_s) {
     refuse_setting("run.warmup_s and cooldown_s",
                    "less than the duration of " + number_text(duration_s) + " s together",
                    number_text(options.warmup_s + options.cooldown_s) + " s");
+}
+
+// The file itself may be named.
+std::filesystem::path directory_of(const std::filesystem::path& tokenizer) {
+  if (tokenizer.filename() != "tokenizer.json") return tokenizer;
+  return tokenizer.has_parent_path() ? tokenizer.parent_path() : std::filesystem::path(".");
 }
 
 // Raises the limit of open files as far as that is allowed without privileges.
@@ -101,6 +111,7 @@ void read_run_options(const toml::table& root, RunOptions& options) {
   reader.read("max_error_share", options.max_error_share);
   reader.read("metrics_period_s", options.metrics_period_s);
   reader.read("cpus", options.cpus);
+  reader.read("tokenizer", options.tokenizer);
   reader.read("calibrates", options.calibrates);
   reader.read("first_prompt_id", options.first_prompt_id);
   reader.read("end_prompt_id", options.end_prompt_id);
@@ -116,6 +127,7 @@ LiveRunSettings live_settings(const RunOptions& options, const WorkloadSettings&
   settings.seed = options.seed;
   settings.prompt_seed = options.prompt_seed;
   settings.sample_period = seconds_to_milliseconds(options.metrics_period_s);
+  if (!options.tokenizer.empty()) settings.tokenizer = load_tokenizer(directory_of(options.tokenizer));
   if (!options.cpus.empty()) settings.cpus = *parse_cpu_list(options.cpus);
   settings.calibrates = options.calibrates;
   settings.counts_completed_only = options.percentiles == "completed";

@@ -36,6 +36,8 @@ struct RunOptions {
   double metrics_period_s = 1;  // 0: never
   std::string cpus;             // of the generator, such as "0-2,5"; empty: any
   bool calibrates = true;
+  // tokenizer.json of the server's model, or its directory: prompts of exact lengths; empty: none.
+  std::string tokenizer;
   std::uint32_t first_prompt_id = 0;  // both 0: prompts are words
   std::uint32_t end_prompt_id = 0;
 };

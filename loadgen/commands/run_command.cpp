@@ -26,7 +26,7 @@ struct RunFlags {
   WorkloadFlags workload;
   std::optional<double> warmup, cooldown, drain, timeout, temperature, max_error_share;
   std::optional<std::uint64_t> seed, max_connections;
-  std::optional<std::string> url, certificate, model, endpoint, percentiles, cpus, name;
+  std::optional<std::string> url, certificate, model, endpoint, percentiles, cpus, tokenizer, name;
   RateSearchFlags search;
   bool is_insecure = false;
   bool is_whole = false;
@@ -60,6 +60,9 @@ void add_flags(CLI::App& app, RunFlags& flags) {
   app.add_option("--max-error-share", flags.max_error_share,
                  "of failed requests; beyond it the exit status is 1")
       ->default_str("0.01");
+  app.add_option(
+      "--tokenizer", flags.tokenizer,
+      "tokenizer.json of the server's model, or its directory: prompts have exactly the planned tokens");
   app.add_option("--cpus", flags.cpus, "CPUs of this generator, such as 0-2,5 (default: any)");
   app.add_flag("--no-calibrate", flags.skips_calibration, "don't measure first what this generator can do");
   app.add_option("--name", flags.name, "of the run (default: made of workload, rate and seed)");
@@ -92,6 +95,7 @@ void apply_options(const RunFlags& flags, RunOptions& options) {
   override_with(options.endpoint, flags.endpoint);
   override_with(options.percentiles, flags.percentiles);
   override_with(options.cpus, flags.cpus);
+  override_with(options.tokenizer, flags.tokenizer);
   override_with(options.temperature, flags.temperature);
   override_with(options.seed, flags.seed);
   override_with(options.warmup_s, flags.warmup);

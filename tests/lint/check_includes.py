@@ -15,7 +15,7 @@ ALLOWED = {
     "engine": {"policy", "gpu", "telemetry"},
     "actors": {"engine", "policy", "gpu", "text", "store", "telemetry"},
     "http": {"actors", "text", "telemetry"},
-    "loadgen": {"engine", "manual", "policy", "telemetry"},
+    "loadgen": {"engine", "manual", "policy", "text", "telemetry"},
     "app": {"engine", "policy", "gpu", "text", "actors", "http", "store", "manual", "telemetry"},
 }
 # Values that a folder takes from one it may not include otherwise.

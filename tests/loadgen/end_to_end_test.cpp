@@ -80,6 +80,17 @@ TEST_CASE("loadgen end to end: wrong answers are counted as wrong, not as failed
   CHECK(total.num_wrong < 20);
 }
 
+TEST_CASE("loadgen end to end: lengths are exact, in words, by the server's tokenizer") {
+  const DemoServer server(kFlags);
+  auto settings = settings_for(server, fixed_lengths(50, 12));
+  settings.load.endpoint = Endpoint::kCompletions;
+  settings.tokenizer = troupe::load_tokenizer(kDemoModel);
+  const auto run = run_live(settings, {});
+  REQUIRE(run.result.records.size() == 20);
+  const auto first = settings.tokenizer->prefix_tokens().size();
+  for (const auto& record : run.result.records) CHECK(record.prompt_tokens == 50 + first);
+}
+
 TEST_CASE("loadgen end to end: lengths are exact, in tokens, when asked for as ids") {
   const DemoServer server(kFlags);
   auto settings = settings_for(server, fixed_lengths(50, 12));

@@ -233,6 +233,20 @@ TEST_CASE("run command: the generator runs on the CPUs it is told, and is free o
   CHECK(setting(run.result, "generator on cpus") == std::to_string(before.back()));
 }
 
+TEST_CASE("run command: a tokenizer is read from its file or its directory, and goes with words only") {
+  RunOptions options;
+  options.tokenizer = TROUPE_SOURCE_DIR "/models/demo/tokenizer.json";
+  CHECK(live_settings(options, {}).tokenizer != nullptr);
+  options.tokenizer = TROUPE_SOURCE_DIR "/models/demo";
+  CHECK(live_settings(options, {}).tokenizer != nullptr);
+  options.end_prompt_id = 100;
+  CHECK_THROWS_WITH(live_settings(options, {}),
+                    doctest::Contains("run.tokenizer: expected none where prompts are token ids"));
+  options.end_prompt_id = 0;
+  options.tokenizer = "/nowhere";
+  CHECK_THROWS_WITH(live_settings(options, {}), doctest::Contains("/nowhere/tokenizer.json"));
+}
+
 TEST_CASE("run command: what is no list of CPUs is refused") {
   const ModelServer server;
   CHECK_THROWS_WITH(run_with(server, {"--cpus", "1-"}),
