@@ -32,7 +32,10 @@ bool is_content(const SpanAttribute& attribute) {
 
 SpanTree without_content(const SpanTree& tree) {
   auto spans = *tree;
-  for (Span& span : spans) std::erase_if(span.attributes, is_content);
+  for (Span& span : spans) {
+    std::erase_if(span.attributes, is_content);
+    for (SpanEvent& event : span.events) std::erase_if(event.attributes, is_content);
+  }
   return std::make_shared<const std::vector<Span>>(std::move(spans));
 }
 
@@ -84,7 +87,7 @@ void Tracer::record(std::vector<Span> spans) {
 void Tracer::record_request(const std::string& tenant, std::vector<Span> spans, bool is_exported) {
   if (spans.empty()) return;
   const auto tree = std::make_shared<const std::vector<Span>>(std::move(spans));
-  if (recent_.keeps_any()) recent_.add(tenant, captures_content() ? without_content(tree) : tree);
+  if (recent_.keeps_any()) recent_.add(tenant, options_.capture.is_on() ? without_content(tree) : tree);
   if (is_exported) offer(tree);
 }
 

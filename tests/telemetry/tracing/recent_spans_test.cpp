@@ -80,15 +80,20 @@ TEST_CASE("recent spans: a tracer without a destination samples nothing and keep
 
 TEST_CASE("recent spans: prompts and answers are not among them") {
   Metrics metrics("m");
-  Tracer tracer({.captures_content = true, .max_recent_requests = 2}, metrics, {});
+  Tracer tracer({.capture = {.in_attributes = true, .in_event = true}, .max_recent_requests = 2}, metrics,
+                {});
   std::vector<Span> spans = *request("a");
   spans[0].attributes = {{semconv::kInputMessages, std::string("secret")},
                          {semconv::kRequestId, std::string("req-1")},
                          {semconv::kOutputMessages, std::string("secret")}};
+  spans[0].events = {{.name = semconv::kDetailsEvent, .attributes = spans[0].attributes}};
   tracer.record_request("", std::move(spans), true);
-  const auto& kept = tracer.recent().find({}).front()->front().attributes;
-  REQUIRE(kept.size() == 1);
-  CHECK(kept[0].key == semconv::kRequestId);
+  const Span& kept = tracer.recent().find({}).front()->front();
+  REQUIRE(kept.events.size() == 1);
+  for (const auto& attributes : {kept.attributes, kept.events[0].attributes}) {
+    REQUIRE(attributes.size() == 1);
+    CHECK(attributes[0].key == semconv::kRequestId);
+  }
 }
 
 }  // namespace
