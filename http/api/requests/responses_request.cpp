@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
@@ -32,6 +33,9 @@ constexpr std::size_t kMaxUserBytes = 512;
 constexpr std::size_t kMaxRepeatedTools = std::size_t{64} * 1024;
 constexpr std::array<std::string_view, 4> kRoles = {"user", "assistant", "system", "developer"};
 constexpr std::array<std::string_view, 3> kTextParts = {"input_text", "output_text", "text"};
+// Calls that another server has made of its own tools: what they found is in the text behind them.
+constexpr std::array<std::string_view, 5> kHostedItems = {
+    "file_search_call", "image_generation_call", "tool_search_call", "tool_search_output", "web_search_call"};
 constexpr std::array<std::string_view, 2> kReasoningParts = {"reasoning_text", "summary_text"};
 
 std::string_view text_of(const json::string& text) { return {text.data(), text.size()}; }
@@ -78,6 +82,8 @@ void read_item(FieldReader& item, const Limits& limits, std::vector<ChatMessage>
     append_call(messages, read_call_item(item));
   } else if (type == kFunctionCallOutput || type == "custom_tool_call_output") {
     messages.push_back(read_result_item(item, limits));
+  } else if (std::find(kHostedItems.begin(), kHostedItems.end(), type) != kHostedItems.end()) {
+    return;
   } else {
     item.fail(
         "type",
@@ -124,11 +130,14 @@ std::string read_metadata(FieldReader& fields) {
   return out + "}";
 }
 
-// As they came; long ones are left out.
+// As they came, without those that are ignored; long ones are left out.
 std::string repeated_tools(FieldReader& fields) {
   const auto* tools = fields.find("tools");
-  if (tools == nullptr) return "[]";
-  std::string text = json::serialize(*tools);
+  if (tools == nullptr || !tools->is_array()) return "[]";
+  json::array used;
+  for (const auto& tool : tools->get_array())
+    if (!tool.is_object() || !is_hosted_tool(tool.get_object(), ToolShape::kFlat)) used.push_back(tool);
+  std::string text = json::serialize(used);
   return text.size() <= kMaxRepeatedTools ? text : "[]";
 }
 

@@ -2,8 +2,10 @@
 #include "http/api/requests/tool_fields.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -28,6 +30,14 @@ constexpr std::size_t kMaxCallIdBytes = 256;
 constexpr std::size_t kMaxShownTools = 512;       // those in namespaces among them
 constexpr std::size_t kMaxCalledNameBytes = 256;  // a model may have called what is no tool
 
+// OpenAI runs these itself, Anthropic the others; some have a date behind their name.
+constexpr std::array<std::string_view, 11> kHostedTools = {
+    "apply_patch",      "code_interpreter", "computer", "computer_use_preview", "file_search",
+    "image_generation", "local_shell",      "mcp",      "tool_search",          "shell",
+    "web_search"};
+constexpr std::array<std::string_view, 5> kServerTools = {"advisor", "code_execution", "tool_search_tool",
+                                                          "web_fetch", "web_search"};
+
 std::string element(std::string_view name, std::size_t index) {
   return std::string(name) + "[" + std::to_string(index) + "]";
 }
@@ -37,6 +47,12 @@ bool is_name(std::string_view name, std::size_t max_bytes) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   };
   return !name.empty() && name.size() <= max_bytes && std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+bool is_among(std::string_view type, std::span<const std::string_view> names) {
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+    return type == name || (type.starts_with(name) && type.substr(name.size()).starts_with('_'));
+  });
 }
 
 // "function", which may be left out.
@@ -219,6 +235,7 @@ std::string read_tool_list(FieldReader& fields, const json::array& list, ToolSha
                            ChatPrompt& prompt) {
   ShownTools tools;
   for_each_tool(fields, list, [&](FieldReader& tool, const json::object& given) {
+    if (is_hosted_tool(given, shape)) return;
     if (shape == ToolShape::kFlat && tool.string("type") == "namespace") return read_namespace(tool, tools);
     if (shape == ToolShape::kFlat) return read_flat_tool(tool, given, "", tools);
     json::object function = read_tool(tool, given, shape);
@@ -229,8 +246,8 @@ std::string read_tool_list(FieldReader& fields, const json::array& list, ToolSha
   });
   names = std::move(tools.names);
   prompt.has_strict_tool = std::any_of(tools.list.begin(), tools.list.end(), is_strict);
-  std::string text = json::serialize(tools.list);
-  if (!fields.error() && !parse_client_json(text))
+  std::string text = tools.list.empty() ? "" : json::serialize(tools.list);
+  if (!fields.error() && !text.empty() && !parse_client_json(text))
     fields.fail("tools", " must not be nested deeper than " + std::to_string(kMaxClientJsonDepth) +
                              " nor have more than " + std::to_string(kMaxClientJsonKeys) +
                              " keys in an object");
@@ -367,6 +384,14 @@ ToolCall read_call(FieldReader& call, CallShape shape) {
 }
 
 }  // namespace
+
+bool is_hosted_tool(const json::object& tool, ToolShape shape) {
+  const auto* value = tool.if_contains("type");
+  if (value == nullptr || !value->is_string()) return false;
+  const std::string_view type(value->get_string().data(), value->get_string().size());
+  if (shape == ToolShape::kFlat) return is_among(type, kHostedTools);
+  return shape == ToolShape::kMessages && is_among(type, kServerTools);
+}
 
 ToolNames read_tools(FieldReader& fields, ToolShape shape, const Limits& limits, ChatPrompt& prompt) {
   // Of messages it is part of the choice.

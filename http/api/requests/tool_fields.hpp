@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include <boost/json/object.hpp>
+
 #include "actors/request/generation_request.hpp"
 #include "actors/request/prompt/tool_names.hpp"
 #include "http/api/requests/field_reader.hpp"
@@ -21,6 +23,10 @@ enum class ToolShape : std::uint8_t { kNested, kFlat, kMessages };
 // choice). With the choice "none" the model is shown no tools. Responses may also have
 // custom tools and namespaces; the result has the names of those.
 ToolNames read_tools(FieldReader& fields, ToolShape shape, const Limits& limits, ChatPrompt& prompt);
+
+// Of responses and messages: one that the server of OpenAI or Anthropic runs itself (web_search). It is
+// ignored: clients offer it to any server.
+bool is_hosted_tool(const boost::json::object& tool, ToolShape shape);
 
 // Behind all else: a call can't be demanded together with what says otherwise how the answer ends.
 void check_demand_alone(FieldReader& fields, const GenerationRequest& request);

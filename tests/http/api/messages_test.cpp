@@ -114,6 +114,10 @@ TEST_CASE("messages: tools are shown to the model as chats show them") {
   CHECK_FALSE(
       std::get<ChatPrompt>(accepted(body_with(tools + R"(,"tool_choice":{"type":"auto"})")).generation.prompt)
           .tools.empty());
+  // Anthropic's own tools are ignored.
+  const auto searching =
+      accepted(body_with(R"("tools":[{"type":"web_search_20250305","name":"web_search"}])"));
+  CHECK(std::get<ChatPrompt>(searching.generation.prompt).tools.empty());
 }
 
 TEST_CASE("messages: a choice can demand a call, and forbid several") {
@@ -193,8 +197,10 @@ TEST_CASE("messages: what is wrong or not supported is named") {
                                      {"stop_sequences", R"([""])"},
                                      {"thinking", "7"}})
     CHECK(wrong_field(body_with("\"" + std::string(field) + "\":" + value)) == field);
-  CHECK(wrong_field(body_with(R"("tools":[{"type":"web_search_20250305","name":"web_search"}])")) ==
-        "tools[0].type");
+  CHECK(wrong_field(body_with(R"("tools":[{"type":"bash_20250124","name":"bash"}])")) == "tools[0].type");
+  const std::string searches = R"("tools":[{"type":"web_search_20250305","name":"web_search"}])";
+  CHECK(wrong_field(body_with(searches + R"(,"tool_choice":{"type":"tool","name":"web_search"})")) ==
+        "tool_choice");
   CHECK(wrong_field(body_with(R"("tools":[{"name":"f"}])")) == "tools[0].input_schema");
   CHECK(wrong_field(body_with(R"("tools":[{"name":"f","strict":1,"input_schema":{}}])")) ==
         "tools[0].strict");

@@ -82,11 +82,29 @@ TEST_CASE("tool fields: responses name their tools flat, templates see the same"
           .tools ==
       R"([{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{}}}}])");
   CHECK(error_of(parse_response(tools("[" + std::string(kTool) + "]"))).field == "tools[0].name");
-  for (const std::string hosted : {"web_search", "file_search", "mcp"}) {
-    const auto error = error_of(parse_response(tools(R"([{"type":")" + hosted + "\"}]")));
-    CHECK(error.field == "tools[0].type");
-    CHECK(error.message ==
-          "tools[0].type must be \"function\": tools of type \"" + hosted + "\" are not supported");
+  const auto error = error_of(parse_response(tools(R"([{"type":"functoin"}])")));
+  CHECK(error.field == "tools[0].type");
+  CHECK(error.message == "tools[0].type must be \"function\": tools of type \"functoin\" are not supported");
+}
+
+TEST_CASE("tool fields: tools that another server runs itself are ignored, and can't be demanded") {
+  // As Codex sends them.
+  for (const std::string hosted : {"web_search", "web_search_preview_2025_03_11", "image_generation",
+                                   "tool_search", "file_search", "mcp"}) {
+    CAPTURE(hosted);
+    const std::string type = R"({"type":")" + hosted + R"("})";
+    const auto read = parse_response(tools("[" + type + R"(,{"type":"function","name":"f"}])"));
+    CHECK(prompt_of(read).tools ==
+          R"([{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}])");
+    const auto& settings = std::get<ApiRequest>(read).generation.turn->settings;
+    CHECK(settings.find(hosted) == std::string::npos);
+    CHECK(settings.find(R"("tools":[{"type":"function","name":"f"}])") != std::string::npos);
+    CHECK(prompt_of(parse_response(tools("[" + type + "]"))).tools.empty());
+    CHECK(error_of(parse_response(tools("[" + type + "]", ",\"tool_choice\":" + type))).field ==
+          "tool_choice");
+    CHECK(error_of(parse_response(tools("[" + type + "]", R"(,"tool_choice":"required")"))).field ==
+          "tool_choice");
+    CHECK(error_of(parse_chat(tools("[" + type + "]"))).field == "tools[0].type");
   }
 }
 
@@ -360,5 +378,7 @@ TEST_CASE("tool fields: what is wrong with a call or result in a response's inpu
   CHECK(wrong_item(R"([{"type":"function_call_output","call_id":"c"}])") == "input[0].output");
   CHECK(wrong_item(R"([{"type":"function_call_output","call_id":"c","output":[{"type":"input_image"}]}])") ==
         "input[0].output[0].type");
-  CHECK(wrong_item(R"([{"type":"web_search_call","id":"x"}])") == "input[0].type");
+  CHECK(wrong_item(R"([{"type":"computer_call","id":"x"}])") == "input[0].type");
+  // Another server's calls of its own tools are left out; alone they are nothing.
+  CHECK(wrong_item(R"([{"type":"web_search_call","id":"x"}])") == "input");
 }
