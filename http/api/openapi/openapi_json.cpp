@@ -41,7 +41,6 @@ constexpr std::array kRefusals = {
 constexpr std::array kBodyRefusals = {
     StatusMeaning{400, "a field is wrong: param names it"},
     StatusMeaning{404, "there is no such model"},
-    StatusMeaning{411, "the length of the body is not said"},
     StatusMeaning{413, "the body is too large"},
     StatusMeaning{415, "the body is not JSON"},
     StatusMeaning{429, "too many requests wait; Retry-After says when to ask again"},
