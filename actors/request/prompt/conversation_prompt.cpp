@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/request/prompt/conversation_prompt.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@ ChatPrompt whole_prompt(const ConversationTurn& turn, const ChatPrompt& added,
                     .add_generation_prompt = added.add_generation_prompt,
                     .tools = added.tools,
                     .splits_answer = added.splits_answer,
+                    .allows_calls = added.allows_calls,
                     .thinks = added.thinks};
   if (!turn.instructions.empty()) prompt.messages.push_back({"system", turn.instructions});
   if (conversation != nullptr)
@@ -77,13 +79,17 @@ bool can_extend(const ServedModel& model, const ConversationTurn& turn, const Ch
          conversation->instructions == turn.instructions && !ends_with_calls(conversation->messages);
 }
 
+bool begins_with(const Tokens& tokens, const Tokens& beginning) {
+  return tokens.size() >= beginning.size() && std::equal(beginning.begin(), beginning.end(), tokens.begin());
+}
+
 }  // namespace
 
 std::uint64_t tokens_origin(const ServedModel& model, const ChatPrompt& prompt) {
   if (model.chat_template == nullptr) return model.vocabulary;
   const auto& dialect = model.chat_template->tool_dialect();
   // A template that knows neither tools nor calls has a text that tells of them in front.
-  const bool shows_tools = dialect.shows_tools || !dialect.shows_calls;
+  const bool shows_tools = dialect.shows_tools || (!dialect.shows_calls && prompt.allows_calls);
   std::uint64_t origin = model.vocabulary;
   if (shows_tools && !prompt.tools.empty()) origin = stable_hash(prompt.tools, origin);
   if (prompt.thinks && !model.chat_template->thinking_switch().empty())
@@ -91,22 +97,29 @@ std::uint64_t tokens_origin(const ServedModel& model, const ChatPrompt& prompt) 
   return origin;
 }
 
-std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model, const ConversationTurn& turn,
-                                                  const ChatPrompt& added, const Conversation* conversation,
-                                                  EncodingBudget& budget, const ServingLimits& limits) {
-  auto prompt = whole_prompt(turn, added, conversation);
-  if (needs_tools_text(model, prompt, limits)) prompt = with_tools_text(std::move(prompt));
-  if (can_extend(model, turn, added, conversation)) {
-    const auto last_answer = prompt.messages.size() - added.messages.size() - 1;
-    if (const auto tail = encode_tail(model, prompt, last_answer, conversation->tokens.size(), budget)) {
-      EncodedPrompt encoded{.tokens = conversation->tokens, .num_inherited = conversation->tokens.size()};
-      encoded.tokens.insert(encoded.tokens.end(), tail->begin(), tail->end());
+std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model, const GenerationRequest& request,
+                                                  const Conversation* conversation, const PromptTerms& terms,
+                                                  EncodingBudget& budget) {
+  const auto& added = std::get<ChatPrompt>(request.prompt);
+  auto prompt = whole_prompt(*request.turn, added, conversation);
+  if (needs_tools_text(model, prompt, terms.limits)) prompt = with_tools_text(std::move(prompt));
+  if (!can_extend(model, *request.turn, added, conversation))
+    return encode_messages(model, prompt, request, terms, budget);
+  const auto num_before = prompt.messages.size() - added.messages.size();
+  if (remembers_messages(model, prompt, num_before, request, terms)) {
+    auto encoded = encode_messages(model, prompt, request, terms, budget);
+    auto* known = std::get_if<EncodedPrompt>(&encoded);
+    if (known != nullptr && begins_with(known->tokens, conversation->tokens)) {
+      known->num_inherited = conversation->tokens.size();
       return encoded;
     }
   }
-  auto encoded = encode_messages(model, prompt, budget);
-  if (auto* error = std::get_if<ApiError>(&encoded)) return std::move(*error);
-  return EncodedPrompt{.tokens = std::get<Tokens>(std::move(encoded)), .num_inherited = 0};
+  if (const auto tail = encode_tail(model, prompt, num_before - 1, conversation->tokens.size(), budget)) {
+    EncodedPrompt encoded{.tokens = conversation->tokens, .num_inherited = conversation->tokens.size()};
+    encoded.tokens.insert(encoded.tokens.end(), tail->begin(), tail->end());
+    return encoded;
+  }
+  return encode_messages(model, prompt, request, terms, budget);
 }
 
 }  // namespace troupe

@@ -10,7 +10,7 @@
 
 #include "actors/engine.hpp"
 #include "actors/request/prompt/encoded_prompt.hpp"
-#include "policy/admitting/admission.hpp"
+#include "actors/request/prompt/prompt_encoding.hpp"
 #include "store/stored_response.hpp"
 
 namespace troupe {
@@ -19,12 +19,11 @@ namespace troupe {
 // them if the model is shown or told of any. Only tokens of one origin are joined.
 std::uint64_t tokens_origin(const ServedModel& model, const ChatPrompt& prompt);
 
-// `added`: the turn's new messages. If the tokens can't be used (another
-// origin, other instructions, a template that rewrites answers, an answer with calls), all is
-// encoded anew from the texts. conversation: null for the first turn. Throws
-// EncodingStopped.
-std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model, const ConversationTurn& turn,
-                                                  const ChatPrompt& added, const Conversation* conversation,
-                                                  EncodingBudget& budget, const ServingLimits& limits = {});
+// The request is a turn. If the conversation's tokens can't be used (another origin, other instructions, a
+// template that rewrites answers, an answer with calls), the whole is encoded as a chat that comes with its
+// history: from memory, as far as it is there. conversation: null for the first turn. Throws EncodingStopped.
+std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model, const GenerationRequest& request,
+                                                  const Conversation* conversation, const PromptTerms& terms,
+                                                  EncodingBudget& budget);
 
 }  // namespace troupe

@@ -118,17 +118,16 @@ std::variant<EncodedPrompt, ApiError> encode_fill_in(const ServedModel& model, c
 }
 
 // Everything that a prompt depends on besides its messages, and whose KV it may find.
-std::uint64_t chain_seed(const ServedModel& model, const GenerationRequest& request) {
-  const auto& chat = std::get<ChatPrompt>(request.prompt);
+std::uint64_t chain_seed(const ServedModel& model, const ChatPrompt& chat, const GenerationRequest& request) {
   const auto key = chain_key(request.cache_salt, chain_key(model.name, request.model));
   const std::string_view thinks = chat.thinks ? (*chat.thinks ? "thinks" : "does not") : "";
   return chain_key(thinks, chain_key(chat.tools, key));
 }
 
-EncodedPrompt encode_known_chat(const ServedModel& model, const GenerationRequest& request,
-                                const RenderedText& rendered, TurnMemory& memory, EncodingBudget& budget) {
-  const auto& chat = std::get<ChatPrompt>(request.prompt);
-  const auto keys = chain_keys(chat.messages, chain_seed(model, request));
+EncodedPrompt encode_known_chat(const ServedModel& model, const ChatPrompt& chat,
+                                const GenerationRequest& request, const RenderedText& rendered,
+                                TurnMemory& memory, EncodingBudget& budget) {
+  const auto keys = chain_keys(chat.messages, chain_seed(model, chat, request));
   const std::string scope = std::to_string(request.model) + ':' + request.cache_salt;
   auto prompt = encode_with_history(*model.tokenizer, rendered, keys, request.tenant, scope, memory, budget);
   return {.tokens = std::move(prompt.tokens),
@@ -136,24 +135,19 @@ EncodedPrompt encode_known_chat(const ServedModel& model, const GenerationReques
           .parts = std::make_shared<PromptParts>(std::move(prompt.parts))};
 }
 
+bool is_remembered(const GenerationRequest& request, const PromptTerms& terms) {
+  return terms.memory != nullptr && terms.memory->is_on() && request.use == PromptUse::kRun;
+}
+
 std::variant<EncodedPrompt, ApiError> encode_chat_prompt(const ServedModel& model,
                                                          const GenerationRequest& request,
                                                          const Conversation* conversation,
                                                          const PromptTerms& terms, EncodingBudget& budget) {
+  if (request.turn) return encode_turn(model, request, conversation, terms, budget);
   const auto& chat = std::get<ChatPrompt>(request.prompt);
-  if (request.turn) return encode_turn(model, *request.turn, chat, conversation, budget, terms.limits);
-  auto buffer = terms.buffer != nullptr ? std::exchange(*terms.buffer, {}) : std::string();
-  auto answer = needs_tools_text(model, chat, terms.limits)
-                    ? render_messages(model, with_tools_text(chat), budget, std::move(buffer))
-                    : render_messages(model, chat, budget, std::move(buffer));
-  if (auto* error = std::get_if<ApiError>(&answer)) return std::move(*error);
-  RenderedText& rendered = std::get<RenderedText>(answer);
-  const bool is_remembered =
-      terms.memory != nullptr && terms.memory->is_on() && request.use == PromptUse::kRun;
-  auto prompt = is_remembered ? encode_known_chat(model, request, rendered, *terms.memory, budget)
-                              : EncodedPrompt{.tokens = encode_chat(*model.tokenizer, rendered, budget)};
-  if (terms.buffer != nullptr) *terms.buffer = std::move(rendered.text);
-  return prompt;
+  if (needs_tools_text(model, chat, terms.limits))
+    return encode_messages(model, with_tools_text(chat), request, terms, budget);
+  return encode_messages(model, chat, request, terms, budget);
 }
 
 // [CLS] first [SEP] second [SEP]
@@ -247,11 +241,26 @@ std::variant<EncodedText, ApiError> encoded_text(const ServedModel& model, const
   return answer;
 }
 
-std::variant<Tokens, ApiError> encode_messages(const ServedModel& model, const ChatPrompt& prompt,
-                                               EncodingBudget& budget) {
-  auto rendered = render_messages(model, prompt, budget);
-  if (auto* error = std::get_if<ApiError>(&rendered)) return std::move(*error);
-  return encode_chat(*model.tokenizer, std::get<RenderedText>(rendered), budget);
+std::variant<EncodedPrompt, ApiError> encode_messages(const ServedModel& model, const ChatPrompt& chat,
+                                                      const GenerationRequest& request,
+                                                      const PromptTerms& terms, EncodingBudget& budget) {
+  auto buffer = terms.buffer != nullptr ? std::exchange(*terms.buffer, {}) : std::string();
+  auto answer = render_messages(model, chat, budget, std::move(buffer));
+  if (auto* error = std::get_if<ApiError>(&answer)) return std::move(*error);
+  RenderedText& rendered = std::get<RenderedText>(answer);
+  auto prompt = is_remembered(request, terms)
+                    ? encode_known_chat(model, chat, request, rendered, *terms.memory, budget)
+                    : EncodedPrompt{.tokens = encode_chat(*model.tokenizer, rendered, budget)};
+  if (terms.buffer != nullptr) *terms.buffer = std::move(rendered.text);
+  return prompt;
+}
+
+bool remembers_messages(const ServedModel& model, const ChatPrompt& chat, std::size_t number,
+                        const GenerationRequest& request, const PromptTerms& terms) {
+  if (!is_remembered(request, terms)) return false;
+  const auto keys = chain_keys(std::span(chat.messages).first(number), chain_seed(model, chat, request));
+  const auto part = terms.memory->find(request.tenant, keys);
+  return part != nullptr && part->key == keys.back();
 }
 
 std::optional<ApiError> refuse_unencoded(const ServedModel& model, const GenerationRequest& request,

@@ -39,10 +39,14 @@ std::variant<EncodedPrompt, ApiError> encode_prompt(const ServedModel& model,
 std::variant<EncodedText, ApiError> encoded_text(const ServedModel& model, const GenerationRequest& request,
                                                  std::vector<std::int32_t> tokens);
 
-// Messages through the model's template. Throws EncodingStopped.
-std::variant<std::vector<std::int32_t>, ApiError> encode_messages(const ServedModel& model,
-                                                                  const ChatPrompt& prompt,
-                                                                  EncodingBudget& budget);
+// A whole chat of the request through the model's template: its messages, and those it continues. As far as
+// they are remembered they have the tokens that were run. Throws EncodingStopped.
+std::variant<EncodedPrompt, ApiError> encode_messages(const ServedModel& model, const ChatPrompt& chat,
+                                                      const GenerationRequest& request,
+                                                      const PromptTerms& terms, EncodingBudget& budget);
+// The chat's first messages, `number` of them, may be found in memory, up to the last.
+bool remembers_messages(const ServedModel& model, const ChatPrompt& chat, std::size_t number,
+                        const GenerationRequest& request, const PromptTerms& terms);
 // A text that has too many bytes for the context, whatever its tokens are.
 std::optional<ApiError> refuse_unencoded(const ServedModel& model, const GenerationRequest& request,
                                          const ServingLimits& limits);

@@ -57,6 +57,14 @@ class HistoryServer {
             .cached_tokens = usage["prompt_tokens_details"].value("cached_tokens", std::size_t{0})};
   }
 
+  // The whole answer to /v1/responses.
+  json respond(json body) const {
+    body["temperature"] = 0;
+    const auto answer = http_post(server_.port(), "/v1/responses", body.dump());
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    return json::parse(answer.body);
+  }
+
   double metric(const std::string& name) const {
     const auto text = http_get(server_.port(), "/metrics").body;
     const auto line = text.find("\n" + name + "{");
@@ -74,6 +82,16 @@ class HistoryServer {
   troupe::TemporaryDirectory directory_;
   ServerProcess server_;
 };
+
+std::size_t cached_tokens(const json& response) {
+  return response["usage"]["input_tokens_details"]["cached_tokens"];
+}
+
+// Of a response's prompt and answer, without the token that ends it.
+std::size_t tokens_run(const json& response) {
+  const auto& usage = response["usage"];
+  return usage["input_tokens"].get<std::size_t>() + usage["output_tokens"].get<std::size_t>() - 1;
+}
 
 // One token a byte, and one for each special token of the template.
 std::size_t tokens_when_encoded(const json& messages) {
@@ -213,4 +231,63 @@ TEST_CASE("chat history: a call is found by the name and arguments that its clie
   CHECK(server.ask(chat, "", tools).cached_tokens >= called.prompt_tokens + drawn);
   chat[1]["tool_calls"][0]["function"]["arguments"] = "{\"zone\":\"Europe/Oslo\",\"n\":1}";
   CHECK(server.ask(chat, "", tools).cached_tokens < called.prompt_tokens + drawn);
+}
+
+TEST_CASE("chat history: responses that send their whole input find the KV of every answer") {
+  const HistoryServer server;
+  json input = user_asks("Tell me a story, please.");
+  json body = {{"store", false}, {"instructions", "Be brief."}};
+  std::size_t run = 0;
+  for (int turn = 0; turn < 3; ++turn) {
+    body["input"] = input;
+    const auto response = server.respond(body);
+    REQUIRE(response["output"][0]["content"][0]["text"] == kAnswer);
+    CHECK(cached_tokens(response) == run);
+    run = tokens_run(response);
+    input.push_back(response["output"][0]);
+    input.push_back(user_message("And then?"));
+  }
+  CHECK(server.metric("troupe_turn_memory_hits_total") == 2);
+}
+
+TEST_CASE("chat history: stored responses keep their tokens behind calls, and behind what follows them") {
+  const troupe::TemporaryDirectory store;
+  const HistoryServer server(
+      {"--store-directory", store.path().string()}, kCallTemplate,
+      {{"<|say|>",
+        {{"I look."},
+         {"[CALLS]", true},
+         {"[{\"name\": \"clock\", \"arguments\": {\"zone\": \"Europe/Rome\", \"n\": 1}}]"}}}});
+  const json clock = {{"type", "function"}, {"name", "clock"}, {"parameters", {{"type", "object"}}}};
+  json body = {{"input", "The time?"}, {"tools", json::array({clock})}};
+  std::size_t run = 0;
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto response = server.respond(body);
+    CHECK(cached_tokens(response) == run);
+    run = tokens_run(response);
+    const auto& call = response["output"].back();
+    REQUIRE(call["type"] == "function_call");
+    body["previous_response_id"] = response["id"];
+    body["input"] =
+        json::array({{{"type", "function_call_output"}, {"call_id", call["call_id"]}, {"output", "12:00"}}});
+  }
+}
+
+TEST_CASE("chat history: a stored answer of text is remembered for the calls behind it") {
+  const troupe::TemporaryDirectory store;
+  const HistoryServer server({"--store-directory", store.path().string()});
+  json body = {{"input", "Tell me a story, please."}};
+  std::vector<json> responses;
+  for (int turn = 0; turn < 3; ++turn) {
+    responses.push_back(server.respond(body));
+    body = {{"input", "And then?"}, {"previous_response_id", responses.back()["id"]}};
+  }
+  CHECK(cached_tokens(responses[2]) == tokens_run(responses[1]));
+  // The same conversation without the store: only what is remembered can be found.
+  json input = user_asks("Tell me a story, please.");
+  for (const json& response : responses) {
+    input.push_back(response["output"][0]);
+    input.push_back(user_message("And then?"));
+  }
+  CHECK(cached_tokens(server.respond({{"input", input}, {"store", false}})) == tokens_run(responses[2]));
 }

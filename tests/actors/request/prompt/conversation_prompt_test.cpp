@@ -31,7 +31,17 @@ ServedModel demo_with(const std::string& chat_template) {
 
 std::vector<std::int32_t> encode(const ServedModel& model, std::vector<ChatMessage> messages) {
   EncodingBudget budget;
-  return std::get<0>(encode_messages(model, {.messages = std::move(messages)}, budget));
+  return std::get<EncodedPrompt>(encode_messages(model, {.messages = std::move(messages)}, {}, {}, budget))
+      .tokens;
+}
+
+std::variant<EncodedPrompt, ApiError> encode_turn(const ServedModel& model, const ConversationTurn& turn,
+                                                  ChatPrompt added, const Conversation* conversation,
+                                                  EncodingBudget& budget, const ServingLimits& limits = {}) {
+  GenerationRequest request;
+  request.prompt = std::move(added);
+  request.turn = std::make_shared<const ConversationTurn>(turn);
+  return encode_turn(model, request, conversation, {.limits = limits}, budget);
 }
 
 // A first turn as it would have been run: its prompt and its answer.
