@@ -62,6 +62,7 @@ ServerOptions server_options(const Options& options) {
   if (options.metrics_port != 0) server.metrics_port = static_cast<std::uint16_t>(options.metrics_port);
   if (options.ollama_port != 0) server.ollama_port = static_cast<std::uint16_t>(options.ollama_port);
   server.has_page = options.page;
+  server.model_aliases = split_at_commas(options.model_aliases);
   server.version = version_text();
   server.limits.max_body_bytes = options.max_body_bytes;
   // The engine logs itself what it saw, with all that is known of it.

@@ -394,7 +394,10 @@ Command parse_command_line(int argc, const char* const* argv) { return CommandLi
 Options options_from(const OptionSources& sources) {
   Options options = resolve_options(sources);
   for (auto& model : options.models)
-    if (model.dir == kDemoModel) model.dir = shipped_path(kDemoModel).string();
+    if (model.dir == kDemoModel) {
+      model.dir = shipped_path(kDemoModel).string();
+      if (model.name.empty()) model.name = kDemoName;
+    }
   return options;
 }
 

@@ -87,7 +87,7 @@ using Command = std::variant<ServeCommand, GenerateCommand, InspectCommand, Perp
 // Never throws for what was typed or configured: that comes back as a Message.
 Command parse_command_line(int argc, const char* const* argv);
 
-// As resolve_options(), with the demo model where it was shipped to.
+// As resolve_options(), with the demo model where it was shipped to, under its name.
 Options options_from(const OptionSources& sources);
 
 // All that the command line takes.

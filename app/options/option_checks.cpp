@@ -65,6 +65,14 @@ std::optional<std::string> wrong_model_name(std::string_view text) {
          got(text.substr(0, kMaxModelNameBytes));
 }
 
+std::optional<std::string> wrong_model_aliases(std::string_view text) {
+  for (const auto& alias : split_at_commas(text)) {
+    if (alias == "*") continue;
+    if (const auto expected = wrong_model_name(alias)) return expected;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> split_at_commas(std::string_view text) {
   constexpr std::string_view kBlanks = " \t";
   std::vector<std::string> parts;

@@ -17,6 +17,7 @@ std::optional<std::string> wrong_origins(std::string_view text);  // comma separ
 std::optional<std::string> wrong_api_key(std::string_view text);  // never repeats it
 std::optional<std::string> wrong_model_name(std::string_view text);
 std::optional<std::string> wrong_cpu_list(std::string_view text);
+std::optional<std::string> wrong_model_aliases(std::string_view text);
 
 // Blanks around the parts are dropped, and so are empty parts.
 std::vector<std::string> split_at_commas(std::string_view text);

@@ -51,6 +51,9 @@ Entries server_options() {
       {"server.cors_origins", "--cors-origins",
        "origins browsers may call from, comma separated, * for all", &Options::cors_origins,
        0, 0, {}, Unit::kNone, {}, wrong_origins},
+      {"server.model_aliases", "--model-aliases",
+       "names of other servers' models that clients insist on, comma separated, * for all: they stand for "
+       "the first model that can do it", &Options::model_aliases, 0, 0, {}, Unit::kNone, {}, wrong_model_aliases},
       {"server.allowed_hosts", "--allowed-hosts",
        "without an API key, and on the port for metrics: names that clients may call this machine "
        "by, beside localhost, comma separated", &Options::allowed_hosts, 0, 0, {}, Unit::kNone, {}, wrong_hosts},

@@ -22,6 +22,7 @@ namespace troupe {
 inline constexpr const char* kDemoModel = "models/demo";
 // As much as suits device, model and machine: host_tier_bytes().
 inline constexpr std::uint64_t kHostMemoryAuto = UINT64_MAX;
+inline constexpr const char* kDemoName = "troupe-demo";
 
 struct Options {
   // [model], or a [[model]] each; there is always one.
@@ -38,6 +39,7 @@ struct Options {
   std::string tls_certificate;     // empty: no TLS
   std::string tls_key;
   std::string cors_origins;
+  std::string model_aliases;
   std::string allowed_hosts;
   bool allow_open_network = false;
   bool page = true;

@@ -50,7 +50,8 @@ std::string list_names(const std::vector<ServedModelInfo>& models, std::optional
 
 }  // namespace
 
-ServedModels::ServedModels(std::vector<ServedModelInfo> models) : models_(std::move(models)) {
+ServedModels::ServedModels(std::vector<ServedModelInfo> models, std::vector<std::string> aliases)
+    : models_(std::move(models)), aliases_(std::move(aliases)) {
   if (models_.empty()) throw std::runtime_error("a server needs a model");
   for (std::size_t i = 0; i < models_.size(); ++i) {
     if (find(models_[i].name) != i)
@@ -67,13 +68,13 @@ std::optional<ModelIndex> ServedModels::find(std::string_view name) const {
 
 std::variant<ModelIndex, ApiError> ServedModels::choose(const std::optional<std::string>& name,
                                                         std::optional<ModelTask> task) const {
-  if (!name) {
+  const auto index = name ? find(*name) : std::nullopt;
+  if (!name || (!index && is_alias(*name))) {
     const auto first = std::find_if(models_.begin(), models_.end(),
                                     [task](const auto& model) { return !task || can(model, *task); });
     if (first == models_.end()) return unfit("", *task);
     return static_cast<ModelIndex>(first - models_.begin());
   }
-  const auto index = find(*name);
   if (!index)
     return ApiError{.kind = ApiErrorKind::kModelNotFound,
                     .message = "the model " + in_quotes(shorten(*name, kMaxNameShown)) +
@@ -83,6 +84,11 @@ std::variant<ModelIndex, ApiError> ServedModels::choose(const std::optional<std:
   if (task && !can(found, *task))
     return unfit("the model " + in_quotes(*name) + " " + std::string(does(found.kind)) + "; ", *task);
   return *index;
+}
+
+bool ServedModels::is_alias(std::string_view name) const {
+  return std::any_of(aliases_.begin(), aliases_.end(),
+                     [name](const std::string& alias) { return alias == name || alias == "*"; });
 }
 
 ApiError ServedModels::unfit(const std::string& why, ModelTask wanted) const {

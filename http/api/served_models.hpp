@@ -20,14 +20,14 @@ class FieldReader;
 class ServedModels {
  public:
   // A model's place is its index in the engine. Throws std::runtime_error if there is
-  // none or two have the same name.
-  explicit ServedModels(std::vector<ServedModelInfo> models);
+  // none or two have the same name. aliases: names that mean what no name means; "*": all unknown ones.
+  explicit ServedModels(std::vector<ServedModelInfo> models, std::vector<std::string> aliases = {});
 
   const ServedModelInfo& operator[](ModelIndex index) const { return models_[index]; }
   const std::vector<ServedModelInfo>& all() const { return models_; }
   std::optional<ModelIndex> find(std::string_view name) const;
 
-  // The named model, or without a name the first that can do it. An error if it does
+  // The named model, or without a name, or with an alias, the first that can do it. An error if it does
   // not exist (kModelNotFound) or can't. No task: any will do.
   std::variant<ModelIndex, ApiError> choose(const std::optional<std::string>& name,
                                             std::optional<ModelTask> task) const;
@@ -36,9 +36,11 @@ class ServedModels {
   std::string names() const;
 
  private:
+  bool is_alias(std::string_view name) const;
   ApiError unfit(const std::string& why, ModelTask wanted) const;
 
   std::vector<ServedModelInfo> models_;
+  std::vector<std::string> aliases_;
 };
 
 // The model of a request body: its field `model`. 0 with an error in `fields`.

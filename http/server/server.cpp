@@ -83,7 +83,7 @@ void check_exposure(const ServerOptions& options) {
 struct Server::Implementation {
   Implementation(Engine& engine, Metrics& metrics, std::vector<ServedModelInfo> models_,
                  ServerOptions options_)
-      : models(std::move(models_)),
+      : models(std::move(models_), options_.model_aliases),
         options(std::move(options_)),
         service(engine, metrics, models, options),
         detached(engine, options.limits, metrics, answers) {}

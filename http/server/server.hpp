@@ -71,7 +71,8 @@ struct ServerOptions {
   // Ollama's API is served there, on the same host and as the rest is here. 0: any free port. Absent: it
   // is not served.
   std::optional<std::uint16_t> ollama_port;
-  std::vector<std::string> cors_origins;  // is_origin(): exact, or "*"
+  std::vector<std::string> model_aliases;  // or "*": names besides those of the models
+  std::vector<std::string> cors_origins;   // is_origin(): exact, or "*"
   // is_host(). Where no key is asked for, requests for these hosts are answered, for
   // loopback ones and the address listened on, and for no others. Empty with
   // allow_public_without_key: for any, except on the port for metrics.

@@ -25,6 +25,15 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
+TEST_CASE("command line: the model that is shipped has the name that the documents call it by") {
+  const auto name = [](std::vector<const char*> arguments) {
+    return served_name(std::get<ServeCommand>(parse(std::move(arguments))).options.models.front());
+  };
+  CHECK(name({"serve"}) == "troupe-demo");
+  CHECK(name({"serve", "--model-name", "mine"}) == "mine");
+  CHECK(name({"serve", "--model", "/elsewhere/demo"}) == "demo");
+}
+
 TEST_CASE("command line: serve takes every option of the table as a flag") {
   const auto command = parse({"serve", "--port", "9000", "--deterministic=false", "--memory", "1GiB"});
   REQUIRE(std::holds_alternative<ServeCommand>(command));

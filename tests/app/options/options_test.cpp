@@ -247,6 +247,14 @@ TEST_CASE("options: a relative path in a file is relative to the file") {
   CHECK(resolve_options(of_flags({{"--model", "x/y"}})).models.front().dir == "x/y");
 }
 
+TEST_CASE("options: aliases of models are names or the sign for all") {
+  CHECK(resolve_options(of_flags({{"--model-aliases", "claude-haiku-4-5, gpt-5"}})).model_aliases ==
+        "claude-haiku-4-5, gpt-5");
+  CHECK(resolve_options(of_flags({{"--model-aliases", "*"}})).model_aliases == "*");
+  CHECK(
+      contains(refusal(of_flags({{"--model-aliases", "gpt-5,a b"}})), "--model-aliases: expected 1 to 128"));
+}
+
 TEST_CASE("options: a word in place of a path stays a word") {
   const TemporaryFile words("[store]\ndirectory = \"none\"\n");
   CHECK(resolve_options({.file = words.path(), .environment = {}, .flags = {}}).store_directory == "none");

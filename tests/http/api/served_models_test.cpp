@@ -55,6 +55,21 @@ TEST_CASE("served models: an unknown name is told which there are") {
   CHECK(refused(two_and_two(), std::string(5000, 'x'), ModelTask::kGenerate).message.size() < 300);
 }
 
+TEST_CASE("served models: an alias stands for the first model that can do it") {
+  const auto with = [](std::vector<std::string> aliases) {
+    return ServedModels(two_and_two().all(), std::move(aliases));
+  };
+  const ServedModels named = with({"claude-haiku", "vectors"});
+  CHECK(chosen(named, "claude-haiku", ModelTask::kGenerate) == 1);
+  CHECK(chosen(named, "claude-haiku", ModelTask::kEmbed) == 0);
+  CHECK(chosen(named, "more-chat", ModelTask::kGenerate) == 3);
+  // A model's own name comes first.
+  CHECK(refused(named, "vectors", ModelTask::kGenerate).kind == ApiErrorKind::kInvalidRequest);
+  CHECK(refused(named, "gpt-4", ModelTask::kGenerate).kind == ApiErrorKind::kModelNotFound);
+  CHECK(chosen(with({"*"}), "gpt-4", ModelTask::kGenerate) == 1);
+  CHECK(chosen(with({"*"}), "more-chat", ModelTask::kGenerate) == 3);
+}
+
 TEST_CASE("served models: a model of the wrong kind is told what it does and which do the other") {
   const ApiError error = refused(two_and_two(), "chat", ModelTask::kEmbed);
   CHECK(error.kind == ApiErrorKind::kInvalidRequest);
