@@ -8,6 +8,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/request/answer/answer_splitting.hpp"
 #include "actors/request/prompt/conversation_prompt.hpp"
 #include "actors/request/prompt/prompt_encoding.hpp"
 #include "actors/request/trace/request_log.hpp"
@@ -39,6 +40,18 @@ std::vector<std::int32_t> each_once(std::vector<std::int32_t> tokens) {
   std::sort(tokens.begin(), tokens.end());
   tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
   return tokens;
+}
+
+// Unless the client has biased as many others as may be.
+void forbid(std::int32_t token, std::vector<TokenBias>& biased) {
+  constexpr float kNever = -1e30F;
+  const auto has_id = [token](const TokenBias& bias) { return bias.id == token; };
+  const auto found = std::find_if(biased.begin(), biased.end(), has_id);
+  if (found != biased.end()) {
+    found->bias = kNever;
+  } else if (biased.size() < kMaxBiases) {
+    biased.push_back({.id = token, .bias = kNever});
+  }
 }
 
 }  // namespace
@@ -371,6 +384,7 @@ AdmissionTicket RequestState::make_ticket(EncodedPrompt prompt) const {
     ticket.suppressed_early.insert(ticket.suppressed_early.end(), eos_tokens.begin(), eos_tokens.end());
   }
   ticket.biased = request.biased;
+  if (const auto token = forbidden_token(model(), request)) forbid(*token, ticket.biased);
   if (guide_) ticket.allowed_first = guide_->allowed();
   if (request.sampling.repetition_penalty != 1.0F) ticket.repeated_prompt = each_once(ticket.prompt);
   if (!request.ignore_eos)

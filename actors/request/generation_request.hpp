@@ -33,9 +33,12 @@ struct ChatPrompt {
   // Functions that the model may call: a JSON array of {"type": "function", "function": {…}},
   // for templates that show it; empty: none.
   std::string tools = {};
+  // Those among them that may be called, as `tools`; empty: all.
+  std::string callable_tools = {};
   bool has_strict_tool = false;  // one of them says so: no call may break its schema
   // The answer is taken apart: reasoning, and calls if there are tools.
   bool splits_answer = false;
+  bool allows_calls = true;        // false: the tools are shown all the same, no call is drawn or read
   bool takes_one_call = false;     // the answer ends behind its first call
   bool demands_call = false;       // the answer is one or more calls
   std::string demanded_tool = {};  // with demands_call: of this function; empty: of any

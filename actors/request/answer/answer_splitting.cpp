@@ -11,6 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t kPromptEnd = 32;          // tokens, of which a marker has fewer
+constexpr std::size_t kShortestMarker = 4;      // bytes; shorter ones are words of any text
 constexpr std::size_t kCallIdDigits = 20;       // of the request's id
 constexpr std::size_t kBytesAContextToken = 2;  // of tools: about half of the context
 
@@ -42,7 +43,7 @@ std::optional<AnswerReading> answer_reading(const ServedModel& model, const Gene
   if (chat == nullptr || !chat->splits_answer || !model.chat_template) return std::nullopt;
   if (request.form) return std::nullopt;  // all of it has that form
   const auto& format = model.chat_template->answer_format();
-  const bool reads_calls = !chat->tools.empty() && format.calls;
+  const bool reads_calls = chat->allows_calls && !chat->tools.empty() && format.calls;
   if (!reads_calls && !format.reasoning.exists()) return std::nullopt;
   const auto& begin = format.reasoning.begin;
   const bool begins_in_reasoning =
@@ -51,17 +52,33 @@ std::optional<AnswerReading> answer_reading(const ServedModel& model, const Gene
                        .reads_calls = reads_calls,
                        .takes_one_call = chat->takes_one_call,
                        .begins_in_reasoning = begins_in_reasoning,
-                       .tools = chat->tools,
+                       .tools = chat->callable_tools.empty() ? chat->tools : chat->callable_tools,
                        .call_ids = call_ids_of(request.id)};
 }
 
 bool binds_calls(const ServedModel& model, const GenerationRequest& request) {
   const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
-  if (chat == nullptr || chat->tools.empty() || request.form) return false;
+  if (chat == nullptr || chat->tools.empty() || !chat->allows_calls || request.form) return false;
   if (chat->demands_call) return true;
-  const bool is_wanted =
-      chat->has_strict_tool && chat->splits_answer && !request.ignore_eos && request.min_tokens == 0;
+  const bool is_wish = chat->has_strict_tool || !chat->callable_tools.empty();
+  const bool is_wanted = is_wish && chat->splits_answer && !request.ignore_eos && request.min_tokens == 0;
   return is_wanted && model.chat_template && can_bind_text(model.chat_template->answer_format());
+}
+
+std::optional<TokenId> forbidden_token(const ServedModel& model, const GenerationRequest& request) {
+  const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
+  if (chat == nullptr || chat->allows_calls || request.form || !model.chat_template) return std::nullopt;
+  const auto& format = model.chat_template->answer_format();
+  if (!format.calls || format.is_harmony()) return std::nullopt;
+  const auto& calls = *format.calls;
+  const auto& marker = calls.section_begin.empty() ? calls.call_begin : calls.section_begin;
+  EncodingBudget budget;
+  const std::vector<TextRange> trusted = {{0, marker.size()}};
+  const auto tokens = model.tokenizer->encode_within(budget, marker, trusted);
+  if (tokens.empty()) return std::nullopt;
+  const bool is_marker = tokens.size() == 1 && marker.size() >= kShortestMarker;
+  return is_marker || model.tokenizer->is_special(tokens.front()) ? std::optional(tokens.front())
+                                                                  : std::nullopt;
 }
 
 bool must_be_bound(const GenerationRequest& request) {
@@ -70,7 +87,8 @@ bool must_be_bound(const GenerationRequest& request) {
 }
 
 bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits) {
-  if (!prompt.splits_answer || prompt.tools.empty() || prompt.messages.empty() || !model.chat_template)
+  if (!prompt.splits_answer || prompt.tools.empty() || !prompt.allows_calls || prompt.messages.empty() ||
+      !model.chat_template)
     return false;
   const auto& dialect = model.chat_template->tool_dialect();
   const bool has_room =

@@ -11,6 +11,7 @@
 #include "actors/engine.hpp"
 #include "policy/admitting/admission.hpp"
 #include "text/answer/answer_parser.hpp"
+#include "text/token_id.hpp"
 
 namespace troupe {
 
@@ -18,13 +19,16 @@ namespace troupe {
 std::optional<AnswerReading> answer_reading(const ServedModel& model, const GenerationRequest& request,
                                             const std::vector<std::int32_t>& prompt);
 
-// The answer's calls are to be bound to their schemas: one is demanded, or a tool is strict, nothing
+// The answer's calls are to be bound to their schemas: one is demanded, a tool is strict or may not be called, nothing
 // forbids the answer to end, and the model's calls can be told from text.
 bool binds_calls(const ServedModel& model, const GenerationRequest& request);
+// Of a request with tools whose answer may have no call: the token that begins one. nullopt: calls may
+// come, or the model's are begun by text, which stays text.
+std::optional<TokenId> forbidden_token(const ServedModel& model, const GenerationRequest& request);
 // It is not answered unless it is bound: the answer has a form, or a call is demanded.
 bool must_be_bound(const GenerationRequest& request);
 
-// The template shows neither tools nor calls, and the text leaves room for a chat.
+// The template shows neither tools nor calls, calls may come, and the text leaves room for a chat.
 bool needs_tools_text(const ServedModel& model, const ChatPrompt& prompt, const ServingLimits& limits);
 // With the text in the system message in front, else in the first message of the user.
 ChatPrompt with_tools_text(ChatPrompt prompt);

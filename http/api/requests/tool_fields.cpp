@@ -8,9 +8,12 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/parse_options.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
@@ -258,12 +261,12 @@ std::string read_tool_list(FieldReader& fields, const json::array& list, ToolSha
 void refuse_choice(FieldReader& fields, const json::value& choice, ToolShape shape) {
   std::string demanded = describe(choice);
   if (choice.is_string() || choice.is_object()) demanded = shorten(json::serialize(choice), 128);
-  fields.fail(
-      "tool_choice",
-      std::string(shape == ToolShape::kMessages
-                      ? " is not supported yet except as \"auto\", \"any\", \"none\" or \"tool\""
-                      : " is not supported yet except as \"auto\", \"none\", \"required\" or a function") +
-          ", got " + demanded);
+  fields.fail("tool_choice",
+              std::string(shape == ToolShape::kMessages
+                              ? " is not supported yet except as \"auto\", \"any\", \"none\" or \"tool\""
+                              : " is not supported yet except as \"auto\", \"none\", \"required\", a "
+                                "function or allowed_tools") +
+                  ", got " + demanded);
 }
 
 std::optional<std::string> string_member(const json::value& value, std::string_view name) {
@@ -276,24 +279,48 @@ std::optional<std::string> string_member(const json::value& value, std::string_v
 enum class Choice : std::uint8_t { kAuto, kNone, kAny, kNamed };
 struct ReadChoice {
   Choice choice = Choice::kAuto;
-  std::string name = {};  // of kNamed, as the model is shown it
+  std::string name = {};                  // of kNamed, as the model is shown it
+  std::vector<std::string> allowed = {};  // so, too: no other may be called; empty: all may
 };
 
-// "auto", "none" and "required"; chats {"type": "function", "function": {"name": …}}, responses
-// {"type": "function" or "custom", "name": …}.
-std::optional<ReadChoice> openai_choice(const json::value& choice, ToolShape shape) {
-  if (choice == "auto") return ReadChoice{};
-  if (choice == "none") return ReadChoice{.choice = Choice::kNone};
-  if (choice == "required") return ReadChoice{.choice = Choice::kAny};
+// Chats {"type": "function", "function": {"name": …}}, responses {"type": "function" or "custom", "name": …}.
+std::optional<std::string> chosen_tool(const json::value& choice, ToolShape shape) {
   const auto type = string_member(choice, "type");
   const bool is_flat = shape == ToolShape::kFlat;
   if (type != "function" && !(is_flat && type == "custom")) return std::nullopt;
   const auto* holder = is_flat ? &choice : choice.get_object().if_contains("function");
   const auto name = holder == nullptr ? std::nullopt : string_member(*holder, "name");
+  if (!name || !is_flat) return name;
+  return shown_name(string_member(*holder, "namespace").value_or(""), *name);
+}
+
+// Responses {"type": "allowed_tools", "mode": "auto" or "required", "tools": [a tool, …]}, chats have mode
+// and tools in an object of that name.
+std::optional<ReadChoice> allowed_choice(const json::value& choice, ToolShape shape) {
+  const auto* holder = shape == ToolShape::kFlat ? &choice : choice.get_object().if_contains("allowed_tools");
+  if (holder == nullptr || !holder->is_object()) return std::nullopt;
+  const auto mode = string_member(*holder, "mode");
+  const auto* tools = holder->get_object().if_contains("tools");
+  if ((mode != "auto" && mode != "required") || tools == nullptr || !tools->is_array()) return std::nullopt;
+  ReadChoice read{.choice = mode == "auto" ? Choice::kAuto : Choice::kAny};
+  for (const auto& tool : tools->get_array()) {
+    auto name = chosen_tool(tool, shape);
+    if (!name) return std::nullopt;
+    read.allowed.push_back(std::move(*name));
+  }
+  if (read.allowed.empty()) return std::nullopt;
+  return read;
+}
+
+// "auto", "none", "required", a tool, or some of them.
+std::optional<ReadChoice> openai_choice(const json::value& choice, ToolShape shape) {
+  if (choice == "auto") return ReadChoice{};
+  if (choice == "none") return ReadChoice{.choice = Choice::kNone};
+  if (choice == "required") return ReadChoice{.choice = Choice::kAny};
+  if (string_member(choice, "type") == "allowed_tools") return allowed_choice(choice, shape);
+  auto name = chosen_tool(choice, shape);
   if (!name) return std::nullopt;
-  return ReadChoice{
-      .choice = Choice::kNamed,
-      .name = is_flat ? shown_name(string_member(*holder, "namespace").value_or(""), *name) : *name};
+  return ReadChoice{.choice = Choice::kNamed, .name = std::move(*name)};
 }
 
 // {"type": "auto"}, "any", "none", or {"type": "tool", "name": …}.
@@ -307,14 +334,14 @@ std::optional<ReadChoice> messages_choice(const json::value& choice) {
   return ReadChoice{.choice = Choice::kNamed, .name = *name};
 }
 
-// Is the model to be shown its tools? A function that is named is called once.
-bool read_choice(FieldReader& fields, ToolShape shape, ChatPrompt& prompt) {
+// A function that is named is called once.
+ReadChoice read_choice(FieldReader& fields, ToolShape shape, ChatPrompt& prompt) {
   const auto* given = fields.find("tool_choice");
-  if (given == nullptr) return true;
-  const auto read = shape == ToolShape::kMessages ? messages_choice(*given) : openai_choice(*given, shape);
+  if (given == nullptr) return {};
+  auto read = shape == ToolShape::kMessages ? messages_choice(*given) : openai_choice(*given, shape);
   if (!read) {
     refuse_choice(fields, *given, shape);
-    return false;
+    return {};
   }
   if (shape == ToolShape::kMessages) {
     FieldReader choice(given->get_object(), "tool_choice.");
@@ -324,7 +351,34 @@ bool read_choice(FieldReader& fields, ToolShape shape, ChatPrompt& prompt) {
   prompt.demands_call = read->choice == Choice::kAny || read->choice == Choice::kNamed;
   prompt.demanded_tool = read->name;
   prompt.takes_one_call = prompt.takes_one_call || read->choice == Choice::kNamed;
-  return read->choice != Choice::kNone;
+  prompt.allows_calls = read->choice != Choice::kNone;
+  return std::move(*read);
+}
+
+json::array parsed_tools(const std::string& tools) {
+  json::parse_options options;
+  options.max_depth = 2 * kMaxClientJsonDepth;  // they were counted when they came
+  return tools.empty() ? json::array() : json::parse(tools, {}, options).get_array();
+}
+
+// Of tools as they are shown, a JSON array or none, those that are named.
+std::string tools_named(FieldReader& fields, const std::string& tools,
+                        const std::vector<std::string>& names) {
+  json::array named;
+  const auto all = parsed_tools(tools);
+  for (const std::string& name : names) {
+    const auto has_name = [&](const json::value& tool) {
+      return string_member(tool.at("function"), "name") == name;
+    };
+    const auto found = std::find_if(all.begin(), all.end(), has_name);
+    if (found == all.end()) {
+      fields.fail("tool_choice", " allows a function that is not among the tools: \"" +
+                                     std::string(shorten(name, 64)) + "\"");
+      return {};
+    }
+    named.push_back(*found);
+  }
+  return json::serialize(named);
 }
 
 // Behind the tools, which are right. tools: as they are shown, a JSON array, or none.
@@ -397,7 +451,7 @@ ToolNames read_tools(FieldReader& fields, ToolShape shape, const Limits& limits,
   // Of messages it is part of the choice.
   const bool is_own_field = shape != ToolShape::kMessages;
   if (is_own_field) prompt.takes_one_call = !fields.boolean("parallel_tool_calls").value_or(true);
-  const bool are_shown = read_choice(fields, shape, prompt);
+  const ReadChoice choice = read_choice(fields, shape, prompt);
   ToolNames names;
   std::string text;
   const auto* tools = fields.find("tools");
@@ -407,7 +461,9 @@ ToolNames read_tools(FieldReader& fields, ToolShape shape, const Limits& limits,
     text = read_tool_list(fields, tools->get_array(), shape, names, prompt);
   }
   check_demand(fields, text, prompt);
-  if (are_shown && !fields.error()) prompt.tools = std::move(text);
+  if (!choice.allowed.empty() && !fields.error())
+    prompt.callable_tools = tools_named(fields, text, choice.allowed);
+  if (!fields.error()) prompt.tools = std::move(text);
   return names;
 }
 
@@ -419,19 +475,37 @@ void check_demand_alone(FieldReader& fields, const GenerationRequest& request) {
   if (request.ignore_eos) fields.fail("ignore_eos", " can't be joined with a demanded call");
 }
 
+namespace {
+
+// {"type": "function", "name": …} of a tool by the name that the model is shown.
+void append_tool(std::string& out, const std::string& shown, const ToolNames& names) {
+  const auto found =
+      std::find_if(names.begin(), names.end(), [&](const ToolName& name) { return name.shown == shown; });
+  const bool is_custom = found != names.end() && found->is_custom;
+  out += is_custom ? "{\"type\":\"custom\",\"name\":" : "{\"type\":\"function\",\"name\":";
+  append_json_string(out, found != names.end() ? found->name : shown);
+  out += "}";
+}
+
+}  // namespace
+
 std::string tool_choice_json(const ChatPrompt& prompt, const ToolNames& names) {
   std::string out = "\"tool_choice\":";
   if (!prompt.demanded_tool.empty()) {
-    const auto found = std::find_if(names.begin(), names.end(),
-                                    [&](const ToolName& name) { return name.shown == prompt.demanded_tool; });
-    const bool is_custom = found != names.end() && found->is_custom;
-    out += is_custom ? "{\"type\":\"custom\",\"name\":" : "{\"type\":\"function\",\"name\":";
-    append_json_string(out, found != names.end() ? found->name : prompt.demanded_tool);
-    out += "}";
+    append_tool(out, prompt.demanded_tool, names);
+  } else if (!prompt.callable_tools.empty()) {
+    out += R"({"type":"allowed_tools","mode":)";
+    out += prompt.demands_call ? "\"required\",\"tools\":" : "\"auto\",\"tools\":";
+    char separator = '[';
+    for (const auto& tool : parsed_tools(prompt.callable_tools)) {
+      out += std::exchange(separator, ',');
+      append_tool(out, tool.at("function").at("name").get_string().c_str(), names);
+    }
+    out += "]}";
   } else if (prompt.demands_call) {
     out += "\"required\"";
   } else {
-    out += prompt.tools.empty() ? "\"none\"" : "\"auto\"";
+    out += prompt.tools.empty() || !prompt.allows_calls ? "\"none\"" : "\"auto\"";
   }
   return out + (prompt.takes_one_call ? ",\"parallel_tool_calls\":false" : ",\"parallel_tool_calls\":true");
 }

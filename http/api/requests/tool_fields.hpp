@@ -20,8 +20,7 @@ namespace troupe {
 enum class ToolShape : std::uint8_t { kNested, kFlat, kMessages };
 
 // tools, tool_choice, parallel_tool_calls (of messages disable_parallel_tool_use, in the
-// choice). With the choice "none" the model is shown no tools. Responses may also have
-// custom tools and namespaces; the result has the names of those.
+// choice). Responses may also have custom tools and namespaces; the result has the names of those.
 ToolNames read_tools(FieldReader& fields, ToolShape shape, const Limits& limits, ChatPrompt& prompt);
 
 // Of responses and messages: one that the server of OpenAI or Anthropic runs itself (web_search). It is

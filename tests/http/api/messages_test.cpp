@@ -109,11 +109,14 @@ TEST_CASE("messages: tools are shown to the model as chats show them") {
       accepted(body_with(R"("tools":[{"name":"f","strict":true,"input_schema":{}}])")).generation.prompt);
   CHECK(strict.has_strict_tool);
   CHECK(boost::json::parse(strict.tools).at(0).at("function").at("strict") == true);
-  const auto hidden = accepted(body_with(tools + R"(,"tool_choice":{"type":"none"})"));
-  CHECK(std::get<ChatPrompt>(hidden.generation.prompt).tools.empty());
-  CHECK_FALSE(
-      std::get<ChatPrompt>(accepted(body_with(tools + R"(,"tool_choice":{"type":"auto"})")).generation.prompt)
-          .tools.empty());
+  const auto chosen = [&](const std::string& type) {
+    const auto request = accepted(body_with(tools + R"(,"tool_choice":{"type":")" + type + "\"}"));
+    return std::get<ChatPrompt>(request.generation.prompt);
+  };
+  CHECK(chosen("none").tools == shown);
+  CHECK_FALSE(chosen("none").allows_calls);
+  CHECK(chosen("auto").tools == shown);
+  CHECK(chosen("auto").allows_calls);
   // Anthropic's own tools are ignored.
   const auto searching =
       accepted(body_with(R"("tools":[{"type":"web_search_20250305","name":"web_search"}])"));

@@ -108,14 +108,17 @@ TEST_CASE("tool fields: tools that another server runs itself are ignored, and c
   }
 }
 
-TEST_CASE("tool fields: the choice auto shows tools, none hides them, and what is none is refused") {
+TEST_CASE("tool fields: tools are shown whatever the choice, none allows no call, and others are refused") {
   const std::string list = "[" + std::string(kTool) + "]";
   for (const auto& parse : {parse_chat, parse_response}) {
     const std::string own = parse == parse_chat ? list : std::string(R"([{"type":"function","name":"f"}])");
     CHECK(!prompt_of(parse(tools(own))).tools.empty());
     CHECK(!prompt_of(parse(tools(own, ",\"tool_choice\":\"auto\""))).tools.empty());
     CHECK(!prompt_of(parse(tools(own, ",\"tool_choice\":null,\"parallel_tool_calls\":false"))).tools.empty());
-    CHECK(prompt_of(parse(tools(own, ",\"tool_choice\":\"none\""))).tools.empty());
+    CHECK(prompt_of(parse(tools(own))).allows_calls);
+    const auto none = prompt_of(parse(tools(own, ",\"tool_choice\":\"none\"")));
+    CHECK(none.tools == prompt_of(parse(tools(own))).tools);
+    CHECK_FALSE(none.allows_calls);
     // The name of a function is where the endpoint's own tools have it.
     const std::string others = parse == parse_chat ? R"({"type":"function","name":"f"})"
                                                    : R"({"type":"function","function":{"name":"f"}})";
@@ -124,8 +127,9 @@ TEST_CASE("tool fields: the choice auto shows tools, none hides them, and what i
                                       std::string(R"({"type":"mcp"})")}) {
       const auto error = error_of(parse(tools(own, ",\"tool_choice\":" + choice)));
       CHECK(error.field == "tool_choice");
-      CHECK(error.message.starts_with(
-          "tool_choice is not supported yet except as \"auto\", \"none\", \"required\" or a function, got "));
+      CHECK(
+          error.message.starts_with("tool_choice is not supported yet except as \"auto\", \"none\", "
+                                    "\"required\", a function or allowed_tools, got "));
     }
     CHECK(error_of(parse(tools(own, ",\"parallel_tool_calls\":1"))).field == "parallel_tool_calls");
     CHECK(prompt_of(parse(tools(own, ",\"parallel_tool_calls\":false"))).takes_one_call);
@@ -153,6 +157,31 @@ TEST_CASE("tool fields: responses can demand a call as chats can") {
         tools(list, R"(,"tool_choice":{"type":"function","name":"g"})"),
         tools(list, R"(,"tool_choice":"required","text":{"format":{"type":"json_object"}})")})
     CHECK(error_of(parse_response(wrong)).field == "tool_choice");
+}
+
+TEST_CASE("tool fields: some of the tools may be all that can be called") {
+  const std::string chat_tools = R"([{"function":{"name":"f"}},{"function":{"name":"g"}}])";
+  const auto chat = [&](const std::string& mode, const std::string& name) {
+    return parse_chat(
+        tools(chat_tools, R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":")" + mode +
+                              R"(","tools":[{"type":"function","function":{"name":")" + name + R"("}}]}})"));
+  };
+  const auto prompt = prompt_of(chat("auto", "g"));
+  CHECK(prompt.tools == prompt_of(parse_chat(tools(chat_tools))).tools);
+  CHECK(prompt.callable_tools ==
+        R"([{"type":"function","function":{"name":"g","parameters":{"type":"object","properties":{}}}}])");
+  CHECK_FALSE(prompt.demands_call);
+  CHECK(prompt_of(chat("required", "g")).demands_call);
+  CHECK(error_of(chat("auto", "h")).field == "tool_choice");
+  CHECK(error_of(chat("any", "g")).field == "tool_choice");
+
+  const std::string choice =
+      R"({"type":"allowed_tools","mode":"auto","tools":[{"type":"custom","name":"c"}]})";
+  const auto response = parse_response(tools(
+      R"([{"type":"function","name":"f"},{"type":"custom","name":"c"}])", ",\"tool_choice\":" + choice));
+  CHECK(prompt_of(response).callable_tools.find("\"c\"") != std::string::npos);
+  CHECK(prompt_of(response).callable_tools.find("\"f\"") == std::string::npos);
+  CHECK(std::get<ApiRequest>(response).generation.turn->settings.starts_with("\"tool_choice\":" + choice));
 }
 
 TEST_CASE("tool fields: custom tools and those in namespaces are functions to the model") {

@@ -167,10 +167,17 @@ TEST_CASE("called tools: a message without tools, or with the choice none, has n
   const ScriptedServer server(kCalls + kThinks, kAnswers);
   auto body = message_body(user_asks("one"));
   body["tool_choice"] = {{"type", "none"}};
+  body["max_tokens"] = 60;
   const auto message = server.ask("/v1/messages", body);
-  CHECK(message["stop_reason"] == "end_turn");
+  CHECK(message["stop_reason"] != "tool_use");
   REQUIRE(message["content"].size() == 2);
-  CHECK(message["content"][1]["text"].get<std::string>().starts_with("I look.[{\"name\""));
+  CHECK(message["content"][1]["text"].get<std::string>().starts_with("I look."));
+  body.erase("tools");
+  body.erase("tool_choice");
+  const auto without = server.ask("/v1/messages", body);
+  CHECK(without["stop_reason"] == "end_turn");
+  REQUIRE(without["content"].size() == 2);
+  CHECK(without["content"][1]["text"].get<std::string>().starts_with("I look.[{\"name\""));
 }
 
 TEST_CASE("called tools: messages and responses can demand a call, which obeys its schema") {

@@ -157,12 +157,19 @@ TEST_CASE("tool calls: the loop of call, result and answer") {
 
 TEST_CASE("tool calls: without tools, or with the choice none, an answer is text") {
   const ScriptedServer server(kMistralTemplate, kMistralAnswers);
-  for (const json& fields : {json::object(), json{{"tools", kTools}, {"tool_choice", "none"}}}) {
-    const auto choice = server.ask(user_asks("one"), fields)["choices"][0];
-    CHECK(choice["finish_reason"] == "stop");
-    CHECK_FALSE(choice["message"].contains("tool_calls"));
-    CHECK(choice["message"]["content"].get<std::string>().starts_with("I look.[{\"name\""));
-  }
+  const auto choice = server.ask(user_asks("one"), json::object())["choices"][0];
+  CHECK(choice["finish_reason"] == "stop");
+  CHECK_FALSE(choice["message"].contains("tool_calls"));
+  CHECK(choice["message"]["content"].get<std::string>().starts_with("I look.[{\"name\""));
+  // The tools stay in the prompt, but the token that begins a call can't be drawn.
+  const auto called = server.ask(user_asks("one"));
+  const auto none =
+      server.ask(user_asks("one"), {{"tools", kTools}, {"tool_choice", "none"}, {"max_tokens", 30}});
+  CHECK(none["usage"]["prompt_tokens"] == called["usage"]["prompt_tokens"]);
+  CHECK_FALSE(none["choices"][0]["message"].contains("tool_calls"));
+  const std::string content = none["choices"][0]["message"]["content"];
+  CHECK(content.starts_with("I look."));
+  CHECK(content.find("[{\"name\"") == std::string::npos);
   const auto hello = server.ask(user_asks("hello"))["choices"][0];
   CHECK(hello["message"]["content"] == "Hello there.");
   CHECK(hello["finish_reason"] == "stop");
@@ -273,6 +280,27 @@ constexpr const char* kTaggedTemplate =
 const std::vector<CuedAnswer> kTaggedAnswers = {{"<|hello|>", {{"Hello there."}}}};
 
 }  // namespace
+
+TEST_CASE("tool calls: what is not among the allowed tools can't be called, and stays in the prompt") {
+  const std::string full = kMistralTemplate;
+  const ScriptedServer server(full.substr(0, full.find("{# </think>")), kMistralAnswers);
+  const json tools = {tool("clock"), weather_tool()};
+  const auto any = server.ask(user_asks("one"), {{"tools", tools}});
+  CHECK(any["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "clock");
+  const json weather = {{"type", "function"}, {"function", {{"name", "weather"}}}};
+  for (const char* mode : {"required", "auto"}) {
+    CAPTURE(mode);
+    const json allowed = {{"mode", mode}, {"tools", json::array({weather})}};
+    const json choice = {{"type", "allowed_tools"}, {"allowed_tools", allowed}};
+    const auto answer = server.ask(
+        user_asks("one"),
+        {{"tools", tools}, {"tool_choice", choice}, {"parallel_tool_calls", false}, {"max_tokens", 200}});
+    CHECK(answer["usage"]["prompt_tokens"] == any["usage"]["prompt_tokens"]);
+    const auto& message = answer["choices"][0]["message"];
+    REQUIRE(message["tool_calls"].size() == 1);
+    check_weather(message["tool_calls"][0]);
+  }
+}
 
 TEST_CASE("tool calls: one in tags can be demanded") {
   const ScriptedServer server(kTaggedTemplate, kTaggedAnswers);
