@@ -28,12 +28,12 @@ add_generation_prompt add_special_tokens allowed_token_ids audio background bad_
 chat_template_kwargs context continue_final_message conversation dimensions documents echo encoding_format format frequency_penalty
 function_call functions grammar guided_choice guided_json guided_regex ignore_eos images include include_stop_str_in_output
 input instructions json_schema keep_alive mirostat num_ctx num_predict options query raw raw_scores return_documents text_1 text_2 top_n truncate use_activation length_penalty logit_bias logits_processors logprobs max_completion_tokens
-max_output_tokens max_tokens max_tool_calls messages metadata min_p min_tokens modalities model n output_config
+max_output_tokens max_tokens max_tool_calls messages metadata min_p min_tokens modalities model n n_predict output_config
 parallel_tool_calls presence_penalty previous_response_id prompt prompt_embeds prompt_logprobs reasoning reasoning_effort
 repeat_last_n repeat_penalty repetition_penalty response_format return_token_ids return_token_strs seed skip_special_tokens stop stop_sequences
 stop_token_ids store stream stream_options structured_outputs suffix system temperature template text think thinking tokens
-tool_choice tools top_k top_logprobs top_p truncate_prompt_tokens truncation use_beam_search user
-web_search_options""".split()
+tool_choice tools top_a top_k top_logprobs top_n_sigma top_p truncate_prompt_tokens truncation typical_p use_beam_search user
+web_search_options xtc_probability""".split()
 NUMBERS = [
     -1, 0, 1, 2, 5, 20, 21, 0.5, -0.0, 1.0, 2.0, 2.0001, 1e-45, 1e308, -1e308, 2**31 - 1, 2**31, 2**32, 2**53 + 1,
     2**63 - 1, 2**63, 2**64 - 1, 2**64, -2**63, -2**63 - 1, 10**30

@@ -35,6 +35,7 @@ constexpr std::array kGenerating = {
     RequestField{"presence_penalty", kPenalty},
     RequestField{"frequency_penalty", kPenalty},
     RequestField{"repetition_penalty", R"({"type":"number","exclusiveMinimum":0,"maximum":1000})"},
+    RequestField{"repeat_penalty", R"({"type":"number","exclusiveMinimum":0,"maximum":1000})"},
     RequestField{"logit_bias", R"({"type":"object","maxProperties":1024,)"
                                R"("additionalProperties":{"type":"number","minimum":-100,"maximum":100}})"},
     RequestField{"min_tokens", R"({"type":"integer","minimum":0,"maximum":2147483647})"},
@@ -51,6 +52,7 @@ constexpr std::array kGenerating = {
 constexpr std::array kChatsAndCompletions = {
     RequestField{"max_tokens", kTokenLimit},
     RequestField{"max_completion_tokens", kTokenLimit},
+    RequestField{"n_predict", kTokenLimit},
     RequestField{"n", kChoices},
     RequestField{"prompt_logprobs", kUpTo20},
     RequestField{"stop", kTexts},

@@ -38,7 +38,9 @@ std::optional<std::int64_t> read_max_tokens(FieldReader& fields, ResponseShape s
   const std::int64_t least = may_be_none ? 0 : 1;
   const auto max_tokens = read_token_limit(fields, "max_completion_tokens", least);
   const auto old_name = read_token_limit(fields, "max_tokens", least);
-  if (max_tokens || old_name) return max_tokens ? max_tokens : old_name;
+  const auto llama_name = read_token_limit(fields, "n_predict", least);
+  if (max_tokens) return max_tokens;
+  if (old_name || llama_name) return old_name ? old_name : llama_name;
   if (shape == ResponseShape::kCompletion) return kDefaultCompletionTokens;
   return std::nullopt;
 }

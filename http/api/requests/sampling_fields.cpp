@@ -46,9 +46,12 @@ void read_penalties(FieldReader& fields, std::string_view repetition_name, const
   sampling.presence_penalty = static_cast<float>(fields.number("presence_penalty", -2.0, 2.0).value_or(0.0));
   sampling.frequency_penalty =
       static_cast<float>(fields.number("frequency_penalty", -2.0, 2.0).value_or(0.0));
+  const auto llama_name = fields.number("repeat_penalty", 0.0, kMaxRepetitionPenalty);
   const auto repetition = fields.number(repetition_name, 0.0, kMaxRepetitionPenalty);
-  sampling.repetition_penalty = static_cast<float>(repetition.value_or(defaults.repetition_penalty));
-  if (!(sampling.repetition_penalty > 0.0F)) fields.fail(repetition_name, " must be greater than 0, got 0");
+  sampling.repetition_penalty =
+      static_cast<float>(repetition ? *repetition : llama_name.value_or(defaults.repetition_penalty));
+  if (!(sampling.repetition_penalty > 0.0F))
+    fields.fail(repetition ? repetition_name : "repeat_penalty", " must be greater than 0, got 0");
 }
 
 std::optional<std::int32_t> id_in(std::string_view text) {

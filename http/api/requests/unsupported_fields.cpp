@@ -17,6 +17,8 @@ bool is_never(const json::value&) { return false; }
 bool is_false(const json::value& value) { return value.is_bool() && !value.get_bool(); }
 bool is_true(const json::value& value) { return value.is_bool() && value.get_bool(); }
 bool is_one(const json::value& value) { return value.is_number() && value.to_number<double>() == 1; }
+bool is_zero(const json::value& value) { return value.is_number() && value.to_number<double>() == 0; }
+bool is_zero_or_less(const json::value& value) { return value.is_number() && value.to_number<double>() <= 0; }
 bool is_empty(const json::value& value) {
   return (value.is_array() && value.get_array().empty()) ||
          (value.is_object() && value.get_object().empty()) ||
@@ -53,6 +55,23 @@ constexpr std::array kUnsupportedEverywhere = {
     UnsupportedField{"guided_choice", is_never, "null; use regex"},
     UnsupportedField{"guided_grammar", is_never, "null; use grammar"},
     UnsupportedField{"json_schema", is_never, "null; use response_format"},
+    // vLLM's.
+    UnsupportedField{"logprob_token_ids", is_empty, "an empty list"},
+    UnsupportedField{"return_tokens_as_token_ids", is_false, "false"},
+    UnsupportedField{"spaces_between_special_tokens", is_true, "true"},
+    UnsupportedField{"thinking_token_budget", is_never, "null"},
+    // Samplers of llama.cpp and its relatives: front ends send all of them, most with values that do nothing.
+    UnsupportedField{"dry_multiplier", is_zero, "0"},
+    UnsupportedField{"dynatemp_range", is_zero, "0"},
+    UnsupportedField{"mirostat", is_zero, "0"},
+    UnsupportedField{"mirostat_mode", is_zero, "0"},
+    UnsupportedField{"smoothing_factor", is_zero, "0"},
+    UnsupportedField{"tfs", is_one, "1"},
+    UnsupportedField{"tfs_z", is_one, "1"},
+    UnsupportedField{"top_a", is_zero, "0"},
+    UnsupportedField{"top_n_sigma", is_zero_or_less, "0 or less"},
+    UnsupportedField{"typical_p", is_one, "1"},
+    UnsupportedField{"xtc_probability", is_zero, "0"},
 };
 
 constexpr std::array kUnsupportedInChat = {
@@ -102,8 +121,6 @@ constexpr std::array kUnsupportedInMessages = {
     UnsupportedField{"output_format", is_never, "null; use output_config.format"},
     UnsupportedField{"stop", is_empty, "null; use stop_sequences"},
 };
-
-bool is_zero(const json::value& value) { return value.is_number() && value.to_number<double>() == 0; }
 
 constexpr std::array kUnsupportedInOllama = {
     UnsupportedField{"context", is_empty, "an empty list; use /api/chat"},

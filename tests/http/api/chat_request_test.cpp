@@ -241,6 +241,28 @@ TEST_CASE("chat request: fields that ask for nothing new are accepted") {
   }
 }
 
+TEST_CASE("chat request: samplers that are not there may be switched off, as front ends do") {
+  for (const std::string field :
+       {R"("typical_p":1.0,"tfs":1,"tfs_z":1)", R"("mirostat":0,"mirostat_mode":0,"mirostat_tau":5)",
+        R"("dry_multiplier":0,"dry_base":1.75,"xtc_probability":0,"xtc_threshold":0.1)",
+        R"("top_a":0,"smoothing_factor":0,"dynatemp_range":0,"top_n_sigma":-1)",
+        R"("return_tokens_as_token_ids":false,"thinking_token_budget":null)"})
+    accepted(field);
+}
+
+TEST_CASE("chat request: lengths and penalties may have llama.cpp's names") {
+  CHECK(accepted(R"("n_predict":7)").generation.max_tokens == 7);
+  CHECK(accepted(R"("n_predict":7,"max_tokens":9)").generation.max_tokens == 9);
+  CHECK(accepted(R"("n_predict":-1)").generation.max_tokens ==
+        accepted(R"("max_tokens":-1)").generation.max_tokens);
+  CHECK(accepted(R"("repeat_penalty":1.5)").generation.sampling.repetition_penalty == 1.5F);
+  CHECK(
+      accepted(R"("repeat_penalty":1.5,"repetition_penalty":1.25)").generation.sampling.repetition_penalty ==
+      1.25F);
+  CHECK(refused(R"("repeat_penalty":0)").field == "repeat_penalty");
+  CHECK(refused(R"("n_predict":0)").field == "n_predict");
+}
+
 TEST_CASE("chat request: penalties are read, within their ranges") {
   const auto sampling = accepted(R"("presence_penalty":-2,"frequency_penalty":0.5,"repetition_penalty":1.25)")
                             .generation.sampling;
@@ -308,6 +330,21 @@ TEST_CASE("chat request: fields that would change the answer are refused by name
       {"add_special_tokens", "true"},
       {"logits_processors", "[1]"},
       {"length_penalty", "2"},
+      {"logprob_token_ids", "[1]"},
+      {"return_tokens_as_token_ids", "true"},
+      {"spaces_between_special_tokens", "false"},
+      {"thinking_token_budget", "100"},
+      {"dry_multiplier", "0.8"},
+      {"dynatemp_range", "0.5"},
+      {"mirostat", "2"},
+      {"mirostat_mode", "2"},
+      {"smoothing_factor", "0.2"},
+      {"tfs", "0.9"},
+      {"tfs_z", "0.9"},
+      {"top_a", "0.1"},
+      {"top_n_sigma", "1.5"},
+      {"typical_p", "0.9"},
+      {"xtc_probability", "0.5"},
   };
   for (const auto& row : rows) {
     const ApiError error = refused("\"" + row.field + "\":" + row.value);
