@@ -2,10 +2,15 @@
 """Each refusal has the status, the class and the shape that official clients expect."""
 import argparse
 import json
+import os
 import pathlib
+import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.request
 
 import anthropic
@@ -13,7 +18,7 @@ import openai
 import openapi_spec_validator
 
 from checks import Checks
-from servers import start_troupe
+from servers import free_port, start_troupe
 
 MODEL = "troupe-demo"
 KEY = "a-key-of-the-contract"
@@ -29,6 +34,7 @@ REFUSALS = [
     (404, {"model": "none"}, {}, "NotFoundError", "not_found_error"),
     (413, {"messages": LONG}, {}, "APIStatusError RequestTooLargeError ContentTooLargeError", "request_too_large"),
     (415, {}, {"Content-Type": "text/plain"}, "APIStatusError", "invalid_request_error"),
+    (417, {}, {"Expect": "miracles"}, "APIStatusError", "invalid_request_error"),
 ]
 # A header that is not read to its end does not say which API was meant: OpenAI's shape.
 UNREAD = (431, {}, {"X-Long": "x" * 20_000}, "APIStatusError", "invalid_request_error")
@@ -50,6 +56,11 @@ class OpenAi:
         self.client.chat.completions.create(**{"model": MODEL, "messages": MESSAGES, **fields},
                                             extra_headers=headers)
 
+    def read_stream(self, on_piece):
+        for _ in self.client.chat.completions.create(model=MODEL, messages=MESSAGES, stream=True, max_tokens=1500,
+                                                     extra_body={"ignore_eos": True}):
+            on_piece()
+
     def check_shape(self, check, error, status, _):
         body = error.body
         check(isinstance(body, dict) and set(body) == {"message", "type", "param", "code"} and body["message"],
@@ -68,6 +79,11 @@ class Anthropic:
     def ask(self, fields, headers):
         self.client.messages.create(**{"model": MODEL, "messages": MESSAGES, "max_tokens": 4, **fields},
                                     extra_headers=headers)
+
+    def read_stream(self, on_piece):
+        for _ in self.client.messages.create(model=MODEL, messages=MESSAGES, stream=True, max_tokens=1500,
+                                             extra_body={"ignore_eos": True}):
+            on_piece()
 
     def check_shape(self, check, error, status, kind):
         body = error.body
@@ -91,14 +107,14 @@ def meet(check, api, status, fields, headers, kinds, anthropic_type):
 def misses(check, url):
     """Paths and methods that there are not, asked for by the client's own means."""
     client = openai.OpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0)
-    for status, kind, path in ((404, "NotFoundError", "/nothing"), (405, "APIStatusError", "/chat/completions"),
+    for status, kind, path in ((414, "APIStatusError", "/models/" + "x" * 20_000), (404, "NotFoundError", "/nothing"), (405, "APIStatusError", "/chat/completions"),
                                (404, "NotFoundError", "/responses/resp_none"), (404, "NotFoundError", "/models/none")):
         try:
             client.get(path, cast_to=object)
-            check(False, f"GET {path} is refused")
+            check(False, f"GET {path[:40]} is refused")
         except openai.APIStatusError as error:
             check(type(error).__name__ == kind and error.status_code == status and error.body["message"],
-                  f"GET {path} -> {type(error).__name__} {error.status_code} {error.code}")
+                  f"GET {path[:40]} -> {type(error).__name__} {error.status_code} {error.code}")
 
 
 def overloads(check, api, troupe):
@@ -125,6 +141,73 @@ def overloads(check, api, troupe):
         api.check_shape(check, refused[0], 429, "rate_limit_error")
 
 
+def keeps_waiting(check, troupe):
+    """A request that does not arrive: no client sends one, so the bytes are read."""
+    with socket.create_connection(("127.0.0.1", troupe.port), timeout=60) as connection:
+        connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    check(head.startswith(b"HTTP/1.1 408 ") and json.loads(body)["error"]["code"] == "request_timeout",
+          f"408 -> {body[:120].decode()}")
+
+
+def spends_its_rate(check, api):
+    """A tenant of so few tokens a minute that its second request has to wait."""
+    try:
+        for _ in range(3):
+            api.ask({}, {})
+        check(False, f"{api.name} 429 of a tenant is refused")
+    except api.module.RateLimitError as error:
+        check(int(error.response.headers["retry-after"]) >= 1, f"{api.name} 429 of a tenant -> RateLimitError")
+        api.check_shape(check, error, 429, "rate_limit_error")
+
+
+def children(process):
+    tasks = pathlib.Path(f"/proc/{process.pid}/task").iterdir()
+    return [int(pid) for task in tasks for pid in (task / "children").read_text(encoding="ascii").split()]
+
+
+def loses_workers(check, api, troupe):
+    """Workers die as long as one answer is streamed: it ends with an error that the client raises."""
+    def kill_workers():
+        for pid in children(troupe.process):
+            os.kill(pid, signal.SIGKILL)
+
+    try:
+        api.read_stream(kill_workers)
+        check(False, f"{api.name} error inside a stream is raised")
+    except api.module.APIError as error:
+        check(isinstance(error.body, dict) and "worker" in str(error.body),
+              f"{api.name} error inside a stream -> {type(error).__name__} {json.dumps(error.body)[:160]}")
+
+
+def loads(check, options, place):
+    """While the model is loaded each request is answered with 503."""
+    port = free_port()
+    seen = set()
+    with open(f"{place}/log", "w", encoding="utf-8") as log:
+        process = subprocess.Popen([options.troupe, "serve", "--model", options.model, "--model-name", MODEL, "--port",
+                                    str(port), "--memory", "512MiB", "--store-directory", "none"],
+                                   stdout=log, stderr=log)
+    try:
+        api = OpenAi(f"http://127.0.0.1:{port}", "none")
+        deadline = time.monotonic() + 60
+        while "answered" not in seen and time.monotonic() < deadline:
+            try:
+                api.ask({"max_tokens": 1}, {})
+                seen.add("answered")
+            except openai.APIConnectionError:
+                continue
+            except openai.APIStatusError as error:
+                seen.add(f"{type(error).__name__} {error.status_code}")
+                if error.response.headers.get("retry-after") is None:
+                    seen.add("without Retry-After")
+        check(seen == {"answered", "InternalServerError 503"}, f"openai while the model is loaded -> {sorted(seen)}")
+    finally:
+        process.terminate()
+        process.wait()
+
+
 def documents(check, url, key):
     request = urllib.request.Request(url + "/openapi.json", headers={"Authorization": "Bearer " + key})
     with urllib.request.urlopen(request, timeout=10) as answer:
@@ -149,6 +232,19 @@ def main():
                 overloads(check, api, troupe)
             meet(check, OpenAi(troupe.url, KEY), *UNREAD)
             misses(check, troupe.url)
+            keeps_waiting(check, troupe)
+        keys = pathlib.Path(place, "keys")
+        keys.write_text("openai a-key-1 tokens_per_minute=10\nanthropic a-key-2 tokens_per_minute=10\n",
+                        encoding="utf-8")
+        with start_troupe(options.troupe, options.model, pathlib.Path(place, "rated"), f"{place}/log3",
+                          ["--api-keys-file", str(keys)]) as troupe:
+            spends_its_rate(check, OpenAi(troupe.url, "a-key-1"))
+            spends_its_rate(check, Anthropic(troupe.url, "a-key-2"))
+        for api in (OpenAi, Anthropic):
+            with start_troupe(options.troupe, options.model, pathlib.Path(place, api.name), f"{place}/log4",
+                              ["--worker-placement", "child", "--max-restarts", "100"]) as troupe:
+                loses_workers(check, api(troupe.url, "none"), troupe)
+        loads(check, options, place)
         with start_troupe(options.troupe, options.model, pathlib.Path(place, "open"), f"{place}/log2") as troupe:
             for api in (OpenAi(troupe.url, "none"), Anthropic(troupe.url, "none")):
                 for refusal in OPEN_REFUSALS:

@@ -30,6 +30,7 @@ class Server:
     """A process that is ready once `path` answers 200; what it prints goes to `log`."""
 
     def __init__(self, command, port, path, log, environment=None, seconds=60):
+        self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.log = log
         self.start = lambda: self.run(command, path, environment, seconds)
