@@ -377,7 +377,7 @@ bool EngineCore::absorb_token(SequenceIndex index, const SliceResults& slices) {
   return output.end != SequenceEnd::kNotYet;
 }
 
-// Of a guided sequence: what may be next hangs on this token.
+// A guided sequence has got a token, on which hangs what may be next.
 void EngineCore::note_drawn(Sequence& sequence, const SliceResults& slices) {
   sequence.allowed = nullptr;
   sequence.drawn = now_;

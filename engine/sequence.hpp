@@ -98,7 +98,7 @@ struct alignas(64) Sequence {
     length.reserve(num_tokens, page_size);
     report_at = length.report_at;
   }
-  // Of the draw that is submitted next; what is allowed is for the oldest in flight, if there are any.
+  // That of the draw which is submitted next: `allowed` is for the oldest in flight, if there are any.
   bool is_mask_known() const { return allowed && progress.num_pending() == 0; }
   std::uint32_t num_generated() const { return progress.num_known() - num_prompt; }
   bool is_ended_by(std::int32_t token) const {

@@ -154,7 +154,7 @@ struct Batch {
 // Instead of a slice's token: a page of its context could not be loaded, so
 // nothing that was computed for it is right.
 inline constexpr std::int32_t kVoidContext = -2;
-// So, too: its mask did not come, and nothing was drawn. The sequence's slices behind it are void.
+// Instead of it, too: its mask did not come, and nothing was drawn. The sequence's slices behind it are void.
 inline constexpr std::int32_t kNoMask = -3;
 
 struct RankedToken {

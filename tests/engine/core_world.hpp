@@ -68,8 +68,8 @@ class CoreWorld {
   std::chrono::nanoseconds mask_wait{0};
   // Handed to slots, in order; empty: the slot was closed.
   std::vector<TokenMask> handed;
-  // Of a batch's slice of the sequence, if the mask is in its slot or with it: the id of the one token that
-  // it allows; -1: there is no such mask.
+  // The one token that the mask of the sequence's slice allows, be it in its slot or with it; -1: there is no
+  // such mask.
   std::int32_t allowed_token(const Batch& batch, SequenceId id) const;
 
  private:

@@ -14,7 +14,7 @@ std::shared_ptr<const TokenMask> mask_of(std::uint32_t word) {
   return std::make_shared<const TokenMask>(TokenMask{word});
 }
 
-// So many draws, which all await masks.
+// Slices that all await masks.
 Batch awaiting(std::size_t num_slices) {
   Batch batch;
   batch.slices.resize(num_slices);
@@ -71,7 +71,7 @@ TEST_CASE("mask slot: the masks of a batch are waited for together, and not for 
   CHECK(*awaited.masks.at(0) == TokenMask{1});
   for (const std::size_t missing : {1U, 2U, 3U}) CHECK(awaited.masks.at(missing) == nullptr);
   CHECK(awaited.wait_nanoseconds.at(1) == 0);
-  // Of the last nobody said a word: it alone is waited for.
+  // The last alone is waited for: nobody said a word of it.
   CHECK(Clock::now() - begin >= kLongest);
   CHECK(awaited.wait_nanoseconds.at(3) > 0);
   CHECK(await_masks(Batch{}, kLongest, [](std::size_t) { return true; }).masks.empty());
