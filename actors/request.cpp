@@ -406,9 +406,8 @@ void RequestState::take_admission() {
   } else {
     detokenizer_.emplace(*model().tokenizer);
   }
-  // An answer of a chat begins a text. An echo that is scored goes through the detokenizer itself.
-  const bool is_chat = std::holds_alternative<ChatPrompt>(start_.request->prompt);
-  if (!is_chat && !start_.request->scores_echo()) detokenizer_->follow(ticket_->prompt);
+  // An echo that is scored goes through the detokenizer itself.
+  if (!begins_text() && !start_.request->scores_echo()) detokenizer_->follow(ticket_->prompt);
   stop_matcher_.emplace(start_.request->stop, start_.request->include_stop_in_output);
   const SamplingParameters& sampling = start_.request->sampling;
   if (sampling.wants_logprobs()) answer_tokens_.emplace(*model().tokenizer, sampling.top_logprobs);
@@ -717,6 +716,13 @@ void RequestState::fail(const ApiError& error) {
   if (!may_be_asked_again(error.kind)) leave_journal();
   start_.stream->fail(error);
   leave();
+}
+
+// The answer of a chat does, and that of a model that reads a source.
+bool RequestState::begins_text() const {
+  const auto rule = model().unfolding();
+  return std::holds_alternative<ChatPrompt>(start_.request->prompt) || model().source() ||
+         (rule && rule->kind == UnfoldingKind::kEncodeDecode);
 }
 
 // Before the client is told: whatever happens then, nothing of it is lost.

@@ -125,6 +125,7 @@ class RequestState {
   void observe_end(TimePoint now);
   void set_paused(bool paused);
   void count_in(std::atomic<std::uint32_t>* number);
+  bool begins_text() const;
   void end_trace(RequestOutcome outcome);
   void leave();
 

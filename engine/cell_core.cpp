@@ -22,6 +22,7 @@ std::uint32_t num_of_first_cell(const CellGraph& graph) {
 std::optional<Refusal> check_nodes(const CellGraph& graph, const std::vector<CellType>& cells,
                                    std::uint32_t vocabulary_size) {
   const auto gives = [&](std::uint32_t cell, ResultKind result) { return cells[cell].result == result; };
+  const auto is_state = [&](auto read) { return gives(graph.node(read).cell, ResultKind::kState); };
   for (std::size_t i = 0; i < graph.size(); ++i) {
     const CellGraph::Node& node = graph.node(i);
     const auto who = [i] { return "Node " + std::to_string(i) + " has "; };
@@ -31,11 +32,16 @@ std::optional<Refusal> check_nodes(const CellGraph& graph, const std::vector<Cel
                            ", outside the vocabulary of " + std::to_string(vocabulary_size) + ".");
     if (node.is_result && !gives(node.cell, ResultKind::kVector))
       return graph_refusal(who() + "no result: its cell gives no vector.");
+    const auto inputs = graph.inputs(i);
+    if (inputs.size() > 1 && !std::all_of(inputs.begin() + 1, inputs.end(), is_state))
+      return graph_refusal(who() + "an input behind its first that is no encoder's state.");
   }
   const auto& growth = graph.growth();
   if (growth && (!gives(growth->cell, ResultKind::kToken) ||
                  !gives(graph.node(graph.size() - 1).cell, ResultKind::kToken)))
     return graph_refusal("The graph grows, but the cells of its end draw no tokens.");
+  if (growth && !std::all_of(growth->read.begin(), growth->read.end(), is_state))
+    return graph_refusal("The graph grows by nodes that read another than an encoder's states.");
   return std::nullopt;
 }
 

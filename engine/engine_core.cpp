@@ -71,8 +71,12 @@ bool EngineCore::has_suspects() const {
 }
 
 std::chrono::nanoseconds EngineCore::decode_time(WorkerId worker) const {
-  if (worker >= workers_.size() || workers_[worker].running.empty()) return {};
-  return workers_[worker].pace.decode_time();
+  if (worker >= workers_.size()) return {};
+  const auto& running = workers_[worker].running;
+  const bool has_streams = std::any_of(running.begin(), running.end(), [this](SequenceIndex index) {
+    return !sequences_[index].progress.is_prefilling();
+  });
+  return has_streams ? workers_[worker].pace.decode_time() : std::chrono::nanoseconds{};
 }
 
 void EngineCore::take(const Admit& event) {

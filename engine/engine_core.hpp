@@ -81,7 +81,7 @@ class EngineCore {
   bool has_prompts_in_flight(WorkerId worker) const;
   // The worker's device was busy with another model's batch until now.
   void wait_for_others(WorkerId worker, TimePoint now);
-  // An iteration of the sequences that run there; 0: none, or not known yet.
+  // An iteration of the sequences that decode there; 0: none does, or not known yet.
   std::chrono::nanoseconds decode_time(WorkerId worker) const;
 
   // Before this worker's BatchDone, where a caller has so many cores that none stays in the

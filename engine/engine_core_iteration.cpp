@@ -168,7 +168,9 @@ BatchLimits EngineCore::limits_of_batch(const Worker& worker, std::span<const Ba
   if (prompt == candidates.end()) return limits;
   const std::uint32_t context = prompt->progress->num_submitted();
   limits.max_prompt_tokens = worker.pace.max_prompt_tokens(itl_factor, context);
-  if (longest.count() > 0) limits.max_lone_prompt_tokens = worker.pace.prompt_tokens_within(longest, context);
+  // Streams of a model that separates prompts wait for the last of them: small batches would take longer.
+  if (longest.count() > 0 && !limits.separates_prefill)
+    limits.max_lone_prompt_tokens = worker.pace.prompt_tokens_within(longest, context);
   return limits;
 }
 

@@ -227,7 +227,7 @@ bool ModelCores::must_wait(WorkerId worker, ModelIndex model) const {
   if (!is_encoder(model)) return holds_up(worker, model);
   const auto& in_flight = workers_[worker].in_flight;
   return std::any_of(in_flight.begin(), in_flight.end(),
-                     [&](ModelIndex other) { return holds_up(worker, other); });
+                     [this](ModelIndex other) { return is_encoder(other); });
 }
 
 // Of its batches in flight: streams of other models wait for one longer than for an iteration.

@@ -63,9 +63,10 @@ std::string cell_batch_key(const LoadedModel& model) {
   const std::uint32_t embedding = config.recurrent ? config.recurrent->embedding_size
                                   : config.tree    ? config.tree->embedding_size
                                                    : 0;
+  const std::uint32_t source = config.recurrent ? config.recurrent->source_vocabulary : 0;
   const auto attention = config.recurrent ? static_cast<std::uint32_t>(config.recurrent->attention) : 0;
   for (const std::uint32_t number :
-       {config.hidden_size, embedding, config.num_layers, config.vocabulary_size, attention,
+       {config.hidden_size, embedding, config.num_layers, config.vocabulary_size, source, attention,
         model.options.serving.max_batch_tokens, model.options.serving.max_batch_sequences})
     key += " " + std::to_string(number);
   return key;

@@ -376,7 +376,8 @@ json gguf_generation_document(const GgufFile& file) {
   copy("general.sampling.penalty_repeat", "repetition_penalty");
   copy("general.sampling.xtc_probability", "xtc_probability");
   copy("general.sampling.mirostat", "mirostat");
-  // Which of the last tokens are penalized; here all are.
+  // Which of the last tokens are penalized; here all are, and 0 is none.
+  if (file.find_number("general.sampling.penalty_last_n") == 0.0) document.erase("repetition_penalty");
   if (document.value("repetition_penalty", 1.0) != 1.0)
     copy("general.sampling.penalty_last_n", "penalty_last_n");
   if (const auto top_k = file.find_number("general.sampling.top_k")) {

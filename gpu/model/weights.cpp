@@ -229,7 +229,10 @@ void WeightStore::add_single(const std::filesystem::path& path) {
 }
 
 void WeightStore::add_entry(const SafetensorsFile& file, const SafetensorsEntry& entry) {
-  tensors_[modern_name(entry.name)] = {
+  const std::string name = modern_name(entry.name);
+  if (name != entry.name && file.find(name) != nullptr)
+    throw std::runtime_error("the tensor \"" + entry.name + "\" has another of its modern name beside it");
+  tensors_[name] = {
       .file = &file.mapped(),
       .element_type = entry.element_type,
       .is_readable = entry.type && *entry.type != DataType::kI32,

@@ -59,7 +59,10 @@ export class CallsView {
 // JSON with its lines, other text as it is.
 function laidOut(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    const value = JSON.parse(text);
+    // Numbers and keys that JavaScript would change stay as they were written.
+    const isSame = JSON.stringify(value) === text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, "$1");
+    return isSame ? JSON.stringify(value, null, 2) : text;
   } catch {
     return text;
   }

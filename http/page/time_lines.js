@@ -4,6 +4,7 @@
 import { getJson } from "./api.js";
 import { shape, short } from "./charts.js";
 import { element } from "./elements.js";
+import { key } from "./key.js";
 
 const MOST = 40;  // requests
 const WIDTH = 1000;  // units of a line
@@ -35,6 +36,10 @@ export class TimeLines {
   }
 
   async read() {
+    if (this.keyOf !== key()) {  // another tenant's are no longer shown
+      Object.assign(this, { requests: new Map(), newest: 0n, keyOf: key() });
+      this.list.replaceChildren();
+    }
     try {
       const after = this.newest > LATE_NS ? this.newest - LATE_NS : 0n;
       const answer = await getJson(`/traces?limit=${MOST}&after=${after}`, false);

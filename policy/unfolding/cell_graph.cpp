@@ -26,7 +26,10 @@ CellGraph::NodeIndex CellGraph::add(Node node, std::initializer_list<NodeIndex> 
   return add(node, std::span(inputs.begin(), inputs.size()));
 }
 
-void CellGraph::grow(Growth growth) { growth_ = std::move(growth); }
+void CellGraph::grow(Growth growth) {
+  growth_ = std::move(growth);
+  first_reader_.clear();  // not finished: growth reads nodes, too
+}
 
 void CellGraph::finish() {
   std::vector<std::uint32_t> num_readers(nodes_.size() + 1);

@@ -26,15 +26,17 @@ std::int64_t offset_to_wall_time() {
          nanoseconds_of<steady_clock>(steady_clock::now());
 }
 
-bool is_content(const SpanAttribute& attribute) {
-  return attribute.key == semconv::kInputMessages || attribute.key == semconv::kOutputMessages;
+// Texts, and the id of a response, by which its texts are had.
+bool leads_to_texts(const SpanAttribute& attribute) {
+  return attribute.key == semconv::kInputMessages || attribute.key == semconv::kOutputMessages ||
+         attribute.key == semconv::kResponseId;
 }
 
-SpanTree without_content(const SpanTree& tree) {
+SpanTree without_texts(const SpanTree& tree) {
   auto spans = *tree;
   for (Span& span : spans) {
-    std::erase_if(span.attributes, is_content);
-    for (SpanEvent& event : span.events) std::erase_if(event.attributes, is_content);
+    std::erase_if(span.attributes, leads_to_texts);
+    for (SpanEvent& event : span.events) std::erase_if(event.attributes, leads_to_texts);
   }
   return std::make_shared<const std::vector<Span>>(std::move(spans));
 }
@@ -87,7 +89,7 @@ void Tracer::record(std::vector<Span> spans) {
 void Tracer::record_request(const std::string& tenant, std::vector<Span> spans, bool is_exported) {
   if (spans.empty()) return;
   const auto tree = std::make_shared<const std::vector<Span>>(std::move(spans));
-  if (recent_.keeps_any()) recent_.add(tenant, options_.capture.is_on() ? without_content(tree) : tree);
+  if (recent_.keeps_any()) recent_.add(tenant, without_texts(tree));
   if (is_exported) offer(tree);
 }
 

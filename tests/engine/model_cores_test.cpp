@@ -136,6 +136,34 @@ TEST_CASE("models: beside another model's long prompts a stream keeps its pace, 
   }
 }
 
+TEST_CASE("models: an input is encoded soon though prompts of one model never end") {
+  for (const std::uint32_t max_in_flight : {1, 2, 4}) {
+    CAPTURE(max_in_flight);
+    ModelsWorld world({.decode_time = nanoseconds(1000),
+                       .prompt_time_a_token = nanoseconds(20),
+                       .num_pages = 1000,
+                       .max_batch_tokens = 512,
+                       .context_length = 1000,
+                       .itl_factor = 2.5,
+                       .max_in_flight = max_in_flight});
+    world.start_worker(0);
+    world.encode(counting(1, 8));
+    world.generate(counting(1, 300), 5);
+    world.finish_all();  // costs are known
+    world.generate(counting(1, 5), 200);
+    auto prompt = world.generate(counting(2, 400), 1);
+    for (int i = 0; i < 6; ++i) world.finish_any();
+    const auto input = world.encode(counting(3, 8));
+    int num_batches = 0;
+    while (world.answer(input).num_ends == 0 && num_batches < 100) {
+      if (world.answer(prompt).num_ends > 0) prompt = world.generate(counting(num_batches % 50, 400), 1);
+      REQUIRE(world.finish_any());
+      ++num_batches;
+    }
+    CHECK(num_batches <= 8);
+  }
+}
+
 TEST_CASE("models: neither starves the other after it was alone for long") {
   ModelsWorld world;
   world.start_worker(0);

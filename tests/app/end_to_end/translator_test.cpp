@@ -27,24 +27,32 @@ namespace {
 constexpr const char* kFixtures = TROUPE_SOURCE_DIR "/tests/fixtures/translators/";
 constexpr const char* kNetworks[] = {"marian", "m2m100"};
 
-// Token i is a letter.
-json tokenizer_file(std::size_t size) {
+// Token i is a letter; or a word of a letter, as sentencepiece writes it.
+json tokenizer_file(std::size_t size, bool has_words) {
   json vocabulary;
-  for (std::size_t i = 0; i < size; ++i) vocabulary[std::string(1, static_cast<char>('A' + i))] = i;
+  for (std::size_t i = 0; i < size; ++i)
+    vocabulary[(has_words ? "\u2581" : "") + std::string(1, static_cast<char>('A' + i))] = i;
+  json decoder = {{"type", "Fuse"}};
+  if (has_words)
+    decoder = {{"type", "Sequence"},
+               {"decoders",
+                {{{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}},
+                 {{"type", "Fuse"}},
+                 {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}};
   return {
       {"version", "1.0"},
       {"added_tokens", json::array()},
       {"normalizer", nullptr},
       {"pre_tokenizer", nullptr},
       {"post_processor", nullptr},
-      {"decoder", {{"type", "Fuse"}}},
+      {"decoder", decoder},
       {"model", {{"type", "BPE"}, {"unk_token", nullptr}, {"vocab", vocabulary}, {"merges", json::array()}}}};
 }
 
 class TranslatorServer {
  public:
-  explicit TranslatorServer(std::vector<std::string> more_flags = {})
-      : server_(flags(std::move(more_flags))) {}
+  explicit TranslatorServer(std::vector<std::string> more_flags = {}, bool has_words = false)
+      : server_(flags(std::move(more_flags), has_words)) {}
 
   HttpAnswer post(const json& body) const {
     return http_post(server_.port(), "/v1/completions", body.dump());
@@ -56,12 +64,12 @@ class TranslatorServer {
   }
 
  private:
-  std::vector<std::string> flags(std::vector<std::string> flags) {
+  std::vector<std::string> flags(std::vector<std::string> flags, bool has_words) {
     flags.insert(flags.end(), {"--log-level", "warning", "--device", "cpu", "--compute-type", "f32"});
     for (const char* name : kNetworks) {
       const auto path = directory_.path() / name;
       std::filesystem::copy(std::string(kFixtures) + name, path);
-      std::ofstream(path / "tokenizer.json") << tokenizer_file(60).dump();
+      std::ofstream(path / "tokenizer.json") << tokenizer_file(60, has_words).dump();
       flags.insert(flags.end(), {"--model", path.string()});
     }
     return flags;
@@ -115,6 +123,19 @@ TEST_CASE("translators over HTTP: answers are CTranslate2's, many at once, some 
   CHECK(whole.at("usage").at("prompt_tokens") == example.at("source").size());
   CHECK(sum < 0);
   CHECK(sum > example.at("logprob").get<double>() - 1e-3);  // that of the end is not among them
+}
+
+TEST_CASE("translators over HTTP: an answer begins a text, whatever its source is") {
+  const TranslatorServer server({"--memory", "256MiB"}, true);
+  for (const std::string name : kNetworks) {
+    const json example = reference_of(name)[0];
+    const json answer = server.answer(
+        {{"model", name}, {"prompt", example.at("source")}, {"temperature", 0}, {"max_tokens", 24}});
+    std::string expected;
+    for (const char letter : letters(example.at("greedy"), name == "marian" ? 0 : 2))
+      expected += (expected.empty() ? "" : " ") + std::string(1, letter);
+    CHECK(answer.at("choices")[0].at("text") == expected);
+  }
 }
 
 TEST_CASE("translators over HTTP: what they can't do is refused by field and reason") {

@@ -54,8 +54,11 @@ class Server:
 
     def children(self):
         """Processes that its threads have started: with --worker-placement child, the workers."""
-        tasks = pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()
-        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        found = []
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                found += map(int, (task / "children").read_text().split())
+        return found
 
     def wait_until_ready(self, path, seconds):
         deadline = time.monotonic() + seconds

@@ -78,13 +78,14 @@ TEST_CASE("recent spans: a tracer without a destination samples nothing and keep
   CHECK(names(none.recent()) == "");
 }
 
-TEST_CASE("recent spans: prompts and answers are not among them") {
+TEST_CASE("recent spans: texts, and ids that lead to them, are not among them") {
   Metrics metrics("m");
   Tracer tracer({.capture = {.in_attributes = true, .in_event = true}, .max_recent_requests = 2}, metrics,
                 {});
   std::vector<Span> spans = *request("a");
   spans[0].attributes = {{semconv::kInputMessages, std::string("secret")},
                          {semconv::kRequestId, std::string("req-1")},
+                         {semconv::kResponseId, std::string("resp_1")},
                          {semconv::kOutputMessages, std::string("secret")}};
   spans[0].events = {{.name = semconv::kDetailsEvent, .attributes = spans[0].attributes}};
   tracer.record_request("", std::move(spans), true);
