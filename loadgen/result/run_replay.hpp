@@ -19,12 +19,11 @@ namespace troupe::loadgen {
 // server found cached: answers come back as text, which may be other tokens.
 std::vector<PlannedConversation> conversations_of(const RunResult& result);
 
-// Yields the conversations of a list, as often as one likes: see rewind().
+// Yields the conversations of a list once.
 class ConversationList final : public ConversationSource {
  public:
   explicit ConversationList(std::vector<PlannedConversation> conversations);
   bool next(PlannedConversation& conversation) override;
-  void rewind() { next_ = 0; }
 
  private:
   std::vector<PlannedConversation> conversations_;

@@ -43,8 +43,6 @@ class CellTurns {
   // A task of that type was submitted.
   void submitted(std::size_t cell, std::span<const CellLoad> loads);
 
-  std::uint32_t num_passed_over(std::size_t cell) const { return num_passed_over_[cell]; }
-
  private:
   std::vector<std::uint32_t> num_passed_over_;
   std::uint32_t max_tasks_ = 1;

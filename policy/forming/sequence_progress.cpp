@@ -75,6 +75,4 @@ void SequenceProgress::restart() {
   holes_.clear();
 }
 
-void SequenceProgress::limit_total(std::uint32_t max_total) { max_total_ = std::min(max_total_, max_total); }
-
 }  // namespace troupe

@@ -101,7 +101,6 @@ class SequenceProgress {
   void completed(const SequenceStep& step);  // in order of submission
   // Everything on the device is given up; known tokens stay known.
   void restart();
-  void limit_total(std::uint32_t max_total);
 
   std::uint32_t num_known() const { return num_known_; }
   std::uint32_t num_computed() const { return num_computed_; }

@@ -43,7 +43,6 @@ class Budget {
   void spend_bytes(std::size_t bytes);
   // A string has grown to this size.
   void check_bytes(std::size_t bytes) const;
-  std::size_t num_steps_spent() const { return num_steps_; }
 
  private:
   std::size_t max_steps_;

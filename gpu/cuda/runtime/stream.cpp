@@ -32,21 +32,14 @@ void Stream::wait_for(const Event& event) const {
 void Stream::synchronize() const { CUDA_CHECK(cudaStreamSynchronize(stream_)); }
 bool Stream::is_idle() const { return is_done(cudaStreamQuery(stream_)); }
 
-Event::Event(Kind kind) {
-  const unsigned timing = kind == Kind::kTimed ? 0U : cudaEventDisableTiming;
-  CUDA_CHECK(cudaEventCreateWithFlags(&event_, timing | cudaEventBlockingSync));
+Event::Event() {
+  CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync));
 }
 Event::~Event() {
   if (event_ != nullptr) (void)cudaEventDestroy(event_);
 }
 Event::Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
 void Event::record(const Stream& stream) const { CUDA_CHECK(cudaEventRecord(event_, stream.handle())); }
-bool Event::has_happened() const { return is_done(cudaEventQuery(event_)); }
 void Event::synchronize() const { CUDA_CHECK(cudaEventSynchronize(event_)); }
-float Event::milliseconds_since(const Event& earlier) const {
-  float milliseconds = 0.0F;
-  CUDA_CHECK(cudaEventElapsedTime(&milliseconds, earlier.event_, event_));
-  return milliseconds;
-}
 
 }  // namespace troupe::cuda

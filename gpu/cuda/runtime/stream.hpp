@@ -35,18 +35,14 @@ class Stream {
 // Marks a place in a stream. One that was never recorded has happened.
 class Event {
  public:
-  enum class Kind : std::uint8_t { kOrder, kTimed };
-
-  explicit Event(Kind kind = Kind::kOrder);
+  Event();
   ~Event();
   Event(Event&& other) noexcept;
   Event& operator=(Event&&) = delete;
 
   CUevent_st* handle() const { return event_; }
   void record(const Stream& stream) const;
-  bool has_happened() const;
-  void synchronize() const;                              // sleeps
-  float milliseconds_since(const Event& earlier) const;  // both kTimed
+  void synchronize() const;  // sleeps
 
  private:
   CUevent_st* event_ = nullptr;

@@ -118,14 +118,6 @@ TEST_CASE("sequence_progress: after a restart all that is known is computed agai
   CHECK(submit(progress) == SequenceStep{.num_tokens = 6, .context_length = 0, .sample = true});
 }
 
-TEST_CASE("sequence_progress: a limit may come closer but not move away") {
-  SequenceProgress progress(5, 10);
-  progress.limit_total(7);
-  CHECK(progress.max_total() == 7);
-  progress.limit_total(9);
-  CHECK(progress.max_total() == 7);
-}
-
 TEST_CASE("sequence_progress: pages for the last token's KV are never asked for") {
   const SequenceProgress progress(5, 8);
   CHECK(progress.capacity_needed(1) == 5);

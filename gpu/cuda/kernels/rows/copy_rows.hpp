@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves rows from place to place: gather, scatter and slot compaction.
+// Moves rows from place to place: gather and scatter.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,7 @@
 namespace troupe::cuda {
 
 // to[to_rows[i]] = from[from_rows[i]], row i itself where there is no list. No
-// row that is written may be another's source: compaction keeps to that, its
-// sources lie outside the window and its targets inside (policy/forming/slot_compaction).
+// row that is written may be another's source.
 struct CopyRowsArguments {
   const void* from = nullptr;
   std::size_t from_stride_bytes = 0;
