@@ -277,7 +277,7 @@ struct StoreAnswer {
 
 // The answer to an EmbeddingRequest, or Failed: the only event.
 struct Embedded {
-  std::vector<float> vectors;  // [inputs, size], or [nodes of all inputs, size]
+  std::vector<float> vectors = {};  // [inputs, size], or [nodes of all inputs, size]
   std::uint32_t size = 0;
   struct Tree {
     std::uint32_t num_nodes = 0, root = 0;

@@ -53,7 +53,7 @@ struct ProfileCommand {
   Options options;
   std::string out = "profile.json";
   std::uint32_t num_rounds = 7;
-  std::string live;  // a trace file of served iterations, in place of measuring; empty: none
+  std::string live = {};  // a trace file of served iterations, in place of measuring; empty: none
 };
 
 struct TraceCommand {

@@ -110,8 +110,7 @@ void check_source(const SequenceSlice& slice, const CellType& cell, const Device
 }
 
 // A node of a graph: one token, and rows of the pool.
-void check_node(const Batch& batch, const SequenceSlice& slice, const CellType& cell,
-                const DeviceDescription& limits) {
+void check_node(const Batch& batch, const SequenceSlice& slice, const CellType& cell) {
   const std::string who = name_of_sequence(slice);
   if (slice.num_tokens != 1) {
     refuse(who + std::to_string(slice.num_tokens) + " tokens in a node, which has one");
@@ -163,7 +162,7 @@ void check_slice(const Batch& batch, const SequenceSlice& slice, const DeviceDes
   const CellType& cell = cell_of(batch, limits);
   if (cell.state == StateKind::kNone) return check_stateless(slice, cell);
   if (slice.num_padding > 0) refuse(who + "padding, which only encoders have");
-  if (cell.state == StateKind::kRows) check_node(batch, slice, cell, limits);
+  if (cell.state == StateKind::kRows) check_node(batch, slice, cell);
   if (cell.state == StateKind::kPages) check_source(slice, cell, limits);
   check_state(batch, slice, limits);
 }

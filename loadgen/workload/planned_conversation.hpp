@@ -27,8 +27,8 @@ struct PlannedTurn {
   std::chrono::nanoseconds think_time{0};
   std::uint32_t prompt_tokens = 0;  // new ones: without prefix blocks and history
   std::uint32_t output_tokens = 0;  // 0: until the model ends, at most the class's limit
-  std::string text;                 // empty: synthesized, prompt_tokens long
-  std::string answer;               // the right one, to be compared; empty: any
+  std::string text = {};            // empty: synthesized, prompt_tokens long
+  std::string answer = {};          // the right one, to be compared; empty: any
   // Simulated replays only: so many leading tokens of the conversation so far
   // are sent again; what a server made of the rest, it did not get back. None: all.
   std::optional<std::uint32_t> kept_history = std::nullopt;
@@ -57,7 +57,7 @@ struct Objectives {
 
 struct RequestClass {
   std::string name = "default";
-  Objectives objectives;
+  Objectives objectives = {};
   bool ignore_eos = false;         // exact output lengths
   std::uint32_t max_tokens = 256;  // where a turn says nothing
   // The max_tokens that requests name: answers of planned lengths end by themselves

@@ -52,8 +52,8 @@ inline void IterationShape::add(const SequenceStep& step) {
 // The last slope goes on beyond the last knot.
 struct IterationCost {
   double fixed = 0;
-  std::vector<std::uint32_t> knots;  // ascending, the first is 1; empty: no slopes
-  std::vector<double> slopes;        // slopes[i] from knots[i] on
+  std::vector<std::uint32_t> knots = {};  // ascending, the first is 1; empty: no slopes
+  std::vector<double> slopes = {};        // slopes[i] from knots[i] on
   double per_sequence = 0;
   double per_output_row = 0;
   double per_decode_key = 0;

@@ -26,7 +26,7 @@ struct SamplingFields {
   std::string model;
   bool is_streamed = true;
   double temperature = 0;
-  std::optional<std::int64_t> seed;
+  std::optional<std::int64_t> seed = std::nullopt;
   // With ignore_eos exactly this many tokens are asked for, else at most.
   std::uint32_t max_tokens = 256;
   bool ignore_eos = false;

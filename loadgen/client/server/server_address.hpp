@@ -10,8 +10,8 @@ namespace troupe::loadgen {
 
 // The certificates that https trusts.
 struct ServerTrust {
-  std::string certificate_file;  // PEM; empty: the system's
-  bool is_insecure = false;      // any certificate of any name will do
+  std::string certificate_file = {};  // PEM; empty: the system's
+  bool is_insecure = false;           // any certificate of any name will do
 };
 
 struct ServerAddress {

@@ -20,7 +20,7 @@ struct ServerCommand {
   // the mark.
   std::vector<std::string> arguments;
   std::string port_mark = "http://127.0.0.1:";
-  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> environment = {};
   std::filesystem::path log_file;
   std::string ready_path = "/health";  // 200 there: ready
   std::chrono::seconds start_timeout{120};

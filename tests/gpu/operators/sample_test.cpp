@@ -18,7 +18,7 @@ namespace {
 
 struct Row {
   std::vector<float> logits;
-  SamplingParameters parameters;
+  SamplingParameters parameters = {};
   std::uint64_t position = 0;
 };
 

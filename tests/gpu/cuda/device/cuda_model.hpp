@@ -22,7 +22,7 @@ namespace troupe {
 using GpuRuntime = simt::Runtime;
 inline void set_stream_order(std::uint64_t seed) { simt::set_order(seed); }
 #else
-struct GpuRuntime {};
+struct [[maybe_unused]] GpuRuntime {};
 inline void set_stream_order(std::uint64_t) {}  // a GPU's is its own
 #endif
 
