@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/child/child_process.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -13,50 +10,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "telemetry/spawn.hpp"
+
 namespace troupe::child {
 namespace {
-
-// What posix_spawn wants to be told, freed at the end.
-class SpawnOptions {
- public:
-  explicit SpawnOptions(int socket) {
-    ::posix_spawn_file_actions_init(&files_);
-    ::posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&files_, STDERR_FILENO, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&files_, socket, kWorkerSocket);
-    // Clients' sockets, above all: not all libraries close theirs on exec.
-    ::posix_spawn_file_actions_addclosefrom_np(&files_, kWorkerSocket + 1);
-    sigset_t none;
-    sigset_t all;
-    ::sigemptyset(&none);
-    ::sigfillset(&all);
-    ::posix_spawnattr_init(&attributes_);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setsigdefault(&attributes_, &all);
-    // Ctrl-C on a terminal is for the server alone.
-    ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setflags(&attributes_,
-                               POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnOptions() {
-    ::posix_spawn_file_actions_destroy(&files_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnOptions(const SpawnOptions&) = delete;
-  SpawnOptions& operator=(const SpawnOptions&) = delete;
-
-  // An error number, or 0.
-  int spawn(pid_t& pid, Command& command) const {
-    std::vector<char*> pointers;
-    for (auto& argument : command.arguments) pointers.push_back(argument.data());
-    pointers.push_back(nullptr);
-    return ::posix_spawn(&pid, command.program.c_str(), &files_, &attributes_, pointers.data(), environ);
-  }
-
- private:
-  posix_spawn_file_actions_t files_;
-  posix_spawnattr_t attributes_;
-};
 
 siginfo_t wait_for_end(pid_t pid, int options) {
   siginfo_t ended{};
@@ -105,7 +62,9 @@ std::optional<ProcessEnd> ChildProcess::wait_for(std::chrono::milliseconds time)
 
 void ChildProcess::keep(Command command, int socket, std::promise<pid_t> started) {
   pid_t pid = -1;
-  if (const int error = SpawnOptions(socket).spawn(pid, command); error != 0) {
+  const int error = spawn(
+      {.program = command.program, .arguments = std::move(command.arguments), .descriptor = socket}, pid);
+  if (error != 0) {
     started.set_exception(std::make_exception_ptr(std::runtime_error(
         "can't start the worker process '" + command.program + "': " + std::strerror(error))));
     return;

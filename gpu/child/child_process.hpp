@@ -16,10 +16,12 @@
 #include <thread>
 #include <vector>
 
+#include "telemetry/spawn.hpp"
+
 namespace troupe::child {
 
 // The descriptor of its socket in a worker process.
-inline constexpr int kWorkerSocket = 3;
+inline constexpr int kWorkerSocket = kSpawnedDescriptor;
 
 struct Command {
   std::string program;                 // a path
@@ -37,8 +39,7 @@ std::string to_string(const ProcessEnd& end);
 class ChildProcess {
  public:
   // Runs the command's program with `socket` as its kWorkerSocket, our standard error
-  // as its output, and nothing else that we have open; in a process group of its
-  // own, with no signal blocked or ignored. Throws std::runtime_error.
+  // as its output, and nothing else (telemetry/spawn.hpp). Throws std::runtime_error.
   ChildProcess(Command command, int socket);
   ~ChildProcess();  // kills it if it still runs, and waits until it is gone
   ChildProcess(const ChildProcess&) = delete;

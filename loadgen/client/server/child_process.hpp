@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that we started and that does not outlive the object. It has a
-// process group of its own, so that Ctrl-C reaches us and not it.
+// A program that we started (telemetry/spawn.hpp) and that does not outlive the object.
 #pragma once
 
 #include <sys/types.h>
