@@ -33,9 +33,9 @@ target_compile_options(troupe_strict INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>)  # part of its -Wconversion, not of GCC's
 
 # Under sanitizers compiling costs more than running: only what computes much is
-# optimized at all.
+# optimized at all, except where running is all there is: fuzzing.
 function(troupe_sanitized_optimization name)
-  if(TROUPE_SANITIZE)
+  if(TROUPE_SANITIZE AND NOT TROUPE_FUZZ)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   endif()
 endfunction()

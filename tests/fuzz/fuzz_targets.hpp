@@ -3,7 +3,7 @@
 // program does, and checks what must hold of the outcome. Throws PropertyBroken; any
 // other exception that leaves it is a find, too. One thread.
 //
-// A target's seeds are the files of seeds/NAME; in CMakeLists.txt it has a row.
+// A target's seeds are the files of seeds/NAME.
 #pragma once
 
 #include <array>
@@ -21,6 +21,7 @@ void fuzz_messages_body(std::string_view bytes);
 void fuzz_token_body(std::string_view bytes);
 void fuzz_embedding_body(std::string_view bytes);
 void fuzz_score_body(std::string_view bytes);
+void fuzz_ollama_body(std::string_view bytes);
 // text/
 void fuzz_tokenizer_file(std::string_view bytes);
 void fuzz_gguf_vocabulary(std::string_view bytes);
@@ -28,6 +29,7 @@ void fuzz_chat_template(std::string_view bytes);
 void fuzz_gbnf_grammar(std::string_view bytes);
 void fuzz_regex_grammar(std::string_view bytes);
 void fuzz_schema_grammar(std::string_view bytes);
+void fuzz_tree_text(std::string_view bytes);
 // gpu/
 void fuzz_safetensors(std::string_view bytes);
 void fuzz_model_config(std::string_view bytes);
@@ -66,12 +68,14 @@ inline constexpr std::array kFuzzTargets = {
     FuzzTarget{"token_body", fuzz_token_body},
     FuzzTarget{"embedding_body", fuzz_embedding_body},
     FuzzTarget{"score_body", fuzz_score_body},
+    FuzzTarget{"ollama_body", fuzz_ollama_body},
     FuzzTarget{"tokenizer_file", fuzz_tokenizer_file},
     FuzzTarget{"gguf_vocabulary", fuzz_gguf_vocabulary},
     FuzzTarget{"chat_template", fuzz_chat_template},
     FuzzTarget{"gbnf_grammar", fuzz_gbnf_grammar},
     FuzzTarget{"regex_grammar", fuzz_regex_grammar},
     FuzzTarget{"schema_grammar", fuzz_schema_grammar},
+    FuzzTarget{"tree_text", fuzz_tree_text},
     FuzzTarget{"safetensors", fuzz_safetensors},
     FuzzTarget{"model_config", fuzz_model_config},
     FuzzTarget{"gguf_header", fuzz_gguf_header},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All seeds of all fuzz targets, cases that were found and mended among them, in
-// every build.
+// All seeds of all fuzz targets, cases that were found and mended among them, and random
+// changes of them, in every build; under AddressSanitizer that is a short fuzzing.
 #include "tests/fuzz/fuzz_targets.hpp"
 
 #include <doctest/doctest.h>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/mutation.hpp"
 #include "tests/fuzz/property.hpp"
 #include "tests/support/file_text.hpp"
 
@@ -58,6 +59,37 @@ TEST_CASE("fuzz targets: none fails on its seeds, nor on their halves") {
       CHECK(problem_of(target, bytes.substr(0, bytes.size() / 2)) == "");
     }
   }
+}
+
+// Inputs of the one that fails are printed: as a file they become a seed.
+TEST_CASE("fuzz targets: none fails on random changes of its seeds") {
+  constexpr std::size_t kRounds = 300;
+  for (const FuzzTarget& target : kFuzzTargets) {
+    std::vector<std::string> seeds;
+    for (const auto& file : files_in(seed_folder() / target.name)) seeds.push_back(test::file_text(file));
+    REQUIRE_FALSE(seeds.empty());
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      MutationRandom random(round);
+      const std::string& seed = seeds[random.below(seeds.size())];
+      const std::string bytes = mutated(seed, seeds[random.below(seeds.size())], random);
+      const std::string problem = problem_of(target, bytes);
+      CHECK_MESSAGE(problem.empty(), target.name, ", round ", round, ": ", problem, "; the input:\n", bytes);
+    }
+  }
+}
+
+TEST_CASE("fuzz targets: a change of a seed differs from it and is the same again") {
+  const std::string seed = "{\"number\": 12, \"text\": \"abc\"}";
+  std::size_t num_changed = 0;
+  for (std::size_t round = 0; round < 100; ++round) {
+    MutationRandom random(round), again(round);
+    const std::string bytes = mutated(seed, "[other]", random);
+    CHECK(bytes == mutated(seed, "[other]", again));
+    if (bytes != seed) ++num_changed;
+  }
+  CHECK(num_changed > 90);
+  MutationRandom random(1);
+  CHECK(mutated(std::string(2 * kMaxMutatedBytes, 'x'), "", random).size() == kMaxMutatedBytes);
 }
 
 TEST_CASE("fuzz targets: none fails on what is nested without end") {
