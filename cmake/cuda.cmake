@@ -1,8 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-# The CUDA toolkit is optional: with it, gpu/cuda is compiled for A100s and H100s,
-# and as PTX for what comes later. TROUPE_HAS_CUDA says whether.
+# The CUDA toolkit is optional: with it, gpu/cuda is compiled for one architecture, since
+# each costs nvcc's time again: this machine's GPU, or an H100 where there is none. The preset
+# all-gpus takes A100s and H100s, and PTX for what comes later. TROUPE_HAS_CUDA says whether.
 include(CheckLanguage)
 option(TROUPE_CUDA "Build the CUDA worker's kernels if the toolkit is there" ON)
+set(TROUPE_CUDA_ARCHITECTURES "" CACHE STRING
+  "GPUs to build for, as CMake names them (80-real;90a-real;90-virtual); empty: this machine's, or else 90a-real")
+
+# Of the first GPU here: 90a-real for an H100, whose instructions of its own have no number.
+function(troupe_cuda_architecture_here out)
+  set(${out} 90a-real PARENT_SCOPE)
+  find_program(NVIDIA_SMI nvidia-smi)
+  if(NOT NVIDIA_SMI)
+    return()
+  endif()
+  execute_process(COMMAND ${NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE capabilities ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status)
+  if(status EQUAL 0 AND capabilities MATCHES "^([0-9]+)\\.([0-9]+)")
+    set(number ${CMAKE_MATCH_1}${CMAKE_MATCH_2})
+    if(number EQUAL 90)
+      set(number 90a)
+    endif()
+    set(${out} ${number}-real PARENT_SCOPE)
+  endif()
+endfunction()
 
 set(TROUPE_HAS_CUDA OFF)
 set(cuda_news "no nvcc found (CUDA_HOME, PATH)")
@@ -14,7 +35,10 @@ endif()
 
 if(TROUPE_NVCC AND TROUPE_CUDA AND NOT TROUPE_SANITIZE)
   set(ENV{CUDACXX} ${TROUPE_NVCC})
-  set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real 90-virtual)
+  set(CMAKE_CUDA_ARCHITECTURES ${TROUPE_CUDA_ARCHITECTURES})
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    troupe_cuda_architecture_here(CMAKE_CUDA_ARCHITECTURES)
+  endif()
   check_language(CUDA)
   set(cuda_news "${TROUPE_NVCC} does not work with this compiler")
   if(CMAKE_CUDA_COMPILER)
@@ -37,7 +61,7 @@ if(TROUPE_NVCC AND TROUPE_CUDA AND NOT TROUPE_SANITIZE)
 endif()
 
 if(TROUPE_HAS_CUDA)
-  message(STATUS "CUDA: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, for sm_80, sm_90a and PTX")
+  message(STATUS "CUDA: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, for ${CMAKE_CUDA_ARCHITECTURES}")
 else()
   message(STATUS "CUDA: ${cuda_news}; kernels run in the tests' interpreter only")
 endif()

@@ -30,6 +30,14 @@ Batch short_prompt(std::uint64_t id) {
 
 }  // namespace
 
+TEST_CASE("cuda device: a library without machine code for the GPU says how to build one") {
+  for (const cudaError_t error : {cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction})
+    CHECK_THROWS_WITH_AS(cuda::throw_cuda_error(error, "launch()", "gpu/x.cu", 7),
+                         doctest::Contains("scripts/build all-gpus gpu_backend"), cuda::CudaError);
+  CHECK_THROWS_WITH_AS(cuda::throw_cuda_error(cudaErrorInvalidValue, "launch()", "gpu/x.cu", 7),
+                       "x.cu:7: launch(): cudaErrorInvalidValue (invalid argument)", cuda::CudaError);
+}
+
 TEST_CASE("cuda device: a batch that does not fit fails alone") {
   const SmallCudaModel model(small_settings(DataType::kBF16));
   cuda::CudaDevice device(model.get());
