@@ -456,7 +456,9 @@ void EngineCore::report_iteration(WorkerId id, Worker& worker, const Flight& fli
   if (result) {
     worker.health.last_done = now_;
     if (report.has_slices())
-      worker.pace.observe(flight.shape, flight.num_decodes, report.ended - report.begun);
+      worker.pace.observe(
+          flight.shape, flight.num_decodes,
+          report.ended - report.begun - std::chrono::nanoseconds(result->mask_sleep_nanoseconds));
   }
   out_->push_back(std::move(report));
 }

@@ -16,4 +16,7 @@ std::filesystem::path find_above(const std::filesystem::path& start, const std::
 // `relative` itself if it is below the current directory, or is nowhere.
 std::filesystem::path shipped_path(const std::filesystem::path& relative);
 
+// The same, but not where the process was started, which anybody may have written to. Empty: it is not there.
+std::filesystem::path shipped_beside_program(const std::filesystem::path& relative);
+
 }  // namespace troupe

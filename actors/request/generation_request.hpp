@@ -33,7 +33,7 @@ struct ChatPrompt {
   // Functions that the model may call: a JSON array of {"type": "function", "function": {…}},
   // for templates that show it; empty: none.
   std::string tools = {};
-  // Those among them that may be called, as `tools`; empty: all.
+  // The ones among them that may be called, as `tools`; empty: all.
   std::string callable_tools = {};
   bool has_strict_tool = false;  // one of them says so: no call may break its schema
   // The answer is taken apart: reasoning, and calls if there are tools.

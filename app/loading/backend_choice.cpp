@@ -213,6 +213,8 @@ BackendSettings backend_settings(const Options& options) {
   cpus.erase(cpus.begin(), cpus.begin() + static_cast<std::ptrdiff_t>(
                                               std::min(options.first_cpu, std::uint64_t{cpus.size()})));
   const bool each_has_a_core = options.threads <= cpus.size();
+  if (placement.is_asked_for && !(options.pin_threads && each_has_a_core))
+    throw ConfigurationError("--cpus, --io-cpus: expected a CPU for each compute thread of all models");
   if (options.pin_threads && each_has_a_core) settings.cpus = std::move(cpus);
   settings.link = {.bytes_per_second = options.cache_link_bandwidth,
                    .latency = std::chrono::microseconds(options.cache_link_latency_us)};
@@ -220,7 +222,7 @@ BackendSettings backend_settings(const Options& options) {
   settings.completion = completion_signal(options.cuda_completion);
   settings.uses_graphs = options.cuda_graphs;
   settings.product_choices = kept_directory(options);
-  settings.shipped_product_choices = shipped_path(kShippedProductChoices).string();
+  settings.shipped_product_choices = shipped_beside_program(kShippedProductChoices).string();
   if (!settings.product_choices.empty()) settings.kept_weights = settings.product_choices + "/weights";
   settings.kept_weights_bytes = options.weights_disk_space;
   return settings;

@@ -62,7 +62,9 @@ void check_cpu_placement(const Options& options) {
 }
 
 GrantedCpus granted_for_computing(const Options& options) {
-  return read_granted_cpus("/", cpu_placement(options).compute);
+  GrantedCpus granted = read_granted_cpus("/", cpu_placement(options).compute);
+  if (!options.cpus.empty()) granted.num_cores = granted.num_cpus;  // they are named: a thread each
+  return granted;
 }
 
 void keep_to_placement(const Options& options) {

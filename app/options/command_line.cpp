@@ -50,8 +50,8 @@ const std::vector<std::string> kConvertTypes = {"q8", "q4"};
 // All that a profile holds of the server's settings, and what else it is measured with.
 Keys used_by_profile() {
   // clang-format off
-  Keys keys = {"model", "device", "worker", "cuda", "cache.host_memory", "cache.link_bandwidth",
-               "cache.link_latency_us", "store.directory", "supervisor", "log"};
+  Keys keys = {"server.io_threads", "server.io_cpus", "model", "device", "worker", "cuda", "cache",
+               "store.directory", "supervisor", "log"};
   // clang-format on
   for (const auto& setting : serving_table()) keys.push_back(setting.key);
   return keys;

@@ -18,7 +18,7 @@ struct ModelOptions {
   std::string name = {};      // empty: the name of the directory, or of the file without .gguf
   double memory_share = 0;    // of a device's memory; 0: as much as each of the others of what is left
   std::uint64_t threads = 0;  // of its workers, which are processes; 0: see thread_shares()
-  // Of [scheduler], for this model alone; 0: as there.
+  // As in [scheduler], for this model alone; 0: as there.
   std::uint32_t max_batch_sequences = 0, max_waiting = 0;
 
   bool operator==(const ModelOptions&) const = default;

@@ -54,7 +54,7 @@ TROUPE_FIELDS(PageCopy, direction, device_page, host_page, from_page, generation
 TROUPE_FIELDS(RankedToken, id, logprob)
 TROUPE_FIELDS(TokenLogprobs, logprob, top)
 TROUPE_FIELDS(BatchResult, batch_id, tokens, logprobs, vectors, failed_loads, mask_wait_nanoseconds,
-              network_nanoseconds, error)
+              mask_sleep_nanoseconds, network_nanoseconds, error)
 
 // Masks that are not there yet stay here: no device in another process waits for them.
 template <>

@@ -143,7 +143,8 @@ BatchResult CpuDevice::run(const Submission& submission) {
   }
   result.batch_id = submission.batch->id;
   result.network_nanoseconds =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count() -
+      result.mask_sleep_nanoseconds;
   return result;
 }
 

@@ -232,6 +232,7 @@ void ProgramRunner::finish(const Batch& batch, BatchResult& result) {
   result.tokens.assign(batch.slices.size(), -1);
   result.vectors = std::move(vectors_);
   result.mask_wait_nanoseconds = std::move(masks_.wait_nanoseconds);
+  result.mask_sleep_nanoseconds = masks_.asleep.count();
   if (!logprobs_.empty()) result.logprobs.resize(batch.slices.size());
   std::size_t row = 0;
   for (std::size_t i = 0; i < batch.slices.size(); ++i) {

@@ -141,6 +141,7 @@ void NoopDevice::draw(const Batch& batch, BatchResult& result) {
     if (slice.draws()) has_no_token_.at(slice.slot) = result.tokens[i] < 0;
   }
   result.mask_wait_nanoseconds = std::move(awaited.wait_nanoseconds);
+  result.mask_sleep_nanoseconds = awaited.asleep.count();
 }
 
 void NoopDevice::complete(const Batch& batch, std::chrono::nanoseconds cost) {

@@ -28,15 +28,17 @@ AwaitedMasks await_masks(const Batch& batch, std::chrono::nanoseconds longest,
   if (batch.awaited_masks.empty()) return awaited;
   awaited.masks.resize(batch.slices.size());
   awaited.wait_nanoseconds.resize(batch.slices.size());
-  auto seen = std::chrono::steady_clock::now();
-  const auto deadline = seen + longest;
+  const auto begin = std::chrono::steady_clock::now(), deadline = begin + longest;
+  auto seen = begin;
   for (std::size_t i = 0; i < batch.slices.size(); ++i) {
     if (!batch.awaited_masks[i] || !draws(i)) continue;
     awaited.masks[i] = batch.awaited_masks[i]->wait(deadline);
     const auto now = std::chrono::steady_clock::now();
-    awaited.wait_nanoseconds[i] = std::chrono::nanoseconds(now - seen).count();
+    // One that has none was missing all the time, whichever was waited for meanwhile.
+    awaited.wait_nanoseconds[i] = std::chrono::nanoseconds(now - (awaited.masks[i] ? seen : begin)).count();
     seen = now;
   }
+  awaited.asleep = seen - begin;
   return awaited;
 }
 

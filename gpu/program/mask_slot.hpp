@@ -39,6 +39,7 @@ class MaskSlot {
 struct AwaitedMasks {
   std::vector<std::shared_ptr<const TokenMask>> masks;
   std::vector<std::int64_t> wait_nanoseconds;  // for which each held the sampler up
+  std::chrono::nanoseconds asleep{0};          // altogether
 };
 // Waits for all of them together so long at most, and not at all for those of slices that draw nothing. The
 // calling thread sleeps: the masks may need its core.

@@ -41,10 +41,11 @@ constexpr const char* kStore = "--store-directory";
 constexpr std::uint32_t kMostWorkers = 4096;
 
 // Ports, names, limits that no run of ours meets, logs and traces: a request takes as long with any value.
-constexpr std::array<std::string_view, 29> kWithoutCost = {
+constexpr std::array<std::string_view, 32> kWithoutCost = {
     "--host",
     "--port",
     "--api-key",
+    "--api-keys-file",
     "--cors-origins",
     "--allowed-hosts",
     "--allow-open-network",
@@ -54,6 +55,7 @@ constexpr std::array<std::string_view, 29> kWithoutCost = {
     "--drain-seconds",
     "--max-body-bytes",
     "--model-name",
+    "--model-aliases",
     "--weights-disk-space",
     "--cuda-library",
     kStore,  // but for the disk tier, see below
@@ -70,6 +72,7 @@ constexpr std::array<std::string_view, 29> kWithoutCost = {
     "--trace-keep-slower-than-ms",
     "--trace-max-iterations-per-second",
     "--trace-max-queued-spans",
+    "--trace-recent-requests",
     "--trace-service-name",
 };
 
@@ -112,6 +115,7 @@ std::string shown(const std::string& value) { return value.empty() ? "none" : "'
 
 void set_serving_flag(const Setting<ServingSettings>& setting, const std::string& text,
                       ServingSettings& settings) {
+  if (text == kAutomatic && setting.automatic) return;  // the profile has what its server chose
   if (const auto wrong = set_place(setting.field.in(settings), unlimited(setting.rule()), text))
     throw std::runtime_error(std::string(setting.flag) + ": " + *wrong);
 }

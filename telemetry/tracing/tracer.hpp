@@ -31,7 +31,7 @@ struct TracerOptions {
   bool writes_old_names = true;
   // Prompts and answers in the spans of requests; else they are nowhere in them.
   ContentCapture capture = {};
-  // Requests whose spans stay in memory, sampled or not, without contents; 0: none.
+  // Requests with spans that stay in memory, sampled or not, without contents; 0: none.
   std::size_t max_recent_requests = 0;
   SpanPipelineOptions pipeline = {};
 };

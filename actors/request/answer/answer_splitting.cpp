@@ -67,7 +67,8 @@ bool binds_calls(const ServedModel& model, const GenerationRequest& request) {
 
 std::optional<TokenId> forbidden_token(const ServedModel& model, const GenerationRequest& request) {
   const auto* chat = std::get_if<ChatPrompt>(&request.prompt);
-  if (chat == nullptr || chat->allows_calls || request.form || !model.chat_template) return std::nullopt;
+  if (chat == nullptr || chat->allows_calls || chat->tools.empty() || request.form || !model.chat_template)
+    return std::nullopt;
   const auto& format = model.chat_template->answer_format();
   if (!format.calls || format.is_harmony()) return std::nullopt;
   const auto& calls = *format.calls;

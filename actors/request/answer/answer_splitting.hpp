@@ -19,10 +19,10 @@ namespace troupe {
 std::optional<AnswerReading> answer_reading(const ServedModel& model, const GenerationRequest& request,
                                             const std::vector<std::int32_t>& prompt);
 
-// The answer's calls are to be bound to their schemas: one is demanded, a tool is strict or may not be called, nothing
-// forbids the answer to end, and the model's calls can be told from text.
+// The answer's calls are to be bound to their schemas: one is demanded, a tool is strict or may not be
+// called, nothing forbids the answer to end, and the model's calls can be told from text.
 bool binds_calls(const ServedModel& model, const GenerationRequest& request);
-// Of a request with tools whose answer may have no call: the token that begins one. nullopt: calls may
+// The token that begins a call, where a request has tools and its answer may have none. nullopt: calls may
 // come, or the model's are begun by text, which stays text.
 std::optional<TokenId> forbidden_token(const ServedModel& model, const GenerationRequest& request);
 // It is not answered unless it is bound: the answer has a form, or a call is demanded.

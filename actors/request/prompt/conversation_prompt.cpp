@@ -89,7 +89,7 @@ std::uint64_t tokens_origin(const ServedModel& model, const ChatPrompt& prompt) 
   if (model.chat_template == nullptr) return model.vocabulary;
   const auto& dialect = model.chat_template->tool_dialect();
   // A template that knows neither tools nor calls has a text that tells of them in front.
-  const bool shows_tools = dialect.shows_tools || (!dialect.shows_calls && prompt.allows_calls);
+  const bool shows_tools = gives_tools(model, prompt) || (!dialect.shows_calls && prompt.allows_calls);
   std::uint64_t origin = model.vocabulary;
   if (shows_tools && !prompt.tools.empty()) origin = stable_hash(prompt.tools, origin);
   if (prompt.thinks && !model.chat_template->thinking_switch().empty())

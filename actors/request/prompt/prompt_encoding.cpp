@@ -303,12 +303,18 @@ ChatPrompt in_shown_roles(const ServedModel& model, ChatPrompt prompt) {
   return prompt;
 }
 
+bool gives_tools(const ServedModel& model, const ChatPrompt& prompt) {
+  const ChatTemplate& chat_template = *model.chat_template;
+  return chat_template.tool_dialect().shows_tools && !prompt.tools.empty() &&
+         (prompt.allows_calls || !chat_template.answer_format().is_harmony());
+}
+
 ChatTemplateInput template_input(const ServedModel& model, const ChatPrompt& prompt) {
   const auto& dialect = model.chat_template->tool_dialect();
   ChatTemplateInput input;
   input.messages = template_messages(prompt.messages, dialect);
   input.add_generation_prompt = prompt.add_generation_prompt;
-  if (dialect.shows_tools && !prompt.tools.empty()) {
+  if (gives_tools(model, prompt)) {
     auto tools = parse_client_json(prompt.tools);
     if (!tools) throw std::runtime_error("tools have too many keys or too much nesting");
     input.tools = std::move(*tools);

@@ -57,6 +57,9 @@ std::optional<std::string> find_template_problem(const ServedModel& model);
 ApiError template_error(const ServedModel& model, const TemplateError& error);
 // The prompt with its instructions where the model's template, which must be there, shows them.
 ChatPrompt in_shown_roles(const ServedModel& model, ChatPrompt prompt);
+// The model's template, which must be there, is given the prompt's tools: they stay where no call is
+// allowed, if none can be drawn (gpt-oss' calls can).
+bool gives_tools(const ServedModel& model, const ChatPrompt& prompt);
 // The input of the model's template, which must be there; the prompt must outlive what is rendered from it.
 ChatTemplateInput template_input(const ServedModel& model, const ChatPrompt& prompt);
 ChatTemplateInput template_input(const ServedModel& model, ChatPrompt&& prompt) = delete;

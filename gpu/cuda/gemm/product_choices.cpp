@@ -172,7 +172,10 @@ std::optional<ProductChoices> choices_of(const Json& list, const ProductDevice& 
 
 // Of a file whose text is damaged, or of another format, none.
 std::optional<Json> devices_of(const std::string& text) {
-  const Json file = Json::parse(text, nullptr, false);
+  // Copies recurse: what is deeper than a choice's fields is left out.
+  constexpr int kDeepest = 8;
+  const Json file = Json::parse(
+      text, [](int depth, Json::parse_event_t, Json&) { return depth < kDeepest; }, false);
   if (!file.is_object() || member(file, "format") != kFormat || !member(file, "devices").is_array())
     return std::nullopt;
   return std::make_optional<Json>(member(file, "devices"));
@@ -222,8 +225,9 @@ void write_product_choices(int directory, const ProductDevice& device, const Pro
   Json parts = parts_of_others(directory, json_of(device));
   parts.push_back(
       {{"device", json_of(device)}, {"checksum", checksum_of(list)}, {"choices", std::move(list)}});
-  while (parts.size() > 1 && (parts.size() > kMostDevices || file_text(parts).size() > kMostBytes))
-    parts.erase(0);
+  if (parts.size() > kMostDevices)
+    parts.erase(parts.begin(), parts.end() - static_cast<std::ptrdiff_t>(kMostDevices));
+  while (parts.size() > 1 && file_text(parts).size() > kMostBytes) parts.erase(0);
   replace_kept_file(directory, kProductChoicesFile, file_text(parts));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requests whose spans a client asks for: GET /traces?limit=N&after=NANOSECONDS.
+// The requests of which a client asks the spans: GET /traces?limit=N&after=NANOSECONDS.
 #pragma once
 
 #include <string_view>

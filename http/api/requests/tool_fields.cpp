@@ -365,18 +365,14 @@ json::array parsed_tools(const std::string& tools) {
 std::string tools_named(FieldReader& fields, const std::string& tools,
                         const std::vector<std::string>& names) {
   json::array named;
-  const auto all = parsed_tools(tools);
-  for (const std::string& name : names) {
-    const auto has_name = [&](const json::value& tool) {
-      return string_member(tool.at("function"), "name") == name;
-    };
-    const auto found = std::find_if(all.begin(), all.end(), has_name);
-    if (found == all.end()) {
-      fields.fail("tool_choice", " allows a function that is not among the tools: \"" +
-                                     std::string(shorten(name, 64)) + "\"");
-      return {};
-    }
-    named.push_back(*found);
+  std::set<std::string> wanted(names.begin(), names.end());
+  for (const auto& tool : parsed_tools(tools))
+    if (const auto name = string_member(tool.at("function"), "name"); name && wanted.erase(*name) > 0)
+      named.push_back(tool);
+  if (!wanted.empty()) {
+    fields.fail("tool_choice", " allows a function that is not among the tools: \"" +
+                                   std::string(shorten(*wanted.begin(), 64)) + "\"");
+    return {};
   }
   return json::serialize(named);
 }

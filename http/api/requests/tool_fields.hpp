@@ -23,7 +23,7 @@ enum class ToolShape : std::uint8_t { kNested, kFlat, kMessages };
 // choice). Responses may also have custom tools and namespaces; the result has the names of those.
 ToolNames read_tools(FieldReader& fields, ToolShape shape, const Limits& limits, ChatPrompt& prompt);
 
-// Of responses and messages: one that the server of OpenAI or Anthropic runs itself (web_search). It is
+// One, of responses and messages, that the server of OpenAI or Anthropic runs itself (web_search). It is
 // ignored: clients offer it to any server.
 bool is_hosted_tool(const boost::json::object& tool, ToolShape shape);
 

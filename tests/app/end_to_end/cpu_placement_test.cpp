@@ -42,13 +42,15 @@ TEST_CASE("cpu placement: what computes and what reads and writes share no core"
     CAPTURE(placement);
     ServerProcess server({"--model", TROUPE_SOURCE_DIR "/models/demo", "--device", "cpu", "--memory", "64MiB",
                           "--worker-placement", placement, "--cpus", compute, "--io-cpus", others});
-    auto threads = threads_by_cpus(server.pid());
+    pid_t pid = server.pid();
     if (std::string_view(placement) == "child") {
-      CHECK(threads.size() == 1);
-      const auto children = children_of(server.pid());
+      CHECK(threads_by_cpus(pid).size() == 1);
+      const auto children = children_of(pid);
       REQUIRE(children.size() == 1);
-      threads = threads_by_cpus(children.front());
+      pid = children.front();
     }
+    REQUIRE(eventually([&] { return threads_by_cpus(pid).count(compute) == 1; }));
+    auto threads = threads_by_cpus(pid);
     CHECK(threads.size() == 2);
     CHECK(threads[compute] == 1);
     CHECK(threads[others] >= 1);

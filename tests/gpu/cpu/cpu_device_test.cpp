@@ -340,7 +340,7 @@ std::vector<std::int32_t> masked_answer(CpuDevice& device, ProgramCache& program
 }  // namespace
 
 TEST_CASE("cpu device: masks that come before a batch runs or while it does draw what known ones draw") {
-  CpuDevice device(tiny_model(), {.longest_mask_wait = std::chrono::hours(1)});
+  CpuDevice device(tiny_model(), {.longest_mask_wait = std::chrono::seconds(30)});
   REQUIRE(device.description().waits_for_masks);
   ProgramCache programs = make_programs();
   constexpr std::uint32_t kNumTokens = 20;

@@ -136,7 +136,7 @@ TEST_CASE("no-op device: a cell of vectors gives one of length 1 a slice") {
 
 TEST_CASE("no-op device: a draw waits for its mask, and one that has none gives nothing to those behind it") {
   auto patient = settings();
-  patient.longest_mask_wait = std::chrono::hours(1);
+  patient.longest_mask_wait = std::chrono::seconds(30);
   NoopDevice device(patient);
   CHECK(device.description().waits_for_masks);
   std::vector<std::shared_ptr<MaskSlot>> slots;

@@ -33,9 +33,9 @@ struct RecordedTurn {
   std::string conversation;
   std::uint32_t prompt_tokens = 0, output_tokens = 0;
   nanoseconds delay_after{0};
-  std::string system_text;
+  std::string system_text = {};
   std::size_t num_messages = 0;
-  std::string new_text;  // of messages that the turn before did not have
+  std::string new_text = {};  // of messages that the turn before did not have
 };
 
 class AgentsTrace final : public ConversationSource {
