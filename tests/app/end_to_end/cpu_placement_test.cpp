@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "telemetry/cpu_list.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/process/processes.hpp"
 #include "tests/support/process/server_process.hpp"
 

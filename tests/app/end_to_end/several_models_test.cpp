@@ -205,10 +205,10 @@ TEST_CASE("several models: a model's own limits bind its requests, and no others
     return http_post(server.port(), "/v1/chat/completions", body.dump()).status;
   };
   // Each is answered as soon as it has its turn; the others are told that there are too many.
-  std::vector<std::future<int>> statuses;
+  std::vector<std::future<unsigned>> statuses;
   for (int i = 0; i < 12; ++i) statuses.push_back(std::async(std::launch::async, ask, "bound", 800));
   for (int i = 0; i < 4; ++i) statuses.push_back(std::async(std::launch::async, ask, "free", 20));
-  std::map<int, int> of_bound;
+  std::map<unsigned, int> of_bound;
   for (int i = 0; i < 12; ++i) ++of_bound[statuses[static_cast<std::size_t>(i)].get()];
   for (std::size_t i = 12; i < statuses.size(); ++i) CHECK(statuses[i].get() == 200);
   CHECK(of_bound[200] >= 1);
