@@ -180,8 +180,8 @@ struct BatchResult {
   // One a slice: how long it made the sampler wait for its mask; empty: none did.
   std::vector<std::int64_t> mask_wait_nanoseconds = {};
   std::int64_t mask_sleep_nanoseconds = 0;  // all that it waited for masks; not the device's time
-  std::int64_t network_nanoseconds = 0;  // time the device spent on it
-  std::string error;                     // not empty: the batch failed and tokens are void
+  std::int64_t network_nanoseconds = 0;     // time the device spent on it
+  std::string error;                        // not empty: the batch failed and tokens are void
 };
 
 }  // namespace troupe

@@ -181,8 +181,8 @@ TEST_CASE("cost profile file: whatever is wrong is named with key, expectation a
   CHECK(says(error_with("0.75", "-0.75"), "residuals: expected numbers from 0 on"));
   CHECK(says(error_with("\"load_from_host_ns\": [", "\"load_from_host_ns\": [1, "),
              "'load_from_host_ns': expected two numbers, fixed and a page, got 3"));
-  CHECK(says(error_with("\"load_from_host_ns\"", "\"disk_ns\": [1], \"load_from_host_ns\""),
-             "'disk_ns': expected two numbers, fixed and a page, got 1"));
+  CHECK(says(error_with("\"disk_ns\": [", "\"disk_ns\": [1, "),
+             "'disk_ns': expected two numbers, fixed and a page, got 3"));
   CHECK(says(error_with("profile 1", "profile 9"), "'format': expected 'troupe cost profile 1'"));
   CHECK(says(error_with("\"overheads\"", "\"overhead\""), "'overheads' is missing"));
   CHECK(says(error_with("\"separate_prefill\": false", "\"separate_prefill\": 0"),

@@ -321,24 +321,26 @@ TEST_CASE("request trace: a forecast says how much is set aside, an overrun that
 }
 
 TEST_CASE("request trace: an overrun for which there is no room gives way, and is preempted") {
-  auto settings = sim::small_settings();
-  settings.options.serving.reservation = ReservationPolicy::kPredicted;
-  settings.device.description.num_pages = 12;  // 48 tokens: not room for all
-  TracedWorld traced(settings);
-  for (std::uint64_t i = 0; i < 12; ++i) {
-    submit(traced.world(), letters("prompt " + std::to_string(i), 4, i));
-    REQUIRE(traced.world().run());
-  }
-  for (std::uint64_t i = 0; i < 4; ++i) submit(traced.world(), letters("prompt", 30, 50 + i));
-  REQUIRE(traced.world().run());
   std::size_t gave_way = 0;
-  for (const auto& tree : traced.requests()) {
-    for (std::size_t i = 0; i + 1 < tree->front().events.size(); ++i) {
-      const SpanEvent& event = tree->front().events[i];
-      if (event.name != "overrun" || attribute<std::string>(event, "troupe.overrun.outcome") != "gave_way")
-        continue;
-      CHECK(tree->front().events[i + 1].name == "preempted");
-      gave_way += 1;
+  for (std::uint32_t num_pages = 10; num_pages <= 26; num_pages += 2) {
+    auto settings = sim::small_settings();
+    settings.options.serving.reservation = ReservationPolicy::kPredicted;
+    settings.device.description.num_pages = num_pages;  // no room for four answers of 30
+    TracedWorld traced(settings);
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      submit(traced.world(), letters("prompt " + std::to_string(i), 4, i));
+      REQUIRE(traced.world().run());
+    }
+    for (std::uint64_t i = 0; i < 4; ++i) submit(traced.world(), letters("prompt", 30, 50 + i));
+    REQUIRE(traced.world().run());
+    for (const auto& tree : traced.requests()) {
+      for (std::size_t i = 0; i + 1 < tree->front().events.size(); ++i) {
+        const SpanEvent& event = tree->front().events[i];
+        if (event.name != "overrun" || attribute<std::string>(event, "troupe.overrun.outcome") != "gave_way")
+          continue;
+        CHECK(tree->front().events[i + 1].name == "preempted");
+        gave_way += 1;
+      }
     }
   }
   CHECK(gave_way > 0);

@@ -165,7 +165,8 @@ TEST_CASE("cuda device: what a driver takes unasked finds room beside a pool tha
   std::vector<DirectRequest> requests;
   for (std::int32_t i = 0; i < 8; ++i)
     requests.push_back(
-        {.prompt = std::vector<std::int32_t>(static_cast<std::size_t>(1 + 9 * i), i), .num_new = 6});
+        {.prompt = std::vector<std::int32_t>(static_cast<std::size_t>(1 + 9 * i), i),
+         .num_new = static_cast<std::uint32_t>(4 + 4 * i)});  // batches of 8, then of ever fewer
   struct Outcome {
     std::vector<std::vector<std::int32_t>> tokens;
     std::size_t num_graphs = 0;
