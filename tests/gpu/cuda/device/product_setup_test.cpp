@@ -91,7 +91,8 @@ TEST_CASE("product setup: what another worker measures meanwhile is waited for, 
   other.join();
   CHECK(was_waited_for);
   CHECK(model.news() == "");
-  CHECK(model.get()->products == first);
+  // Whatever a slow machine had no time for at the first start is measured now.
+  for (const auto& [shape, choice] : first) CHECK(model.get()->products.at(shape) == choice);
 }
 
 TEST_CASE("product setup: a damaged file costs a measurement and says so") {
