@@ -230,7 +230,7 @@ bool ModelCores::must_wait(WorkerId worker, ModelIndex model) const {
                      [this](ModelIndex other) { return is_encoder(other); });
 }
 
-// Of its batches in flight: streams of other models wait for one longer than for an iteration.
+// A batch of the model is in flight for which streams of others wait longer than for an iteration.
 bool ModelCores::holds_up(WorkerId worker, ModelIndex model) const {
   if (const auto* core = std::get_if<EngineCore>(&cores_[model])) return core->has_prompts_in_flight(worker);
   return is_encoder(model);

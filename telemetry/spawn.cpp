@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-// What posix_spawn wants to be told, freed at the end.
+// The arguments of posix_spawn that need freeing.
 class SpawnOptions {
  public:
   explicit SpawnOptions(const SpawnCommand& command) {

@@ -170,7 +170,7 @@ std::optional<ProductChoices> choices_of(const Json& list, const ProductDevice& 
   return choices;
 }
 
-// Of a file whose text is damaged, or of another format, none.
+// None, if the text is damaged or of another format.
 std::optional<Json> devices_of(const std::string& text) {
   // Copies recurse: what is deeper than a choice's fields is left out.
   constexpr int kDeepest = 8;

@@ -361,7 +361,7 @@ json::array parsed_tools(const std::string& tools) {
   return tools.empty() ? json::array() : json::parse(tools, {}, options).get_array();
 }
 
-// Of tools as they are shown, a JSON array or none, those that are named.
+// The tools that are named, of those as they are shown: a JSON array, or none.
 std::string tools_named(FieldReader& fields, const std::string& tools,
                         const std::vector<std::string>& names) {
   json::array named;
