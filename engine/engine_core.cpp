@@ -329,7 +329,7 @@ bool EngineCore::may_draw_ahead(const Sequence& sequence) const {
          !sequence.is_guide_slow;
 }
 
-// Otherwise by its device, or by nobody.
+// The core waits for its mask; else its device does, or it misses batches meanwhile.
 bool EngineCore::is_waited_for_here(const Sequence& sequence) const {
   return sequence.phase == Sequence::Phase::kRunning && !workers_[sequence.worker].device.waits_for_masks;
 }

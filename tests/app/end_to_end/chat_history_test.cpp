@@ -87,7 +87,7 @@ std::size_t cached_tokens(const json& response) {
   return response["usage"]["input_tokens_details"]["cached_tokens"];
 }
 
-// Of a response's prompt and answer, without the token that ends it.
+// The tokens of a response's prompt and answer, without the one that ends it.
 std::size_t tokens_run(const json& response) {
   const auto& usage = response["usage"];
   return usage["input_tokens"].get<std::size_t>() + usage["output_tokens"].get<std::size_t>() - 1;

@@ -71,7 +71,7 @@ TEST_CASE("mask slot: the masks of a batch are waited for together, and not for 
   CHECK(*awaited.masks.at(0) == TokenMask{1});
   for (const std::size_t missing : {1U, 2U, 3U}) CHECK(awaited.masks.at(missing) == nullptr);
   CHECK(awaited.wait_nanoseconds.at(1) == 0);
-  // The last alone is waited for: nobody said a word of it.
+  // Only the last, which was neither set nor closed, is waited for.
   CHECK(Clock::now() - begin >= kLongest);
   CHECK(awaited.wait_nanoseconds.at(3) > 0);
   CHECK(await_masks(Batch{}, kLongest, [](std::size_t) { return true; }).masks.empty());

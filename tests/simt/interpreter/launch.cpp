@@ -44,7 +44,7 @@ std::size_t static_shared(const void* kernel) {
   return compiled ? compiled->static_shared_bytes : 0;
 }
 
-// Of dynamic memory: what was asked for or, with the kernel's static memory, 48 KiB.
+// The most dynamic memory: what was asked for or, with the kernel's static memory, 48 KiB.
 std::size_t most_shared(const void* kernel) {
   const std::size_t of_kernel = static_shared(kernel);
   const std::lock_guard lock(allowed_shared_mutex);

@@ -43,7 +43,7 @@
 
 namespace troupe::simt {
 
-// Of a GPU's memory, beside what is allocated. By default reports are exact.
+// The memory of a GPU that is taken beside what is allocated. By default reports are exact.
 struct MemoryCosts {
   std::size_t context_bytes = 0;
   std::size_t kernel_bytes = 0;  // code of a kernel, loaded when it is first launched

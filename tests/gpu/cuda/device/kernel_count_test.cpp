@@ -31,7 +31,7 @@ ModelConfig qwen3_of(std::uint32_t num_layers) {
   return config;
 }
 
-// Of a decode step of `num_streams` sequences with so much context.
+// The kernels of a decode step of `num_streams` sequences with so much context.
 StepCounts counts_of_step(ModelConfig config, std::uint32_t num_streams, std::uint32_t context_length) {
   config.context_length = 1024;
   const SmallCudaModel model(small_settings(DataType::kBF16), config);
