@@ -13,6 +13,8 @@ using boost::beast::error_code;
 using BeastString = boost::beast::string_view;
 
 constexpr std::uint32_t kMaxHeadBytes = 32 * 1024;
+constexpr std::string_view kHeadBegin = "HTTP/";
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::size_t kMaxEventBytes = 1 << 20;
 constexpr std::size_t kMaxWholeBytes = 16 << 20;
 constexpr std::size_t kMaxErrorBytes = 64 * 1024;
@@ -38,6 +40,18 @@ class AnswerReader::Parser final : public http::basic_parser<false> {
     if (is_done()) return 0;
     now_ = now;
     error_code error;
+    if (!is_header_done()) {
+      // Beast judges a head's beginning in the first piece and behind that waits for its end. It gets a head
+      // whole, so the verdict is the same however the bytes are cut.
+      const bool begins_well = bytes.substr(0, kHeadBegin.size()) == kHeadBegin.substr(0, bytes.size());
+      if (begins_well && bytes.size() <= kMaxHeadBytes && bytes.find(kHeadEnd) == std::string_view::npos)
+        return 0;
+      if (!begins_well) {
+        error = http::error::bad_version;
+        give_up(Outcome::kBroken, "the answer is not HTTP: " + error.message(), now);
+        return 0;
+      }
+    }
     const auto taken = put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
     if (error && error != http::error::need_more)
       give_up(Outcome::kBroken, "the answer is not HTTP: " + error.message(), now);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 
 #include "tests/loadgen/client/scripted_server.hpp"
@@ -136,6 +137,22 @@ TEST_CASE("answer reader: lost before the head is complete is unreachable") {
     CHECK(answer.outcome == Outcome::kUnreachable);
     CHECK(answer.error == "the server closed the connection before it answered");
   }
+}
+
+TEST_CASE("answer reader: a head that never ends is judged the same at every split") {
+  const auto outcomes_of = [](const std::string& bytes) {
+    std::set<Outcome> outcomes;
+    for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+      Feeder feeder(true);
+      feeder.feed(bytes.substr(0, cut));
+      if (!feeder.reader.has_verdict()) feeder.feed(bytes.substr(cut));
+      outcomes.insert(feeder.close().outcome);
+    }
+    return outcomes;
+  };
+  CHECK(outcomes_of("HTTP/9 200 OK\r\nA: b\r\n") == std::set{Outcome::kUnreachable});
+  CHECK(outcomes_of("HTTP/9 200 OK\r\n\r\n") == std::set{Outcome::kBroken});
+  CHECK(outcomes_of("SSH-2.0-server\r\n") == std::set{Outcome::kBroken});
 }
 
 TEST_CASE("answer reader: errors by status, with JSON or HTML, and Retry-After") {
