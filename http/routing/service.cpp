@@ -517,7 +517,10 @@ Service::Handled Service::stored(const HttpRequest& request, const RouteMatch& r
 }
 
 Reply Service::model(std::string_view id) const {
-  if (const auto index = models_.find(id)) return Reply{.body = model_json(models_[*index])};
+  // An alias stands for what a chat with it would get, where there is one that chats.
+  auto chosen = models_.choose(std::string(id), ModelTask::kGenerate);
+  if (std::holds_alternative<ApiError>(chosen)) chosen = models_.choose(std::string(id), std::nullopt);
+  if (const auto* index = std::get_if<ModelIndex>(&chosen)) return Reply{.body = model_json(models_[*index])};
   HttpError error = http_error(404, "there is no such model; this server has " + models_.names());
   error.code = "model_not_found";
   error.field = "model";

@@ -54,6 +54,13 @@ TEST_CASE("endpoints: models, version and probes") {
   CHECK(metrics.body.find("troupe_") != std::string::npos);
 }
 
+TEST_CASE("endpoints: an alias is found as the model that it stands for") {
+  RunningServer server([](ServerOptions& options) { options.model_aliases = {"gpt-5"}; });
+  CHECK(ask(server, get_request("/v1/models/gpt-5")).body ==
+        ask(server, get_request("/v1/models/demo")).body);
+  check_error(ask(server, get_request("/v1/models/gpt-4")), 404, "model_not_found");
+}
+
 TEST_CASE("endpoints: metrics are protobuf for who asks for it, and text for who does not") {
   RunningServer server;
   const std::string wanted =
