@@ -67,13 +67,11 @@ bool shows_later(const ChatTemplate& chat_template, const std::string& role) {
   if (!keeps_beginning(chat_template, called, instruction)) return false;
   auto behind_result = called;
   behind_result.push_back(instruction);
+  const ChatMessage answer{.role = "assistant", .content = "probe_answer"};
+  const ChatMessage other_question{.role = "user", .content = "probe_other_question"};
+  const std::vector<ChatMessage> answered = {question, answer, instruction, other_question};
   return shows_in_place(chat_template, behind_result, called.size()) &&
-         shows_in_place(chat_template,
-                        {question,
-                         {.role = "assistant", .content = "probe_answer"},
-                         instruction,
-                         {.role = "user", .content = "probe_other_question"}},
-                        2);
+         shows_in_place(chat_template, answered, 2);
 }
 
 bool is_instruction(const ChatMessage& message) {
