@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <stdexcept>
 #include <utility>
 
 namespace troupe {
@@ -19,37 +18,21 @@ double quantile(std::vector<double> values, double rank) {
   return values[static_cast<std::size_t>(rank * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
+// Null: the device needs none.
+std::unique_ptr<ProgramCache> programs_of(const LoadedModel& model, const Device& device) {
+  if (!model.served.network || !device.needs_programs()) return nullptr;
+  const DeviceDescription& about = device.description();
+  return std::make_unique<ProgramCache>(
+      model.served.network, model.served.compute_type,
+      ProgramShape{.max_tokens = about.max_batch_tokens, .max_output_rows = about.num_slots});
+}
+
 }  // namespace
 
-ProbedDevice::ProbedDevice(const LoadedModel& model) : device_(model.make_device(0)) {
-  const DeviceDescription& about = description();
-  if (model.served.network && device_->needs_programs())
-    programs_ = std::make_unique<ProgramCache>(
-        model.served.network, model.served.compute_type,
-        ProgramShape{.max_tokens = about.max_batch_tokens, .max_output_rows = about.num_slots});
-  device_->set_listener([this] {
-    ++rings_;
-    rings_.notify_one();
-  });
-}
-
-ProbedDevice::~ProbedDevice() { device_->set_listener({}); }
-
-Ticket ProbedDevice::submit(const std::shared_ptr<const Batch>& batch) {
-  const bool is_copies_only = batch->slices.empty();
-  return device_->submit(programs_ && !is_copies_only
-                             ? programs_->find(batch->cell, batch->num_tokens(), batch->num_output_rows())
-                             : nullptr,
-                         batch);
-}
-
-BatchResult ProbedDevice::wait_for(Ticket ticket) {
-  // Sleeps until the device rings: polling would take a core from the network.
-  for (auto seen = rings_.load(); device_->completed() < ticket; seen = rings_.load()) rings_.wait(seen);
-  BatchResult result = device_->collect(ticket);
-  if (!result.error.empty()) throw std::runtime_error("a measured batch failed: " + result.error);
-  return result;
-}
+ProbedDevice::ProbedDevice(const LoadedModel& model)
+    : device_(model.make_device(0)),
+      programs_(programs_of(model, *device_)),
+      direct_(*device_, programs_.get()) {}
 
 std::vector<CostSample> ProbedDevice::measure(std::span<const std::shared_ptr<const Batch>> batches,
                                               std::uint32_t num_rounds,
@@ -90,28 +73,14 @@ double ProbedDevice::mean_nanoseconds(const std::shared_ptr<const Batch>& batch)
   return static_cast<double>(std::chrono::nanoseconds(end - begin).count()) / count;
 }
 
-BatchResult ProbedDevice::run(Batch batch) {
-  return wait_for(submit(std::make_shared<const Batch>(std::move(batch))));
-}
-
 void ProbedDevice::add_slice(Batch& batch, std::uint32_t slot, const SequenceStep& step,
                              PageId first_page) const {
-  const std::uint32_t page_size = description().page_size;
-  SequenceSlice slice;
-  slice.sequence = slot;
-  slice.slot = slot;
-  slice.num_tokens = step.num_tokens;
-  slice.context_length = step.context_length;
-  slice.first_page = static_cast<std::uint32_t>(batch.page_table.size());
-  slice.num_pages = (step.context_length + step.num_tokens + page_size - 1) / page_size;
-  slice.input_from_slot = step.input_from_slot;
-  slice.sample = step.sample;
-  slice.sampling.temperature = 0;
-  for (std::uint32_t page = 0; page < slice.num_pages; ++page) batch.page_table.push_back(first_page + page);
-  for (std::uint32_t i = 0; i < step.num_tokens; ++i)
-    batch.token_ids.push_back(static_cast<std::int32_t>((slot * 31 + (step.context_length + i) * 7 + 5) %
-                                                        description().vocabulary_size));
-  batch.slices.push_back(std::move(slice));
+  direct_.add_slice(batch, {.slot = slot,
+                            .num_tokens = step.num_tokens,
+                            .context_length = step.context_length,
+                            .input_from_slot = step.input_from_slot,
+                            .sample = step.sample,
+                            .first_page = first_page});
 }
 
 IterationShape shape_of(const Batch& batch) {

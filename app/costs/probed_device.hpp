@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that is only measured: batches go to it without engine and actors.
+// A device that is only measured: how long its batches take, two in flight.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "app/loading/model_loading.hpp"
+#include "gpu/direct_device.hpp"
 #include "gpu/program/program_cache.hpp"
 #include "policy/costs/cost_profile.hpp"
 #include "policy/forming/batch_former.hpp"
@@ -21,17 +22,13 @@ class ProbedDevice {
  public:
   // Makes a device of its own. Throws std::runtime_error if it can't.
   explicit ProbedDevice(const LoadedModel& model);
-  ~ProbedDevice();
-  ProbedDevice(const ProbedDevice&) = delete;
-  ProbedDevice& operator=(const ProbedDevice&) = delete;
 
   const DeviceDescription& description() const { return device_->description(); }
 
-  Ticket submit(const std::shared_ptr<const Batch>& batch);
-  // Sleeps until it is done. Each ticket is waited for once, in order. Throws
-  // std::runtime_error if the batch failed.
-  BatchResult wait_for(Ticket ticket);
-  BatchResult run(Batch batch);
+  // As DirectDevice has them.
+  Ticket submit(const std::shared_ptr<const Batch>& batch) { return direct_.submit(batch); }
+  BatchResult wait_for(Ticket ticket) { return direct_.wait_for(ticket); }
+  BatchResult run(Batch batch) { return direct_.run(std::move(batch)); }
 
   // One sample a batch: the median over rounds, in which all batches take turns, two in flight.
   // Says how far it has come after each round, the first of which warms up.
@@ -47,8 +44,8 @@ class ProbedDevice {
   double mean_nanoseconds(const std::shared_ptr<const Batch>& batch);
 
   std::unique_ptr<Device> device_;
-  std::unique_ptr<ProgramCache> programs_;  // null: the device needs none
-  std::atomic<std::uint32_t> rings_{0};
+  std::unique_ptr<ProgramCache> programs_;
+  DirectDevice direct_;
 };
 
 IterationShape shape_of(const Batch& batch);

@@ -5,7 +5,6 @@
 // takes half as long as, as long as, and twice as long as computing the new
 // tokens (random Llama of 100 million parameters). Usage: bench_restore [history tokens] [new tokens]
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include "bench/models.hpp"
 #include "bench/statistics.hpp"
 #include "gpu/cpu/cpu_device.hpp"
+#include "gpu/direct_device.hpp"
 #include "gpu/program/program_cache.hpp"
 
 using namespace troupe;
@@ -69,31 +69,21 @@ class TimedDevice {
   TimedDevice(const std::shared_ptr<const CpuModel>& model, const std::shared_ptr<HostPages>& host_pages,
               const LinkSettings& link)
       : device_(model, {.host_pages = host_pages, .link = link}),
-        programs_(model->network, model->compute_type, model->largest) {
-    device_.set_listener([this] {
-      ++rings_;
-      rings_.notify_one();
-    });
-  }
-  ~TimedDevice() { device_.set_listener(nullptr); }
-  TimedDevice(const TimedDevice&) = delete;
-  TimedDevice& operator=(const TimedDevice&) = delete;
+        programs_(model->network, model->compute_type, model->largest) {}
 
   std::uint32_t max_batch_tokens() const { return device_.description().max_batch_tokens; }
 
   // Submits all at once. Seconds until the last is done.
   double run(const std::vector<Batch>& batches) {
     const auto start = std::chrono::steady_clock::now();
+    std::vector<Ticket> tickets;
     for (const Batch& batch : batches)
-      last_ = device_.submit(programs_.find(batch.cell, batch.num_tokens(), batch.num_output_rows()),
-                             std::make_shared<const Batch>(batch));
-    for (auto seen = rings_.load(); device_.completed() < last_; seen = rings_.load()) rings_.wait(seen);
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    for (Ticket ticket = last_ - batches.size() + 1; ticket <= last_; ++ticket) {
-      const BatchResult result = device_.collect(ticket);
-      if (!result.error.empty()) throw std::runtime_error(result.error);
+      tickets.push_back(direct_.submit(std::make_shared<const Batch>(batch)));
+    for (const Ticket ticket : tickets) {
+      const BatchResult result = direct_.wait_for(ticket);
       if (!result.tokens.empty()) token_ = result.tokens[0];
     }
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
     return time.count();
   }
   std::int32_t token() const { return token_; }  // the last that was drawn
@@ -101,9 +91,8 @@ class TimedDevice {
  private:
   CpuDevice device_;
   ProgramCache programs_;
-  Ticket last_ = 0;
+  DirectDevice direct_{device_, &programs_};
   std::int32_t token_ = -1;
-  std::atomic<std::uint32_t> rings_{0};
 };
 
 struct Measured {

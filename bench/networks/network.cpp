@@ -34,17 +34,16 @@ std::shared_ptr<const CpuModel> load(const std::string& directory, bool determin
 
 // Tokens a second of one prompt in chunks of the largest batch.
 double prefill_rate(const std::shared_ptr<const CpuModel>& model) {
-  bench::DirectLoop loop(model, 1, kLongPrompt + 1);
-  loop.prefill(kLongPrompt);  // touches the device's memory
-  return kLongPrompt / loop.prefill(kLongPrompt);
+  bench::CpuLoop loop(model, 1, kLongPrompt + 1);
+  loop->prefill_all(kLongPrompt);  // touches the device's memory
+  return kLongPrompt / loop->prefill_all(kLongPrompt);
 }
 
 double decode_rate(const std::shared_ptr<const CpuModel>& model, std::uint32_t num_sequences) {
-  bench::DirectLoop loop(model, num_sequences, kPrompt + 2 * kSteps);
-  loop.prefill(kPrompt);
-  double network = 0;
-  loop.decode(kSteps / 2, network);
-  return kSteps * num_sequences / loop.decode(kSteps, network);
+  bench::CpuLoop loop(model, num_sequences, kPrompt + 2 * kSteps);
+  loop->prefill_all(kPrompt);
+  loop->decode(kSteps / 2);
+  return kSteps * num_sequences / loop->decode(kSteps).seconds;
 }
 
 // measure: tokens a second of a model. Both arms in turn; one more run warms up.

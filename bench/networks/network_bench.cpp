@@ -5,7 +5,7 @@
 #include <exception>
 #include <vector>
 
-#include "bench/networks/device_loop.hpp"
+#include "bench/networks/direct_loop.hpp"
 #include "gpu/networks/network.hpp"
 #include "gpu/pages/host_pages.hpp"
 
@@ -13,6 +13,7 @@ namespace troupe::bench {
 namespace {
 
 constexpr double kBf16Bytes = 2.0;
+constexpr auto kPoll = DirectDevice::Waiting::kPoll;
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -75,7 +76,7 @@ class Run {
   void prefill() {
     for (const std::uint32_t tokens : {2048U, 4096U, 8192U}) {
       const std::uint32_t run = std::min(tokens, bench_.scale.max_batch_tokens);
-      DeviceLoop loop(*device_, programs_, 1, run);
+      DirectLoop loop(*device_, programs_, kPoll, 1, run);
       const double seconds = median_of([&] { return loop.prefill(0, 0, run); });
       const double operations = prefill_operations(network_.config, run);
       add("prefill_" + network_.id + "_" + std::to_string(tokens),
@@ -89,10 +90,10 @@ class Run {
   // as the link can carry.
   void copy_beside_decode() {
     const std::uint32_t steps = bench_.scale.steps, batch = bench_.scale.num_slots;
-    DeviceLoop loop(*device_, programs_, batch, bench_.scale.context + 5 * steps);
+    DirectLoop loop(*device_, programs_, kPoll, batch, bench_.scale.context + 5 * steps);
     loop.prefill_all(bench_.scale.context - steps);
-    loop.decode(steps, 2);
-    const auto itl = [&](const auto&... moves) { return loop.decode(steps, 2, moves...).seconds / steps; };
+    loop.decode(steps);
+    const auto itl = [&](const auto&... moves) { return loop.decode(steps, moves...).seconds / steps; };
     const double before = itl();
     const std::uint32_t spare = device_->description().num_pages - loop.first_spare_page();
     const double carried = bench_.limits.link_rate * before / static_cast<double>(page_bytes_);
@@ -102,7 +103,7 @@ class Run {
     const auto moves_of = [&](std::uint32_t step) {
       return moves_both_ways(step, pages, loop.first_spare_page());
     };
-    loop.move(moves_both_ways(0, pages, loop.first_spare_page(), true));
+    loop.copy(moves_both_ways(0, pages, loop.first_spare_page(), true));
     const double beside = itl(moves_of);
     const double alone = (before + itl()) / 2;  // contexts grow meanwhile
     add("decode_slowed_by_copies", "decode of " + std::to_string(batch) + " streams beside copies of pages",
@@ -115,7 +116,7 @@ class Run {
 
   void follow_up() {
     const std::uint32_t known = bench_.scale.history, fresh = bench_.scale.new_tokens;
-    DeviceLoop loop(*device_, programs_, 1, known + fresh);
+    DirectLoop loop(*device_, programs_, kPoll, 1, known + fresh);
     const double stateless = median_of([&] { return loop.prefill(0, 0, known + fresh); });
     const double from_device = median_of([&] { return loop.prefill(0, known, fresh); });
     std::vector<PageCopy> out, in;
@@ -126,7 +127,7 @@ class Run {
                      .generation = next_generation_});
       in.push_back({.device_page = page, .host_page = page, .generation = next_generation_++});
     }
-    loop.move(out);
+    loop.copy(out);
     const double from_host = median_of([&] { return loop.prefill(0, known, fresh, in); });
     const auto record = [&](const char* id, const char* title, double seconds, double most) {
       add(id, title, seconds / stateless, "of stateless", Goal{.at_most = most},
@@ -149,13 +150,13 @@ class Run {
 
   void decode(const DecodeShape& shape, const std::string& id) {
     const std::uint32_t steps = bench_.scale.steps;
-    DeviceLoop loop(*device_, programs_, shape.batch, shape.context + 5 * steps);
+    DirectLoop loop(*device_, programs_, kPoll, shape.batch, shape.context + 5 * steps);
     loop.prefill_all(shape.context - steps);
-    loop.decode(steps, 2);  // captures and warms
+    loop.decode(steps);  // captures and warms
     std::vector<double> itls, gaps;
     const double begin = loop.position();
     for (int i = 0; i < 3; ++i) {
-      const auto taken = loop.decode(steps, 2);
+      const auto taken = loop.decode(steps);
       itls.push_back(taken.seconds / steps);
       gaps.push_back(1.0 - taken.network_seconds / taken.seconds);
     }

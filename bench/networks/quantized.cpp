@@ -37,16 +37,15 @@ std::shared_ptr<const CpuModel> load(const std::string& directory, Quantization 
 
 double decode_rate(const std::shared_ptr<const CpuModel>& model, std::uint32_t num_sequences) {
   const std::uint32_t steps = std::max(8U, kTokens / num_sequences);
-  bench::DirectLoop loop(model, num_sequences, kPrompt + 2 * steps);
-  loop.prefill(kPrompt);
-  double network = 0;
-  loop.decode(2, network);
-  return steps * num_sequences / loop.decode(steps, network);
+  bench::CpuLoop loop(model, num_sequences, kPrompt + 2 * steps);
+  loop->prefill_all(kPrompt);
+  loop->decode(2);
+  return steps * num_sequences / loop->decode(steps).seconds;
 }
 
 double prefill_rate(const std::shared_ptr<const CpuModel>& model) {
-  bench::DirectLoop loop(model, 1, kLongPrompt + 1);
-  return kLongPrompt / loop.prefill(kLongPrompt);
+  bench::CpuLoop loop(model, 1, kLongPrompt + 1);
+  return kLongPrompt / loop->prefill_all(kLongPrompt);
 }
 
 // Bytes that a decode step reads: the table of embeddings is looked up only.

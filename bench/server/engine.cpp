@@ -142,12 +142,11 @@ int run(int argc, char** argv) {
   Engine engine(
       served, [&](WorkerId) { return std::make_unique<CpuDevice>(model); }, options, metrics);
 
-  bench::DirectLoop loop(model, num_streams, kPrompt + kSteps + 8);
+  bench::CpuLoop loop(model, num_streams, kPrompt + kSteps + 8);
   std::vector<double> direct, actors, ratios, outside;
   for (int pair = -1; pair < kPairs; ++pair) {  // the first one warms up
-    double in_network = 0;
-    loop.prefill(kPrompt);
-    const double iteration = loop.decode(kSteps - 1, in_network) / (kSteps - 1);
+    loop->prefill_all(kPrompt);
+    const double iteration = loop->decode(kSteps - 1).seconds / (kSteps - 1);
     const double network_before = network_seconds(metrics);
     const auto start = Clock::now();
     const double through_engine = engine_iteration(engine, num_streams, vocabulary);

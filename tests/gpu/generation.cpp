@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "gpu/direct_device.hpp"
+
 namespace troupe {
 namespace {
 
@@ -31,7 +33,7 @@ class Generation {
  public:
   Generation(Device& device, ProgramCache& programs, const std::vector<DirectRequest>& requests,
              const GenerationSettings& settings)
-      : device_(device), programs_(programs), settings_(settings), random_(settings.seed) {
+      : device_(device, &programs), settings_(settings), random_(settings.seed) {
     give_out_pages(requests);
     tokens_.resize(requests.size());
   }
@@ -135,16 +137,12 @@ class Generation {
     return tokens;
   }
 
-  void submit(std::shared_ptr<Batch> batch) {
-    auto program = programs_.find(batch->cell, batch->num_tokens(), batch->num_output_rows());
-    in_flight_.push_back({device_.submit(std::move(program), batch), batch});
-  }
+  void submit(std::shared_ptr<Batch> batch) { in_flight_.push_back({device_.submit(batch), batch}); }
 
   void collect() {
     const auto [ticket, batch] = std::move(in_flight_.front());
     in_flight_.pop_front();
-    const BatchResult result = wait_for(device_, ticket);
-    if (!result.error.empty()) throw std::runtime_error(result.error);
+    const BatchResult result = device_.wait_for(ticket);
     if (result.batch_id != batch->id || result.tokens.size() != batch->slices.size()) {
       throw std::runtime_error("a result does not belong to its batch");
     }
@@ -154,8 +152,7 @@ class Generation {
     }
   }
 
-  Device& device_;
-  ProgramCache& programs_;
+  DirectDevice device_;
   GenerationSettings settings_;
   std::mt19937 random_;
   std::vector<Sequence> sequences_;

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "generation.hpp"
+#include "gpu/direct_device.hpp"
 #include "policy/unfolding/graph_progress.hpp"
 
 namespace troupe {
@@ -18,11 +18,7 @@ class GraphRunner {
  public:
   GraphRunner(Device& device, ProgramCache& programs, const std::vector<GraphRequest>& requests,
               const GraphRunSettings& settings)
-      : device_(device),
-        programs_(programs),
-        requests_(requests),
-        settings_(settings),
-        random_(settings.seed) {
+      : device_(device, &programs), requests_(requests), settings_(settings), random_(settings.seed) {
     std::vector<SlotId> rows(device.description().num_slots);
     std::iota(rows.begin(), rows.end(), 0U);
     if (settings.shuffle) std::shuffle(rows.begin(), rows.end(), random_);
@@ -82,8 +78,7 @@ class GraphRunner {
       if (settings_.shuffle) count = 1 + random_() % count;
       for (std::uint32_t i = 0; i < count; ++i) add(*batch, flight, index);
     }
-    flight.ticket =
-        device_.submit(programs_.find(cell, batch->num_tokens(), batch->num_output_rows()), batch);
+    flight.ticket = device_.submit(batch);
     flight.batch = batch;
     in_flight_.push_back(std::move(flight));
     return true;
@@ -118,8 +113,7 @@ class GraphRunner {
   void collect() {
     const Flight flight = std::move(in_flight_.front());
     in_flight_.pop_front();
-    const BatchResult result = wait_for(device_, flight.ticket);
-    if (!result.error.empty()) throw std::runtime_error(result.error);
+    const BatchResult result = device_.wait_for(flight.ticket);
     const std::size_t size = device_.description().cells[flight.batch->cell].vector_size;
     for (std::size_t i = 0; i < flight.steps.size(); ++i) {
       const auto& [index, step] = flight.steps[i];
@@ -135,8 +129,7 @@ class GraphRunner {
     }
   }
 
-  Device& device_;
-  ProgramCache& programs_;
+  DirectDevice device_;
   const std::vector<GraphRequest>& requests_;
   GraphRunSettings settings_;
   std::mt19937 random_;

@@ -12,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/networks/device_loop.hpp"
+#include "bench/networks/direct_loop.hpp"
 #include "gpu/cpu/cpu_device.hpp"
 #include "gpu/model/random_model.hpp"
 #include "gpu/pages/host_pages.hpp"
@@ -126,5 +126,6 @@ TEST_CASE("network bench: sequences that do not fit are refused with the numbers
   CpuBackend backend(settings_of(tiny_scale(), directory.path().string()));
   const auto device = backend.make_device(nullptr, 0);
   ProgramCache programs(make_network(tiny_network().config), DataType::kF32, {80, 4});
-  CHECK_THROWS_AS(DeviceLoop(*device, programs, 4, 1 << 30), std::runtime_error);
+  const auto poll = DirectDevice::Waiting::kPoll;
+  CHECK_THROWS_AS(DirectLoop(*device, programs, poll, 4, 1 << 30), std::runtime_error);
 }
