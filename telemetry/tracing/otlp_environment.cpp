@@ -128,8 +128,8 @@ std::optional<std::string> percent_decoded(std::string_view text) {
   return out;
 }
 
-std::vector<PostedHeader> headers_of(const Setting& setting) {
-  std::vector<PostedHeader> headers;
+std::vector<HttpHeader> headers_of(const Setting& setting) {
+  std::vector<HttpHeader> headers;
   std::size_t position = 0;
   for (std::string_view rest = setting.value; !rest.empty();) {
     const std::size_t comma = std::min(rest.find(','), rest.size());

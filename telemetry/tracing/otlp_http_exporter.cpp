@@ -21,6 +21,7 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kLongestPause{30};
 constexpr milliseconds kSlice{20};
+constexpr std::uint64_t kMaxAnswerBytes = 64 * 1024;
 
 bool may_be_tried_again(unsigned status) {
   return status == 0 || status == 429 || status == 502 || status == 503 || status == 504;
@@ -40,21 +41,48 @@ Writer make_writer(OtlpFormat format, const TraceSource& source) {
   return OtlpProtobuf(source);
 }
 
-std::vector<PostedHeader> headers_of(const OtlpHttpOptions& options) {
-  std::vector<PostedHeader> headers = options.headers;
+std::string host_header(const OtlpEndpoint& endpoint) {
+  const bool is_v6 = endpoint.host.find(':') != std::string::npos;
+  const std::string host = is_v6 ? "[" + endpoint.host + "]" : endpoint.host;
+  return host + ":" + std::to_string(endpoint.port);
+}
+
+// The host comes last: nobody's headers take its place.
+std::vector<HttpHeader> headers_of(const OtlpEndpoint& endpoint, const OtlpHttpOptions& options) {
+  std::vector<HttpHeader> headers = {{"User-Agent", "troupe"}};
+  headers.insert(headers.end(), options.headers.begin(), options.headers.end());
   const bool is_json = options.format == OtlpFormat::kJson;
   headers.push_back({"Content-Type", is_json ? "application/json" : "application/x-protobuf"});
   if (options.is_gzipped) headers.push_back({"Content-Encoding", "gzip"});
+  headers.push_back({"Host", host_header(endpoint)});
   return headers;
+}
+
+std::string text_of(const HttpFailure& failure, const std::string& host) {
+  switch (failure.step) {
+    case HttpFailure::Step::kResolve: return "can't connect: " + host + ": " + failure.reason;
+    case HttpFailure::Step::kConnect:
+    case HttpFailure::Step::kHandshake: return "can't connect: " + failure.reason;
+    case HttpFailure::Step::kSend: return "sending failed: " + failure.reason;
+    case HttpFailure::Step::kReceive: break;
+  }
+  return "no answer: " + failure.reason;
 }
 
 }  // namespace
 
 struct OtlpHttpExporter::Implementation {
-  Implementation(OtlpEndpoint endpoint, const TraceSource& source, OtlpHttpOptions options_)
+  Implementation(const OtlpEndpoint& endpoint, const TraceSource& source, OtlpHttpOptions options_)
       : options(std::move(options_)),
         writer(make_writer(options.format, source)),
-        poster(endpoint, headers_of(options), options.trusted_certificates),
+        host(endpoint.host),
+        path(endpoint.path),
+        headers(headers_of(endpoint, options)),
+        client({.host = endpoint.host,
+                .port = endpoint.port,
+                .is_https = endpoint.is_https,
+                .trusted_certificates = options.trusted_certificates},
+               kMaxAnswerBytes),
         complaint(endpoint.origin()) {}
 
   std::string body_of(const std::vector<SpanTree>& trees) const {
@@ -62,10 +90,10 @@ struct OtlpHttpExporter::Implementation {
     return options.is_gzipped ? gzipped(body) : body;
   }
 
-  PostedAnswer attempt(const std::string& body, const ExportDeadline& deadline) {
+  HttpReply attempt(const HttpCall& call, const ExportDeadline& deadline) {
     const bool has_limit = options.attempt_timeout.count() > 0;
     const auto end = has_limit ? Clock::now() + options.attempt_timeout : Clock::time_point::max();
-    return poster.post(body, [&] { return std::min(end, deadline.get()); });
+    return client.ask(call, [&] { return std::min(end, deadline.get()); });
   }
 
   // False if the deadline came first.
@@ -78,10 +106,11 @@ struct OtlpHttpExporter::Implementation {
     return true;
   }
 
-  PostedAnswer deliver(const std::string& body, const ExportDeadline& deadline) {
+  HttpReply deliver(std::string body, const ExportDeadline& deadline) {
+    const HttpCall call{.method = "POST", .path = path, .headers = headers, .body = std::move(body)};
     milliseconds next_pause = options.first_pause;
     for (int num_attempts = 1;; ++num_attempts) {
-      PostedAnswer answer = attempt(body, deadline);
+      HttpReply answer = attempt(call, deadline);
       if (!may_be_tried_again(answer.status) || num_attempts == options.max_attempts) return answer;
       const milliseconds asked = std::min<milliseconds>(answer.retry_after, kLongestPause);
       if (!pause(std::max(jittered(next_pause), asked), deadline)) return answer;
@@ -91,21 +120,23 @@ struct OtlpHttpExporter::Implementation {
 
   const OtlpHttpOptions options;
   const Writer writer;
-  HttpPoster poster;
+  const std::string host, path;
+  const std::vector<HttpHeader> headers;
+  HttpClient client;
   ExportComplaint complaint;
 };
 
 OtlpHttpExporter::OtlpHttpExporter(OtlpEndpoint endpoint, const TraceSource& source, OtlpHttpOptions options)
-    : implementation_(std::make_unique<Implementation>(std::move(endpoint), source, std::move(options))) {}
+    : implementation_(std::make_unique<Implementation>(endpoint, source, std::move(options))) {}
 OtlpHttpExporter::~OtlpHttpExporter() = default;
 
 std::size_t OtlpHttpExporter::send(const std::vector<SpanTree>& trees, const ExportDeadline& deadline) {
   Implementation& self = *implementation_;
   const std::size_t num_spans = count_spans(trees);
   try {
-    const PostedAnswer answer = self.deliver(self.body_of(trees), deadline);
+    const HttpReply answer = self.deliver(self.body_of(trees), deadline);
     if (answer.status < 200 || answer.status > 299) {
-      self.complaint.note_failure(answer.status == 0 ? answer.error
+      self.complaint.note_failure(answer.status == 0 ? text_of(answer.failure, self.host)
                                                      : "status " + std::to_string(answer.status));
       return 0;
     }

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "telemetry/tracing/http_poster.hpp"
+#include "telemetry/http/http_client.hpp"
 #include "telemetry/tracing/otlp_endpoint.hpp"
 #include "telemetry/tracing/span_exporter.hpp"
 
@@ -22,7 +22,7 @@ enum class OtlpFormat : std::uint8_t { kProtobuf, kJson };
 struct OtlpHttpOptions {
   OtlpFormat format = OtlpFormat::kProtobuf;
   bool is_gzipped = false;
-  std::vector<PostedHeader> headers = {};            // in addition to the format's
+  std::vector<HttpHeader> headers = {};              // in addition to the format's
   std::string trusted_certificates = {};             // a PEM file; empty: the system's
   std::chrono::milliseconds attempt_timeout{10000};  // connect, send and read the answer; 0: none
   std::chrono::milliseconds first_pause{250};        // doubled after each attempt

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One plain HTTP request and its answer, blocking, on a connection of its own:
-// for health checks, model lists and metrics. Any thread.
+// One HTTP request to the server under load and its answer, blocking, on a connection of
+// its own: for health checks, model lists and metrics. Any thread.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "loadgen/client/server/server_address.hpp"
+#include "telemetry/http/http_client.hpp"
 
 namespace troupe::loadgen {
 
@@ -16,11 +17,6 @@ namespace troupe::loadgen {
 class ServerUnreachable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-};
-
-struct HttpReply {
-  unsigned status = 0;
-  std::string body;
 };
 
 struct HttpQuestion {

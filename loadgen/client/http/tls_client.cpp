@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadgen/client/http/tls_client.hpp"
 
-#include "telemetry/tracing/tls_client.hpp"
+#include "telemetry/http/tls_client.hpp"
 
 namespace troupe::loadgen {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small blocking HTTP client for tests against a running server: one request
-// a connection, answers whole or as server-sent events. It is not loadgen's
-// http_exchange: header lines go out as a test writes them, also such as no client
+// a connection, answers whole or as server-sent events. It is not
+// telemetry/http/http_client.hpp: header lines go out as a test writes them, also such as no client
 // library would send, come back as they were sent, and an answer may be left at any byte.
 #pragma once
 

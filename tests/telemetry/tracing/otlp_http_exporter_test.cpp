@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "telemetry/tracing/retry_after.hpp"
+#include "telemetry/http/retry_after.hpp"
 #include "tests/support/observability/logged_lines.hpp"
 #include "tests/support/observability/otlp_sink.hpp"
 

@@ -3,13 +3,7 @@
 // attributes of requests that end well, and of all the others.
 #include <doctest/doctest.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -20,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/http/test_client.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/http/chat.hpp"
 #include "tests/support/http/http_client.hpp"
@@ -381,26 +376,10 @@ TEST_CASE("tracing: a client that does not read suspends its sequence, and the t
   const ServerProcess server(flags_for(sink, {"--device", "noop"}));
   json body = endless_body();
   body["stream_options"] = {{"continuous_usage_stats", true}, {"include_usage", true}};
-  const std::string text = body.dump();
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int small = 4096;
-  ::setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(server.port());
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-  const std::string request =
-      "POST " + kChat +
-      " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n" +
-      "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
-  REQUIRE(::send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) ==
-          static_cast<ssize_t>(request.size()));
+  TestClient client(server.port(), 4096);
+  REQUIRE(client.send(post_request(kChat, body.dump(), "Connection: close\r\n")));
   CHECK(eventually([&] { return ServerMetrics(server.port()).series("troupe_num_requests_paused") > 0; }));
-  std::array<char, 16384> buffer{};
-  while (::recv(descriptor, buffer.data(), buffer.size(), 0) > 0) {
-  }
-  ::close(descriptor);
+  client.read_to_end();
   const auto tree = wait_for_trees(sink, 1).front();
   CHECK(tree.root.attributes.at("gen_ai.usage.output_tokens") == 1900);
   CHECK(tree.root.has_event("suspended"));

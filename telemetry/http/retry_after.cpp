@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "telemetry/tracing/retry_after.hpp"
+#include "telemetry/http/retry_after.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "telemetry/tracing/tls_client.hpp"
+#include "telemetry/http/tls_client.hpp"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "telemetry/tracing/http_poster.hpp"
+#include "telemetry/http/http_client.hpp"
 
 #include <future>
 #include <optional>
@@ -16,8 +16,8 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 
-#include "telemetry/tracing/retry_after.hpp"
-#include "telemetry/tracing/tls_client.hpp"
+#include "telemetry/http/retry_after.hpp"
+#include "telemetry/http/tls_client.hpp"
 
 namespace troupe {
 namespace {
@@ -27,7 +27,7 @@ namespace beast_http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr std::uint64_t kMaxAnswerBytes = 64 * 1024;
+constexpr std::size_t kMaxBufferBytes = 64 * 1024;
 constexpr std::uint32_t kMaxHeaderBytes = 8 * 1024;
 constexpr int kMaxInterimAnswers = 8;            // 100 Continue and the like, before the real one
 constexpr std::chrono::milliseconds kSlice{20};  // the time limit is looked at so often
@@ -79,73 +79,80 @@ struct Connection {
   std::optional<asio::ssl::stream<boost::beast::tcp_stream&>> tls;
 };
 
-std::string host_header(const OtlpEndpoint& endpoint) {
-  const bool is_v6 = endpoint.host.find(':') != std::string::npos;
-  const std::string host = is_v6 ? "[" + endpoint.host + "]" : endpoint.host;
-  return host + ":" + std::to_string(endpoint.port);
+HttpFailure::Cause cause_of(const error_code& error) {
+  if (error == asio::error::connection_refused) return HttpFailure::Cause::kRefused;
+  if (error == boost::system::errc::timed_out) return HttpFailure::Cause::kTimedOut;
+  if (error == beast_http::error::end_of_stream) return HttpFailure::Cause::kClosed;
+  return HttpFailure::Cause::kOther;
 }
 
 }  // namespace
 
-struct HttpPoster::Implementation {
+struct HttpClient::Implementation {
   using Clock = std::chrono::steady_clock;
+  using Step = HttpFailure::Step;
+  using Request = beast_http::request<beast_http::string_body>;
   using Response = beast_http::response<beast_http::string_body>;
   using Parser = beast_http::response_parser<beast_http::string_body>;
   using TimeLimit = std::function<TimePoint()>;
 
-  Implementation(const OtlpEndpoint& endpoint_, std::vector<PostedHeader> headers_,
-                 const std::string& trusted_certificates)
-      : endpoint(endpoint_), headers(std::move(headers_)) {
-    if (endpoint.is_https) tls.emplace(make_tls_client(trusted_certificates).release());  // it owns that now
+  Implementation(HttpServerAddress server_, std::uint64_t max_body_bytes_)
+      : server(std::move(server_)), max_body_bytes(max_body_bytes_) {
+    if (!server.is_https) return;
+    tls.emplace(make_tls_client(server.trusted_certificates).release());  // it owns that now
+    if (server.is_insecure) tls->set_verify_mode(asio::ssl::verify_none);
   }
 
-  const OtlpEndpoint endpoint;
-  const std::vector<PostedHeader> headers;
+  const HttpServerAddress server;
+  const std::uint64_t max_body_bytes;
   std::optional<asio::ssl::context> tls;
   asio::io_context io{1};
   std::optional<Connection> connection;  // connected
 
-  PostedAnswer post(const std::string& body, const TimeLimit& limit) {
+  HttpReply ask(const HttpCall& call, const TimeLimit& limit) {
     const bool was_connected = connection.has_value();
-    PostedAnswer answer = post_once(body, limit);
+    HttpReply reply = ask_once(call, limit);
     // The other side may close an idle connection at any time.
-    if (answer.status == 0 && was_connected && Clock::now() < limit()) answer = post_once(body, limit);
-    return answer;
+    if (reply.status == 0 && was_connected && Clock::now() < limit()) reply = ask_once(call, limit);
+    return reply;
   }
 
-  PostedAnswer post_once(const std::string& body, const TimeLimit& limit) {
-    if (!connection) {
-      const std::string problem = connect(limit);
-      if (!problem.empty()) return failure("can't connect: " + problem);
-    }
-    beast_http::request<beast_http::string_body> request(beast_http::verb::post, endpoint.path, 11);
-    request.set(beast_http::field::user_agent, "troupe");
-    for (const auto& header : headers) request.set(header.name, header.value);
-    request.set(beast_http::field::host, host_header(endpoint));
-    request.body() = body;
-    request.prepare_payload();
+  HttpReply ask_once(const HttpCall& call, const TimeLimit& limit) {
+    if (!connection)
+      if (auto problem = connect(limit)) return failed(std::move(*problem));
+    const Request request = request_of(call);
     error_code error = wait(limit, [&](auto done) {
       connection->run([&](auto& stream) { beast_http::async_write(stream, request, done); });
     });
-    if (error) return failure("sending failed: " + error.message());
+    if (error) return failed(failure_of(Step::kSend, error));
 
     Response response;
     error = read_answer(response, limit);
-    if (error) return failure("no answer: " + error.message());
+    if (error) return failed(failure_of(Step::kReceive, error));
     const auto retry_after = response[beast_http::field::retry_after];
     return {.status = response.result_int(),
-            .error = {},
-            .retry_after =
-                parse_retry_after({retry_after.data(), retry_after.size()}, std::chrono::system_clock::now()),
-            .body = std::move(response.body())};
+            .body = std::move(response.body()),
+            .retry_after = parse_retry_after({retry_after.data(), retry_after.size()},
+                                             std::chrono::system_clock::now())};
+  }
+
+  static Request request_of(const HttpCall& call) {
+    Request request;
+    request.version(11);
+    request.method_string(call.method);
+    request.target(call.path);
+    for (const auto& header : call.headers) request.set(header.name, header.value);
+    request.body() = call.body;
+    request.prepare_payload();
+    return request;
   }
 
   // Passes over interim answers. The connection is left only where it is of use again.
   error_code read_answer(Response& response, const TimeLimit& limit) {
-    boost::beast::flat_buffer buffer(kMaxAnswerBytes);
+    boost::beast::flat_buffer buffer(kMaxBufferBytes);
     for (int num_interim = 0; num_interim <= kMaxInterimAnswers; ++num_interim) {
       Parser parser;
-      parser.body_limit(kMaxAnswerBytes);
+      parser.body_limit(max_body_bytes);
       parser.header_limit(kMaxHeaderBytes);
       const error_code error = wait(limit, [&](auto done) {
         connection->run([&](auto& stream) { beast_http::async_read(stream, buffer, parser, done); });
@@ -160,39 +167,47 @@ struct HttpPoster::Implementation {
     return make_error_code(boost::system::errc::bad_message);
   }
 
-  PostedAnswer failure(std::string why) {
-    connection.reset();
-    return {.status = 0, .error = std::move(why), .retry_after = {}, .body = {}};
+  static HttpFailure failure_of(Step step, const error_code& error) {
+    return {.step = step, .cause = cause_of(error), .reason = error.message()};
   }
 
-  // Empty if it worked.
-  std::string connect(const TimeLimit& limit) {
-    const std::string& host = endpoint.host;
-    auto resolving = resolve(host, endpoint.port);
+  HttpReply failed(HttpFailure failure) {
+    connection.reset();
+    return {.failure = std::move(failure)};
+  }
+
+  std::optional<HttpFailure> connect(const TimeLimit& limit) {
+    const std::string& host = server.host;
+    auto resolving = resolve(host, server.port);
     while (resolving.wait_for(kSlice) != std::future_status::ready)
-      if (Clock::now() >= limit()) return "the name " + host + " takes too long to resolve";
+      if (Clock::now() >= limit())
+        return HttpFailure{.step = Step::kResolve,
+                           .cause = HttpFailure::Cause::kTimedOut,
+                           .reason = "the name takes too long to resolve"};
     const Addresses addresses = resolving.get();
-    if (!addresses.error.empty()) return host + ": " + addresses.error;
+    if (!addresses.error.empty()) return HttpFailure{.step = Step::kResolve, .reason = addresses.error};
     connection.emplace(io, tls ? &*tls : nullptr);
     const error_code error = wait(limit, [&](auto done) {
       connection->tcp.async_connect(
           addresses.endpoints, [done](error_code result, const tcp::endpoint&) mutable { done(result, 0); });
     });
-    return error ? error.message() : shake_hands(limit);
+    return error ? failure_of(Step::kConnect, error) : shake_hands(limit);
   }
 
-  // Empty if it worked, or if there is no TLS.
-  std::string shake_hands(const TimeLimit& limit) {
-    if (!connection->tls) return "";
+  // Nothing, if there is no TLS.
+  std::optional<HttpFailure> shake_hands(const TimeLimit& limit) {
+    if (!connection->tls) return std::nullopt;
     auto& stream = *connection->tls;
-    expect_host(stream.native_handle(), endpoint.host);
+    expect_host(stream.native_handle(), server.host);
     const error_code error = wait(limit, [&](auto done) {
       stream.async_handshake(asio::ssl::stream_base::client,
                              [done](error_code result) mutable { done(result, 0); });
     });
-    if (!error) return "";
+    if (!error) return std::nullopt;
+    HttpFailure failure = failure_of(Step::kHandshake, error);
     const std::string problem = certificate_problem(stream.native_handle());
-    return problem.empty() ? error.message() : problem;
+    if (!problem.empty()) failure.reason = problem;
+    return failure;
   }
 
   // Runs one operation to its end, which the time limit brings about if nothing else does.
@@ -212,13 +227,12 @@ struct HttpPoster::Implementation {
   }
 };
 
-HttpPoster::HttpPoster(const OtlpEndpoint& endpoint, std::vector<PostedHeader> headers,
-                       const std::string& trusted_certificates)
-    : implementation_(std::make_unique<Implementation>(endpoint, std::move(headers), trusted_certificates)) {}
-HttpPoster::~HttpPoster() = default;
+HttpClient::HttpClient(HttpServerAddress server, std::uint64_t max_body_bytes)
+    : implementation_(std::make_unique<Implementation>(std::move(server), max_body_bytes)) {}
+HttpClient::~HttpClient() = default;
 
-PostedAnswer HttpPoster::post(const std::string& body, const std::function<TimePoint()>& time_limit) {
-  return implementation_->post(body, time_limit);
+HttpReply HttpClient::ask(const HttpCall& call, const std::function<TimePoint()>& time_limit) {
+  return implementation_->ask(call, time_limit);
 }
 
 }  // namespace troupe
