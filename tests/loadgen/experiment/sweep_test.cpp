@@ -425,8 +425,11 @@ TEST_CASE("sweep: placeholders are filled in wherever they stand") {
   SweepSettings settings;
   settings.troupe = "/bin/troupe";
   settings.root = "/src";
-  const ServerConfiguration server{
-      .name = "s", .argv = {"{troupe}", "a={root}/b:{root}", "{port}"}, .url = {}, .arrivals = {}};
+  const ServerConfiguration server{.name = "s",
+                                   .argv = {"{troupe}", "a={root}/b:{root}", "{port}"},
+                                   .url = {},
+                                   .reset = {},
+                                   .arrivals = {}};
   CHECK(server_arguments(server, settings) ==
         std::vector<std::string>{"/bin/troupe", "a=/src/b:/src", "{port}"});
 }

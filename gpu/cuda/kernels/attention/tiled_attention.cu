@@ -122,8 +122,7 @@ __device__ __forceinline__ void mask_page(const PagedAttentionArguments& a, std:
 
 // Scores become weights; sums and totals of before are rescaled.
 template <unsigned kHeadDim>
-__device__ __forceinline__ void weigh_page(unsigned lane, RowPair<kHeadDim>& rows,
-                                           FragmentC (&scores)[kScoreTiles]) {
+__device__ __forceinline__ void weigh_page(RowPair<kHeadDim>& rows, FragmentC (&scores)[kScoreTiles]) {
   float highest[2] = {rows.highest[0], rows.highest[1]};
 #pragma unroll
   for (const auto& tile : scores) {
@@ -245,7 +244,7 @@ __global__ void __launch_bounds__(kThreads)
       // In front of the diagonal every row sees all of the page.
       if (a.window != 0 || (page + 1) * kTokens > first_position + 1)
         mask_page(a, page * kTokens, lane, rows, scores);
-      weigh_page(lane, rows, scores);
+      weigh_page(rows, scores);
       add_values<Short>(buffer, scores, lane, rows);
     }
     __syncthreads();  // everybody is done with the buffer
