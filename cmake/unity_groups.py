@@ -8,7 +8,8 @@ writes "GROUP SOURCE" a line, if that is not what OUTPUT says already, and OUTPU
 file that was read, as rules of make.
 
 Files of one group share one unnamed namespace, so none may declare, for itself, a name
-that another declares, or that a header of ours declares which only the other includes.
+that another declares, or that a header of ours declares which only the other includes. An
+alias may be declared again, if it is for the same.
 Names are read off the text by a scanner that rather sees too many than too few.
 """
 
@@ -98,10 +99,11 @@ class Names:
     shared: set[str]  # of the whole program
     private: set[str]  # in an unnamed namespace
     used: set[str]  # of somebody else, by a using declaration
+    aliases: dict[str, str]  # for what
 
 
 def read_names(code: str) -> Names:
-    names = Names(set(), set(), set())
+    names = Names(set(), set(), set(), {})
     scopes: list[str] = []  # what each open brace is: "unnamed", "namespace", "enum" or "inner"
     start = 0
     declaration = ""
@@ -124,6 +126,8 @@ def read_names(code: str) -> Names:
         elif outside:
             here |= names_of(declaration)
             names.used |= set(USING.findall(head))
+            if alias := ALIAS.match(declaration):
+                names.aliases[alias.group(1)] = " ".join(declaration[alias.end():].split())
         if scopes.count("enum") + scopes.count("inner") == 0:
             start = match.end()
     return names
@@ -178,9 +182,13 @@ class Tree:
         names = self.names(path)
         return names.shared | names.private | names.used | self.header_names(path)
 
+    def is_same_alias(self, name: str, one: pathlib.Path, other: pathlib.Path) -> bool:
+        meaning = self.names(one).aliases.get(name)
+        return meaning is not None and meaning == self.names(other).aliases.get(name) and name not in self.header_names(other)
+
     def clash(self, one: pathlib.Path, other: pathlib.Path) -> bool:
         def one_way(a: pathlib.Path, b: pathlib.Path) -> bool:
-            return not self.own_names(a).isdisjoint(self.all_names(b))
+            return any(not self.is_same_alias(name, a, b) for name in self.own_names(a) & self.all_names(b))
 
         return one_way(one, other) or one_way(other, one)
 

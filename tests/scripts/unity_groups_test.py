@@ -85,6 +85,16 @@ class BuildFolder(unittest.TestCase):
         self.regenerate()
         self.assertEqual(self.groups(), [(0, "a.cpp"), (1, "b.cpp")])
 
+    def test_an_alias_may_be_declared_again_if_it_is_for_the_same(self):
+        self.write("a.cpp", "namespace { namespace json = boost::json; using Clock = std::chrono::steady_clock; }\n")
+        self.write("b.cpp", "namespace { namespace json = boost::json; }\n")
+        self.write("c.cpp", "namespace { using Clock = Simulated; }\n")
+        self.write("d.hpp", "using json = Tree;\n")
+        self.write("d.cpp", '#include "d.hpp"\n')
+        self.list_sources("a.cpp", "b.cpp", "c.cpp", "d.cpp")
+        self.regenerate()
+        self.assertEqual(self.groups(), [(0, "a.cpp"), (0, "b.cpp"), (1, "c.cpp"), (1, "d.cpp")])
+
     def test_a_changed_source_is_sorted_anew_and_once(self):
         self.regenerate()
         self.write("b.cpp", "namespace { int a; }\n")
