@@ -23,7 +23,7 @@ constexpr std::size_t kShortBytes = 4096;
 constexpr std::size_t kNodeBytes = 64;
 constexpr std::size_t kVectorCopies = 2;
 
-std::size_t text_bytes(const EmbeddingRequest& request) {
+std::size_t bytes_of_texts(const EmbeddingRequest& request) {
   std::size_t bytes = 0;
   for (const auto& input : request.inputs)
     if (const auto* text = std::get_if<TextPrompt>(&input)) bytes += text_bytes(*text);
@@ -97,7 +97,7 @@ void EmbeddingState::begin_request() {
                  .message = "There is no input; at least one is needed.",
                  .field = "input"},
                 0);
-  const std::size_t num_bytes = text_bytes(*start_.request);
+  const std::size_t num_bytes = bytes_of_texts(*start_.request);
   const std::size_t num_vector_bytes = num_inputs() * model().vector_size * sizeof(float);
   is_short_ = num_bytes <= kShortBytes;
   if (!is_short_) is_abandoned_ = std::make_shared<std::atomic<bool>>(false);

@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-std::string text_of(TlsIdentity::TimePoint time) {
+std::string date_text(TlsIdentity::TimePoint time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
   std::tm parts{};
   ::gmtime_r(&seconds, &parts);
@@ -26,7 +26,8 @@ std::string text_of(TlsIdentity::TimePoint time) {
 void note_dates(const TlsIdentity& identity) {
   const auto now = std::chrono::system_clock::now();
   const std::string file = identity.certificate_file().string();
-  const std::string not_before = text_of(identity.not_before()), not_after = text_of(identity.not_after());
+  const std::string not_before = date_text(identity.not_before()),
+                    not_after = date_text(identity.not_after());
   log(LogLevel::kInfo, "TLS certificate read", {{"file", file}, {"not_after", not_after}});
   if (now > identity.not_after())
     log(LogLevel::kWarning, "the TLS certificate has expired", {{"file", file}, {"not_after", not_after}});

@@ -55,7 +55,7 @@ Json iteration_json(const IterationCost& cost) {
           {"per_prefill_pair_ns", readable(cost.per_prefill_pair)}};
 }
 
-const char* name_of(GraphKind graphs) {
+const char* graph_kind_name(GraphKind graphs) {
   switch (graphs) {
     case GraphKind::kChain: break;
     case GraphKind::kEncodeDecode: return "encode_decode";
@@ -71,7 +71,8 @@ Json cells_json(const ProfiledCells& cells) {
                      {"priority", cell.priority},
                      {"max_batch", cell.max_batch},
                      {"cost", iteration_json(cell.cost)}});
-  return {{"graphs", name_of(cells.graphs)}, {"num_rows", cells.num_rows}, {"types", std::move(types)}};
+  return {
+      {"graphs", graph_kind_name(cells.graphs)}, {"num_rows", cells.num_rows}, {"types", std::move(types)}};
 }
 
 Json overheads_json(const ServingOverheads& overheads) {

@@ -42,7 +42,7 @@ const json& list(const json& object, const char* name) {
   return value;
 }
 
-std::string text_of(const json& object, const char* name) {
+std::string string_of(const json& object, const char* name) {
   const json& value = member(object, name);
   if (value.is_null()) return {};
   if (!value.is_string()) refuse(std::string(name) + ": expected a string, got " + shown(value));
@@ -50,7 +50,7 @@ std::string text_of(const json& object, const char* name) {
 }
 
 std::string id_of(const json& object, const char* name, std::size_t num_digits) {
-  std::string id = text_of(object, name);
+  std::string id = string_of(object, name);
   const bool is_hex = id.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
   if (!id.empty() && (id.size() != num_digits || !is_hex))
     refuse(std::string(name) + ": expected " + std::to_string(num_digits) + " hex digits, got " +
@@ -79,7 +79,7 @@ std::int64_t time_of(const json& object, const char* name) {
 }
 
 void add_attribute(TraceSpan& span, const json& attribute) {
-  const std::string key = text_of(attribute, "key");
+  const std::string key = string_of(attribute, "key");
   const json& value = member(attribute, "value");
   if (!value.is_object() || value.empty()) return;
   const json& content = value.begin().value();
@@ -103,7 +103,7 @@ TraceSpan read_span(const json& object, const std::string& instance) {
   span.span_id = id_of(object, "spanId", 16);
   if (span.trace_id.empty() || span.span_id.empty()) refuse("a span needs a traceId and a spanId");
   span.parent_id = id_of(object, "parentSpanId", 16);
-  span.name = text_of(object, "name");
+  span.name = string_of(object, "name");
   span.kind = static_cast<int>(integer_of(member(object, "kind")).value_or(0));
   span.start = time_of(object, "startTimeUnixNano");
   span.end = time_of(object, "endTimeUnixNano");
@@ -112,7 +112,7 @@ TraceSpan read_span(const json& object, const std::string& instance) {
   span.is_error = status.is_object() && integer_of(member(status, "code")) == 2;
   for (const json& attribute : list(object, "attributes")) add_attribute(span, attribute);
   for (const json& event : list(object, "events"))
-    span.events.push_back({text_of(event, "name"), time_of(event, "timeUnixNano")});
+    span.events.push_back({string_of(event, "name"), time_of(event, "timeUnixNano")});
   for (const json& link : list(object, "links"))
     span.links.push_back({id_of(link, "traceId", 32), id_of(link, "spanId", 16)});
   return span;

@@ -20,7 +20,7 @@ ApiError invalid(std::string message) {
 // A word that is looked up costs about as much as so many steps of a tokenizer.
 constexpr std::size_t kStepsANode = 16;
 
-std::string name_of(std::uint32_t node) { return "Node " + std::to_string(node) + " of the tree has "; }
+std::string node_with(std::uint32_t node) { return "Node " + std::to_string(node) + " of the tree has "; }
 
 // nullopt: the vocabulary lacks it, and nothing stands in for it. Special tokens are no words.
 std::optional<std::int32_t> token_of(const ServedModel& model, const UnfoldingRule& rule,
@@ -62,7 +62,7 @@ std::variant<EncodedPrompt, ApiError> encode_tree(const ServedModel& model, std:
     const SyntaxTree::Node& node = tree.nodes[index];
     budget.spend(kStepsANode);
     if (const std::string problem = problem_of(rule, node); !problem.empty())
-      return invalid(name_of(index) + problem);
+      return invalid(node_with(index) + problem);
     const bool is_its_child = node.word.empty() && node.children.size() == 1 && rule.is_exactly_max;
     if (is_its_child) {
       nodes[index] = nodes[node.children.front()];
@@ -74,7 +74,7 @@ std::variant<EncodedPrompt, ApiError> encode_tree(const ServedModel& model, std:
     if (!node.word.empty()) {
       const auto token = token_of(model, rule, node.word);
       if (!token)
-        return invalid(name_of(index) + "the word \"" + node.word +
+        return invalid(node_with(index) + "the word \"" + node.word +
                        "\", which is not in the vocabulary of the model " + model.name + ".");
       cell.token = *token;
       encoded.tokens.push_back(*token);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kCancelled = "cancelled";
 
-std::string_view name_of(RequestPhase phase) {
+std::string_view phase_name(RequestPhase phase) {
   switch (phase) {
     case RequestPhase::kEncode: return semconv::kEncode;
     case RequestPhase::kQueue: return semconv::kQueue;
@@ -153,7 +153,7 @@ void add_batches(std::vector<SpanAttribute>& attributes, const PhaseRecord& reco
 
 Span phase_span(const RequestTrace& trace, const PhaseRecord& record) {
   Span span;
-  span.name = text(name_of(record.phase));
+  span.name = text(phase_name(record.phase));
   span.context = trace.context();
   span.context.span = draw_span_id();
   span.parent = trace.context().span;

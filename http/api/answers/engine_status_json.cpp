@@ -9,13 +9,13 @@
 namespace troupe {
 namespace {
 
-std::string_view name_of(StoreState state) {
+std::string_view store_state_name(StoreState state) {
   constexpr std::array<std::string_view, 5> kNames = {"none", "opening", "ok", "read_only", "unusable"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
 void append_store(std::string& out, const StoreStatus& store) {
-  out += ",\"store\":{\"state\":" + json_string(name_of(store.state));
+  out += ",\"store\":{\"state\":" + json_string(store_state_name(store.state));
   out += ",\"times_damaged\":";
   append_json_integer(out, store.num_damages);
   out += ",\"responses_salvaged\":";

@@ -19,6 +19,7 @@
 
 #include "actors/request/answer/answer_items.hpp"
 #include "http/json/json_text.hpp"
+#include "text/answer/call_header.hpp"
 #include "text/answer/tool_schemas.hpp"
 #include "text/client_json.hpp"
 
@@ -30,8 +31,7 @@ namespace json = boost::json;
 constexpr std::size_t kMaxNameBytes = 64;          // OpenAI's
 constexpr std::size_t kMaxMessageNameBytes = 128;  // Anthropic's
 constexpr std::size_t kMaxCallIdBytes = 256;
-constexpr std::size_t kMaxShownTools = 512;       // those in namespaces among them
-constexpr std::size_t kMaxCalledNameBytes = 256;  // a model may have called what is no tool
+constexpr std::size_t kMaxShownTools = 512;  // those in namespaces among them
 
 // OpenAI runs these itself, Anthropic the others; some have a date behind their name.
 constexpr std::array<std::string_view, 11> kHostedTools = {

@@ -32,7 +32,7 @@ std::string in_words(std::uint64_t count) {
   return std::to_string(count);
 }
 
-void append_text(std::string& out, std::string_view name, std::string_view text) {
+void append_string(std::string& out, std::string_view name, std::string_view text) {
   out.append(",\"").append(name).append("\":");
   append_json_string(out, text);
 }
@@ -50,13 +50,13 @@ void append_time(std::string& out, std::string_view name, std::int64_t time) {
 void append_details(std::string& out, const ServedModelInfo& model) {
   const ModelFacts& facts = model.facts;
   out += ",\"details\":{\"parent_model\":\"\"";
-  append_text(out, "format", facts.format);
-  append_text(out, "family", facts.family);
+  append_string(out, "format", facts.format);
+  append_string(out, "family", facts.family);
   out += ",\"families\":[";
   append_json_string(out, facts.family);
   out += ']';
-  append_text(out, "parameter_size", in_words(facts.num_parameters));
-  append_text(out, "quantization_level", facts.weight_type);
+  append_string(out, "parameter_size", in_words(facts.num_parameters));
+  append_string(out, "quantization_level", facts.weight_type);
   out += '}';
 }
 
@@ -77,7 +77,7 @@ std::string listed(const ServedModelInfo& model, std::uint64_t size_bytes) {
   const std::string name = tagged(model.name);
   std::string out = "{\"name\":" + json_string(name) + ",\"model\":" + json_string(name);
   append_number(out, "size", size_bytes);
-  append_text(out, "digest", model.facts.digest);
+  append_string(out, "digest", model.facts.digest);
   append_details(out, model);
   return out;
 }
@@ -140,7 +140,7 @@ std::string ollama_show_json(const ServedModelInfo& model) {
   std::string out = "{\"modelfile\":";
   append_json_string(out, "FROM " + tagged(model.name));
   const bool has_defaults = model.kind == ModelKind::kGenerative;
-  append_text(out, "parameters", has_defaults ? parameters_of(model.defaults) : "");
+  append_string(out, "parameters", has_defaults ? parameters_of(model.defaults) : "");
   append_details(out, model);
   append_model_info(out, model);
   append_capabilities(out, model);
