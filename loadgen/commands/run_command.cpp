@@ -16,7 +16,7 @@
 #include "loadgen/commands/workload_flags.hpp"
 #include "loadgen/result/result_file.hpp"
 #include "loadgen/result/summary.hpp"
-#include "loadgen/workload/toml/toml_file.hpp"
+#include "loadgen/workload/toml/table_reader.hpp"
 
 namespace troupe::loadgen {
 namespace {

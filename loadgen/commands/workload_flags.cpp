@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "loadgen/workload/toml/toml_file.hpp"
+#include "loadgen/workload/toml/table_reader.hpp"
 #include "loadgen/workload/toml/workload_toml.hpp"
 
 namespace troupe::loadgen {

@@ -9,7 +9,6 @@
 
 #include "loadgen/workload/toml/setting_check.hpp"
 #include "loadgen/workload/toml/table_reader.hpp"
-#include "loadgen/workload/toml/toml_file.hpp"
 #include "loadgen/workload/toml/workload_toml.hpp"
 
 namespace troupe::loadgen {

@@ -2,6 +2,9 @@
 #include "loadgen/workload/toml/table_reader.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
@@ -34,6 +37,18 @@ void read_count(TableReader& reader, std::string_view key, Count& value) {
 }
 
 }  // namespace
+
+toml::table parse_toml_file(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream || std::filesystem::is_directory(file))
+    throw std::runtime_error(file.string() + ": can't be read: " + std::strerror(stream ? EISDIR : errno));
+  try {
+    return toml::parse(stream, file.string());
+  } catch (const toml::parse_error& error) {
+    throw std::runtime_error(file.string() + ":" + std::to_string(error.source().begin.line) + ": " +
+                             std::string(error.description()));
+  }
+}
 
 void TableReader::read(std::string_view key, double& value) {
   const auto* node = find(key);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads one TOML table key by key and remembers which keys it was asked for, so
+// TOML files, read table by table: a reader remembers which keys it was asked for, so
 // that unknown ones can be refused, with the nearest known one.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,9 @@
 #include <toml++/toml.h>
 
 namespace troupe::loadgen {
+
+// Throws std::runtime_error: "FILE: can't be read: …", "FILE:LINE: …".
+toml::table parse_toml_file(const std::filesystem::path& file);
 
 // Keeps a reference to the table. Every failure is a std::runtime_error:
 // "FILE:LINE: NAME.KEY: expected ..., got ...".

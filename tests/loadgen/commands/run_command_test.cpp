@@ -11,7 +11,7 @@
 #include "loadgen/client/run_options.hpp"
 #include "loadgen/commands/command_table.hpp"
 #include "loadgen/result/result_file.hpp"
-#include "loadgen/workload/toml/toml_file.hpp"
+#include "loadgen/workload/toml/table_reader.hpp"
 #include "telemetry/cpu_list.hpp"
 #include "tests/loadgen/client/scripted_server.hpp"
 #include "tests/support/temporary_directory.hpp"
