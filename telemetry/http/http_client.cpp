@@ -6,11 +6,11 @@
 #include <thread>
 #include <utility>
 
+#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -62,8 +62,8 @@ std::future<Addresses> resolve(const std::string& host, std::uint16_t port) {
 
 // A connection, under TLS where there is a context for it.
 struct Connection {
-  Connection(asio::io_context& io, asio::ssl::context* context) : tcp(io) {
-    if (context) tls.emplace(tcp, *context);
+  Connection(asio::io_context& io, asio::ssl::context* context) : socket(io) {
+    if (context) tls.emplace(socket, *context);
   }
   // operation: takes either stream.
   template <class Operation>
@@ -71,12 +71,12 @@ struct Connection {
     if (tls) {
       operation(*tls);
     } else {
-      operation(tcp);
+      operation(socket);
     }
   }
 
-  boost::beast::tcp_stream tcp;
-  std::optional<asio::ssl::stream<boost::beast::tcp_stream&>> tls;
+  tcp::socket socket;
+  std::optional<asio::ssl::stream<tcp::socket&>> tls;
 };
 
 HttpFailure::Cause cause_of(const error_code& error) {
@@ -188,8 +188,8 @@ struct HttpClient::Implementation {
     if (!addresses.error.empty()) return HttpFailure{.step = Step::kResolve, .reason = addresses.error};
     connection.emplace(io, tls ? &*tls : nullptr);
     const error_code error = wait(limit, [&](auto done) {
-      connection->tcp.async_connect(
-          addresses.endpoints, [done](error_code result, const tcp::endpoint&) mutable { done(result, 0); });
+      asio::async_connect(connection->socket, addresses.endpoints,
+                          [done](error_code result, const tcp::endpoint&) mutable { done(result, 0); });
     });
     return error ? failure_of(Step::kConnect, error) : shake_hands(limit);
   }
@@ -221,7 +221,8 @@ struct HttpClient::Implementation {
       io.run_one_for(kSlice);
       if (result || is_late || Clock::now() < limit()) continue;
       is_late = true;
-      connection->tcp.close();  // ends the operation
+      error_code ignored;
+      connection->socket.close(ignored);  // ends the operation
     }
     return is_late ? make_error_code(boost::system::errc::timed_out) : *result;
   }
