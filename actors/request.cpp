@@ -8,6 +8,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/reports/seconds.hpp"
 #include "actors/request/answer/answer_splitting.hpp"
 #include "actors/request/prompt/conversation_prompt.hpp"
 #include "actors/request/prompt/prompt_encoding.hpp"
@@ -33,8 +34,6 @@ constexpr std::size_t kFewScoreBytes = std::size_t{1} << 20;
 
 // A page of KV: what a later process computes again is not much more.
 constexpr std::size_t kJournaledAtOnce = 32;
-
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 std::vector<std::int32_t> each_once(std::vector<std::int32_t> tokens) {
   std::sort(tokens.begin(), tokens.end());
@@ -769,32 +768,32 @@ void RequestState::observe_token(TimePoint now, const NewToken& token) {
   if (is_drawn_now) metrics.generation_tokens.add();
   if (TenantTab* const tab = start_.stream->tab(); tab && is_drawn_now) tab->use(1, now);
   if (usage_.completion_tokens == 1) {
-    metrics.time_to_first_token.observe(seconds(now - start_.arrived));
-    metrics.prefill_time.observe(seconds(now - token.started));
+    metrics.time_to_first_token.observe(in_seconds(now - start_.arrived));
+    metrics.prefill_time.observe(in_seconds(now - token.started));
     metrics.prompt_tokens.add(usage_.prompt_tokens);
     metrics.cached_prompt_tokens.add(usage_.cached_tokens);
     metrics.computed_prompt_tokens.add(usage_.prompt_tokens - usage_.cached_tokens);
     started_ = token.started;
     first_token_ = now;
   } else if (is_drawn_now) {
-    metrics.inter_token_latency.observe(seconds(now - last_token_));
+    metrics.inter_token_latency.observe(in_seconds(now - last_token_));
   }
   last_token_ = now;
 }
 
 void RequestState::observe_end(TimePoint now) {
   Metrics& metrics = environment_->metrics;
-  metrics.end_to_end_latency.observe(seconds(now - start_.arrived));
+  metrics.end_to_end_latency.observe(in_seconds(now - start_.arrived));
   metrics.prompt_length.observe(usage_.prompt_tokens);
   metrics.generation_length.observe(usage_.completion_tokens);
   if (start_.request->num_choices > 0) metrics.asked_choices.observe(start_.request->num_choices);
   if (start_.request->max_tokens) metrics.asked_max_tokens.observe(*start_.request->max_tokens);
   if (usage_.completion_tokens == 0) return;  // nothing was asked for
-  metrics.normalized_latency.observe(seconds(now - start_.arrived) / usage_.completion_tokens);
-  metrics.decode_time.observe(seconds(last_token_ - first_token_));
-  metrics.inference_time.observe(seconds(last_token_ - started_));
+  metrics.normalized_latency.observe(in_seconds(now - start_.arrived) / usage_.completion_tokens);
+  metrics.decode_time.observe(in_seconds(last_token_ - first_token_));
+  metrics.inference_time.observe(in_seconds(last_token_ - started_));
   if (usage_.completion_tokens > 1)
-    metrics.time_per_output_token.observe(seconds(last_token_ - first_token_) /
+    metrics.time_per_output_token.observe(in_seconds(last_token_ - first_token_) /
                                           (usage_.completion_tokens - 1));
 }
 

@@ -18,7 +18,7 @@
 namespace troupe {
 namespace {
 
-ApiErrorKind kind_of(SequenceFailure failure) {
+ApiErrorKind error_kind_of(SequenceFailure failure) {
   switch (failure) {
     case SequenceFailure::kQueueFull: return ApiErrorKind::kOverloaded;
     case SequenceFailure::kDisplaced: return ApiErrorKind::kDisplaced;
@@ -169,10 +169,10 @@ void SchedulerState::execute(const Emit& command) {
   if (found == requests_.end()) return;
   reports_->take(command);
   if (const auto* failed = std::get_if<SequenceFailed>(&command.output)) {
-    self_->send(
-        found->second,
-        RequestFailed{{.kind = kind_of(failed->failure), .message = failed->message, .field = failed->field},
-                      command.sequence});
+    self_->send(found->second, RequestFailed{{.kind = error_kind_of(failed->failure),
+                                              .message = failed->message,
+                                              .field = failed->field},
+                                             command.sequence});
   } else {
     std::visit(
         [&](const auto& output) {

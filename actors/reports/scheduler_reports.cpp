@@ -4,14 +4,10 @@
 #include <chrono>
 #include <utility>
 
+#include "actors/reports/seconds.hpp"
 #include "telemetry/log.hpp"
 
 namespace troupe {
-namespace {
-
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
-}  // namespace
 
 SchedulerReports::SchedulerReports(Environment environment) : environment_(std::move(environment)) {
   if (environment_->tracer) iteration_spans_ = SpanRate(environment_->tracer->max_iterations_per_second());
@@ -43,7 +39,7 @@ void SchedulerReports::observe(const SequenceStarted& started) {
   metrics.prefix_cache_hits.add(started.sources.device);
   metrics.prefix_cache_host_hits.add(started.sources.host);
   metrics.prefix_cache_disk_hits.add(started.sources.disk);
-  if (started.queue_time) metrics.queue_time.observe(seconds(*started.queue_time));
+  if (started.queue_time) metrics.queue_time.observe(in_seconds(*started.queue_time));
 }
 
 void SchedulerReports::take(const SubmitBatch& command, const ModelCores& cores, TimePoint now) {
@@ -74,8 +70,8 @@ void SchedulerReports::take(const IterationReport& report) {
   metrics.decode_tokens.add(report.num_decodes);
   metrics.prefill_tokens.add(report.num_tokens - report.num_decodes);
   metrics.batch_sequences.observe(static_cast<double>(report.num_sequences));
-  metrics.iteration_time.observe(seconds(report.ended - report.begun));
-  metrics.network_time.observe(seconds(std::chrono::nanoseconds(report.network_nanoseconds)));
+  metrics.iteration_time.observe(in_seconds(report.ended - report.begun));
+  metrics.network_time.observe(in_seconds(std::chrono::nanoseconds(report.network_nanoseconds)));
 }
 
 void SchedulerReports::trace(const IterationReport& report) {

@@ -14,7 +14,7 @@ using nlohmann::json;
 constexpr std::size_t kFrameBytes = 64;  // about the JSON around an empty message or call
 
 // Text may end in mid-character where it was cut.
-std::string text_of(const json& messages) {
+std::string json_text(const json& messages) {
   return messages.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -79,16 +79,16 @@ json chat_json(const ChatPrompt& chat) {
 }  // namespace
 
 std::string input_messages(const GenerationRequest& request) {
-  if (const auto* chat = std::get_if<ChatPrompt>(&request.prompt)) return text_of(chat_json(*chat));
+  if (const auto* chat = std::get_if<ChatPrompt>(&request.prompt)) return json_text(chat_json(*chat));
   const auto* prompt = std::get_if<TextPrompt>(&request.prompt);
   if (prompt == nullptr) return "";
   const json part = text_part(std::string_view(prompt->text).substr(0, kMaxCapturedBytes));
-  return text_of(json::array({{{"role", "user"}, {"parts", json::array({part})}}}));
+  return json_text(json::array({{{"role", "user"}, {"parts", json::array({part})}}}));
 }
 
 std::string output_messages(const std::string& answer, std::string_view finish_reason) {
   const json part = text_part(answer);
-  return text_of(json::array(
+  return json_text(json::array(
       {{{"role", "assistant"}, {"parts", json::array({part})}, {"finish_reason", finish_reason}}}));
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/reports/seconds.hpp"
 #include "actors/request/trace/captured_content.hpp"
 #include "actors/request/trace/request_trace.hpp"
 #include "telemetry/tracing/semantic_conventions.hpp"
@@ -30,8 +31,6 @@ std::string_view phase_name(RequestPhase phase) {
 
 std::string text(std::string_view view) { return std::string(view); }
 std::int64_t integer(std::uint64_t number) { return static_cast<std::int64_t>(number); }
-double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
-
 std::string_view operation_of(const GenerationRequest& request) {
   if (request.wants_vector) return semconv::kEmbeddings;
   return std::holds_alternative<ChatPrompt>(request.prompt) ? semconv::kChat : semconv::kTextCompletion;
@@ -76,7 +75,7 @@ void add_response(std::vector<SpanAttribute>& attributes, const RequestTrace& tr
         {semconv::kResponseFinishReasons, std::vector<std::string>{is_length ? "length" : "stop"}});
   }
   if (const auto first = trace.first_token())
-    attributes.push_back({semconv::kResponseTimeToFirstChunk, seconds(*first - trace.received())});
+    attributes.push_back({semconv::kResponseTimeToFirstChunk, in_seconds(*first - trace.received())});
   if (outcome.usage.prompt_tokens == 0) return;  // it was refused before
   attributes.push_back({semconv::kUsageInputTokens, integer(outcome.usage.prompt_tokens)});
   attributes.push_back({semconv::kUsageOutputTokens, integer(outcome.usage.completion_tokens)});
@@ -147,8 +146,8 @@ void add_batches(std::vector<SpanAttribute>& attributes, const PhaseRecord& reco
   const auto waited = std::max(record.end - record.start - batches.time, std::chrono::nanoseconds(0));
   attributes.push_back({semconv::kNumBatches, integer(batches.num_batches)});
   attributes.push_back({semconv::kMeanBatchSequences, mean});
-  attributes.push_back({semconv::kBatchSeconds, seconds(batches.time)});
-  attributes.push_back({semconv::kWaitSeconds, seconds(waited)});
+  attributes.push_back({semconv::kBatchSeconds, in_seconds(batches.time)});
+  attributes.push_back({semconv::kWaitSeconds, in_seconds(waited)});
 }
 
 Span phase_span(const RequestTrace& trace, const PhaseRecord& record) {
