@@ -49,37 +49,48 @@ function(troupe_sanitized_optimization name)
 endfunction()
 
 # Compiles the target's sources in groups, as one file each: a quarter of the time where
-# reading headers is what takes it. A build sorts them anew when one of them or of their
-# headers has changed, and configures again if other groups came out. Sources are inputs
-# by the depfile alone: one that is deleted there is no error before CMake has reread its lists.
+# reading headers is what takes it.
 function(troupe_unite name)
   get_target_property(all_sources ${name} SOURCES)
   list(FILTER all_sources INCLUDE REGEX "\\.cpp$")
-  set(sources)
   foreach(source ${all_sources})
     cmake_path(IS_PREFIX CMAKE_BINARY_DIR "${source}" is_generated)
     if(NOT is_generated)
       cmake_path(ABSOLUTE_PATH source NORMALIZE)
-      list(APPEND sources ${source})
+      set_property(GLOBAL APPEND_STRING PROPERTY troupe_united_sources "${name} ${source}\n")
     endif()
   endforeach()
-  set(groups ${CMAKE_CURRENT_BINARY_DIR}/${name}_groups.txt)
-  set(sort_into_groups ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py
-    ${PROJECT_SOURCE_DIR} 10 ${groups} ${sources})
-  execute_process(COMMAND ${sort_into_groups} COMMAND_ERROR_IS_FATAL ANY)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# Sorts the sources of all targets into groups, when all targets are known: one process,
+# since their headers are mostly the same. A build sorts them anew when one of them or of
+# their headers has changed, and configures again if other groups came out. Sources are inputs
+# by the depfile alone: one that is deleted there is no error before CMake has reread its lists.
+function(troupe_sort_into_groups)
+  get_property(sources GLOBAL PROPERTY troupe_united_sources)
+  if(NOT sources)
+    return()
+  endif()
+  set(list ${CMAKE_BINARY_DIR}/unity_sources.txt)
+  set(groups ${CMAKE_BINARY_DIR}/unity_groups.txt)
+  file(CONFIGURE OUTPUT ${list} CONTENT "${sources}" @ONLY)  # written if it is another
+  set(sort ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${PROJECT_SOURCE_DIR} 10 ${list} ${groups})
+  execute_process(COMMAND ${sort} COMMAND_ERROR_IS_FATAL ANY)
   file(STRINGS ${groups} lines)
   foreach(line ${lines})
-    string(REGEX MATCH "^([0-9]+) (.*)$" line "${line}")
-    set_source_files_properties(${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP group_${CMAKE_MATCH_1})
+    string(REGEX MATCH "^([^ ]+) ([0-9]+) (.*)$" line "${line}")
+    set_source_files_properties(${CMAKE_MATCH_3} TARGET_DIRECTORY ${CMAKE_MATCH_1}
+      PROPERTIES UNITY_GROUP group_${CMAKE_MATCH_2})
   endforeach()
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  add_custom_command(OUTPUT ${groups} COMMAND ${sort_into_groups} VERBATIM
-    DEPENDS ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py DEPFILE ${groups}.d
-    COMMENT "Sorting the sources of ${name} into groups")
-  # A target by itself: as a source it would wait for the libraries that this one links.
-  add_custom_target(${name}_groups DEPENDS ${groups})
+  add_custom_command(OUTPUT ${groups} COMMAND ${sort} VERBATIM
+    DEPENDS ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${list} DEPFILE ${groups}.d
+    COMMENT "Sorting sources into groups")
+  # A target by itself: as a source it would wait for the libraries that a target links.
+  add_custom_target(unity_groups DEPENDS ${groups})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${groups})
 endfunction()
+cmake_language(DEFER CALL troupe_sort_into_groups)
 
 # A static library of one folder; SHARED: it is also linked into libraries that are
 # opened at run time; HOT: tests spend their time in it.

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sorts C++ sources into groups that can be compiled as one file each.
+"""Sorts C++ sources of targets into groups that can be compiled as one file each.
 
-    unity_groups.py ROOT LARGEST OUTPUT SOURCE ...
+    unity_groups.py ROOT LARGEST SOURCES OUTPUT
 
-writes "GROUP SOURCE" a line, if that is not what OUTPUT says already, and OUTPUT.d: every
-file that was read, as rules of make.
+reads "TARGET SOURCE" a line and writes "TARGET GROUP SOURCE" a line, if that is not what
+OUTPUT says already, and OUTPUT.d: every file that was read, as rules of make.
 
 Files of one group share one unnamed namespace, so none may declare, for itself, a name
 that another declares, or that a header of ours declares which only the other includes. An
@@ -215,15 +215,24 @@ def in_rule(path: object) -> str:
     return str(path).replace(" ", "\\ ").replace("$", "$$")
 
 
+def sources_of_targets(lines: list[str]) -> dict[str, list[pathlib.Path]]:
+    targets: dict[str, list[pathlib.Path]] = {}
+    for line in lines:
+        target, name = line.split(" ", 1)
+        # A source that was deleted is still listed: a build sorts before CMake rereads its lists.
+        if (source := pathlib.Path(name).absolute()).is_file():
+            targets.setdefault(target, []).append(source)
+    return targets
+
+
 def main() -> None:
-    root, largest, output, *names = sys.argv[1:]
+    root, largest, listed, output = sys.argv[1:]
     tree = Tree(pathlib.Path(root))
-    # A source that was deleted is still listed: a build sorts before CMake rereads its lists.
-    sources = [path for path in (pathlib.Path(name).absolute() for name in names) if path.is_file()]
-    lines = []
-    for number, group in enumerate(groups_of(tree, sources, int(largest))):
-        lines += [f"{number} {source}\n" for source in group]
+    targets = sources_of_targets(pathlib.Path(listed).read_text(encoding="utf-8").splitlines())
+    lines = [f"{target} {number} {source}\n" for target, sources in targets.items()
+             for number, group in enumerate(groups_of(tree, sources, int(largest))) for source in group]
     write_if_other(pathlib.Path(output), "".join(lines))
+    sources = {source for sources in targets.values() for source in sources}
     read = sorted({*sources, *(header for source in sources for header in tree.headers(source))})
     write_if_other(pathlib.Path(output + ".d"), f"{in_rule(output)}: " + " ".join(map(in_rule, read)) + "\n")
 

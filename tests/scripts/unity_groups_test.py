@@ -51,8 +51,8 @@ class BuildFolder(unittest.TestCase):
         return self.run_tool("ninja", "-C", "build", "build.ninja")
 
     def groups(self):
-        lines = (self.place / "build/small_groups.txt").read_text(encoding="utf-8").splitlines()
-        return [(int(number), os.path.basename(source)) for number, source in (line.split(" ", 1) for line in lines)]
+        lines = (self.place / "build/unity_groups.txt").read_text(encoding="utf-8").splitlines()
+        return [(int(number), os.path.basename(source)) for _, number, source in (line.split(" ", 2) for line in lines)]
 
     def test_a_source_may_be_deleted(self):
         self.regenerate()
