@@ -26,6 +26,7 @@
 #include "app/loading/model_set.hpp"
 #include "app/options/command_line.hpp"
 #include "app/options/configuration_error.hpp"
+#include "app/options/option_checks.hpp"
 #include "app/reload.hpp"
 #include "app/service_manager.hpp"
 #include "app/start_extension.hpp"
