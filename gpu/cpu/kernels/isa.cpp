@@ -11,7 +11,6 @@ namespace troupe {
 extern const KernelTable kPortableKernels;
 #if defined(__x86_64__)
 extern const KernelTable kAvx2Kernels;
-extern const KernelTable kAvx512Kernels;
 extern const KernelTable kAvx512Bf16Kernels;
 #endif
 

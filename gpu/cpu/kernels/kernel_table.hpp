@@ -184,6 +184,11 @@ struct KernelTable {
                        std::size_t count);
 };
 
+#if defined(__x86_64__)
+// It computes products of rows in f32 for AVX-512 with bf16 as well.
+extern const KernelTable kAvx512Kernels;
+#endif
+
 // Throws std::invalid_argument when the ISA is not supported here.
 const KernelTable& kernel_table(Isa isa);
 

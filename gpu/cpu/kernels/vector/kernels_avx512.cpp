@@ -12,7 +12,6 @@
 
 namespace troupe {
 
-extern const KernelTable kAvx512Kernels;
 const KernelTable kAvx512Kernels = {
     .to_f32 = to_f32,
     .to_bf16 = to_bf16,

@@ -201,11 +201,13 @@ void multiply_block(const MatmulBlock& block) {
 }
 
 inline void multiply(const MatmulBlock& block) {
-  if (block.format == BlockFormat::kF32) return multiply_block<Product::kF32>(block);
 #if defined(__AVX512BF16__)
-  if (block.a_type == DataType::kBF16) return multiply_block<Product::kDotBf16>(block);
-#endif
+  const bool has_pairs = block.format != BlockFormat::kF32 && block.a_type == DataType::kBF16;
+  return has_pairs ? multiply_block<Product::kDotBf16>(block) : kAvx512Kernels.multiply(block);
+#else
+  if (block.format == BlockFormat::kF32) return multiply_block<Product::kF32>(block);
   multiply_block<Product::kWidened>(block);
+#endif
 }
 
 }  // namespace

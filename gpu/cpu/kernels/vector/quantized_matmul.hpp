@@ -282,9 +282,11 @@ template <BlockFormat kFormat>
 void multiply_quantized(const MatmulBlock& block) {
   if (block.q8_rows.numbers != nullptr) return multiply_q8_rows<kFormat>(block);
 #if defined(__AVX512BF16__)
-  if (block.a_type == DataType::kBF16) return multiply_quantized<kFormat, Product::kDotBf16>(block);
-#endif
+  if (block.a_type != DataType::kBF16) return kAvx512Kernels.multiply(block);
+  multiply_quantized<kFormat, Product::kDotBf16>(block);
+#else
   multiply_quantized<kFormat, Product::kWidened>(block);
+#endif
 }
 
 // Any product: the kernel of the table.
