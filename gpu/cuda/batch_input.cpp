@@ -58,7 +58,6 @@ void fill_sample_rows(const Batch& batch, const BatchInput& input) {
   std::uint32_t num_penalized = 0;
   std::uint32_t num_logprobs = 0;
   std::uint32_t num_biased = 0;
-  std::int32_t num_masks = 0;
   std::uint32_t* mask = input.masks;
   for (const SequenceSlice& slice : batch.slices) {
     token += slice.num_tokens;
@@ -66,23 +65,23 @@ void fill_sample_rows(const Batch& batch, const BatchInput& input) {
     input.output_rows[row] = token - 1;
     std::copy(slice.suppressed.begin(), slice.suppressed.end(), input.suppressed + num_suppressed);
     const auto count = static_cast<std::uint32_t>(slice.suppressed.size());
-    input.sample_rows[row] = {.parameters = slice.sampling,
-                              .position = std::uint64_t{slice.context_length} + slice.num_tokens,
-                              .first_suppressed = num_suppressed,
-                              .num_suppressed = count,
-                              .slot = slice.slot,
-                              .first_penalized = num_penalized,
-                              .num_penalized = static_cast<std::uint32_t>(slice.penalized.size()),
-                              .num_pending = slice.num_pending,
-                              .first_biased = num_biased,
-                              .num_biased = static_cast<std::uint32_t>(slice.biased.size()),
-                              .mask = slice.allowed.empty() ? -1 : num_masks,
-                              .logprobs_row = num_logprobs,
-                              .scored_token = slice.scored_token};
+    input.sample_rows[row] = {
+        .parameters = slice.sampling,
+        .position = std::uint64_t{slice.context_length} + slice.num_tokens,
+        .first_suppressed = num_suppressed,
+        .num_suppressed = count,
+        .slot = slice.slot,
+        .first_penalized = num_penalized,
+        .num_penalized = static_cast<std::uint32_t>(slice.penalized.size()),
+        .num_pending = slice.num_pending,
+        .first_biased = num_biased,
+        .num_biased = static_cast<std::uint32_t>(slice.biased.size()),
+        .first_mask_word = slice.allowed.empty() ? -1 : static_cast<std::int32_t>(mask - input.masks),
+        .logprobs_row = num_logprobs,
+        .scored_token = slice.scored_token};
     std::copy(slice.penalized.begin(), slice.penalized.end(), input.penalized + num_penalized);
     std::copy(slice.biased.begin(), slice.biased.end(), input.biased + num_biased);
     mask = std::copy(slice.allowed.begin(), slice.allowed.end(), mask);
-    num_masks += slice.allowed.empty() ? 0 : 1;
     num_biased += static_cast<std::uint32_t>(slice.biased.size());
     num_suppressed += count;
     num_penalized += static_cast<std::uint32_t>(slice.penalized.size());

@@ -54,7 +54,7 @@ __device__ __forceinline__ void suppress(const SampleArguments& a, const SampleR
 }
 
 __device__ __forceinline__ void keep_allowed(const SampleArguments& a, const SampleRow& row, float* logits) {
-  const std::uint32_t* mask = a.masks + static_cast<std::size_t>(row.mask) * divide_up(a.vocabulary, 32U);
+  const std::uint32_t* mask = a.masks + row.first_mask_word;
   for (unsigned id = threadIdx.x; id < a.vocabulary; id += blockDim.x)
     if ((mask[id / 32] >> (id % 32) & 1U) == 0) logits[id] = kLowest;
   __syncthreads();
@@ -182,8 +182,8 @@ __device__ __forceinline__ bool change_logits(const SampleArguments& a, const Sa
   if (row.num_biased > 0) add_biases(a, row, logits);
   if (has_penalties) penalize(a, row, logits, scratch.penalties);
   if (row.num_suppressed > 0) suppress(a, row, logits);
-  if (row.mask >= 0) keep_allowed(a, row, logits);
-  return has_penalties || row.num_suppressed > 0 || row.num_biased > 0 || row.mask >= 0;
+  if (row.first_mask_word >= 0) keep_allowed(a, row, logits);
+  return has_penalties || row.num_suppressed > 0 || row.num_biased > 0 || row.first_mask_word >= 0;
 }
 
 // All lanes of one warp; the row's logits are still there if it asks for

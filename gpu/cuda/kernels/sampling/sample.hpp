@@ -37,8 +37,8 @@ struct SampleRow {
   std::uint32_t num_pending = 0;   // <= kRecentTokens
   std::uint32_t first_biased = 0;  // among SampleArguments::biased, each id once
   std::uint32_t num_biased = 0;
-  std::int32_t mask = -1;          // among SampleArguments::masks; -1: all may be drawn
-  std::uint32_t logprobs_row = 0;  // in SampleArguments::logprobs, if it asks for them
+  std::int32_t first_mask_word = -1;  // in SampleArguments::masks; -1: all may be drawn
+  std::uint32_t logprobs_row = 0;     // in SampleArguments::logprobs, if it asks for them
   // Taken for the one drawn; the slot keeps what it has.
   std::int32_t scored_token = -1;  // -1: draw
 };
@@ -50,7 +50,7 @@ struct SampleArguments {
   std::uint32_t vocabulary = 0;
   const SampleRow* rows = nullptr;           // [num_rows]
   const std::int32_t* suppressed = nullptr;  // ids outside the vocabulary are ignored
-  const std::uint32_t* masks = nullptr;      // [masks, mask_words(vocabulary)]: what may be drawn
+  const std::uint32_t* masks = nullptr;      // [mask_words(vocabulary)] or more each: what may be drawn
   std::int32_t* token_ids = nullptr;         // [num_rows]: an id, or -1: NaN or +Inf among the
                                              // logits, or nothing that may be drawn
   std::int32_t* tokens_of_slots = nullptr;   // by slot, or none

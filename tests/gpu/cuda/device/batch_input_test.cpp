@@ -124,9 +124,9 @@ TEST_CASE("batch input: rows know their biases and their masks") {
   CHECK(capacity.mask_words == 4);
   const Filled in = filled(batch, plan, capacity);
   CHECK(in.input.sample_rows[0].num_biased == 0);
-  CHECK(in.input.sample_rows[0].mask == 0);
+  CHECK(in.input.sample_rows[0].first_mask_word == 0);
   CHECK(in.input.sample_rows[1].num_biased == 1);
-  CHECK(in.input.sample_rows[1].mask == 1);
+  CHECK(in.input.sample_rows[1].first_mask_word == 2);
   CHECK(in.input.biased[0] == TokenBias{4, 0.5F});
   CHECK(std::vector(in.input.masks, in.input.masks + 4) == std::vector<std::uint32_t>{1, 2, 3, 4});
 }

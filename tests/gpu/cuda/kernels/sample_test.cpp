@@ -80,20 +80,19 @@ Drawn sample(const std::vector<float>& logits, std::size_t vocabulary, const std
     const auto slot = static_cast<SlotId>(rows.size() - 1 - i);
     const auto ring = ring_of(rows[i]);
     std::copy(ring.begin(), ring.end(), recent.begin() + slot * kRecentTokens);
-    device_rows.push_back({.parameters = rows[i].parameters,
-                           .position = rows[i].position,
-                           .first_suppressed = static_cast<std::uint32_t>(suppressed.size()),
-                           .num_suppressed = static_cast<std::uint32_t>(rows[i].suppressed.size()),
-                           .slot = slot,
-                           .first_penalized = static_cast<std::uint32_t>(penalized.size()),
-                           .num_penalized = static_cast<std::uint32_t>(rows[i].penalized.size()),
-                           .num_pending = static_cast<std::uint32_t>(rows[i].pending.size()),
-                           .first_biased = static_cast<std::uint32_t>(biased.size()),
-                           .num_biased = static_cast<std::uint32_t>(rows[i].biased.size()),
-                           .mask = rows[i].allowed.empty()
-                                       ? -1
-                                       : static_cast<std::int32_t>(masks.size() / mask_words(vocabulary)),
-                           .logprobs_row = i});
+    device_rows.push_back(
+        {.parameters = rows[i].parameters,
+         .position = rows[i].position,
+         .first_suppressed = static_cast<std::uint32_t>(suppressed.size()),
+         .num_suppressed = static_cast<std::uint32_t>(rows[i].suppressed.size()),
+         .slot = slot,
+         .first_penalized = static_cast<std::uint32_t>(penalized.size()),
+         .num_penalized = static_cast<std::uint32_t>(rows[i].penalized.size()),
+         .num_pending = static_cast<std::uint32_t>(rows[i].pending.size()),
+         .first_biased = static_cast<std::uint32_t>(biased.size()),
+         .num_biased = static_cast<std::uint32_t>(rows[i].biased.size()),
+         .first_mask_word = rows[i].allowed.empty() ? -1 : static_cast<std::int32_t>(masks.size()),
+         .logprobs_row = i});
     biased.insert(biased.end(), rows[i].biased.begin(), rows[i].biased.end());
     masks.insert(masks.end(), rows[i].allowed.begin(), rows[i].allowed.end());
     penalized.insert(penalized.end(), rows[i].penalized.begin(), rows[i].penalized.end());
