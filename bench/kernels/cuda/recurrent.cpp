@@ -1,69 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of BatchMaker's LSTM (its figure 2.3): 512 cells, 1024 wide. Their states
-// lie anywhere: h is gathered beside the input, one product makes all gates, and
-// the cell finds c by number.
+// A step of BatchMaker's LSTM (its figure 2.3): 512 cells, 1024 wide, as a network's program has it in
+// bf16. States lie anywhere in the pool: h is gathered for its product, input and state have a
+// product each, and the cell finds c by number.
 #include <algorithm>
 #include <numeric>
 #include <random>
 
 #include "bench/kernels/cuda/products.hpp"
 #include "bench/kernels/cuda/suite.hpp"
-#include "gpu/cuda/kernels/rows/copy_rows.hpp"
-#include "gpu/cuda/kernels/rows/recurrent_cell.hpp"
+#include "gpu/cuda/kernels/cells/gather_state.hpp"
+#include "gpu/cuda/kernels/cells/recurrent_cell.hpp"
 
 namespace troupe::bench {
 namespace {
 
 using namespace troupe::cuda;
 
-std::vector<std::uint32_t> shuffled_rows(std::uint32_t count, std::uint32_t num_states) {
+// Each in a row of its own, which it reads and writes.
+std::vector<NodeRows> scattered_nodes(std::uint32_t count, std::uint32_t num_states) {
   std::vector<std::uint32_t> rows(num_states);
   std::iota(rows.begin(), rows.end(), 0);
   std::shuffle(rows.begin(), rows.end(), std::minstd_rand(1));
-  rows.resize(count);
+  std::vector<NodeRows> nodes;
+  for (std::uint32_t i = 0; i < count; ++i) nodes.push_back({rows[i], i, 1});
+  return nodes;
+}
+std::vector<std::uint32_t> rows_of(const std::vector<NodeRows>& nodes) {
+  std::vector<std::uint32_t> rows;
+  for (const NodeRows& node : nodes) rows.push_back(node.row);
   return rows;
 }
 
 void bench_lstm(Bench& bench, std::uint32_t cells, std::optional<Goal> goal) {
   const std::uint32_t hidden = bench.pick(1024U, 32U), rows = bench.pick(cells, 3U);
   const std::uint32_t num_states = 2 * rows;
-  const std::size_t input_size = std::size_t{rows} * 2 * hidden;
-  const DeviceBuffer x_h = random_buffer(DataType::kBF16, input_size),
-                     weight = random_buffer(DataType::kBF16, std::size_t{8} * hidden * hidden, 0.03F),
-                     bias = random_buffer(DataType::kBF16, 4 * hidden),
-                     gates = device_buffer(std::size_t{rows} * 4 * hidden * 2),
-                     c = random_buffer(DataType::kF32, std::size_t{num_states} * hidden),
-                     h = random_buffer(DataType::kBF16, std::size_t{num_states} * hidden),
-                     slots = copy_of(shuffled_rows(rows, num_states));
-  const ProductShape shape{
-      .num_tokens = rows, .num_outputs = 4 * hidden, .depth = 2 * hidden, .has_bias = true};
-  const ProductPointers pointers{
-      .a = x_h.get(), .weight = weight.get(), .bias = bias.get(), .c = gates.get()};
+  const std::size_t row_size = std::size_t{rows} * hidden, weight_size = std::size_t{4} * hidden * hidden;
+  const auto of_nodes = scattered_nodes(rows, num_states);
+  const DeviceBuffer x = random_buffer(DataType::kBF16, row_size),
+                     input_weight = random_buffer(DataType::kBF16, weight_size, 0.03F),
+                     state_weight = random_buffer(DataType::kBF16, weight_size, 0.03F),
+                     bias = random_buffer(DataType::kF32, 4 * hidden),
+                     input_gates = device_buffer(4 * row_size * sizeof(float)),
+                     state_gates = device_buffer(4 * row_size * sizeof(float)),
+                     states = random_buffer(DataType::kF32, std::size_t{num_states} * 2 * hidden),
+                     gathered = device_buffer(row_size * 2), h = device_buffer(row_size * sizeof(float)),
+                     rounded = device_buffer(row_size * 2), nodes = copy_of(of_nodes),
+                     inputs = copy_of(rows_of(of_nodes));
+  const StateRows state{.rows = as<float>(states),
+                        .width = 2 * hidden,
+                        .nodes = as<NodeRows>(nodes),
+                        .inputs = as<std::uint32_t>(inputs),
+                        .num_nodes = rows};
+  const ProductShape shape{.num_tokens = rows,
+                           .num_outputs = 4 * hidden,
+                           .depth = hidden,
+                           .c_type = DataType::kF32,
+                           .has_bias = true};
   Products products(bench.stopwatch, shape);
-  const double product = products.tune(shape, {weight.get()}, true).microseconds;
-  const std::size_t row_bytes = std::size_t{hidden} * 2;
+  const double product = products.tune(shape, {input_weight.get(), state_weight.get()}, true).microseconds;
   const double step = bench.stopwatch.seconds_of([&](std::size_t) {
-    launch_copy_rows({.from = h.get(),
-                      .from_stride_bytes = row_bytes,
-                      .from_rows = as<std::uint32_t>(slots),
-                      .to = x_h.get() + row_bytes,
-                      .to_stride_bytes = 2 * row_bytes,
-                      .num_rows = rows,
-                      .row_bytes = static_cast<std::uint32_t>(row_bytes)},
-                     bench.stopwatch.stream());
-    products.run(shape, pointers);
+    products.run(shape,
+                 {.a = x.get(), .weight = input_weight.get(), .bias = bias.get(), .c = input_gates.get()});
+    launch_gather_state(
+        {.state = state, .width = hidden, .gathered = gathered.get(), .type = DataType::kBF16},
+        bench.stopwatch.stream());
+    products.run(
+        shape,
+        {.a = gathered.get(), .weight = state_weight.get(), .bias = bias.get(), .c = state_gates.get()});
     launch_recurrent_cell({.cell = RecurrentCell::kLstm,
-                           .gates = gates.get(),
-                           .gates_stride = 4 * hidden,
-                           .c = as<float>(c),
-                           .c_stride = hidden,
-                           .h = h.get(),
-                           .h_stride = hidden,
-                           .from = as<std::uint32_t>(slots),
-                           .to = as<std::uint32_t>(slots),
+                           .state = state,
+                           .h_offset = 0,
+                           .c_offset = hidden,
+                           .input_gates = as<float>(input_gates),
+                           .state_gates = as<float>(state_gates),
+                           .h = as<float>(h),
+                           .rounded_h = rounded.get(),
                            .type = DataType::kBF16,
-                           .num_rows = rows,
-                           .hidden = hidden},
+                           .width = hidden},
                           bench.stopwatch.stream());
   });
   bench.recorder.add({.id = "lstm_step_" + std::to_string(cells),
@@ -72,7 +85,7 @@ void bench_lstm(Bench& bench, std::uint32_t cells, std::optional<Goal> goal) {
                       .unit = "us",
                       .goal = goal,
                       .details = {{"product_us", product},
-                                  {"of_product_rate", static_cast<double>(operations_of(shape)) / step /
+                                  {"of_product_rate", 2.0 * static_cast<double>(operations_of(shape)) / step /
                                                           bench.limits.product_rate}}});
 }
 

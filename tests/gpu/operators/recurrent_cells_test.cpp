@@ -3,89 +3,148 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <utility>
+#include <iterator>
+#include <limits>
 
 #include "gpu/cpu/kernels/cells/recurrent_cells.hpp"
-#include "gpu/operators/cells/additive_attention.hpp"
-#include "gpu/operators/cells/attend_states.hpp"
-#include "gpu/operators/cells/gather_state.hpp"
+#include "gpu/cuda/kernels/cells/recurrent_cell.hpp"
 #include "gpu/operators/cells/gru_cell.hpp"
-#include "gpu/operators/cells/keep_state.hpp"
 #include "gpu/operators/cells/tree_lstm.hpp"
-#include "tests/gpu/cpu/kernels/random_values.hpp"
+#include "tests/gpu/operators/state_pool.hpp"
 
 using namespace troupe;
+using cuda::RecurrentCell;
 
 namespace {
 
 constexpr double kAllowed = 2e-6;
-constexpr std::size_t kWidths[] = {1, 5, 16, 37, 64};
-constexpr std::size_t kNodes = 7, kRowsOfPool = 12;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// A pool of rows, [h, c, one more], and nodes that read 0 to 3 of them; node 2 writes the row it reads.
-struct Pool {
-  explicit Pool(std::size_t width)
-      : width(3 * width), values(random_values(kRowsOfPool * 3 * width, 5)), zeros(3 * width) {}
-
-  StateRows rows() { return {values.data(), width, nodes, inputs, zeros.data()}; }
-  double before(std::size_t node, std::size_t input, std::size_t column) const {
-    if (input >= nodes[node].num_inputs) return 0;
-    return original[inputs[nodes[node].first_input + input] * width + column];
-  }
-  double after(std::size_t node, std::size_t column) const {
-    return values[nodes[node].row * width + column];
-  }
-
-  std::size_t width;
-  std::vector<float> values;
-  std::vector<float> original = values;
-  std::vector<float> zeros;
-  std::vector<NodeRows> nodes = {{0, 0, 0}, {1, 0, 1}, {2, 1, 1}, {3, 2, 2},
-                                 {4, 4, 3}, {5, 0, 2}, {11, 7, 1}};
-  std::vector<std::uint32_t> inputs = {6, 2, 7, 8, 9, 10, 8, 6};
+// A cell, whose offsets are h, c and one more, and its gates; empty: of the other product only.
+struct CellInput {
+  RecurrentCell cell = RecurrentCell::kLstm;
+  std::size_t width = 0;
+  std::vector<float> input_gates = {};
+  std::vector<float> state_gates = {};
+  bool shares_input_gates = false;
 };
 
-template <class Arguments>
-void run_all(const Arguments& arguments, std::size_t num_tasks, void (*run)(const Arguments&, std::size_t)) {
-  while (num_tasks-- > 0) run(arguments, num_tasks);
+std::vector<float> cell_on_gpu(const CellInput& input, DataType type, StatePool& pool) {
+  DeviceArray<float> input_gates(input.input_gates), state_gates(input.state_gates),
+      h(std::vector<float>(pool.nodes.size() * input.width, kUntouched));
+  TypedBuffer rounded(type, std::vector<float>(pool.nodes.size() * input.width, kUntouched));
+  pool.on_gpu([&](const cuda::StateRows& state) {
+    cuda::launch_recurrent_cell({.cell = input.cell,
+                                 .state = state,
+                                 .h_offset = 0,
+                                 .c_offset = input.width,
+                                 .forget_offset = 2 * input.width,
+                                 .input_gates = input_gates.data(),
+                                 .shares_input_gates = input.shares_input_gates,
+                                 .state_gates = state_gates.data(),
+                                 .h = h.data(),
+                                 .rounded_h = type == DataType::kF32 ? nullptr : rounded.data(),
+                                 .type = type,
+                                 .width = static_cast<std::uint32_t>(input.width)},
+                                nullptr);
+  });
+  if (type != DataType::kF32) REQUIRE(rounded.values() == as_stored(type, h.values()));
+  return h.values();
 }
 
-// body(isa, width), for each instruction set and several widths.
-template <class Body>
-void on_every_isa(const Body& body) {
-  for (const Isa isa : supported_isas())
-    for (const std::size_t width : kWidths) {
-      CAPTURE(name_of(isa));
-      CAPTURE(width);
-      body(isa, width);
-    }
+std::vector<float> cell_on_cpu(const CellInput& input, Isa isa, StatePool& pool) {
+  std::vector<float> h(pool.nodes.size() * input.width);
+  const std::size_t width = input.width;
+  if (input.cell == RecurrentCell::kLstm) {
+    const LstmCellArguments arguments{.state = pool.rows(),
+                                      .h_offset = 0,
+                                      .c_offset = width,
+                                      .input_gates = input.input_gates.data(),
+                                      .state_gates = input.state_gates.data(),
+                                      .h = h.data(),
+                                      .width = width,
+                                      .isa = isa};
+    run_tasks(arguments, lstm_cell_num_tasks(arguments), lstm_cell_run_task);
+  } else if (input.cell == RecurrentCell::kGru) {
+    const GruCellArguments arguments{.state = pool.rows(),
+                                     .h_offset = 0,
+                                     .input_gates = input.input_gates.data(),
+                                     .state_gates = input.state_gates.data(),
+                                     .h = h.data(),
+                                     .width = width,
+                                     .isa = isa};
+    run_tasks(arguments, gru_cell_num_tasks(arguments), gru_cell_run_task);
+  } else {
+    const bool is_leaf = input.cell == RecurrentCell::kTreeLeaf;
+    const TreeLstmArguments arguments{.state = pool.rows(),
+                                      .kind = is_leaf ? TreeNodeKind::kLeaf
+                                              : input.cell == RecurrentCell::kTreeBinary
+                                                  ? TreeNodeKind::kBinary
+                                                  : TreeNodeKind::kChildSum,
+                                      .h_offset = 0,
+                                      .c_offset = width,
+                                      .forget_offset = 2 * width,
+                                      .gates = is_leaf ? input.input_gates.data() : input.state_gates.data(),
+                                      .input_gates = input.input_gates.data(),
+                                      .input_stride = input.shares_input_gates ? 0 : 4 * width,
+                                      .h = h.data(),
+                                      .width = width,
+                                      .isa = isa};
+    run_tasks(arguments, tree_lstm_num_tasks(arguments), tree_lstm_run_task);
+  }
+  return h;
 }
+
+std::vector<float> run_cell(const OperatorBackend& backend, const CellInput& input, StatePool& pool) {
+  return backend.is_gpu ? cell_on_gpu(input, backend.type, pool) : cell_on_cpu(input, backend.isa, pool);
+}
+
+std::size_t num_input_gates(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::kLstm: return 4;
+    case RecurrentCell::kGru: return 3;
+    case RecurrentCell::kTreeLeaf: return 2;
+    case RecurrentCell::kTreeBinary: return 0;
+    case RecurrentCell::kTreeChildSum: return 4;
+  }
+  return 0;
+}
+std::size_t num_state_gates(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::kLstm: return 4;
+    case RecurrentCell::kGru: return 3;
+    case RecurrentCell::kTreeLeaf: return 0;
+    case RecurrentCell::kTreeBinary: return 5;
+    case RecurrentCell::kTreeChildSum: return 3;
+  }
+  return 0;
+}
+
+CellInput random_input(RecurrentCell cell, std::size_t width) {
+  return {.cell = cell,
+          .width = width,
+          .input_gates = random_values(kNodes * num_input_gates(cell) * width, 1, 3.0F),
+          .state_gates = random_values(kNodes * num_state_gates(cell) * width, 2, 3.0F)};
+}
+
+constexpr RecurrentCell kCells[] = {RecurrentCell::kLstm, RecurrentCell::kGru, RecurrentCell::kTreeLeaf,
+                                    RecurrentCell::kTreeBinary, RecurrentCell::kTreeChildSum};
 
 }  // namespace
 
 TEST_CASE("lstm cell: gates in PyTorch's order; a node may write the row it reads") {
-  on_every_isa([](Isa isa, std::size_t width) {
-    Pool pool(width);
-    const auto input = random_values(kNodes * 4 * width, 1, 3.0F),
-               state = random_values(kNodes * 4 * width, 2, 3.0F);
-    std::vector<float> h(kNodes * width);
-    const LstmCellArguments arguments{.state = pool.rows(),
-                                      .h_offset = 0,
-                                      .c_offset = width,
-                                      .input_gates = input.data(),
-                                      .state_gates = state.data(),
-                                      .h = h.data(),
-                                      .width = width,
-                                      .isa = isa};
-    run_all(arguments, lstm_cell_num_tasks(arguments), lstm_cell_run_task);
+  on_every_backend_and_width([](const OperatorBackend& backend, std::size_t width) {
+    StatePool pool(width);
+    const CellInput input = random_input(RecurrentCell::kLstm, width);
+    const auto h = run_cell(backend, input, pool);
     for (std::size_t node = 0; node < kNodes; ++node)
       for (std::size_t i = 0; i < width; ++i) {
         const auto gate = [&](std::size_t index) {
           const std::size_t at = (node * 4 + index) * width + i;
-          return double{input[at]} + state[at];
+          return double{input.input_gates[at]} + input.state_gates[at];
         };
         const double c =
             sigmoid(gate(1)) * pool.before(node, 0, width + i) + sigmoid(gate(0)) * std::tanh(gate(2));
@@ -99,19 +158,38 @@ TEST_CASE("lstm cell: gates in PyTorch's order; a node may write the row it read
   });
 }
 
+TEST_CASE("lstm cell: on a GPU gates far from 0 are open or shut, none is NaN") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  in_several_orders([] {
+    StatePool pool(4);
+    pool.nodes = {{0, 0, 1}};
+    pool.inputs = {0};
+    const float before[] = {2.0F, 3e38F, -0.5F, -3e38F};
+    std::copy(std::begin(before), std::end(before), pool.values.begin() + 4);
+    // Columns: all open; all shut; forget only; c far from 0.
+    const CellInput input{.width = 4,
+                          .input_gates = {6e4F, -6e4F, -kInfinity, 6e4F,      // i
+                                          6e4F, -6e4F, kInfinity, -6e4F,      // f
+                                          6e4F, kInfinity, 1.0F, -kInfinity,  // g
+                                          6e4F, -6e4F, kInfinity, 6e4F},      // o
+                          .state_gates = std::vector<float>(16)};
+    const auto h = cell_on_gpu(input, DataType::kF32, pool);
+    const float c[] = {3.0F, 0.0F, -0.5F, -1.0F};
+    const float expected[] = {std::tanh(3.0F), 0.0F, std::tanh(-0.5F), std::tanh(-1.0F)};
+    for (std::size_t i = 0; i < 4; ++i) {
+      CHECK(pool.after(0, 4 + i) == c[i]);
+      CHECK(std::abs(h[i] - expected[i]) < kAllowed);
+    }
+  });
+}
+
 TEST_CASE("gru cell: the state's bias is inside the reset gate") {
-  on_every_isa([](Isa isa, std::size_t width) {
-    Pool pool(width);
-    const auto x = random_values(kNodes * 3 * width, 1, 3.0F), s = random_values(kNodes * 3 * width, 2, 3.0F);
-    std::vector<float> h(kNodes * width);
-    const GruCellArguments arguments{.state = pool.rows(),
-                                     .h_offset = 0,
-                                     .input_gates = x.data(),
-                                     .state_gates = s.data(),
-                                     .h = h.data(),
-                                     .width = width,
-                                     .isa = isa};
-    run_all(arguments, gru_cell_num_tasks(arguments), gru_cell_run_task);
+  on_every_backend_and_width([](const OperatorBackend& backend, std::size_t width) {
+    StatePool pool(width);
+    const CellInput input = random_input(RecurrentCell::kGru, width);
+    const auto& x = input.input_gates;
+    const auto& s = input.state_gates;
+    const auto h = run_cell(backend, input, pool);
     for (std::size_t node = 0; node < kNodes; ++node)
       for (std::size_t i = 0; i < width; ++i) {
         const auto at = [&](std::size_t index) { return (node * 3 + index) * width + i; };
@@ -119,50 +197,43 @@ TEST_CASE("gru cell: the state's bias is inside the reset gate") {
         const double z = sigmoid(double{x[at(1)]} + s[at(1)]);
         REQUIRE(std::abs(h[node * width + i] - ((1 - z) * n + z * pool.before(node, 0, i))) < kAllowed);
         REQUIRE(pool.after(node, i) == h[node * width + i]);
+        REQUIRE(pool.after(node, width + i) == pool.original[pool.nodes[node].row * pool.width + width + i]);
       }
   });
 }
 
 TEST_CASE("tree lstm: leaves, nodes of two children, and of any number") {
-  on_every_isa([](Isa isa, std::size_t width) {
-    for (const auto kind : {TreeNodeKind::kLeaf, TreeNodeKind::kBinary, TreeNodeKind::kChildSum}) {
-      CAPTURE(static_cast<int>(kind));
-      Pool pool(width);
-      const auto gates = random_values(kNodes * 5 * width, 1, 3.0F),
-                 input = random_values(kNodes * 4 * width, 2, 3.0F);
-      std::vector<float> h(kNodes * width);
-      const bool is_shared = width % 2 == 1;  // one vector for all nodes, as without a word
-      const TreeLstmArguments arguments{.state = pool.rows(),
-                                        .kind = kind,
-                                        .h_offset = 0,
-                                        .c_offset = width,
-                                        .forget_offset = 2 * width,
-                                        .gates = gates.data(),
-                                        .input_gates = input.data(),
-                                        .input_stride = is_shared ? 0 : 4 * width,
-                                        .h = h.data(),
-                                        .width = width,
-                                        .isa = isa};
-      run_all(arguments, tree_lstm_num_tasks(arguments), tree_lstm_run_task);
+  on_every_backend_and_width([](const OperatorBackend& backend, std::size_t width) {
+    for (const auto cell :
+         {RecurrentCell::kTreeLeaf, RecurrentCell::kTreeBinary, RecurrentCell::kTreeChildSum}) {
+      CAPTURE(static_cast<int>(cell));
+      StatePool pool(width);
+      CellInput input = random_input(cell, width);
+      // One vector for all nodes, as without a word.
+      input.shares_input_gates = cell == RecurrentCell::kTreeChildSum && width % 2 == 1;
+      if (input.shares_input_gates) input.input_gates.resize(4 * width);
+      const auto h = run_cell(backend, input, pool);
       for (std::size_t node = 0; node < kNodes; ++node)
         for (std::size_t i = 0; i < width; ++i) {
-          const std::size_t num_gates = kind == TreeNodeKind::kLeaf     ? 2
-                                        : kind == TreeNodeKind::kBinary ? 5
-                                                                        : 3;
-          const auto gate = [&](std::size_t index) {
-            return double{gates[(node * num_gates + index) * width + i]};
+          const auto state = [&](std::size_t index) {
+            return double{input.state_gates[(node * num_state_gates(cell) + index) * width + i]};
           };
           const auto in = [&](std::size_t index) {
-            return double{input[((is_shared ? 0 : node * 4) + index) * width + i]};
+            const std::size_t row = input.shares_input_gates ? 0 : node * num_input_gates(cell);
+            return double{input.input_gates[(row + index) * width + i]};
           };
-          double c = gate(0), output = gate(1);
-          if (kind == TreeNodeKind::kBinary) {
-            output = gate(3);
-            c = sigmoid(gate(0)) * std::tanh(gate(4)) + sigmoid(gate(1)) * pool.before(node, 0, width + i) +
-                sigmoid(gate(2)) * pool.before(node, 1, width + i);
-          } else if (kind == TreeNodeKind::kChildSum) {
-            output = gate(1) + in(1);
-            c = sigmoid(gate(0) + in(0)) * std::tanh(gate(2) + in(2));
+          double c = 0, output = 0;
+          if (cell == RecurrentCell::kTreeLeaf) {
+            c = in(0);
+            output = in(1);
+          } else if (cell == RecurrentCell::kTreeBinary) {
+            output = state(3);
+            c = sigmoid(state(0)) * std::tanh(state(4)) +
+                sigmoid(state(1)) * pool.before(node, 0, width + i) +
+                sigmoid(state(2)) * pool.before(node, 1, width + i);
+          } else {
+            output = state(1) + in(1);
+            c = sigmoid(state(0) + in(0)) * std::tanh(state(2) + in(2));
             for (std::size_t k = 0; k < pool.nodes[node].num_inputs; ++k)
               c += sigmoid(in(3) + pool.before(node, k, 2 * width + i)) * pool.before(node, k, width + i);
           }
@@ -174,113 +245,23 @@ TEST_CASE("tree lstm: leaves, nodes of two children, and of any number") {
   });
 }
 
-TEST_CASE("attend states: softmax over all inputs but the first, h behind the context") {
-  on_every_isa([](Isa isa, std::size_t width) {
-    Pool pool(width);
-    const auto query = random_values(kNodes * width, 1), h = random_values(kNodes * width, 2);
-    std::vector<float> both(kNodes * 2 * width);
-    const AttendStatesArguments arguments{.state = pool.rows(),
-                                          .key_offset = 0,
-                                          .value_offset = width,
-                                          .query = query.data(),
-                                          .h = h.data(),
-                                          .context = both.data(),
-                                          .width = width,
-                                          .isa = isa};
-    run_all(arguments, attend_states_num_tasks(arguments), attend_states_run_task);
-    for (std::size_t node = 0; node < kNodes; ++node) {
-      const std::size_t num_inputs = pool.nodes[node].num_inputs;
-      std::vector<double> shares;
-      double sum = 0;
-      for (std::size_t k = 1; k < num_inputs; ++k) {
-        double score = 0;
-        for (std::size_t i = 0; i < width; ++i) score += query[node * width + i] * pool.before(node, k, i);
-        shares.push_back(std::exp(score));
-        sum += shares.back();
-      }
-      for (std::size_t i = 0; i < width; ++i) {
-        double expected = 0;
-        for (std::size_t k = 1; k < num_inputs; ++k)
-          expected += shares[k - 1] / sum * pool.before(node, k, width + i);
-        REQUIRE(std::abs(both[node * 2 * width + i] - expected) < 10 * kAllowed);
-        REQUIRE(both[(node * 2 + 1) * width + i] == h[node * width + i]);
+TEST_CASE("recurrent cells: a node's bits do not depend on what is beside it") {
+  on_every_backend_and_width([](const OperatorBackend& backend, std::size_t width) {
+    for (const RecurrentCell cell : kCells) {
+      CAPTURE(static_cast<int>(cell));
+      const CellInput input = random_input(cell, width);
+      StatePool together(width);
+      const auto all = run_cell(backend, input, together);
+      for (std::size_t node = 0; node < kNodes; ++node) {
+        StatePool alone(width);
+        alone.nodes = {alone.nodes[node]};
+        const CellInput own{.cell = cell,
+                            .width = width,
+                            .input_gates = rows_of(input.input_gates, num_input_gates(cell) * width, node),
+                            .state_gates = rows_of(input.state_gates, num_state_gates(cell) * width, node)};
+        REQUIRE(run_cell(backend, own, alone) == rows_of(all, width, node));
+        for (std::size_t i = 0; i < 3 * width; ++i) REQUIRE(alone.after(0, i) == together.after(node, i));
       }
     }
-  });
-}
-
-TEST_CASE("additive attention: scores are sums of tanh, the context is behind x") {
-  on_every_isa([](Isa isa, std::size_t width) {
-    Pool pool(width);
-    constexpr std::size_t kXWidth = 3;
-    const auto query = random_values(kNodes * width, 1), x = random_values(kNodes * kXWidth, 2),
-               weight = random_values(width, 3);
-    std::vector<float> both(kNodes * (kXWidth + width));
-    const AdditiveAttentionArguments arguments{.state = pool.rows(),
-                                               .key_offset = 2 * width,
-                                               .value_offset = width,
-                                               .query = query.data(),
-                                               .weight = weight.data(),
-                                               .x = x.data(),
-                                               .x_width = kXWidth,
-                                               .x_and_context = both.data(),
-                                               .width = width,
-                                               .isa = isa};
-    run_all(arguments, additive_attention_num_tasks(arguments), additive_attention_run_task);
-    for (std::size_t node = 0; node < kNodes; ++node) {
-      std::vector<double> shares;
-      double sum = 0;
-      for (std::size_t k = 1; k < pool.nodes[node].num_inputs; ++k) {
-        double score = 0;
-        for (std::size_t i = 0; i < width; ++i)
-          score += weight[i] * std::tanh(query[node * width + i] + pool.before(node, k, 2 * width + i));
-        shares.push_back(std::exp(score));
-        sum += shares.back();
-      }
-      const float* given = both.data() + node * (kXWidth + width);
-      for (std::size_t i = 0; i < kXWidth; ++i) REQUIRE(given[i] == x[node * kXWidth + i]);
-      for (std::size_t i = 0; i < width; ++i) {
-        double expected = 0;
-        for (std::size_t k = 0; k < shares.size(); ++k)
-          expected += shares[k] / sum * pool.before(node, k + 1, width + i);
-        REQUIRE(std::abs(given[kXWidth + i] - expected) < 10 * kAllowed);
-      }
-    }
-  });
-}
-
-TEST_CASE(
-    "gather state: inputs side by side or summed, zeros where there is none; keep state: a part of the row") {
-  on_every_isa([](Isa isa, std::size_t width) {
-    Pool pool(width);
-    std::vector<float> gathered(kNodes * 2 * width);
-    const GatherStateArguments beside{.state = pool.rows(),
-                                      .offset = width,
-                                      .width = width,
-                                      .num_inputs = 2,
-                                      .gathered = gathered.data(),
-                                      .isa = isa};
-    run_all(beside, gather_state_num_tasks(beside), gather_state_run_task);
-    std::vector<float> sums(kNodes * width);
-    const GatherStateArguments summed{.state = pool.rows(),
-                                      .offset = width,
-                                      .width = width,
-                                      .sums = true,
-                                      .gathered = sums.data(),
-                                      .isa = isa};
-    run_all(summed, gather_state_num_tasks(summed), gather_state_run_task);
-    const KeepStateArguments keep{
-        .state = pool.rows(), .offset = 2 * width, .width = width, .x = sums.data()};
-    run_all(keep, keep_state_num_tasks(keep), keep_state_run_task);
-    for (std::size_t node = 0; node < kNodes; ++node)
-      for (std::size_t i = 0; i < width; ++i) {
-        double sum = 0;
-        for (std::size_t k = 0; k < pool.nodes[node].num_inputs; ++k) sum += pool.before(node, k, width + i);
-        for (std::size_t k = 0; k < 2; ++k)
-          REQUIRE(gathered[(node * 2 + k) * width + i] == pool.before(node, k, width + i));
-        REQUIRE(std::abs(sums[node * width + i] - sum) < kAllowed);
-        REQUIRE(pool.after(node, 2 * width + i) == sums[node * width + i]);
-        REQUIRE(pool.after(node, i) == pool.original[pool.nodes[node].row * pool.width + i]);
-      }
   });
 }

@@ -238,6 +238,7 @@ T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T
 // ---- numbers ----
 
 inline float __expf(float x) { return expf(x); }
+inline float __fdividef(float x, float y) { return fabsf(y) > 0x1p126F ? 0.0F : x / y; }
 inline float rsqrtf(float x) { return 1.0F / sqrtf(x); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }

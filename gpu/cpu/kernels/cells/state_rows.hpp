@@ -8,15 +8,9 @@
 #include <span>
 
 #include "gpu/cpu/kernels/isa.hpp"
+#include "gpu/operators/cells/node_rows.hpp"
 
 namespace troupe {
-
-// Rows that one node of a batch reads and writes.
-struct NodeRows {
-  std::uint32_t row = 0;          // it writes
-  std::uint32_t first_input = 0;  // in StateRows::inputs
-  std::uint32_t num_inputs = 0;
-};
 
 struct StateRows {
   float* rows = nullptr;  // [num_rows, width]
