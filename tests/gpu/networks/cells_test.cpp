@@ -1,119 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks of recurrent cells on the CPU device: what PyTorch computes with the same weights
 // (scripts/cells/make_reference), and the same bits alone and among others.
-#include <cmath>
-#include <filesystem>
-#include <random>
 #include <string>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
+#include "cell_fixture.hpp"
 #include "generation.hpp"
 #include "gpu/cpu/cpu_model.hpp"
 #include "graph_runner.hpp"
-#include "tests/support/file_text.hpp"
 
 namespace troupe {
 namespace {
 
-using nlohmann::json;
-
-constexpr const char* kChains[] = {"lstm",
-                                   "gru",
-                                   "lstm_attention_seq2seq",
-                                   "gru_seq2seq",
-                                   "gru_dot_seq2seq",
-                                   "lstm_additive_seq2seq",
-                                   "gru_additive_seq2seq"};
-constexpr const char* kTrees[] = {"binary_tree", "child_sum_tree"};
-
-std::filesystem::path directory_of(const std::string& name) {
-  return std::filesystem::path(TROUPE_SOURCE_DIR) / "tests/fixtures/cells" / name;
-}
-
 // A model with its device and what PyTorch says of it.
 struct Cells {
   explicit Cells(const std::string& name, unsigned num_threads = 2, CapturedLogits* logits = nullptr)
-      : model(load_cpu_model(plan_cpu_model(
-            directory_of(name), {.num_threads = num_threads, .num_slots = 48, .max_batch_tokens = 96}))),
+      : fixture(name),
+        model(load_cpu_model(plan_cpu_model(
+            fixture.directory, {.num_threads = num_threads, .num_slots = 48, .max_batch_tokens = 96}))),
         device(model, {.on_logits = logits ? capture_logits(*logits) : LogitsHook(), .poison_memory = true}),
-        programs(model->network, model->compute_type, model->largest),
-        reference(json::parse(test::file_text(directory_of(name) / "reference.json"))) {}
+        programs(model->network, model->compute_type, model->largest) {}
 
-  GraphRequest request_of(const json& example) const {
-    const UnfoldingRule rule = *model->network->unfolding();
-    if (rule.kind == UnfoldingKind::kTree) return {.graph = tree_of(example.at("nodes"))};
-    const auto prompt = example.at("prompt").get<std::vector<std::int32_t>>();
-    CellGraph graph = rule.kind == UnfoldingKind::kChain
-                          ? unfold_chain(prompt)
-                          : unfold_encode_decode(prompt, {.source_end = rule.source_end,
-                                                          .decoder_start = rule.decoder_start,
-                                                          .attends = rule.attends});
-    return {.graph = std::make_shared<const CellGraph>(std::move(graph)),
-            .num_prompt = static_cast<std::uint32_t>(prompt.size()),
-            .num_new = static_cast<std::uint32_t>(example.at("greedy").size())};
-  }
-
-  static std::shared_ptr<const CellGraph> tree_of(const json& nodes) {
-    auto graph = std::make_shared<CellGraph>();
-    for (const json& node : nodes) {
-      CellGraph::Node cell{.cell = 1, .is_result = true};
-      if (!node.at("word").is_null()) cell = {.cell = 0, .token = node.at("word"), .is_result = true};
-      graph->add(cell, node.at("children").get<std::vector<CellGraph::NodeIndex>>());
-    }
-    graph->finish();
-    return graph;
-  }
-
-  std::vector<GraphRequest> requests() const {
-    std::vector<GraphRequest> all;
-    for (const json& example : reference) all.push_back(request_of(example));
-    return all;
-  }
+  std::vector<GraphRequest> requests() const { return fixture.requests(*model->network); }
   GraphAnswer alone(const GraphRequest& request) { return run_graphs(device, programs, {request}).front(); }
 
+  CellFixture fixture;
   std::shared_ptr<const CpuModel> model;
   CpuDevice device;
   ProgramCache programs;
-  json reference;
 };
-
-double largest_difference(const std::vector<float>& numbers, const std::vector<double>& expected) {
-  REQUIRE(numbers.size() == expected.size());
-  double largest = 0;
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    largest = std::max(largest, std::abs(numbers[i] - expected[i]) / std::max(1.0, std::abs(expected[i])));
-  return largest;
-}
 
 }  // namespace
 
 TEST_CASE("cells: an LSTM, a GRU and both from sequence to sequence draw PyTorch's tokens from its logits") {
-  for (const char* name : kChains) {
+  for (const char* name : kChainFixtures) {
     CAPTURE(name);
     CapturedLogits logits;
     Cells cells(name, 2, &logits);
     const auto answers = run_graphs(cells.device, cells.programs, cells.requests());
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      CHECK(answers[i].tokens == cells.reference[i].at("greedy").get<std::vector<std::int32_t>>());
-      CHECK(largest_difference(logits.at(i).front(),
-                               cells.reference[i].at("logits").get<std::vector<double>>()) < 2e-6);
+      CHECK(answers[i].tokens == cells.fixture.reference[i].at("greedy").get<std::vector<std::int32_t>>());
+      CHECK(largest_difference(logits.at(i).front(), cells.fixture.numbers(i)) < 2e-6);
     }
   }
 }
 
 TEST_CASE("cells: every node of a tree has PyTorch's logits") {
-  for (const char* name : kTrees) {
+  for (const char* name : kTreeFixtures) {
     CAPTURE(name);
     Cells cells(name);
     const auto answers = run_graphs(cells.device, cells.programs, cells.requests());
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-      std::vector<double> expected;
-      for (const json& row : cells.reference[i].at("logits"))
-        for (const json& number : row) expected.push_back(number);
-      CHECK(largest_difference(answers[i].vectors, expected) < 2e-6);
-    }
+    for (std::size_t i = 0; i < answers.size(); ++i)
+      CHECK(largest_difference(answers[i].vectors, cells.fixture.numbers(i)) < 2e-6);
   }
 }
 
@@ -160,19 +99,14 @@ TEST_CASE("cells: a chain with a branch, and a graph of one's own, are what thei
 }
 
 TEST_CASE("cells: bf16 products stay close to PyTorch's logits") {
-  const auto name = "child_sum_tree";
+  const CellFixture fixture("child_sum_tree");
   const auto model = load_cpu_model(plan_cpu_model(
-      directory_of(name),
+      fixture.directory,
       {.compute_type = DataType::kBF16, .num_threads = 1, .num_slots = 48, .max_batch_tokens = 96}));
   CpuDevice device(model);
   ProgramCache programs(model->network, model->compute_type, model->largest);
-  const json reference = json::parse(test::file_text(directory_of(name) / "reference.json"));
-  const auto answer =
-      run_graphs(device, programs, {{.graph = Cells::tree_of(reference[2].at("nodes"))}}).front();
-  std::vector<double> expected;
-  for (const json& row : reference[2].at("logits"))
-    for (const json& number : row) expected.push_back(number);
-  const double difference = largest_difference(answer.vectors, expected);
+  const auto answer = run_graphs(device, programs, {fixture.requests(*model->network)[2]}).front();
+  const double difference = largest_difference(answer.vectors, fixture.numbers(2));
   CHECK(difference > 1e-6);  // products were rounded
   CHECK(difference < 0.1);
 }
