@@ -48,6 +48,8 @@ std::size_t cut(std::byte* base, const BatchCapacity& capacity, BatchInput& inpu
   cutter.cut(input.slices, capacity.slices);
   cutter.cut(input.tiles, capacity.tiles);
   cutter.cut(input.token_types, capacity.token_types);
+  cutter.cut(input.nodes, capacity.nodes);
+  cutter.cut(input.input_rows, capacity.input_rows);
   return cutter.offset();
 }
 
@@ -119,6 +121,16 @@ void fill_slices(const Batch& batch, const AttentionPlan& plan, const BatchInput
   std::copy(plan.tiles.begin(), plan.tiles.end(), input.tiles);
 }
 
+// Slices that are nodes. A token that is not known yet was drawn into the first row that its node reads.
+void fill_nodes(const Batch& batch, const BatchInput& input) {
+  for (std::size_t i = 0; i < batch.slices.size(); ++i) {
+    const SequenceSlice& slice = batch.slices[i];
+    input.nodes[i] = {.row = slice.slot, .first_input = slice.first_input, .num_inputs = slice.num_inputs};
+    if (slice.input_from_slot) input.slots[i] = batch.input_rows[slice.first_input];
+  }
+  std::copy(batch.input_rows.begin(), batch.input_rows.end(), input.input_rows);
+}
+
 // Places of padding differ from one another as long as they are fewer than a
 // page has tokens; nobody reads them.
 void fill_padding(const Batch& batch, const BatchCapacity& capacity, const Padding& padding,
@@ -128,6 +140,7 @@ void fill_padding(const Batch& batch, const BatchCapacity& capacity, const Paddi
     input.slots[i] = kNoSlot;
     input.places[i] = {.position = i % static_cast<std::uint32_t>(kKvPageTokens), .page = padding.page};
   }
+  for (std::uint32_t i = batch.num_tokens(); i < capacity.nodes; ++i) input.nodes[i] = {.row = padding.slot};
   for (std::uint32_t i = batch.num_output_rows(); i < capacity.output_rows; ++i) {
     input.output_rows[i] = 0;
     input.sample_rows[i] = {.parameters = {.temperature = 0.0F}, .slot = padding.slot};
@@ -147,7 +160,7 @@ std::size_t BatchInput::size_bytes(const BatchCapacity& capacity) {
   return cut(nullptr, capacity, input);
 }
 
-BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan) {
+BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan, StateKind state) {
   BatchCapacity capacity{.tokens = batch.num_tokens(),
                          .output_rows = batch.num_output_rows(),
                          .pages = static_cast<std::uint32_t>(batch.page_table.size()),
@@ -161,6 +174,10 @@ BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan) {
   }
   for (std::size_t i = 0; i < plan.items.size(); ++i)
     capacity.items[i] = static_cast<std::uint32_t>(plan.items[i].size());
+  if (state == StateKind::kRows) {
+    capacity.nodes = batch.num_tokens();
+    capacity.input_rows = static_cast<std::uint32_t>(batch.input_rows.size());
+  }
   if (plan.tiles.empty()) return capacity;
   capacity.slices = static_cast<std::uint32_t>(batch.slices.size());
   capacity.tiles = static_cast<std::uint32_t>(plan.tiles.size());
@@ -171,7 +188,9 @@ BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan) {
 void fill(const Batch& batch, const AttentionPlan& plan, const BatchCapacity& capacity,
           const Padding& padding, const BatchInput& input) {
   fill_tokens(batch, input);
-  if (plan.tiles.empty()) {
+  if (capacity.nodes > 0) {
+    fill_nodes(batch, input);
+  } else if (plan.tiles.empty()) {
     fill_places(batch, input);
   } else {
     fill_slices(batch, plan, input);

@@ -14,6 +14,7 @@
 #include "gpu/cuda/kernels/attention/paged_attention.hpp"
 #include "gpu/cuda/kernels/sampling/sample.hpp"
 #include "gpu/operators/batch_rows.hpp"
+#include "gpu/operators/cells/node_rows.hpp"
 #include "gpu/operators/token_places.hpp"
 #include "gpu/program/batch.hpp"
 
@@ -30,10 +31,13 @@ struct BatchCapacity {
   std::uint32_t mask_words = 0;  // of all masks
   std::array<std::uint32_t, kAttentionClasses.size()> items{};
   std::uint32_t merges = 0;
-  // For slices that are whole sequences; 0 for a decoder.
+  // For slices that are whole sequences, else 0.
   std::uint32_t slices = 0;
   std::uint32_t tiles = 0;
   std::uint32_t token_types = 0;
+  // For slices that are nodes of graphs, else 0.
+  std::uint32_t nodes = 0;
+  std::uint32_t input_rows = 0;  // that nodes read, all together
   auto operator<=>(const BatchCapacity&) const = default;
 };
 
@@ -57,6 +61,8 @@ struct BatchInput {
   BatchRows* slices = nullptr;          // [slices]
   SelfAttentionTile* tiles = nullptr;   // [tiles]
   std::uint8_t* token_types = nullptr;  // [token_types]: 1 from a slice's second_text on
+  NodeRows* nodes = nullptr;            // [nodes]
+  std::uint32_t* input_rows = nullptr;  // [input_rows]
 
   // Parts of the memory at `base`, which may be null to learn the size.
   static BatchInput at(std::byte* base, const BatchCapacity& capacity);
@@ -64,15 +70,16 @@ struct BatchInput {
 };
 
 // Padding of rows that only fill up a captured graph: a page and a slot that
-// belong to no sequence.
+// belong to no sequence. Nodes of padding read no row and write the slot's.
 struct Padding {
   PageId page = 0;
   SlotId slot = 0;
 };
 
 // Exactly what a batch needs. The plan is of plan_attention(), or of plan_self_attention()
-// where slices are whole sequences, which have no pages: a token's place is its position.
-BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan);
+// where slices are whole sequences, which have no pages: a token's place is its position; or
+// it is empty where slices are nodes, which have none.
+BatchCapacity capacity_of(const Batch& batch, const AttentionPlan& plan, StateKind state);
 
 // Fills `input`, whose capacity must suffice; tokens and output rows beyond the
 // batch's are padding.

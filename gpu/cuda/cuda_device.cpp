@@ -48,7 +48,9 @@ BatchCapacity graph_capacity(const BatchCapacity& exact, const ProgramShape& sha
                          .penalized = rounded_up(exact.penalized),
                          .biased = rounded_up(exact.biased),
                          .mask_words = rounded_up(exact.mask_words),
-                         .merges = rounded_up(exact.merges)};
+                         .merges = rounded_up(exact.merges),
+                         .nodes = exact.nodes == 0 ? 0 : shape.max_tokens,
+                         .input_rows = rounded_up(exact.input_rows)};
   for (std::size_t i = 0; i < exact.items.size(); ++i) capacity.items[i] = rounded_up(exact.items[i]);
   return capacity;
 }
@@ -81,6 +83,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
       sampled_(model_->plan.capacity.output_rows * sizeof(std::int32_t)),
       logprobs_(model_->plan.capacity.output_rows * sizeof(RowLogprobs)),
       vectors_(model_->plan.vector_bytes()),
+      state_(model_->plan.state_bytes()),
       tokens_of_slots_((description_.num_slots + 1) * sizeof(std::int32_t)),
       recent_tokens_((description_.num_slots + 1) * kRecentTokens * sizeof(std::int32_t)),
       began_(sizeof(std::uint64_t)),
@@ -104,7 +107,9 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
                  .logprobs = reinterpret_cast<RowLogprobs*>(logprobs_.get()),
                  .began = reinterpret_cast<std::uint64_t*>(began_.get()),
                  .few_token_workspace = few_token_workspace_.get(),
-                 .vectors = reinterpret_cast<float*>(vectors_.get())},
+                 .vectors = reinterpret_cast<float*>(vectors_.get()),
+                 .state = reinterpret_cast<float*>(state_.get()),
+                 .state_width = model_->plan.network->shapes().row_width},
                 model_->weights, products_, choices_,
                 {.num_heads = model_->plan.network->shapes().num_heads,
                  .compute_type = model_->plan.compute_type,
@@ -120,6 +125,8 @@ CudaDevice::CudaDevice(std::shared_ptr<const CudaModel> model, const CudaDeviceO
   (void)use_choices(products_, choices_);
   CUDA_CHECK(cudaMemset(few_token_workspace_.get(), 0, few_token_workspace_.size_bytes()));
   CUDA_CHECK(cudaMemset(tokens_of_slots_.get(), 0xFF, tokens_of_slots_.size_bytes()));
+  if (model_->plan.has_rows())  // a probe reads rows that nothing has written
+    CUDA_CHECK(cudaMemset(state_.get(), 0, state_.size_bytes()));
   CUDA_CHECK(cudaDeviceSynchronize());
   waiter_ = std::thread([this] { wait(); });
 }
@@ -198,13 +205,14 @@ void CudaDevice::queue(Ticket ticket, const std::shared_ptr<const Program>& prog
 CudaDevice::Prepared CudaDevice::prepare(const std::shared_ptr<const Program>& program, const Batch& batch,
                                          std::byte* pinned) {
   Prepared prepared{.bound = &executor_.bind(program), .input = pinned};
-  AttentionPlan plan = model_->plan.has_pages() ? plan_attention(batch.slices, model_->plan.attention)
-                                                : plan_self_attention(batch.slices);
+  AttentionPlan plan;
+  if (model_->plan.has_pages()) plan = plan_attention(batch.slices, model_->plan.attention);
+  if (model_->plan.cell.state == StateKind::kNone) plan = plan_self_attention(batch.slices);
   if (plan.num_partials > model_->plan.attention.max_partials)
     throw std::runtime_error("attention of the batch takes " + std::to_string(plan.num_partials) +
                              " partial rows, planned were " +
                              std::to_string(model_->plan.attention.max_partials));
-  prepared.takes_graph = is_decode_step(batch);
+  prepared.takes_graph = can_be_graph(batch);
   prepared.capacity = choose_capacity(batch, plan, program->shape, prepared.takes_graph);
   if (const std::size_t size = BatchInput::size_bytes(prepared.capacity);
       size > model_->plan.pinned_input_bytes) {
@@ -249,10 +257,10 @@ void CudaDevice::queue_program(const Prepared& prepared, const Batch& batch) {
 // than one round: the batch then gets what it needs, and no graph.
 BatchCapacity CudaDevice::choose_capacity(const Batch& batch, const AttentionPlan& plan,
                                           const ProgramShape& shape, bool& takes_graph) const {
-  const BatchCapacity exact = capacity_of(batch, plan);
+  const BatchCapacity exact = capacity_of(batch, plan, model_->plan.cell.state);
   const BatchCapacity rounded = graph_capacity(exact, shape);
   takes_graph =
-      takes_graph && plan.rounds.size() == 1 && BatchInput::size_bytes(rounded) <= model_->plan.input_bytes;
+      takes_graph && plan.rounds.size() <= 1 && BatchInput::size_bytes(rounded) <= model_->plan.input_bytes;
   if (takes_graph) return rounded;
   if (const std::size_t size = BatchInput::size_bytes(exact); size > model_->plan.input_bytes)
     throw std::runtime_error("what describes the batch takes " + std::to_string(size) +
@@ -260,15 +268,17 @@ BatchCapacity CudaDevice::choose_capacity(const Batch& batch, const AttentionPla
   return exact;
 }
 
-// Its kernels are short, so it runs as a graph.
-bool CudaDevice::is_decode_step(const Batch& batch) const {
-  return model_->plan.settings.uses_graphs && !options_.on_logits &&
+// Kernels of decode steps and of recurrent cells are short.
+bool CudaDevice::can_be_graph(const Batch& batch) const {
+  if (!model_->plan.settings.uses_graphs || options_.on_logits) return false;
+  return model_->plan.has_rows() ||
          std::all_of(batch.slices.begin(), batch.slices.end(),
                      [](const SequenceSlice& slice) { return slice.num_tokens == 1 && slice.sample; });
 }
 
 void CudaDevice::show_logits(const BoundProgram& bound, const Batch& batch) {
-  std::vector<float> logits(std::size_t{batch.num_output_rows()} * description_.vocabulary_size);
+  std::vector<float> logits(std::size_t{batch.num_output_rows()} *
+                            bound.lowered.tensors[bound.logits].columns);
   compute_.synchronize();
   CUDA_CHECK(cudaMemcpy(logits.data(), bound.temporaries[bound.logits], logits.size() * sizeof(float),
                         cudaMemcpyDeviceToHost));
@@ -308,6 +318,11 @@ float* CudaDevice::pinned_vectors(Ticket ticket) const {
 
 std::uint64_t* CudaDevice::pinned_time(Ticket ticket) const {
   return reinterpret_cast<std::uint64_t*>(pinned_times_.get()) + ticket % ring_size_;
+}
+
+// The slot whose last token is the slice's input: of a node, the first row that it reads.
+SlotId CudaDevice::input_slot(const Batch& batch, const SequenceSlice& slice) const {
+  return model_->plan.has_rows() ? batch.input_rows[slice.first_input] : slice.slot;
 }
 
 // ---- the waiting thread ----
@@ -374,7 +389,7 @@ std::vector<std::int32_t> CudaDevice::tokens_of(const Submission& submission,
     const SequenceSlice& slice = slices[i];
     if (slice.sample) {
       // A slot without a token passes its failure on instead of inventing one.
-      const bool had_input = !slice.input_from_slot || has_token_[slice.slot];
+      const bool had_input = !slice.input_from_slot || has_token_[input_slot(*submission.batch, slice)];
       tokens[i] = had_input ? *sampled : -1;
       if (slice.draws()) has_token_[slice.slot] = tokens[i] >= 0;
       ++sampled;

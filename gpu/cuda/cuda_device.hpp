@@ -84,7 +84,7 @@ class CudaDevice final : public Device {
   void queue_program(const Prepared& prepared, const Batch& batch);
   BatchCapacity choose_capacity(const Batch& batch, const AttentionPlan& plan, const ProgramShape& shape,
                                 bool& takes_graph) const;
-  bool is_decode_step(const Batch& batch) const;
+  bool can_be_graph(const Batch& batch) const;
   void show_logits(const BoundProgram& bound, const Batch& batch);
   void wait();
   bool next_submission(Submission& submission);
@@ -96,6 +96,7 @@ class CudaDevice final : public Device {
   std::int32_t* pinned_tokens(Ticket ticket) const;
   RowLogprobs* pinned_logprobs(Ticket ticket) const;
   std::uint64_t* pinned_time(Ticket ticket) const;
+  SlotId input_slot(const Batch& batch, const SequenceSlice& slice) const;
   float* pinned_vectors(Ticket ticket) const;
 
   std::shared_ptr<const CudaModel> model_;
@@ -105,7 +106,7 @@ class CudaDevice final : public Device {
 
   Stream compute_;
   DeviceMemory pool_, arena_, partials_, product_workspace_, few_token_workspace_, input_, sampled_,
-      logprobs_, vectors_, tokens_of_slots_, recent_tokens_, began_;
+      logprobs_, vectors_, state_, tokens_of_slots_, recent_tokens_, began_;
   PinnedMemory pinned_inputs_, pinned_tokens_, pinned_logprobs_, pinned_vectors_, pinned_times_, word_;
   CublasProducts products_;
   ProductChoices choices_;

@@ -33,16 +33,19 @@ constexpr std::uint32_t kSuppressedPerSlot = 128;
 // Tokens that penalties are for, on average of all slots: a text of 100,000
 // tokens has fewer that differ. What does not fit waits for the next batch.
 constexpr std::uint32_t kPenalizedPerSlot = 16384;
+// Rows that nodes of a batch read, all together: 4 MiB of numbers, those of four of the largest graphs.
+constexpr std::uint32_t kMostInputRows = 1U << 20;
 
 template <typename Integer>
 Integer divide_up(Integer count, Integer size) {
   return (count + size - 1) / size;
 }
 
-// Unless another is asked for, the type that the weights have; of vectors, whose digits
-// users compare, f32.
-DataType choose_type(const BackendSettings& settings, DataType weight_type, ResultKind result) {
-  const DataType usual = result == ResultKind::kVector ? DataType::kF32 : weight_type;
+// Unless another is asked for, the type that the weights have; f32 of vectors, whose digits
+// users compare, and of states, in which rounding would add up from node to node.
+DataType choose_type(const BackendSettings& settings, DataType weight_type, const CellType& cell) {
+  const bool is_f32 = cell.result == ResultKind::kVector || cell.state == StateKind::kRows;
+  const DataType usual = is_f32 ? DataType::kF32 : weight_type;
   const DataType type = settings.compute_type.value_or(usual);
   if (type == DataType::kI32) throw std::runtime_error("a GPU does not compute in i32");
   return type;
@@ -56,9 +59,9 @@ AttentionLimits attention_limits(const CudaModelPlan& plan) {
 }
 
 // Enough for any sequence alone.
-std::uint32_t max_penalized_tokens(const CudaModelPlan& plan) {
+std::uint32_t max_penalized_tokens(const CudaModelPlan& plan, std::uint32_t num_draws) {
   const std::uint32_t of_a_sequence = std::min(plan.context_length, plan.network->shapes().vocabulary_size);
-  return std::max(of_a_sequence, plan.settings.num_slots * std::min(kPenalizedPerSlot, of_a_sequence));
+  return std::max(of_a_sequence, num_draws * std::min(kPenalizedPerSlot, of_a_sequence));
 }
 
 // The most that any batch of whole sequences can need: each token may be one.
@@ -79,10 +82,33 @@ BatchCapacity with_few_items(BatchCapacity capacity, std::uint32_t num_items) {
 // As graphs want it, whose parts are of powers of two.
 BatchCapacity rounded_up(BatchCapacity capacity) {
   for (std::uint32_t* count : {&capacity.pages, &capacity.suppressed, &capacity.penalized, &capacity.biased,
-                               &capacity.mask_words, &capacity.merges})
+                               &capacity.mask_words, &capacity.merges, &capacity.input_rows})
     *count = std::bit_ceil(*count);
   for (std::uint32_t& count : capacity.items) count = std::bit_ceil(count);
   return capacity;
+}
+
+// The most that a batch of nodes can need, but that a part of the graphs that somebody builds reads
+// more rows: usual ones read each row of the pool once or twice.
+void bound_nodes(CudaModelPlan& plan) {
+  const auto cells = plan.network->cells();
+  const bool gives_tokens = std::any_of(
+      cells.begin(), cells.end(), [](const CellType& cell) { return cell.result == ResultKind::kToken; });
+  const std::uint32_t tokens = plan.largest.max_tokens;
+  const std::uint32_t draws = gives_tokens ? plan.largest.max_output_rows : 0;
+  plan.attention.max_partials = 0;
+  plan.capacity = {
+      .tokens = tokens,
+      .output_rows = draws,
+      .suppressed = draws * kSuppressedPerSlot,
+      .penalized = max_penalized_tokens(plan, draws),
+      .biased = draws * static_cast<std::uint32_t>(kMaxBiases),
+      .mask_words = draws * static_cast<std::uint32_t>(mask_words(plan.network->shapes().vocabulary_size)),
+      .nodes = tokens,
+      .input_rows = plan.settings.num_slots + tokens};
+  plan.pinned_input_bytes = BatchInput::size_bytes(rounded_up(plan.capacity));
+  plan.capacity.input_rows = std::max(plan.capacity.input_rows, kMostInputRows);
+  plan.input_bytes = std::max(BatchInput::size_bytes(plan.capacity), plan.pinned_input_bytes);
 }
 
 // The most that any batch within the limits can need.
@@ -120,7 +146,7 @@ void bound_batches(CudaModelPlan& plan) {
       .output_rows = slots + page_tokens,
       .pages = slots * divide_up(plan.context_length, page_tokens),
       .suppressed = slots * kSuppressedPerSlot,
-      .penalized = max_penalized_tokens(plan),
+      .penalized = max_penalized_tokens(plan, slots),
       .biased = slots * static_cast<std::uint32_t>(kMaxBiases),
       .mask_words = slots * static_cast<std::uint32_t>(mask_words(plan.network->shapes().vocabulary_size)),
       .merges = few_items + tile_items};
@@ -135,8 +161,12 @@ void bound_batches(CudaModelPlan& plan) {
 
 std::size_t arena_bytes(const CudaModelPlan& plan) {
   const auto bytes_of = [&](ProgramShape shape) {
-    const Program program = plan.network->build_program(0, shape, plan.compute_type);
-    return place_temporaries(lower(program, plan.compute_type), shape).size_bytes;
+    std::uint64_t most = 0;
+    for (CellId cell = 0; cell < plan.network->cells().size(); ++cell) {
+      const Program program = plan.network->build_program(cell, shape, plan.compute_type);
+      most = std::max(most, place_temporaries(lower(program, plan.compute_type), shape).size_bytes);
+    }
+    return most;
   };
   const std::uint32_t few = std::min(kMostFewTokens, plan.largest.max_tokens);
   return std::max(bytes_of(plan.largest), bytes_of({few, std::min(few, plan.largest.max_output_rows)}));
@@ -146,7 +176,8 @@ std::uint64_t workspace_bytes(const CudaModelPlan& plan) {
   return kProductWorkspaceBytes + kFewTokenWorkspaceBytes +
          attention_partial_floats(plan.layout(), plan.attention.max_partials) * sizeof(float) +
          plan.input_bytes + plan.capacity.output_rows * (sizeof(std::int32_t) + sizeof(RowLogprobs)) +
-         plan.vector_bytes() + sizeof(std::uint64_t);  // when a batch began
+         plan.vector_bytes() + sizeof(std::uint64_t) +      // when a batch began
+         plan.network->shapes().row_width * sizeof(float);  // the row of padding
 }
 
 std::uint32_t most_useful_pages(const CudaModelPlan& plan) {
@@ -161,6 +192,7 @@ MemoryPlan divide_memory(const CudaModelPlan& plan) {
   const ModelShapes shapes = plan.network->shapes();
   const std::uint64_t page_bytes =
       plan.has_pages() ? kv_pool_bytes(kv_layout_of(shapes, plan.compute_type, 1)) : 0;
+  const bool keeps_state = plan.cell.state != StateKind::kNone;
   const std::uint64_t in_reach = plan.gpu.free_bytes - std::min(plan.gpu.free_bytes, kMarginBytes);
   return plan_memory(
       {.weight_bytes = WeightLayout(*plan.network, plan.compute_type).size_bytes(),
@@ -168,10 +200,12 @@ MemoryPlan divide_memory(const CudaModelPlan& plan) {
            plan.has_pages() ? std::uint64_t{plan.context_length} * shapes.head_dim * sizeof(float) : 0,
        .arena_bytes = plan.arena_bytes,
        .workspace_bytes = workspace_bytes(plan) + page_bytes,  // and the page of padding
-       .graph_bytes = settings.uses_graphs && plan.has_pages() ? kGraphBytes : 0,
+       .graph_bytes = settings.uses_graphs && keeps_state ? kGraphBytes : 0,
        .page_bytes = page_bytes,
-       // The last token and the recent ones.
-       .slot_bytes = plan.has_pages() ? (1 + kRecentTokens) * sizeof(std::int32_t) : 0,
+       // The last token and the recent ones, and a row of recurrent cells.
+       .slot_bytes = keeps_state ? (1 + kRecentTokens) * sizeof(std::int32_t) +
+                                       std::uint64_t{shapes.row_width} * sizeof(float)
+                                 : 0,
        .page_size = kKvPageTokens,
        .num_slots = settings.num_slots,
        .context_length = plan.context_length,
@@ -180,6 +214,7 @@ MemoryPlan divide_memory(const CudaModelPlan& plan) {
            settings.memory_budget_bytes != 0 ? std::min(settings.memory_budget_bytes, in_reach) : in_reach});
 }
 
+// Of the first cell; others of a recurrent network have about as many kernels.
 std::uint32_t depth_of(const CudaModelPlan& plan) {
   const Program decode = plan.network->build_program(0, {1, 1}, plan.compute_type);
   return in_flight_depth(
@@ -203,8 +238,12 @@ KvLayout CudaModelPlan::layout() const {
   return kv_layout_of(network->shapes(), compute_type, has_pages() ? memory.num_pages + 1 : 0);
 }
 
+std::size_t CudaModelPlan::state_bytes() const {
+  return (std::size_t{settings.num_slots} + 1) * network->shapes().row_width * sizeof(float);
+}
+
 std::size_t CudaModelPlan::vector_bytes() const {
-  return std::size_t{capacity.slices} * cell.vector_size * sizeof(float);
+  return std::size_t{std::max(capacity.slices, capacity.nodes)} * cell.vector_size * sizeof(float);
 }
 
 CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
@@ -214,22 +253,25 @@ CudaModelPlan plan_cuda_model(const BackendSettings& settings) {
   plan.network = load_network(settings.model_dir);
   plan.cell = plan.network->cells().front();
   if (plan.network->source()) throw std::runtime_error(settings.model_dir + ": " + kNoSources);
-  if (plan.cell.state == StateKind::kRows) throw std::runtime_error(settings.model_dir + ": " + kNoRows);
   const ModelShapes shapes = plan.network->shapes();
+  if (plan.has_rows()) plan.settings.num_slots *= std::max(shapes.rows_a_sequence, 1U);
   if (shapes.rotary.rotary_dim != 0 && shapes.rotary.rotary_dim != shapes.head_dim)
     throw std::runtime_error(settings.model_dir + ": " + kNoPartialRotation);
   plan.store = std::make_shared<const WeightStore>(settings.model_dir);
   check_weights(*plan.store, *plan.network);
   const auto embedding = find_sources(*plan.store, plan.network->weights().front());
-  plan.compute_type = choose_type(settings, embedding.front().natural_type(), plan.cell.result);
+  plan.compute_type = choose_type(settings, embedding.front().natural_type(), plan.cell);
   plan.context_length = plan.network->shapes().context_length;
   // Nothing is kept between batches, so a sequence is in one as a whole.
-  if (!plan.has_pages()) plan.context_length = std::min(plan.context_length, settings.max_batch_tokens);
-  plan.largest = {settings.max_batch_tokens, std::min(settings.num_slots, settings.max_batch_tokens)};
+  if (plan.cell.state == StateKind::kNone)
+    plan.context_length = std::min(plan.context_length, settings.max_batch_tokens);
+  plan.largest = {settings.max_batch_tokens, std::min(plan.settings.num_slots, settings.max_batch_tokens)};
   plan.gpu = use_gpu(static_cast<int>(settings.ordinal));
   if (plan.has_pages()) {
     plan.attention = attention_limits(plan);
     bound_batches(plan);
+  } else if (plan.has_rows()) {
+    bound_nodes(plan);
   } else {
     bound_sequences(plan);
   }

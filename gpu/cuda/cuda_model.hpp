@@ -24,11 +24,11 @@
 namespace troupe::cuda {
 
 struct CudaModelPlan {
-  BackendSettings settings;  // num_slots and max_in_flight at least 1
+  BackendSettings settings;  // num_slots and max_in_flight at least 1; a slot of recurrent cells is a row
   GpuProperties gpu = {};
   std::shared_ptr<const Network> network = {};
   std::shared_ptr<const WeightStore> store = {};
-  CellType cell = {};  // the only one
+  CellType cell = {};  // the first; of rows of state, others keep the same
   DataType compute_type = DataType::kBF16;
   std::uint32_t context_length = 0;
   ProgramShape largest = {};  // for ProgramCache, too
@@ -42,9 +42,12 @@ struct CudaModelPlan {
   MemoryPlan memory = {};
 
   bool has_pages() const { return cell.state == StateKind::kPages; }
+  bool has_rows() const { return cell.state == StateKind::kRows; }
   // One page more than batches may name: rows that only fill up a captured graph
-  // write there. An encoder has none.
+  // write there. Only decoders have pages.
   KvLayout layout() const;
+  // Of rows of state, one more than batches may name for the same reason; 0 without such.
+  std::size_t state_bytes() const;
   std::size_t vector_bytes() const;  // of the results of the largest batch
 };
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "gpu/cuda/kernels/gemm/few_token_input.hpp"
 
@@ -15,11 +16,32 @@ namespace {
   throw std::runtime_error("a program for a GPU: " + what);
 }
 
+template <class Kind>
+bool has(const Program& program) {
+  return std::any_of(program.operators.begin(), program.operators.end(),
+                     [](const Operator& op) { return std::holds_alternative<Kind>(op.kind); });
+}
+
+// Makes the state of a node of a recurrent cell.
+template <class Kind>
+constexpr bool kMakesState =
+    std::is_same_v<Kind, LstmCell> || std::is_same_v<Kind, GruCell> || std::is_same_v<Kind, TreeLstmLeaf> ||
+    std::is_same_v<Kind, TreeLstmBinary> || std::is_same_v<Kind, TreeLstmChildSum>;
+
+bool keeps_rows(const Program& program) {
+  return std::any_of(program.operators.begin(), program.operators.end(), [](const Operator& op) {
+    return std::visit([]<class Kind>(const Kind&) { return kMakesState<Kind>; }, op.kind);
+  });
+}
+
 // Follows the program's operators and writes steps.
 class Lowering {
  public:
   Lowering(const Program& program, DataType compute_type)
-      : program_(program), compute_type_(compute_type), producers_(program.tensors.size()) {
+      : program_(program),
+        compute_type_(compute_type),
+        keeps_rows_(keeps_rows(program)),
+        producers_(program.tensors.size()) {
     lowered_.shape = program.shape;
     lowered_.tensors = program.tensors;
     for (std::size_t i = 0; i < program.operators.size(); ++i)
@@ -71,10 +93,14 @@ class Lowering {
   void lower(const GatherRows&, const Operator& op) { add(GatherStep{}, {op.inputs.at(0)}, op.outputs); }
   void lower(const Sample&, const Operator& op) { add(SampleStep{}, op.inputs, op.outputs); }
 
-  // Of encoders.
+  // Of encoders and recurrent cells.
   template <class Kind>
   void lower(const Kind& kind, const Operator& op) {
     add(kind, op.inputs, op.outputs);
+  }
+  void lower(const Activate& activate, const Operator& op) {
+    if (activate.activation == Activation::kNone && is_rounded_by_producer(op)) return;
+    add(activate, op.inputs, op.outputs);
   }
   void lower(const RouteExperts&, const Operator&) { refuse(kNoExperts); }
   void lower(const GroupRows&, const Operator&) { refuse(kNoExperts); }
@@ -83,15 +109,6 @@ class Lowering {
   void lower(const Add&, const Operator&) { refuse(kNoGpt); }
   void lower(const EmbedSinusoids&, const Operator&) { refuse(kNoSources); }
   void lower(const SoftCap&, const Operator&) { refuse(kNoSoftCaps); }
-  void lower(const GatherState&, const Operator&) { refuse(kNoRows); }
-  void lower(const KeepState&, const Operator&) { refuse(kNoRows); }
-  void lower(const LstmCell&, const Operator&) { refuse(kNoRows); }
-  void lower(const GruCell&, const Operator&) { refuse(kNoRows); }
-  void lower(const TreeLstmLeaf&, const Operator&) { refuse(kNoRows); }
-  void lower(const TreeLstmBinary&, const Operator&) { refuse(kNoRows); }
-  void lower(const TreeLstmChildSum&, const Operator&) { refuse(kNoRows); }
-  void lower(const AttendStates&, const Operator&) { refuse(kNoRows); }
-  void lower(const AdditiveAttention&, const Operator&) { refuse(kNoRows); }
 
   TensorSpec& tensor(TensorId id) { return lowered_.tensors[id]; }
   TensorId add_temporary(std::string name, DataType type, std::uint32_t columns) {
@@ -105,6 +122,7 @@ class Lowering {
   const Program& program_;
   DataType compute_type_;
   LoweredProgram lowered_;
+  bool keeps_rows_;
   std::vector<std::optional<std::size_t>> producers_;  // by tensor: its first writer
   std::vector<bool> is_residual_;                      // by tensor: a product's result that is added to x
   TensorId x_ = 0;
@@ -112,14 +130,39 @@ class Lowering {
  private:
   bool is_exact() const {
     return compute_type_ == DataType::kF32 &&
-           std::any_of(program_.operators.begin(), program_.operators.end(), [](const Operator& op) {
-             return std::holds_alternative<Pool>(op.kind) || std::holds_alternative<WriteVectors>(op.kind);
-           });
+           (keeps_rows_ || has<Pool>(program_) || has<WriteVectors>(program_));
   }
 
-  // Logits are, and what is normed or goes to the batch's result.
+  // Its step writes the rounded tensor: GatherState in place of its own, which nothing else reads; a
+  // cell beside its own.
+  bool is_rounded_by_producer(const Operator& op) {
+    const TensorId x = op.inputs.at(0), rounded = op.outputs.at(0);
+    if (tensor(rounded).type == DataType::kF32) return false;
+    for (Step& step : lowered_.steps) {
+      if (step.outputs.empty() || step.outputs.front() != x) continue;
+      if (std::holds_alternative<GatherState>(step.kind)) {
+        if (num_readers(x) > 1) return false;
+        step.outputs.front() = rounded;
+        return true;
+      }
+      const bool makes_state =
+          std::visit([]<class Kind>(const Kind&) { return kMakesState<Kind>; }, step.kind);
+      if (!makes_state || step.outputs.size() > 1) return false;
+      step.outputs.push_back(rounded);
+      return true;
+    }
+    return false;
+  }
+
+  std::ptrdiff_t num_readers(TensorId id) const {
+    return std::count_if(program_.operators.begin(), program_.operators.end(), [&](const Operator& op) {
+      return std::find(op.inputs.begin(), op.inputs.end(), id) != op.inputs.end();
+    });
+  }
+
+  // Logits are, and what is normed or goes to the batch's result; and all of recurrent cells.
   bool stays_f32(TensorId c) {
-    if (tensor(c).rows == RowCount::kOutputRows) return true;
+    if (keeps_rows_ || tensor(c).rows == RowCount::kOutputRows) return true;
     return std::any_of(program_.operators.begin(), program_.operators.end(), [&](const Operator& op) {
       const bool takes_f32 = std::holds_alternative<LayerNorm>(op.kind) ||
                              std::holds_alternative<Pool>(op.kind) ||
@@ -240,12 +283,6 @@ class FusedLowering final : public Lowering {
   float epsilon_ = 1e-5F;
 };
 
-template <class Kind>
-bool has(const Program& program) {
-  return std::any_of(program.operators.begin(), program.operators.end(),
-                     [](const Operator& op) { return std::holds_alternative<Kind>(op.kind); });
-}
-
 void refuse_unsupported(const Program& program) {
   if (has<EmbedSinusoids>(program)) refuse(kNoSources);
   if (has<LayerNorm>(program) && has<PagedAttention>(program)) refuse(kNoGpt);
@@ -270,7 +307,7 @@ void refuse_unsupported(const Program& program) {
 }  // namespace
 
 bool can_fuse(const Program& program, DataType compute_type) {
-  if (has<SelfAttention>(program)) return false;
+  if (!has<PagedAttention>(program)) return false;
   return std::all_of(program.operators.begin(), program.operators.end(), [&](const Operator& op) {
     if (std::holds_alternative<HeadNorm>(op.kind)) return false;  // the product rotates what it made
     if (!std::holds_alternative<Matmul>(op.kind)) return true;

@@ -12,6 +12,9 @@
 //
 // Encoders take the steps of their operators one for one, whatever the number of tokens.
 //
+// So do recurrent cells, in which nothing is rounded but operands of products; what
+// gathers states for one, or makes them, rounds them as well.
+//
 // Few tokens of a decoder: the products do it all (kernels/few_token_input.hpp). Each leaves
 // behind what the next one multiplies, and the sums of squares from which the
 // next one reckons the scale of RMSNorm; so a layer is 5 steps: product with
@@ -38,7 +41,7 @@ struct NormStep {
 // c += that.
 struct ProductStep {
   bool adds = false;
-  bool is_exact = false;  // of a program in f32 whose result is vectors: their digits are compared
+  bool is_exact = false;  // in f32, of vectors, whose digits are compared, and of states, which add up
 };
 // inputs {qkv, query weight, key weight}: heads are normed in place.
 struct HeadNormStep {
@@ -81,11 +84,14 @@ struct FusedGatedStep {
   FusedInput input;
 };
 
-// Operators of encoders are steps as they are, with their inputs and outputs.
-using StepKind =
-    std::variant<EmbedStep, NormStep, ProductStep, HeadNormStep, RotaryStep, AttentionStep,
-                 GatedActivationStep, GatherStep, SampleStep, FusedQkvStep, FusedResidualStep, FusedGatedStep,
-                 EmbedPositions, LayerNorm, Activate, SelfAttention, Pool, WriteVectors>;
+// Operators of encoders are steps as they are, with their inputs and outputs. So are those of recurrent
+// cells, but that GatherState may write the compute type, and that cells have a second output, a copy of h in
+// that type, where a product reads h.
+using StepKind = std::variant<EmbedStep, NormStep, ProductStep, HeadNormStep, RotaryStep, AttentionStep,
+                              GatedActivationStep, GatherStep, SampleStep, FusedQkvStep, FusedResidualStep,
+                              FusedGatedStep, EmbedPositions, LayerNorm, Activate, SelfAttention, Pool,
+                              WriteVectors, GatherState, KeepState, LstmCell, GruCell, TreeLstmLeaf,
+                              TreeLstmBinary, TreeLstmChildSum, AttendStates, AdditiveAttention>;
 
 struct Step {
   StepKind kind;
@@ -102,7 +108,6 @@ inline constexpr const char* kNoPartialRotation =
 inline constexpr const char* kNoLocalRotation =
     "the CUDA device rotates the keys of all layers alike, this model's by two bases";
 inline constexpr const char* kNoSources = "the CUDA device has no encoder in front of a decoder yet";
-inline constexpr const char* kNoRows = "the CUDA device has no rows of state for recurrent cells yet";
 inline constexpr const char* kNoSoftCaps = "the CUDA device has no soft caps of scores and logits yet";
 inline constexpr const char* kNoSinks = "the CUDA device has no attention sinks yet";
 inline constexpr const char* kNoOtherScales =

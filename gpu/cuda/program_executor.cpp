@@ -15,6 +15,10 @@
 #include "gpu/cuda/kernels/attention/paged_attention.hpp"
 #include "gpu/cuda/kernels/attention/rotary_append_kv.hpp"
 #include "gpu/cuda/kernels/attention/self_attention.hpp"
+#include "gpu/cuda/kernels/cells/gather_state.hpp"
+#include "gpu/cuda/kernels/cells/keep_state.hpp"
+#include "gpu/cuda/kernels/cells/recurrent_cell.hpp"
+#include "gpu/cuda/kernels/cells/state_attention.hpp"
 #include "gpu/cuda/kernels/embed.hpp"
 #include "gpu/cuda/kernels/embed_positions.hpp"
 #include "gpu/cuda/kernels/gemm/few_token_product.hpp"
@@ -387,6 +391,140 @@ class ProgramExecutor::Queueing {
     CUDA_CHECK(cudaMemcpyAsync(memory_.vectors, address(from),
                                std::size_t{rows(from)} * columns(from) * sizeof(float),
                                cudaMemcpyDeviceToDevice, stream_));
+  }
+
+  // Columns below `end` of the rows are used.
+  StateRows state_rows(std::size_t end) const {
+    if (end > memory_.state_width)
+      refuse("rows of state have " + std::to_string(memory_.state_width) + " floats");
+    return {.rows = memory_.state,
+            .width = memory_.state_width,
+            .nodes = batch_.input.nodes,
+            .inputs = batch_.input.input_rows,
+            .num_nodes = batch_.num_tokens};
+  }
+
+  void queue(const GatherState& gather, const Step& step) {
+    const TensorId gathered = step.outputs.at(0);
+    launch_gather_state({.state = state_rows(std::size_t{gather.offset} + gather.width),
+                         .offset = gather.offset,
+                         .width = gather.width,
+                         .first_input = gather.first_input,
+                         .num_inputs = gather.num_inputs,
+                         .sums = gather.sums,
+                         .gathered = address(gathered),
+                         .type = tensor(gathered).type,
+                         .overlaps_previous = executor_.settings_.overlaps_kernels},
+                        stream_);
+  }
+
+  void queue(const KeepState& keep, const Step& step) {
+    const TensorId x = step.inputs.at(0);
+    launch_keep_state({.state = state_rows(std::size_t{keep.offset} + columns(x)),
+                       .offset = keep.offset,
+                       .x = floats(x),
+                       .width = columns(x),
+                       .overlaps_previous = executor_.settings_.overlaps_kernels},
+                      stream_);
+  }
+
+  void queue(const LstmCell& cell, const Step& step) {
+    queue_cell({.cell = RecurrentCell::kLstm,
+                .state = {},
+                .h_offset = cell.h_offset,
+                .c_offset = cell.c_offset,
+                .input_gates = floats(step.inputs.at(0)),
+                .state_gates = floats(step.inputs.at(1))},
+               step);
+  }
+
+  void queue(const GruCell& cell, const Step& step) {
+    queue_cell({.cell = RecurrentCell::kGru,
+                .state = {},
+                .h_offset = cell.h_offset,
+                .input_gates = floats(step.inputs.at(0)),
+                .state_gates = floats(step.inputs.at(1))},
+               step);
+  }
+
+  void queue(const TreeLstmLeaf& leaf, const Step& step) {
+    queue_cell({.cell = RecurrentCell::kTreeLeaf,
+                .state = {},
+                .h_offset = leaf.h_offset,
+                .c_offset = leaf.c_offset,
+                .input_gates = floats(step.inputs.at(0))},
+               step);
+  }
+
+  void queue(const TreeLstmBinary& node, const Step& step) {
+    queue_cell({.cell = RecurrentCell::kTreeBinary,
+                .state = {},
+                .h_offset = node.h_offset,
+                .c_offset = node.c_offset,
+                .state_gates = floats(step.inputs.at(0))},
+               step);
+  }
+
+  void queue(const TreeLstmChildSum& node, const Step& step) {
+    const TensorId input_gates = step.inputs.at(1);
+    const bool is_vector = tensor(input_gates).role == TensorRole::kWeight;
+    queue_cell({.cell = RecurrentCell::kTreeChildSum,
+                .state = {},
+                .h_offset = node.h_offset,
+                .c_offset = node.c_offset,
+                .forget_offset = node.forget_offset,
+                .input_gates = is_vector ? vector(input_gates) : floats(input_gates),
+                .shares_input_gates = is_vector,
+                .state_gates = floats(step.inputs.at(0))},
+               step);
+  }
+
+  // Outputs {h} or {h, a copy of it for a product}.
+  void queue_cell(RecurrentCellArguments arguments, const Step& step) {
+    const TensorId h = step.outputs.at(0);
+    arguments.width = columns(h);
+    arguments.state =
+        state_rows(std::max({arguments.h_offset, arguments.c_offset, arguments.forget_offset}) + columns(h));
+    arguments.h = floats(h);
+    if (step.outputs.size() > 1) {
+      arguments.rounded_h = address(step.outputs[1]);
+      arguments.type = tensor(step.outputs[1]).type;
+    }
+    arguments.overlaps_previous = executor_.settings_.overlaps_kernels;
+    launch_recurrent_cell(arguments, stream_);
+  }
+
+  void queue(const AttendStates& attend, const Step& step) {
+    const TensorId query = step.inputs.at(0), h = step.inputs.at(1);
+    launch_state_attention(
+        {.state = state_rows(std::size_t{std::max(attend.key_offset, attend.value_offset)} + columns(query)),
+         .key_offset = attend.key_offset,
+         .value_offset = attend.value_offset,
+         .query = floats(query),
+         .beside = floats(h),
+         .beside_width = columns(h),
+         .is_context_first = true,
+         .both = floats(step.outputs.at(0)),
+         .width = columns(query),
+         .overlaps_previous = executor_.settings_.overlaps_kernels},
+        stream_);
+  }
+
+  void queue(const AdditiveAttention& attend, const Step& step) {
+    const TensorId query = step.inputs.at(0), x = step.inputs.at(1);
+    launch_state_attention(
+        {.state = state_rows(std::size_t{std::max(attend.key_offset, attend.value_offset)} + columns(query)),
+         .key_offset = attend.key_offset,
+         .value_offset = attend.value_offset,
+         .query = floats(query),
+         .score_weight = vector(step.inputs.at(2)),
+         .beside = floats(x),
+         .beside_width = columns(x),
+         .is_context_first = false,
+         .both = floats(step.outputs.at(0)),
+         .width = columns(query),
+         .overlaps_previous = executor_.settings_.overlaps_kernels},
+        stream_);
   }
 
   // Inputs of a fused product, as FusedInput lists them.

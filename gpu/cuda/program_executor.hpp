@@ -35,6 +35,8 @@ struct ExecutorMemory {
   std::uint64_t* began = nullptr;         // the device's time in a program's first kernel
   std::byte* few_token_workspace = nullptr;
   float* vectors = nullptr;  // results of a cell that gives vectors, [slices, vector size]
+  float* state = nullptr;    // rows of recurrent cells, [slots, state_width]
+  std::size_t state_width = 0;
 };
 
 struct ExecutorSettings {

@@ -37,11 +37,11 @@ struct AlikeProducts {
 };
 using ProductsOfNetwork = std::map<ProductShape, AlikeProducts>;
 
-// Of the program for many tokens, which has them all; tokens are 1 here.
-ProductsOfNetwork products_of(const CudaModelPlan& plan, const DeviceWeights& weights) {
-  const Program program = plan.network->build_program(0, plan.largest, plan.compute_type);
+// Of a cell's program for many tokens, which has them all; tokens are 1 here.
+void add_products(const CudaModelPlan& plan, const DeviceWeights& weights, CellId cell,
+                  ProductsOfNetwork& products) {
+  const Program program = plan.network->build_program(cell, plan.largest, plan.compute_type);
   const LoweredProgram lowered = lower(program, plan.compute_type, false);
-  ProductsOfNetwork products;
   for (const Step& step : lowered.steps) {
     const auto* product = std::get_if<ProductStep>(&step.kind);
     if (product == nullptr) continue;
@@ -61,6 +61,12 @@ ProductsOfNetwork products_of(const CudaModelPlan& plan, const DeviceWeights& we
         std::max(alike.max_rows, result.rows == RowCount::kOutputRows ? plan.largest.max_output_rows
                                                                       : plan.largest.max_tokens);
   }
+}
+
+ProductsOfNetwork products_of(const CudaModelPlan& plan, const DeviceWeights& weights) {
+  ProductsOfNetwork products;
+  for (CellId cell = 0; cell < plan.network->cells().size(); ++cell)
+    add_products(plan, weights, cell, products);
   return products;
 }
 

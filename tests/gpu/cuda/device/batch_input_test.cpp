@@ -68,7 +68,7 @@ Filled filled(const Batch& batch, const cuda::AttentionPlan& plan, const BatchCa
 TEST_CASE("batch input: every token knows its id or its slot, and its place") {
   const Batch batch = mixed_batch();
   const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});
-  const Filled in = filled(batch, plan, cuda::capacity_of(batch, plan));
+  const Filled in = filled(batch, plan, cuda::capacity_of(batch, plan, StateKind::kPages));
   CHECK(std::vector(in.input.slots, in.input.slots + 6) ==
         std::vector<std::uint32_t>{3, cuda::kNoSlot, cuda::kNoSlot, cuda::kNoSlot, cuda::kNoSlot,
                                    cuda::kNoSlot});
@@ -83,7 +83,7 @@ TEST_CASE("batch input: every token knows its id or its slot, and its place") {
 TEST_CASE("batch input: the rows that are sampled know their token, position and what is suppressed") {
   const Batch batch = mixed_batch();
   const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});
-  const Filled in = filled(batch, plan, cuda::capacity_of(batch, plan));
+  const Filled in = filled(batch, plan, cuda::capacity_of(batch, plan, StateKind::kPages));
   CHECK(in.input.output_rows[0] == 0);
   CHECK(in.input.output_rows[1] == 5);
   CHECK(in.input.sample_rows[0].position == 41);
@@ -101,7 +101,7 @@ TEST_CASE("batch input: rows know their penalized tokens, and their place among 
   batch.slices[2].penalized = {{7, 3}};
   batch.slices[2].sampling.top_logprobs = 2;
   const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});
-  const auto capacity = cuda::capacity_of(batch, plan);
+  const auto capacity = cuda::capacity_of(batch, plan, StateKind::kPages);
   CHECK(capacity.penalized == 3);
   const Filled in = filled(batch, plan, capacity);
   CHECK(in.input.sample_rows[0].num_penalized == 2);
@@ -119,7 +119,7 @@ TEST_CASE("batch input: rows know their biases and their masks") {
   batch.slices[2].biased = {{.id = 4, .bias = 0.5F}};
   batch.slices[2].allowed = {3, 4};
   const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});
-  const auto capacity = cuda::capacity_of(batch, plan);
+  const auto capacity = cuda::capacity_of(batch, plan, StateKind::kPages);
   CHECK(capacity.biased == 1);
   CHECK(capacity.mask_words == 4);
   const Filled in = filled(batch, plan, capacity);
@@ -134,7 +134,7 @@ TEST_CASE("batch input: rows know their biases and their masks") {
 TEST_CASE("batch input: rows beyond the batch are nobody's, and none is at another's place") {
   const Batch batch = mixed_batch();
   const auto plan = cuda::plan_attention(batch.slices, {.group_size = 2});
-  BatchCapacity capacity = cuda::capacity_of(batch, plan);
+  BatchCapacity capacity = cuda::capacity_of(batch, plan, StateKind::kPages);
   capacity.tokens += 20;
   capacity.output_rows += 5;
   const Filled in = filled(batch, plan, capacity);
@@ -147,6 +147,35 @@ TEST_CASE("batch input: rows beyond the batch are nobody's, and none is at anoth
   }
   for (std::uint32_t i = 2; i < capacity.output_rows; ++i) CHECK(in.input.sample_rows[i].slot == 77);
   CHECK(in.input.counts->merges == plan.merges.size());
+}
+
+TEST_CASE(
+    "batch input: nodes know their rows, padding writes one of its own, a drawn token is in the row read") {
+  Batch batch{.id = 1, .slices = {}, .token_ids = {4, 0}, .page_table = {}, .input_rows = {9, 3, 5}};
+  batch.slices.push_back(
+      {.slot = 6, .num_tokens = 1, .sampling = {}, .suppressed = {}, .first_input = 0, .num_inputs = 1});
+  batch.slices.push_back({.slot = 2,
+                          .num_tokens = 1,
+                          .input_from_slot = true,
+                          .sampling = {},
+                          .suppressed = {},
+                          .first_input = 1,
+                          .num_inputs = 2});
+  BatchCapacity capacity = cuda::capacity_of(batch, {}, StateKind::kRows);
+  CHECK(capacity.nodes == 2);
+  CHECK(capacity.input_rows == 3);
+  capacity.tokens = capacity.nodes = 4;
+  capacity.input_rows = 4;
+  const Filled in = filled(batch, {}, capacity);
+  CHECK(std::vector(in.input.slots, in.input.slots + 4) ==
+        std::vector<std::uint32_t>{cuda::kNoSlot, 3, cuda::kNoSlot, cuda::kNoSlot});
+  CHECK(std::vector(in.input.input_rows, in.input.input_rows + 3) == batch.input_rows);
+  const std::uint32_t rows[] = {6, 2, 77, 77}, num_inputs[] = {1, 2, 0, 0};
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(in.input.nodes[i].row == rows[i]);
+    CHECK(in.input.nodes[i].num_inputs == num_inputs[i]);
+  }
+  CHECK(in.input.nodes[1].first_input == 1);
 }
 
 TEST_CASE("batch input: parts lie apart, in the order of capacity alone") {

@@ -3,6 +3,7 @@
 // GPU starts, counted by the twin of CUDA's runtime.
 #include <doctest/doctest.h>
 
+#include "cell_fixture.hpp"
 #include "cuda_model.hpp"
 #include "generation.hpp"
 #include "tests/simt/runtime/runtime.hpp"
@@ -60,6 +61,27 @@ StepCounts counts_of_step(ModelConfig config, std::uint32_t num_streams, std::ui
           after.carveout_changes - before.carveout_changes};
 }
 
+// Of a step of the LSTM among the fixtures, which has two layers, as a graph.
+StepCounts counts_of_lstm_step(DataType type) {
+  const GpuRuntime runtime;
+  const CellFixture fixture("lstm");
+  BackendSettings settings = small_settings(type);
+  settings.model_dir = fixture.directory;
+  std::string news;
+  const auto model = std::make_shared<const cuda::CudaModel>(cuda::plan_cuda_model(settings), news);
+  cuda::CudaDevice device(model);
+  ProgramCache programs(model->plan.network, type, model->plan.largest);
+  const auto batch = std::make_shared<Batch>();
+  batch->slices.push_back(
+      {.num_tokens = 1, .sample = true, .sampling = {.temperature = 0.0F}, .suppressed = {}});
+  batch->token_ids = {1};
+  const StepCounts before = counts_so_far();
+  wait_for(device, device.submit(programs.find(0, 1, 1), batch));
+  const StepCounts after = counts_so_far();
+  return {after.kernels - before.kernels, after.overlaps - before.overlaps,
+          after.carveout_changes - before.carveout_changes};
+}
+
 std::uint64_t kernels_of_step(std::uint32_t num_layers, std::uint32_t num_streams,
                               std::uint32_t context_length) {
   return counts_of_step(llama_of(num_layers), num_streams, context_length).kernels;
@@ -76,6 +98,9 @@ TEST_CASE("cuda device: kernels are launched within the registers and shared mem
   (void)counts_of_step(llama_of(1), 1, 700);
   CHECK(simt::kernels_launched() > launched);
   CHECK(simt::kernels_held_to_table() - held == simt::kernels_launched() - launched);
+  const std::uint64_t held_before = simt::kernels_held_to_table();
+  const std::uint64_t of_cells = counts_of_lstm_step(DataType::kBF16).kernels;
+  CHECK(simt::kernels_held_to_table() - held_before == of_cells - 5);  // of which products are cuBLASLt's
 }
 
 TEST_CASE("cuda device: a layer of a decode step is five kernels, six where contexts are split") {
@@ -114,6 +139,15 @@ TEST_CASE(
   // that adds. Those that add are cuBLASLt's.
   CHECK(two.kernels - one.kernels == 10);
   CHECK(two.overlaps - one.overlaps == 10 - 2 * 2);
+}
+
+TEST_CASE(
+    "cuda device: a layer of an LSTM is four kernels, in 16 bits, too, whose rounding is a part of them") {
+  // Embedding; a product each of input and state, which is gathered, and the cell, twice; rows that are
+  // sampled, logits, sampling; the signal.
+  CHECK(counts_of_lstm_step(DataType::kF32).kernels == 1 + 2 * 4 + 3 + 1);
+  // Rows of the embedding, and those that are sampled, are rounded by kernels of their own.
+  CHECK(counts_of_lstm_step(DataType::kBF16).kernels == 1 + 2 * 4 + 3 + 1 + 2);
 }
 
 }  // namespace troupe

@@ -171,4 +171,33 @@ TEST_CASE("lowering: an encoder has the steps of its operators, and f32 only whe
   }
 }
 
+TEST_CASE("lowering: cells have the steps of their operators, and round an operand where it is made") {
+  ModelConfig config;
+  config.architecture = "LstmForCausalLM";
+  config.hidden_size = 64;
+  config.num_layers = 2;
+  config.vocabulary_size = config.context_length = 64;
+  config.recurrent = RecurrentConfig{.kind = RecurrentKind::kLstm, .embedding_size = 64};
+  const auto network = make_network(config);
+  for (const std::uint32_t num_tokens : {8U, 200U}) {
+    const Program exact = network->build_program(0, {num_tokens, num_tokens}, DataType::kF32);
+    const auto lowered = cuda::lower(exact, DataType::kF32);
+    REQUIRE(lowered.steps.size() == exact.operators.size());
+    for (const auto& step : lowered.steps)
+      if (const auto* product = std::get_if<cuda::ProductStep>(&step.kind)) CHECK(product->is_exact);
+
+    const auto rounded =
+        cuda::lower(network->build_program(0, {num_tokens, num_tokens}, DataType::kBF16), DataType::kBF16);
+    CHECK(rounded.steps.size() == exact.operators.size() + 2);  // the embedding's rows and those sampled
+    for (const auto& step : rounded.steps) {
+      const auto type_of = [&](TensorId id) { return rounded.tensors[id].type; };
+      if (std::holds_alternative<GatherState>(step.kind))
+        CHECK(type_of(step.outputs.at(0)) == DataType::kBF16);
+      if (!std::holds_alternative<LstmCell>(step.kind)) continue;
+      CHECK(type_of(step.inputs.at(0)) == DataType::kF32);
+      CHECK(type_of(step.outputs.at(0)) == DataType::kF32);
+    }
+  }
+}
+
 }  // namespace troupe
