@@ -16,6 +16,7 @@
 #include "tests/support/file_text.hpp"
 #include "tests/support/http/http_client.hpp"
 #include "tests/support/process/server_process.hpp"
+#include "tests/support/served_cells.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_data.hpp"
 
@@ -24,29 +25,6 @@ using namespace troupe::test;
 using nlohmann::json;
 
 namespace {
-
-constexpr const char* kFixtures = TROUPE_SOURCE_DIR "/tests/fixtures/cells/";
-
-// Token i is "wi" in a tree, and a letter in a chain.
-json tokenizer_file(std::size_t size, bool has_words) {
-  json vocabulary;
-  for (std::size_t i = 0; i < size; ++i)
-    vocabulary[has_words ? "w" + std::to_string(i) : std::string(1, static_cast<char>('A' + i))] = i;
-  return {
-      {"version", "1.0"},
-      {"added_tokens", json::array()},
-      {"normalizer", nullptr},
-      {"pre_tokenizer", nullptr},
-      {"post_processor", nullptr},
-      {"decoder", {{"type", "Fuse"}}},
-      {"model", {{"type", "BPE"}, {"unk_token", nullptr}, {"vocab", vocabulary}, {"merges", json::array()}}}};
-}
-
-std::string letters(const json& tokens) {
-  std::string text;
-  for (const json& token : tokens) text += static_cast<char>('A' + token.get<int>());
-  return text;
-}
 
 class CellServer {
  public:
@@ -69,23 +47,14 @@ class CellServer {
  private:
   std::vector<std::string> flags(std::vector<std::string> flags) {
     flags.insert(flags.end(), {"--log-level", "warning", "--device", "cpu", "--memory", "256MiB"});
-    for (const char* name : {"lstm", "binary_tree", "child_sum_tree"}) {
-      const auto path = directory_.path() / name;
-      std::filesystem::copy(std::string(kFixtures) + name, path);
-      const bool is_tree = std::string(name).ends_with("tree");
-      std::ofstream(path / "tokenizer.json") << tokenizer_file(is_tree ? 31 : 37, is_tree).dump();
-      flags.insert(flags.end(), {"--model", path.string()});
-    }
+    for (const char* name : {"lstm", "binary_tree", "child_sum_tree"})
+      flags.insert(flags.end(), {"--model", write_cell_model(directory_.path(), name)});
     return flags;
   }
 
   TemporaryDirectory directory_;
   ServerProcess server_;
 };
-
-json reference_of(const std::string& name) {
-  return json::parse(file_text(std::string(kFixtures) + name + "/reference.json"));
-}
 
 // The tree of a reference as brackets; words are labelled, too.
 std::string brackets(const json& nodes, std::size_t node) {
@@ -94,16 +63,6 @@ std::string brackets(const json& nodes, std::size_t node) {
   std::string text = "(3";
   for (const json& child : about.at("children")) text += " " + brackets(nodes, child);
   return text + ")";
-}
-
-json numbered(const json& nodes) {
-  json tree = {{"nodes", json::array()}};
-  for (const json& node : nodes) {
-    json written = {{"children", node.at("children")}};
-    if (!node.at("word").is_null()) written["word"] = "w" + std::to_string(node.at("word").get<int>());
-    tree["nodes"].push_back(written);
-  }
-  return tree;
 }
 
 void check_numbers(const json& given, const json& expected) {
@@ -129,7 +88,7 @@ std::string streamed_text(const CellServer& server, json body) {
 TEST_CASE("cells over HTTP: an LSTM's completions are PyTorch's, streamed or not, many at once or alone") {
   const CellServer server;
   std::vector<std::future<std::string>> streams;
-  const json reference = reference_of("lstm");
+  const json reference = cell_reference("lstm");
   for (int i = 0; i < 12; ++i)
     streams.push_back(std::async(std::launch::async, [&, i] {
       return streamed_text(server, {{"model", "lstm"},
@@ -158,9 +117,9 @@ TEST_CASE("cells over HTTP: each node of a tree gets PyTorch's numbers, however 
   const CellServer server;
   for (const std::string name : {"binary_tree", "child_sum_tree"}) {
     CAPTURE(name);
-    const json reference = reference_of(name);
+    const json reference = cell_reference(name);
     json inputs = json::array();
-    for (const json& example : reference) inputs.push_back(numbered(example.at("nodes")));
+    for (const json& example : reference) inputs.push_back(numbered_tree(example.at("nodes")));
     const json answer =
         server.answer("/v1/classify", {{"model", name}, {"input", inputs}, {"softmax", false}});
     for (std::size_t i = 0; i < reference.size(); ++i) {
@@ -172,8 +131,9 @@ TEST_CASE("cells over HTTP: each node of a tree gets PyTorch's numbers, however 
       CHECK(given.at("probs") == given.at("nodes").back().at("probs"));  // the root is the last here
     }
   }
-  const json nodes = reference_of("binary_tree")[2].at("nodes");
-  const json expected = server.answer("/v1/classify", {{"model", "binary_tree"}, {"input", numbered(nodes)}});
+  const json nodes = cell_reference("binary_tree")[2].at("nodes");
+  const json expected =
+      server.answer("/v1/classify", {{"model", "binary_tree"}, {"input", numbered_tree(nodes)}});
   const json written = server.answer(
       "/v1/classify", {{"model", "binary_tree"}, {"input", "(" + brackets(nodes, nodes.size() - 1) + ")"}});
   CHECK(written.at("data")[0].at("label") == expected.at("data")[0].at("label"));

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <future>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "tests/support/observability/server_metrics.hpp"
 #include "tests/support/process/processes.hpp"
 #include "tests/support/process/server_process.hpp"
+#include "tests/support/served_cells.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/text/tokenizer/bert_file.hpp"
 
@@ -185,4 +187,41 @@ TEST_CASE("cuda worker: an encoder beside it gives transformers' vectors, throug
     for (std::size_t j = 0; j < vector.size(); ++j) cosine += vector[j] * fixture->results.at(i).vector.at(j);
     CHECK(cosine > 0.9999);
   }
+}
+
+TEST_CASE("cuda worker: recurrent cells give PyTorch's tokens and numbers, through a process each") {
+  const TemporaryDirectory directory;
+  std::vector<std::string> flags = {"--device",           "cuda",   "--cuda-library",        TROUPE_CUDA_SIMT,
+                                    "--memory",           "512MiB", "--max-batch-sequences", "4",
+                                    "--max-batch-tokens", "32"};
+  const std::string names[] = {"lstm", "lstm_attention_seq2seq", "child_sum_tree"};
+  for (const std::string& name : names)
+    flags.insert(flags.end(), {"--model", write_cell_model(directory.path(), name)});
+  const ServerProcess server(flags);
+  CHECK(children_of(server.pid()).size() == 3);
+  std::vector<std::future<HttpAnswer>> answers;
+  for (const std::string& name : {names[0], names[1]})
+    for (const json& example : cell_reference(name))
+      answers.push_back(std::async(std::launch::async, [&server, name, prompt = example.at("prompt")] {
+        const json body = {{"model", name}, {"prompt", prompt}, {"temperature", 0}, {"max_tokens", 24}};
+        return http_post(server.port(), "/v1/completions", body.dump());
+      }));
+  std::size_t next = 0;
+  for (const std::string& name : {names[0], names[1]})
+    for (const json& example : cell_reference(name)) {
+      CAPTURE(name);
+      const HttpAnswer answer = answers[next++].get();
+      REQUIRE_MESSAGE(answer.status == 200, answer.body);
+      CHECK(json::parse(answer.body).at("choices")[0].at("text") == letters(example.at("greedy")));
+    }
+  const json example = cell_reference(names[2])[2];
+  const json body = {{"model", names[2]}, {"input", numbered_tree(example.at("nodes"))}, {"softmax", false}};
+  const auto answer = http_post(server.port(), "/v1/classify", body.dump());
+  REQUIRE_MESSAGE(answer.status == 200, answer.body);
+  const json nodes = json::parse(answer.body).at("data")[0].at("nodes");
+  REQUIRE(nodes.size() == example.at("logits").size());
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (std::size_t label = 0; label < nodes[i].at("probs").size(); ++label)
+      CHECK(std::abs(nodes[i].at("probs")[label].get<double>() -
+                     example.at("logits")[i][label].get<double>()) < 1e-5);
 }
