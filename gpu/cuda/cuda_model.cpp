@@ -214,7 +214,7 @@ MemoryPlan divide_memory(const CudaModelPlan& plan) {
            settings.memory_budget_bytes != 0 ? std::min(settings.memory_budget_bytes, in_reach) : in_reach});
 }
 
-// Of the first cell; others of a recurrent network have about as many kernels.
+// The first cell stands for all: others of a recurrent network have about as many kernels.
 std::uint32_t depth_of(const CudaModelPlan& plan) {
   const Program decode = plan.network->build_program(0, {1, 1}, plan.compute_type);
   return in_flight_depth(

@@ -46,7 +46,7 @@ struct CudaModelPlan {
   // One page more than batches may name: rows that only fill up a captured graph
   // write there. Only decoders have pages.
   KvLayout layout() const;
-  // Of rows of state, one more than batches may name for the same reason; 0 without such.
+  // Rows of state, one more than batches may name for the same reason; 0 without such.
   std::size_t state_bytes() const;
   std::size_t vector_bytes() const;  // of the results of the largest batch
 };

@@ -121,6 +121,11 @@ class ProgramExecutor::Queueing {
   float* floats(TensorId id) const { return reinterpret_cast<float*>(address(id)); }
   const DeviceWeight& weight(TensorId id) const { return *bound_.weights[id]; }
   const float* vector(TensorId id) const { return reinterpret_cast<const float*>(weight(id).data); }
+  // A batch's time begins with its first step, which is one of those that know the clock: embeddings, or the
+  // gathering of states for cells that read no token.
+  std::uint64_t* began(const Step& step) const {
+    return &step == &bound_.lowered.steps.front() ? memory_.began : nullptr;
+  }
   void enter(std::uint32_t layer) {
     if (!hooks_.before_layer || layer == layer_) return;
     layer_ = layer;
@@ -141,7 +146,7 @@ class ProgramExecutor::Queueing {
                   .x_stride = columns(x),
                   .num_rows = rows(x),
                   .width = columns(x),
-                  .began = memory_.began},
+                  .began = began(step)},
                  stream_);
   }
 
@@ -327,7 +332,7 @@ class ProgramExecutor::Queueing {
                             .x = floats(x),
                             .num_rows = rows(x),
                             .width = columns(x),
-                            .began = memory_.began},
+                            .began = began(step)},
                            stream_);
   }
 
@@ -414,7 +419,8 @@ class ProgramExecutor::Queueing {
                          .sums = gather.sums,
                          .gathered = address(gathered),
                          .type = tensor(gathered).type,
-                         .overlaps_previous = executor_.settings_.overlaps_kernels},
+                         .began = began(step),
+                         .overlaps_previous = executor_.settings_.overlaps_kernels && began(step) == nullptr},
                         stream_);
   }
 

@@ -37,7 +37,7 @@ struct CellFixture {
 
 std::shared_ptr<const CellGraph> tree_of(const nlohmann::json& nodes);
 
-// Of two numbers, relative to the expected one, but to 1 if that is less. REQUIREs as many of both.
+// Relative to the expected number, but to 1 if that is less. REQUIREs as many of both.
 double largest_difference(const std::vector<float>& numbers, const std::vector<double>& expected);
 
 }  // namespace troupe

@@ -2,6 +2,7 @@
 #include "gpu/cuda/kernels/cells/gather_state.hpp"
 
 #include "gpu/cuda/kernels/cells/state_rows.cuh"
+#include "gpu/cuda/kernels/device_clock.cuh"
 #include "gpu/cuda/kernels/eight.cuh"
 #include "gpu/cuda/kernels/element_type.hpp"
 #include "gpu/cuda/kernels/rows/element_grid.cuh"
@@ -38,6 +39,7 @@ __global__ void __launch_bounds__(kElementThreads) gather_state_kernel(const Gat
   const NodeRows node = is_there ? a.state.nodes[place.row / rows_a_node] : NodeRows{};
   wait_for_previous_kernel();
   let_next_kernel_start();
+  if (a.began != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *a.began = device_time();
   if (!is_there) return;
   const auto input = a.first_input + static_cast<std::uint32_t>(place.row % rows_a_node);
   const Eight values = rows.is_whole ? gathered_columns<true>(a, node, input, place.column)

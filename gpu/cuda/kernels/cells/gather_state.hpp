@@ -22,6 +22,7 @@ struct GatherStateArguments {
   bool sums = false;
   void* gathered = nullptr;        // [nodes, num_inputs * width] of `type`, or [nodes, width] of sums
   DataType type = DataType::kF32;  // kF32, kF16 or kBF16
+  std::uint64_t* began = nullptr;  // gets the device's time, or none; not of one that overlaps
   // May start while the kernel before in the stream still runs, as LaunchShape says.
   bool overlaps_previous = false;
 };

@@ -11,8 +11,8 @@
 namespace troupe::cuda {
 namespace {
 
-// Of a multiprocessor, at least. For more of them the compiler would save registers, and loads would wait
-// for one another.
+// A multiprocessor has so many, at least. For more of them the compiler would save registers, and loads would
+// wait for one another.
 constexpr unsigned kBlocks = 2;
 
 // As launch_elements() wants its arguments.

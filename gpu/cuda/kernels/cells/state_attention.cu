@@ -15,8 +15,8 @@ constexpr unsigned kWarps = 4;
 constexpr unsigned kThreads = kWarps * kWarpLanes;
 constexpr unsigned kKeys = kWarpLanes;  // of a step: a lane weighs one
 constexpr unsigned kKeysTogether = 4;   // whose loads are under way at once
-// Of a multiprocessor, at least. For more of them the compiler would save registers, and have a load at a
-// time.
+// A multiprocessor has so many, at least. For more of them the compiler would save registers, and have a load
+// at a time.
 constexpr unsigned kBlocks = 4;
 constexpr unsigned kColumnsOfWarp = kWarpLanes * kEight;
 
@@ -30,7 +30,7 @@ __host__ __device__ constexpr unsigned padded(std::uint32_t width) {
   return divide_up(width, kEight) * kEight;
 }
 
-// Of a row of the pool, the part that begins at `offset`.
+// The part of a row of the pool that begins at `offset`.
 __device__ __forceinline__ const float* part_of(const StateRows& state, std::uint32_t row,
                                                 std::size_t offset) {
   return state.rows + row * state.width + offset;

@@ -27,7 +27,7 @@ inline bool are_columns_whole(const StateRows& state, std::uint32_t width,
   return are_whole;
 }
 
-// Of a row of a matrix [rows, width]. kIsWhole: are_columns_whole().
+// Columns [column, column + 8) of a row of a matrix. kIsWhole: are_columns_whole().
 template <bool kIsWhole>
 __device__ __forceinline__ Eight load_columns(const float* row, unsigned column, std::uint32_t width) {
   if constexpr (kIsWhole) {

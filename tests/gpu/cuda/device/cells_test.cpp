@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks of recurrent cells on the CUDA device: what PyTorch computes with the same weights.
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -141,6 +143,32 @@ TEST_CASE("cuda cells: slots are rows of state, no pages, and f32 without being 
   CHECK(plan.memory.request.graph_bytes > 0);
   CHECK(plan.state_bytes() == (48 * 64 + 1) * (2 * 2 + 1) * 20 * sizeof(float));
   CHECK(plan.context_length == 65536);
+}
+
+TEST_CASE("cuda cells: a batch's time is its own, of cells that read no token, too") {
+  CudaCells cells("binary_tree");
+  const auto nanoseconds_of = [&](CellId cell, SlotId row, std::vector<SlotId> inputs) {
+    auto batch = std::make_shared<Batch>();
+    batch->cell = cell;
+    batch->slices.push_back({.slot = row,
+                             .num_tokens = 1,
+                             .sampling = {},
+                             .suppressed = {},
+                             .num_inputs = static_cast<std::uint32_t>(inputs.size())});
+    batch->token_ids = {1};
+    batch->input_rows = std::move(inputs);
+    const auto result =
+        wait_for(cells.device(), cells.device().submit(cells.programs().find(cell, 1, 0), batch));
+    REQUIRE(result.error == "");
+    return result.network_nanoseconds;
+  };
+  (void)nanoseconds_of(0, 0, {});
+  (void)nanoseconds_of(0, 1, {});
+  constexpr std::chrono::milliseconds kPause(300);
+  std::this_thread::sleep_for(kPause);
+  const auto of_inner = nanoseconds_of(1, 2, {0, 1});
+  CHECK(of_inner > 0);
+  CHECK(std::chrono::nanoseconds(of_inner) < kPause);
 }
 
 TEST_CASE("cuda cells: a batch that can't be fails alone") {

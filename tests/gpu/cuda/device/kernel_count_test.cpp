@@ -61,7 +61,7 @@ StepCounts counts_of_step(ModelConfig config, std::uint32_t num_streams, std::ui
           after.carveout_changes - before.carveout_changes};
 }
 
-// Of a step of the LSTM among the fixtures, which has two layers, as a graph.
+// A step of the LSTM among the fixtures, which has two layers.
 StepCounts counts_of_lstm_step(DataType type) {
   const GpuRuntime runtime;
   const CellFixture fixture("lstm");
