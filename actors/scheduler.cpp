@@ -2,18 +2,15 @@
 #include "actors/scheduler.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <string>
 #include <utility>
 #include <variant>
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/learnt_costs.hpp"
 #include "actors/model_core_options.hpp"
 #include "policy/admitting/admission.hpp"
-#include "store/encoder_cost_file.hpp"
-#include "telemetry/log.hpp"
 
 namespace troupe {
 namespace {
@@ -29,11 +26,6 @@ ApiErrorKind error_kind_of(SequenceFailure failure) {
     case SequenceFailure::kKillsWorkers: break;
   }
   return ApiErrorKind::kInternal;
-}
-
-bool ends_sequence(const SequenceOutput& output) {
-  if (const auto* token = std::get_if<NewToken>(&output)) return token->end != SequenceEnd::kNotYet;
-  return std::holds_alternative<Encoded>(output) || std::holds_alternative<SequenceFailed>(output);
 }
 
 }  // namespace
@@ -86,23 +78,7 @@ void SchedulerState::initialize(Self self, Environment environment, CacheTierAct
 }
 
 SchedulerState::~SchedulerState() {
-  if (environment_) keep_encoder_costs();
-}
-
-// What batches took is no more than an advantage at the next start.
-void SchedulerState::keep_encoder_costs() const {
-  const auto& directory = environment_->options.store.directory;
-  for (ModelIndex model = 0; directory && model < cores_.num_models(); ++model) {
-    const EncoderCore* encoder = cores_.encoder(model);
-    const std::string& key = environment_->models[model].served.encoder_cost_key;
-    if (encoder == nullptr || key.empty() || encoder->costs().num_learnt() == 0) continue;
-    try {
-      write_encoder_costs(*directory, key, encoder->costs());
-    } catch (const std::exception& error) {
-      log(LogLevel::kWarning, "what was learnt of an encoder's batches is not kept",
-          {{"reason", error.what()}});
-    }
-  }
+  if (environment_) keep_learnt_costs(*environment_, cores_);
 }
 
 void SchedulerState::take(const Event& event) {
@@ -113,31 +89,19 @@ void SchedulerState::take(const Event& event) {
   keep_ticking();
 }
 
-void SchedulerState::admit(const Admit& message, RequestActor request) {
-  const auto [entry, is_new] = by_actor_.try_emplace(request->id());
+void SchedulerState::admit(const Admit& message, const RequestActor& request) {
+  const bool is_new = requests_.add(message.ticket->sequence, request);
   if (is_new) self_->monitor(request);  // should it end without a word, its sequences go too
-  entry->second.insert(message.ticket->sequence);
-  requests_.emplace(message.ticket->sequence, std::move(request));
   take(message);
 }
 
 void SchedulerState::stop(const StopSequence& message) {
-  forget(message.sequence);
+  requests_.remove(message.sequence);
   take(message);
 }
 
 void SchedulerState::take_down(caf::actor_id request) {
-  const auto sequences = by_actor_.extract(request);
-  if (sequences.empty()) return;
-  for (const SequenceId sequence : sequences.mapped()) stop({.sequence = sequence});
-}
-
-void SchedulerState::forget(SequenceId sequence) {
-  const auto found = requests_.find(sequence);
-  if (found == requests_.end()) return;
-  if (const auto actor = by_actor_.find(found->second->id()); actor != by_actor_.end())
-    actor->second.erase(sequence);
-  requests_.erase(found);
+  for (const SequenceId sequence : requests_.lose(request)) stop({.sequence = sequence});
 }
 
 void SchedulerState::take_worker(const WorkerReady& message, WorkerActor worker) {
@@ -165,23 +129,23 @@ void SchedulerState::tick() {
 void SchedulerState::pass_on(const CheckPulse& pulse) { send_urgent(tier_, pulse); }
 
 void SchedulerState::execute(const Emit& command) {
-  const auto found = requests_.find(command.sequence);
-  if (found == requests_.end()) return;
+  const RequestActor* const request = requests_.find(command.sequence);
+  if (!request) return;
   reports_->take(command);
   if (const auto* failed = std::get_if<SequenceFailed>(&command.output)) {
-    self_->send(found->second, RequestFailed{{.kind = error_kind_of(failed->failure),
-                                              .message = failed->message,
-                                              .field = failed->field},
-                                             command.sequence});
+    self_->send(*request, RequestFailed{{.kind = error_kind_of(failed->failure),
+                                         .message = failed->message,
+                                         .field = failed->field},
+                                        command.sequence});
   } else {
     std::visit(
         [&](const auto& output) {
           if constexpr (!std::is_same_v<std::decay_t<decltype(output)>, SequenceFailed>)
-            self_->send(found->second, output);
+            self_->send(*request, output);
         },
         command.output);
   }
-  if (ends_sequence(command.output)) forget(command.sequence);
+  if (ends_sequence(command.output)) requests_.remove(command.sequence);
 }
 
 void SchedulerState::execute(const SubmitBatch& command) {

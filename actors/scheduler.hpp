@@ -6,13 +6,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "actors/actor_rules.hpp"
 #include "actors/message_types.hpp"
 #include "actors/reports/scheduler_reports.hpp"
+#include "actors/sequence_requests.hpp"
 #include "engine/model_cores.hpp"
 
 namespace troupe {
@@ -30,7 +30,7 @@ class SchedulerState {
   void initialize(Self self, Environment environment, CacheTierActor tier, PredictorActor predictor,
                   PageSecret secret);
 
-  void admit(const Admit& message, RequestActor request);
+  void admit(const Admit& message, const RequestActor& request);
   void stop(const StopSequence& message);
   void take_worker(const WorkerReady& message, WorkerActor worker);
   void flush(const FlushEverything& message);
@@ -50,7 +50,6 @@ class SchedulerState {
  private:
   using TimePoint = EngineCore::TimePoint;
 
-  void keep_encoder_costs() const;
   void execute(const Emit& command);
   void execute(const SubmitBatch& command);
   void execute(const TransferPages& command);
@@ -65,7 +64,6 @@ class SchedulerState {
   void execute(const IterationReport& command) { reports_->take(command); }
   void execute(const PagesNotIntact& command) { reports_->take(command); }
   void execute(const DiskDamage& command) { reports_->take(command); }
-  void forget(SequenceId sequence);
   void keep_ticking();
 
   Self self_ = nullptr;
@@ -79,8 +77,7 @@ class SchedulerState {
   ModelCores cores_{{ModelCoreOptions{}}};  // with the environment's models from initialize() on
   std::unique_ptr<SchedulerReports> reports_;
   Commands commands_;
-  std::unordered_map<SequenceId, RequestActor> requests_;
-  std::unordered_map<caf::actor_id, std::set<SequenceId>> by_actor_;
+  SequenceRequests requests_;
   // Released when a flush is done.
   std::unordered_map<std::uint64_t, std::shared_ptr<const void>> flushes_;
   std::uint64_t last_flush_ = 0;

@@ -128,4 +128,7 @@ struct SequenceFailed {
 using SequenceOutput = std::variant<Admitted, SequenceStarted, SequenceStopped, ReservationChanged, NewToken,
                                     Encoded, SequenceFailed>;
 
+// Nothing more comes of the sequence.
+bool ends_sequence(const SequenceOutput& output);
+
 }  // namespace troupe
